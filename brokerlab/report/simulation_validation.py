@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import ClassVar
 
 import polars as pl
@@ -12,7 +11,7 @@ from brokerlab import archive as archives
 from brokerlab import words
 from brokerlab.archive import Archive
 from brokerlab.calibrate import simulate
-from brokerlab.calibrate.simulate import Estimation, Limits, QueueRules, Validation
+from brokerlab.calibrate.simulate import Limits, QueueRules, Validation
 from brokerlab.calibrate.simulate.archive import Brokerage
 from brokerlab.calibrate.simulate.options import Fit
 from brokerlab.calibrate.simulate.record import NOTE
@@ -20,7 +19,6 @@ from brokerlab.calibrate.simulate.validation import STATES, worst_first
 from brokerlab.charts import simulation as charts
 from brokerlab.report import kit
 from brokerlab.report.kit import Caveat, Chart, Number, Page, Table, Verdict, say
-from brokerlab.times import duration_us
 
 RANK = 90.0
 """Percentile of the waits that is drawn [%]."""
@@ -94,7 +92,6 @@ def load(p: Params) -> Archive:
 @kit.answers
 def study(archive: Archive, p: Params) -> Validation:
     """Simulate the period and compare."""
-    window = timedelta(microseconds=duration_us(p.window))
     replayed = p.brokerage == "replayed"
     world = simulate.of_archive(
         archive,
@@ -103,7 +100,8 @@ def study(archive: Archive, p: Params) -> Validation:
         brokerage=p.brokerage,
         cycle=p.cycle,
         drain="0h",
-        estimation=Estimation(window=window, quantile=p.quantile),
+        window=p.window,
+        quantile=p.quantile,
         rules=QueueRules(fit=p.fit, attempts=3 if replayed else 1),
     )
     seeds = range(p.seed, p.seed + (len(simulate.RUNS) if replayed else 1))

@@ -19,16 +19,14 @@ again, lose patience and are brokered anew. With ``brokerage="seen"`` every job 
 
 from brokerlab.calibrate.simulate.archive import cycle_seen, of_archive
 from brokerlab.calibrate.simulate.comparison import Limits
-from brokerlab.calibrate.simulate.history import Estimation
 from brokerlab.calibrate.simulate.options import QueueRules, Transfers
 from brokerlab.calibrate.simulate.outcome import Outcome, jain, run
 from brokerlab.calibrate.simulate.record import record
 from brokerlab.calibrate.simulate.validation import RUNS, Validation, compare, validate
-from brokerlab.calibrate.simulate.world import World, of_tables, with_capacity
+from brokerlab.calibrate.simulate.world import World, of_tables
 
 __all__ = [
     "RUNS",
-    "Estimation",
     "Limits",
     "Outcome",
     "QueueRules",
@@ -43,5 +41,4 @@ __all__ = [
     "record",
     "run",
     "validate",
-    "with_capacity",
 ]

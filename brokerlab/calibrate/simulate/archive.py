@@ -14,7 +14,7 @@ from brokerlab.brokerage.replay.build import LABELS, Replay, build
 from brokerlab.brokerage.replay.plan import time_of
 from brokerlab.calibrate.simulate import data, history
 from brokerlab.calibrate.simulate.capacity import KNOWN, LOWER, upper_slots, with_given
-from brokerlab.calibrate.simulate.history import Estimation, Period, limited
+from brokerlab.calibrate.simulate.history import Period, limited
 from brokerlab.calibrate.simulate.options import QueueRules, Transfers
 from brokerlab.calibrate.simulate.state import SECOND
 from brokerlab.calibrate.simulate.world import STAGES, World, of_tables
@@ -41,9 +41,10 @@ def of_archive(
     stage: str = "jobs",
     cycle: str = "1h",
     epoch: str = "1d",
-    warm_up: str | None = None,
+    warm_up: str = "2d",
     drain: str | None = None,
-    estimation: Estimation | None = None,
+    window: str = "1d",
+    quantile: float = 1.0,
     capacity: pl.DataFrame | None = None,
     capacity_most: float = 1.0,
     transfers: Transfers | None = None,
@@ -76,9 +77,10 @@ def of_archive(
         stage: ``jobs`` (production) or ``analysis``.
         cycle: From one brokerage to the next; empty: see :func:`cycle_seen`.
         epoch: How long one state of queues, storage and links holds.
-        warm_up: Simulated before ``start``; None: as ``estimation`` says.
+        warm_up: Simulated before ``start``, so that the period does not begin with empty queues.
         drain: Simulated after ``end``, with the jobs that came then; None: a day, or to the archive's end.
-        estimation: How queues are read.
+        window: Slots that are read from the archive are constant so long.
+        quantile: Share of a window's time in which no more cores were in use than are taken for its slots, above 0 to 1.
         capacity: Slots over time (``contracts.Capacity``) of the queues where they are known, also of queues that
             ran nothing; those of others, or of all (None), are read from the archive.
         capacity_most: Where slots are a lower bound, so many times the busiest time is taken for them, see
@@ -97,24 +99,31 @@ def of_archive(
         DataError: It lacks ``tasks``, or no task is brokered in the period.
         InsufficientDataError: No job of the period has run.
     """
-    chosen = estimation or Estimation()
+    constant = _duration(window, "window")
     problems = []
     for name, value, allowed in (("stage", stage, STAGES), ("brokerage", brokerage, BROKERAGES)):
         if value not in allowed:
             problems.append(f"{name} is '{value}', allowed: {', '.join(allowed)}")
+    if constant < timedelta(minutes=1) or not 0 < quantile <= 1:
+        problems.append(f"window is {window}, quantile is {quantile}: from 1m, above 0 to 1")
     if not capacity_most >= 1:
         problems.append(
             f"capacity_most is {capacity_most}: from 1, times the busiest time of a queue"
         )
     if problems:
         raise ConfigError("; ".join(problems))
-    if warm_up is not None:
-        chosen = replace(chosen, warm_up=_duration(warm_up, "warm_up"))
-    period = _period(archive, start, end, chosen.warm_up, drain)
+    period = _period(archive, start, end, _duration(warm_up, "warm_up"), drain)
     replayed = brokerage == "replayed"
     ruling = rules or QueueRules(attempts=3 if replayed else 1)
     label = LABELS[stage] if replayed else None
-    seen = history.read(archive, period, chosen, label=label, attempts=ruling.attempts)
+    seen = history.read(
+        archive,
+        period,
+        window=constant,
+        quantile=quantile,
+        label=label,
+        attempts=ruling.attempts,
+    )
     there = _slots(archive, seen.capacity, capacity, capacity_most, stage)
     about: dict[str, Any] = {"transfers": transfers or Transfers(mode="none")}
     notes: tuple[str, ...] = ()

@@ -49,7 +49,6 @@ class Arrays:
         epoch_at: (epochs,) from when on [us since 1970].
         groups: What jobs are counted by, see :data:`GROUPS`; rows may repeat but for their cores.
         group_cores: (groups,) cores of such a job.
-        share: (groups,) number of its ``gshare``.
         queue_names: Names of the queues, in the queue core's order.
         candidates: ``panda_queue`` (str), ``queue``: row of the queue whose slots a candidate has.
         site: (queues,) -1 for none.
@@ -73,7 +72,6 @@ class Arrays:
     epoch_at: IntArray
     groups: pl.DataFrame
     group_cores: IntArray
-    share: IntArray
     queue_names: pl.Series
     candidates: pl.DataFrame
     site: IntArray
@@ -110,7 +108,6 @@ def arrays_of(world: World) -> Arrays:
         epoch_at=world.epochs["at"].cast(pl.Datetime("us")).to_physical().to_numpy(),
         groups=groups.drop("group", "corecount"),
         group_cores=groups["corecount"].cast(pl.Int64).to_numpy(),
-        share=groups["gshare"].rank("dense").fill_null(0).cast(pl.Int64).to_numpy(),
         queue_names=world.queues["panda_queue"],
         candidates=candidates,
         site=site,

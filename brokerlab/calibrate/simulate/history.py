@@ -17,7 +17,7 @@ from brokerlab.calibrate.simulate.capacity import (
     with_sources,
 )
 from brokerlab.calibrate.simulate.state import SECOND
-from brokerlab.errors import ConfigError, DataError, InsufficientDataError
+from brokerlab.errors import DataError, InsufficientDataError
 from brokerlab.lifecycle.status_log import OVER
 
 _READ: dict[str, Any] = {
@@ -32,38 +32,11 @@ _READ: dict[str, Any] = {
 }  # fmt: skip
 """What is read of the archive's jobs."""
 _MERGE = "pmerge"
+_FREE = 0.8
+"""Part of the slots up to which a queue counts as free, for start-up delays."""
+_LEAST_DELAYS = 20
+"""Start-up delays that a queue needs to have its own; others take those of all queues."""
 _NEAR = 0.99  # of the limit of wall time: pilots stop a little before or after
-
-
-@dataclass(frozen=True)
-class Estimation:
-    """How queues are read from an archive.
-
-    Attributes:
-        window: Length of a window of constant slots.
-        quantile: Of the cores in use in a window that is taken for its slots; 1 is the maximum.
-        free: Part of the slots up to which a queue counts as free, for start-up delays.
-        least_delays: Start-up delays that a queue needs to have its own.
-        warm_up: Simulated before the period that is judged, so that it does not begin with empty queues.
-    """
-
-    window: timedelta = timedelta(days=1)
-    quantile: float = 1.0
-    free: float = 0.8
-    least_delays: int = 20
-    warm_up: timedelta = timedelta(days=2)
-
-    def __post_init__(self) -> None:
-        """Refuse what makes no sense, all at once."""
-        problems = []
-        if self.window < timedelta(minutes=1):
-            problems.append(f"window is {self.window}, at least a minute")
-        if not (0 < self.quantile <= 1 and 0 < self.free <= 1):
-            problems.append(f"quantile is {self.quantile}, free is {self.free}: above 0 to 1")
-        if self.least_delays < 1 or self.warm_up < timedelta(0):
-            problems.append("least_delays is from 1, warm_up 0 or longer")
-        if problems:
-            raise ConfigError("estimation of queues: " + "; ".join(problems))
 
 
 @dataclass(frozen=True)
@@ -98,7 +71,13 @@ class History:
 
 
 def read(
-    archive: Any, period: Period, chosen: Estimation, *, label: str | None, attempts: int
+    archive: Any,
+    period: Period,
+    *,
+    window: timedelta,
+    quantile: float,
+    label: str | None,
+    attempts: int,
 ) -> History:
     """Read jobs and queues, jobs by the parents of pseudo-queues.
 
@@ -114,7 +93,8 @@ def read(
     Args:
         archive: The archive.
         period: When the simulation is.
-        chosen: How queues are read.
+        window: Length of a window of constant slots.
+        quantile: Of the cores in use in a window that is taken for its slots; 1 is the maximum.
         label: ``prodsourcelabel`` of the jobs that the brokerage places; null: it places none.
         attempts: Of a job in the simulation; above 1 the archive's own retries of killed jobs are left out.
 
@@ -129,7 +109,7 @@ def read(
             f"no job of the period has run; none became ready from {period.start} to {period.until}: choose a period of the "
             "archive"
         )
-    queues, capacity, delays = _queues(archive, ran, period, chosen)
+    queues, capacity, delays = _queues(archive, ran, period, window, quantile)
     names = queues["panda_queue"].implode()
     wait = rows.filter(pl.col("reason") == "waits", pl.col("computingsite").is_in(names))
     live = pl.concat([ran.filter(pl.col("endtime") > period.begin), wait])
@@ -203,16 +183,15 @@ def _rows(archive: Any, until: datetime) -> pl.DataFrame:
 
 
 def _queues(
-    archive: Any, ran: pl.DataFrame, period: Period, chosen: Estimation
+    archive: Any, ran: pl.DataFrame, period: Period, window: timedelta, quantile: float
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     """Return the queues where jobs ran or of which slots are stated, slots, and start-up delays."""
     queues = archive.scan("queues").collect()
     queues = queues.filter(pl.coalesce("unified_name", "panda_queue") == pl.col("panda_queue"))
-    use, window = in_use(ran), chosen.window
+    use, before = in_use(ran), ran.filter(pl.col("readytime") < period.start)
     first = min(period.begin, cast("datetime", ran["starttime"].min()))
-    quantile, before = chosen.quantile, ran.filter(pl.col("readytime") < period.start)
     earlier = capacity_of(use, begin=first, end=period.start, window=window, quantile=quantile)
-    delays = delays_of(before, use, earlier, free=chosen.free, least=chosen.least_delays)
+    delays = delays_of(before, use, earlier)
     busiest = capacity_of(
         use, begin=period.begin, end=period.until, window=window, quantile=quantile
     )
@@ -228,17 +207,13 @@ def _queues(
     return limited(queues, pl.concat([places, told])), capacity, delays
 
 
-def delays_of(
-    jobs: pl.DataFrame, use: pl.DataFrame, capacity: pl.DataFrame, *, free: float, least: int
-) -> pl.DataFrame:
+def delays_of(jobs: pl.DataFrame, use: pl.DataFrame, capacity: pl.DataFrame) -> pl.DataFrame:
     """Return the start-up delays of jobs that became ready while their queue had free slots.
 
     Args:
         jobs: ``computingsite``, ``readytime``, ``starttime``, ``corecount``, without nulls.
         use: From :func:`in_use`.
         capacity: From :func:`capacity_of`.
-        free: A queue has free slots while the job's cores and those in use make at most this part of its slots.
-        least: Delays that a queue needs to have its own; others take those of all queues.
 
     Returns:
         ``panda_queue``, ``delay_s``, ``own`` (false: of all queues); sorted.
@@ -260,14 +235,16 @@ def delays_of(
             by="panda_queue",
             check_sortedness=False,
         )
-        .filter(pl.col("cores").fill_null(0) + pl.col("corecount") <= pl.col("slots") * free)
+        .filter(pl.col("cores").fill_null(0) + pl.col("corecount") <= pl.col("slots") * _FREE)
         .select(
             "panda_queue",
             delay_s=(pl.col("starttime") - pl.col("readytime")).dt.total_microseconds()
             / pl.lit(1_000_000),
         )
     )
-    own = seen.filter(pl.len().over("panda_queue") >= least).with_columns(own=pl.lit(value=True))
+    own = seen.filter(pl.len().over("panda_queue") >= _LEAST_DELAYS).with_columns(
+        own=pl.lit(value=True)
+    )
     others = capacity.select("panda_queue").unique().join(own, on="panda_queue", how="anti")
     pooled = others.join(_spread(seen), how="cross").with_columns(own=pl.lit(value=False))
     return pl.concat([own, pooled]).sort("panda_queue", "delay_s")

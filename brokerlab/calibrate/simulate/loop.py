@@ -53,7 +53,7 @@ class Copy:
         kernel.announce_all(state, np.flatnonzero(state.attempt["queue"] >= 0))
         return cls(
             state,
-            Mover.of(world.arrays, world.transfers),
+            Mover.of(world),
             placed=world.created.copy(),
             gone=np.full(len(state.work), NEVER),
             last_start=np.full(world.queues.height, -1),
@@ -111,12 +111,13 @@ class Loop:
             raise ConfigError(f"seeds are {list(seeds)}: name one or more, each once, from 0")
         settings = world.config if config is None else config
         self.config = settings.at(world.start) if settings.has_history else settings
-        self.world, self.arrays = world, world.arrays
+        self.world = world
         self.begin, self.until = micros(world.begin), micros(world.until)
         self.step = micros(world.begin + world.cycle) - self.begin
         self.copies = [Copy.of(world, seed) for seed in seeds]
         if not world.brokered:
             return
+        self.arrays = world.arrays
         self.standing = world.standing.with_config(self.config)
         self.patience = Patience.of(world, self.config, timeouts or TimeoutRules())
         self.users = Users.of(world, self.config) if world.stage == "analysis" else None

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from brokerlab.calibrate.simulate.arrays import Arrays
-from brokerlab.calibrate.simulate.options import Transfers
 from brokerlab.calibrate.simulate.state import DONE, FINISHED, SECOND, Records, State
+from brokerlab.calibrate.simulate.world import World
 from brokerlab.compiled import compiled
 from brokerlab.numerics import IntArray
 
@@ -18,29 +17,26 @@ class Mover:
     """The links of a world, inputs and outputs apart, and what was moved for each job.
 
     Attributes:
-        arrays: Data, sites and rates.
-        options: How data move.
+        world: Data, sites and rates.
         inputs_free: (links,) from when on each is free for inputs [us].
         outputs_free: (links,) the same for outputs.
         moved: (jobs,) bytes that travelled for it.
         spent: (jobs,) time from its placements to its inputs being there [us].
     """
 
-    arrays: Arrays
-    options: Transfers
+    world: World
     inputs_free: IntArray
     outputs_free: IntArray
     moved: IntArray
     spent: IntArray
 
     @classmethod
-    def of(cls, arrays: Arrays, options: Transfers) -> Mover:
+    def of(cls, world: World) -> Mover:
         """Let nothing be on its way."""
-        links, jobs = len(arrays.us_per_byte), len(arrays.order)
+        links = len(world.arrays.us_per_byte) if world.transfers.mode == "links" else 0
         free = np.full(links, np.iinfo(np.int64).min)
-        return cls(
-            arrays, options, free, free.copy(), np.zeros(jobs, np.int64), np.zeros(jobs, np.int64)
-        )
+        nothing = np.zeros(world.jobs.height, np.int64)
+        return cls(world, free, free.copy(), nothing, nothing.copy())
 
     def bring_inputs(self, job: IntArray, queue: IntArray, asked: IntArray) -> IntArray:
         """Return when the inputs of jobs are at their queues [us].
@@ -50,11 +46,11 @@ class Mover:
             queue: Where each goes.
             asked: From when on it may travel [us].
         """
-        arrays = self.arrays
-        if self.options.mode == "observed":
+        arrays, mode = self.world.arrays, self.world.transfers.mode
+        if mode == "observed":
             self.spent[job] += arrays.prepared[job]
             return asked + arrays.prepared[job]
-        if self.options.mode == "none" or not arrays.lacking.size:
+        if mode == "none" or not arrays.lacking.size:
             return asked
         task, site = arrays.task[job], arrays.site[queue]
         part = np.where(task >= 0, arrays.lacking[task, queue], 0.0)
@@ -76,15 +72,14 @@ class Mover:
         over = state.attempt["status"][job] == DONE
         over &= state.attempt["number"][job] == log["number"]
         gone[job[over]] = end[over]
-        if self.options.mode != "links":
+        if self.world.transfers.mode != "links":
             return
         own = np.flatnonzero(over & (log["outcome"] == FINISHED))
         order = own[np.lexsort((job[own], end[own]))]
         job, end, queue = job[order], end[order], log["queue"][order]
-        site, home = self.arrays.site[queue], self.arrays.home[job]
-        gone[job] = self._through(
-            site, home, self.arrays.output_bytes[job], end, job, self.outputs_free
-        )
+        arrays = self.world.arrays
+        site, home = arrays.site[queue], arrays.home[job]
+        gone[job] = self._through(site, home, arrays.output_bytes[job], end, job, self.outputs_free)
 
     def _through(
         self,
@@ -96,11 +91,11 @@ class Mover:
         free: IntArray,
     ) -> IntArray:
         """Send bytes from site to site; what stays at a site, or is nowhere, takes no time."""
-        there = asked.copy()
+        there, arrays = asked.copy(), self.world.arrays
         far = np.flatnonzero((source >= 0) & (target >= 0) & (source != target) & (bytes_ > 0))
-        link = source[far] * len(self.arrays.sites) + target[far]
-        lasts = np.round(bytes_[far] * self.arrays.us_per_byte[link]).astype(np.int64)
-        overhead = round(self.options.overhead_s * SECOND)
+        link = source[far] * len(arrays.sites) + target[far]
+        lasts = np.round(bytes_[far] * arrays.us_per_byte[link]).astype(np.int64)
+        overhead = round(self.world.transfers.overhead_s * SECOND)
         there[far] = queue_up(link, asked[far], lasts, free) + overhead
         self.moved[job[far]] += bytes_[far]
         return there

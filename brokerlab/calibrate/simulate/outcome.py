@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -14,6 +13,7 @@ from brokerlab.brokerage.replay.userjobs import LABEL
 from brokerlab.calibrate.simulate.loop import Copy, Loop
 from brokerlab.calibrate.simulate.state import (
     CLOCK,
+    DONE,
     FINISHED,
     NEVER,
     RUNNING,
@@ -31,8 +31,9 @@ from brokerlab.numerics import FloatArray, IntArray
 
 STATES = pl.Enum(["finished", "failed", "waiting", "running"])
 _FINISHED, _FAILED, _WAITING, _RUNNING = range(4)
-ENDS = ("finished", "killed_walltime", "killed_memory", "running", "waiting")
-"""Outcomes of attempts; the last two are those of attempts still open at the end of the simulation."""
+ENDS = ("finished", "killed_walltime", "killed_memory", "running", "waiting", "travelling")
+"""Outcomes of attempts; the last three are those of attempts still open at the end of the simulation."""
+_RUNS, _WAITS, _TRAVELS = 3, 4, 5
 
 
 @dataclass(frozen=True)
@@ -126,28 +127,10 @@ class Outcome:
         names = ["seed", "by", "measure", "n", "jain", "lowest", "highest"]
         return pl.DataFrame(rows, schema=dict(zip(names, kinds, strict=True)), orient="row")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the numbers of all worlds together."""
-        by = dict(self.jobs["state"].value_counts().iter_rows())
-        used, there = (
-            float(self.queues[name].sum()) for name in ("used_core_s", "capacity_core_s")
-        )
-        return {
-            "start": self.world.start.isoformat(),
-            "end": self.world.end.isoformat(),
-            "stage": self.world.stage,
-            "seeds": list(self.seeds),
-            "config": self.config.digest,
-            "archive": self.world.archive_digest,
-            "jobs": {name: by.get(name, 0) for name in STATES.categories},
-            "utilisation": used / there if there else None,
-            "mean_waiting_s": self.jobs["waiting_s"].mean(),
-        }
-
     def _repr_html_(self) -> str:
-        numbers = self.to_dict()
-        said = ", ".join(f"{n:,} {name}" for name, n in numbers["jobs"].items())
-        return f"<p>Simulated with {len(self.seeds)} seeds: {said}.</p>"
+        by = dict(self.jobs["state"].value_counts().iter_rows())
+        counts = ", ".join(f"{by.get(name, 0):,} {name}" for name in STATES.categories)
+        return f"<p>Jobs of {len(self.seeds)} simulations, one per seed: {counts}.</p>"
 
 
 def run(
@@ -333,37 +316,41 @@ def attempts_of(world: World, copy: Copy) -> pl.DataFrame:
     """Return every attempt of a simulated world, sorted by pandaid and attempt; jobs without a place have none.
 
     Returns:
-        ``pandaid``, ``attempt`` (from 1), ``computingsite``, ``readytime``, ``starttime`` (null: not started), ``endtime``
-        (null: not ended), ``outcome`` (see :data:`ENDS`), ``waiting_s`` (from ready to start, or to the end of the
-        simulation), ``corecount``.
+        ``pandaid``, ``attempt`` (from 1), ``computingsite``, ``readytime`` (null: inputs still travel), ``starttime`` (null:
+        not started), ``endtime`` (null: not ended), ``overtime`` (of a job's last attempt: outputs have arrived),
+        ``outcome`` (see :data:`ENDS`), ``waiting_s`` (from ready to start, or to the end of the simulation), ``corecount``.
     """
     log, now, end = copy.log, copy.state.attempt, int(copy.state.events.counters[CLOCK])
-    running = now["status"] == RUNNING
-    rows = np.flatnonzero(running | ((now["status"] == WAITING) & (now["ready"] <= end)))
-    running, open_ = running[rows], now[rows]
+    made = (now["ready"] <= end) | (world.created < end)
+    rows = np.flatnonzero((now["status"] == RUNNING) | ((now["status"] == WAITING) & made))
+    open_ = now[rows]
+    running, ready = open_["status"] == RUNNING, open_["ready"] <= end
+    job = np.concatenate((log["job"], rows))
+    last = (now["status"] == DONE) & (copy.gone <= end)
+    over = last[log["job"]] & (now["number"][log["job"]] == log["number"])
+    never = np.full(len(rows), NEVER)
 
     def both(ended: IntArray, still: IntArray) -> IntArray:
         return np.concatenate((ended, still))
 
-    job = both(log["job"], rows)
-    ready, start = (
-        both(log["ready"], open_["ready"]),
-        both(log["start"], np.where(running, open_["start"], NEVER)),
-    )
     frame = pl.DataFrame(
         {
             "pandaid": copy.state.work["pandaid"][job],
             "attempt": both(log["number"], open_["number"]),
             "computingsite": _names(world, both(log["queue"], open_["queue"])),
-            "readytime": instants(ready),
-            "starttime": instants(start),
-            "endtime": instants(both(log["end"], np.full(len(rows), NEVER))),
-            "outcome": pl.Series(ENDS).gather(both(log["outcome"], np.where(running, 3, 4))),
-            "waiting_s": (np.minimum(start, end) - ready) / SECOND,
+            "readytime": instants(both(log["ready"], np.where(ready, open_["ready"], NEVER))),
+            "starttime": instants(both(log["start"], np.where(running, open_["start"], NEVER))),
+            "endtime": instants(both(log["end"], never)),
+            "overtime": instants(both(np.where(over, copy.gone[log["job"]], NEVER), never)),
+            "outcome": pl.Series(ENDS).gather(
+                both(log["outcome"], np.where(running, _RUNS, np.where(ready, _WAITS, _TRAVELS)))
+            ),
             "corecount": copy.state.work["cores"][job],
         }
     )
-    return frame.sort("pandaid", "attempt")
+    until = pl.col("starttime").fill_null(instants([end])[0])
+    wait = (until - pl.col("readytime")).dt.total_microseconds() / pl.lit(SECOND)
+    return frame.with_columns(waiting_s=wait).sort("pandaid", "attempt")
 
 
 def jain(values: FloatArray) -> float:

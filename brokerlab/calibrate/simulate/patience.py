@@ -21,7 +21,7 @@ from brokerlab.lifecycle.timeouts.contracts import TABLES
 from brokerlab.lifecycle.timeouts.decide import judged
 from brokerlab.lifecycle.timeouts.facts import facts, limits_of
 from brokerlab.lifecycle.timeouts.settings import Limits, share_threshold
-from brokerlab.numerics import BoolArray, FloatArray, IntArray
+from brokerlab.numerics import BoolArray, IntArray
 
 if TYPE_CHECKING:
     from brokerlab.calibrate.simulate.loop import Loop
@@ -45,8 +45,7 @@ class Patience:
         rules: The rule set.
         config: The settings.
         tables: ``queues`` and ``slots`` by snapshot (null: every one), ``resource_work_queues``.
-        fast: (groups of jobs,) waiting jobs of the group's share at a queue up to which fast rebrokerage does nothing;
-            infinite without a threshold of its own.
+        fast: Some share has a threshold of its own, without which fast rebrokerage does nothing.
         limits: Limits that the settings set.
         order: The timeouts that look at waiting jobs.
         least: (urgent, state) age below which no timeout fires [us].
@@ -55,7 +54,7 @@ class Patience:
     rules: TimeoutRules
     config: Config
     tables: Mapping[str, pl.DataFrame]
-    fast: FloatArray
+    fast: bool
     limits: Limits
     order: tuple[TimeoutRule, ...]
     least: IntArray
@@ -63,11 +62,8 @@ class Patience:
     @classmethod
     def of(cls, world: World, config: Config, rules: TimeoutRules) -> Patience:
         """Look up once what does not change."""
-        shares = world.arrays.groups["gshare"].to_list()
-        own = {share: share_threshold(config, share) for share in set(shares) if share is not None}
-        fast = [
-            own[share][0] if share is not None and not own[share][1] else np.inf for share in shares
-        ]
+        shares = world.arrays.groups["gshare"].drop_nulls().unique()
+        fast = any(not share_threshold(config, share)[1] for share in shares)
         tables = {
             "queues": _columns(world.tables.get("queues"), _QUEUES),
             "slots": _columns(world.tables.get("slots"), ("snapshot", "panda_queue")),
@@ -80,7 +76,7 @@ class Patience:
         order = tuple(
             rule for rule in timeout_rules(rules, limits) if waiting.intersection(rule.statuses)
         )
-        return cls(rules, config, tables, np.array(fast), limits, order, _least(order))
+        return cls(rules, config, tables, fast, limits, order, _least(order))
 
     def act(self, loop: Loop, found: Census, now: int, snapshot: int) -> bool:
         """Take jobs back in every world; tells whether some were.
@@ -91,11 +87,9 @@ class Patience:
             now: The instant [us since 1970].
             snapshot: Which state of the queues holds.
         """
-        own = loop.arrays.brokered[found.job]
-        queued = (found.state == ASSIGNED) | (found.state == ACTIVATED)
-        waits = own & queued
+        waits = loop.arrays.brokered[found.job] & (found.state <= ACTIVATED)
         leaves = np.zeros(len(found.job), np.bool_)
-        if self._too_many(loop, found, queued):
+        if self.fast:
             leaves |= self._fast(loop, found, waits, snapshot)
         late = self._late_users if loop.world.stage == "analysis" else self._late
         leaves |= late(loop, found, waits & ~leaves, now, snapshot)
@@ -104,19 +98,6 @@ class Patience:
             if len(jobs):
                 kernel.withdraw(copy.state, jobs, now)
         return bool(leaves.any())
-
-    def _too_many(self, loop: Loop, found: Census, queued: BoolArray) -> bool:
-        """Tell whether some queue has more waiting jobs of a share than its threshold, without which nothing happens."""
-        arrays = loop.arrays
-        job = found.job[queued]
-        known = np.isfinite(self.fast[arrays.group[job]])
-        if not known.any():
-            return False
-        share = arrays.share[arrays.group[job[known]]]
-        place = found.world[queued][known] * len(arrays.queue_names) + found.queue[queued][known]
-        codes = place * (int(arrays.share.max()) + 1) + share
-        _, first, n = np.unique(codes, return_index=True, return_counts=True)
-        return bool((n > self.fast[arrays.group[job[known][first]]]).any())
 
     def _fast(self, loop: Loop, found: Census, waits: BoolArray, snapshot: int) -> BoolArray:
         """Tell which jobs fast rebrokerage takes back: the oldest of a queue and share that has too many."""

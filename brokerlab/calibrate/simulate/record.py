@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from brokerlab.archive.contracts import polars_schema
@@ -13,7 +12,6 @@ from brokerlab.archive.manifest import Manifest
 from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.calibrate.simulate.loop import Copy, Loop
 from brokerlab.calibrate.simulate.outcome import attempts_of
-from brokerlab.calibrate.simulate.state import CLOCK, DONE, WAITING, instants
 from brokerlab.calibrate.simulate.world import World
 from brokerlab.errors import DataError
 from brokerlab.gdpconfig import Config
@@ -22,6 +20,13 @@ NOTE = "simulated by brokerlab"
 """The note of such an archive begins so."""
 REPLACED = ("jobs", "gdpconfig")
 """Tables that the simulation writes anew."""
+STATUS = {
+    "killed_walltime": "failed",
+    "killed_memory": "failed",
+    "waiting": "activated",
+    "travelling": "assigned",
+}
+"""Status of a job by the outcome of its attempt, where they have other names; finished jobs may still be transferring."""
 GONE = ("job_status_log", "job_stats", "jobs_files", "quarantine")
 """Tables that tell of jobs as they were; none can be made of a simulation."""
 
@@ -75,88 +80,41 @@ def record(
 
 
 def jobs_of(world: World, archive: Any, copy: Copy) -> pl.DataFrame:
-    """Return the table of jobs that a world makes.
+    """Return the table of jobs that a world makes; ids of later attempts are above all others.
 
     Args:
         world: What was simulated.
         archive: Says everything about the jobs that the simulation does not.
         copy: The world at its end.
     """
-    base = archive.scan("jobs").filter(pl.col("pandaid").is_in(world.jobs["pandaid"].implode()))
-    rows = _attempts(world, copy)
-    mine = rows.join(base.collect(), left_on="root", right_on="pandaid", how="inner")
-    killed = pl.col("outcome").str.starts_with("killed")
-    moving = (pl.col("outcome") == "finished") & pl.col("gone").is_null()
-    status = (
-        pl.when(killed)
-        .then(pl.lit("failed"))
-        .when(moving)
-        .then(pl.lit("transferring"))
-        .otherwise(pl.col("outcome").replace("waiting", "activated"))
+    later, above = pl.col("attempt") > 1, int(world.jobs["pandaid"].max())  # type: ignore[arg-type]
+    over = (pl.col("outcome") != "finished") | pl.col("overtime").is_not_null()
+    last = pl.coalesce("overtime", "endtime", "starttime", "readytime", "creationtime")
+    made = world.jobs.select("creationtime", root="pandaid")
+    attempts = (
+        attempts_of(world, copy)
+        .rename({"pandaid": "root"})
+        .join(made, on="root", maintain_order="left")
+        .with_columns(
+            pandaid=pl.when(later).then(above + later.cum_sum()).otherwise("root"),
+            creationtime=pl.when(later).then(pl.col("endtime").shift()).otherwise("creationtime"),
+            jobstatus=pl.when(over)
+            .then(pl.col("outcome").replace(STATUS))
+            .otherwise(pl.lit("transferring")),
+        )
+        .with_columns(
+            parentid=pl.when(later).then(pl.col("pandaid").shift()),
+            activatedtime="readytime",
+            statechangetime=last,
+            modificationtime=last,
+            attemptnr="attempt",
+        )
+        .drop("corecount")
     )
-    last = pl.coalesce("gone", "end", "start", "ready", "made")
-    found = mine.with_columns(
-        jobstatus=status,
-        computingsite="queue",
-        creationtime="made",
-        activatedtime="ready",
-        starttime="start",
-        endtime="end",
-        statechangetime=last,
-        modificationtime=last,
-        parentid="parent",
-        attemptnr="attempt",
-    )
+    base = archive.scan("jobs").rename({"pandaid": "root"}).collect()
+    others = base.drop(set(attempts.columns) - {"root"}, strict=False)
+    found = attempts.join(others, on="root")
     kinds = polars_schema("jobs")
     return found.select(
         pl.col(name).cast(kind) for name, kind in kinds.items() if name in found.columns
     ).sort("pandaid")
-
-
-def _attempts(world: World, copy: Copy) -> pl.DataFrame:
-    """Return every attempt, and those whose inputs still travel, as jobs.
-
-    Returns:
-        ``root`` (the job in the world), ``pandaid`` (of later attempts: above all others), ``parent``, ``attempt, queue,
-        made, ready, start, end, gone`` (outputs have arrived), ``outcome``.
-    """
-    state, until = copy.state, copy.state.events.counters[CLOCK]
-    begun = attempts_of(world, copy).select(
-        "attempt", "outcome", root="pandaid", queue="computingsite", ready="readytime", start="starttime",
-        end="endtime",
-    )  # fmt: skip
-    status = state.attempt["status"]
-    travels = (status == WAITING) & (state.attempt["ready"] > until)
-    row = np.flatnonzero(travels & (world.created < until))
-    waiting = pl.DataFrame(
-        {
-            "attempt": state.attempt["number"][row],
-            "root": state.work["pandaid"][row],
-            "queue": world.queues["panda_queue"].gather(state.attempt["queue"][row]),
-            "outcome": pl.Series(["assigned"] * len(row), dtype=pl.String),
-        }
-    )
-    over = np.flatnonzero((status == DONE) & (copy.gone <= until))
-    gone = pl.DataFrame(
-        {
-            "root": state.work["pandaid"][over],
-            "attempt": state.attempt["number"][over],
-            "gone": instants(copy.gone[over]),
-        }
-    )
-    return _numbered(pl.concat([begun, waiting], how="diagonal"), world, gone)
-
-
-def _numbered(rows: pl.DataFrame, world: World, gone: pl.DataFrame) -> pl.DataFrame:
-    """Give later attempts ids of their own, and say when each was made."""
-    made = world.jobs.select("creationtime", root="pandaid")
-    above = int(world.jobs["pandaid"].max())  # type: ignore[arg-type]
-    ordered = rows.join(made, on="root").join(gone, on=["root", "attempt"], how="left")
-    later = pl.col("attempt") > 1
-    numbered = ordered.sort("root", "attempt").with_columns(
-        pandaid=pl.when(later).then(above + later.cum_sum()).otherwise("root"),
-        made=pl.when(later).then(pl.col("end").shift()).otherwise("creationtime"),
-    )
-    return numbered.with_columns(parent=pl.when(later).then(pl.col("pandaid").shift())).drop(
-        "creationtime"
-    )

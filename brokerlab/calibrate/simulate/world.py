@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 from types import MappingProxyType
@@ -14,7 +14,7 @@ import polars as pl
 
 from brokerlab.calibrate.simulate.arrays import Arrays, arrays_of
 from brokerlab.calibrate.simulate.capacity import LOWER
-from brokerlab.calibrate.simulate.contracts import DATA, QUEUES, Capacity
+from brokerlab.calibrate.simulate.contracts import DATA, QUEUES
 from brokerlab.calibrate.simulate.options import QueueRules, Transfers
 from brokerlab.errors import ConfigError, DataError
 from brokerlab.frames import prepared
@@ -251,18 +251,6 @@ def places_of(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     return last.select("panda_queue", "unified_name", site="pandasite").sort("panda_queue")
 
 
-def with_capacity(world: World, capacity: Any) -> World:
-    """Return the world with other slots over time (``contracts.Capacity``).
-
-    Raises:
-        SchemaError: Columns are missing or of another type.
-        DataError: Keys repeat, queues are unknown, numbers are out of range.
-    """
-    held = prepared({"capacity": capacity}, {"capacity": Capacity})
-    _check({**held, "queues": world.queues})
-    return replace(world, capacity=held["capacity"].sort("panda_queue", "ts"))
-
-
 def _tasks(tables: Mapping[str, pl.DataFrame], epochs: pl.DataFrame) -> pl.Series:
     """Return the tasks that the brokerage knows in some epoch."""
     if "tasks" not in tables:
@@ -271,7 +259,7 @@ def _tasks(tables: Mapping[str, pl.DataFrame], epochs: pl.DataFrame) -> pl.Serie
     return tables["tasks"].filter(known)["jeditaskid"].cast(pl.Int64)
 
 
-def _check(held: Mapping[str, pl.DataFrame], tasks: pl.Series | None = None) -> None:
+def _check(held: Mapping[str, pl.DataFrame], tasks: pl.Series) -> None:
     """Refuse tables that contradict themselves or each other, all that is wrong at once."""
     problems = []
 
@@ -291,22 +279,19 @@ def _check(held: Mapping[str, pl.DataFrame], tasks: pl.Series | None = None) -> 
             missing = ~pl.col(queue).is_in(known)
             refuse(table, "queue is not in queues", missing, queue, "add it there")
     for (table, column), (low, high, do) in _RANGES.items():
-        if table in held:
-            key = "pandaid" if table == "jobs" else "panda_queue"
-            wrong = ~pl.col(column).is_between(low, high)
-            refuse(table, f"{column} is out of range", wrong, key, do)
-    if tasks is not None:
-        brokered = pl.col("brokered").fill_null(value=False)
-        placed = pl.col("computingsite").is_not_null(), pl.col("readytime").is_not_null()
-        lost = ~pl.col("jeditaskid").is_in(tasks.implode()).fill_null(value=False)
-        do = "set brokered, computingsite and readytime"
-        for what, wrong in {
-            "only one of computingsite and readytime is known": placed[0] != placed[1],
-            "to be brokered, but the task is not among the brokerage's tasks of any epoch": brokered
-            & lost,
-            "to be brokered, but with a queue": brokered & placed[0],
-            "not to be brokered, but without a queue": ~brokered & ~placed[0] & ~placed[1],
-        }.items():
-            refuse("jobs", what, wrong, "pandaid", do)
+        key = "pandaid" if table == "jobs" else "panda_queue"
+        refuse(table, f"{column} is out of range", ~pl.col(column).is_between(low, high), key, do)
+    brokered = pl.col("brokered").fill_null(value=False)
+    at, since = pl.col("computingsite").is_not_null(), pl.col("readytime").is_not_null()
+    lost = ~pl.col("jeditaskid").is_in(tasks.implode()).fill_null(value=False)
+    do = "set brokered, computingsite and readytime"
+    for what, wrong in {
+        "only one of computingsite and readytime is known": at != since,
+        "to be brokered, but the task is not among the brokerage's tasks of any epoch": brokered
+        & lost,
+        "to be brokered, but with a queue": brokered & at,
+        "not to be brokered, but without a queue": ~brokered & ~at & ~since,
+    }.items():
+        refuse("jobs", what, wrong, "pandaid", do)
     if problems:
         raise DataError("simulation: " + "; ".join(problems))

@@ -14,7 +14,7 @@ from brokerlab.archive.synthetic import synthesise
 from brokerlab.brokerage.link_metrics import THROUGHPUT_KEYS
 from brokerlab.brokerage.replay import build
 from brokerlab.calibrate import simulate
-from brokerlab.calibrate.simulate import Estimation, Limits, data
+from brokerlab.calibrate.simulate import Limits, data
 from brokerlab.calibrate.simulate.loop import Loop
 from brokerlab.calibrate.simulate.state import instants
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
@@ -45,7 +45,7 @@ def truth(base):
         pl.col("ts").min(),
         slots=(pl.col("slots").max() * SHRUNK).ceil().cast(pl.Int64).clip(16),
     )
-    return simulate.with_capacity(world, most)
+    return replace(world, capacity=most)
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +167,7 @@ def test_links_are_not_known_from_later(first):
 @pytest.mark.parametrize("factor", [0.6, 2.0])
 def test_wrong_slots_are_seen(again, factor):
     slots = (pl.col("slots") * factor).cast(pl.Int64)
-    wrong = simulate.with_capacity(again, again.capacity.with_columns(slots))
+    wrong = replace(again, capacity=again.capacity.with_columns(slots))
     found = simulate.validate(wrong, seeds=(1, 2, 3), repeats=2)
     assert not found.ok
     assert found.sentence.startswith("No answer: ")
@@ -182,7 +182,7 @@ def test_what_cannot_be_is_refused(base, truth, tmp_path):
     with pytest.raises(InsufficientDataError, match="choose a period"):
         simulate.of_archive(base, start="2027-03-01", end="2027-03-02")
     with pytest.raises(ConfigError, match="cycle"):
-        simulate.of_archive(base, **(PERIOD | {"cycle": "soon"}), estimation=Estimation())
+        simulate.of_archive(base, **(PERIOD | {"cycle": "soon"}))
     other = simulate.of_tables(truth.jobs, truth.queues, truth.tables, truth.epochs,
                            start=datetime(2026, 3, 1), end=datetime(2026, 3, 2))  # fmt: skip
     with pytest.raises(DataError, match="read from archive none"):

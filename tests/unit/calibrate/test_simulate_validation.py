@@ -13,7 +13,7 @@ from scipy import stats
 import brokerlab.archive
 from brokerlab.archive import ArchiveWriter
 from brokerlab.calibrate import simulate
-from brokerlab.calibrate.simulate import Estimation, Limits, QueueRules, validate
+from brokerlab.calibrate.simulate import Limits, QueueRules, validate
 from brokerlab.calibrate.simulate.comparison import Steps
 from brokerlab.calibrate.simulate.validation import STATES, worst_first
 from brokerlab.errors import ConfigError, InsufficientDataError
@@ -176,7 +176,7 @@ def test_what_is_missing_is_counted_or_refused(truth, inputs, tmp_path):
     with pytest.raises(ConfigError, match="ks is -1"):
         Limits(ks=-1)
     with pytest.raises(ConfigError, match="quantile is 2"):
-        Estimation(quantile=2)
+        read(tmp_path, *truth, quantile=2)
     none = validate(inputs, repeats=1, limits=Limits(least_jobs=10**6))
     assert not none.ok
     assert "nothing can be judged" in none.sentence

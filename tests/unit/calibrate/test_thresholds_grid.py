@@ -1,6 +1,7 @@
 """The grid simulator as a simulation of thresholds: a wrong value in an archive that it made is found and proven."""
 
 import json
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import polars as pl
@@ -125,7 +126,7 @@ def test_runs_are_added_where_few_leave_it_open(seen, plan):
     more = simulate.validate(world, seeds=(3, 4), repeats=2)
     assert more.ok
     assert 2 < more.runs <= 64
-    half = simulate.with_capacity(world, world.capacity.with_columns(pl.col("slots") // 2))
+    half = replace(world, capacity=world.capacity.with_columns(pl.col("slots") // 2))
     wrong = simulate.validate(half, seeds=(3, 4, 5, 6), repeats=2)
     assert not wrong.ok
     assert (wrong.runs, wrong.open) == (4, False)  # more runs would not help
