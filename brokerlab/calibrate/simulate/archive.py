@@ -56,11 +56,10 @@ def of_archive(
     they were: those of other labels, merge jobs, those whose task the archive does not know, and those made before the
     beginning, which wait or run on with what they had left of their wall time. Where it is as ``seen``, all jobs stay.
 
-    What jobs need that wait or run at the archive's end is the median wall
-    time of their task (else of all), what killed ones need that of their last retry; where the simulation tries again
-    itself, the archive's own retries of killed jobs are left out. What other jobs need, slots and start-up delays: see
-    :func:`.history.read`; queues are the parents of pseudo-queues. To queues that ran nothing, and whose slots nobody states,
-    nothing is sent; ``capacity_most`` asks what would be if they and the others of unknown capacity had more.
+    What jobs need, slots and start-up delays: see :func:`.history.read`; queues are the parents of pseudo-queues. Where the
+    simulation tries again itself, the archive's own retries of killed jobs are left out, and these need what their last
+    retry needed. To queues that ran nothing, and whose slots nobody states, nothing is sent; ``capacity_most`` asks what
+    would be if they and the others of unknown capacity had more.
 
     The brokerage of users sees quotas and classes of queues as they were, and everything else of users, their tasks and
     shares as simulated; tasks that it holds back (caps of users, classes) are asked again at the next cycle.

@@ -49,7 +49,7 @@ class Arrays:
         epoch_at: (epochs,) from when on [us since 1970].
         groups: What jobs are counted by, see :data:`GROUPS`; rows may repeat but for their cores.
         group_cores: (groups,) cores of such a job.
-        queue_names: Names of the queues, in the queue core's order.
+        queue_names: Names of the queues, in the world's order.
         candidates: ``panda_queue`` (str), ``queue``: row of the queue whose slots a candidate has.
         site: (queues,) -1 for none.
         sites: Names.

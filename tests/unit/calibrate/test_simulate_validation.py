@@ -127,6 +127,16 @@ def test_a_queueing_archive_is_reproduced(inputs):
     assert found.to_dict()["queues_judged"] == found.queues["judged"].sum()
 
 
+def test_every_job_stays_at_its_own_queue(inputs):
+    done = simulate.run(inputs, seeds=(1, 2)).jobs
+    both = done.join(inputs.seen, on="pandaid")
+    assert both.height == done.height > 1000
+    assert (both["computingsite"] == both["observed_site"]).all()
+    assert done["n_moves"].sum() == 0
+    assert done["n_attempts"].max() == 1  # a retry is a job of its own
+    assert "stays at the queue where it was" in inputs.notes[0]
+
+
 @pytest.mark.parametrize("factor", [0.85, 2.0])
 def test_wrong_slots_are_seen(inputs, factor):
     slots = (pl.col("slots") * factor).cast(pl.Int64)
@@ -177,6 +187,8 @@ def test_what_is_missing_is_counted_or_refused(truth, inputs, tmp_path):
         Limits(ks=-1)
     with pytest.raises(ConfigError, match="quantile is 2"):
         read(tmp_path, *truth, quantile=2)
+    with pytest.raises(ConfigError, match="brokerage is 'mine', allowed: seen, replayed"):
+        simulate.of_archive(None, brokerage="mine")
     none = validate(inputs, repeats=1, limits=Limits(least_jobs=10**6))
     assert not none.ok
     assert "nothing can be judged" in none.sentence
