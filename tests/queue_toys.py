@@ -52,7 +52,7 @@ class Steps:
     def advance(self, until: datetime) -> None:
         """Let everything happen before an instant; its own events are left for the next step."""
         self.now = micros(until)
-        kernel.advance(self.state, self.now)
+        self.copy.advance(self.now)
 
     def place(self, placements: pl.DataFrame, *, stay: bool = False) -> None:
         """Send jobs without a queue to one: ``pandaid``, ``computingsite``, ``readytime``; if they stay, for all attempts."""

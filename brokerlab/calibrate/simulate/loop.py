@@ -64,6 +64,14 @@ class Copy:
         """The attempts that have ended, in the order of time."""
         return self.state.log[: int(self.state.events.counters[LOG])]
 
+    def advance(self, now: int) -> None:
+        """Let the queues run up to an instant [us], and send off the outputs of what ended."""
+        kernel.advance(self.state, now)
+        ended = self.log[self.logged :]
+        self.mover.send_outputs(self.state, ended, self.gone)
+        np.maximum.at(self.last_start, ended["queue"], ended["start"])
+        self.logged += len(ended)
+
     def recent_starts(self, since: int) -> tuple[IntArray, IntArray]:
         """Return when and where jobs started since an instant [us], with some that started before.
 
@@ -131,19 +139,12 @@ class Loop:
         """Run to the end; where the brokerage places no job, in one step."""
         now = self.begin
         while self.world.brokered and now < self.until:
-            self._advance(now)
+            for copy in self.copies:
+                copy.advance(now)
             self._broker(now)
             now += self.step
-        self._advance(self.until)
-
-    def _advance(self, now: int) -> None:
-        """Let the queues run up to an instant, and send off the outputs of what ended."""
         for copy in self.copies:
-            kernel.advance(copy.state, now)
-            ended = copy.log[copy.logged :]
-            copy.mover.send_outputs(copy.state, ended, copy.gone)
-            np.maximum.at(copy.last_start, ended["queue"], ended["start"])
-            copy.logged += len(ended)
+            copy.advance(self.until)
 
     def _broker(self, now: int) -> None:
         """Look at all worlds, move who waited too long, place the jobs that have no queue."""
