@@ -19,7 +19,7 @@ from brokerlab.lifecycle.timeouts.analysis import YOUNGEST_S, analysis_rebrokera
 from brokerlab.lifecycle.timeouts.catalogue import URGENT, timeout_rules
 from brokerlab.lifecycle.timeouts.contracts import TABLES
 from brokerlab.lifecycle.timeouts.decide import judged
-from brokerlab.lifecycle.timeouts.facts import facts, limits_of
+from brokerlab.lifecycle.timeouts.facts import DOWN, IDLE_S, facts, limits_of
 from brokerlab.lifecycle.timeouts.settings import Limits, share_threshold
 from brokerlab.numerics import BoolArray, IntArray
 
@@ -49,6 +49,7 @@ class Patience:
         limits: Limits that the settings set.
         order: The timeouts that look at waiting jobs.
         least: (urgent, state) age below which no timeout fires [us].
+        down: (queues,) by snapshot: the queue takes no jobs, so that it counts as idle.
     """
 
     rules: TimeoutRules
@@ -58,6 +59,7 @@ class Patience:
     limits: Limits
     order: tuple[TimeoutRule, ...]
     least: IntArray
+    down: Mapping[int, BoolArray]
 
     @classmethod
     def of(cls, world: World, config: Config, rules: TimeoutRules) -> Patience:
@@ -71,12 +73,21 @@ class Patience:
                 world.tables.get("resource_work_queues"), ("workqueue_id",)
             ).cast({"workqueue_id": pl.Int64}),
         }
+        names = world.arrays.queue_names
+        down = {
+            int(snapshot): names.is_in(
+                _held(tables["queues"], int(snapshot))
+                .filter(pl.col("status").is_in(DOWN))["panda_queue"]
+                .implode()
+            ).to_numpy()
+            for snapshot in world.epochs["snapshot"]
+        }
         limits = limits_of(tables["queues"].drop("snapshot"), rules, config)
         waiting = {STATUSES[ASSIGNED], STATUSES[ACTIVATED]}
         order = tuple(
             rule for rule in timeout_rules(rules, limits) if waiting.intersection(rule.statuses)
         )
-        return cls(rules, config, tables, fast, limits, order, _least(order))
+        return cls(rules, config, tables, fast, limits, order, _least(order), down)
 
     def act(self, loop: Loop, found: Census, now: int, snapshot: int) -> bool:
         """Take jobs back in every world; tells whether some were.
@@ -136,7 +147,10 @@ class Patience:
         since = changed(loop, found, row)
         priority = loop.copies[0].state.work["priority"][found.job[row]]
         state, age = found.state[row], now - since
-        old = age > self.least[(priority >= URGENT).astype(np.int64), state]
+        old = age > self.least[0, state]
+        urgent = ~old & (priority >= URGENT) & (age > self.least[1, state])
+        if urgent.any():
+            old |= urgent & self._idle(loop, found, row, now, snapshot)
         leaves = np.zeros(len(found.job), np.bool_)
         row, since = row[old], since[old]
         if not len(row):
@@ -176,6 +190,14 @@ class Patience:
         )
         leaves[moved["pandaid"].unique().to_numpy()] = True
         return leaves & waits
+
+    def _idle(self, loop: Loop, found: Census, row: IntArray, now: int, snapshot: int) -> BoolArray:
+        """Tell of rows of the census whether its queue takes no jobs or has started none for long."""
+        last = np.stack([copy.last_start for copy in loop.copies])
+        return np.asarray(
+            self.down[snapshot][found.queue[row]]
+            | (now - last[found.world[row], found.queue[row]] > IDLE_S * SECOND)
+        )
 
     def _queues(self, snapshot: int, n_worlds: int) -> pl.DataFrame:
         """Return the queues of every world, by the names that :func:`_named` gives."""
