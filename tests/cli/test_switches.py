@@ -16,6 +16,6 @@ def test_switches_of_a_chapter_are_printed():
 
 
 def test_an_unknown_chapter_is_refused_with_the_nearest():
-    result = CliRunner().invoke(app, ["switches", "matchin"])
+    result = CliRunner().invoke(app, ["switches", "match"])
     assert result.exit_code != 0
     assert "did you mean 'matching'" in result.stderr
