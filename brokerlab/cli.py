@@ -20,7 +20,6 @@ from brokerlab.errors import BrokerlabError
 from brokerlab.estimators import command as estimator_commands
 from brokerlab.gdpconfig import command as proposal_commands
 from brokerlab.report.command import report as report_command
-from brokerlab.rulesets import differences
 
 P = ParamSpec("P")
 
@@ -63,6 +62,8 @@ def switches(
     chapter: Annotated[str, typer.Argument(help="One chapter; none prints all.")] = "",
 ) -> None:
     """Print where the documents and the deployed code differ: one switch per line, with its sentence."""
+    from brokerlab.rulesets import differences
+
     frame = differences(chapter or None)
     shown = Table(*frame.columns)
     for row in frame.iter_rows():
