@@ -236,7 +236,7 @@ def at_links(
 
     Args:
         pairs: ``snapshot``, ``nucleus``, ``express``, ``storage_site`` (null = unknown), any other columns.
-        known: Result of :func:`links` with the same settings.
+        known: Result of :func:`links`; its weights are not read.
         config: See :func:`links`.
         rules: See :func:`links`.
         curve: See :func:`links`.

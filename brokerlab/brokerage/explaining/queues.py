@@ -71,8 +71,8 @@ class OnQueue(Question):
 
     @cached_property
     def task(self) -> Row:
-        """The facts of the task, which was looked at."""
-        return self.who.rows(self.decisions.world.facts.tasks).row(0, named=True)
+        """The facts of the task, also of one for which no queue was looked at."""
+        return self.who.rows(self.decisions.world.tasks).row(0, named=True)
 
     @cached_property
     def here(self) -> pl.DataFrame:

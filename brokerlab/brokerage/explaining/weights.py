@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.brokerage.network_weight import at_links
 from brokerlab.brokerage.production_jobs.facts import JobWorld
 from brokerlab.brokerage.production_jobs.weights import MOST_WORKERS, QUEUE_OFFSET
 from brokerlab.brokerage.words import counted, filled, number
@@ -134,16 +135,18 @@ def link(world: JobWorld, snapshot: int, pair: Row) -> str:
     sites = world.ids.sites.filter(pl.col("id") == pair["p_storage_id"])["site"]
     if not len(sites):
         return "the site of its storage is not known"
-    known = world.links.filter(
-        pl.col("snapshot") == snapshot,
-        pl.col("nucleus") == pair["t_nucleus"],
-        pl.col("src") == sites[0],
-        pl.col("express") == pair["t_express"],
+    asked = pl.DataFrame(
+        {
+            "snapshot": [snapshot],
+            "nucleus": [pair["t_nucleus"]],
+            "express": [pair["t_express"]],
+            "storage_site": [sites[0]],
+        }
     )
+    row = at_links(asked, world.links, config=world.config, rules=world.rules).row(0, named=True)
     name = f"from {sites[0]} to {pair['t_nucleus']}"
-    if not known.height:
+    if not row["link_known"]:
         return f"nothing is known of the link {name}"
-    row = known.row(0, named=True)
     speed = f"closeness {number(row['closeness'])}" if row["closeness"] is not None else "no metric"
     if row["mbps"] is not None:
         speed = f"{number(row['mbps'])} MB/s over {_WINDOWS[row['window']]}"

@@ -130,8 +130,14 @@ def _complete(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(whole=usable & whole, complete=usable & (whole | partly))
 
 
-def _limits(tasks: pl.DataFrame, config: Config, component: str) -> pl.DataFrame:
-    """Return the tasks with MAX_MISSING_INPUT_FILES and MIN_INPUT_COMPLETENESS of their VO."""
+def limits(vos: pl.Series, config: Config, component: str = "jobbroker") -> pl.DataFrame:
+    """Return when a replica counts as complete, by VO: ``vo``, ``max_missing`` [files], ``min_percent`` [%].
+
+    Args:
+        vos: VOs of tasks.
+        config: MAX_MISSING_INPUT_FILES, MIN_INPUT_COMPLETENESS.
+        component: See :func:`completeness`.
+    """
     names = {"max_missing": "MAX_MISSING_INPUT_FILES", "min_percent": "MIN_INPUT_COMPLETENESS"}
     rows = [
         {"vo": vo}
@@ -139,10 +145,9 @@ def _limits(tasks: pl.DataFrame, config: Config, component: str) -> pl.DataFrame
             column: float(config.get(key, app="jedi", component=component, vo=vo))
             for column, key in names.items()
         }
-        for vo in tasks["vo"].unique().to_list()
+        for vo in vos.unique().sort().to_list()
     ]
-    limits = pl.DataFrame(rows, schema={"vo": pl.String, **dict.fromkeys(names, pl.Float64)})
-    return tasks.join(limits, on="vo", how="left", nulls_equal=True)
+    return pl.DataFrame(rows, schema={"vo": pl.String, **dict.fromkeys(names, pl.Float64)})
 
 
 def completeness(
@@ -180,11 +185,9 @@ def completeness(
     Source: production-job-brokerage.md 2.
     """
     rows = read("tasks", tasks, TASK, {k: v for k, v in _TASKS.items() if k not in TASK})
-    rows = _limits(
-        rows.unique(["jeditaskid", "snapshot"], keep="first", maintain_order=True),
-        config or Config.empty(),
-        component,
-    )
+    rows = rows.unique(["jeditaskid", "snapshot"], keep="first", maintain_order=True)
+    of_vos = limits(rows["vo"], config or Config.empty(), component)
+    rows = rows.join(of_vos, on="vo", how="left", nulls_equal=True)
     names = real(datasets, distributed=False)
     asked = pl.concat(
         [

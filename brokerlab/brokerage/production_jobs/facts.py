@@ -13,7 +13,7 @@ from brokerlab.brokerage.engine.own import Own
 from brokerlab.brokerage.engine.pairs import Facts, Side
 from brokerlab.brokerage.engine.settings import with_facts_of_settings
 from brokerlab.brokerage.engine.world import Evaluate, Off, Part, World, in_order
-from brokerlab.brokerage.inputs.completeness import Completeness, completeness
+from brokerlab.brokerage.inputs.completeness import Completeness, completeness, limits
 from brokerlab.brokerage.inputs.data import input_totals
 from brokerlab.brokerage.production_jobs import sides
 from brokerlab.brokerage.production_jobs.candidates import listed
@@ -78,7 +78,7 @@ class Lasting:
         queues: Facts of queues.
         sides: Facts of pairs.
         lists: ``t, q`` of tasks whose candidates are a list.
-        links: Known links into the nuclei of the tasks.
+        links: Known links into the nuclei of the tasks, without weights.
         ids: The numbers by which facts are keyed.
     """
 
@@ -129,7 +129,7 @@ class JobWorld(World):
 
     @property
     def links(self) -> pl.DataFrame:
-        """Known links into the nuclei of the tasks."""
+        """Known links into the nuclei of the tasks, without weights."""
         return self.lasting_facts.links
 
     @property
@@ -145,11 +145,11 @@ class JobWorld(World):
     def with_config(self, config: Config) -> JobWorld:
         """See :meth:`brokerlab.brokerage.engine.world.World.with_config`."""
         known, complete, network = self.lasting_facts, self.complete, self.network
-        changed = {key for key in self.KEYS if read(config, key) != read(self.config, key)}
         check_settings(config)
-        if changed & {*COMPLETENESS_KEYS}:
+        vos = known.tables["tasks"]["vo"]
+        if not limits(vos, config).equals(limits(vos, self.config)):
             complete = _complete(known, config)
-        if changed & {*NETWORK_KEYS}:
+        if any(read(config, key) != read(self.config, key) for key in NETWORK_KEYS):
             network = _network(known, config)
         return configured(known, complete, network, config)
 
@@ -261,7 +261,7 @@ def prepare(
     tasks = _with_lists(tasks, lists)
     ids = Ids.of(tasks, queues, tables)
     tasks, queues = ids.add(tasks, queues)
-    links = known_links(tasks, state, rules=rules, config=config)
+    links = known_links(tasks, state, rules=rules)
     tasks = _with_input(with_nucleus(tasks, state, links, rules=rules), tables)
     places = near_places(queues, state)
     queues = with_near_any(queues, places, state)

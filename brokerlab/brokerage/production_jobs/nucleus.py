@@ -22,20 +22,18 @@ def unwritable(state: Tables, *, rules: ProductionRules) -> pl.DataFrame:
     return places.join(down, on="ddm_endpoint_name").select("snapshot", "nucleus").unique()
 
 
-def known_links(
-    tasks: pl.DataFrame, state: Tables, *, rules: ProductionRules, config: Config
-) -> pl.DataFrame:
-    """Return the links into the nuclei of the tasks at their instants."""
+def known_links(tasks: pl.DataFrame, state: Tables, *, rules: ProductionRules) -> pl.DataFrame:
+    """Return the links into the nuclei of the tasks at their instants, without weights: these depend on settings."""
     asked = tasks.filter(pl.col("t_nucleus").is_not_null())
-    return network.links(
+    found = network.links(
         state["network_matrix"],
         instants=tasks.select("snapshot", "at").unique(
             "snapshot", keep="first", maintain_order=True
         ),
         nuclei=asked.select("snapshot", nucleus="t_nucleus").unique(),
-        config=config,
         rules=rules,
     )
+    return found.drop(network.WEIGHTS)
 
 
 def with_nucleus(

@@ -14,6 +14,7 @@ import polars as pl
 from brokerlab import carry
 from brokerlab.archive.kept import Result, kept
 from brokerlab.brokerage import contracts as job_contracts
+from brokerlab.brokerage.engine.settings import value_at
 from brokerlab.brokerage.production_tasks import contracts as task_contracts
 from brokerlab.brokerage.replay import inputs, plan, schedule
 from brokerlab.brokerage.replay.maker import Maker, OfFiles
@@ -48,7 +49,8 @@ class Replay:
         synthetic: The archive was generated.
         open_tasks: Tasks with work left at every instant (``stage="tasks"``), see :func:`work.open_tasks`;
             ``remaining_work`` is made of them.
-        remake: Makes the tables that depend on settings, see :meth:`with_config`; None: none do.
+        remake: Makes the tables that depend on settings, see :meth:`with_config`; None: none do, or, of user tasks, the
+            jobs that they are made from are not at hand (chunks of :func:`map_tasks`).
     """
 
     tables: Mapping[str, pl.DataFrame]
@@ -69,10 +71,30 @@ class Replay:
 
         Args:
             config: The settings, without a history.
+
+        Raises:
+            ConfigError: In a chunk of user tasks: settings under which these tables would be others.
         """
+        if self.stage == "analysis" and self.remake is None:
+            self._refuse_other_tables(config)
         changed = {} if self.remake is None else self.remake(config)
         tables = MappingProxyType({**self.tables, **changed})
         return replace(self, tables=tables, config=config)
+
+    def _refuse_other_tables(self, config: Config) -> None:
+        """Refuse settings under which tables that cannot be made here would be others."""
+        from brokerlab.brokerage.analysis_jobs import keys
+
+        other = [
+            key
+            for key in keys.TABLE_KEYS
+            if value_at(config, key, keys.place_of) != value_at(self.config, key, keys.place_of)
+        ]
+        if other:
+            raise ConfigError(
+                f"{', '.join(other)}: tables of the replay depend on it and cannot be made again in a chunk of tasks; ask "
+                "build(...).with_config"
+            )
 
     @property
     def tasks(self) -> pl.DataFrame:
@@ -292,7 +314,8 @@ def map_tasks(archive: Archive, function: Callable[[Replay], T], **asked: Any) -
 
     Args:
         archive: The archive; opened with a Spark session, Spark counts its jobs and carries the chunks.
-        function: Takes the replay of some tasks, perhaps of none.
+        function: Takes the replay of some tasks, perhaps of none. It sees these tasks only, while the choice of the nucleus
+            looks at all tasks of a cycle: decide it on the whole, after what it needs of the files is made by chunk.
         asked: What is replayed, see :func:`build`.
 
     Returns:

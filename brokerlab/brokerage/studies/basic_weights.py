@@ -101,14 +101,16 @@ def decide_both_weights(
     decisions: AnalysisDecisions,
 ) -> tuple[AnalysisDecisions, AnalysisDecisions]:
     """Return the decisions under the original basic weight and under the new one, all other rules as they are."""
-    rules = decisions.world.rules
+    world = decisions.world
+    rules = world.rules
     switches = {name: getattr(rules, name) for name in AnalysisRules.SWITCHES}
     other = NEW if rules.basic_weight == ORIGINAL else ORIGINAL
     others = decide(
-        decisions.world.tables,
+        world.tables,
         rules=AnalysisRules(rules.rules, **(switches | {"basic_weight": other})),
-        matching=decisions.world.matching,
-        config=decisions.world.config,
+        matching=world.matching,
+        config=world.config,
+        own=world.own,
     )
     return (decisions, others) if other == NEW else (others, decisions)
 

@@ -197,7 +197,9 @@ def _sweep(
     """Try one key over its range; return its curve in shares and differences from now."""
     current = _current(world.config, key, row, side.tasks)
     values = grid(row, current, points)
-    totals, changes = sensitivity_by_task(side.asked, key, values, rules=world.rules)
+    totals, changes = sensitivity_by_task(
+        side.asked, key, values, rules=world.rules, own=world.own if side.name == JOBS else ()
+    )
     ends = _ends_of_shift(changes, side.tasks, len(values), **dice)
     n_tasks = max(side.tasks.height, 1)
     n_without = side.tasks.height - int(side.tasks["placed"].sum())

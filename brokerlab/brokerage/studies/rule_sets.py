@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.comparison import CHANGES, Comparison, compare
+from brokerlab.brokerage.engine.own import Own
 from brokerlab.brokerage.replay import Replay
 from brokerlab.brokerage.studies.kinds import JobDecisions, Kind, kind_of
 from brokerlab.brokerage.studies.removal import CANDIDATE
@@ -86,10 +87,11 @@ def compare_rule_sets(
     kind = kind_of(decisions)
     rules = decisions.world.rules
     other = kind.rules("production" if rules.rules == "document" else "document")
-    there = kind.decide(kind.tables(replay), rules=other, config=replay.config)
+    own = decisions.world.own
+    there = kind.decide(kind.tables(replay), rules=other, config=replay.config, own=own)
     comparison = compare(decisions, there)
     switches, n_sample, n_sample_pairs = _try_switches(
-        kind, replay, rules, other, sample=sample, seed=seed
+        kind, replay, rules, other, own, sample=sample, seed=seed
     )
     return RuleSetComparison(
         current=rules.rules,
@@ -180,7 +182,14 @@ def _beside_pairs(
 
 
 def _try_switches(
-    kind: Kind, replay: Replay, rules: RuleSet, other: RuleSet, *, sample: int, seed: int
+    kind: Kind,
+    replay: Replay,
+    rules: RuleSet,
+    other: RuleSet,
+    own: Sequence[Own],
+    *,
+    sample: int,
+    seed: int,
 ) -> tuple[pl.DataFrame, int, int]:
     """Try every switch on which the sets differ alone, and all text rules together.
 
@@ -194,7 +203,7 @@ def _try_switches(
 
     def decide(rule_set: RuleSet, text_rules: str) -> JobDecisions:
         matching = MatchingRules(text_rules)
-        return kind.decide(tables, rules=rule_set, matching=matching, config=replay.config)
+        return kind.decide(tables, rules=rule_set, matching=matching, config=replay.config, own=own)
 
     def checks_under(rule_set: RuleSet) -> pl.DataFrame:
         decided[rule_set] = decide(rule_set, rule_set.rules)

@@ -10,12 +10,14 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage import Explanation, explain, explain_task
+from brokerlab.brokerage.engine.again import redecided
 from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.production_jobs.recipe import PRODUCTION
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.words import names_in
 from brokerlab.errors import BrokerlabWarning, ConfigError, DataError
+from brokerlab.gdpconfig import Config
 from tests.brokerage_toys import AT, SHARE, World
 from tests.twins.compare import config as world_config
 from tests.twins.compare import frames
@@ -102,6 +104,15 @@ def test_a_candidate_says_rank_weight_and_factors() -> None:
     assert answer.numbers["weight"] == pytest.approx(
         answer.numbers["work"] * answer.numbers["data"] * answer.numbers["network"]
     )
+
+
+def test_a_link_is_told_under_the_settings_that_decided() -> None:
+    made = World().queue("A").link("A", queued=10)
+    other = {"NQUEUED_SAT_CAP": 20, "NW_QUEUE_IMPORTANCE": 0.9}
+    config = Config.empty().with_values({f"jedi/jobbroker/{key}": n for key, n in other.items()})
+    again = explain(redecided(made.decided(), config), jeditaskid=1, panda_queue="A")
+    assert "1.5 for its queue (10 files)" in again.text
+    assert again.text == ask(made, "A", **other).text
 
 
 def test_what_beats_a_candidate_is_told_with_its_main_factor() -> None:
@@ -230,6 +241,8 @@ def test_answers_end_with_where_the_jobs_ran() -> None:
 def test_a_pre_assigned_task_names_its_queues() -> None:
     made = World(site="A").queue("A").queue("B")
     assert ask(made, "B").text == "Task 1 was not sent to B: the task is pre-assigned to A (site)."
+    gone = ask(World(site="GONE").queue("A"), "A")  # no queue was looked at
+    assert gone.text == "Task 1 was not sent to A: the task is pre-assigned to GONE (site)."
     merging = World(is_merging=True, preassigned_site="A").queue("A").queue("B")
     assert "merging stays at A" in ask(merging, "B").text
 

@@ -106,6 +106,18 @@ def test_parts_of_a_month_make_no_difference(monkeypatch: pytest.MonkeyPatch) ->
     assert parts.weighed.equals(whole.weighed)
 
 
+def test_completeness_of_another_vo_is_asked_anew() -> None:
+    made = World(vo="other").queue("A").data(here={"A": 10})
+    made.change("replicas", found=9)
+    key = {"component": "jobbroker", "vo": "other", "key": "MAX_MISSING_INPUT_FILES"}
+    row = {"app": "jedi", **key, "value": "0", "type": "int"}
+    config = Config.from_frame(pl.DataFrame([row, row | {"key": "MIN_INPUT_COMPLETENESS", "value": "100"}]))  # fmt: skip
+    before, whole = made.decided(), decide(made.frames(), config=config)
+    assert before.tasks["outcome"].to_list() == ["candidates"]
+    assert whole.tasks["outcome"].to_list() == ["input_incomplete"]
+    assert redecided(before, config).tasks.equals(whole.tasks)
+
+
 def test_every_key_that_is_read_is_tried_above() -> None:
     plain = {key for key in GRIDS if key in keys_read(base("production"))}
     patterns = {"NQUEUELIMITSITE_<gshare>", "MIN_WEIGHT_<prodsourcelabel>[_<gshare>]"}

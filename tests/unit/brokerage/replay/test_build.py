@@ -218,6 +218,11 @@ def test_chunks_of_tasks_are_the_whole_replay(
     whole = replay.build(archive, stage=stage, every="6h")
     chunks = replay.map_tasks(archive, lambda seen: seen, stage=stage, every="6h")
     assert len(chunks) > 2
+    other = whole.config.with_values({"jedi/anal_jobbroker/OVERLOAD_MIN_QUEUE": 3})
+    assert chunks[0].with_config(other).config == other
+    if stage == "analysis":  # jobs are not at hand there
+        with pytest.raises(ConfigError, match="TW_DONE_JOB_STAT"):
+            chunks[0].with_config(other.with_values({"jedi/anal_jobbroker/TW_DONE_JOB_STAT": 1}))
     for name, frame in whole.tables.items():
         parts = [chunk.tables[name] for chunk in chunks]
         if "jeditaskid" not in frame.columns or name == "parent_tasks":

@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 
+from brokerlab.brokerage import analysis_jobs
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
+from brokerlab.brokerage.engine.own import Own
+from brokerlab.brokerage.engine.rule import Rule
+from brokerlab.brokerage.replay import Replay
 from brokerlab.brokerage.studies import removal, rule_sets
 from brokerlab.brokerage.studies.key_effects import check_keys, which_keys_matter
 from brokerlab.brokerage.studies.kinds import ANALYSIS, PRODUCTION, kind_of
@@ -159,6 +164,27 @@ def test_rule_sets_of_user_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     shifts = dict(result.switches.select("switch", "shift").iter_rows())
     assert shifts["basic_weight"] > 0 == shifts["use_base_ram"]
     assert result.n_sample == 1
+
+
+def test_rules_of_ones_own_are_those_of_every_decision() -> None:
+    rule = Rule(name="shut_out", source="ours", says="", when=pl.col("q_candidate"))
+    tables = {name: pl.DataFrame(rows) for name, rows in busy().rows.items()}
+    decisions = analysis_jobs.decide(tables, own=[Own(rule, after="status")])
+    replay = Replay(
+        tables=tables,
+        instants=pl.DataFrame(),
+        stage="analysis",
+        config=decisions.world.config,
+        notes=(),
+        archive_digest="",
+        synthetic=True,
+        open_tasks=pl.DataFrame(),
+        remake=lambda _: {},
+    )
+    effects = which_keys_matter(decisions, ["TW_DONE_JOB_STAT"], replay=replay, points=3, **DICE)
+    assert effects.curves["without"].unique().to_list() == [0]
+    result = compare_rule_sets(replay_of(decisions), decisions, sample=0, **DICE)
+    assert result.comparison.n_changed("gained") == 0
 
 
 def test_the_brokerage_is_known_by_its_decisions() -> None:

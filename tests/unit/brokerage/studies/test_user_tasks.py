@@ -7,6 +7,8 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage.analysis_jobs import AnalysisRules, decide
+from brokerlab.brokerage.engine.own import Own
+from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.studies import basic_weights, fairness, loops, throttle, users
 from brokerlab.brokerage.studies.users import FAMILIES, HELD, PASSED, RULES
 from brokerlab.gdpconfig import Config
@@ -179,6 +181,13 @@ def two_classes():
     for name, rate in (("FAST", 40.0), ("SLOW", 1.0)):
         made.add("to_run_rate", computingsite=name, jobs_per_hour=rate)
     return made
+
+
+def test_both_weights_have_the_rules_of_ones_own():
+    rule = Rule(name="shut_out", source="ours", says="", when=pl.col("panda_queue") == "SLOW")
+    made = decide(frames(two_classes()), own=[Own(rule, after="status")])
+    for side in basic_weights.decide_both_weights(made):
+        assert side.queues.filter(check="shut_out")["panda_queue"].to_list() == ["SLOW"]
 
 
 @pytest.mark.parametrize("rules", ["document", "production"])
