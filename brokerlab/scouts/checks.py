@@ -141,7 +141,7 @@ def checks(rules: ScoutRules) -> tuple[Check, ...]:
 
     Args:
         rules: Switches ``wrong_cputime``, ``wrong_ramcount``, ``leak_exhausts``, ``short_jobs_exhaust``,
-            ``growth_needs_more_files``.
+            ``short_cutoff_counts``, ``growth_needs_more_files``.
     """
     return (
         _cputime(rules),
@@ -238,16 +238,27 @@ def _leak(rules: ScoutRules) -> Check:
     )
 
 
-def many_short_jobs() -> tuple[tuple[str, pl.Expr], ...]:
-    """Return what ends X4 before its split rule may change (steps 1 and 2)."""
-    fewest = pl.min_horizontal("expected_jobs", "expected_jobs_event")
+def many_short_jobs(rules: ScoutRules) -> tuple[tuple[str, pl.Expr], ...]:
+    """Return what ends X4 before its split rule may change: too few short jobs, or too few jobs to come.
+
+    Args:
+        rules: Switch ``short_cutoff_counts``.
+    """
+    expected = pl.min_horizontal(_jobs_of_cutoff(rules))
     share = _fraction(pl.col("n_short"), "total_short_base")
     return (
         ("number or cutoff off", _off("short_tenths") | _off("short_cutoff")),
         ("no job with known duration", ~(pl.col("total_short_base") > 0)),
         ("too few short jobs", ~(share >= pl.col("short_fraction"))),
-        ("few jobs expected", fewest < pl.col("short_cutoff")),
+        ("few jobs expected", expected < pl.col("short_cutoff")),
     )
+
+
+def _jobs_of_cutoff(rules: ScoutRules) -> tuple[str, ...]:
+    """Return the numbers of jobs of which the smallest is held to X4's cutoff."""
+    if rules.short_cutoff_counts == "new_jobs":
+        return ("new_jobs",)
+    return "expected_jobs", "expected_jobs_event"
 
 
 def copies_explain() -> tuple[str, pl.Expr]:
@@ -273,11 +284,11 @@ def _short(rules: ScoutRules) -> Check:
         ),
         (
             *("n_short", "n_short_copy", "total_short_base", "short_tenths"),
-            *("expected_jobs", "expected_jobs_event", "short_cutoff"),
+            *(*_jobs_of_cutoff(rules), "short_cutoff"),
             *("longest_short", "short_exec_time"),
         ),
         (
-            *many_short_jobs(),
+            *many_short_jobs(rules),
             ("split rule changed instead", pl.col("splitrule_changed")),
             (
                 "jobs grow long enough after the avalanche",

@@ -160,7 +160,7 @@ def _inputs(tasks: Any, scouts: ScoutResult, config: Config) -> pl.DataFrame:
 def _edit_split_rule(frame: pl.DataFrame, rules: ScoutRules) -> pl.DataFrame:
     """Apply step 3 of X4: drop files and GB per job, in production raise the maximal files to 200."""
     raises = rules.edit_raises_max_files
-    ends = many_short_jobs()
+    ends = many_short_jobs(rules)
     if rules.edit_excuses_copies:
         ends = (*ends, copies_explain())
     ended = pl.any_horizontal(condition.fill_null(value=True) for _, condition in ends)

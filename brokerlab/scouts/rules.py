@@ -100,6 +100,13 @@ SWITCHES: dict[str, Switch] = {
         most=10,
         sentence="too many short jobs without being enforced to copy input files to scratch disk",
     ),
+    "short_cutoff_counts": Switch(
+        "new_jobs",
+        "all_jobs",
+        "003, exhausted",
+        ("new_jobs", "all_jobs"),
+        sentence="and a large number of new jobs expected",
+    ),
     "edit_excuses_copies": Switch(
         True,
         False,
@@ -153,6 +160,8 @@ class ScoutRules(RuleSet):
         short_jobs_exhaust: Many short jobs exhaust the task (else: only edit its split rule).
         default_short_tenths: How many short jobs are too many where SCOUT_NUM_SHORT is not set [tenths of the jobs]; 0:
             the check is off. The page names neither that key nor a number: half of the jobs.
+        short_cutoff_counts: What SCOUT_THR_SHORT is held to: the ``new_jobs`` still to come, or ``all_jobs`` that are
+            expected, those that ran included (by files or by events, whichever are fewer).
         edit_excuses_copies: The split rule is edited only where short jobs that need not copy their input are too many
             (else: where short jobs are).
         edit_raises_max_files: Editing the split rule raises MF below 200 to 200 too (else: removes NF and NG alone).
@@ -190,6 +199,7 @@ class ScoutRules(RuleSet):
     leak_exhausts: bool
     short_jobs_exhaust: bool
     default_short_tenths: float
+    short_cutoff_counts: str
     edit_excuses_copies: bool
     edit_raises_max_files: bool
     growth_needs_more_files: bool

@@ -463,10 +463,15 @@ SHORT = {"SCOUT_THR_SHORT_managed": 100, "SCOUT_SHORT_EXECTIME_managed": 10}
 
 
 def short(
-    rule: str = "US=3,NE=100", *, n_short: int = 2, nfiles: int = 1000, queue: str = "DIRECT"
+    rule: str = "US=3,NE=100",
+    *,
+    n_short: int = 2,
+    nfiles: int = 1000,
+    used: int = 4,
+    queue: str = "DIRECT",
 ) -> Toy:
     """Four jobs, some of ten minutes and the others of a second more, at a queue with direct access."""
-    toy = Toy(splitrule=rule, nfiles=nfiles).queue("DIRECT", 10.0, maxinputsize=-1)
+    toy = Toy(splitrule=rule, nfiles=nfiles, nfilesused=used).queue("DIRECT", maxinputsize=-1)
     for number in range(4):
         seconds = 600 if number < n_short else 601
         toy.job(number + 1, seconds, computingsite=queue, cpuconsumptiontime=1)
@@ -488,12 +493,22 @@ def test_too_many_short_jobs(toy, rule):
     assert checked(toy, config=SHORT | {"SCOUT_NUM_SHORT_managed": 3})["rule"] == rule
 
 
-@pytest.mark.parametrize(("nfiles", "rule"), [(100, "X4"), (99, None)])
-def test_many_jobs_are_expected(nfiles, rule):
+@pytest.mark.parametrize(
+    ("nfiles", "used", "document", "all_jobs"),
+    [
+        (104, 4, "X4", "X4"),
+        (103, 4, None, "X4"),  # 103 in all, four of them have run: 99 are new
+        (1000, 901, None, "X4"),
+        (1000, 900, "X4", "X4"),
+    ],
+)
+def test_many_new_jobs_are_expected(nfiles, used, document, all_jobs):
     """003, exhausted: and a large number of new jobs expected (the cutoff is defined as
     SCOUT_THR_SHORT_<activity> in gdpconfig)
     """
-    assert checked(short(nfiles=nfiles), config=SHORT)["rule"] == rule
+    toy = short(nfiles=nfiles, used=used)
+    assert checked(toy, config=SHORT)["rule"] == document
+    assert checked(toy, config=SHORT, short_cutoff_counts="all_jobs")["rule"] == all_jobs
 
 
 CHANGE = SHORT | {"SCOUT_CHANGE_SR_managed": True}

@@ -288,7 +288,7 @@ def short(
     events: int = 10**4,
 ) -> Toy:
     """Short jobs of 10 min, long ones of a second more, at a queue with direct access."""
-    toy = big(rule, nfiles).queue("DIRECT", 10.0, maxinputsize=-1)
+    toy = big(rule, nfiles, nfilesused=n_short + n_long).queue("DIRECT", 10.0, maxinputsize=-1)
     for number in range(n_short + n_long):
         seconds = 600 if number < n_short else 601
         toy.job(number + 1, seconds, computingsite="DIRECT", cpuconsumptiontime=1)
@@ -304,11 +304,9 @@ def short(
         (short(), SHORT | {"SCOUT_THR_SHORT_managed": 0}, "number or cutoff off"),
         (short(), {"SCOUT_SHORT_EXECTIME_managed": 10}, "number or cutoff off"),
         (short(), SHORT | {"SCOUT_SHORT_EXECTIME_managed": 9}, "too few short jobs"),
-        (short(nfiles=100), SHORT, None),  # 100 expected: not below 100
-        (short(nfiles=99), SHORT, "few jobs expected"),
-        # 100 expected by events: 4 jobs x 100 of 400; the *smaller* of both counts
-        (short(events=9600), SHORT, None),
-        (short(events=9500), SHORT, "few jobs expected"),
+        (short(nfiles=104), SHORT, None),  # 100 are new: not below 100
+        (short(nfiles=103), SHORT, "few jobs expected"),
+        (short(events=9500), SHORT, None),  # whatever their events are
     ],
 )
 def test_x4_of_the_document(toy, config, reason):
@@ -317,15 +315,37 @@ def test_x4_of_the_document(toy, config, reason):
     assert fired(toy, config=config) == ("X4" if reason is None else None)
 
 
-def test_x4_numbers():
-    numbers = json.loads(verdict(short(), config=SHORT)["numbers"])
-    assert numbers == {
+@pytest.mark.parametrize(
+    ("toy", "reason"),
+    [
+        (short(nfiles=100), None),
+        (short(nfiles=99), "few jobs expected"),
+        # 100 expected by events: 4 jobs x 100 of 400; the *smaller* of both counts
+        (short(events=9600), None),
+        (short(events=9500), "few jobs expected"),
+    ],
+)
+def test_x4_counts_all_jobs(toy, reason):
+    """min(expected_jobs, expected_jobs_event) < cut"""
+    assert why_not(toy, "X4", config=SHORT, short_cutoff_counts="all_jobs") == reason
+    deployed = why_not(toy, "X4", "production", config=SHORT)
+    assert deployed == (reason or "never exhausts in production")
+
+
+@pytest.mark.parametrize(
+    ("counts", "jobs"),
+    [
+        ("new_jobs", {"new_jobs": 996}),
+        ("all_jobs", {"expected_jobs": 1000, "expected_jobs_event": 104}),
+    ],
+)
+def test_x4_numbers(counts, jobs):
+    row = verdict(short(), config=SHORT, short_cutoff_counts=counts)
+    assert json.loads(row["numbers"]) == jobs | {
         "n_short": 2,
         "n_short_copy": 0,
         "total_short_base": 4,
         "short_tenths": 5.0,
-        "expected_jobs": 1000,
-        "expected_jobs_event": 104,
         "short_cutoff": 100.0,
         "longest_short": 600,
         "short_exec_time": 10.0,
