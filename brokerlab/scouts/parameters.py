@@ -201,13 +201,18 @@ def whole_cputime(percentile_hs06s: FloatArray) -> FloatArray:
     return np.where(milli, np.ceil(percentile_hs06s * 1000), np.ceil(percentile_hs06s) * 1000)
 
 
+def whole_outdisk_kb(percentile_bytes: FloatArray, rules: ScoutRules) -> FloatArray:
+    """Cut percentiles of output to whole kB, at most 10 MB under ``outdisk_capped`` (5.3); NaN stays."""
+    cap = OUTDISK_CAP_KB if rules.outdisk_capped else np.inf
+    return np.asarray(np.trunc(np.minimum(percentile_bytes / KB, cap)))
+
+
 def outdiskcount(
     tasks: pl.DataFrame, jobs: Jobs, rules: ScoutRules
 ) -> tuple[pl.DataFrame, Percentile]:
     """Compute outDiskCount: 75th percentile of output [kB], in production at most 10 MB (5.3)."""
     found = Percentile.of(jobs, jobs.values("outdisk_bytes"), OUTDISK_RANK)
-    cap = OUTDISK_CAP_KB if rules.outdisk_capped else np.inf
-    value = np.trunc(np.minimum(found.value / KB, cap))
+    value = whole_outdisk_kb(found.value, rules)
     unit = pl.select(
         pl.when(pl.lit(pl.Series(~np.isnan(value)))).then(
             pl.when(pl.lit(tasks["outdisk_per_event"]))

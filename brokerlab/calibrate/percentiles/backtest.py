@@ -296,8 +296,10 @@ def _by_setting(
             "killed_coreh": sums["killed_coreh"],
             "work_coreh": sums["work"],
             "headroom_mean": sums["headroom"] / jobs,
-            "queues_share": sums["queues_share"] / n_tasks,
-            "slots_share": sums["slots_share"] / n_tasks,
+            **{
+                name: pl.Series(sums[name] / n_tasks, nan_to_null=True)
+                for name in ("queues_share", "slots_share")
+            },
             **losses,
             "n_fallback": sums["n_fallback"].astype(np.int64),
         }

@@ -9,7 +9,7 @@ import numpy as np
 
 from brokerlab.calibrate.percentiles.parameters import Rule, Setting
 from brokerlab.numerics import FloatArray, IntArray, SortedGroups
-from brokerlab.scouts.parameters import OUTDISK_CAP_KB, whole_cputime, whole_ram_mb
+from brokerlab.scouts.parameters import whole_cputime, whole_outdisk_kb, whole_ram_mb
 from brokerlab.scouts.rules import ScoutRules
 from brokerlab.units import KB
 
@@ -21,7 +21,7 @@ class Estimator:
     Attributes:
         parameter: ``ramcount``, ``cputime`` or ``outdiskcount``.
         groups: Values of the scouts of every task, sorted: kB, HS06 s per event, or bytes per event.
-        rules: Rule set; decides where the RAM margin and minimum act (S05).
+        rules: Rule set; decides where the RAM margin and minimum act, and whether outdiskcount has a cap.
         rule: ``percentile``, or ``conformal``: the rank is then the promised coverage in per cent and the
             order statistic ceil((n+1) rank/100) is taken; where there are too few scouts, the largest.
     """
@@ -89,7 +89,7 @@ class Estimator:
         elif self.parameter == "cputime":
             values = whole_cputime(_interpolate(lower, upper, k) * ((100 + margins[None, :]) / 100))
         else:
-            values = np.trunc(np.minimum(_interpolate(lower, upper, k) / KB, OUTDISK_CAP_KB))
+            values = whole_outdisk_kb(_interpolate(lower, upper, k), self.rules)
         return np.nan_to_num(values, nan=0.0).astype(np.int64)
 
     def _ramcount(
@@ -100,7 +100,7 @@ class Estimator:
         margins: IntArray,
         least: FloatArray,
     ) -> FloatArray:
-        """RAM in whole MB (scouts.md 5.2); S05 says whether margin and minimum act per job."""
+        """RAM in whole MB; ``ram_min_per_job`` says whether margin and minimum act per job (docs/rules/scouts.md 5.2)."""
         if self.rules.ram_min_per_job:
             factor = 1 + margins / 100
             lower = np.maximum(lower / KB * factor, least)

@@ -119,6 +119,12 @@ def repeated_strata(by_task: pl.DataFrame) -> dict[str, str]:
     return repeated
 
 
+def _name(study: Study, setting: Setting) -> str:
+    """Name a setting; with its minimum where several were tried."""
+    several = len({each.minimum_mb for each in study.tried.grid}) > 1
+    return setting.words(study.parameter, minimum=several)
+
+
 def candidates(study: Study) -> pl.DataFrame:
     """Return the judge's candidates with ``rank, margin_pct, minimum_mb`` in front."""
     return frame_of(study.judgement.settings).hstack(study.judgement.candidates)
@@ -145,7 +151,7 @@ def frontier(study: Study) -> pl.DataFrame:
     pairs = [Setting(*row) for row in rows.select(Setting._fields).rows()]
     roles = {study.best: "proposed"} if study.acts else {}
     roles |= {study.current: "current"}
-    names = [pair.words(study.parameter) for pair in pairs]
+    names = [_name(study, pair) for pair in pairs]
     return rows.with_columns(
         label=pl.Series(names, dtype=pl.String),
         setting=pl.Series([roles.get(pair) for pair in pairs], dtype=pl.String),
@@ -278,7 +284,7 @@ def by_block(study: Study) -> pl.DataFrame:
         ``block, start, end, n_tasks``, ``chosen`` (name of the setting; null for the first), ``before``, ``after`` (kills, mean over
         tasks [1]), ``loss_before, loss_after`` [core h per core h of work].
     """
-    names = [each.words(study.parameter) for each in study.judgement.settings]
+    names = [_name(study, each) for each in study.judgement.settings]
     return study.judgement.blocks.select(
         *("block", "start", "end"),
         pl.col("n_units").alias("n_tasks"),
@@ -320,10 +326,8 @@ def weights_moved(study: Study) -> pl.DataFrame:
         ``weight``, ``value`` [core h per unit], ``halved``, ``doubled`` (the setting's name), ``why``.
     """
     moved: dict[tuple[str, float], str] = {
-        (row["weight"], row["factor"]): Setting(row["rank"], row["margin_pct"]).words(
-            study.parameter
-        )
-        for row in study.sensitivity.iter_rows(named=True)
+        (weight, factor): _name(study, Setting(*setting))
+        for weight, factor, *setting in study.sensitivity.iter_rows()
     }
     why = study.tried.weights.why(study.parameter.name)
     rows = [

@@ -131,19 +131,19 @@ class Study:
 
     @cached_property
     def sensitivity(self) -> pl.DataFrame:
-        """What is chosen with one weight of the loss halved or doubled: ``weight, factor, rank, margin_pct``."""
+        """What is chosen with one weight of the loss halved or doubled: ``weight, factor, rank, margin_pct, minimum_mb``."""
         rows = []
         for name in COMPONENTS:
             for factor in (0.5, 2.0):
                 weights = self.tried.weights.scaled(name, factor).to_dict()
-                rank, margin = Setting(*self.judgement.rechoose(weights)).pair
-                rows.append({"weight": name, "factor": factor, "rank": rank, "margin_pct": margin})
-        return pl.DataFrame(rows)
+                setting = Setting(*self.judgement.rechoose(weights))
+                rows.append({"weight": name, "factor": factor, **setting._asdict()})
+        return pl.DataFrame(rows, schema_overrides={"minimum_mb": pl.Int64})
 
     @property
     def stable(self) -> bool:
         """Whether halving or doubling any weight leaves the choice as it is."""
-        return set(self.sensitivity.select("rank", "margin_pct").rows()) == {self.best.pair}
+        return set(self.sensitivity.select(Setting._fields).rows()) == {self.best}
 
     @cached_property
     def conformal(self) -> pl.DataFrame:

@@ -43,7 +43,8 @@ def estimate(
         v = percentile(values, rank)[0] * ((100 + margin) / 100)
         return len(values), math.ceil(v * 1000) if v < 10 else math.ceil(v) * 1000
     values = [j["outdisk_bytes"] for j in scouts if j["outdisk_bytes"] is not None]
-    return len(values), int(min(percentile(values, rank)[0] / 1024, 10240))
+    kb = percentile(values, rank)[0] / 1024
+    return len(values), int(kb if rules == "document" else min(kb, 10240))
 
 
 def attempts(parameter: str, job: dict, task: dict, x: int, factors, compensation: float):

@@ -296,6 +296,26 @@ def test_the_size_of_queues_is_that_of_the_given_tasks():
     assert math.isclose(row.setting(75, 10)["slots_share"], 4 / 24)
 
 
+@pytest.mark.parametrize(("rules", "estimate"), [("document", 20_480), ("production", 10_240)])
+def test_output_has_a_cap_in_production_alone(rules, estimate):
+    events, size = 100, 20 * 2**20
+    jobs = toys.quantities(1, 35).with_columns(
+        n_events=pl.lit(events),
+        outdisk_bytes=pl.lit(float(size)),
+        outputfilebytes=pl.lit(events * size),
+    )
+    made = Assumptions(rules=ScoutRules(rules))
+    row = backtest(jobs, toys.tasks(1), parameter="outdiskcount", ranks=[75], assumptions=made)
+    assert row.by_task["estimate"].to_list() == [estimate]
+    assert row.setting(75, 0)["exceed_rate"] == (0 if rules == "document" else 1)
+
+
+def test_shares_of_queues_that_are_not_known_are_null():
+    jobs, tasks = one_task([1000] * 4, [1000] * 20)
+    row = backtest(jobs, tasks, ranks=[75], margins=[10]).setting(75, 10)
+    assert (row["queues_share"], row["slots_share"]) == (None, None)
+
+
 def test_queues_and_slots():
     jobs, tasks = one_task([1000] * 4, [1000] * 20)
     sites = ["A"] * 4 + ["B"] * 20  # 4 and 20 core-hours

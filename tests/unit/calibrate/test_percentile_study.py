@@ -135,6 +135,20 @@ def test_weights_decide(history):
     assert low.judgement.rechoose(careful.to_dict()) == high.judgement.best
 
 
+def test_another_minimum_is_another_choice(made):
+    other = made.best._replace(minimum_mb=500)
+
+    class Another:
+        best = made.judgement.best
+
+        def rechoose(self, _weights):
+            return other
+
+    moved = replace(made, judgement=Another())
+    assert moved.sensitivity.select("rank", "margin_pct", "minimum_mb").unique().rows() == [other]
+    assert not moved.stable
+
+
 def test_weights_are_checked():
     with pytest.raises(ConfigError, match="n_lost=-1"):
         LossWeights(over=1, n_lost=-1)
