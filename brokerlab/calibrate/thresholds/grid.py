@@ -17,13 +17,14 @@ from brokerlab.calibrate.thresholds.outcomes import Period
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.values import digest_of
+from brokerlab.rulesets import differences
 from brokerlab.times import duration_us
 
 if TYPE_CHECKING:
     from brokerlab.archive import Archive
 
-VERSION = 3
-"""Changes when the simulator's answers do: kept results are then not found."""
+VERSION = 4
+"""Changes when the simulator's answers do, other than by a switch of its rule sets: kept results are then not found."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class GridWhatIf:
         periods: The periods.
         drain: See :func:`of_archive`.
         options: See :func:`of_archive`.
-        digest: Of the archive and everything the worlds depend on.
+        digest: Of the archive, the rules that decide and everything the worlds depend on.
         worlds: Period to its world, as far as they were needed.
     """
 
@@ -132,6 +133,7 @@ def of_archive(
     options |= {"cycle": cycle or simulate.cycle_seen(archive, options.get("stage", "jobs"))}
     about = {name: repr(value) for name, value in sorted(options.items())}
     slots = "" if known is None else known.write_csv()
-    digest = digest_of([VERSION, archive.digest, drain, about, slots])
+    rules = differences().select("chapter", "switch", "document").rows()
+    digest = digest_of([VERSION, rules, archive.digest, drain, about, slots])
     options |= {"capacity": known}
     return GridWhatIf(archive.path, tuple(periods), drain, options, digest)

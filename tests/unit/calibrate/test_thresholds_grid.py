@@ -14,6 +14,7 @@ from brokerlab.calibrate.thresholds import Period
 from brokerlab.calibrate.thresholds.archive_study import settings_at
 from brokerlab.calibrate.thresholds.grid import of_archive
 from brokerlab.errors import ConfigError
+from brokerlab.matching.rules import MatchingRules
 from brokerlab.report import run
 from tests.planted_grids import BEGIN, Plan, write
 
@@ -73,6 +74,14 @@ def test_periods_must_be_longer_than_what_tasks_end_in(seen):
     with pytest.raises(ConfigError, match="must be longer than drain=3d"):
         of_archive(seen, PERIODS, drain="3d")
     assert of_archive(seen, PERIODS).digest != of_archive(seen, PERIODS, drain="2h").digest
+
+
+def test_results_under_other_rules_are_not_found_again(seen, monkeypatch):
+    digest = of_archive(seen, PERIODS).digest
+    assert of_archive(seen, PERIODS).digest == digest
+    exempt = MatchingRules.SWITCHES["tests_exempt"]
+    monkeypatch.setitem(MatchingRules.SWITCHES, "tests_exempt", replace(exempt, document=True))
+    assert of_archive(seen, PERIODS).digest != digest
 
 
 @pytest.fixture(scope="module")
