@@ -140,15 +140,18 @@ def of_archive(
             "config": _config(archive, period.start),
             "shares": archive.scan("gshares").collect() if archive.has("gshares") else None,
         }
+    queues = _with_idle(archive, seen.queues, there)
+    # others ran nothing and have no slots, read or given: they are left out
+    named = pl.col("panda_queue").is_in(queues["panda_queue"].implode())
     world = of_tables(
         _jobs(seen.jobs, tasks, period),
-        _with_idle(archive, seen.queues, there),
+        queues,
         start=period.start,
         end=period.end,
         stage=stage,
         begin=period.begin,
         until=period.until,
-        capacity=there.filter((pl.col("source") != "nothing") | (pl.col("slots") > 0)),
+        capacity=there.filter(named | (pl.col("slots") > 0)),
         delays=seen.delays,
         rules=ruling,
         **about,

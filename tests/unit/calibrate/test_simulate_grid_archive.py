@@ -15,6 +15,7 @@ from brokerlab.brokerage.link_metrics import THROUGHPUT_KEYS
 from brokerlab.brokerage.replay import build
 from brokerlab.calibrate import simulate
 from brokerlab.calibrate.simulate import Limits, data
+from brokerlab.calibrate.simulate.capacity import read_capacity
 from brokerlab.calibrate.simulate.loop import Loop
 from brokerlab.calibrate.simulate.state import instants
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
@@ -86,6 +87,17 @@ def test_a_world_is_read_from_an_archive(truth, base):
     assert truth.transfers.mode == "links"
     assert truth.archive_digest == base.digest
     assert any("stay at their own queue" in note for note in truth.notes)
+
+
+def test_a_queue_that_ran_nothing_may_be_given_no_slots(base):
+    hour = {**PERIOD, "end": "2026-03-01T01:00:00", "brokerage": "seen"}
+    world = simulate.of_archive(base, **hour)
+    idle = sorted(set(world.unknown) - set(world.queues["panda_queue"]))[:1]
+    assert idle
+    given = read_capacity(pl.DataFrame({"panda_queue": idle, "slots": [0]}))
+    other = simulate.of_archive(base, **hour, capacity=given)
+    assert_frame_equal(other.queues, world.queues)
+    assert set(world.unknown) - set(other.unknown) == set(idle)
 
 
 def test_what_a_simulation_did_is_an_archive_like_any_other(truth, made):
