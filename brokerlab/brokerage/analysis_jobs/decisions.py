@@ -17,7 +17,6 @@ from brokerlab.brokerage.engine.world import Part
 from brokerlab.brokerage.production_jobs.ranking import shares
 
 KEYS = ("jeditaskid", "snapshot", "panda_queue")
-AGAIN = "tmp_user_problem"
 PREASSIGNED = "nonpreassigned"
 
 

@@ -123,11 +123,6 @@ def solid(frame: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(frame.get_columns())
 
 
-def solid_plan(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Do as :func:`solid` does amid a plan."""
-    return frame.map_batches(solid)
-
-
 def run(plan: pl.LazyFrame) -> pl.DataFrame:
     """Run a plan of many small steps, as it is written."""
     return plan.collect(engine="in-memory", optimizations=AS_WRITTEN)

@@ -112,7 +112,7 @@ def input_files(frame: Any, inputs: pl.DataFrame) -> pl.DataFrame:
     named = found.with_columns(lfn=pl.coalesce("lfn", number))
     known = named.drop_nulls(["lfn", "datasetname"])
     columns = ["jeditaskid", "datasetname", "lfn", "startevent", "endevent"]
-    return known.sort(*columns, "fsize", "nevents").unique(
+    return known.sort(*columns, "fsize", "nevents", "fileid").unique(
         columns, keep="last", maintain_order=True
     )
 
