@@ -156,7 +156,7 @@ class Sides:
     """The jobs of the period on both sides.
 
     Attributes:
-        observed: ``pandaid, computingsite, gshare, task, when`` (ready), ``wait_s, killed``.
+        observed: ``pandaid, computingsite, gshare, task, when`` (made), ``wait_s, killed``.
         simulated: The same; of several runs with ``run``, from 0.
         paired: Row i of both is the same job at the same queue.
         runs: How many simulated runs there are.
