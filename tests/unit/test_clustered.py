@@ -71,9 +71,9 @@ def test_shares_are_null_where_the_whole_is_nothing() -> None:
 @dataclass(frozen=True, init=False)
 class Toy(RuleSet):
     SWITCHES: ClassVar = {
-        "floor": Switch(document=2, production=1, row="T1"),
-        "odd": Switch(document=False, production=True, row="T2"),
-        "same": Switch(document=True, production=True, row="T3"),
+        "floor": Switch(document=2, production=1, source="T1"),
+        "odd": Switch(document=False, production=True, source="T2"),
+        "same": Switch(document=True, production=True, source="T3"),
     }
     floor: int
     odd: bool
