@@ -13,6 +13,7 @@ from brokerlab.archive.synthetic import synthesise
 from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.errors import InsufficientDataError
 from brokerlab.report import find
+from brokerlab.report.kit import VARIABLE
 from tests.notebooks import pages
 from tests.notebooks.pages import check_page
 
@@ -77,7 +78,10 @@ NAMES = ("no_jobs", "jobs_only", "tasks_only", "one_task", "all_failed", "all_nu
 
 @pytest.mark.parametrize("archive", NAMES)
 @pytest.mark.parametrize("name", find.names())
-def test_too_little_is_an_answer(name: str, archive: str, poor: Path, tmp_path: Path) -> None:
+def test_too_little_is_an_answer(
+    name: str, archive: str, poor: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "none"))  # real data would stand in for the archive
     report = import_module(f"brokerlab.report.{name.replace('-', '_')}")
     n_boot = 100 if name == "workflow-pilots" else 20  # fewer are refused
     few = {"n_boot": n_boot, "times": 2, "workers": 1}
