@@ -56,7 +56,7 @@ data.summary()
 
 # %%
 study = report.study(data, p)
-study.validation.queues
+study.queues
 
 # %% [markdown]
 # ## By hand
@@ -64,7 +64,7 @@ study.validation.queues
 
 # %%
 primitives.scatter(
-    study.validation.waits([50.0]),
+    study.waits([50.0]),
     "observed_h",
     "simulated_h",
     x_title="observed median wait [h]",
