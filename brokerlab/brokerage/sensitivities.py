@@ -15,7 +15,7 @@ from brokerlab.brokerage.analysis_jobs import keys as analysis_keys
 from brokerlab.brokerage.comparison import Comparison, compare_views
 from brokerlab.brokerage.engine.again import redecided
 from brokerlab.brokerage.engine.own import Own
-from brokerlab.brokerage.engine.settings import SCOPES, value_at
+from brokerlab.brokerage.engine.settings import SCOPES, differing
 from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.production_jobs.settings import place_of
@@ -305,10 +305,8 @@ def _of_analysis(base: AnalysisDecisions, replay: Replay | None) -> _Model:
     world = base.world
 
     def decided(config: Config) -> AnalysisDecisions:
-        if replay is None or not any(
-            value_at(config, key, analysis_keys.place_of)
-            != value_at(world.config, key, analysis_keys.place_of)
-            for key in analysis_keys.TABLE_KEYS
+        if replay is None or not differing(
+            config, world.config, analysis_keys.TABLE_KEYS, analysis_keys.place_of
         ):
             return redecided(base, config)
         tables = replay.with_config(config).for_analysis()

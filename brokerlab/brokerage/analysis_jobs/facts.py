@@ -17,7 +17,7 @@ from brokerlab.brokerage.analysis_jobs.locality import locality
 from brokerlab.brokerage.analysis_jobs.queue_facts import queue_facts
 from brokerlab.brokerage.analysis_jobs.ranking import final_of, steps
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
-from brokerlab.brokerage.analysis_jobs.settings import COMPONENT, of_tasks
+from brokerlab.brokerage.analysis_jobs.settings import of_tasks
 from brokerlab.brokerage.analysis_jobs.sides import build, with_ids
 from brokerlab.brokerage.analysis_jobs.task_facts import task_facts
 from brokerlab.brokerage.analysis_jobs.throttle import PASS, throttled
@@ -25,14 +25,14 @@ from brokerlab.brokerage.analysis_jobs.throttle_rules import INCOMPLETE, incompl
 from brokerlab.brokerage.engine.decide import parts_of
 from brokerlab.brokerage.engine.own import Own
 from brokerlab.brokerage.engine.pairs import Facts, Side, run
-from brokerlab.brokerage.engine.settings import with_facts_of_settings
+from brokerlab.brokerage.engine.settings import differing, with_facts_of_settings
 from brokerlab.brokerage.engine.world import Evaluate, Off, Part, World, in_order
 from brokerlab.brokerage.inputs.data import input_totals
 from brokerlab.brokerage.inputs.frames import for_tasks
 from brokerlab.brokerage.production_jobs.changing import run_all
 from brokerlab.brokerage.production_jobs.counts import spread
 from brokerlab.brokerage.production_jobs.ids import Ids
-from brokerlab.brokerage.production_jobs.settings import COMPLETENESS_KEYS, read
+from brokerlab.brokerage.production_jobs.settings import COMPLETENESS_KEYS
 from brokerlab.brokerage.production_jobs.sides import keyed
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
@@ -109,11 +109,7 @@ class AnalysisWorld(World):
     def with_config(self, config: Config) -> AnalysisWorld:
         """See :meth:`brokerlab.brokerage.engine.world.World.with_config`."""
         data, known = self.data, self.lasting_facts
-        old, new = (
-            [read(each, key, COMPONENT) for key in COMPLETENESS_KEYS]
-            for each in (self.config, config)
-        )
-        if old != new:
+        if differing(config, self.config, COMPLETENESS_KEYS, place_of):
             data = _input(known.tasks, known.tables, known.ids, known.pool, config)
         return configured(known, data, config)
 

@@ -85,6 +85,13 @@ def value_at(config: Config, key: str, place_of: Callable[[str], str]) -> Any:
     return config.get(key, app=app, component=component, vo="atlas")
 
 
+def differing(
+    one: Config, other: Config, keys: Iterable[str], place_of: Callable[[str], str]
+) -> list[str]:
+    """Return the keys without placeholders whose values differ where a brokerage looks them up."""
+    return [key for key in keys if value_at(one, key, place_of) != value_at(other, key, place_of)]
+
+
 def settings_read(steps: Iterable[Step]) -> list[str]:
     """Return the columns of settings that steps read."""
     return [name for name in reads_of(steps) if name.startswith(SETTING)]

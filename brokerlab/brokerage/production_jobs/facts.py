@@ -11,7 +11,7 @@ import polars as pl
 from brokerlab.brokerage.engine.decide import parts_of
 from brokerlab.brokerage.engine.own import Own
 from brokerlab.brokerage.engine.pairs import Facts, Side
-from brokerlab.brokerage.engine.settings import with_facts_of_settings
+from brokerlab.brokerage.engine.settings import differing, with_facts_of_settings
 from brokerlab.brokerage.engine.world import Evaluate, Off, Part, World, in_order
 from brokerlab.brokerage.inputs.completeness import Completeness, completeness, limits
 from brokerlab.brokerage.inputs.data import input_totals
@@ -46,7 +46,6 @@ from brokerlab.brokerage.production_jobs.settings import (
     check_settings,
     of_tasks,
     place_of,
-    read,
 )
 from brokerlab.brokerage.production_jobs.task_facts import task_facts
 from brokerlab.brokerage.rules import ProductionRules
@@ -149,7 +148,7 @@ class JobWorld(World):
         vos = known.tables["tasks"]["vo"]
         if not limits(vos, config).equals(limits(vos, self.config)):
             complete = _complete(known, config)
-        if any(read(config, key) != read(self.config, key) for key in NETWORK_KEYS):
+        if differing(config, self.config, NETWORK_KEYS, place_of):
             network = _network(known, config)
         return configured(known, complete, network, config)
 

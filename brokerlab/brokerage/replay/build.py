@@ -14,7 +14,7 @@ import polars as pl
 from brokerlab import carry
 from brokerlab.archive.kept import Result, kept
 from brokerlab.brokerage import contracts as job_contracts
-from brokerlab.brokerage.engine.settings import value_at
+from brokerlab.brokerage.engine.settings import differing
 from brokerlab.brokerage.production_tasks import contracts as task_contracts
 from brokerlab.brokerage.replay import inputs, plan, schedule
 from brokerlab.brokerage.replay.maker import Maker, OfFiles
@@ -85,11 +85,7 @@ class Replay:
         """Refuse settings under which tables that cannot be made here would be others."""
         from brokerlab.brokerage.analysis_jobs import keys
 
-        other = [
-            key
-            for key in keys.TABLE_KEYS
-            if value_at(config, key, keys.place_of) != value_at(self.config, key, keys.place_of)
-        ]
+        other = differing(config, self.config, keys.TABLE_KEYS, keys.place_of)
         if other:
             raise ConfigError(
                 f"{', '.join(other)}: tables of the replay depend on it and cannot be made again in a chunk of tasks; ask "
