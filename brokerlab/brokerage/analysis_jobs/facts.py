@@ -25,8 +25,8 @@ from brokerlab.brokerage.analysis_jobs.throttle_rules import INCOMPLETE, incompl
 from brokerlab.brokerage.engine.decide import parts_of
 from brokerlab.brokerage.engine.own import Own
 from brokerlab.brokerage.engine.pairs import Facts, Side, run
-from brokerlab.brokerage.engine.settings import differing, with_facts_of_settings
-from brokerlab.brokerage.engine.world import Evaluate, Off, Part, World, in_order
+from brokerlab.brokerage.engine.settings import differing
+from brokerlab.brokerage.engine.world import Evaluate, Lasting, Off, Part, World
 from brokerlab.brokerage.inputs.data import input_totals
 from brokerlab.brokerage.inputs.frames import for_tasks
 from brokerlab.brokerage.production_jobs.changing import run_all
@@ -47,30 +47,16 @@ STATE_TABLES = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lasting:
-    """What no setting changes.
+class AnalysisLasting(Lasting):
+    """What no setting changes of user tasks.
 
     Attributes:
-        tables: The input tables.
         rules: Rule set of the brokerage.
-        matching: Rule set of the text rules.
-        own: Rules that are added.
-        tasks: Facts of all tasks.
-        queues: Facts of queues.
-        sides: Facts of pairs.
-        lists: ``t, q`` of tasks whose candidates are a list.
         pool: The queues among which the check of locality looks for the input, see :func:`~.lists.pools`.
         ids: The numbers by which facts are keyed.
     """
 
-    tables: Tables
     rules: AnalysisRules
-    matching: MatchingRules
-    own: tuple[Own, ...]
-    tasks: pl.DataFrame
-    queues: pl.DataFrame
-    sides: tuple[Side, ...]
-    lists: pl.DataFrame
     pool: pl.DataFrame
     ids: Ids
 
@@ -80,7 +66,6 @@ class AnalysisWorld(World):
     """What the analysis brokerage decides on.
 
     Attributes:
-        lasting_facts: What no setting changes.
         data: Facts of tasks about their input as a whole, and where it is.
         throttle: See :func:`~.throttle.throttle`.
         outcomes: ``t, throttle, outcome`` of tasks that end before any queue is looked at.
@@ -92,7 +77,7 @@ class AnalysisWorld(World):
     LAST: ClassVar = "low_weight"
     MARKED: ClassVar = "badsite"
 
-    lasting_facts: Lasting
+    lasting_facts: AnalysisLasting
     data: tuple[pl.DataFrame, Side]
     throttle: pl.DataFrame
 
@@ -138,7 +123,9 @@ class AnalysisWorld(World):
         return replace(facts, tasks=local)
 
 
-def configured(known: Lasting, data: tuple[pl.DataFrame, Side], config: Config) -> AnalysisWorld:
+def configured(
+    known: AnalysisLasting, data: tuple[pl.DataFrame, Side], config: Config
+) -> AnalysisWorld:
     """Return the world with all that settings decide.
 
     Args:
@@ -148,8 +135,7 @@ def configured(known: Lasting, data: tuple[pl.DataFrame, Side], config: Config) 
     """
     about, side = data
     tasks = known.tasks.join(about, on="t", how="left").sort("t")
-    given = queue_checks(known.rules), steps(known.rules)
-    tasks = with_facts_of_settings(tasks, of_tasks(), *given, known.own, config, place_of)
+    tasks = known.with_facts_of_settings(tasks, of_tasks(), config, place_of)
     held = throttled(known.tables, rules=known.rules, config=config)
     outcomes = run(ended(tasks.lazy(), held.lazy()))
     facts = Facts(
@@ -159,11 +145,18 @@ def configured(known: Lasting, data: tuple[pl.DataFrame, Side], config: Config) 
         sides=(side, *known.sides),
     )
     local = facts.tasks.clear().with_columns(t_local=pl.lit(value=True))
-    checks, then = in_order(*given, known.own, replace(facts, tasks=local))
+    checks, then = known.in_order(replace(facts, tasks=local))
     return AnalysisWorld(
-        tables=known.tables, matching=known.matching, config=config, facts=facts, tasks=tasks, outcomes=outcomes,
-        own=known.own, checks=checks, steps=then, lasting_facts=known, data=data, throttle=held,
-    )  # fmt: skip
+        lasting_facts=known,
+        config=config,
+        facts=facts,
+        tasks=tasks,
+        outcomes=outcomes,
+        checks=checks,
+        steps=then,
+        data=data,
+        throttle=held,
+    )
 
 
 def _left(pairs: pl.DataFrame, final: Sequence[str]) -> pl.DataFrame:
@@ -216,10 +209,12 @@ def prepare(
     tasks = run(with_class(with_grand(tasks.lazy(), lazy), lazy))
     tasks, pool = pools(tasks, queues, ids, rules=rules)
     places = endpoint_facts(tables["queue_endpoints"], tables["storage_endpoints"], snapshots)
-    known = Lasting(
+    known = AnalysisLasting(
         tables=tables,
         rules=rules,
         matching=matching,
+        checks=queue_checks(rules),
+        steps=steps(rules),
         own=own,
         tasks=tasks,
         queues=queues,

@@ -11,9 +11,10 @@ from typing import ClassVar, Self, TypeAlias
 import polars as pl
 
 from brokerlab.brokerage.engine.own import Own, check_own, with_own
-from brokerlab.brokerage.engine.pairs import Facts
+from brokerlab.brokerage.engine.pairs import Facts, Side
 from brokerlab.brokerage.engine.rule import SETTING, Rule
-from brokerlab.brokerage.engine.steps import Step, reads_of
+from brokerlab.brokerage.engine.settings import with_facts_of_settings
+from brokerlab.brokerage.engine.steps import Derived, Step, reads_of
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
 
@@ -39,20 +40,75 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True)
-class World(ABC):
-    """The settings and tables of a replay, and what was prepared from them.
+class Lasting:
+    """What no setting changes.
 
     Attributes:
         tables: The input tables.
         matching: Rule set of the text rules.
+        checks: The checks of single queues, in order, without those of one's own.
+        steps: What follows them, likewise.
+        own: Rules that are added.
+        tasks: Facts of all tasks.
+        queues: Facts of queues.
+        sides: Facts of pairs.
+        lists: ``t, q`` of tasks whose candidates are a list.
+        hint: Only what could run is asked.
+    """
+
+    tables: dict[str, pl.DataFrame]
+    matching: MatchingRules
+    checks: tuple[Rule, ...]
+    steps: tuple[Step, ...]
+    own: tuple[Own, ...]
+    tasks: pl.DataFrame
+    queues: pl.DataFrame
+    sides: tuple[Side, ...]
+    lists: pl.DataFrame
+    hint: bool = False
+
+    def with_facts_of_settings(
+        self,
+        tasks: pl.DataFrame,
+        made: Sequence[Derived],
+        config: Config,
+        place_of: Callable[[str], str],
+    ) -> pl.DataFrame:
+        """Add the settings that are read as columns of tasks, and what the brokerage makes of them.
+
+        Args:
+            tasks: Facts of tasks.
+            made: What settings make of a task.
+            config: The configuration.
+            place_of: Key to ``app/component``.
+        """
+        return with_facts_of_settings(
+            tasks, made, self.checks, self.steps, self.own, config, place_of
+        )
+
+    def in_order(self, facts: Facts) -> tuple[tuple[Rule, ...], tuple[Step, ...]]:
+        """Return checks and steps with rules of one's own.
+
+        Raises:
+            ConfigError: Rules that cannot be added, or that read what is not there.
+        """
+        found = with_own(self.checks, self.steps, self.own)
+        check_own(self.own, *found, facts.schema)
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class World(ABC):
+    """The settings and tables of a replay, and what was prepared from them.
+
+    Attributes:
+        lasting_facts: What no setting changes.
         config: The configuration.
         facts: What the checks and steps read, of tasks that are looked at.
         tasks: Facts of all tasks.
         outcomes: ``t``, and how they ended, of tasks that end before any queue is looked at.
-        own: Rules that are added.
         checks: The checks of single queues, in order.
         steps: What follows them.
-        hint: Only what could run is asked.
     """
 
     RANKS: ClassVar[Mapping[str, pl.DataType]]
@@ -66,16 +122,33 @@ class World(ABC):
     MARKED: ClassVar[str | None] = None
     """The rule that stands for the marks."""
 
-    tables: dict[str, pl.DataFrame]
-    matching: MatchingRules
+    lasting_facts: Lasting
     config: Config
     facts: Facts
     tasks: pl.DataFrame
     outcomes: pl.DataFrame
-    own: tuple[Own, ...] = ()
     checks: tuple[Rule, ...]
     steps: tuple[Step, ...]
-    hint: bool = False
+
+    @property
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """The input tables."""
+        return self.lasting_facts.tables
+
+    @property
+    def matching(self) -> MatchingRules:
+        """Rule set of the text rules."""
+        return self.lasting_facts.matching
+
+    @property
+    def own(self) -> tuple[Own, ...]:
+        """Rules that are added."""
+        return self.lasting_facts.own
+
+    @property
+    def hint(self) -> bool:
+        """Only what could run is asked."""
+        return self.lasting_facts.hint
 
     @property
     def lasting(self) -> int:
@@ -129,16 +202,3 @@ class World(ABC):
 
     def check_weights(self, late: pl.DataFrame) -> None:  # noqa: B027 - most have nothing to refuse
         """Refuse what cannot be ranked."""
-
-
-def in_order(
-    checks: Sequence[Rule], steps: Sequence[Step], own: tuple[Own, ...], facts: Facts
-) -> tuple[tuple[Rule, ...], tuple[Step, ...]]:
-    """Return checks and steps with rules of one's own.
-
-    Raises:
-        ConfigError: Rules that cannot be added, or that read what is not there.
-    """
-    found = with_own(checks, steps, own)
-    check_own(own, *found, facts.schema)
-    return found

@@ -11,8 +11,8 @@ import polars as pl
 from brokerlab.brokerage.engine.decide import parts_of
 from brokerlab.brokerage.engine.own import Own
 from brokerlab.brokerage.engine.pairs import Facts, Side
-from brokerlab.brokerage.engine.settings import differing, with_facts_of_settings
-from brokerlab.brokerage.engine.world import Evaluate, Off, Part, World, in_order
+from brokerlab.brokerage.engine.settings import differing
+from brokerlab.brokerage.engine.world import Evaluate, Lasting, Off, Part, World
 from brokerlab.brokerage.inputs.completeness import Completeness, completeness, limits
 from brokerlab.brokerage.inputs.data import input_totals
 from brokerlab.brokerage.production_jobs import sides
@@ -62,36 +62,20 @@ STATE_TABLES = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lasting:
-    """What no setting changes.
+class JobLasting(Lasting):
+    """What no setting changes of production jobs.
 
     Attributes:
-        tables: The input tables.
         endpoints: ``queue_endpoints`` and ``storage_endpoints`` for every snapshot.
         rules: Rule set of the brokerage.
-        matching: Rule set of the text rules.
-        hint: Only what could run is asked.
         recipe: What the checks and the weight are.
-        own: Rules that are added.
-        tasks: Facts of all tasks.
-        queues: Facts of queues.
-        sides: Facts of pairs.
-        lists: ``t, q`` of tasks whose candidates are a list.
         links: Known links into the nuclei of the tasks, without weights.
         ids: The numbers by which facts are keyed.
     """
 
-    tables: Tables
     endpoints: Tables
     rules: ProductionRules
-    matching: MatchingRules
-    hint: bool
     recipe: Recipe
-    own: tuple[Own, ...]
-    tasks: pl.DataFrame
-    queues: pl.DataFrame
-    sides: tuple[Side, ...]
-    lists: pl.DataFrame
     links: pl.DataFrame
     ids: Ids
 
@@ -101,7 +85,6 @@ class JobWorld(World):
     """What the production job brokerage decides on.
 
     Attributes:
-        lasting_facts: What no setting changes.
         complete: Where the input is complete, and its facts of pairs.
         network: Facts of links.
         outcomes: ``t, outcome, detail`` of tasks that end before any queue is looked at.
@@ -112,7 +95,7 @@ class JobWorld(World):
     KEYS: ClassVar = (*COMPLETENESS_KEYS, *NETWORK_KEYS)
     LAST: ClassVar = "rank"
 
-    lasting_facts: Lasting
+    lasting_facts: JobLasting
     complete: tuple[Completeness, Side]
     network: Side
 
@@ -162,7 +145,7 @@ class JobWorld(World):
 
 
 def configured(
-    known: Lasting, complete: tuple[Completeness, Side], network: Side, config: Config
+    known: JobLasting, complete: tuple[Completeness, Side], network: Side, config: Config
 ) -> JobWorld:
     """Return the world with all that settings decide.
 
@@ -170,12 +153,8 @@ def configured(
         known: What no setting changes.
         complete: Where the input is complete under these settings, and its facts of pairs.
         network: Facts of links under these settings.
-        config: The settings.
-
-    Raises:
-        ConfigError: Settings that no rule can work with.
+        config: The settings, held to :func:`~.settings.check_settings`.
     """
-    check_settings(config)
     found, complete_side = complete
     where = found.tasks.select(
         "jeditaskid", "snapshot", t_remote_source="remote_source_available",
@@ -184,10 +163,7 @@ def configured(
     tasks = known.tasks.join(
         where, on=["jeditaskid", "snapshot"], how="left", maintain_order="left"
     ).with_columns(pl.col("t_remote_source", "t_no_complete").fill_null(value=True))
-    given = checks_of(known.recipe, known.rules), steps(known.rules, known.recipe)
-    tasks = with_facts_of_settings(
-        tasks, of_tasks(known.rules), *given, known.own, config, place_of
-    )
+    tasks = known.with_facts_of_settings(tasks, of_tasks(known.rules), config, place_of)
     outcomes = _outcomes(tasks, found.tasks, known.tables["nuclei"], hint=known.hint)
     lists = known.lists.join(outcomes, on="t", how="anti")
     nowhere = pl.col("t_listed") & ~pl.col("t").is_in(lists["t"].unique().implode())
@@ -202,13 +178,19 @@ def configured(
         ),
     )
     facts = with_own_facts(known.recipe, facts, known.tables)
-    refuse_checks(known.recipe, *given, facts)
-    checks, then = in_order(*given, known.own, facts)
+    refuse_checks(known.recipe, known.checks, known.steps, facts)
+    checks, then = known.in_order(facts)
     return JobWorld(
-        tables=known.tables, matching=known.matching, config=config, facts=facts, tasks=tasks, outcomes=outcomes,
-        own=known.own, checks=checks, steps=then, hint=known.hint, lasting_facts=known, complete=complete,
+        lasting_facts=known,
+        config=config,
+        facts=facts,
+        tasks=tasks,
+        outcomes=outcomes,
+        checks=checks,
+        steps=then,
+        complete=complete,
         network=network,
-    )  # fmt: skip
+    )
 
 
 def prepare(
@@ -237,6 +219,7 @@ def prepare(
         what :func:`~.settings.of_tasks` makes of them.
     """
     check_settings(config)
+    checks = checks_of(recipe, rules)
     instants = tables["tasks"].with_columns(pl.col("snapshot").fill_null(0))
     tables = one_row_per_key(tables | {"tasks": instants})
     raw = tables["tasks"]
@@ -267,13 +250,15 @@ def prepare(
     lazy = {name: frame.lazy() for name, frame in state.items()}
     lost = unwritable(state, rules=rules).lazy()
     counted = run_all(changing(tasks.lazy(), queues.lazy(), lazy, ids, lost))
-    known = Lasting(
+    known = JobLasting(
         tables=tables,
         endpoints={name: state[name] for name in ("queue_endpoints", "storage_endpoints")},
         rules=rules,
         matching=matching,
         hint=hint,
         recipe=recipe,
+        checks=checks,
+        steps=steps(rules, recipe),
         own=own,
         tasks=tasks,
         queues=queues,
@@ -289,12 +274,12 @@ def prepare(
     return configured(known, _complete(known, config), _network(known, config), config)
 
 
-def _network(known: Lasting, config: Config) -> Side:
+def _network(known: JobLasting, config: Config) -> Side:
     """Return the facts of links."""
     return link_side(known.tasks, known.links, known.ids, rules=known.rules, config=config)
 
 
-def _complete(known: Lasting, config: Config) -> tuple[Completeness, Side]:
+def _complete(known: JobLasting, config: Config) -> tuple[Completeness, Side]:
     """Return where the input is complete, and its facts of pairs."""
     tables = known.tables
     found = completeness(
