@@ -132,7 +132,7 @@ class Validation:
         """Return at how many queues each limit is broken.
 
         Returns:
-            One row per limit of :data:`LIMITS`, most often broken first: ``limit``, ``value`` (of :class:`.limits.Limits`),
+            One row per limit of :data:`LIMITS`, most often broken first: ``limit``, ``value`` (of :class:`.comparison.Limits`),
             ``n_queues``, ``n_jobs`` of these queues.
         """
         rows = []
