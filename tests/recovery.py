@@ -10,8 +10,9 @@ from typing import Any
 import brokerlab.archive
 from brokerlab.archive import Archive
 from brokerlab.calibrate import simulate, thresholds
+from brokerlab.calibrate.settings import settings_at
 from brokerlab.calibrate.thresholds import Calibration, Period
-from brokerlab.calibrate.thresholds.archive_study import settings_at, shares_of
+from brokerlab.calibrate.thresholds.archive_study import shares_of
 from brokerlab.calibrate.thresholds.grid import GridWhatIf, of_archive
 from brokerlab.gdpconfig import Config
 from tests.planted_grids import BEGIN, PLANTED, Plan, settings_table, write

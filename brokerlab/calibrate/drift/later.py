@@ -13,8 +13,9 @@ from brokerlab.calibrate.drift.percentiles import drift, is_of_percentiles
 from brokerlab.calibrate.drift.thresholds import is_of_thresholds, thresholds_drift
 from brokerlab.calibrate.network_curve import read_links
 from brokerlab.calibrate.percentiles.history import Inputs, load
+from brokerlab.calibrate.settings import settings_at
 from brokerlab.calibrate.thresholds import Period
-from brokerlab.calibrate.thresholds.archive_study import settings_at, too_short
+from brokerlab.calibrate.thresholds.archive_study import too_short
 from brokerlab.calibrate.thresholds.grid import of_archive
 from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig.proposal import Filed, Proposal, find

@@ -13,6 +13,7 @@ import polars as pl
 
 from brokerlab.archive.store import Archive, open_archive
 from brokerlab.calibrate.percentiles.sample import LIMITS, OPTIONAL, REQUIRED
+from brokerlab.calibrate.settings import settings_at
 from brokerlab.carry import Chunk, Chunks, whole
 from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig import Config
@@ -163,7 +164,6 @@ def load(
         raise InsufficientDataError(
             "no task with finished jobs has a creation time: tasks.creationdate and jobs.creationtime are null"
         )
-    config = Config.from_frame(opened.gdpconfig) if opened.has("gdpconfig") else Config.empty()
     return Inputs(
         archive=opened,
         tasks=tasks.drop("created_at"),
@@ -171,7 +171,7 @@ def load(
         queues=queues.pl(),
         window=(first, last),
         rules=rule_set,
-        config=config.at(last) if config.has_history else config,
+        config=settings_at(opened, last),
         filters=filters,
     )
 

@@ -12,6 +12,7 @@ from brokerlab.brokerage.analysis_jobs.queue_facts import TYPES
 from brokerlab.brokerage.production_jobs.queue_facts import PRODUCTION_TYPES
 from brokerlab.brokerage.replay.build import LABELS, Replay, build
 from brokerlab.brokerage.replay.plan import time_of
+from brokerlab.calibrate.settings import settings_at
 from brokerlab.calibrate.simulate import data, history
 from brokerlab.calibrate.simulate.capacity import KNOWN, LOWER, upper_slots, with_given
 from brokerlab.calibrate.simulate.history import Period, limited
@@ -19,7 +20,6 @@ from brokerlab.calibrate.simulate.options import QueueRules, Transfers
 from brokerlab.calibrate.simulate.state import SECOND
 from brokerlab.calibrate.simulate.world import STAGES, World, of_tables
 from brokerlab.errors import ConfigError, InsufficientDataError
-from brokerlab.gdpconfig import Config
 from brokerlab.times import duration_us
 
 Brokerage = Literal["seen", "replayed"]
@@ -137,7 +137,7 @@ def of_archive(
             "cycle": _duration(cycle or cycle_seen(archive, stage), "cycle"),
             "data": data.of_replay(archive, replay, seen.jobs, moving),
             "transfers": moving,
-            "config": _config(archive, period.start),
+            "config": settings_at(archive, period.start),
             "shares": archive.scan("gshares").collect() if archive.has("gshares") else None,
         }
     queues = _with_idle(archive, seen.queues, there)
@@ -329,13 +329,6 @@ def _jobs(own: pl.DataFrame, tasks: pl.Series, period: Period) -> pl.DataFrame:
         input_bytes="inputfilebytes",
         output_bytes="outputfilebytes",
     )
-
-
-def _config(archive: Any, moment: datetime) -> Config:
-    """Return the settings that ruled at a time; defaults where the archive has none."""
-    if not archive.has("gdpconfig"):
-        return Config.empty()
-    return Config.from_frame(archive.scan("gdpconfig").collect()).at(moment)
 
 
 def _notes(world: World) -> list[str]:

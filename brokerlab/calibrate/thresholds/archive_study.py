@@ -11,6 +11,7 @@ import polars as pl
 
 from brokerlab.archive.store import Archive
 from brokerlab.calibrate import simulate
+from brokerlab.calibrate.settings import settings_at
 from brokerlab.calibrate.thresholds.calibration import Calibration, Validated, calibrate
 from brokerlab.calibrate.thresholds.case import case_of
 from brokerlab.calibrate.thresholds.grid import GridWhatIf, of_archive
@@ -19,7 +20,6 @@ from brokerlab.calibrate.thresholds.options import Options
 from brokerlab.calibrate.thresholds.outcomes import Period, WhatIf
 from brokerlab.calibrate.thresholds.screening import screen, summed
 from brokerlab.errors import ConfigError, InsufficientDataError, collect_warnings
-from brokerlab.gdpconfig import Config
 
 MIN_TASKS = 10
 """Of each period; fewer have no spread to speak of."""
@@ -144,14 +144,6 @@ def study_archive(
         capacity_most=options.capacity_most,
         sources=grid.sources() if grid else pl.DataFrame(),
     )
-
-
-def settings_at(archive: Archive, at: datetime) -> Config:
-    """Return the configuration that acts in an archive at a time; without one the catalogue's defaults."""
-    if not archive.has("gdpconfig"):
-        return Config.empty()
-    config = Config.from_frame(archive.scan("gdpconfig").collect())
-    return config.at(at) if config.has_history else config
 
 
 def shares_of(archive: Archive) -> list[str]:

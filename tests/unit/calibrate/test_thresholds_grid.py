@@ -10,8 +10,8 @@ import pytest
 import brokerlab.archive
 from brokerlab.archive import ArchiveWriter
 from brokerlab.calibrate import simulate, thresholds
+from brokerlab.calibrate.settings import settings_at
 from brokerlab.calibrate.thresholds import Period
-from brokerlab.calibrate.thresholds.archive_study import settings_at
 from brokerlab.calibrate.thresholds.grid import of_archive
 from brokerlab.errors import ConfigError
 from brokerlab.matching.rules import MatchingRules
