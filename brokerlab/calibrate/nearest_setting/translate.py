@@ -116,7 +116,7 @@ def translate(
     made = assumptions or Assumptions()
     inputs = _inputs(source, parameter, made.rules, span)
     given = _checked(allocations)
-    with_allocations = _with_allocations(inputs, given)
+    with_allocations, n_without = _with_allocations(inputs, given)
     judged = study(
         inputs,
         parameter,
@@ -139,9 +139,8 @@ def translate(
     labels: dict[Who, str] = {"estimator": name}
     labels |= {who: each.words(judged.parameter, minimum=True) for who, each in settings.items()}
     table, differences = compared(sides.rows, labels, judged.parameter, judged.judgement.question)
-    tasks = inputs.tasks.join(inputs.quantities, on="jeditaskid", how="semi")
     counts = {
-        "tasks_without_allocations": tasks.height - with_allocations.height,
+        "tasks_without_allocations": n_without,
         "jobs": sides.n_jobs,
         "jobs_without_allocation": sides.n_missing,
     }
@@ -174,8 +173,8 @@ def _inputs(source: Any, parameter: str, rules: ScoutRules, span: Span | None) -
     return load(source, start=span[0], end=span[1], rules=rules)
 
 
-def _with_allocations(inputs: Inputs, given: pl.DataFrame) -> pl.DataFrame:
-    """Return the tasks of which finished jobs have allocations: only they are compared.
+def _with_allocations(inputs: Inputs, given: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    """Return the tasks of which finished jobs have allocations, which alone are compared, and how many others have such jobs.
 
     Raises:
         DataError: None has.
@@ -188,7 +187,9 @@ def _with_allocations(inputs: Inputs, given: pl.DataFrame) -> pl.DataFrame:
             f"allocations.pandaid: none of {finite.height} jobs with an allocation is a finished job of the "
             f"source, whose ids are {jobs['pandaid'].min()!r} to {jobs['pandaid'].max()!r}"
         )
-    return inputs.tasks.join(known, on="jeditaskid", how="semi", maintain_order="left")
+    tasks = inputs.tasks.join(jobs, on="jeditaskid", how="semi", maintain_order="left")
+    having = tasks.join(known, on="jeditaskid", how="semi", maintain_order="left")
+    return having, tasks.height - having.height
 
 
 def cheapest_of(judged: Study) -> Setting:

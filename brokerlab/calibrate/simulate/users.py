@@ -101,6 +101,7 @@ class Users:
         n_worlds = len(loop.copies)
         base = counted_of(found, loop.arrays)
         tasks = pl.DataFrame({"jeditaskid": loop.arrays.tasks[wanted]})
+        units = self.units.join(tasks, on="jeditaskid", how="semi")
         ended = _ended(loop, wanted)
         usage = self._usage(base, snapshot)
         summed = base.group_by("world", "computingsite", "gshare", "resource_type", "jobstatus")
@@ -115,11 +116,11 @@ class Users:
             "job_stats": summed.agg(pl.col("njobs").sum()),
             "diskio_usage": disk_traffic(base),
             "user_job_stats": of_users,
-            "user_totals": self._totals(users, tasks, n_worlds),
+            "user_totals": _totals(users, units, n_worlds),
             "to_run_rate": _rate(loop, now),
             "failure_counts": _lately(ended, now - self.window),
             "sites_used": _used(loop, ended, found, wanted),
-            "user_eval": self._left(usage, tasks),
+            "user_eval": _left(usage, units),
             "task_class": self._classes(loop, usage, tasks, ended, now),
             "gshare_usage": self._shares(base, n_worlds),
         }
@@ -139,50 +140,6 @@ class Users:
             slotsrunning=_sum("ncores", ("running",)),
         )  # fmt: skip
         return user_usage(slots, classes, config=self.config).users
-
-    def _left(self, usage: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
-        """Return what is left to the users of tasks."""
-        units = self.units.join(tasks, on="jeditaskid", how="semi")
-        names = units.select(
-            produsername="username", user=pl.coalesce("origusername", "username")
-        ).drop_nulls()
-        joined = usage.join(names.unique(), on="produsername")
-        return joined.select("user", "rem_slots_a", "rem_slots_b", world="snapshot")
-
-    def _totals(self, users: pl.DataFrame, tasks: pl.DataFrame, n_worlds: int) -> pl.DataFrame:
-        """Add up jobs and cores of the users and groups of tasks, 0 where there are none."""
-        units = self.units.join(tasks, on="jeditaskid", how="semi")
-        worlds = pl.DataFrame({"world": range(n_worlds)}, schema={"world": pl.Int64})
-        alone = units.filter(pl.col("workinggroup").is_null()).drop_nulls("username")
-        people = alone.select(
-            "username", origusername=pl.coalesce("origusername", "username")
-        ).unique()
-        groups = units.select("workinggroup").drop_nulls().unique()
-        sums = {
-            "nrunjobs": _sum("njobs", ("running",)),
-            "nqueuedjobs": _sum("njobs", QUEUED),
-            "nruncores": _sum("ncores", ("running",)),
-            "nqueuedcores": _sum("ncores", QUEUED),
-        }
-        own = users.filter(pl.col("workinggroup").is_null())
-        of_users = worlds.join(people, how="cross").join(
-            own.group_by("world", username="produsername").agg(**sums),
-            on=["world", "username"],
-            how="left",
-        )
-        of_groups = worlds.join(groups, how="cross").join(
-            users.group_by("world", "workinggroup").agg(**sums),
-            on=["world", "workinggroup"],
-            how="left",
-        )
-        none = pl.lit(None, pl.String)
-        columns = ["world", "origusername", "workinggroup", *sums]
-        return pl.concat(
-            [
-                of_users.with_columns(workinggroup=none).select(columns),
-                of_groups.with_columns(origusername=none).select(columns),
-            ]
-        ).with_columns(pl.col(name).fill_null(0) for name in sums)
 
     def _classes(
         self, loop: Loop, usage: pl.DataFrame, tasks: pl.DataFrame, ended: pl.DataFrame, now: int
@@ -225,6 +182,43 @@ class Users:
 
 def _sum(measure: str, statuses: tuple[str, ...]) -> pl.Expr:
     return pl.col(measure).filter(_STATUS.is_in(statuses)).sum().cast(pl.Int64)
+
+
+def _left(usage: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
+    """Return what is left to the users of tasks."""
+    names = units.select(
+        produsername="username", user=pl.coalesce("origusername", "username")
+    ).drop_nulls()
+    joined = usage.join(names.unique(), on="produsername")
+    return joined.select("user", "rem_slots_a", "rem_slots_b", world="snapshot")
+
+
+def _totals(users: pl.DataFrame, units: pl.DataFrame, n_worlds: int) -> pl.DataFrame:
+    """Add up jobs and cores of the users and groups of tasks, 0 where there are none."""
+    worlds = pl.DataFrame({"world": range(n_worlds)}, schema={"world": pl.Int64})
+    alone = units.filter(pl.col("workinggroup").is_null()).drop_nulls("username")
+    people = alone.select("username", origusername=pl.coalesce("origusername", "username")).unique()
+    groups = units.select("workinggroup").drop_nulls().unique()
+    sums = {
+        "nrunjobs": _sum("njobs", ("running",)),
+        "nqueuedjobs": _sum("njobs", QUEUED),
+        "nruncores": _sum("ncores", ("running",)),
+        "nqueuedcores": _sum("ncores", QUEUED),
+    }
+    own = users.filter(pl.col("workinggroup").is_null())
+    of_users = worlds.join(people, how="cross").join(
+        own.group_by("world", username="produsername").agg(**sums),
+        on=["world", "username"],
+        how="left",
+    )
+    of_groups = worlds.join(groups, how="cross").join(
+        users.group_by("world", "workinggroup").agg(**sums),
+        on=["world", "workinggroup"],
+        how="left",
+    )
+    return pl.concat([of_users, of_groups], how="diagonal").select(
+        "world", "origusername", "workinggroup", pl.col(*sums).fill_null(0)
+    )
 
 
 def _ended(loop: Loop, wanted: IntArray) -> pl.DataFrame:

@@ -345,7 +345,9 @@ def _unchanged(case: Case) -> Verdict:
     )
     windows = _windows(case)[:1]
     evidence = Evidence(sentence, (), windows, (), (), _numbers(case), case.synthetic)
-    document = Proposal.to_keep(case.space.config, _places(case), evidence=evidence, **_about(case, NOW))  # fmt: skip
+    document = Proposal.to_keep(
+        case.space.config, _places(case), evidence=evidence, **_about(case, NOW)
+    )
     return _verdict(case, "keep", sentence, document)
 
 

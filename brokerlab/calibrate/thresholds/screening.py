@@ -191,7 +191,11 @@ def _fast(archive: Archive, period: Period) -> dict[str, Any]:
     table = Counts.of(archive.jobs, log, instants).table("computingsite", "gshare", "jobstatus")
     slots = archive.scan("slots").collect() if archive.has("slots") else pl.DataFrame()
     name = "pandaqueuename" if "pandaqueuename" in slots.columns else "panda_queue"
-    held = slots[name].drop_nulls().unique() if name in slots.columns else pl.Series([], dtype=pl.String)  # fmt: skip
+    held = (
+        slots[name].drop_nulls().unique()
+        if name in slots.columns
+        else pl.Series([], dtype=pl.String)
+    )
     return {
         "share_job_stats": table.drop_nulls(["computingsite", "gshare"]),
         "queues": archive.scan("queues").collect(),

@@ -57,7 +57,9 @@ def as_is(space: Space, names: Sequence[str]) -> str:
     known = [key for key in space.keys if key.name in names]
     if len(known) > 3:
         return f"all {len(known)} keys as they are"
-    return ", ".join(f"{key.name}{' as it is' if key.mixed else f' = {shown(key.current)}'}" for key in known)  # fmt: skip
+    return ", ".join(
+        f"{key.name}{' as it is' if key.mixed else f' = {shown(key.current)}'}" for key in known
+    )
 
 
 def action(space: Space, setting: Setting) -> str:
@@ -94,7 +96,11 @@ def effects(objective: str, table: pl.DataFrame) -> str:
         if not one["diff"]:
             continue
         relative = one["limit_unit"] == "% of now" and one["diff_pct"] is not None
-        change = f"{one['diff_pct']:+.1f} % (limit +{one['limit']:g} %)" if relative else f"{one['diff']:+.3g} (limit +{one['limit']:g})"  # fmt: skip
+        change = (
+            f"{one['diff_pct']:+.1f} % (limit +{one['limit']:g} %)"
+            if relative
+            else f"{one['diff']:+.3g} (limit +{one['limit']:g})"
+        )
         parts.append(f"{small(one['label'])} {change}")
     return ", ".join(parts)
 
