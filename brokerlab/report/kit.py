@@ -17,7 +17,7 @@ import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, ParamSpec, Self, TypeVar
 
@@ -110,6 +110,11 @@ def data_folder(data: str = "") -> Path | None:
         return folder
     usual = Path(os.environ.get(VARIABLE, "") or USUAL)
     return usual if usual.is_dir() else None
+
+
+def now() -> datetime:
+    """Return the present second, UTC without zone as all times."""
+    return datetime.now(UTC).replace(tzinfo=None, microsecond=0)
 
 
 class Bare(BaseModel):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any, ClassVar, Self
 
 import polars as pl
@@ -361,8 +360,7 @@ def _queue_caveats(facts: Mapping[str, float | None]) -> list[Caveat]:
 def _proposals(data: links.Links, s: LinkStudy) -> dict[str, Any]:
     """Return the proposal on the importance; none without an answer."""
     exchange = s.answers().get("exchange")
-    created_at = datetime.now(UTC).replace(tzinfo=None, microsecond=0)
-    made = exchange and links.propose_importance(exchange, data, created_at=created_at)
+    made = exchange and links.propose_importance(exchange, data, created_at=kit.now())
     return {"": made} if made else {}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -112,12 +111,12 @@ def load(p: Params) -> Config:
     if not source or (not p.config and not archives.open(source).has("gdpconfig")):
         return Config.empty()
     config = present(source)
-    return config.at(p.at or _now()) if config.has_history else config
+    return config.at(p.at or kit.now()) if config.has_history else config
 
 
 def study(config: Config, p: Params, *, ask: Callable[[Proposal], Drift] | None = None) -> Study:
     """Find and sort the proposals, and ask those that fit whether they still hold."""
-    found = review(p.proposals, config=config, created_at=_now(), only_newest=p.only_newest)
+    found = review(p.proposals, config=config, created_at=kit.now(), only_newest=p.only_newest)
     drifts = {}
     if p.later:
         if ask is None:
@@ -131,10 +130,6 @@ def study(config: Config, p: Params, *, ask: Callable[[Proposal], Drift] | None 
         documents[TOGETHER] = found.merged
     files = {name: apply_files(name, document, config) for name, document in documents.items()}
     return Study(found, drifts, files)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC).replace(tzinfo=None, microsecond=0)
 
 
 # --- show: frames and templates ---------------------------------------------------------------------------------------

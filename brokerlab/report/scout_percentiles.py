@@ -5,7 +5,6 @@ Chosen again and again on the tasks so far, scored on those that follow; one par
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import polars as pl
@@ -101,7 +100,7 @@ def study(data: Inputs, p: Params) -> Studies:
                 data,
                 name,
                 question,
-                created_at=datetime.now(UTC).replace(tzinfo=None, microsecond=0),
+                created_at=kit.now(),
                 ranks=range(p.ranks[0], p.ranks[1] + 1),
                 margins=range(p.margins[0], p.margins[1] + 1),
                 loss=LossWeights.default(name, **p.loss),

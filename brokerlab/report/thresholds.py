@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal
 
 import polars as pl
@@ -79,7 +78,7 @@ def study(
     found = study_archive(
         archive,
         p,
-        created_at=datetime.now(UTC).replace(tzinfo=None, microsecond=0),
+        created_at=kit.now(),
         start=p.start,
         proof_start=p.proof_start,
         end=p.end,
