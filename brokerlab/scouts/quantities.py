@@ -6,18 +6,16 @@ through every formula as null does in the database.
 
 from __future__ import annotations
 
-from datetime import datetime
-
 import numpy as np
 import polars as pl
 
+from brokerlab.engines import EPOCH
 from brokerlab.numerics import FloatArray
 from brokerlab.scouts.rules import ScoutRules
 from brokerlab.units import HOUR_S, KB, MB
 
 EVENT_SERVICE, EVENT_SERVICE_MERGE = 1, 2
 DEFAULT_COREPOWER = 10.0
-EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - archive times are UTC without zone
 LONG_JOB_S = 6 * HOUR_S
 
 
