@@ -9,8 +9,6 @@ from typing import Annotated, NoReturn, ParamSpec
 
 import typer
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from brokerlab.archive import command as archive_commands
 from brokerlab.archive.synthetic.command import synthesise as synthesise_command
@@ -62,6 +60,9 @@ def switches(
     chapter: Annotated[str, typer.Argument(help="One chapter; none prints all.")] = "",
 ) -> None:
     """Print where the documents and the deployed code differ: one switch per line, with its sentence."""
+    from rich.table import Table
+    from rich.text import Text
+
     from brokerlab.rulesets import differences
 
     frame = differences(chapter or None)

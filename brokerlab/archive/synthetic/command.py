@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
 
 def synthesise(
@@ -21,6 +20,8 @@ def synthesise(
     ] = 0.03,
 ) -> None:
     """Make an archive of invented jobs with real shapes, and the truth beside it."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
+
     from brokerlab.archive import synthetic
 
     settings = synthetic.make_settings(jobs=jobs, days=days, seed=seed, start=start, drift=drift)
