@@ -129,17 +129,14 @@ def differences(chapter: str | None = None) -> pl.DataFrame:
     """
     if chapter is not None and chapter not in CHAPTERS:
         raise ConfigError(f"chapter={chapter!r}: {nearest(chapter, CHAPTERS)}")
-    rows = [
-        (
-            *(name, switch, str(one.document), str(one.production)),
-            *(one.source, one.sentence or None, notes.get(switch)),
-        )
-        for name, place in CHAPTERS.items()
-        if chapter in (None, name)
-        for kind in [pkgutil.resolve_name(place)]
-        for notes in [_notes(kind)]
-        for switch, one in kind.SWITCHES.items()
-    ]
+    rows = []
+    for name in CHAPTERS if chapter is None else [chapter]:
+        kind = pkgutil.resolve_name(CHAPTERS[name])
+        notes = _notes(kind)
+        for switch, one in kind.SWITCHES.items():
+            values = str(one.document), str(one.production)
+            sentence = one.sentence or None
+            rows.append((name, switch, *values, one.source, sentence, notes.get(switch)))
     names = ("chapter", "switch", "document", "production", "source", "sentence", "note")
     return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
 
