@@ -78,7 +78,8 @@ def _read(folder: Path) -> Result:
         if hashlib.sha256(content).hexdigest() != digest:
             raise ValueError(f"{folder}: {name} has changed")
         frames[name] = pl.read_ipc(io.BytesIO(content))
-    os.utime(folder)  # it was of use
+    with contextlib.suppress(OSError):  # it may be read only
+        os.utime(folder)  # it was of use
     return Result(frames, tuple(index["texts"]))
 
 

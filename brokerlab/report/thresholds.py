@@ -109,7 +109,7 @@ def page(archive: Archive, s: StudyFrames, p: Params) -> Page:
         caveats=_caveats(archive, s),
         facts=_facts(s, p),
         archive=archive,
-        config=s.calibration.case.space.config,
+        config=found.case.space.config,
         window=f"choice {days(early)}, scored {days(late)} (UTC)",
         proposals={} if found.proposal is None else {"": found.proposal},
         also={
@@ -142,9 +142,9 @@ def _headline(s: StudyFrames) -> Verdict:
     space = found.case.space
     told: dict[str, Any] = {
         "keep": f"Keep {as_is(space, [key.name for key in space.keys])}",
-        "n": s.calibration.candidates.height,
-        "all": s.calibration.screened.height,
-        "changing": s.calibration.screened.filter(state=CHANGES).height,
+        "n": found.candidates.height,
+        "all": found.screened.height,
+        "changing": found.screened.filter(state=CHANGES).height,
         "unknown": f"{len(found.unknown)} {words.plural(len(found.unknown), 'queue')}",
         "label": small(quantity_of(found.case.options.objective).label),
     }
@@ -152,7 +152,7 @@ def _headline(s: StudyFrames) -> Verdict:
         told["spans"] = found.judgement.n_units
         told["seen"] = max(found.judgement.smallest_seen or 0.0, found.case.options.relevant)
     if found.answer == "change":
-        row = s.calibration.proof.filter(quantity=found.case.options.objective).row(0, named=True)
+        row = found.proof.filter(quantity=found.case.options.objective).row(0, named=True)
         one, part = len(found.setting.keys) == 1, row["diff_pct"]
         told["action"] = action(space, found.setting) if one else f"Set {found.setting.name}"
         told["fall"] = say("{part:%}", part=-part / 100) if part else say("{n}", n=-row["diff"])
@@ -162,24 +162,21 @@ def _headline(s: StudyFrames) -> Verdict:
 
 def _numbers(s: StudyFrames) -> list[Number]:
     """Return what the scored period says of the objective and of the bytes moved; where nothing is compared, the screen."""
-    if s.calibration.proof.is_empty():
-        changing = s.calibration.screened.filter(state=CHANGES).height
-        none = s.calibration.screened.filter(pl.col("state").is_in([NOTHING, NOT_READ])).height
+    found = s.calibration
+    if found.proof.is_empty():
+        changing = found.screened.filter(state=CHANGES).height
+        none = found.screened.filter(pl.col("state").is_in([NOTHING, NOT_READ])).height
         return [
-            Number(
-                "Keys that change decisions", changing, note=f"of {s.calibration.screened.height}"
-            ),
+            Number("Keys that change decisions", changing, note=f"of {found.screened.height}"),
             Number("Keys that change none", none, note="keep them as they are"),
         ]
-    names = [s.calibration.case.options.objective, "moved_tb"]
-    wanted = s.calibration.proof.filter(
-        pl.col("quantity").is_in(names), pl.col("diff_pct").is_not_null()
-    )
+    names = [found.case.options.objective, "moved_tb"]
+    wanted = found.proof.filter(pl.col("quantity").is_in(names), pl.col("diff_pct").is_not_null())
     shown = []
     for row in wanted.iter_rows(named=True):
         note = "of now" if row["limit"] is None else f"of now, limit +{row['limit']:g} %"
         shown.append(Number.of(row, "diff_pct", label=row["label"], unit="%", note=note))
-    return [*shown, Number("Tasks that scored", s.calibration.n_tasks)]
+    return [*shown, Number("Tasks that scored", found.n_tasks)]
 
 
 def _front_chart(s: StudyFrames) -> Chart | None:
@@ -245,7 +242,7 @@ def _proof_table(s: StudyFrames) -> Table:
     found = s.calibration
     return Table(
         name="proof",
-        frame=s.calibration.proof,
+        frame=found.proof,
         caption=f"Now, and {found.compared.name} (chosen before), on {days(found.case.periods[1])}",
         columns={
             "label": "Quantity",
@@ -264,11 +261,12 @@ def _proof_table(s: StudyFrames) -> Table:
 
 
 def _candidates_table(s: StudyFrames) -> Table:
-    quantity = quantity_of(s.calibration.case.options.objective)
+    found = s.calibration
+    quantity = quantity_of(found.case.options.objective)
     return Table(
         name="candidates",
-        frame=s.calibration.candidates,
-        caption=f"The best of {s.calibration.candidates.height} settings that were judged, on all days",
+        frame=found.candidates,
+        caption=f"The best of {found.candidates.height} settings that were judged, on all days",
         columns={
             "setting": "Setting",
             "after": f"{quantity.label} [{quantity.unit}]",
@@ -284,10 +282,11 @@ def _candidates_table(s: StudyFrames) -> Table:
 
 
 def _strata_table(s: StudyFrames) -> Table:
-    quantity = quantity_of(s.calibration.case.options.objective)
+    found = s.calibration
+    quantity = quantity_of(found.case.options.objective)
     return Table(
         name="strata",
-        frame=s.calibration.strata,
+        frame=found.strata,
         caption=f"{quantity.label} by who it is, worst first",
         columns={
             "stratum": "By",
@@ -368,21 +367,19 @@ def _others_table(s: StudyFrames) -> Table | None:
 
 def _caveats(archive: Archive, s: StudyFrames) -> list[Caveat]:
     found = s.calibration
-    only = s.calibration.screened.filter(pl.col("state") == CHANGES, ~pl.col("simulate"))
+    only = found.screened.filter(pl.col("state") == CHANGES, ~pl.col("simulate"))
     stages = ", ".join(STAGES[stage] for stage in only["stage"].unique(maintain_order=True))
-    untold = s.calibration.screened.filter(state=UNTOLD)
+    untold = found.screened.filter(state=UNTOLD)
     reasons = untold["reason"].unique(maintain_order=True)
     unknown = [small(label) for label in made.unknown_quantities(found)]
     left = made.unfinished_share(found)
-    mixed = [key.name for key in s.calibration.case.space.keys if key.mixed]
+    mixed = [key.name for key in found.case.space.keys if key.mixed]
     why = "; ".join(list(dict.fromkeys(one.reason for one in found.missing))[:3])
     odd = s.found.warnings
     told = {"n": len(found.unknown), "most": s.found.capacity_most, "left": left}
     wrong = archive.synthetic and found.valid is False
     vouched = found.tried.height > 0 and found.valid is None
-    classless = (
-        s.calibration.strata.height > 0 and "user_class" not in s.calibration.strata["stratum"]
-    )
+    classless = found.strata.height > 0 and "user_class" not in found.strata["stratum"]
     notes = {
         "The generator of this archive draws waits and knows no slots: a simulation of slots does not give them back.": wrong,
         "Whether the simulation gives back what was seen: whoever ran this vouched for it.": vouched,

@@ -103,6 +103,20 @@ def test_nothing_is_kept_where_it_cannot_be(archive: brokerlab.archive.Archive) 
     assert make.calls == 2
 
 
+def test_what_can_only_be_read_is_read(
+    archive: brokerlab.archive.Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = Maker()
+    kept.kept(archive, "counts", {}, make)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError("of somebody else")
+
+    monkeypatch.setattr(kept.os, "utime", refuse)
+    assert_frame_equal(kept.kept(archive, "counts", {}, make).frames["counts"], FRAME)
+    assert make.calls == 1
+
+
 def test_the_oldest_give_way(
     archive: brokerlab.archive.Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
