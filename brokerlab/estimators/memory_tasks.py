@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from brokerlab.estimators.holdout import divide_in_time, fit_and_calibrate, repl
 from brokerlab.estimators.learners import MODEL, Make, learners
 from brokerlab.estimators.records import checked
 from brokerlab.estimators.scoring.frontier import Setting, score_settings
+from brokerlab.estimators.sources import of_invex, real_tasks
+from brokerlab.estimators.sources.invex import TASK_FILES
 from brokerlab.estimators.sources.source import At, Source
 from brokerlab.estimators.trial import POLICY, Trial, run_trial, trial_levels
 from brokerlab.numerics import FloatArray
@@ -26,6 +29,8 @@ from brokerlab.numerics import FloatArray
 OURS = POLICY.format(MODEL)
 MARGINS = (0.0, 2.5, 5.0, 7.5, 10.0, 12.5, 15.0, 20.0, 30.0)
 OTHER_MARGINS = "PanDA scouts, other margins"
+IDS_PER_S, OTHER_SPEEDS = 10.0, (5.0, 25.0)
+"""Jobs that the whole system creates in a second, and others that are tried: real tasks have no times of day."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,6 +47,51 @@ class MemoryEvaluation(Evaluation):
     alike: Mapping[str, str] = field(default_factory=dict)
     speeds: pl.DataFrame = field(default_factory=pl.DataFrame)
     division: pl.DataFrame = field(default_factory=pl.DataFrame)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return how much was tested, how it was divided, and the limits.
+
+        These are the counts of the trial, ``division``, and ``limits`` by clock: what hindsight over-allocates at the exceed
+        rate of the deployed rule [1], ``task_mean`` and over ``all_jobs``; null where the rule has no answer.
+        """
+        limits = {at: _limits(trial) for at, trial in self.trials.items()}
+        counts = self.main.comparison.counts
+        return {**counts, "division": self.division.to_dicts(), "limits": limits}
+
+    @property
+    def largest_task(self) -> tuple[int, float]:
+        """The task with most of the tested jobs, and its share [1] of them."""
+        jobs = self.main.production["jeditaskid"].value_counts().sort("count", "jeditaskid")
+        task, n = jobs.row(-1)
+        return task, n / jobs["count"].sum()
+
+    def speed_effect(self) -> dict[str, float] | None:
+        """Return the speed of numbering jobs at which ours over-allocates most; None where times were recorded.
+
+        ``ids_per_s``, ``worst`` and, at the speed that is taken, ``taken`` (over-allocated, mean of tasks [1]).
+        """
+        over = "over_allocation_task_mean"
+        if self.speeds.is_empty():
+            return None
+        ours = self.speeds.filter(estimator=OURS).sort(over)
+        ids_per_s, worst = ours.select("ids_per_s", over).row(-1)
+        taken = ours.row(by_predicate=pl.col("ids_per_s") == IDS_PER_S, named=True)[over]
+        return {"ids_per_s": ids_per_s, "worst": worst, "taken": taken}
+
+
+def read_tasks(folder: Path) -> tuple[dict[At, Source], dict[float, Source]]:
+    """Read the whole tasks of a folder of real data as `sources.real_tasks` does, also at other speeds.
+
+    Returns:
+        Records by clock at `IDS_PER_S`, and those of submission by speed of numbering jobs [1/s], that one first; empty
+        where there are none.
+    """
+    tasks = real_tasks(folder, "memory", ids_per_s=IDS_PER_S)
+    if not tasks:
+        return {}, {}
+    files = sorted(folder.glob(TASK_FILES))
+    others = {speed: of_invex(files, "memory", ids_per_s=speed) for speed in OTHER_SPEEDS}
+    return tasks, {IDS_PER_S: tasks["submit"], **others}
 
 
 def evaluate_left_out(
@@ -135,6 +185,12 @@ def evaluate_later(
             for name, part in division
         ),
     )
+
+
+def _limits(trial: Trial) -> dict[str, float | None]:
+    rule = trial.deployed
+    pooled = trial.limit(rule["exceed"], averaged=False)
+    return {"task_mean": trial.limit(rule["exceed_task_mean"]), "all_jobs": pooled}
 
 
 def _replay_rules(records: pl.DataFrame, levels: tuple[float, ...]) -> dict[str, Predicted]:

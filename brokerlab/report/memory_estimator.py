@@ -16,6 +16,7 @@ from pydantic import Field, field_validator
 
 from brokerlab.archive import Archive
 from brokerlab.calibrate.nearest_setting import Translation, translate_trial
+from brokerlab.charts import estimators as charts
 from brokerlab.errors import BrokerlabError, InsufficientDataError
 from brokerlab.estimators import trial_frames
 from brokerlab.estimators.learners import MODEL, learners
@@ -25,29 +26,22 @@ from brokerlab.estimators.memory_tasks import (
     MemoryEvaluation,
     evaluate_later,
     evaluate_left_out,
+    read_tasks,
 )
 from brokerlab.estimators.saving import Trained
 from brokerlab.estimators.sizing import Store, Trace, read_trace
 from brokerlab.estimators.sizing.peers import all_peers, peers
-from brokerlab.estimators.sizing.protocols import TraceStudy, study_traces
+from brokerlab.estimators.sizing.protocols import LADDER, TARGET, TraceStudy, frames, study_traces
 from brokerlab.estimators.sizing.store import digest
-from brokerlab.estimators.sources import Source, of_archive, of_invex
+from brokerlab.estimators.sources import Source, of_archive
 from brokerlab.estimators.sources.source import At
-from brokerlab.estimators.trial import Trial
 from brokerlab.estimators.trial_frames import CLOCKS
 from brokerlab.report import estimates, kit
 from brokerlab.report.kit import Caveat, Chart, Number, Page, Part, Table, Verdict, say
-from brokerlab.report.memory_traces import (
-    TARGET,
-    trace_caveats,
-    trace_frames,
-    trace_sentence,
-    traces_part,
-)
+from brokerlab.words import listed
 
-TRACES, TASKS, TASK_FILES = "nfcore-traces/trace_*.csv.gz", "panda-invex-jobs", "job_records_*.csv*"
-IDS_PER_S, OTHER_SPEEDS = 10.0, (5.0, 25.0)
-"""Jobs that the whole system creates in a second, and others that are tried: real tasks have no times of day."""
+TRACES = "nfcore-traces/trace_*.csv.gz"
+PROTOCOLS = {"drawn": "Random orders", "submitted": "As submitted", "published": "As published"}
 SAVED = 0.3
 """Part of the over-allocated memory that is to be saved at the deployed rule's exceed rate."""
 CLOCK_MATTERS = 1.1
@@ -99,7 +93,6 @@ class Study(NamedTuple):
     traces: TraceStudy | None
     settings: Translation | None
     problems: Mapping[str, str]
-    generated: bool  # of the archive
 
 
 @kit.answers
@@ -107,36 +100,23 @@ def load(p: Params) -> Data:
     """Find and read what is estimated."""
     folder, archive = kit.data_folder(p.data), estimates.archive_at(p.archive)
     files = [] if folder is None else sorted(folder.glob(TRACES))
-    home = Path() if folder is None else folder / TASKS
-    real = folder is not None and any(home.glob(TASK_FILES))
-    tasks = {at: of_invex(home, "memory", at=at) for at in CLOCKS} if real else {}
-    speeds = {s: of_invex(home, "memory", ids_per_s=s) for s in OTHER_SPEEDS} if real else {}
+    traces = tuple(read_trace(path) for path in files)
+    tasks, speeds = ({}, {}) if folder is None else read_tasks(folder)
     problems: dict[str, str] = {}
     later = {}
     if archive is not None:
         with estimates.noted(problems, "archive"):
-            later = _records(archive, p)
-    if not (files or real or later):
+            kit.need(archive, "jobs")
+            later = {
+                at: of_archive(archive, "memory", at=at).between(p.start, p.end) for at in CLOCKS
+            }
+    if not (traces or tasks or later):
         raise InsufficientDataError(
             problems.get("archive")
             or "neither real data nor an archive; set BROKERLAB_DATA, or make an archive by "
             f"`brokerlab synthesise --into {estimates.DEMO} --jobs 200000`"
         )
-    return Data(
-        traces=tuple(read_trace(path) for path in files),
-        tasks=tasks,
-        speeds={IDS_PER_S: tasks["submit"], **speeds} if real else {},
-        later=later,
-        archive=archive,
-        problems=problems,
-    )
-
-
-def _records(archive: Archive, p: Params) -> dict[At, Source]:
-    """Return the records of the archive's tasks that begin in the window, by clock."""
-    kit.need(archive, "jobs")
-    sources = {at: of_archive(archive, "memory", at=at) for at in CLOCKS}
-    return {at: each.between(p.start, p.end) for at, each in sources.items()}
+    return Data(traces, tasks, speeds, later, archive, problems)
 
 
 @kit.answers
@@ -165,8 +145,7 @@ def study(data: Data, p: Params) -> Study:
         store = Store(Path(p.store), fills=p.slow) if p.store else None
         every = all_peers if p.slow or p.store else peers
         traces = study_traces(data.traces, peers=every, seeds=p.seeds, store=store, **draws)
-    generated = data.archive is not None and data.archive.synthetic
-    return Study(jobs, traces, settings, problems, generated)
+    return Study(jobs, traces, settings, problems)
 
 
 def page(data: Data, study: Study, p: Params) -> Page:
@@ -175,7 +154,7 @@ def page(data: Data, study: Study, p: Params) -> Page:
     parts = [_jobs_part(name, titles[name], part) for name, part in study.jobs.items()]
     chart = _frontier(next(iter(study.jobs.values()))) if study.jobs else None
     if study.traces is not None:
-        sized = traces_part(study.traces)
+        sized = _traces_part(study.traces)
         parts.insert(1, sized if chart else replace(sized, chart=None))
         chart = chart or sized.chart
     settings = {"archive": study.settings} if study.settings else {}
@@ -183,6 +162,7 @@ def page(data: Data, study: Study, p: Params) -> Page:
         parts.append(estimates.settings_part(settings, "What it means for the setting"))
     parts += estimates.model_part(study.jobs, level=p.level)
     proposal = study.settings.proposal if study.settings else None
+    traces = frames(study.traces) if study.traces else {}
     return Page(
         verdict=_verdict(study, titles),
         numbers=_numbers(study),
@@ -198,7 +178,7 @@ def page(data: Data, study: Study, p: Params) -> Page:
         },
         proposals={"": proposal} if proposal else {},
         also={
-            **(trace_frames(study.traces) if study.traces else {}),
+            **{f"traces_{name}": frame for name, frame in traces.items()},
             **estimates.frames(study.jobs),
             **{
                 f"{name}_speeds": each.speeds
@@ -206,7 +186,11 @@ def page(data: Data, study: Study, p: Params) -> Page:
                 if each.speeds.height
             },
         },
-        values=_values(study),
+        values={
+            **{name: part.to_dict() for name, part in study.jobs.items()},
+            **({"traces": study.traces.to_dict()} if study.traces else {}),
+            **({"settings": study.settings.to_dict()} if study.settings else {}),
+        },
         synthetic=False if data.traces or data.tasks else None,
         beside=estimates.model_writer(study.jobs, level=p.level),
     )
@@ -219,7 +203,7 @@ def _verdict(study: Study, titles: Mapping[str, str]) -> Verdict:
     """Say what gains most where most is at stake: on real tasks, else on the archive, else on traces."""
     for name, part in study.jobs.items():
         return estimates.headline(part, OURS, titles[name].lower(), "memory")
-    return Verdict(kind="finding", sentence=trace_sentence(study.traces) if study.traces else "")
+    return Verdict(kind="finding", sentence=_trace_sentence(study.traces) if study.traces else "")
 
 
 def _numbers(study: Study) -> list[Number]:
@@ -299,22 +283,114 @@ def _target(deployed: Mapping[str, Any], matched: pl.DataFrame) -> str:
     )
 
 
+# --- workflow traces --------------------------------------------------------------------------------------------------
+
+
+def _trace_sentence(study: TraceStudy) -> str:
+    """Hold the ratio to the best peers to the target."""
+    template = (
+        "{ours} waste {ratio} times what the best peers do; the target {target:.1f} is {met}."
+    )
+    met = "met" if study.meets() else "not met"
+    return say(template, vars(study.main), ours=LADDER.capitalize(), target=TARGET, met=met)
+
+
+def _traces_part(study: TraceStudy) -> Part:
+    types = Table(
+        name="types",
+        frame=study.extreme_types(),
+        caption=f"{study.n_lost} of {study.types.height} task types waste more than with the best peer of their trace",
+        columns={
+            "short": "Task type",
+            "trace": "Trace",
+            "runs": "Runs",
+            "best_gbh": "Best peer [GB h]",
+            "ours_gbh": "Ours [GB h]",
+            "difference_gbh": "Difference [GB h]",
+        },
+        mark="mark",
+        note="Those that lose most, then those that gain most; per order of arrival.",
+    )
+    protocols = Table(
+        name="protocols",
+        frame=study.by_protocol,
+        caption="Our waste over that of the best peer, by the way of comparing",
+        columns={
+            "trace": "Trace",
+            **{name: f"{title} [ratio]" for name, title in PROTOCOLS.items()},
+            **{f"{name}_failures": f"{title}: kills more" for name, title in PROTOCOLS.items()},
+        },
+        note="As submitted: the earliest 30 % of each task type are known, the rest arrive once. As published: judged by the "
+        "average resident memory where the method was. Kills more: ours less those of the best peer, per order.",
+    )
+    return Part(
+        name="traces",
+        title="Workflow traces",
+        verdict=Verdict(kind="finding", sentence=_trace_sentence(study)),
+        chart=_ratios(study),
+        sections={
+            "Method by method": [_by_method(study)],
+            kit.GAINS: [types],
+            kit.CERTAINTY: [protocols],
+        },
+    )
+
+
+def _ratios(study: TraceStudy) -> Chart:
+    rows = study.main.ours.sort("ratio").select("ratio", "trace")
+    least, most = rows.row(0, named=True), rows.row(-1, named=True)
+    finding = "{ours} waste {ratio} ({trace}) to {most} ({other}) times what the best peer wastes"
+    sample = "n = {runs:#run} of {types} task types, {orders} random orders of arrival. Bars: 95 % intervals over task types."
+    return Chart(
+        draw=charts.waste_ratios,
+        name="ratios",
+        frame=study.ratios,
+        options={"target": TARGET},
+        finding=say(
+            finding, least, ours=LADDER.capitalize(), most=most["ratio"], other=most["trace"]
+        ),
+        sample=say(sample, runs=study.n_runs, types=study.types.height, orders=len(study.seeds)),
+        note="Knowing: ours, sized from nine tenths of all other runs of the type. The best peer of each trace, chosen with "
+        "hindsight, is at 1. A run is killed at its peak memory.",
+    )
+
+
+def _by_method(study: TraceStudy) -> Table:
+    frame, traces, absent = study.main.by_method, study.main.ours["trace"], study.not_everywhere
+    left_out = f" Not run on every trace: {listed(absent or [''])}, which take their time."
+    return Table(
+        name="methods",
+        frame=frame.with_columns(mark=pl.when(method=LADDER).then(pl.lit("proposed"))),
+        caption="Every method by the same harness",
+        columns={
+            "method": "Method",
+            "ratio": "Over the best peer [ratio]",
+            **{trace: f"{trace} [GB h]" for trace in traces},
+            "failures": "Kills [per order]",
+            "coverage": "First attempt enough [% of runs]",
+            "width": "First allocation over use [ratio]",
+            "maq": "Used of what was held [%]",
+        },
+        mark="mark",
+        note=f"Ratio: geometric mean over the traces; the last three: means over the traces.{left_out if absent else ''}",
+    )
+
+
 # --- what it cannot tell, and what is written beside -------------------------------------------------------------------
 
 
 def _caveats(data: Data, study: Study, settings: Mapping[str, Translation]) -> list[Caveat]:
-    real, generated = bool(data.traces or data.tasks), study.generated and "archive" in study.jobs
+    real = bool(data.traces or data.tasks)
+    generated = data.archive is not None and data.archive.synthetic and "archive" in study.jobs
     return [
         *(_task_caveats(study.jobs["tasks"]) if "tasks" in study.jobs else ()),
-        *(trace_caveats(study.traces) if study.traces else ()),
+        *(_trace_caveats(study.traces) if study.traces else ()),
         *estimates.caveats(study.problems, settings, real=real, generated=generated),
     ]
 
 
 def _task_caveats(part: MemoryEvaluation) -> list[Caveat]:
-    trial, counts = part.main, part.main.comparison.counts
-    largest = trial.production.group_by("jeditaskid").len().sort("len").row(-1)
-    share = largest[1] / counts["jobs"]
+    counts, (task, share) = part.main.comparison.counts, part.largest_task
     heavy = "Task {task} has {share:%} of the jobs of the real tasks: figures over all jobs are mostly its own."
     same = "{name} says the same as {other} on the real tasks and is shown once."
     survivors = (
@@ -323,23 +399,37 @@ def _task_caveats(part: MemoryEvaluation) -> list[Caveat]:
     )
     return [
         Caveat(counts["killed"] == 0, survivors),
-        Caveat.of(share > 0.5 and counts["tasks"] > 1, heavy, task=str(largest[0]), share=share),
+        Caveat.of(share > 0.5 and counts["tasks"] > 1, heavy, task=str(task), share=share),
         *(Caveat.of(1, same, name=name, other=other) for name, other in part.alike.items()),
-        _clock_caveat(part.speeds.filter(estimator=OURS)),
+        *_clock_caveats(part),
     ]
 
 
-def _clock_caveat(speeds: pl.DataFrame) -> Caveat:
+def _clock_caveats(part: MemoryEvaluation) -> list[Caveat]:
     """Say how much hangs on the inferred clock: the faster, the fewer scouts had ended when later jobs were created."""
-    over = "over_allocation_task_mean"
-    taken = speeds.row(by_predicate=pl.col("ids_per_s") == IDS_PER_S, named=True)
-    worst = speeds.sort(over).row(-1, named=True)
+    effect = part.speed_effect()
+    if effect is None:
+        return []
     text = (
         "No times of day are recorded: jobs are taken to be created in the order of their numbers. Were it {ids_per_s} of them a "
         "second in the whole system, ours would over-allocate {worst:%} of use, not {taken:%}."
     )
-    changed = worst[over] > CLOCK_MATTERS * taken[over]
-    return Caveat.of(changed, text, worst, worst=worst[over], taken=taken[over])
+    return [Caveat.of(effect["worst"] > CLOCK_MATTERS * effect["taken"], text, effect)]
+
+
+def _trace_caveats(study: TraceStudy) -> list[Caveat]:
+    left, heavy = study.left_out, study.heaviest.filter(pl.col("share") > 0.5)["trace"].to_list()
+    few = "{n} task types with {runs:#run} of the traces are too rare or too short to be sized."
+    first = (
+        "The traces hold successful first attempts only: what a kill really costs is not in them; a killed attempt is taken to "
+        "last as long as the run."
+    )
+    most = f"One task type holds more than half of our waste on {listed(heavy or [''])}: such a ratio says little of others."
+    return [
+        Caveat(len(study.traces), first),
+        Caveat.of(left.height, few, runs=left["runs"].sum()),
+        Caveat(len(heavy), most),
+    ]
 
 
 def _facts(data: Data, study: Study) -> dict[str, str]:
@@ -349,40 +439,10 @@ def _facts(data: Data, study: Study) -> dict[str, str]:
         source = data.tasks["submit"]
         clock = "; ".join(source.notes)
         facts |= {"Real tasks": estimates.counted(source), "Clock of real tasks": clock}
-        facts["Tested"] = (
-            "each task by models that learnt from the others, the latest third calibrating"
-        )
+        facts["Tested"] = "each task by models of the others, whose latest third calibrates"
     if data.later:
         facts["Jobs of the archive"] = estimates.counted(data.later["submit"])
     for part in study.jobs.values():
-        rows = part.division.iter_rows()
-        facts["Tasks of the archive"] = ", ".join(
-            f"{n} {name} ({jobs} jobs)" for name, n, jobs in rows
-        )
+        rows = (f"{n} {name} ({jobs} jobs)" for name, n, jobs in part.division.iter_rows())
+        facts["Tasks of the archive"] = ", ".join(rows)
     return facts
-
-
-def _values(study: Study) -> dict[str, Any]:
-    values: dict[str, Any] = {
-        name: {
-            **part.main.comparison.counts,
-            "division": part.division.to_dicts(),
-            "limits": {at: _limits(trial) for at, trial in part.trials.items()},
-        }
-        for name, part in study.jobs.items()
-    }
-    if study.traces is not None:
-        kills = {
-            n: (each.failures, each.failures_peer) for n, each in study.traces.protocols.items()
-        }
-        values["traces"] = {"kills": kills, "target_met": study.traces.meets(TARGET)}
-    if study.settings is not None:
-        values["settings"] = study.settings.to_dict()
-    return values
-
-
-def _limits(trial: Trial) -> dict[str, float | None]:
-    """Return what hindsight would over-allocate at the exceed rate of the deployed rule."""
-    rule = trial.deployed
-    pooled = trial.limit(rule["exceed"], averaged=False)
-    return {"task_mean": trial.limit(rule["exceed_task_mean"]), "all_jobs": pooled}

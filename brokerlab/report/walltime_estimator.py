@@ -19,13 +19,13 @@ from brokerlab.errors import BrokerlabError, InsufficientDataError
 from brokerlab.estimators import trial_frames
 from brokerlab.estimators.learners import MODEL, learners
 from brokerlab.estimators.saving import Trained
-from brokerlab.estimators.sources import Source, of_archive
+from brokerlab.estimators.sources import Source, of_archive, real_tasks
 from brokerlab.estimators.sources.source import At
 from brokerlab.estimators.trial import POLICY, Trial
 from brokerlab.estimators.trial_frames import CLOCKS
 from brokerlab.estimators.walltime.logs import MEDIAN, Log, LogComparison, compare_logs, read_logs
 from brokerlab.estimators.walltime.power import PowerData, PowerStudy, read_power, study_power
-from brokerlab.estimators.walltime.tasks import WalltimeEvaluation, evaluate_tasks, read_tasks
+from brokerlab.estimators.walltime.tasks import WalltimeEvaluation, evaluate_tasks
 from brokerlab.report import estimates, kit
 from brokerlab.report.estimates import TITLES
 from brokerlab.report.kit import Caveat, Chart, Number, Page, Part, Table, Verdict, say
@@ -89,7 +89,7 @@ def load(p: Params) -> Data:
     """Find and read whose run times are estimated."""
     folder, archive = kit.data_folder(p.data), estimates.archive_at(p.archive)
     logs, problems = ({}, {}) if folder is None else read_logs(folder, max_jobs=p.max_jobs)
-    tasks = {} if folder is None else read_tasks(folder, ids_per_s=p.ids_per_s)
+    tasks = {} if folder is None else real_tasks(folder, "walltime", ids_per_s=p.ids_per_s)
     sources: dict[str, Mapping[At, Source]] = {"tasks": tasks} if tasks else {}
     if archive is not None:
         with estimates.noted(problems, "archive"):

@@ -13,6 +13,7 @@ from brokerlab.archive.synthetic import synthesise
 from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
 from brokerlab.estimators.learners import learners
+from brokerlab.estimators.memory_tasks import MemoryEvaluation
 from brokerlab.estimators.saving import load as load_model
 from brokerlab.report import memory_estimator as report
 from brokerlab.report import run
@@ -198,16 +199,20 @@ def test_the_page_shows_tables_and_charts(done, results):
     assert not any(word in texts(results) for word in ("for nothing", "beyond doubt"))
 
 
+def caveat_at(over):
+    """The caveat on the clock where 10, 5 and 25 jobs in a second over-allocate so much."""
+    over = {"estimator": OURS, "ids_per_s": [10.0, 5.0, 25.0], "over_allocation_task_mean": over}
+    nothing = dict.fromkeys(("trials", "doubts", "learnt", "model"))
+    evaluation = MemoryEvaluation(**nothing, speeds=pl.DataFrame(over))
+    return report._clock_caveats(evaluation)[0]
+
+
 def test_a_faster_clock_is_held_against_the_one_that_is_taken():
     """Not against the slowest one, whose figure stands nowhere on the page."""
-    over = [0.20, 0.10, 0.50]
-    speeds = pl.DataFrame({"ids_per_s": [10.0, 5.0, 25.0], "over_allocation_task_mean": over})
-    caveat = report._clock_caveat(speeds)
-    assert caveat.n
-    assert "Were it 25 of them" in caveat.text
-    assert caveat.text.endswith("50.0 % of use, not 20.0 %.")
-    alike = speeds.with_columns(over_allocation_task_mean=pl.Series([0.20, 0.10, 0.21]))
-    assert not report._clock_caveat(alike).n
+    assert "Were it 25 of them" in caveat_at([0.20, 0.10, 0.50]).text
+    assert caveat_at([0.20, 0.10, 0.50]).text.endswith("50.0 % of use, not 20.0 %.")
+    assert caveat_at([0.20, 0.10, 0.50]).n
+    assert not caveat_at([0.20, 0.10, 0.21]).n
 
 
 def test_wrong_parameters_are_named_at_once():

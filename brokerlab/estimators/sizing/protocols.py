@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,12 +12,15 @@ import polars as pl
 from brokerlab.estimators.sizing.allocation import CheapestAttempts
 from brokerlab.estimators.sizing.comparison import Comparison, compare
 from brokerlab.estimators.sizing.online import Method, Truth, size, size_knowing_others
+from brokerlab.estimators.sizing.peers import slow
 from brokerlab.estimators.sizing.store import Store
 from brokerlab.estimators.sizing.trace import Order, Trace
 from brokerlab.numerics import FloatArray
 
 LADDER = "cheapest attempts"
 """Name of our sizer among the methods."""
+TARGET = 0.7
+"""Waste over that of the best peer of each trace that is asked for, geometric mean, at most."""
 DRAWN, SUBMITTED, PUBLISHED = "drawn", "submitted", "published"
 ALL = "all (geometric mean)"
 """Name of the row over all traces."""
@@ -128,7 +132,7 @@ class TraceStudy:
         )
         return int(runs["runs"].sum())
 
-    def meets(self, target: float) -> bool:
+    def meets(self, target: float = TARGET) -> bool:
         """Tell whether the ratio is at most the target, on no trace 1 or more, and without more kills than the best peer."""
         ours = self.main.ours
         behind = ours.filter((pl.col("failures_over") > 0) | (pl.col("ratio") >= 1))
@@ -180,6 +184,28 @@ class TraceStudy:
         )
         return pl.concat([every, knowing])
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return ``kills`` per order by protocol, ours and the best peers', and ``target_met``."""
+        kills = {name: (each.failures, each.failures_peer) for name, each in self.protocols.items()}
+        return {"kills": kills, "target_met": self.meets()}
+
+    @property
+    def left_out(self) -> pl.DataFrame:
+        """Task types of all traces that are too rare or too short to be sized: see `Trace.left_out`."""
+        return pl.concat([each.left_out for each in self.traces])
+
+    @property
+    def not_everywhere(self) -> list[str]:
+        """Slow methods that were not run on every trace, by name."""
+        comparison = self.main.comparison
+        never = {*slow()} - {*comparison.summary["method"]}
+        return sorted(never | {*comparison.left_out["method"]})
+
+    @property
+    def n_lost(self) -> int:
+        """Task types that waste more than with the best peer of their trace."""
+        return self.types.filter(pl.col("difference_gbh") > 0).height
+
     @property
     def heaviest(self) -> pl.DataFrame:
         """``trace, process, share``: the task type with the largest share of our waste on each trace."""
@@ -204,6 +230,18 @@ class TraceStudy:
             short=pl.col("process").str.split(":").list.last(),
             mark=pl.when(first).then(pl.lit("worst")),
         )
+
+
+def frames(study: TraceStudy) -> dict[str, pl.DataFrame]:
+    """Return the frames behind a study by name: ``limits, all_types, traces``, and of each protocol two.
+
+    These are ``NAME`` (the summary of `Comparison`) and ``NAME_orders`` (its table).
+    """
+    result = {"limits": study.limits, "all_types": study.types, "traces": study.main.by_trace}
+    for name, protocol in study.protocols.items():
+        result[name] = protocol.comparison.summary
+        result[f"{name}_orders"] = protocol.comparison.table
+    return result
 
 
 def study_traces(

@@ -4,9 +4,9 @@ Every source says how many of its rows became records, and why each other one di
 """
 
 from brokerlab.estimators.sources.archived import of_archive
-from brokerlab.estimators.sources.invex import of_invex
+from brokerlab.estimators.sources.invex import of_invex, real_tasks
 from brokerlab.estimators.sources.logged import of_log
 from brokerlab.estimators.sources.source import Source
 from brokerlab.estimators.sources.truth import true_misses
 
-__all__ = ["Source", "of_archive", "of_invex", "of_log", "true_misses"]
+__all__ = ["Source", "of_archive", "of_invex", "of_log", "real_tasks", "true_misses"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 import polars as pl
 
@@ -17,6 +18,8 @@ from brokerlab.estimators.sources.source import At, Source, check_choices, sifte
 from brokerlab.scouts.quantities import has_scout_mark
 
 PATTERN = "job_records_*.csv*"
+TASK_FILES = f"panda-invex-jobs/{PATTERN}"
+"""Whole tasks in a folder of real data."""
 FORMAT = "invex"
 
 
@@ -26,6 +29,22 @@ class _Read:
 
     jobs: pl.DataFrame
     refused: int
+
+
+def real_tasks(folder: Path, quantity: Quantity, *, ids_per_s: float = 10.0) -> dict[At, Source]:
+    """Read the whole tasks of a folder of real data by both clocks; empty where it has none.
+
+    Args:
+        folder: Files are `TASK_FILES` in it.
+        quantity: As for :func:`of_invex`.
+        ids_per_s: Jobs that the whole system creates [1/s]: their clock, as they have no times.
+
+    Raises:
+        DataError, SchemaError, InsufficientDataError: See :func:`of_invex`.
+    """
+    files = sorted(folder.glob(TASK_FILES))
+    clocks = get_args(At) if files else ()
+    return {at: of_invex(files, quantity, at=at, ids_per_s=ids_per_s) for at in clocks}
 
 
 def of_invex(

@@ -13,9 +13,9 @@ from brokerlab.archive import Archive
 from brokerlab.archive.readers import detect, read
 from brokerlab.errors import DataError, InsufficientDataError
 from brokerlab.estimators import sources
+from brokerlab.estimators.sources.invex import TASK_FILES
 from brokerlab.estimators.walltime import corepower, sites, spread
 
-TASK_FILES = "panda-invex-jobs/job_records_*.csv*"
 NODE_FILES = "gridka-node-benchmarks-*/*.csv*"
 USAGE_FILES = "osg-apel-monthly/*.parquet"
 CPU_FILES = "atlas-user-jobs-cputime-*/*.parquet"

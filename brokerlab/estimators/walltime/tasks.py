@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import polars as pl
@@ -18,11 +16,9 @@ from brokerlab.estimators.evaluation import Evaluation
 from brokerlab.estimators.hierarchy import Hierarchy
 from brokerlab.estimators.holdout import fit_and_calibrate, replay_left_out
 from brokerlab.estimators.learners import MODEL, Make
-from brokerlab.estimators.sources import of_invex
 from brokerlab.estimators.sources.source import At, Source
 from brokerlab.estimators.trial import Trial, run_trial, trial_levels
 from brokerlab.estimators.walltime.guesses import guess_errors
-from brokerlab.estimators.walltime.power import TASK_FILES
 from brokerlab.words import plural
 
 LEARNT = 2 / 3
@@ -40,23 +36,6 @@ class WalltimeEvaluation(Evaluation):
     """
 
     guesses: pl.DataFrame
-
-
-def read_tasks(folder: Path, *, ids_per_s: float = 10.0) -> dict[At, Source]:
-    """Read the whole tasks of a folder of real data by both clocks; empty where it has none.
-
-    Args:
-        folder: Files are `power.TASK_FILES` in it.
-        ids_per_s: Jobs that the whole system creates [1/s]: their clock, as they have no times.
-
-    Raises:
-        DataError, SchemaError, InsufficientDataError: See :func:`sources.of_invex`.
-    """
-    files = sorted(folder.glob(TASK_FILES))
-    return {
-        at: of_invex(files, "walltime", at=at, ids_per_s=ids_per_s)
-        for at in (get_args(At) if files else ())
-    }
 
 
 def evaluate_tasks(

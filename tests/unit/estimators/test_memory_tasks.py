@@ -36,6 +36,10 @@ def test_tasks_that_are_left_out_teach_the_saved_model():
     ours = result.main.comparison.row(OURS)
     assert speeds["over_allocation"] == pytest.approx(ours["over_allocation"])
     assert result.division.is_empty()
+    assert result.largest_task[1] == pytest.approx(1 / 3)
+    effect = result.speed_effect()
+    assert effect["ids_per_s"] == 10
+    assert effect["worst"] == effect["taken"] == pytest.approx(speeds["over_allocation_task_mean"])
 
 
 def test_estimators_that_say_the_same_are_shown_once():
@@ -54,5 +58,10 @@ def test_an_archive_is_tested_on_its_later_tasks():
     assert set(result.main.records["jeditaskid"]) == {4, 5}
     assert set(result.learnt["jeditaskid"]) == {0, 1, 2, 3}
     assert result.speeds.is_empty()
+    assert result.speed_effect() is None
+    written = result.to_dict()
+    assert written["division"][-1] == {"part": "tested", "tasks": 2, "jobs": 80}
+    limit = result.main.limit(result.main.deployed["exceed_task_mean"])
+    assert written["limits"]["submit"]["task_mean"] == limit
     with pytest.raises(InsufficientDataError, match="2 tasks, 6 are needed"):
         evaluate_later({"submit": source(whole_tasks(2))}, makes=MAKES)

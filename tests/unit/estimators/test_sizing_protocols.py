@@ -8,7 +8,7 @@ import pytest
 
 from brokerlab.estimators.sizing import trace_of
 from brokerlab.estimators.sizing.peers import peers
-from brokerlab.estimators.sizing.protocols import ALL, LADDER, study_traces
+from brokerlab.estimators.sizing.protocols import ALL, LADDER, frames, study_traces
 from tests.unit.estimators.toys import drawn
 
 QUICK = ("p75 x 1.1", "max seen")
@@ -100,3 +100,23 @@ def test_types_are_shown_from_both_ends(study):
         assert rows["mark"].to_list()[0] == "worst"
     assert set(rows["difference_gbh"]) <= set(expected)
     assert study.heaviest["share"].is_between(0.5, 1).all()  # of two types each
+
+
+def test_what_was_not_run_on_every_trace_is_named(study):
+    assert study.not_everywhere == ["Sizey", "Witt wastage"]
+    kept = study.main.comparison.summary.with_columns(
+        method=pl.col("method").replace({QUICK[0]: "Sizey"})
+    )
+    main = replace(study.main, comparison=replace(study.main.comparison, summary=kept))
+    some = replace(study, protocols={"drawn": main})
+    assert some.not_everywhere == ["Witt wastage"]
+
+
+def test_frames_of_a_study_are_those_of_its_protocols(study):
+    written = frames(study)
+    assert set(written) == {
+        *("limits", "all_types", "traces", "drawn", "drawn_orders"),
+        *("submitted", "submitted_orders", "published", "published_orders"),
+    }
+    assert study.n_lost == (study.types["difference_gbh"] > 0).sum()
+    assert study.to_dict()["kills"]["drawn"] == (study.main.failures, study.main.failures_peer)
