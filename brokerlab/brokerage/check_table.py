@@ -18,7 +18,8 @@ from brokerlab.brokerage.origins import QUEUE, TASK, fields
 from brokerlab.brokerage.production_jobs import ranking
 from brokerlab.brokerage.production_jobs.ranking import weight_keys
 from brokerlab.brokerage.production_jobs.recipe import PRODUCTION, Recipe
-from brokerlab.brokerage.production_tasks.checks import checks_with
+from brokerlab.brokerage.production_tasks import ranking as nuclei
+from brokerlab.brokerage.production_tasks.checks import checks as nucleus_checks
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.words import shown
 from brokerlab.errors import ConfigError, nearest
@@ -136,7 +137,16 @@ def _of_nuclei(
     own: Sequence[Own],
     recipe: Recipe,  # noqa: ARG001 - of jobs only
 ) -> list[_Line]:
-    return [_row(check) for check in checks_with(own, rules)]
+    weight = _line(
+        "weight", "weight", "one place", "production-tasks.md 4", nuclei.weight_keys(rules),
+        (
+            *("rw_prio", "iointensity", "ava_size_any", "ava_size_disk", "tot_size", "space_free"),
+            *("space_expired", "space_total"),
+        ),
+        "input at hand x tape x free part of the storage x free space / work left at this priority and above",
+    )  # fmt: skip
+    checks, steps = with_own(nucleus_checks(rules), nuclei.steps(rules), own)
+    return [*map(_row, checks), *_of_steps(steps), weight]
 
 
 LOOKS_AT = {"pair": "one place", "task": "all places"}

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import polars as pl
 
 from brokerlab.brokerage import origins
-from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
+from brokerlab.brokerage.engine.decisions import QueueDecisions
 from brokerlab.brokerage.engine.what_if import Trial
 from brokerlab.brokerage.explaining.subject import Subject, subject
-from brokerlab.brokerage.production_jobs.decisions import Decisions
-from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
 from brokerlab.brokerage.view import TASK, AnyDecisions
 
-OnQueues: TypeAlias = Decisions | AnalysisDecisions
 _SCHEMA: dict[str, Any] = {
     "check": pl.String,
     "kind": pl.String,
@@ -25,21 +22,21 @@ _SCHEMA: dict[str, Any] = {
 
 
 def single_obstacles(
-    decisions: OnQueues, *, jeditaskid: int | None = None, snapshot: int | None = None
+    decisions: AnyDecisions, *, jeditaskid: int | None = None, snapshot: int | None = None
 ) -> pl.DataFrame:
     """Return the pairs that one single check keeps apart.
 
     Args:
-        decisions: Of the job brokerage or of the analysis brokerage.
+        decisions: Of any brokerage.
         jeditaskid: Only this task; null = all.
         snapshot: Only this instant; null = all.
 
     Returns:
-        ``jeditaskid, snapshot, panda_queue, check``, sorted: the queue fails this check and no other of the checks of
-        single queues; or it fails none of these and one of the rules that look at all queues together skips it,
-        behind which others of those rules may wait. Of user tasks the locality loop that decided is looked at.
+        ``jeditaskid, snapshot``, the place (``panda_queue`` or ``nucleus``), ``check``, sorted: the place fails this check
+        and no other of the checks of single places; or it fails none of these and one of the rules that look at all
+        places together skips it, behind which others of those rules may wait. Of user tasks the locality loop that decided is looked at.
     """
-    pairs = decisions.queues.drop_nulls("check")
+    pairs, place = decisions.places.drop_nulls("check"), decisions.world.PLACE
     if jeditaskid is not None:
         pairs = pairs.filter(pl.col("jeditaskid") == jeditaskid)
     if snapshot is not None:
@@ -50,7 +47,7 @@ def single_obstacles(
     own = failed.replace_strict(names, default=None, return_dtype=pl.String)
     reason = pl.col("check").cast(pl.String)
     alone = pairs.filter(one & ((failed == 0) | (own == reason)))
-    return alone.select(*TASK, "panda_queue", "check").sort(*TASK, "panda_queue")
+    return alone.select(*TASK, place, "check").sort(*TASK, place)
 
 
 def what_would_help(
@@ -64,12 +61,10 @@ def what_would_help(
         snapshot: The instant; null = the last one of the task.
 
     Returns:
-        One row per check that skips a queue of the task, those that help most first: ``check``, ``kind``;
-        ``n_skipped`` queues it was the reason for; ``n_alone`` of them that fail no other check of single queues, see
+        One row per check that skips a place of the task, those that help most first: ``check``, ``kind``;
+        ``n_skipped`` places it was the reason for; ``n_alone`` of them that fail no other check of single places, see
         :func:`single_obstacles`; ``n_gained`` candidates more if the check did not exist, and ``n_candidates`` then:
-        caps, weights and ranks are computed again (``rank``: if more than ten were taken), while of nuclei nothing is
-        (``n_gained`` is ``n_alone``, ``n_candidates`` null; that other nuclei passing may waive the check of locality
-        is not followed). User tasks are decided again in both locality loops, and ``badsite`` stands as the marks that
+        caps, weights and ranks are computed again (``rank``: if more than ten were taken). User tasks are decided again in both locality loops, and ``badsite`` stands as the marks that
         make a queue problematic (``user_queue, bad_jobs, no_running``; a queue may have several); ``change``, what could change it in words, and as lists ``keys`` of gdpconfig,
         ``queue_fields``, ``task_fields``.
 
@@ -79,21 +74,18 @@ def what_would_help(
     Source: production-job-brokerage.md 8.
     """
     who = subject(decisions.tasks, jeditaskid, snapshot)
-    rows = (
-        _of_nuclei(decisions, who)
-        if isinstance(decisions, TaskDecisions)
-        else _of_queues(decisions, who)
+    table = pl.DataFrame(_rows(decisions, who), schema=_SCHEMA, orient="row").with_row_index(
+        "order"
     )
-    table = pl.DataFrame(rows, schema=_SCHEMA, orient="row").with_row_index("order")
     table = table.sort("n_gained", "n_alone", "order", descending=[True, True, False])
     return table.drop("order")
 
 
-def _of_queues(decisions: OnQueues, who: Subject) -> list[tuple[object, ...]]:
-    """Return a line for each reason that skips a queue, marks in the place of the reason that stands for them."""
+def _rows(decisions: AnyDecisions, who: Subject) -> list[tuple[object, ...]]:
+    """Return a line for each reason that skips a place, marks in the place of the reason that stands for them."""
     world = decisions.world
-    task, pairs = who.rows(world.facts.tasks), who.rows(decisions.queues)
-    if not task.height:  # it ended before any queue was looked at
+    task, pairs = who.rows(world.facts.tasks), who.rows(decisions.places)
+    if not task.height:  # it ended before any place was looked at
         return []
     trial = Trial.of(decisions, task["t"].item())
     skipped, candidates = pairs.drop_nulls("check"), pairs["check"].null_count()
@@ -124,28 +116,12 @@ def _counts(pairs: pl.DataFrame) -> dict[str, int]:
     return dict(pairs.group_by(pl.col("check").cast(pl.String)).len().iter_rows())
 
 
-def _marks(decisions: OnQueues, pairs: pl.DataFrame, *, most: int) -> dict[str, int]:
+def _marks(decisions: AnyDecisions, pairs: pl.DataFrame, *, most: int) -> dict[str, int]:
     """Return how many of the problematic queues have each mark, of queues with so many marks at most."""
     names = [rule.name for rule in decisions.marks]
-    if not names:
+    if not names or not isinstance(decisions, QueueDecisions):
         return {}
     marked = decisions.weighed.filter(pl.col("check") == decisions.world.MARKED)
     marks = marked.join(pairs, on=[*TASK, "panda_queue"], how="semi").select(names)
     marks = marks.filter(pl.sum_horizontal(pl.all().cast(pl.Int64)) <= most)
     return {name: n for name in names if (n := int(marks[name].sum()))}
-
-
-def _of_nuclei(decisions: TaskDecisions, who: Subject) -> list[tuple[object, ...]]:
-    pairs = who.rows(decisions.nuclei).filter(~pl.col("passed"))
-    fails = {check: pl.col(check.name).fill_null(value=False) for check in decisions.checks}
-    alone = pairs.filter(pl.sum_horizontal(each.cast(pl.Int64) for each in fails.values()) == 1)
-    rows: list[tuple[object, ...]] = []
-    for check, each in fails.items():
-        n_skipped = pairs.filter(pl.col("skip_reason") == check.name).height
-        if n_skipped:
-            n_alone, keys = alone.filter(each).height, list(check.keys)
-            told = (n_skipped, n_alone, n_alone, None)
-            rows.append(
-                (check.name, check.kind, *told, origins.in_words(keys, [], []), keys, [], [])
-            )
-    return rows

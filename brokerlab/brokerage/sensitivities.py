@@ -10,18 +10,14 @@ from typing import Any, TypeAlias, TypeVar
 import polars as pl
 
 from brokerlab.brokerage import analysis_jobs, production_tasks
-from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules
+from brokerlab.brokerage.analysis_jobs import AnalysisRules
 from brokerlab.brokerage.analysis_jobs import keys as analysis_keys
 from brokerlab.brokerage.comparison import Comparison, compare_views
 from brokerlab.brokerage.engine.again import redecided
 from brokerlab.brokerage.engine.own import Own
 from brokerlab.brokerage.engine.settings import SCOPES, differing
 from brokerlab.brokerage.production_jobs.decide import decide
-from brokerlab.brokerage.production_jobs.decisions import Decisions
-from brokerlab.brokerage.production_jobs.settings import place_of
 from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
-from brokerlab.brokerage.production_tasks.settings import KEYS as TASK_KEYS
-from brokerlab.brokerage.production_tasks.settings import PLACE as TASK_PLACE
 from brokerlab.brokerage.reach import reachable
 from brokerlab.brokerage.replay.build import Replay
 from brokerlab.brokerage.rules import ProductionRules
@@ -31,7 +27,7 @@ from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig import keys as catalogue
 from brokerlab.gdpconfig.fallbacks import expand, scope_names
 
-Asked: TypeAlias = Decisions | AnalysisDecisions | Replay
+Asked: TypeAlias = AnyDecisions | Replay
 AnyRules: TypeAlias = ProductionRules | AnalysisRules
 R = TypeVar("R", ProductionRules, AnalysisRules)
 
@@ -61,7 +57,7 @@ def keys_read(decisions: Asked, *, rules: AnyRules | None = None) -> list[str]:
     """Return the gdpconfig keys that decisions read, as the catalogue writes them, sorted.
 
     Args:
-        decisions: Decisions of the job brokerage or of the analysis brokerage, or a replay of any brokerage.
+        decisions: Decisions, or a replay, of any brokerage.
         rules: Rule set of a replay; null = ``document``.
     """
     return sorted(_model(decisions, rules).keys)
@@ -81,11 +77,11 @@ def sensitivity(
     Only what depends on the key is computed again: the checks that read it, then the weights and ranks of the tasks it
     touches. For user tasks also the throttle, where it reads the key, and all their weights and ranks where checks,
     caps or the stabilizer read it. Tables of decisions on user tasks stay as they are, while those of a replay are
-    made again for keys that they depend on (classes of tasks, slots of users, jobs that ended lately). The choice of the nucleus is decided in full for each value, with the same draws.
+    made again for keys that they depend on (classes of tasks, slots of users, jobs that ended lately). Of a choice of the nucleus the tasks of one cycle, which see each other, are decided together, with the same
+    draws.
 
     Args:
-        decisions: Decisions of the job brokerage or of the analysis brokerage; or a replay of any brokerage, which is
-            decided first.
+        decisions: Decisions of any brokerage; or a replay, which is decided first.
         key: Key of the catalogue, exact (``NQUEUELIMITSITE_Express``) or a pattern (``NQUEUELIMITSITE_<gshare>``).
         grid: Values to try.
         rules: Rule set of a replay; null = ``document``.
@@ -245,38 +241,41 @@ def _reach(
 
 
 def _model(asked: Asked, rules: AnyRules | None, own: Sequence[Own] = ()) -> _Model:
-    """Return the brokerage that made decisions, or that a replay is about.
+    """Return the brokerage that made decisions, or that a replay is about."""
+    base = _decided(asked, rules, own) if isinstance(asked, Replay) else asked
+    world = base.world
+    of_users = isinstance(asked, Replay) and asked.stage == "analysis"
+    remade = analysis_keys.TABLE_KEYS if of_users else ()
+
+    def decided(config: Config) -> AnyDecisions:
+        if isinstance(asked, Replay) and differing(config, world.config, remade, world.place_of):
+            return _decided(asked.with_config(config), world.rules, world.own)
+        return redecided(base, config)
+
+    return _Model(
+        base=base,
+        config=world.config,
+        keys=tuple(dict.fromkeys([*world.keys, *remade])),
+        component=world.place_of,
+        scopes={name: _values(world.tasks[column]) for name, column in SCOPES.items()},
+        decided=decided,
+    )
+
+
+def _decided(replay: Replay, rules: AnyRules | None, own: Sequence[Own]) -> AnyDecisions:
+    """Decide a replay of any brokerage.
 
     Raises:
-        ConfigError: Decisions on nuclei, rules of another brokerage.
+        ConfigError: Rules of another brokerage.
     """
-    if isinstance(asked, Replay):
-        if asked.stage == "tasks":
-            return _of_tasks(asked, _of_kind(rules, ProductionRules), own)
-        decided = _decided(asked, rules, own)
-    else:
-        decided = asked
-    if isinstance(decided, AnalysisDecisions):
-        return _of_analysis(decided, asked if isinstance(asked, Replay) else None)
-    if isinstance(decided, Decisions):
-        return _of_jobs(decided)
-    raise ConfigError(
-        "decisions on nuclei do not keep what they were decided on: give the replay, stage='tasks'"
-    )
-
-
-def _decided(
-    replay: Replay, rules: AnyRules | None, own: Sequence[Own]
-) -> Decisions | AnalysisDecisions:
-    """Decide a replay about queues."""
+    settings: dict[str, Any] = {"config": replay.config, "own": own}
     if replay.stage == "analysis":
         chosen = _of_kind(rules, AnalysisRules)
-        return analysis_jobs.decide(
-            replay.for_analysis(), rules=chosen, config=replay.config, own=own
-        )
-    return decide(
-        replay.for_jobs(), rules=_of_kind(rules, ProductionRules), config=replay.config, own=own
-    )
+        return analysis_jobs.decide(replay.for_analysis(), rules=chosen, **settings)
+    production = _of_kind(rules, ProductionRules)
+    if replay.stage == "tasks":
+        return production_tasks.decide(replay.for_tasks(), rules=production, **settings)
+    return decide(replay.for_jobs(), rules=production, **settings)
 
 
 def _of_kind(rules: AnyRules | None, kind: type[R]) -> R:
@@ -288,65 +287,6 @@ def _of_kind(rules: AnyRules | None, kind: type[R]) -> R:
             f"rules of the replay's brokerage are {kind.__name__}, given are {type(rules).__name__}"
         )
     return rules
-
-
-def _of_jobs(base: Decisions) -> _Model:
-    return _Model(
-        base=base,
-        config=base.world.config,
-        keys=tuple(base.world.keys),
-        component=place_of,
-        scopes=_scopes(base.world.tasks),
-        decided=lambda config: redecided(base, config),
-    )
-
-
-def _of_analysis(base: AnalysisDecisions, replay: Replay | None) -> _Model:
-    world = base.world
-
-    def decided(config: Config) -> AnalysisDecisions:
-        if replay is None or not differing(
-            config, world.config, analysis_keys.TABLE_KEYS, analysis_keys.place_of
-        ):
-            return redecided(base, config)
-        tables = replay.with_config(config).for_analysis()
-        return analysis_jobs.decide(
-            tables, rules=world.rules, matching=world.matching, config=config, own=world.own
-        )
-
-    more = () if replay is None else analysis_keys.TABLE_KEYS
-    return _Model(
-        base=base,
-        config=world.config,
-        keys=tuple(dict.fromkeys([*world.keys, *more])),
-        component=analysis_keys.place_of,
-        scopes=_scopes(world.tasks),
-        decided=decided,
-    )
-
-
-def _scopes(tasks: pl.DataFrame) -> dict[str, list[str]]:
-    return {name: _values(tasks[column]) for name, column in SCOPES.items()}
-
-
-def _of_tasks(replay: Replay, rules: ProductionRules, own: Sequence[Own]) -> _Model:
-    tables = replay.for_tasks()
-
-    def decided(config: Config) -> TaskDecisions:
-        return production_tasks.decide(tables, rules=rules, config=config, own=own)
-
-    tasks = tables["tasks"]
-    column = "workqueue_name" if "workqueue_name" in tasks.columns else "gshare"
-    return _Model(
-        base=decided(replay.config),
-        config=replay.config,
-        keys=tuple(
-            dict.fromkeys([*TASK_KEYS.values(), *(key for one in own for key in one.rule.keys)])
-        ),
-        component=lambda _: TASK_PLACE,
-        scopes={"gshare": _values(tasks[column])},
-        decided=decided,
-    )
 
 
 def _values(column: pl.Series) -> list[str]:

@@ -21,8 +21,6 @@ PLACED = ("candidates", "nucleus")
 """Outcomes of tasks that found a place."""
 NOT_LOOKED_AT: Final = "not looked at"
 """Stands for the check at a place that was no candidate for the task to begin with."""
-NOT_REACHED = "not_reached"
-"""Stands for a check at nuclei that were not looked at further, because the task ended before."""
 
 
 @dataclass(frozen=True)
@@ -137,22 +135,21 @@ def _of_analysis(decisions: AnalysisDecisions) -> View:
 
 @view.register
 def _of_tasks(decisions: TaskDecisions) -> View:
-    checks = decisions.checks
-    names = [check.name for check in checks]
-    reason = pl.when(~pl.col("passed")).then(pl.col("skip_reason").fill_null(NOT_REACHED))
-    order = pl.Enum([*names, NOT_REACHED])
-    kinds = [*(check.kind for check in checks), "persistent"]
-    steps = pl.DataFrame({"check": order.categories, "stage": order.categories, "kind": kinds})
+    order = decisions.nuclei.schema["check"]
+    names = pl.Series(names_of(decisions.checks, decisions.world.steps))
+    kinds = {reason.name: reason.kind for reason in decisions.reasons}
     tasks = decisions.tasks
     return View(
         brokerage="the task brokerage",
         place="nucleus",
-        pairs=decisions.nuclei.select(*TASK, "nucleus", check=reason.cast(order)),
-        shares=decisions.nuclei.filter("passed")
+        pairs=decisions.nuclei.select(*TASK, "nucleus", "check"),
+        shares=decisions.nuclei.filter(pl.col("check").is_null())
         .select(*TASK, "nucleus", share="probability")
         .sort(*TASK, "share", "nucleus", descending=[False, False, True, False]),
-        steps=steps.with_columns(pl.col("check").cast(order)),
+        steps=pl.DataFrame(
+            {"check": names.cast(order), "stage": names, "kind": [kinds[name] for name in names]}
+        ),
         tasks=tasks.select(*TASK, "outcome", best="nucleus"),
         about=tasks,
-        places=frozenset(),  # which nuclei are looked at depends on the task alone
+        places=frozenset(decisions.world.facts.queues["nucleus"].unique()),
     )

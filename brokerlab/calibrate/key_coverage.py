@@ -13,10 +13,9 @@ from typing import Literal
 
 import polars as pl
 
-from brokerlab.brokerage import checks_table
+from brokerlab.brokerage import checks_table, production_tasks
 from brokerlab.brokerage.analysis_jobs.keys import place_of as analysis_place
 from brokerlab.brokerage.production_jobs.settings import place_of as production_place
-from brokerlab.brokerage.production_tasks.settings import KEYS as NUCLEUS_KEYS
 from brokerlab.brokerage.sensitivities import keys_read
 from brokerlab.brokerage.studies.kinds import ANALYSIS, PRODUCTION, Kind
 from brokerlab.calibrate.key_screens import screened_keys
@@ -207,11 +206,10 @@ def _brokerage_rules() -> Iterator[tuple[Place, str]]:
 @cache
 def _keys_of(stage: str) -> frozenset[str]:
     """Return the keys that a stage of the brokerage reads under either rule set, its replay's tables included."""
-    if stage == "tasks":
-        return frozenset(NUCLEUS_KEYS.values())
     kind = STAGES[stage]
-    read = (keys_read(kind.decide({}, rules=kind.rules(name))) for name in RULE_SETS)
-    return kind.table_keys.union(*read)
+    decide = production_tasks.decide if stage == "tasks" else kind.decide
+    read = (keys_read(decide({}, rules=kind.rules(name))) for name in RULE_SETS)
+    return frozenset(kind.table_keys if stage != "tasks" else ()).union(*read)
 
 
 def _place(stage: str, key: str) -> Place:

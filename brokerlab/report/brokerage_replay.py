@@ -300,7 +300,7 @@ def _nucleus_blocks(nuclei: NucleusChoice | None, why: str) -> list[Block | None
     return [
         Table(
             name="nucleus_checks",
-            frame=removal.describe_checks(checks, nuclei.decisions.rules, "tasks"),
+            frame=removal.describe_checks(checks, nuclei.decisions.world.rules, "tasks"),
             caption=say(
                 "{share:%} of {whole:#task} get a nucleus; why nuclei were skipped",
                 shared.row(nuclei.outcomes, "nucleus"),

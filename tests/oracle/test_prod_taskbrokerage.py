@@ -75,11 +75,13 @@ def differences(expected: dict[str, Any], got: dict[str, list[dict[str, Any]]]) 
         if row is None:
             wrong.append(f"{want['nucleus']} was not looked at")
         elif want["skipped"]:
-            if (row["skip_reason"], row["detail"]) != (want["check"], want["detail"]):
-                wrong.append(f"{want} but {row['skip_reason']} {row['detail']}")
+            if (row["check"], row["detail"]) != (want["check"], want["detail"]):
+                wrong.append(f"{want} but {row['check']} {row['detail']}")
         elif not math.isclose(row["weight"] or -1.0, want["weight"] or -1.0, rel_tol=1e-12):
-            wrong.append(f"{want} but {row['weight']} {row['skip_reason']}")
-    wrong += [f"{name} has no record, but passed" for name, row in nuclei.items() if row["passed"]]
+            wrong.append(f"{want} but {row['weight']} {row['check']}")
+    wrong += [
+        f"{name} has no record, but passed" for name, row in nuclei.items() if row["check"] is None
+    ]
     tokens = [{name: row[name] for name in ("datasetname", "token")} for row in got["datasets"]]
     if tokens != expected.get("datasets", []):
         wrong.append(f"datasets {tokens}, expected {expected.get('datasets')}")

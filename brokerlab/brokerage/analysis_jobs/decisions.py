@@ -25,7 +25,7 @@ class AnalysisDecisions(QueueDecisions[AnalysisWorld]):
     """What the analysis brokerage decided.
 
     Attributes:
-        queues: One row per (task, queue) that was a candidate in the last loop, sorted by task and name:
+        places: One row per (task, queue) that was a candidate in the last loop, sorted by task and name:
             ``jeditaskid, snapshot, panda_queue`` (Enum), ``loop`` (1: with locality; 2: without), ``check`` (Enum: why
             it was skipped; null: it was not), ``weight``, ``rank``, ``failed`` (i64: bit i is set where check i alone
             says skip).
@@ -71,7 +71,7 @@ class AnalysisDecisions(QueueDecisions[AnalysisWorld]):
         reported = late.select("t", "q", "loop", "check", "rank", *REPORTED, share=share)
         shown = ("t", "q", "failed", "check", "loop", "weight", "rank")
         return cls(
-            with_names(pairs.select(shown)), with_names(reported), _of_tasks(world, pairs), world,
+            with_names(pairs.select(shown)), _of_tasks(world, pairs), world, with_names(reported),
             with_names(gone.select("t", "q", "failed", "check", "loop")),
         )  # fmt: skip
 

@@ -91,6 +91,11 @@ class AnalysisWorld(World):
         """The numbers by which facts are keyed."""
         return self.lasting_facts.ids
 
+    @staticmethod
+    def place_of(key: str) -> str:
+        """See :meth:`brokerlab.brokerage.engine.world.World.place_of`."""
+        return place_of(key)
+
     def with_config(self, config: Config) -> AnalysisWorld:
         """See :meth:`brokerlab.brokerage.engine.world.World.with_config`."""
         data, known = self.data, self.lasting_facts

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.engine.decide import in_parts
-from brokerlab.brokerage.engine.decisions import QueueDecisions
+from brokerlab.brokerage.engine.decisions import PlaceDecisions
 from brokerlab.brokerage.engine.evaluation import evaluated
 from brokerlab.brokerage.engine.pairs import Facts, Side
 from brokerlab.brokerage.engine.rule import Rule
@@ -17,7 +17,7 @@ from brokerlab.brokerage.engine.world import Evaluate
 from brokerlab.gdpconfig import Config
 from brokerlab.numerics import IntArray
 
-D = TypeVar("D", bound=QueueDecisions[Any])
+D = TypeVar("D", bound=PlaceDecisions[Any])
 
 
 def changes(old: Facts, new: Facts) -> dict[str, pl.Series]:
@@ -108,7 +108,7 @@ def redecided(decisions: D, config: Config) -> D:
         failed = np.concatenate(now)
         touched.append(pairs.filter(pl.Series(failed != before)).select("t"))
         known[loop] = pairs.with_columns(failed=pl.Series(failed))
-    some = new.of_tasks(pl.concat(touched).unique())
+    some = new.of_tasks(new.decided_with(pl.concat(touched).unique()))
     return type(decisions).of(some, some.parts(_knowing(known, new.checks)))
 
 

@@ -37,8 +37,8 @@ def without(steps: Sequence[Item], *names: str) -> tuple[Item, ...]:
     Example:
         >>> from brokerlab.brokerage.production_tasks.checks import checks
         >>> from brokerlab.brokerage.rules import ProductionRules
-        >>> [check.name for check in without(checks(ProductionRules()), "full_chain")][-1]
-        'input_files'
+        >>> [check.name for check in without(checks(ProductionRules()), "no_queue")][-1]
+        'disk_space'
     """
     places = {_place(steps, name) for name in names}
     return tuple(step for place, step in enumerate(steps) if place not in places)

@@ -1,4 +1,4 @@
-"""Decisions on queues, whatever chapter made them."""
+"""Decisions on places, whatever chapter made them."""
 
 from __future__ import annotations
 
@@ -19,18 +19,17 @@ W = TypeVar("W", bound=World)
 
 
 @dataclass(frozen=True)
-class QueueDecisions(ABC, Generic[W]):
-    """What a brokerage of queues decided.
+class PlaceDecisions(ABC, Generic[W]):
+    """What a brokerage decided.
 
     Attributes:
-        queues: One row per (task, queue) that was a candidate.
-        weighed: The queues that reached the weight.
+        places: One row per (task, place) that was looked at: the key, ``check`` (why it was skipped; null: it was not),
+            ``failed`` (i64: bit i is set where check i alone says skip) and more.
         tasks: One row per task.
         world: What was decided on.
     """
 
-    queues: pl.DataFrame
-    weighed: pl.DataFrame
+    places: pl.DataFrame
     tasks: pl.DataFrame
     world: W
 
@@ -42,22 +41,44 @@ class QueueDecisions(ABC, Generic[W]):
     @cached_property
     def known(self) -> dict[int, pl.DataFrame]:
         """Loop to ``t, q, failed`` of the tasks that went through it, sorted."""
-        return {1: matched(self.world.facts).hstack(self.queues.select("failed"))}
+        return {1: matched(self.world.facts).hstack(self.places.select("failed"))}
 
     @property
     def checks(self) -> tuple[Rule, ...]:
-        """The checks of single queues, in order."""
+        """The checks of single places, in order."""
         return self.world.checks
 
     @property
     def reasons(self) -> tuple[Rule, ...]:
-        """Every reason for which a queue may be skipped, in order; a rule may be there twice, of single queues first."""
+        """Every reason for which a place may be skipped, in order; a rule may be there twice, of single places first."""
         return (*self.checks, *rules_of(self.world.steps))
 
     @property
     def marks(self) -> tuple[Rule, ...]:
         """Why queues are marked problematic."""
         return marks_of(self.world.steps)
+
+    def _repr_html_(self) -> str:
+        return self.tasks._repr_html_()
+
+
+@dataclass(frozen=True)
+class QueueDecisions(PlaceDecisions[W]):
+    """What a brokerage of queues decided.
+
+    Attributes:
+        places: One row per (task, queue) that was a candidate.
+        tasks: One row per task.
+        world: What was decided on.
+        weighed: The queues that reached the weight.
+    """
+
+    weighed: pl.DataFrame
+
+    @property
+    def queues(self) -> pl.DataFrame:
+        """One row per (task, queue) that was a candidate."""
+        return self.places
 
     def to_frame(self) -> pl.DataFrame:
         """Return the decisions on queues."""
@@ -71,6 +92,3 @@ class QueueDecisions(ABC, Generic[W]):
             "matching": self.world.matching.to_dict(),
             "config_digest": self.world.config.digest,
         }
-
-    def _repr_html_(self) -> str:
-        return self.tasks._repr_html_()

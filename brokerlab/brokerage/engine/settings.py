@@ -36,7 +36,7 @@ def setting_or(key: str, otherwise: float | None) -> pl.Expr:
 
 def with_settings(
     tasks: pl.DataFrame,
-    reads: Iterable[str],
+    reads: Sequence[str],
     config: Config,
     place_of: Callable[[str], str],
     scopes: Mapping[str, str] = SCOPES,
@@ -44,15 +44,23 @@ def with_settings(
     """Add settings as columns, one value per task.
 
     Args:
-        tasks: Facts of tasks.
+        tasks: Facts of tasks; where settings have a history, each sees those of its instant, ``at``.
         reads: Names of columns; those that :func:`~.rule.setting` made are added.
-        config: The configuration.
+        config: The configuration, perhaps with a history.
         place_of: Key to ``app/component``.
         scopes: Placeholder of a key to the column of the tasks that it stands for.
 
     Raises:
         ConfigError: A key that the catalogue does not have, a placeholder that tasks do not know.
     """
+    if config.has_history:
+        numbered = tasks.with_row_index("row")
+        parts = numbered.partition_by("at", maintain_order=True) or [numbered]
+        then = [
+            with_settings(part, reads, _at_their_instant(config, part), place_of, scopes)
+            for part in parts
+        ]
+        return pl.concat(then).sort("row").drop("row")
     for column in dict.fromkeys(name for name in reads if name.startswith(SETTING)):
         key = column.removeprefix(SETTING)
         app, component = place_of(key).split("/")
@@ -77,6 +85,11 @@ def with_settings(
         found = [values[texts] for texts in rows]
         tasks = tasks.with_columns(pl.Series(column, found, dtype=kind, strict=False))
     return tasks
+
+
+def _at_their_instant(config: Config, tasks: pl.DataFrame) -> Config:
+    """Return the settings of tasks of one instant; the defaults where there are none."""
+    return config.at(tasks["at"][0]) if tasks.height else Config.empty()
 
 
 def value_at(config: Config, key: str, place_of: Callable[[str], str]) -> Any:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.engine.decisions import QueueDecisions
+from brokerlab.brokerage.engine.decisions import PlaceDecisions
 from brokerlab.brokerage.engine.evaluation import evaluated
 from brokerlab.brokerage.engine.pairs import Facts
 from brokerlab.brokerage.engine.steps import marks_of, rules_of
@@ -20,13 +21,13 @@ class Waived:
 
     Attributes:
         t: Number of the task.
-        q: Number of the queue.
-        checks: Every check that skips the queue: the reason it was skipped for first, then other checks of single queues,
-            those that mark last, then rules that look at all queues, in their order; marks stand in the place of the
+        q: Number of the place.
+        checks: Every check that skips the place: the reason it was skipped for first, then other checks of single places,
+            those that mark last, then rules that look at all places, in their order; marks stand in the place of the
             rule that stands for them. The last one is :attr:`~.world.World.LAST` where it would still not be among the best.
-        late: The queue's row of the steps without these checks; empty in hint mode.
-        late_of_task: The rows of all queues of the task then.
-        names: Number of a queue to its name.
+        late: The row of the place in the steps without these checks; empty in hint mode.
+        late_of_task: The rows of all places of the task then.
+        names: Number of a place to its name.
         loop: Locality loop that would decide then.
     """
 
@@ -56,27 +57,29 @@ class Waived:
 
 @dataclass(frozen=True)
 class Trial:
-    """One task of decisions, to be decided again with checks left out.
+    """Tasks of decisions, to be decided again with checks left out.
 
     Attributes:
-        world: What is known of the task.
-        asked: Loop to ``t, q, failed``, of those that were asked about.
+        world: What is known of the tasks.
+        asked: Loop and first task to ``t, q, failed`` of the tasks that are asked about together.
     """
 
     world: World
-    asked: dict[int, pl.DataFrame] = field(default_factory=dict)
+    asked: dict[tuple[int, ...], pl.DataFrame] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, decisions: QueueDecisions[Any], t: int) -> Trial:
+    def of(cls, decisions: PlaceDecisions[Any], t: int) -> Trial:
         """Take one task out of decisions."""
         return cls(decisions.world.of_tasks(pl.DataFrame({"t": [t]})))
 
-    def settled(self, names: frozenset[str] = frozenset(), rows: pl.Expr | None = None) -> Part:
-        """Decide the task with some checks left out, and return the loop that decides then.
+    def parts(
+        self, names: frozenset[str] = frozenset(), rows: pl.Expr | None = None
+    ) -> Iterator[Part]:
+        """Decide the tasks with some checks left out.
 
         Args:
-            names: Checks of single queues, rules about all queues, marks.
-            rows: Queues for which they are left out, over ``q``; null = all.
+            names: Checks of single places, rules about all places, marks.
+            rows: Places for which they are left out, over ``q``; null = all.
         """
         rows = pl.lit(value=True) if rows is None else rows
         bits = sum(1 << bit for bit, each in enumerate(self.world.checks) if each.name in names)
@@ -84,27 +87,32 @@ class Trial:
         kept = pl.col("failed") & (pl.lit(-1, pl.Int64) ^ clear)
 
         def evaluate(facts: Facts, loop: int) -> pl.DataFrame:
-            if loop not in self.asked:
-                self.asked[loop] = evaluated(facts, self.world.checks)
-            return self.asked[loop].with_columns(failed=kept)
+            key = loop, *facts.tasks["t"].head(1)
+            if key not in self.asked:
+                self.asked[key] = evaluated(facts, self.world.checks)
+            return self.asked[key].with_columns(failed=kept)
 
         steps = self.world.steps
         late = {rule.name for rule in (*rules_of(steps), *marks_of(steps))}
-        *_, last = self.world.parts(evaluate, off=dict.fromkeys(names & late, rows))
+        return self.world.parts(evaluate, off=dict.fromkeys(names & late, rows))
+
+    def settled(self, names: frozenset[str] = frozenset(), rows: pl.Expr | None = None) -> Part:
+        """Decide one task as :meth:`parts` does, and return the loop that decides then."""
+        *_, last = self.parts(names, rows)
         return last
 
     def without(self, check: str) -> Part:
-        """Decide the task with one check, rule or mark left out for all queues."""
+        """Decide the task with one check, rule or mark left out for all places."""
         return self.settled(frozenset({check}))
 
 
-def peeled(decisions: QueueDecisions[Any], t: int, q: int) -> Waived:
-    """Take away, for one queue of a task, every check that skips it, one after the other.
+def peeled(decisions: PlaceDecisions[Any], t: int, q: int) -> Waived:
+    """Take away, for one place of a task, every check that skips it, one after the other.
 
     Args:
         decisions: The decisions.
         t: Number of the task.
-        q: Number of a queue that was looked at for the task.
+        q: Number of a place that was looked at for the task.
     """
     trial = Trial.of(decisions, t)
     here = pl.col("q") == q
@@ -117,12 +125,12 @@ def peeled(decisions: QueueDecisions[Any], t: int, q: int) -> Waived:
             break
         found = trial.settled(frozenset(checks), here)
     late = found.late if found.late is not None else pl.DataFrame(schema={"q": pl.Int64})
-    names = dict(decisions.world.facts.queues.select("q", "panda_queue").iter_rows())
+    names = dict(decisions.world.facts.queues.select("q", trial.world.PLACE).iter_rows())
     return Waived(t, q, tuple(checks), late.filter(here), late, names, found.loop)
 
 
 def _reasons(world: World, found: Part, here: pl.Expr) -> list[str]:
-    """Return why a queue is skipped, then all single checks that it fails; marks for the rule that stands for them."""
+    """Return why a place is skipped, then all single checks that it fails; marks for the rule that stands for them."""
     row = found.pairs.filter(here).row(0, named=True)
     failed = [bit for bit in range(len(world.checks)) if row["failed"] >> bit & 1]
     failed.sort(key=lambda bit: not world.lasting >> bit & 1)

@@ -1,4 +1,4 @@
-"""What a brokerage of queues decides on: facts, checks and steps, whatever its chapter."""
+"""What a brokerage decides on: facts, checks and steps, whatever its chapter."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class Lasting:
     Attributes:
         tables: The input tables.
         matching: Rule set of the text rules.
-        checks: The checks of single queues, in order, without those of one's own.
+        checks: The checks of single places, in order, without those of one's own.
         steps: What follows them, likewise.
         own: Rules that are added.
         tasks: Facts of all tasks.
-        queues: Facts of queues.
+        queues: Facts of places.
         sides: Facts of pairs.
         lists: ``t, q`` of tasks whose candidates are a list.
         hint: Only what could run is asked.
@@ -106,18 +106,20 @@ class World(ABC):
         config: The configuration.
         facts: What the checks and steps read, of tasks that are looked at.
         tasks: Facts of all tasks.
-        outcomes: ``t``, and how they ended, of tasks that end before any queue is looked at.
-        checks: The checks of single queues, in order.
+        outcomes: ``t``, and how they ended, of tasks that end before any place is looked at.
+        checks: The checks of single places, in order.
         steps: What follows them.
     """
 
+    PLACE: ClassVar[str] = "panda_queue"
+    """Column that names a place."""
     RANKS: ClassVar[Mapping[str, pl.DataType]]
     """What a pair has of its place: columns that steps make."""
     ALSO_READ: ClassVar[tuple[str, ...]] = ()
     """Facts that decide or are reported besides those that the steps read."""
     KEYS: ClassVar[tuple[str, ...]] = ()
     """Keys that act otherwise than as settings of tasks."""
-    LAST: ClassVar[str]
+    LAST: ClassVar[str | None] = None
     """The rule that keeps the best ones; behind it a queue counts as ranked."""
     MARKED: ClassVar[str | None] = None
     """The rule that stands for the marks."""
@@ -171,6 +173,11 @@ class World(ABC):
         """Facts of pairs that steps read and results report."""
         return {*self.step_reads, *self.ALSO_READ}
 
+    @staticmethod
+    @abstractmethod
+    def place_of(key: str) -> str:
+        """Return ``app/component`` in which the brokerage looks a key up."""
+
     @abstractmethod
     def with_config(self, config: Config) -> World:
         """Return the world under another configuration; only what that changes is worked out anew.
@@ -184,7 +191,7 @@ class World(ABC):
         """Decide.
 
         Args:
-            evaluate: Asks the checks of single queues.
+            evaluate: Asks the checks of single places.
             off: What if.
         """
 
@@ -195,6 +202,10 @@ class World(ABC):
             for name in ("tasks", "outcomes")
         }
         return replace(self, facts=self.facts.of_tasks(tasks), **kept)
+
+    def decided_with(self, tasks: pl.DataFrame) -> pl.DataFrame:
+        """Return ``t`` of all tasks that are decided otherwise if these, ``t``, are."""
+        return tasks
 
     def in_loop(self, tasks: pl.DataFrame, loop: int) -> Facts:  # noqa: ARG002 - of user tasks
         """Return the facts of some tasks, ``t``, in a locality loop."""

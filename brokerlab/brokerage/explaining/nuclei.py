@@ -7,7 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.explaining.answer import Explanation, Setting, obstacle
+from brokerlab.brokerage.engine.what_if import peeled
+from brokerlab.brokerage.explaining.answer import Explanation
+from brokerlab.brokerage.explaining.pair import Pair
 from brokerlab.brokerage.explaining.question import Question
 from brokerlab.brokerage.view import View
 from brokerlab.brokerage.words import counted, filled, listed, number
@@ -73,24 +75,18 @@ class OfNucleus(Question):
             hint = self.near(names, f"they are {listed(names)}.")
             return self.answer("unknown", f"{self.name} is not among {among}; {hint}", *again)
         row = here.row(0, named=True)
-        if row["skip_reason"] is not None:
-            return self._skipped(here, row)
-        if not row["passed"]:
-            return self.answer(
-                "task_ended", f"{who.text} was not given to {self.name}: {self.ending()}.",
-                "What was checked of this nucleus, it passed.", *again,
-            )  # fmt: skip
-        return self._candidate(row)
+        return self._candidate(row) if row["check"] is None else self._skipped(row["check"])
 
-    def _skipped(self, here: pl.DataFrame, row: Mapping[str, Any]) -> Explanation:
-        reasons = [check for check in self.decisions.checks if row[check.name]]
-        reasons.sort(key=lambda check: check.name != row["skip_reason"])
-        obstacles = []
-        for reason in reasons:
-            values = here.with_columns(**reason.numbers).row(0, named=True)
-            settings = [Setting(key, None, "", is_default=False) for key in reason.keys]
-            obstacles.append(obstacle(reason, values, settings))
-        return self.skipped(row["skip_reason"], obstacles)
+    def _skipped(self, check: str) -> Explanation:
+        """Return the answer about a nucleus that was skipped."""
+        world = self.decisions.world
+        t = self.who.rows(world.tasks)["t"].item()
+        version = pl.col("q_version") == self.who.snapshot
+        queues = world.facts.queues.filter(version, pl.col("nucleus") == self.name)
+        found = peeled(self.decisions, t, queues["q"].item())
+        reasons = {reason.name: reason for reason in self.decisions.reasons}
+        pair = Pair(world, found.t, found.q, found.late)
+        return self.skipped(check, pair.obstacles([reasons[name] for name in found.checks]))
 
     def _candidate(self, row: Mapping[str, Any]) -> Explanation:
         who, chosen = self.who, self.who.row["nucleus"]

@@ -1,8 +1,8 @@
-"""What is known of one (task, queue) pair of a brokerage of queues, put into the clauses of its checks."""
+"""What is known of one (task, place) pair, put into the clauses of its checks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,39 +10,39 @@ import polars as pl
 
 from brokerlab.brokerage.engine.pairs import looked_up
 from brokerlab.brokerage.engine.rule import Rule
+from brokerlab.brokerage.engine.settings import SCOPES
 from brokerlab.brokerage.engine.world import World
 from brokerlab.brokerage.explaining.answer import Obstacle, obstacle, setting
-from brokerlab.brokerage.production_jobs.settings import place_of
 
 
 @dataclass(frozen=True)
 class Pair:
-    """One task and one queue.
+    """One task and one place.
 
     Attributes:
         world: What was decided on.
         t: Number of the task.
-        q: Number of the queue.
-        late: The queue's row of :func:`~.ranking.steps`; empty frame: it did not come so far.
-        place_of: Key to ``app/component`` where the brokerage looks it up.
+        q: Number of the place.
+        late: Its row of the steps; empty frame: it did not come so far.
     """
 
     world: World
     t: int
     q: int
     late: pl.DataFrame
-    place_of: Callable[[str], str] = place_of
 
     def obstacles(self, reasons: Sequence[Rule]) -> list[Obstacle]:
         """Return the reasons with the numbers of this pair."""
         known = self.values({name for reason in reasons for name in reason.columns()})
-        task = self.values({"t_gshare", "t_label"}).row(0, named=True)
-        scope = {"gshare": task["t_gshare"], "prodsourcelabel": task["t_label"]}
+        task = self.values({*SCOPES.values(), "at"}).row(0, named=True)
+        scope = {name: task[column] for name, column in SCOPES.items()}
+        config = self.world.config
+        config = config.at(task["at"]) if config.has_history else config
         found = []
         for reason in reasons:
             told = known.with_columns(**reason.numbers)
             settings = [
-                setting(self.world.config, key, self.place_of(key), scope) for key in reason.keys
+                setting(config, key, self.world.place_of(key), scope) for key in reason.keys
             ]
             found.append(obstacle(reason, told.row(0, named=True), settings))
         return found

@@ -11,7 +11,6 @@ import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
 from brokerlab.brokerage.analysis_jobs.facts import AnalysisWorld
-from brokerlab.brokerage.analysis_jobs.keys import place_of
 from brokerlab.brokerage.analysis_jobs.ranking import MARKS
 from brokerlab.brokerage.analysis_jobs.settings import HIGH_PRIORITY
 from brokerlab.brokerage.analysis_jobs.throttle import WAITING
@@ -61,7 +60,7 @@ class OfUsers(OnQueue):
         task = self.who.rows(world.tasks).row(0, named=True)
         scope = {"gshare": task["t_gshare"], "prodsourcelabel": task["t_label"]}
         keys = (key for key in rule.keys if is_of(key, group=task["t_group"] is not None))
-        settings = (setting(world.config, key, place_of(key), scope) for key in keys)
+        settings = (setting(world.config, key, world.place_of(key), scope) for key in keys)
         return obstacle(rule, values, settings)
 
     def ending(self) -> str:
@@ -91,7 +90,7 @@ class OfUsers(OnQueue):
         known |= {c.name: c for bit, c in enumerate(decisions.checks) if asked["failed"] >> bit & 1}
         one = pl.DataFrame({"t": [found.t]})
         facts = world.in_loop(one, self.who.row["loop"])
-        pair = Pair(replace(world, facts=facts), found.t, found.q, found.late, place_of)
+        pair = Pair(replace(world, facts=facts), found.t, found.q, found.late)
         besides = self._loops()
         if found.place is not None:
             besides.append(self.would_be(found))

@@ -27,7 +27,7 @@ class Decisions(QueueDecisions[JobWorld]):
     """What the production job brokerage decided.
 
     Attributes:
-        queues: One row per (task, queue) that was a candidate at all, sorted by task and name: ``jeditaskid``,
+        places: One row per (task, queue) that was a candidate at all, sorted by task and name: ``jeditaskid``,
             ``snapshot``, ``panda_queue`` (Enum), ``check`` (Enum: why it was skipped; null: it was not), ``weight``,
             ``rank`` (1 to 10), ``failed`` (i64: bit i is set where check i alone says skip).
         weighed: The queues that reached the weight: factors, counts, caps; same keys.
@@ -51,7 +51,7 @@ class Decisions(QueueDecisions[JobWorld]):
                 )
         tasks = _of_tasks(world, pl.concat(summed), steps)
         told = pl.concat(weighed) if weighed else pl.DataFrame()
-        return cls(pl.concat(queues), told, tasks, world)
+        return cls(pl.concat(queues), tasks, world, told)
 
     def to_dict(self) -> dict[str, Any]:
         """Return both tables and their provenance as plain Python values."""

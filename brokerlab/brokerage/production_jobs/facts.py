@@ -124,6 +124,11 @@ class JobWorld(World):
         """See :attr:`brokerlab.brokerage.engine.world.World.lasting`."""
         return sum(1 << bit for bit, check in enumerate(self.checks) if check.kind == "persistent")
 
+    @staticmethod
+    def place_of(key: str) -> str:
+        """See :meth:`brokerlab.brokerage.engine.world.World.place_of`."""
+        return place_of(key)
+
     def with_config(self, config: Config) -> JobWorld:
         """See :meth:`brokerlab.brokerage.engine.world.World.with_config`."""
         known, complete, network = self.lasting_facts, self.complete, self.network

@@ -1,4 +1,4 @@
-"""How much of a task's input each nucleus has, and whether the grid can send it (chapter section 3)."""
+"""How much of a task's input each nucleus has, and whether the grid can send it (production-tasks.md 2)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def counted_datasets(tasks: pl.DataFrame, datasets: pl.DataFrame) -> pl.DataFram
     Returns:
         ``jeditaskid, snapshot, datasetname``, each once.
 
-    Source: production-task-brokerage.md 1 (``replicas``) and 2 (step 3).
+    Source: production-tasks.md 2.
     """
     name = pl.col("datasetname")
     field = name.str.split(".").list.get(_LOG_FIELD, null_on_oob=True)
@@ -112,7 +112,7 @@ def at_nuclei(listed: pl.DataFrame, inputs: pl.DataFrame) -> pl.DataFrame:
         ``jeditaskid, snapshot, nucleus`` with ``ava_num_*`` [files], ``ava_size_*`` [B] and ``remote_source``:
         some replica looked at is readable over WAN. Nuclei without any replica fall out.
 
-    Source: production-task-brokerage.md 3.
+    Source: production-tasks.md 2.
     """
     unit = [*_UNIT, "nucleus"]
     there = held(listed, inputs.unique(), ["ddm_endpoint_name"], ["snapshot"])
@@ -138,26 +138,6 @@ def at_nuclei(listed: pl.DataFrame, inputs: pl.DataFrame) -> pl.DataFrame:
     return summed.sort(*KEY, "nucleus")
 
 
-def with_availability(
-    pairs: pl.DataFrame, listed: pl.DataFrame, inputs: pl.DataFrame, rules: ProductionRules
-) -> pl.DataFrame:
-    """Join totals and availability to pairs of task and nucleus; 0 where there is nothing.
-
-    Args:
-        pairs: ``jeditaskid, snapshot, nucleus`` and more.
-        listed: Of :func:`listed_replicas`.
-        inputs: Of :func:`at_nuclei`.
-        rules: Switch ``container_totals``.
-    """
-    joined = pairs.join(totals(listed, rules), on=KEY, how="left", maintain_order="left")
-    joined = joined.join(
-        at_nuclei(listed, inputs), on=[*KEY, "nucleus"], how="left", maintain_order="left"
-    )
-    return joined.with_columns(
-        pl.col(*TOTALS, *AVAILABLE).fill_null(0), pl.col("remote_source").fill_null(value=False)
-    )
-
-
 def nucleus_availability(
     replicas: Sequence[Mapping[str, Any]],
     endpoints: Sequence[Mapping[str, Any]],
@@ -176,7 +156,7 @@ def nucleus_availability(
     Returns:
         ``nuclei``: one mapping per nucleus, by name; ``remote_source_available``.
 
-    Source: production-task-brokerage.md 3.
+    Source: production-tasks.md 2.
     """
     rows = {
         "replicas": replicas,
@@ -200,7 +180,12 @@ def nucleus_availability(
     inputs = tables["nucleus_endpoints"].select("snapshot", "nucleus", "ddm_endpoint_name")
     nuclei = inputs.select("nucleus").unique().sort("nucleus")
     one = nuclei.with_columns(jeditaskid=pl.lit(0, pl.Int64), snapshot=pl.lit(0, pl.Int64))
-    found = with_availability(one, listed, inputs, rules)
+    found = one.join(totals(listed, rules), on=KEY, how="left").join(
+        at_nuclei(listed, inputs), on=[*KEY, "nucleus"], how="left", maintain_order="left"
+    )
+    found = found.with_columns(
+        pl.col(*TOTALS, *AVAILABLE).fill_null(0), pl.col("remote_source").fill_null(value=False)
+    )
     source = pl.col("remote_source").alias("can_be_remote_source")
     return {
         "nuclei": found.select("nucleus", *TOTALS, *AVAILABLE, source).to_dicts(),

@@ -1,4 +1,4 @@
-"""The draw of every task in turn: a task that gets a nucleus makes it busier for those after it (section 1)."""
+"""The draw of every task in turn: a task that gets a nucleus makes it busier for those after it (production-tasks.md 4)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.numerics import FloatArray
 
 _MASK = 2**64 - 1  # seeds are not negative
-_CYCLE = ("snapshot", "workqueue_name")
+CYCLE = ("snapshot", "workqueue_name")
+"""Tasks alike in these see each other."""
 
 
 def draws_of(tasks: pl.DataFrame, seed: int) -> pl.Series:
@@ -42,25 +43,25 @@ def weigh_and_draw(
     queue see it, those of the same and of lower priority.
 
     Args:
-        tasks: In the order in which they are handled: ``jeditaskid, snapshot, workqueue_name,
-            currentpriority, task_rw, draw`` and ``assigned``, the nucleus it has already (null = none).
-        candidates: Nuclei left, ``jeditaskid, snapshot, position, nucleus, rw_prio`` and ``factor``, the
-            product of all but the factor of the work.
+        tasks: ``t, turn`` (the order in which they are handled), ``snapshot, workqueue_name, currentpriority, task_rw,
+            draw`` and ``assigned``, the nucleus it has already (null = none).
+        candidates: Nuclei left, ``t, q, position, nucleus, rw_prio`` and ``factor``, the product of all but the factor
+            of the work.
         rules: Switch ``idle_work_is_one``.
 
     Returns:
-        The candidates in the order of the draw, with ``rw_prio`` as the task saw it, ``work``, ``weight``
-        and ``probability``; and ``jeditaskid, snapshot, nucleus`` of every task with a nucleus.
+        ``t, q`` of the candidates with ``rw_prio`` as the task saw it, ``work``, ``weight`` and ``probability``; and
+        ``t, nucleus`` of every task with a nucleus.
 
-    Source: production-task-brokerage.md 1 (``remaining_work``), 5, row T19.
+    Source: production-tasks.md 4, row T19.
     """
-    ordered = tasks.select(KEY).with_row_index("turn").join(candidates, on=KEY)
-    ordered = ordered.sort("turn", "position")
+    tasks = tasks.sort("turn")
+    ordered = tasks.select("t", "turn").join(candidates, on="t").sort("turn", "position")
     names = ordered["nucleus"].to_list()
     rw, factor = (ordered[name].to_numpy().astype(np.float64) for name in ("rw_prio", "factor"))
     seen, work, probability = rw.copy(), np.ones_like(rw), np.ones_like(rw)
-    counts = candidates.group_by(KEY).agg(size=pl.len().cast(pl.Int64))
-    sizes = tasks.select(KEY).join(counts, on=KEY, how="left", maintain_order="left")
+    counts = candidates.group_by("t").agg(size=pl.len().cast(pl.Int64))
+    sizes = tasks.select("t").join(counts, on="t", how="left", maintain_order="left")
     sizes = sizes.select(
         size=pl.col("size").fill_null(0), end=pl.col("size").fill_null(0).cum_sum()
     )
@@ -80,9 +81,11 @@ def weigh_and_draw(
             added.take(row, chosen)
         given.append(chosen)
     columns = {"rw_prio": seen, "work": work, "weight": work * factor, "probability": probability}
-    weighed = ordered.with_columns(pl.Series(name, values) for name, values in columns.items())
-    nuclei = tasks.select(KEY).with_columns(nucleus=pl.Series(given, dtype=pl.String))
-    return weighed.drop("turn", "factor"), nuclei.drop_nulls("nucleus")
+    weighed = ordered.select("t", "q").with_columns(
+        pl.Series(name, values) for name, values in columns.items()
+    )
+    nuclei = tasks.select("t").with_columns(nucleus=pl.Series(given, dtype=pl.String))
+    return weighed, nuclei.drop_nulls("nucleus")
 
 
 class _Added:
@@ -95,12 +98,12 @@ class _Added:
         priority, rw = row["currentpriority"], row["task_rw"]
         if priority is None or not rw:
             return
-        taken = self._taken[tuple(row[name] for name in _CYCLE)]
+        taken = self._taken[tuple(row[name] for name in CYCLE)]
         taken[nucleus, priority] = taken.get((nucleus, priority), 0.0) + rw
 
     def to(self, row: dict[str, Any], nuclei: list[str]) -> FloatArray:
         """Return what was added at each nucleus at the task's priority or above."""
-        taken = self._taken.get(tuple(row[name] for name in _CYCLE))
+        taken = self._taken.get(tuple(row[name] for name in CYCLE))
         if not taken or row["currentpriority"] is None:
             return np.zeros(len(nuclei))
         at: dict[str, float] = defaultdict(float)

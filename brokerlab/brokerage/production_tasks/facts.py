@@ -1,44 +1,216 @@
-"""The facts that the checks compare, one row per task and nucleus that could take it (chapter section 2)."""
+"""Assemble what the rules of the task brokerage read: tasks, nuclei, and the facts of pairs (production-tasks.md 1 and 2)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import polars as pl
 
 from brokerlab.brokerage import full_chain, network_weight
-from brokerlab.brokerage.production_tasks import availability, locality, storage, work
+from brokerlab.brokerage.engine.decide import parts_of
+from brokerlab.brokerage.engine.own import Own
+from brokerlab.brokerage.engine.pairs import Facts, Side, matched, positions
+from brokerlab.brokerage.engine.rule import SETTING
+from brokerlab.brokerage.engine.world import Evaluate, Lasting, Off, Part, World
+from brokerlab.brokerage.production_tasks import availability, storage, work
+from brokerlab.brokerage.production_tasks.checks import THRESHOLD, checks, output_checks
+from brokerlab.brokerage.production_tasks.cycle import CYCLE, with_draws
+from brokerlab.brokerage.production_tasks.findings import gather
 from brokerlab.brokerage.production_tasks.held import KEY, held, held_left, positioned
+from brokerlab.brokerage.production_tasks.ranking import steps
 from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.errors import DataError
+from brokerlab.gdpconfig import Config
+from brokerlab.matching.rules import MatchingRules
 
 NUCLEUS = pl.col("role") == "nucleus"
+PLACE_OF_KEYS = "jedi/taskbrokerage"
+_SHOWN = 5
+_NUCLEI = ("nucleus", "role", "state", "bare_mode", "secondary_nucleus", "position")
 
 Tables = Mapping[str, pl.DataFrame]
 
 
-@dataclass(frozen=True)
-class Input:
-    """What is known of the tasks' input.
+@dataclass(frozen=True, kw_only=True)
+class TaskLasting(Lasting):
+    """What no setting changes; places are nuclei.
 
     Attributes:
-        wanted: Datasets that count, ``jeditaskid, snapshot, datasetname``.
-        listed: Their replicas.
-        unreadable: The wanted datasets that no site can send.
+        rules: Rule set of the brokerage.
+        asked: Whether ``hint_queues`` says which queues could run the tasks.
+        seed: Of the draws that were not given.
+        outputs: Where each output would go at each nucleus, see :func:`~.storage.destinations`.
+        findings: See :func:`~.findings.gather`.
     """
 
-    wanted: pl.DataFrame
-    listed: pl.DataFrame
-    unreadable: pl.DataFrame
+    rules: ProductionRules
+    asked: bool
+    seed: int
+    outputs: pl.DataFrame
+    findings: pl.DataFrame
 
 
-def input_of(tasks: pl.DataFrame, tables: Tables, rules: ProductionRules) -> Input:
-    """Gather the input of tasks; see :mod:`availability`."""
-    wanted = availability.counted_datasets(tasks, tables["datasets"])
+@dataclass(frozen=True, kw_only=True)
+class TaskWorld(World):
+    """What the production task brokerage decides on; its places are nuclei.
+
+    Attributes:
+        lasting_facts: What no setting changes.
+        outcomes: ``t, outcome, nucleus`` of tasks that have a nucleus or whose input nobody can send.
+    """
+
+    PLACE: ClassVar = "nucleus"
+    RANKS: ClassVar = {"factor": pl.Float64()}
+    ALSO_READ: ClassVar = ("rw_prio", "position")
+
+    lasting_facts: TaskLasting
+
+    @property
+    def rules(self) -> ProductionRules:
+        """Rule set of the brokerage."""
+        return self.lasting_facts.rules
+
+    @staticmethod
+    def place_of(key: str) -> str:  # noqa: ARG004 - all of them
+        """See :meth:`brokerlab.brokerage.engine.world.World.place_of`."""
+        return PLACE_OF_KEYS
+
+    def with_config(self, config: Config) -> TaskWorld:
+        """See :meth:`brokerlab.brokerage.engine.world.World.with_config`."""
+        return configured(self.lasting_facts, config)
+
+    def parts(self, evaluate: Evaluate, *, off: Off | None = None) -> Iterator[Part]:
+        """See :meth:`brokerlab.brokerage.engine.world.World.parts`."""
+        return parts_of(self, self.facts, evaluate, off=off)
+
+    def decided_with(self, tasks: pl.DataFrame) -> pl.DataFrame:
+        """Return all tasks of the same cycles: a task that goes elsewhere makes another nucleus busy for those after it."""
+        cycles = self.tasks.join(tasks, on="t", how="semi").select(CYCLE).unique()
+        return self.tasks.join(cycles, on=CYCLE, how="semi", nulls_equal=True).select("t")
+
+
+def prepare(
+    tables: dict[str, pl.DataFrame],
+    *,
+    rules: ProductionRules,
+    config: Config,
+    asked: bool,
+    seed: int = 0,
+    own: tuple[Own, ...] = (),
+) -> TaskWorld:
+    """Prepare the facts of all tasks.
+
+    Args:
+        tables: Every input table, held to its contract, ``hint_queues`` and ``draws`` among them.
+        rules: Rule set.
+        config: The configuration.
+        asked: Whether ``hint_queues`` says which queues could run the tasks.
+        seed: Of the draws that are not given.
+        own: Rules that are added.
+
+    Raises:
+        DataError: A task twice at one snapshot.
+    """
+    for name, column in (("nuclei", "nucleus"), ("storage_endpoints", "ddm_endpoint_name")):
+        tables[name] = tables[name].unique(["snapshot", column], keep="first", maintain_order=True)
+    tables["nuclei"] = full_chain.with_bare_modes(tables["nuclei"], tables["queues"], rules=rules)
+    tasks = with_draws(_numbered_tasks(tables), tables["draws"], seed)
+    unassigned = tasks.filter(pl.col("assigned").is_null())
+    wanted = availability.counted_datasets(unassigned, tables["datasets"])
     listed = availability.listed_replicas(
         wanted, tables["replicas"], tables["storage_endpoints"], rules
     )
-    return Input(wanted, listed, availability.unreadable(wanted, listed))
+    unreadable = availability.unreadable(wanted, listed)
+    tasks = _with_input(with_parents(tasks, tables), wanted, listed, unreadable, rules)
+    queues = nucleus_facts(tasks, tables, rules)
+    lists = _with_satellites(tasks, queues)
+    pairs = _paired(tasks, queues, lists)
+    endpoints = storage.endpoints_of(tables["nuclei"], tables["nucleus_endpoints"])
+    known = TaskLasting(
+        tables=tables,
+        matching=MatchingRules(rules.rules),
+        checks=checks(rules),
+        steps=steps(rules),
+        rules=rules,
+        own=own,
+        asked=asked,
+        seed=seed,
+        tasks=tasks,
+        queues=queues,
+        sides=(
+            _work(tasks, queues, tables),
+            _hints(pairs, tables, asked=asked),
+            _input(pairs, listed, endpoints),
+        ),
+        lists=lists,
+        outputs=storage.destinations(
+            pairs, tables["output_datasets"], endpoints, tables["storage_endpoints"], rules
+        ),
+        findings=gather(tasks, tables, unreadable),
+    )
+    return configured(known, config)
+
+
+def configured(known: TaskLasting, config: Config) -> TaskWorld:
+    """Return the world with all that settings decide."""
+    tasks = known.with_facts_of_settings(known.tasks, (), config, TaskWorld.place_of)
+    threshold = tasks.select("t", f"{SETTING}{THRESHOLD}")
+    outputs = storage.deciding(known.outputs, output_checks(known.rules), threshold)
+    facts = Facts(
+        tasks=tasks.filter(pl.col("ended").is_null()).drop("ended"),
+        queues=known.queues,
+        listed=known.lists,
+        sides=(*known.sides, outputs),
+    )
+    found, then = known.in_order(facts)
+    return TaskWorld(
+        lasting_facts=known,
+        config=config,
+        facts=facts,
+        tasks=tasks,
+        outcomes=tasks.drop_nulls("ended").select("t", outcome="ended"),
+        checks=found,
+        steps=then,
+    )
+
+
+def _numbered_tasks(tables: Tables) -> pl.DataFrame:
+    """Return the tasks with ``t``, ``turn`` (their order in the cycle), and ``assigned``, the nucleus that they have.
+
+    Raises:
+        DataError: A task twice at one snapshot.
+    """
+    tasks = positioned(tables["tasks"]).with_columns(
+        pl.col("snapshot").fill_null(0),
+        workqueue_name=pl.coalesce("workqueue_name", "gshare"),
+    )
+    twice = tasks.filter(pl.struct(KEY).is_duplicated()).select(KEY).unique().sort(KEY)
+    if twice.height:
+        shown = ", ".join(str(row) for row in twice.head(_SHOWN).rows())
+        raise DataError(
+            f"tasks: {twice.height} tasks stand twice at one snapshot, (jeditaskid, snapshot) {shown}: keep one"
+        )
+    named = held(
+        tasks.select(*KEY, "nucleus").drop_nulls("nucleus"),
+        tables["nuclei"].drop_nulls("role").select("snapshot", "nucleus"),
+        ["nucleus"],
+        ["snapshot"],
+    ).rename({"nucleus": "assigned"})
+    tasks = tasks.join(named.unique(), on=KEY, how="left").rename({"nucleus": "given_nucleus"})
+    number = pl.int_range(pl.len(), dtype=pl.Int64)
+    tasks = tasks.sort("snapshot", "position", "jeditaskid").drop("position")
+    tasks = tasks.with_columns(turn=number).sort(KEY).with_columns(t=number)
+    works = tasks.select(*CYCLE, "currentpriority").unique().sort(pl.all())
+    works = works.with_columns(t_work=number)
+    return tasks.join(
+        works, on=works.columns[:-1], nulls_equal=True, maintain_order="left"
+    ).with_columns(
+        t_version=pl.col("snapshot"),
+        t_gshare=pl.col("workqueue_name"),
+        t_label=pl.lit(None, pl.String),
+    )
 
 
 def with_parents(tasks: pl.DataFrame, tables: Tables) -> pl.DataFrame:
@@ -62,31 +234,24 @@ def with_parents(tasks: pl.DataFrame, tables: Tables) -> pl.DataFrame:
     ).drop("known")
 
 
-def candidates(tasks: pl.DataFrame, nuclei: pl.DataFrame) -> pl.DataFrame:
-    """Pair every task with the nuclei that could take it: all, and for full chain the bare satellites (F0).
-
-    Returns:
-        Columns of the task, those of the nucleus, ``position`` in the draw (satellites come last) and
-        ``site``, whose endpoints count for the outputs.
-    """
-    columns = ["snapshot", "nucleus", "role", "state", "bare_mode", "secondary_nucleus", "position"]
-    stored = positioned(nuclei).select(columns)
-    tasks = tasks.drop("nucleus", "position")
-    bare = stored.filter(~NUCLEUS.fill_null(value=False) & full_chain.is_bare(pl.col("bare_mode")))
-    full = tasks.filter(full_chain.is_full_chain(pl.col("fullchain")))
-    pairs = pl.concat(
-        [
-            held(tasks, stored.filter(NUCLEUS), keys=["snapshot"]),
-            held(full, bare, keys=["snapshot"]),
-        ]
-    )
-    order = [(~NUCLEUS).fill_null(value=True), pl.col("position"), pl.col("nucleus")]
-    pairs = pairs.unique([*KEY, "nucleus"], keep="first", maintain_order=True).sort(*KEY, *order)
-    chain = full_chain.is_full_chain(pl.col("fullchain"))
-    return pairs.with_columns(
-        position=pl.int_range(pl.len(), dtype=pl.Int64).over(KEY),
-        site=pl.coalesce(pl.when(chain).then("secondary_nucleus"), "nucleus"),
-    )
+def _with_input(
+    tasks: pl.DataFrame,
+    wanted: pl.DataFrame,
+    listed: pl.DataFrame,
+    unreadable: pl.DataFrame,
+    rules: ProductionRules,
+) -> pl.DataFrame:
+    """Add what is known of the input of tasks, and ``ended``: how those end whose nuclei are not looked at."""
+    lost = unreadable.select(KEY).unique().with_columns(unreadable=pl.lit(value=True))
+    asks = wanted.select(KEY).unique().with_columns(has_input=pl.lit(value=True))
+    for part in (lost, asks, availability.totals(listed, rules)):
+        tasks = tasks.join(part, on=KEY, how="left", maintain_order="left")
+    ended = pl.when(pl.col("assigned").is_not_null()).then(pl.lit("nucleus"))
+    return tasks.with_columns(
+        pl.col("has_input").fill_null(value=False),
+        pl.col(availability.TOTALS).fill_null(0),
+        ended=ended.when("unreadable").then(pl.lit("input_not_readable")),
+    ).drop("unreadable")
 
 
 def queued_files(
@@ -104,13 +269,69 @@ def queued_files(
     return queued.select("snapshot", "nucleus", queued_files="total_queued")
 
 
-def hinted(pairs: pl.DataFrame, tables: Tables) -> pl.DataFrame:
-    """Add ``n_hint_queues``, the queues of the nucleus that could run the task.
+def nucleus_facts(tasks: pl.DataFrame, tables: Tables, rules: ProductionRules) -> pl.DataFrame:
+    """Return every nucleus, and every bare satellite (F0), at every instant of brokerage.
 
-    Args:
-        pairs: Of :func:`candidates`.
-        tables: A queue belongs to the nucleus equal to its ``pandasite``; a nucleus's own list names queues that
-            the table ``queues`` does not have.
+    Returns:
+        ``q, q_version`` (the instant), ``q_candidate`` (a nucleus), ``n_id`` (number of its name), the columns of the
+        nucleus, ``position`` in the draw (satellites come last), ``queued_files``, ``rw_all`` [HS06 s] and
+        ``demand_gb``; sorted by instant and name.
+    """
+    instants = tasks.select("snapshot").unique().sort("snapshot")
+    stored = positioned(tables["nuclei"]).select("snapshot", *_NUCLEI)
+    bare = full_chain.is_bare(pl.col("bare_mode"))
+    is_nucleus = NUCLEUS.fill_null(value=False)
+    rows = held(instants, stored.filter(is_nucleus | bare), keys=["snapshot"])
+    rows = rows.unique(["snapshot", "nucleus"], keep="first", maintain_order=True)
+    rows = rows.sort("snapshot", ~is_nucleus, "position", "nucleus")
+    queued = queued_files(tasks, tables["nuclei"], tables["network_matrix"], rules)
+    rows = rows.join(queued, on=["snapshot", "nucleus"], how="left", maintain_order="left")
+    number = pl.int_range(pl.len(), dtype=pl.Int64)
+    rows = rows.with_columns(
+        pl.col("queued_files").fill_null(0.0), position=number.over("snapshot")
+    )
+    rows = work.with_all_work(rows, tables["remaining_work"]).sort("snapshot", "nucleus")
+    return rows.with_columns(
+        q=number,
+        q_candidate=is_nucleus,
+        n_id=pl.col("nucleus").rank("dense").cast(pl.Int64),
+        demand_gb=storage.demand_gb(rows["rw_all"]),
+    ).rename({"snapshot": "q_version"})
+
+
+def _with_satellites(tasks: pl.DataFrame, queues: pl.DataFrame) -> pl.DataFrame:
+    """Return the nuclei and bare satellites that are open to full-chain tasks, ``t, q``."""
+    chained = tasks.filter(full_chain.is_full_chain(pl.col("fullchain")), pl.col("ended").is_null())
+    every = chained.select("t", q_version="t_version").join(queues, on="q_version")
+    return every.select("t", "q").sort("t", "q")
+
+
+def _paired(tasks: pl.DataFrame, queues: pl.DataFrame, lists: pl.DataFrame) -> pl.DataFrame:
+    """Return what facts of pairs are looked up by: keys of task and nucleus, and ``site``, whose endpoints count for outputs."""
+    facts = Facts(tasks.filter(pl.col("ended").is_null()), queues, lists, ())
+    pairs = matched(facts)
+    of_task = tasks.select(*KEY, "fullchain")[pl.Series(positions(tasks["t"], pairs["t"]))]
+    of_nucleus = queues.select("n_id", "nucleus", "secondary_nucleus", "demand_gb")
+    rows = [pairs, of_task, of_nucleus[pl.Series(positions(queues["q"], pairs["q"]))]]
+    chain = full_chain.is_full_chain(pl.col("fullchain"))
+    lender = pl.when(chain).then("secondary_nucleus")
+    return pl.concat(rows, how="horizontal").with_columns(site=pl.coalesce(lender, "nucleus"))
+
+
+def _work(tasks: pl.DataFrame, queues: pl.DataFrame, tables: Tables) -> Side:
+    """Return ``rw_prio``, the work left of the task's work queue at its priority and above [HS06 s]."""
+    asked = tasks.select("t_work", "snapshot", "workqueue_name", "currentpriority").unique()
+    rows = work.work_of_queues(asked.sort("t_work"), tables["remaining_work"])
+    names = queues.select("nucleus", "n_id").unique()
+    rows = rows.join(names, on="nucleus").select("t_work", "n_id", "rw_prio")
+    return Side("t_work", "n_id", rows, {"rw_prio": 0.0})
+
+
+def _hints(pairs: pl.DataFrame, tables: Tables, *, asked: bool) -> Side:
+    """Return ``n_hint_queues``, the queues of the nucleus that could run the task; null if nobody was asked.
+
+    A queue belongs to the nucleus equal to its ``pandasite``; a nucleus's own list names queues that the table
+    ``queues`` does not have.
     """
     sites = tables["queues"].select("snapshot", "panda_queue", nucleus="pandasite")
     listed = tables["nuclei"].select("snapshot", "nucleus", panda_queue="queues")
@@ -120,54 +341,16 @@ def hinted(pairs: pl.DataFrame, tables: Tables) -> pl.DataFrame:
     hints = held(pairs.select(KEY).unique(), tables["hint_queues"]).unique()
     named = held(hints, owners, ["panda_queue"], ["snapshot"])
     counts = named.group_by(*KEY, "nucleus").agg(n_hint_queues=pl.len().cast(pl.Int64))
-    counted = pairs.join(counts, on=[*KEY, "nucleus"], how="left", maintain_order="left")
-    return counted.with_columns(pl.col("n_hint_queues").fill_null(0))
+    rows = pairs.join(counts, on=[*KEY, "nucleus"]).select("t", "n_id", "n_hint_queues")
+    return Side("t", "n_id", rows, {"n_hint_queues": 0 if asked else None})
 
 
-def of_pairs(
-    tasks: pl.DataFrame,
-    tables: Tables,
-    given: Input,
-    rules: ProductionRules,
-    *,
-    asked: bool,
-) -> pl.DataFrame:
-    """Return the facts of every task and nucleus; the outputs' follow in :mod:`storage`.
-
-    Args:
-        tasks: To be brokered, with settings, ``has_input`` and ``off_period``.
-        tables: Input tables.
-        given: Their input.
-        rules: Rule set.
-        asked: ``hint_queues`` says which queues could run the tasks; else ``n_hint_queues`` is null.
-    """
-    endpoints = storage.endpoints_of(tables["nuclei"], tables["nucleus_endpoints"])
-    pairs = candidates(with_parents(tasks, tables), tables["nuclei"])
-    queued = queued_files(tasks, tables["nuclei"], tables["network_matrix"], rules)
-    pairs = pairs.join(queued, on=["snapshot", "nucleus"], how="left")
-    pairs = pairs.with_columns(pl.col("queued_files").fill_null(0.0))
-    pairs = work.with_remaining_work(pairs, tables["remaining_work"])
-    none = pl.lit(None, pl.Int64)
-    pairs = hinted(pairs, tables) if asked else pairs.with_columns(n_hint_queues=none)
+def _input(pairs: pl.DataFrame, listed: pl.DataFrame, endpoints: pl.DataFrame) -> Side:
+    """Return how much of a task's input a nucleus has; see :func:`~.availability.at_nuclei`."""
     inputs = endpoints.filter(pl.col("direction") == "input")
-    pairs = availability.with_availability(
-        pairs, given.listed, inputs.select("snapshot", "nucleus", "ddm_endpoint_name"), rules
+    there = availability.at_nuclei(
+        listed, inputs.select("snapshot", "nucleus", "ddm_endpoint_name")
     )
-    away = (pl.col("nucleus") != pl.col("parent_nucleus")).fill_null(value=True)
-    pairs = pairs.with_columns(
-        demand_gb=storage.demand_gb(pairs["rw_all"]),
-        disk_threshold_gb=pl.col("disk_threshold_tb") * storage.GB_PER_TB,
-        full_chain_detail=full_chain.detail_where(rules, away=away),
-    )
-    return locality.with_needs(pairs).sort(*KEY, "position")
-
-
-def outputs_of_pairs(pairs: pl.DataFrame, tables: Tables, rules: ProductionRules) -> pl.DataFrame:
-    """Return where each output would go at each nucleus; see :func:`storage.destinations`."""
-    return storage.destinations(
-        pairs,
-        tables["output_datasets"],
-        storage.endpoints_of(tables["nuclei"], tables["nucleus_endpoints"]),
-        tables["storage_endpoints"],
-        rules,
-    )
+    rows = pairs.join(there, on=[*KEY, "nucleus"])
+    missing = dict.fromkeys(availability.AVAILABLE, 0)
+    return Side("t", "n_id", rows.select("t", "n_id", *missing), missing)

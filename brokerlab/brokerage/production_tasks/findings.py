@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import polars as pl
 
 from brokerlab.brokerage.production_tasks import tokens
-from brokerlab.brokerage.production_tasks.facts import Input
 from brokerlab.brokerage.production_tasks.held import KEY, held
 
 SCHEMA = {
@@ -18,21 +17,27 @@ SCHEMA = {
 }
 
 
-def gather(tasks: pl.DataFrame, tables: Mapping[str, pl.DataFrame], given: Input) -> pl.DataFrame:
+def gather(
+    tasks: pl.DataFrame, tables: Mapping[str, pl.DataFrame], unreadable: pl.DataFrame
+) -> pl.DataFrame:
     """Return the findings, sorted, each once.
 
     Args:
-        tasks: With ``assigned``, the nucleus each has.
+        tasks: With ``given_nucleus``, and ``assigned``, the nucleus that each has.
         tables: Input tables.
-        given: Input of the tasks.
+        unreadable: Datasets that no site can send.
 
     Returns:
         ``jeditaskid, snapshot, subject, finding``; null keys for what concerns all tasks.
     """
-    stranger = pl.col("nucleus").is_not_null() & pl.col("assigned").is_null()
+    stranger = pl.col("given_nucleus").is_not_null() & pl.col("assigned").is_null()
     parts = [
-        _said(tasks.filter(stranger), "nucleus", "names no nucleus or satellite: one is chosen"),
-        _said(given.unreadable, "datasetname", "no complete copy that can be read over WAN"),
+        _said(
+            tasks.filter(stranger).with_columns(nucleus="given_nucleus"),
+            "nucleus",
+            "names no nucleus or satellite: one is chosen",
+        ),
+        _said(unreadable, "datasetname", "no complete copy that can be read over WAN"),
         *_of_tokens(tasks, tables["output_datasets"]),
     ]
     nobody = [pl.lit(None, pl.Int64).alias(key) for key in KEY]  # said once, not for every task

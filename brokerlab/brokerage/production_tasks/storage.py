@@ -1,4 +1,4 @@
-"""Where the outputs would go at each nucleus, and whether there is room (rows 3 to 6 of the chapter)."""
+"""Where the outputs would go at each nucleus, and whether there is room (production-tasks.md 3, rows 3 to 6)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
+from brokerlab.brokerage.engine.pairs import Side
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.inputs.endpoints import space_usable, up
 from brokerlab.brokerage.production_tasks import tokens
@@ -18,18 +19,16 @@ GB_PER_TB = 1024.0
 HS06_PER_CORE = 10
 SECONDS_PER_DAY = 86400
 GB_PER_CORE_DAY = 0.25
-DECIDING = (
-    "ddm_endpoint_name",
-    "read_wan_up",
-    "write_wan_up",
-    "read_wan",
-    "write_wan",
-    "usable_gb",
-    "space_free",
-    "space_expired",
-    "space_total",
-)
-"""Columns of the output that decides."""
+MISSING = {
+    "gathers_output": False,
+    "ddm_endpoint_name": None,
+    "read_wan_up": True,
+    "write_wan_up": True,
+    **dict.fromkeys(
+        ("read_wan", "write_wan", "usable_gb", "space_free", "space_expired", "space_total")
+    ),
+}
+"""Facts of the output that decides, and what holds where a nucleus gathers none."""
 SPACES = ("space_free", "space_expired", "space_min_free", "space_unavailable", "space_total")
 
 
@@ -66,7 +65,7 @@ def demand_gb(rw_all: pl.Series) -> pl.Series:
 
     ``int(rw_all / 10 / 86400 * 0.25)``, rw_all in HS06 s.
 
-    Source: production-task-brokerage.md 4 row 6, row T4.
+    Source: production-tasks.md 3, row 6; row T4.
 
     Example:
         >>> demand_gb(pl.Series([1e12])).to_list()
@@ -123,57 +122,45 @@ def destinations(
     """Add to :func:`placed` what the checks of an output compare.
 
     Args:
-        pairs: As there, with ``demand_gb`` and ``disk_threshold_gb``.
+        pairs: As there, with ``t, n_id, demand_gb``.
         outputs: As there.
         endpoints: As there.
         storage: As there.
         rules: Switches ``usable_space`` and ``other_status_up``.
 
     Returns:
-        The rows with the endpoint's columns, ``read_wan_up``, ``write_wan_up``, ``usable_gb`` and ``space_left``: the fraction of the endpoint that
-        is left after the demand; null without total.
+        ``t, n_id, position, demand_gb``, the columns of the endpoint, ``gathers_output`` (true), ``read_wan_up``,
+        ``write_wan_up``, ``usable_gb`` and ``space_left``: the fraction of the endpoint that is left after the demand;
+        null without total.
     """
     rows = placed(pairs, outputs, endpoints, storage)
-    rows = rows.join(pairs.select(*PAIR, "demand_gb", "disk_threshold_gb"), on=PAIR)
+    rows = rows.join(pairs.select(*PAIR, "t", "n_id", "demand_gb"), on=PAIR)
     rows = held_left(rows, storage, ["ddm_endpoint_name"], ["snapshot"])
     rows = rows.with_columns(
         pl.col(SPACES).fill_null(0.0),
+        gathers_output=pl.lit(value=True),
         read_wan_up=up("read_wan", rules=rules),
         write_wan_up=up("write_wan", rules=rules),
     )
     rows = rows.with_columns(usable_gb=usable_gb(rules))
     left = (pl.col("usable_gb") - pl.col("demand_gb")) / pl.col("space_total")
-    return rows.with_columns(space_left=pl.when(pl.col("space_total") > 0).then(left))
+    rows = rows.with_columns(space_left=pl.when(pl.col("space_total") > 0).then(left))
+    return rows.select("t", "n_id", "position", "demand_gb", "space_left", *MISSING)
 
 
-def at_pairs(rows: pl.DataFrame, checks: Sequence[Rule]) -> pl.DataFrame:
-    """Evaluate the checks on outputs and bring them to pairs of task and nucleus.
+def deciding(rows: pl.DataFrame, checks: Sequence[Rule], settings: pl.DataFrame) -> Side:
+    """Return the output that decides at each nucleus: the first one that fails a check, else the one with the least space.
 
     Args:
         rows: Of :func:`destinations`.
-        checks: The checks of an output, in order.
-
-    Returns:
-        ``jeditaskid, snapshot, nucleus``, one boolean per check (some output fails it), ``storage_reason``
-        (first check that the first failing output fails), and columns of the output that decides: the first
-        failing one, else the one with the least ``space_left``.
+        checks: The checks of an output.
+        settings: ``t`` and the settings that they read.
     """
-    names = [check.name for check in checks]
-    rows = evaluated(rows, checks)
-    reason = pl.coalesce(pl.when(name).then(pl.lit(name)) for name in names)
-    rows = rows.with_columns(storage_reason=reason)
-    failing = pl.col("storage_reason").is_not_null()
-    rows = rows.with_columns(failing=failing, least=pl.when(~failing).then("space_left"))
+    failing = pl.any_horizontal(check.when.fill_null(value=False) for check in checks)
+    rows = rows.join(settings, on="t", maintain_order="left").with_columns(failing=failing)
+    rows = rows.with_columns(least=pl.when(~pl.col("failing")).then("space_left"))
     ordered = rows.sort(
         "failing", "least", "position", descending=[True, False, False], nulls_last=True
     )
-    deciding = ordered.unique(PAIR, keep="first", maintain_order=True)
-    some = rows.group_by(PAIR).agg(pl.col(names).any())
-    return some.join(deciding.select(*PAIR, "storage_reason", *DECIDING), on=PAIR)
-
-
-def evaluated(rows: pl.DataFrame, checks: Sequence[Rule]) -> pl.DataFrame:
-    """Add one boolean column per check, named as the check: it skips."""
-    return rows.with_columns(
-        check.when.fill_null(value=False).alias(check.name) for check in checks
-    )
+    first = ordered.unique(["t", "n_id"], keep="first", maintain_order=True)
+    return Side("t", "n_id", first.select("t", "n_id", *MISSING), MISSING)

@@ -1,10 +1,15 @@
-"""The weight of a nucleus and the draw among them (chapter section 5)."""
+"""The weight of a nucleus and the draw among them (production-tasks.md 4)."""
 
 from __future__ import annotations
+
+from functools import reduce
+from operator import mul
 
 import numpy as np
 import polars as pl
 
+from brokerlab.brokerage.engine.rule import setting
+from brokerlab.brokerage.engine.steps import Derived
 from brokerlab.brokerage.production_tasks.storage import GB_PER_TB
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.numerics import FloatArray
@@ -20,7 +25,7 @@ def work_factor(rw_prio: FloatArray, rules: ProductionRules) -> FloatArray:
         rw_prio: Work left at the task's priority and above [HS06 s].
         rules: ``1 / max(50, rw)``, or 1 below 50.
 
-    Source: production-task-brokerage.md 5.
+    Source: production-tasks.md 4.
 
     Example:
         >>> work_factor(np.array([0.0, 50.0, 200.0]), ProductionRules()).tolist()
@@ -30,35 +35,34 @@ def work_factor(rw_prio: FloatArray, rules: ProductionRules) -> FloatArray:
     return np.where(rw_prio < RW_OFFSET, 1.0, factor) if rules.idle_work_is_one else factor
 
 
-def factors(rules: ProductionRules) -> dict[str, pl.Expr]:
-    """Return the factors ``data, tape, space_fraction, space_amount`` that do not change within a cycle.
+def with_weight(rules: ProductionRules) -> tuple[Derived, ...]:
+    """Return what makes the factors that do not change within a cycle, and ``factor``, their product.
 
-    A factor is 1 where its term does not apply. Data terms need input that counts; they stay where the check of
-    locality is off because of its period, and go where it is waived. Space below 0 counts as 0.
+    They are ``data, tape, space_fraction, space_amount``, 1 where the term does not apply. Data terms need input that
+    counts; they stay where the check of locality is off because of its period, and go where it is waived. Space below
+    0 counts as 0.
 
     Args:
         rules: Switches ``null_intensity_is_high`` (T12) and ``weight_after_demand`` (T3).
     """
     has_data = pl.col("has_input") & ~pl.col("waived") & (pl.col("tot_size") > 0)
-    high = pl.col("iointensity") > pl.col("min_io_intensity")
+    high = pl.col("iointensity") > setting("MIN_IO_INTENSITY_WITH_LOCAL_DATA")
     high = high.fill_null(value=rules.null_intensity_is_high)
     on_tape = pl.col("ava_size_any") > pl.col("ava_size_disk")
     fraction, amount_tb = _space(rules)
     has_space = pl.col("space_total") > 0
-    cut = pl.min_horizontal(pl.col("free_disk_cutoff_tb"), amount_tb.clip(lower_bound=0.0))
-    return {
+    cut = pl.min_horizontal("free_disk_cutoff_tb", amount_tb.clip(lower_bound=0.0))
+    factors = {
         "data": _where(has_data & high, pl.col("ava_size_any") / pl.col("tot_size")),
         "tape": _where(has_data & on_tape, pl.lit(TAPE_WEIGHT)),
         "space_fraction": _where(has_space, fraction.clip(lower_bound=0.0)),
         "space_amount": _where(has_space, cut),
     }
-
-
-def with_factors(pairs: pl.DataFrame, rules: ProductionRules) -> pl.DataFrame:
-    """Add :func:`factors` to pairs, and ``factor``, their product."""
-    names = [pl.col(name) for name in factors(rules)]
-    product = names[0] * names[1] * names[2] * names[3]
-    return pairs.with_columns(**factors(rules)).with_columns(factor=product)
+    return (
+        Derived({"free_disk_cutoff_tb": setting("FREE_DISK_CUTOFF")}),
+        Derived(factors),
+        Derived({"factor": reduce(mul, map(pl.col, factors))}),
+    )
 
 
 def _space(rules: ProductionRules) -> tuple[pl.Expr, pl.Expr]:
@@ -92,7 +96,7 @@ def drawn(weights: FloatArray, draw: float) -> int:
     Returns:
         Index into the weights; the last one where rounding leaves something over, 0 where all weights are 0.
 
-    Source: production-task-brokerage.md 5.
+    Source: production-tasks.md 4.
 
     Example:
         >>> [drawn(np.array([1.0, 3.0]), draw) for draw in (0.0, 0.25, 0.26, 0.99)]

@@ -1,14 +1,14 @@
-"""Work that a nucleus still has to do, in HS06 s (chapter section 1, ``remaining_work``)."""
+"""Work that a nucleus still has to do, in HS06 s (production-tasks.md 1)."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from brokerlab.brokerage.production_tasks.held import held_left
+from brokerlab.brokerage.production_tasks.held import held, held_left
 from brokerlab.brokerage.rules import ProductionRules
 
 CPUTIME_UNKNOWN = 300  # HS06 s per event
-_SUMMED = ("snapshot", "nucleus", "workqueue_name", "currentpriority_min")
+_KEY = ("snapshot", "nucleus", "workqueue_name", "currentpriority_min")
 
 
 def work_left(rules: ProductionRules | None = None) -> pl.Expr:
@@ -18,7 +18,7 @@ def work_left(rules: ProductionRules | None = None) -> pl.Expr:
         rules: Switch ``milli_units_converted`` says whether mHS06 counts as a thousandth. Null: it does, as
             in ``task_rw`` under either rule set.
 
-    Source: production-task-brokerage.md 1 (``task_rw``, ``remaining_work``), row T18.
+    Source: production-tasks.md 1, row T18.
     """
     events = pl.col("nevents").fill_null(0) - pl.col("neventsused").fill_null(0)
     work = events * pl.col("cputime").fill_null(CPUTIME_UNKNOWN)
@@ -45,7 +45,7 @@ def remaining_work(
         Table ``remaining_work``: per nucleus all work (null queue and priority), and per work queue and priority
         asked for the work of that queue at that priority or above. Sorted by its key.
 
-    Source: production-task-brokerage.md 1.
+    Source: production-tasks.md 1.
     """
     there = tasks.filter(pl.col("nucleus").is_not_null()).with_columns(rw=work_left(rules))
     everything = there.with_columns(
@@ -57,32 +57,42 @@ def remaining_work(
     of_queue = there.join(asked, on=["snapshot", "workqueue_name"]).filter(
         pl.col("currentpriority") >= pl.col("currentpriority_min")
     )
-    parts = [
-        part.select(*_SUMMED, pl.col("rw").cast(pl.Float64)) for part in (everything, of_queue)
-    ]
-    ordered = pl.concat(parts).sort(*_SUMMED, "rw")
-    return ordered.group_by(_SUMMED, maintain_order=True).agg(pl.col("rw").sum())
+    parts = [part.select(*_KEY, pl.col("rw").cast(pl.Float64)) for part in (everything, of_queue)]
+    ordered = pl.concat(parts).sort(*_KEY, "rw")
+    return ordered.group_by(_KEY, maintain_order=True).agg(pl.col("rw").sum())
 
 
-def with_remaining_work(pairs: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
-    """Join ``rw_all`` and ``rw_prio`` [HS06 s] to pairs of task and nucleus; missing is 0.
+def with_all_work(nuclei: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
+    """Join ``rw_all``, all work left [HS06 s], to nuclei at instants; missing is 0.
 
     Args:
-        pairs: ``snapshot, nucleus, workqueue_name, currentpriority`` and more.
+        nuclei: ``snapshot, nucleus`` and more.
         work: Contract ``RemainingWork``.
     """
-    summed = work.group_by(_SUMMED, maintain_order=True).agg(pl.col("rw").sum())
-    every = pl.col("workqueue_name").is_null() & pl.col("currentpriority_min").is_null()
+    summed, every = _summed(work)
     of_all = summed.filter(every).select("snapshot", "nucleus", rw_all="rw")
-    of_queue = summed.filter(~every).select(
-        "snapshot",
-        "nucleus",
-        "workqueue_name",
-        currentpriority="currentpriority_min",
-        rw_prio="rw",
-    )
-    joined = held_left(pairs, of_all, ["nucleus"], ["snapshot"])
-    joined = held_left(
-        joined, of_queue, ["nucleus", "workqueue_name", "currentpriority"], ["snapshot"]
-    )
-    return joined.with_columns(pl.col("rw_all", "rw_prio").fill_null(0.0))
+    joined = held_left(nuclei, of_all, ["nucleus"], ["snapshot"])
+    return joined.with_columns(pl.col("rw_all").fill_null(0.0))
+
+
+def work_of_queues(asked: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
+    """Return ``rw_prio``, the work left of a work queue at a priority and above [HS06 s], at each nucleus that has some.
+
+    Args:
+        asked: ``t_work, snapshot, workqueue_name, currentpriority``, each once.
+        work: Contract ``RemainingWork``.
+
+    Returns:
+        ``t_work, nucleus, rw_prio``.
+    """
+    summed, every = _summed(work)
+    of_queue = summed.filter(~every).rename({"currentpriority_min": "currentpriority"})
+    rows = held(asked, of_queue, ["workqueue_name", "currentpriority"], ["snapshot"])
+    rows = rows.unique(["t_work", "nucleus"], keep="first", maintain_order=True)
+    return rows.select("t_work", "nucleus", rw_prio="rw")
+
+
+def _summed(work: pl.DataFrame) -> tuple[pl.DataFrame, pl.Expr]:
+    """Return the work of each key, and which rows are about all of it."""
+    summed = work.group_by(_KEY, maintain_order=True).agg(pl.col("rw").sum())
+    return summed, pl.col("workqueue_name").is_null() & pl.col("currentpriority_min").is_null()

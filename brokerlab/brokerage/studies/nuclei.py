@@ -43,7 +43,7 @@ class NucleusChoice:
 
     Attributes:
         decisions: The decisions.
-        checks: See `removal.removal_shares`, of (task, nucleus) pairs; `NOT_REACHED` are those of tasks that ended before.
+        checks: See `removal.removal_shares`, of (task, nucleus) pairs.
         outcomes: See :func:`brokerlab.intervals.shares`, as all below: tasks by outcome.
         locality: Tasks whose check of locality was ``waived``, ended by its period (``off_period``) or ``held``, among
             those with input that came to it.
@@ -82,10 +82,13 @@ def choose_nuclei(
     decisions = production_tasks.decide(
         replay.for_tasks(), rules=rules, config=replay.config, hint_queues=hints, seed=seed
     )
-    passed = decisions.nuclei.filter("passed", *(pl.col(name) > 0 for name in FACTORS))
+    passed = decisions.nuclei.filter(
+        pl.col("check").is_null(), *(pl.col(name) > 0 for name in FACTORS)
+    )
     spread = divide_spread(passed, FACTORS, "nucleus")
     counts = count_removals(decisions, replay.tasks)
-    asked = decisions.tasks.filter(pl.col("tot_size_gb") > 0, pl.col("n_nuclei") > 0)
+    came = (pl.col("n_nuclei") > 0) & (pl.col("outcome") != "abort")
+    asked = decisions.tasks.filter(pl.col("tot_size_gb") > 0, came)
     asked = asked.with_columns(pl.col("locality").fill_null("held"))
 
     def shares_of(table: pl.DataFrame, column: str, values: Sequence[str]) -> pl.DataFrame:
@@ -105,15 +108,16 @@ def choose_nuclei(
 def _history_shares(decisions: TaskDecisions, tasks: pl.DataFrame, **dice: Any) -> pl.DataFrame:
     """Return how often the nucleus of history passed, and how likely it was to be drawn."""
     real = tasks.select("jeditaskid", real="nucleus").drop_nulls()
-    chance = pl.when("passed").then(pl.col("probability")).otherwise(0.0).fill_null(0.0)
+    passed = pl.col("check").is_null()
+    chance = pl.col("probability").fill_null(0.0)
     is_real = pl.col("nucleus") == pl.col("real")
     table = (
         decisions.nuclei.join(real, on="jeditaskid")
         .group_by(TASK)
         .agg(
-            passed=(is_real & pl.col("passed")).sum().cast(pl.Float64),
+            passed=(is_real & passed).sum().cast(pl.Float64),
             drawn=chance.filter(is_real).sum(),
-            by_chance=pl.col("passed").mean(),
+            by_chance=passed.mean(),
             tasks=pl.lit(1),
         )
     )

@@ -8,7 +8,6 @@ import pytest
 from brokerlab.brokerage import checks_table
 from brokerlab.brokerage.engine.what_if import Trial
 from brokerlab.brokerage.explaining.pair import Pair
-from brokerlab.brokerage.production_tasks import checks as nucleus_checks
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.words import filled, names_in
 from brokerlab.errors import ConfigError
@@ -42,9 +41,11 @@ def test_every_name_in_a_sentence_has_a_value(rules: ProductionRules) -> None:
 
 def test_every_sentence_about_a_nucleus_can_be_told() -> None:
     for rules in RULES:
-        row = decided(world("N1"), rules).nuclei.row(0, named=True)
-        for check in nucleus_checks(rules):
-            assert "{" not in check.clause(row)
+        decisions = decided(world("N1"), rules)
+        late = Trial.of(decisions, 0).settled().late
+        assert late is not None
+        for found in Pair(decisions.world, 0, 0, late).obstacles(decisions.reasons):
+            assert "{" not in found.text
 
 
 def test_the_table_of_checks_has_every_check_in_order() -> None:

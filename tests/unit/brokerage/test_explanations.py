@@ -363,4 +363,5 @@ def test_a_nucleus_with_little_of_the_input_says_how_much() -> None:
     tables["tasks"][0] |= {"iointensity": 1000}
     answer = explain(decided(tables), jeditaskid=7, nucleus="B")
     assert answer.check == "input_size"
-    assert "gdpconfig INPUT_SIZE_THRESHOLD; gdpconfig INPUT_SIZE_FRACTION" in answer.sentences[0]
+    for setting in ("INPUT_SIZE_THRESHOLD is 1 GB", "INPUT_SIZE_FRACTION is 10 % by default"):
+        assert setting in answer.sentences[0]

@@ -162,15 +162,19 @@ def test_results_hold_together(seed: int, rules: str) -> None:
     assert tasks.height == len(tables["tasks"])
     assert tasks["outcome"].null_count() == 0
     assert (tasks["nucleus"].is_not_null() == (tasks["outcome"] == "nucleus")).all()
-    assert (nuclei["weight"].is_not_null() == nuclei["passed"]).all()
+    assert (nuclei["weight"].is_not_null() == nuclei["check"].is_null()).all()
     chosen = tasks.filter(~pl.col("already_assigned")).drop_nulls("nucleus")
-    drawn = chosen.join(nuclei.filter("passed"), on=["jeditaskid", "snapshot", "nucleus"])
+    drawn = chosen.join(
+        nuclei.filter(pl.col("check").is_null()), on=["jeditaskid", "snapshot", "nucleus"]
+    )
     assert drawn.height == chosen.height
     total = (
-        nuclei.filter("passed").group_by("jeditaskid", "snapshot").agg(pl.col("probability").sum())
+        nuclei.filter(pl.col("check").is_null())
+        .group_by("jeditaskid", "snapshot")
+        .agg(pl.col("probability").sum())
     )
     assert total["probability"].to_list() == pytest.approx([1.0] * total.height)
-    empty = nuclei.group_by("jeditaskid", "snapshot").agg(pl.col("passed").any())
+    empty = nuclei.group_by("jeditaskid", "snapshot").agg(passed=pl.col("check").is_null().any())
     ended = empty.join(tasks, on=["jeditaskid", "snapshot"])
     assert (ended["passed"] == (ended["outcome"] == "nucleus")).all()
 

@@ -7,7 +7,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from brokerlab.brokerage.production_tasks import checks
+from brokerlab.brokerage.engine.steps import rules_of
+from brokerlab.brokerage.production_tasks.checks import checks
+from brokerlab.brokerage.production_tasks.ranking import steps
 from brokerlab.brokerage.rules import ProductionRules
 from tests.unit.brokerage.production_tasks.world import (
     AT,
@@ -85,10 +87,10 @@ def test_production_gives_no_decision_where_a_storage_is_missing() -> None:
     assert reasons(result) == {
         "A": "read_wan_down",  # before it in the walk
         "B": "no_storage",
-        "C": None,  # never reached
+        "C": "not_reached",
         "D": "nucleus_inactive",
     }
-    assert not result.nuclei["passed"].any()
+    assert not result.nuclei["check"].has_nulls()
 
 
 @pytest.mark.parametrize("side", ["read", "write"])
@@ -358,24 +360,27 @@ def test_secondary_nucleus_lends_its_storage_to_full_chain_tasks() -> None:
     assert reasons(decided(tables)) == {"A": "read_wan_down", "B": "read_wan_down"}
 
 
-FLAGS = ("locality_asked", "waived", "read_wan_up", "write_wan_up")
+FLAGS = ("gathers_output", "read_wan_up", "write_wan_up")
+NULL_FLAGS = ("lacks_size", "lacks_files", "waived", "parent_unknown")
 TEXTS = ("state", "ddm_endpoint_name", "read_wan", "write_wan", "fullchain", "bare_mode")
 
 
 @pytest.mark.parametrize("rules", RULE_SETS)
 def test_nulls_are_no_reason(rules: str) -> None:
     """Only a state that is not known and an endpoint that does not exist are."""
-    for check in checks(ProductionRules(rules)):
+    own = ProductionRules(rules)
+    for check in (*checks(own), *rules_of(steps(own))):
         types = {
             name: pl.Boolean
-            if name in FLAGS
-            else (
-                pl.String if name in TEXTS or "nucleus" in name or "detail" in name else pl.Float64
-            )
-            for name in check.inputs
+            if name in (*FLAGS, *NULL_FLAGS)
+            else pl.String
+            if name in (*TEXTS, "check") or "detail" in name
+            else pl.Float64
+            for name in check.when.meta.root_names()
         }
         nothing = pl.DataFrame([dict.fromkeys(types)], schema=types)
-        nothing = nothing.with_columns(pl.col(pl.Boolean).fill_null(value=True))
-        skipped = nothing.select(check.when).item()
+        flags = [name for name in FLAGS if name in types]
+        nothing = nothing.with_columns(pl.col(flags).fill_null(value=True))
+        skipped = nothing.select(check.when.fill_null(value=False)).item()
         assert skipped is (check.name in ("nucleus_inactive", "no_storage")), check.name
         assert check.source

@@ -145,4 +145,4 @@ def test_the_seed_decides_and_is_recorded() -> None:
     draws = {the_task(decided(weighed(), seed=seed))["draw"] for seed in range(5)}
     assert len(draws) == 5
     assert the_task(decided(weighed(), seed=3)) == the_task(decided(weighed(), seed=3))
-    assert decided(weighed(), seed=3).seed == 3
+    assert decided(weighed(), seed=3).to_dict()["seed"] == 3

@@ -119,7 +119,7 @@ def decided(
 
 def reasons(result: TaskDecisions) -> dict[str, str | None]:
     """Return the first failed check of every nucleus of the one task."""
-    return dict(result.nuclei.select("nucleus", "skip_reason").iter_rows())
+    return dict(result.nuclei.select("nucleus", pl.col("check").cast(pl.String)).iter_rows())
 
 
 def the_task(result: TaskDecisions) -> Row:
