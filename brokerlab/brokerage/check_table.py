@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from brokerlab.brokerage.analysis_jobs import AnalysisRules
+from brokerlab.brokerage.analysis_jobs import AnalysisRules, weights
 from brokerlab.brokerage.analysis_jobs import ranking as analysis
 from brokerlab.brokerage.analysis_jobs.checks import queue_checks as analysis_checks
 from brokerlab.brokerage.analysis_jobs.throttle_rules import throttle_rules
@@ -92,7 +92,7 @@ def _of_analysis(
 ) -> list[_Line]:
     checks, steps = with_own(analysis_checks(rules), analysis.steps(rules), own)
     return [
-        *(_row(rule, "throttle", "the task") for rule in throttle_rules()),
+        *(_row(rule, "throttle", "the task") for rule in throttle_rules(rules)),
         *map(_row, checks),
         *_of_steps(steps),
         _analysis_weight(rules),
@@ -112,23 +112,17 @@ def _analysis_weight(rules: AnalysisRules) -> _Line:
     """Return what the basic weight in use and the data factor read."""
     counts: tuple[str, ...]
     if rules.basic_weight == "original":
-        basic = "running against queued jobs of the share"
-        counts = (
-            "x_nr",
-            "x_nq",
-            "x_starting",
-            "s_pilots",
-            "s_workers",
-            "x_numslots",
-            "q_corecount",
-        )
+        whose = "queue" if rules.counted_jobs == "queue" else "share"
+        basic = f"running against queued jobs of the {whose}"
+        jobs = (name for one in weights.counted(rules).values() for name in one.meta.root_names())
+        counts = (*jobs, "s_pilots", "s_workers", "x_numslots", "q_corecount")
     else:
         basic = "jobs of the task for the class of the queue x what the stabilizer lets the user queue there"
         counts = ("t_n_jobs", "t_class", "t_gshare", "s_class", *STABILIZED)
     return _line(
         "weight", "weight", "one place", "analysis-job-brokerage.md 6", analysis.weight_keys(rules),
-        (*counts, "t_total", "t_local", "t_union", "x_data_weight", "x_avail"),
-        f"{basic} x input at hand",
+        (*counts, *(("t_total", "t_local", "t_union", "x_data_weight", "x_avail") if rules.data_factor else ())),
+        f"{basic} x input at hand" if rules.data_factor else basic,
     )  # fmt: skip
 
 

@@ -81,7 +81,7 @@ CASES: dict[str, Case] = {
     ),
     "analysis, task": (
         ANALYSIS, of_users, "jedi/anal_jobbroker", "OVERLOAD_MIN_QUEUE",
-        task_rule("s_running", "OVERLOAD_MIN_QUEUE"), "overloaded", 50, 1000,
+        task_rule("s_running", "OVERLOAD_MIN_QUEUE"), "overloaded_vp", 50, 1000,
     ),
     "nuclei, pair": (
         NUCLEI, of_nuclei, "jedi/taskbrokerage", "INPUT_NUM_THRESHOLD",
@@ -195,7 +195,7 @@ def test_a_rule_needs_a_place_and_a_name_of_its_own(brokerage: Brokerage) -> Non
 @pytest.mark.parametrize("brokerage", [JOBS, ANALYSIS], ids=lambda each: each.name)
 def test_a_rule_that_cannot_work_is_refused(brokerage: Brokerage) -> None:
     tables = of_jobs() if brokerage is JOBS else of_users()
-    after = "queued_cap" if brokerage is JOBS else "overloaded"
+    after = "queued_cap" if brokerage is JOBS else "overloaded_vp"
     key = "NQUEUED_SAT_CAP" if brokerage is JOBS else "OVERLOAD_MIN_QUEUE"
     wrong = [
         (pair_rule("s_runnin", key), "small: no column s_runnin, did you mean 's_running'"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from brokerlab.matching.patterns import PatternError
 from brokerlab.matching.platform import is_regexp, platform_at, resolve_platform
@@ -41,6 +42,11 @@ def cores(queue: Row) -> int:
     return queue.get("corecount") or 0
 
 
+def exempt(task: Task, who: Any) -> bool:
+    """Say whether the code, and the page not, spares a task a check."""
+    return bool(who) and task.world.rules.code_only_exemptions
+
+
 def is_site(task: Task, queue: Row) -> bool:
     """Say whether a queue is the pre-assigned one."""
     return task.site is not None and task.world.parent[queue["panda_queue"]] == task.site
@@ -61,20 +67,20 @@ def matches(patterns: list[str], name: str) -> bool:
 
 def status(loop: Loop, queue: Row) -> Answer:
     task, given = loop.task, queue.get("status")
-    if given == "offline":
-        return "status"
     listed = task.include is not None and not task.from_endpoint
     if task.world.rules.status_mode == "online":
         if listed:
             listed = matches(task.include or [], task.world.parent[queue["panda_queue"]])
         return "status" if given != "online" and not listed and not is_site(task, queue) else None
+    if given == "offline":
+        return "status"
     bad = given in ("brokeroff", "test")
     return "status" if bad and not listed and not is_site(task, queue) else None
 
 
 def zeroshare(loop: Loop, queue: Row) -> Answer:
     task = loop.task
-    if task.site:
+    if task.site or not task.world.rules.code_only_checks:
         return None
     policy, rules = queue.get("fairsharepolicy"), task.world.matching
     return "zeroshare" if text.zero_share(task.row, task.merging, policy, rules) else None
@@ -93,16 +99,17 @@ def diskio(loop: Loop, queue: Row) -> Answer:
 
 def max_io_intensity(loop: Loop, queue: Row) -> Answer:
     need, limit = loop.task.row.get("iointensity"), queue.get("max_io_intensity")
-    if not need or loop.task.merging or limit is None:
+    asked = loop.task.world.rules.code_only_checks
+    if not asked or not need or loop.task.merging or limit is None:
         return None
     return "max_io_intensity" if need > limit else None
 
 
 def avoid_vp(loop: Loop, queue: Row) -> Answer:
     task = loop.task
-    avoids = (
-        task.row.get("avoidvp") or task.merging or loop.state.distributed or loop.union or loop.second
-    )  # fmt: skip
+    avoids = task.row.get("avoidvp")
+    if task.world.rules.vp_avoided_by == "more":
+        avoids = avoids or task.merging or loop.state.distributed or loop.union or loop.second
     virtual = task.world.parent[queue["panda_queue"]] in task.world.vp_queues
     return "avoid_vp" if avoids and virtual else None
 
@@ -117,7 +124,8 @@ def cpucore(loop: Loop, queue: Row) -> Answer:
 
 
 def architecture(loop: Loop, queue: Row) -> Answer:
-    if "gpu" not in (queue.get("catchall") or "").split(","):
+    asked = loop.task.world.rules.code_only_checks
+    if not asked or "gpu" not in (queue.get("catchall") or "").split(","):
         return None
     platform, world = loop.task.request.sw_platform, loop.task.world
     offered = world.software[world.parent_row(queue)["panda_queue"]]
@@ -135,14 +143,14 @@ def architecture(loop: Loop, queue: Row) -> Answer:
 
 def closed(loop: Loop, queue: Row) -> Answer:
     task = loop.task
-    if not task.world.rules.closed_skips or task.site or task.merging:
+    if not task.world.rules.closed_skips or exempt(task, task.site) or exempt(task, task.merging):
         return None
     return "closed" if task.ended_at(queue["panda_queue"], "closed") > 0 else None
 
 
 def cache(loop: Loop, queue: Row) -> Answer:
     task, world = loop.task, loop.task.world
-    if task.site:
+    if exempt(task, task.site):
         return None
     offered = world.software[queue["panda_queue"]]
     if offered.releases == ("ANY",):
@@ -152,14 +160,10 @@ def cache(loop: Loop, queue: Row) -> Answer:
 
 
 def _any_queue(loop: Loop, offered: text.SoftwareQueue) -> Answer:
-    """Judge a queue that says it has any release (D27)."""
+    """Judge a queue that says it has any release."""
     task, request = loop.task, loop.task.request
-    if (
-        task.world.rules.any_mode == "explicit"
-    ):  # passes but for hardware that is asked for in so many words
-        given = task.row.get("architecture") or ""
-        asked = request.is_json or "#" in given or "&" in given
-        return "cache" if asked and request.asks_for_hardware else None
+    if not task.world.matching.any_needs_no_request:
+        return "cache" if task.software.unnamed else None
     if task.software.unnamed or request.asks_for_hardware:
         return "cache"
     by_characters = task.world.matching.regexp_by_characters
@@ -181,7 +185,9 @@ def memory(loop: Loop, queue: Row) -> Answer:
 
 
 def remoteio(loop: Loop, queue: Row) -> Answer:
-    only = loop.task.row.get("allowinputlan") == "only" and not loop.task.merging
+    task = loop.task
+    only = task.row.get("allowinputlan") == "only" and not task.merging
+    only = only and task.world.rules.code_only_checks
     direct = queue.get("direct_access_lan") or queue.get("maxinputsize") == -1
     return "remoteio" if only and not direct else None
 
@@ -240,6 +246,8 @@ def blacklist(loop: Loop, queue: Row) -> Answer:
 
 def local_quota(loop: Loop, queue: Row) -> Answer:
     output = _default(loop.task.world.outputs(queue["panda_queue"]))
+    if not loop.task.world.rules.code_only_checks:
+        return None
     over = output is not None and output["ddm_endpoint_name"] in loop.task.over_quota
     return "local_quota" if over else None
 
@@ -247,7 +255,7 @@ def local_quota(loop: Loop, queue: Row) -> Answer:
 def walltime(loop: Loop, queue: Row) -> Answer:
     task = loop.task
     need = task.walltime()
-    if need <= 0 or task.merging:
+    if need <= 0 or exempt(task, task.merging):
         return None
     longest, least = queue.get("maxtime") or 0, queue.get("mintime") or 0
     if longest and need > task.capacity(queue, longest):
@@ -258,7 +266,7 @@ def walltime(loop: Loop, queue: Row) -> Answer:
 def minimum_walltime(loop: Loop, queue: Row) -> Answer:
     task = loop.task
     longest = queue.get("maxtime") or 0
-    applies = (not task.site and task.scout) or task.walltime_undefined()
+    applies = (not exempt(task, task.site) and task.scout) or task.walltime_undefined()
     name = "scout_walltime" if task.scout else "min_walltime"
     if task.world.rules.min_capacity_mode == "maxtime":
         applies = applies or task.merging
@@ -270,7 +278,8 @@ def minimum_walltime(loop: Loop, queue: Row) -> Answer:
 
 def nopilot(loop: Loop, queue: Row) -> Answer:
     silent = loop.task.world.pilots(queue["panda_queue"]) == 0
-    return "nopilot" if silent and loop.task.row.get("prodsourcelabel") != "test" else None
+    test = loop.task.row.get("prodsourcelabel") == "test"
+    return "nopilot" if silent and not exempt(loop.task, test) else None
 
 
 def excluded(task: Task, name: str) -> Answer:
@@ -285,6 +294,7 @@ def excluded(task: Task, name: str) -> Answer:
 def cloudmismatch(loop: Loop, queue: Row) -> Answer:
     cloud = loop.task.row.get("cloud")
     other = cloud not in (None, "", "any") and cloud != queue.get("cloud")
+    other = other and loop.task.world.rules.code_only_checks
     return "cloudmismatch" if other else None
 
 

@@ -21,9 +21,6 @@ NUMBERS = {
     "u_running": "user_running", "x_nq": "nq", "running": "running",
 }  # fmt: skip
 MARKS = ("user_queue", "bad_jobs", "no_running")
-OTHER = {"trr_scaled": (True, False), "lists_need_limitedsites": (True, False)}
-"""Switches that both rule sets hold the same way."""
-
 Tables = dict[str, Any]
 Row = dict[str, Any]
 Frames = dict[str, pl.DataFrame]
@@ -31,7 +28,7 @@ Frames = dict[str, pl.DataFrame]
 
 def other(name: str, value: Any) -> Any:
     """Return the other value of a switch."""
-    return next(one for one in OTHER.get(name, SWITCHES[name]) if one != value)
+    return next(one for one in SWITCHES[name] if one != value)
 
 
 def frames(tables: Tables) -> Frames:

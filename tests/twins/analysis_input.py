@@ -82,7 +82,7 @@ def input_of(world: World, task: Row, pool: set[str]) -> Input:
             found.incomplete = True
         if not any(up(one, "read_wan") for one in regarded):
             found.source = False
-    if task.get("allowincompleteinds"):
+    if task.get("allowincompleteinds") or not world.rules.code_only_checks:
         found.incomplete = False
     return found
 
@@ -107,7 +107,8 @@ def relaxation(world: World, task: Row) -> str | None:
     if (task.get("taskpriority") or 0) >= 2000:
         return "taskpriority"
     cutoff, intensity = world.broker("IO_INTENSITY_CUTOFF_USER"), task.get("iointensity")
-    if cutoff and intensity and intensity <= cutoff:
+    known = intensity is not None if world.rules.zero_intensity_suppresses else bool(intensity)
+    if cutoff and known and intensity <= cutoff:
         return "iointensity"
     hours, frozen, at = (
         world.broker("DATA_CHECK_TIMEOUT_USER"),

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.twins.analysis_checks import AUTO, STEPS, Loop, cloudmismatch, excluded, is_site
+from tests.twins.analysis_checks import (
+    AUTO,
+    STEPS,
+    Loop,
+    cloudmismatch,
+    excluded,
+    exempt,
+    is_site,
+)
 from tests.twins.analysis_input import Input, Local, input_of, select
 from tests.twins.analysis_task import Task
 from tests.twins.analysis_throttle import throttle
@@ -57,7 +65,7 @@ def decide(world: World, row: Row) -> dict[str, Any]:
         walk = Walk(task, state, names, locality=locality, again=bool(walks))
         walk.go(more=locality and bool(state.datasets) and state.source)
         walks.append(walk)
-        if walk.left or walk.reached_end:
+        if walk.left or walk.reached_end or walk.had_temporary_issue():
             break
     return _result(task, walks)
 
@@ -100,7 +108,8 @@ def candidates(task: Task) -> list[str]:
 
 
 def _runs_analysis(world: World, name: str) -> bool:
-    return world.queues[name].get("type") in ("analysis", "unified") or world.catchall[name].grandly_unified  # fmt: skip
+    by_flag = world.rules.grandly_unified_counts and world.catchall[name].grandly_unified
+    return by_flag or world.queues[name].get("type") in ("analysis", "unified")
 
 
 class Walk:
@@ -121,6 +130,14 @@ class Walk:
     def skip(self, name: str, check: str) -> None:
         self.left.remove(name)
         self.checks[name] = check
+
+    def had_temporary_issue(self) -> bool:
+        """Say whether a temporary issue took a queue, which then leaves no reason to look again."""
+        taken = {"cap_rt"}
+        if self.world.rules.overload_scope == "all":
+            taken |= {"overloaded", "overloaded_vp"}
+        only_persistent = self.world.rules.second_loop == "persistent"
+        return only_persistent and bool(taken & set(self.checks.values()))
 
     def parents(self) -> list[str]:
         return sorted({self.world.parent[name] for name in self.left})
@@ -207,6 +224,8 @@ class Walk:
 
     def _hospital(self) -> None:
         """Check 21."""
+        if not self.world.rules.code_only_checks:
+            return
         ill = [n for n in self.left if self.world.parent[n].endswith("_HOSPITAL")]
         if len(ill) < len(self.left):
             for name in ill:
@@ -215,12 +234,14 @@ class Walk:
     def _cap_rt(self) -> None:
         """Check 22."""
         rules, task = self.world.rules, self.task
-        if task.site is not None or not rules.cap_rt_effective:
+        if exempt(task, task.site) or not rules.cap_rt_effective:
             return
         kind = task.row.get("resource_type")
         for name in list(self.left):
-            key = self.world.parent[name], task.gshare, kind
+            key: tuple[Any, ...] = (self.world.parent[name], task.gshare, kind)
             jobs = self.world.jobs_by_type
+            if rules.counted_jobs == "queue":
+                key, jobs = key[:1], self.world.jobs_everywhere
             nq = sum(jobs[*key, one] for one in ("defined", "assigned", "activated", "starting"))
             nr = jobs[*key, "running"]
             limit = 2 * max(20, nr) if rules.cap_rt_form == "twice_larger" else max(20, 2 * nr)
@@ -252,20 +273,22 @@ class Walk:
         order = sorted(self.left, key=lambda n: (not first[n], -self.weights[n], n))
         for name in list(order):
             site = is_site(task, self.world.queues[name])
-            if self.states[self.world.parent[name]].marks and not site:
+            if self.states[self.world.parent[name]].marks and not exempt(task, site):
                 order.remove(name)
                 self.skip(name, "badsite")
-        most = len(order) if self.state.distributed else BEST
+        more = not self.world.rules.best_ten_always
+        most = len(order) if self.state.distributed and more else BEST
         sites = task.row.get("nsitesperjob") or 1
-        if sites > 1 and not self.state.distributed:
+        if sites > 1 and not self.state.distributed and more:
             most = max(len(self.loop.with_data), sites)
         least = self._least_weight()
         for name in order[most:]:
             self.skip(name, "low_weight")
         for name in order[:most]:
-            if least and least > 0 and self.weights[name] < least:
+            asked = self.world.rules.code_only_checks
+            if asked and least and least > 0 and self.weights[name] < least:
                 self.skip(name, "below_min_weight")
-            elif self._lacks_files(name):
+            elif asked and self._lacks_files(name):
                 self.skip(name, "fileunavailable")
         kept = [name for name in order if name in self.left]
         self.ranks = {name: rank for rank, name in enumerate(kept, 1)}

@@ -76,6 +76,8 @@ class Task:
         """Return the space a job needs in the working directory of a queue [MB] (4.9)."""
         row = self.row
         atom, effective = row.get("atom_size") or 0, row.get("atom_size_effective") or 0
+        if self.world.rules.scratch_need == "sum":
+            return self._scratch_of_page(queue, atom / MB)
         if self.merging:
             return 2 * atom // MB
         out = max(row.get("outdiskcount") or 0, 0) * _unit(row.get("outdiskunit"))
@@ -89,6 +91,14 @@ class Task:
         if per_job and not row.get("uselocalio"):
             need = max(need, (out * per_job + work) / MB)
         return need
+
+    def _scratch_of_page(self, queue: Row, input_mb: float) -> float:
+        """Return the sum that the page gives [MB]."""
+        row = self.row
+        out = max(row.get("outdiskcount") or 0, 0) * _unit(row.get("outdiskunit"))
+        work = (row.get("workdiskcount") or 0) * _unit(row.get("workdiskunit"))
+        need: float = (out * input_mb + work) / MB
+        return need if self.reads_directly(queue) else input_mb + need
 
     def hs06(self) -> bool:
         unit = self.row.get("cputimeunit") or ""

@@ -8,7 +8,6 @@ from tests.twins.analysis_world import Row, World, fresh
 from tests.twins.world import when
 
 USER_ANALYSIS = "User Analysis"
-NOT_EVALUATED = 0.5
 
 Held = tuple[str, str] | None
 
@@ -37,7 +36,7 @@ def user_of(task: Row) -> str | None:
 
 def _caps(world: World, task: Row) -> str | None:
     """T1 to T4."""
-    if task.get("is_merging"):
+    if task.get("is_merging") and world.rules.code_only_exemptions:
         return None
     group = task.get("workinggroup")
     kind = "GROUP" if group else "USER"
@@ -48,15 +47,17 @@ def _caps(world: World, task: Row) -> str | None:
         if not group and not row.get("workinggroup") and row.get("origusername") == user_of(task):
             totals = row
     names = [f"{state}{unit}" for state in ("nrun", "nqueued") for unit in ("jobs", "cores")]
-    if totals is None or any(totals.get(name) is None for name in names):
+    if totals is None:
+        return None
+    if world.rules.caps_need_all_counts and any(totals.get(name) is None for name in names):
         return None
     for unit in ("jobs", "cores"):
         cap = world.setting("prio_mgr", f"CAP_RUNNING_{kind}_{unit.upper()}")
         if not cap:
             continue
-        if totals[f"nrun{unit}"] > cap:
+        if (totals.get(f"nrun{unit}") or 0) > cap:
             return f"cap_running_{unit}"
-        if totals[f"nqueued{unit}"] > 2 * cap:
+        if (totals.get(f"nqueued{unit}") or 0) > 2 * cap:
             return f"cap_queued_{unit}"
     return None
 
@@ -100,7 +101,7 @@ def _ratio(world: World, task: Row) -> float:
     """Return r, the running slots of the user at hi sites as a part of threshold A (2.3)."""
     row = fresh(world.evaluated.get(user_of(task) or ""), when(task.get("at")), 20)
     if row is None or row.get("rem_slots_a") is None:
-        return NOT_EVALUATED
+        return float(world.rules.unknown_user_fraction)
     ratio: float = 1 - row["rem_slots_a"] / world.setting("analy_eval", "USER_USAGE_THRESHOLD_A")
     return ratio
 
@@ -119,6 +120,8 @@ def _quota(world: World, task: Row) -> str | None:
     quota: dict[str, Any] = quota_of(world, task)
     if quota.get("global_quota_ok") is False:
         return "global_quota"
+    if not world.rules.code_only_checks:
+        return None
     if quota.get("near_global_limit") and not task.get("is_merging"):
         return "near_global_quota"
     if quota.get("local_quota_ok") is False:

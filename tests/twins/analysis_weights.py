@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tests.twins.analysis_checks import Loop
+from tests.twins.analysis_checks import Loop, exempt
 from tests.twins.analysis_task import Task
 from tests.twins.analysis_throttle import task_class
-from tests.twins.analysis_world import Row
+from tests.twins.analysis_world import QUEUED, Row
 from tests.twins.weights import slots_lookup
 
 CLASSED = ("User Analysis", "Express Analysis")
@@ -60,10 +60,12 @@ def state_of(task: Task, parent: str) -> State:
     exempt = (
         nq < broker("BASE_QUEUE_LENGTH_PER_PQ")
         or nq < broker("BASE_EXPECTED_WAIT_HOUR_ON_PQ") * rate
-        or own is None
+        or (own is None and world.rules.bad_jobs_mode == "after_stabilizer")
     )
     own = own or {}
-    running = sum(row.get("nrunning") or 0 for row in users.values()) if users else nr
+    running = nr
+    if users and world.rules.stabilizer_running == "users":
+        running = sum(row.get("nrunning") or 0 for row in users.values())
     most = max(
         broker("BASE_QUEUE_LENGTH_PER_PQ"),
         broker("STATIC_MAX_QUEUE_RUNNING_RATIO") * running,
@@ -83,7 +85,8 @@ def state_of(task: Task, parent: str) -> State:
 def overloaded(loop: Loop, parents: list[str]) -> dict[str, str]:
     """Return the overloaded queues with the name of the check, kept ones left out (4.13)."""
     task, world = loop.task, loop.task.world
-    if task.merging:
+    rules = world.rules
+    if exempt(task, task.merging):
         return {}
     all_queued, all_running = world.share_totals.get(task.gshare, (0, 0))
     found = {}
@@ -93,18 +96,20 @@ def overloaded(loop: Loop, parents: list[str]) -> dict[str, str]:
             continue
         if nr == 0 or nq / nr > all_queued / all_running * world.broker("OVERLOAD_RATIO_OFFSET"):
             own_data = parent in loop.without_vp or loop.second or not loop.has_input
+            if rules.overload_scope == "vp":
+                own_data = parent not in world.vp_queues
             found[parent] = "overloaded" if own_data else "overloaded_vp"
-    if len(found) < len(parents):
+    if len(found) < len(parents) and rules.overload_scope == "all":
         return found
     return {parent: check for parent, check in found.items() if check == "overloaded_vp"}
 
 
 def mark(task: Task, state: State) -> None:
     """Note what makes a queue problematic (checks 23 to 25)."""
-    if task.merging:
+    if exempt(task, task.merging):
         return
-    broker = task.world.broker
-    if state.nr == 0 and state.nq > broker("OVERLOAD_MIN_QUEUE"):
+    broker, every = task.world.broker, task.world.rules.overload_scope == "all"
+    if every and state.nr == 0 and state.nq > broker("OVERLOAD_MIN_QUEUE"):
         state.marks.add("no_running")
     if not state.exempt and state.user_queued > state.max_q_len:
         state.marks.add("user_queue")
@@ -128,7 +133,8 @@ def weigh(task: Task, states: list[State], rows: dict[str, list[Row]]) -> None:
     """
     for state in states:
         state.running = _running(task, state, rows[state.parent])
-        state.orig = (state.running + 1) / (state.nq + 1)
+        waiting = sum(task.world.counted(state.parent, task.gshare, status) for status in QUEUED)
+        state.orig = (state.running + 1) / (waiting + 1)
     level = task_class(task.world, task.row)
     new = _by_budgets if task.world.rules.new_weight == "budgets" else _by_page
     new(task, states, 1 if level is None else level)
@@ -137,7 +143,7 @@ def weigh(task: Task, states: list[State], rows: dict[str, list[Row]]) -> None:
 def _running(task: Task, state: State, rows: list[Row]) -> int:
     """Return R of the original weight (6.1)."""
     world, parent = task.world, state.parent
-    running = state.nr
+    running = world.counted(parent, task.gshare, "running")
     workers = min(20, world.active_workers(parent))
     if world.pilots(parent) > 0 and running < 20 and workers > running:
         running = workers
@@ -145,7 +151,7 @@ def _running(task: Task, state: State, rows: list[Row]) -> int:
     if slots is None or slots < 0:
         return running
     if slots == 0:
-        starting = world.jobs[parent, task.gshare, "starting"]
+        starting = world.counted(parent, task.gshare, "starting")
         return (
             running + starting if world.rules.slots_zero_mode == "sum" else max(running, starting)
         )
@@ -220,6 +226,8 @@ def _by_budgets(task: Task, states: list[State], level: int) -> None:
 
 def data_factor(loop: Loop, parent: str, data_weights: dict[str, float]) -> float:
     """Return the factor for data at a queue (6.4)."""
+    if not loop.task.world.rules.data_factor:
+        return 1
     if not loop.second and not loop.union:
         return data_weights.get(parent, 1)
     task = loop.task

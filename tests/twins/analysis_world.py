@@ -14,31 +14,44 @@ from tests.twins.world import grouped, when
 Row = dict[str, Any]
 
 SWITCHES: dict[str, tuple[Any, Any]] = {
-    "basic_weight": ("original", "new"),  # D1
-    "cap_rt_effective": (True, False),  # D2
-    "cap_rt_form": ("twice_larger", "larger_of_twice"),  # D2
-    "bad_jobs_mode": ("all", "after_stabilizer"),  # D3
-    "locality_mode": ("suppress", "retry"),  # D4
-    "count_total_row": (False, True),  # D5
-    "trr_scaled": (True, True),  # D6
-    "use_base_ram": (True, False),  # D8
-    "min_capacity_mode": ("maxtime", "capacity"),  # D9
-    "maxwdir_mode": ("per_core", "single_core"),  # D10
-    "slots_zero_mode": ("larger", "sum"),  # D11
-    "slots_per_core": (False, True),  # D12
-    "use_l1_share": (False, True),  # D13
-    "closed_skips": (False, True),  # D14
-    "used_sites_first": (False, True),  # D17
-    "pending_min": (20, 60),  # D19
-    "space_strict": (True, False),  # D21
-    "new_weight": ("document", "budgets"),  # D22
-    "lists_need_limitedsites": (True, True),  # D24
-    "status_mode": ("online", "not_offline"),  # D26
-    "any_mode": ("explicit", "implied"),  # D27
-    "lists_first": (True, False),  # 3, P3
-    "vp_default_scope": (False, True),  # 4, 6
+    "basic_weight": ("original", "new"),
+    "cap_rt_effective": (True, False),
+    "cap_rt_form": ("twice_larger", "larger_of_twice"),
+    "counted_jobs": ("queue", "share"),
+    "bad_jobs_mode": ("all", "after_stabilizer"),
+    "locality_mode": ("suppress", "retry"),
+    "zero_intensity_suppresses": (True, False),
+    "second_loop": ("persistent", "always"),
+    "count_total_row": (False, True),
+    "stabilizer_running": ("jobs", "users"),
+    "trr_scaled": (False, True),
+    "use_base_ram": (True, False),
+    "min_capacity_mode": ("maxtime", "capacity"),
+    "scratch_need": ("sum", "deployed"),
+    "maxwdir_mode": ("per_core", "single_core"),
+    "slots_zero_mode": ("larger", "sum"),
+    "slots_per_core": (False, True),
+    "use_l1_share": (False, True),
+    "caps_need_all_counts": (False, True),
+    "unknown_user_fraction": (0, 0.5),
+    "closed_skips": (False, True),
+    "used_sites_first": (False, True),
+    "best_ten_always": (True, False),
+    "pending_min": (20, 60),
+    "space_strict": (True, False),
+    "new_weight": ("document", "budgets"),
+    "data_factor": (False, True),
+    "lists_need_limitedsites": (False, True),
+    "lists_first": (True, False),
+    "grandly_unified_counts": (False, True),
+    "status_mode": ("online", "not_offline"),
+    "vp_avoided_by": ("task", "more"),
+    "vp_default_scope": (False, True),
+    "overload_scope": ("vp", "all"),
+    "code_only_checks": (False, True),
+    "code_only_exemptions": (False, True),
 }
-"""Name -> (document, production); rows of the chapter's last table."""
+"""Name -> (document, production)."""
 
 DEFAULTS: dict[str, Any] = {
     "USER_USAGE_THRESHOLD_A": 1000,
@@ -165,12 +178,14 @@ class World:
         self.jobs: dict[Any, int] = defaultdict(int)
         self.jobs_by_type: dict[Any, int] = defaultdict(int)
         self.running_everywhere: dict[str, int] = defaultdict(int)
+        self.jobs_everywhere: dict[Any, int] = defaultdict(int)
         self.share_totals: dict[Any, list[int]] = defaultdict(lambda: [0, 0])
         for row in self.rows("job_stats"):
             site, share, status = row["computingsite"], row.get("gshare"), row["jobstatus"]
             number = row.get("njobs") or 0
             self.jobs[site, share, status] += number
             self.jobs_by_type[site, share, row.get("resource_type"), status] += number
+            self.jobs_everywhere[site, status] += number
             if status == "running":
                 self.running_everywhere[site] += number
                 self.share_totals[share][1] += number
@@ -194,6 +209,12 @@ class World:
 
     def running(self, site: str, share: Any) -> int:
         return self.jobs[site, share, "running"]
+
+    def counted(self, site: str, share: Any, status: str) -> int:
+        """Return jobs of the queue, or of the share there, whichever count where the page names no share."""
+        if self.rules.counted_jobs == "queue":
+            return self.jobs_everywhere[site, status]
+        return self.jobs[site, share, status]
 
     def pilots(self, site: str) -> int:
         row = self.activity.get(site, {})

@@ -23,7 +23,7 @@ Tables = Mapping[str, pl.LazyFrame]
 PARTS: dict[str, dict[str, Any]] = {
     "site_activity": {"s_pilots": 0},
     "worker_stats": {"s_workers": 0},
-    "job_stats": {"s_running": 0},
+    "job_stats": {"s_running": 0, "s_waiting": 0, "s_starting": 0},
     "diskio_usage": {"s_diskio": 0.0},
     "to_run_rate": {"s_rate": 0.0},
     "site_class": {"s_class": 0},
@@ -114,12 +114,19 @@ def _part(name: str, state: Tables) -> pl.LazyFrame:
         of = seen.group_by("snapshot", parent="panda_queue")
         return of.agg(s_workers=pl.col("n_workers").fill_null(0).sum())
     if name == "job_stats":
-        rows = rows.filter(pl.col("jobstatus") == "running")
+        jobs = wide(
+            rows.rename({"computingsite": "parent"}), ["snapshot", "parent"], ("running", *QUEUED)
+        )
+        return jobs.select(
+            *("snapshot", "parent"),
+            s_running="running",
+            s_waiting=pl.sum_horizontal(QUEUED),
+            s_starting="starting",
+        )
     of_site = rows.group_by("snapshot", parent="computingsite", maintain_order=True)
     facts = {
         "site_activity": pl.col("getjob").fill_null(0).sum()
         + pl.col("updatejob").fill_null(0).sum(),
-        "job_stats": pl.col("njobs").sum(),
         "diskio_usage": pl.col("diskio_per_core").last(),
         "to_run_rate": pl.col("jobs_per_hour").last(),
         "site_class": pl.col("class").last(),

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import polars as pl
 
-from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
+from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules, asked_of
 from brokerlab.brokerage.engine.rule import Chapter, Kind, Rule
 from brokerlab.brokerage.engine.settings import setting_or
 from brokerlab.brokerage.production_jobs import checks_queue as shared
@@ -41,13 +41,15 @@ def queue_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
     *lists, cloud = _list_checks()
     early, late = (lists, ()) if rules.lists_first else ((), lists)
     cores, most_cores = shared.core_checks()
+    intensity = _as(shared.io_intensity_check(), "5", "max_io_intensity")
+    only = rules.code_only_checks
     return (
         *early,
         _locality_check(),
         _status_check(rules),
-        _zero_share_check(),
+        *code_only(_zero_share_check(), asked=only),
         _as(shared.diskio_check(whole=False), "4", "diskio"),
-        _as(shared.io_intensity_check(), "5", "max_io_intensity"),
+        *code_only(intensity, asked=only),
         _vp_check(rules),
         _as(cores, "7", "cpucore"),
         _as(most_cores, "7", "max_cpucore"),
@@ -55,14 +57,24 @@ def queue_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
         *_memory_and_disk(rules),
         *_storage_checks(rules),
         *_time_checks(rules),
-        _pilot_check(),
+        _pilot_check(rules),
         *late,
-        cloud,
+        *code_only(cloud, asked=only),
         check(
             "20", "nonpreassigned", "the task is pre-assigned to {t_home}",
             col("t_preassigned") & ~col("x_home"),
         ),
     )  # fmt: skip
+
+
+def code_only(*rules: Rule, asked: bool) -> tuple[Rule, ...]:
+    """Return rules of the deployed code that the page does not name, or none of them.
+
+    Args:
+        *rules: The rules.
+        asked: The rule set has them.
+    """
+    return rules if asked else ()
 
 
 def _locality_check() -> Rule:
@@ -75,10 +87,11 @@ def _locality_check() -> Rule:
 
 
 def _status_check(rules: AnalysisRules) -> Rule:
+    """Return ``status``: "The queue status must be online unless the queues are pre-assigned."."""
     status = col("q_status")
     if rules.status_mode == "online":
         chosen = col("x_home") | (col("t_named") & col("x_included"))
-        bad = ((status != "online") & ~chosen) | (status == "offline")
+        bad = (status != "online") & ~chosen
         says = "the queue's status is {q_status}, not online"
     else:
         resting = (status == "brokeroff") | (status == "test")
@@ -96,19 +109,26 @@ def _zero_share_check() -> Rule:
     )
 
 
+def virtual(rules: AnalysisRules) -> pl.Expr:
+    """Tell which queues are VP queues: they have a VP endpoint for input."""
+    return col("e_vp_default" if rules.vp_default_scope else "e_vp")
+
+
 def _vp_check(rules: AnalysisRules) -> Rule:
-    vp = "e_vp_default" if rules.vp_default_scope else "e_vp"
-    avoids = (
-        col("t_avoids_vp")
-        | col("t_merging")
-        | col("t_distributed")
-        | (col("t_local") & col("t_union"))
-        | ~col("t_local")
-    )
+    """Return ``avoid_vp``: "Skip VP queues if the task specifies avoidVP"; the code has more reasons."""
+    avoids = col("t_avoids_vp")
+    if rules.vp_avoided_by == "more":
+        avoids = (
+            avoids
+            | col("t_merging")
+            | col("t_distributed")
+            | (col("t_local") & col("t_union"))
+            | ~col("t_local")
+        )
     reads = "it reads through virtual placement, which "
     return check(
         "6", "avoid_vp", reads + "is not used without locality",
-        avoids & col(vp),
+        avoids & virtual(rules),
         variants={
             "t_avoids_vp": reads + "the task avoids (avoidvp)",
             "t_merging": reads + "merge jobs avoid",
@@ -119,18 +139,20 @@ def _vp_check(rules: AnalysisRules) -> Rule:
 
 
 def _software_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
-    free, software = ~col("t_preassigned"), col("x_software")
+    free, software = asked_of(col("t_preassigned"), rules), col("x_software")
     asked = "architecture {t_architecture:none}, release {t_transhome:none}, container {t_container_name:none}"
+    platform = check(
+        "8", "architecture", "it is a GPU queue, and the task names no platform",
+        col("q_gpu") & col("x_platform_missing"),
+        variants={"t_architecture": "it is a GPU queue without the platform {t_architecture}"},
+    )  # fmt: skip
+    closed = check(
+        "9", "closed", "{x_closed} jobs of the task were closed there lately",
+        free & asked_of(col("t_merging"), rules) & (col("x_closed") > 0), kind="temporary",
+    )  # fmt: skip
     return (
-        check(
-            "8", "architecture", "it is a GPU queue, and the task names no platform",
-            col("q_gpu") & col("x_platform_missing"),
-            variants={"t_architecture": "it is a GPU queue without the platform {t_architecture}"},
-        ),
-        check(
-            "9", "closed", "{x_closed} jobs of the task were closed there lately",
-            free & ~col("t_merging") & (col("x_closed") > 0) & pl.lit(value=rules.closed_skips), kind="temporary",
-        ),
+        *code_only(platform, asked=rules.code_only_checks),
+        *code_only(closed, asked=rules.closed_skips),
         check(
             "10", "cache", f"it lacks the software or hardware asked for ({{x_software_reason}}): {asked}",
             free & (software == shared.REJECTED),
@@ -150,7 +172,7 @@ def _memory_and_disk(rules: AnalysisRules) -> tuple[Rule, ...]:
     return (
         _as(low, "11", "lowmemory"),
         _as(high, "11", "highmemory"),
-        _as(remote, "12", "remoteio"),
+        *code_only(_as(remote, "12", "remoteio"), asked=rules.code_only_checks),
         _as(disk, "13", "disk"),
     )
 
@@ -170,6 +192,10 @@ def _storage_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
     holds = col("t_local") & col("x_data")
     wan = col("e_write_wan") & col("e_read_wan")
     far_off = ~holds & ~(wan & col("t_remote_source"))
+    quota = check(
+        "16", "local_quota", "its output endpoint is over the quota of the user or group",
+        col("x_over_quota"),
+    )  # fmt: skip
     return (
         check(
             "14", "storage", "{e_in_space} GB are usable at its input endpoint, to which the input has to move, and {limit_in} "
@@ -197,17 +223,14 @@ def _storage_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
                 "no_read_wan": "none of its output endpoints can be read over WAN, asked for where the input is not",
             },
         ),
-        check(
-            "16", "local_quota", "its output endpoint is over the quota of the user or group",
-            col("x_over_quota"),
-        ),
+        *code_only(quota, asked=rules.code_only_checks),
     )  # fmt: skip
 
 
 def _time_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
     """Return ``shortwalltime``, ``longwalltime``, ``scout_walltime``, ``min_walltime``."""
-    counts = (col("t_need") > 0) & ~col("t_merging")
-    scout = col("t_scout") & ~col("t_preassigned")
+    counts = (col("t_need") > 0) & asked_of(col("t_merging"), rules)
+    scout = col("t_scout") & asked_of(col("t_preassigned"), rules)
     applies = scout | col("t_walltime_undefined")
     fits, least = capacity("q_maxtime"), capacity("q_mintime")
     if rules.min_capacity_mode == "capacity":
@@ -243,10 +266,11 @@ def _time_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
     )  # fmt: skip
 
 
-def _pilot_check() -> Rule:
+def _pilot_check(rules: AnalysisRules) -> Rule:
+    """Return ``nopilot``: "Skip queues without pilots for the last 3 hours."."""
     return check(
         "19a", "nopilot", "no pilot has come for 3 h",
-        (col("s_pilots") == 0) & (col("t_label") != "test"),
+        (col("s_pilots") == 0) & asked_of(col("t_label") == "test", rules),
     )  # fmt: skip
 
 

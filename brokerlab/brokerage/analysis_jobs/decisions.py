@@ -98,7 +98,8 @@ def _last(frame: pl.DataFrame, again: pl.DataFrame) -> pl.DataFrame:
 
 
 REPORTED = (
-    "weight", "basic", "orig", "new", "new_document", "data_factor", "running", "x_nq", "x_nr", "trr",
+    "weight", "basic", "orig", "new", "new_document", "data_factor", "running", "really_running", "waiting", "starting",
+    "x_nq", "x_nr", "trr",
     "s_class", "t_class", "max_q_len", "u_queued", "u_running", "rem_q_len", "nq_max", "user_share",
     "looked_at", "budget_hi", "budget_mid", "budget_lo", "overloaded", *ranking.MARKS, "x_used", "s_running", "s_rate",
     "t_grand", "x_data_weight",

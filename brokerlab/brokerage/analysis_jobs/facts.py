@@ -110,7 +110,7 @@ class AnalysisWorld(World):
         if self.rules.locality_mode == "suppress":
             suppressed = pl.col("t_relaxed").is_not_null() & pl.col("t_second")
         first = tasks.filter(~suppressed).select("t")
-        final, left = final_of(self.steps), []
+        final, left = final_of(self.steps, self.rules), []
         for part in parts_of(self, self.in_loop(first, 1), evaluate, off=off):
             left.append(_left(part.pairs, final))
             yield part
@@ -140,9 +140,9 @@ def configured(
     """
     about, side = data
     tasks = known.tasks.join(about, on="t", how="left").sort("t")
-    tasks = known.with_facts_of_settings(tasks, of_tasks(), config, place_of)
+    tasks = known.with_facts_of_settings(tasks, of_tasks(known.rules), config, place_of)
     held = throttled(known.tables, rules=known.rules, config=config)
-    outcomes = run(ended(tasks.lazy(), held.lazy()))
+    outcomes = run(ended(tasks.lazy(), held.lazy(), known.rules))
     facts = Facts(
         tasks=tasks.join(outcomes, on="t", how="anti", maintain_order="left"),
         queues=known.queues,
@@ -165,11 +165,11 @@ def configured(
 
 
 def _left(pairs: pl.DataFrame, final: Sequence[str]) -> pl.DataFrame:
-    """Return ``t`` of the tasks that had a queue left for the final list, whatever that did to it.
+    """Return ``t`` of the tasks that have a queue without a reason for the second loop.
 
     Args:
         pairs: ``t, check``.
-        final: Reasons of the final list.
+        final: Reasons that are none, see :func:`~.ranking.final_of`.
     """
     listed = pl.col("check").is_null() | pl.col("check").is_in(final)
     return pairs.filter(listed).select("t").unique()
@@ -205,7 +205,7 @@ def prepare(
     tasks = task_facts(raw, rules=rules).with_columns(
         t_version=pl.col("snapshot") if history else pl.lit(0, dtype=pl.Int64)
     )
-    queues = queue_facts(state)
+    queues = queue_facts(state, rules=rules)
     inputs = in_scope(tables["queue_endpoints"]).filter(pl.col("direction") == "input")
     readers = inputs.select("ddm_endpoint_name", parent="panda_queue")
     tasks = with_lists(tasks, queues, readers, rules=rules)
@@ -225,7 +225,7 @@ def prepare(
         queues=queues,
         sides=(
             _home(tasks, ids),
-            *build(tasks, queues, state, places, ids, rules=rules, matching=matching),
+            *build(tasks, queues, state, places, ids, matching=matching),
             *run_all(changing(tasks.lazy(), lazy, ids, places)),
         ),
         lists=_with_own_queue(tasks, queues),
@@ -262,10 +262,10 @@ def _input(
     return about, Side("t", "p_id", rows, missing)
 
 
-def ended(tasks: pl.LazyFrame, held: pl.LazyFrame) -> pl.LazyFrame:
+def ended(tasks: pl.LazyFrame, held: pl.LazyFrame, rules: AnalysisRules) -> pl.LazyFrame:
     """Return the tasks that are held back, and those whose input is incomplete."""
     joined = tasks.join(held, on=["jeditaskid", "snapshot"], how="left")
-    lost = incomplete_input().when
+    lost = incomplete_input(rules).when
     return (
         joined.with_columns(
             throttle=pl.coalesce("throttle", pl.when(lost).then(pl.lit(INCOMPLETE))),

@@ -29,6 +29,11 @@ def with_lists(
         The tasks with ``t_home`` (parent of the queue that ``site`` names; null: not pre-assigned), the lists in
         force, ``t_has_list`` (the task may use some queues only), ``t_named`` (it names them itself), ``t_auto`` and
         ``t_list_key``.
+
+    Source:
+        002, ATLAS Analysis Job Brokerage: "Exclude queues if excludedSite is specified and the queues are included in
+        the list.", "Exclude queues if includedSite is specified and the queues are not included in the list.",
+        "Pre-assigned queues are specified in includedSite or site."; docs/rules/analysis-jobs.md 3.
     """
     names = pl.concat(
         [

@@ -11,7 +11,8 @@ from functools import lru_cache
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import stabilizer, weights
-from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
+from brokerlab.brokerage.analysis_jobs.checks import code_only, virtual
+from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules, asked_of
 from brokerlab.brokerage.analysis_jobs.settings import of_tasks
 from brokerlab.brokerage.engine.rule import Chapter, Rule, Scope, setting
 from brokerlab.brokerage.engine.settings import keys_behind, with_keys
@@ -39,10 +40,25 @@ MARKS = ("user_queue", "bad_jobs", "no_running")
 """Why a queue is marked problematic."""
 
 
-def final_of(steps: Sequence[Step]) -> list[str]:
-    """Return the reasons of the final list."""
-    names = [rule.name for rule in rules_of(steps)]
-    return names[names.index(FINAL) :]
+def final_of(steps: Sequence[Step], rules: AnalysisRules) -> list[str]:
+    """Return the reasons after which the second loop has nothing to do: of the final list, or all temporary ones.
+
+    Args:
+        steps: The steps.
+        rules: Switch ``second_loop``.
+
+    Source:
+        002, ATLAS Analysis Job Brokerage: "If all queues are skipped due to the persistent issues, the brokerage tries
+        to find candidates without the input data locality check."
+    """
+    known = rules_of(steps)
+    names = [rule.name for rule in known]
+    final = names[names.index(FINAL) :]
+    if rules.second_loop == "always":
+        return final
+    return [
+        r.name for r in known if r.name in final or (r.kind == "temporary" and r.name != ALL_MARKED)
+    ]
 
 
 @lru_cache(maxsize=64)  # made of many small expressions
@@ -55,19 +71,16 @@ def steps(rules: AnalysisRules) -> tuple[Step, ...]:
     Args:
         rules: The rule set.
     """
-    first = of_tasks()
+    first = of_tasks(rules)
     then = (
         _rule(
             "4.15", "notincluded",
             "the task lists queues and AUTO, which keeps this one in reserve, and a listed one is left",
             col("t_auto") & ~col("x_included") & any_left(col("x_included")), scope="task",
         ),
-        _rule(
-            "4, 21", "hospital", "it is a hospital queue, used only where no other is left",
-            col("q_hospital") & any_left(~col("q_hospital")), scope="task",
-        ),
+        *code_only(_hospital(), asked=rules.code_only_checks),
         _cap(rules),
-        *_overload(),
+        *_overload(rules),
         PerPlace(
             by="p_id", largest="q_corecount",
             steps=(*stabilizer.limited(rules), *weights.weighed(rules)),
@@ -79,41 +92,70 @@ def steps(rules: AnalysisRules) -> tuple[Step, ...]:
     return with_keys((*first, *then))[len(first) :]
 
 
+def _hospital() -> Rule:
+    """Return row 21."""
+    return _rule(
+        "4, 21", "hospital", "it is a hospital queue, used only where no other is left",
+        col("q_hospital") & any_left(~col("q_hospital")), scope="task",
+    )  # fmt: skip
+
+
 def weight_keys(rules: AnalysisRules) -> tuple[str, ...]:
     """Return the gdpconfig keys that the weight in use reads."""
     return keys_behind(steps(rules))["weight"]
 
 
 def _cap(rules: AnalysisRules) -> Rule:
-    """Return row 22: too many jobs of the share and resource type wait."""
-    running = col("x_rt_nr")
+    """Return row 22: too many jobs wait, of the queue, or of the share and resource type (switch ``counted_jobs``).
+
+    Source:
+        002, ATLAS Analysis Job Brokerage: "Skip queues if defined+activated+assigned+starting > 2 × max(20, running)."
+    """
+    if rules.counted_jobs == "queue":
+        names, whose = ("s_running", "s_waiting"), "jobs"
+    else:
+        names, whose = (
+            ("x_rt_nr", "x_rt_nq"),
+            "jobs of share {t_gshare} and resource type {t_resource_type}",
+        )
+    running, waiting = map(col, names)
     if rules.cap_rt_form == "twice_larger":
         limit = 2 * pl.max_horizontal(LEAST_CAP, running)
-        says = f"twice the larger of {LEAST_CAP} and the {{x_rt_nr}} running ones"
+        says = f"twice the larger of {LEAST_CAP} and the {{running}} running ones"
     else:
         limit = pl.max_horizontal(LEAST_CAP, 2 * running)
-        says = f"the larger of {LEAST_CAP} and twice the {{x_rt_nr}} running ones"
-    over = ~col("t_preassigned") & (col("x_rt_nq") > limit)
+        says = f"the larger of {LEAST_CAP} and twice the {{running}} running ones"
+    over = asked_of(col("t_preassigned"), rules) & (waiting > limit)
     return _rule(
         "4, 22", "cap_rt",
-        "{x_rt_nq} jobs of share {t_gshare} and resource type {t_resource_type} wait there, more than {limit} "
-        f"({says})",
-        over & pl.lit(value=rules.cap_rt_effective), kind="temporary", numbers={"limit": limit},
+        f"{{waiting}} {whose} wait there, more than {{limit}} ({says})",
+        over & pl.lit(value=rules.cap_rt_effective), kind="temporary",
+        numbers={"limit": limit, "running": running, "waiting": waiting},
     )  # fmt: skip
 
 
-def _many_wait() -> pl.Expr:
-    return (col("x_nq") > setting("OVERLOAD_MIN_QUEUE")) & ~col("t_merging")
+def _many_wait(rules: AnalysisRules) -> pl.Expr:
+    return (col("x_nq") > setting("OVERLOAD_MIN_QUEUE")) & asked_of(col("t_merging"), rules)
 
 
-def _overload() -> tuple[Step, ...]:
-    """Return row 23: far more waiting per running job than all queues together (4.13)."""
+def _overload(rules: AnalysisRules) -> tuple[Step, ...]:
+    """Return row 23: far more waiting per running job than all queues together (4.13).
+
+    Args:
+        rules: Switches ``overload_scope``, ``code_only_exemptions``.
+
+    Source:
+        002, ATLAS Analysis Job Brokerage: "Skip VP queues if the task specifies avoidVP or those queues are
+        overloaded."; what is overloaded is that of the code: docs/rules/analysis-jobs.md 4.
+    """
     waiting, running = col("x_nq"), col("x_nr")
     ratio = pl.when(running > 0).then(waiting / running)
     offset = setting("OVERLOAD_RATIO_OFFSET")
     limit = col("t_grand") * offset
     high = (ratio > limit).fill_null(value=False)
-    plain = col("x_non_vp") | ~col("t_local") | ~col("t_has_input")
+    every = rules.overload_scope == "all"
+    plain = col("x_non_vp") | ~col("t_local") | ~col("t_has_input") if every else ~virtual(rules)
+    which = "it has the input through virtual placement only" if every else "it is a VP queue"
     nothing = "{x_nq} jobs of the share wait there and none runs"
     says = (
         "{x_nq} jobs of the share wait there and {x_nr} run: {ratio} waiting for each running one, more than {limit}, "
@@ -128,16 +170,20 @@ def _overload() -> tuple[Step, ...]:
 
     def rule(name: str, why: str, when: pl.Expr, scope: Scope) -> Rule:
         return _rule(
-            "4, 23", name, says + why, when, scope=scope, kind="temporary", numbers=numbers,
+            "4, 23", name, says + why, when, scope=scope, numbers=numbers,
+            kind="temporary" if every else "persistent",
             variants={"none_runs": nothing + why},
         )  # fmt: skip
 
     loaded = col("overloaded")
     return (
-        Derived({"overloaded": _many_wait() & ((running == 0) | high)}),
+        Derived({"overloaded": _many_wait(rules) & ((running == 0) | high)}),
         Derived({"some_not_loaded": any_left(~loaded)}),
-        rule("overloaded", "; other queues are less loaded", loaded & plain & col("some_not_loaded"), "task"),
-        rule("overloaded_vp", "; it has the input through virtual placement only", loaded & ~plain, "pair"),
+        *code_only(
+            rule("overloaded", "; other queues are less loaded", loaded & plain & col("some_not_loaded"), "task"),
+            asked=every,
+        ),
+        rule("overloaded_vp", f"; {which}", loaded & ~plain, "pair"),
     )  # fmt: skip
 
 
@@ -164,7 +210,8 @@ def _marks(rules: AnalysisRules) -> tuple[Rule, ...]:
         ),
         _rule(
             "4.13", "no_running", "{x_nq} jobs of the share wait there and none runs",
-            _many_wait() & (col("x_nr") == 0), kind="temporary",
+            _many_wait(rules) & (col("x_nr") == 0) & pl.lit(value=rules.overload_scope == "all"),
+            kind="temporary",
         ),
     )  # fmt: skip
 
@@ -174,9 +221,10 @@ def _final(rules: AnalysisRules) -> tuple[Step, ...]:
     another = col("t_local") & col("t_second") & col("t_relaxed").is_not_null()
     with_data = pl.when("t_local").then("t_n_data").otherwise(0)  # nobody without locality (4.10)
     several = pl.max_horizontal(with_data, "t_nsites")
+    more = pl.lit(value=not rules.best_ten_always)
     most = (
-        pl.when("t_distributed").then(MANY)
-        .when(col("t_nsites") > 1).then(several)
+        pl.when(more & col("t_distributed")).then(MANY)
+        .when(more & (col("t_nsites") > 1)).then(several)
         .otherwise(BEST)
     )  # fmt: skip
     least = col("t_min_weight")
@@ -188,8 +236,8 @@ def _final(rules: AnalysisRules) -> tuple[Step, ...]:
             another & ~any_left(~col("marked")), scope="task", kind="temporary",
         ),
         _rule(
-            "7, 2", "badsite", "it is marked problematic", col("marked") & ~col("t_preassigned"),
-            kind="temporary",
+            "7, 2", "badsite", "it is marked problematic",
+            col("marked") & asked_of(col("t_preassigned"), rules), kind="temporary",
         ),
         Derived({"first": col("x_used") & pl.lit(value=rules.used_sites_first), "most": most}),
         Order(
@@ -199,14 +247,17 @@ def _final(rules: AnalysisRules) -> tuple[Step, ...]:
             "7, 3", "low_weight", "its weight of {weight} is not among the best {most}",
             col("place") > col("most"), scope="task",
         ),
-        _rule(
-            "7, 4", "below_min_weight", "its weight of {weight} is under the least weight of {t_min_weight}",
-            (least > 0) & (col("weight") < least),
-        ),
-        _rule(
-            "7, 5", "fileunavailable",
-            "it takes work with local input only (use_only_local_data), and files of the input are missing there",
-            col("q_local_only") & known & ~col("x_whole"),
+        *code_only(
+            _rule(
+                "7, 4", "below_min_weight", "its weight of {weight} is under the least weight of {t_min_weight}",
+                (least > 0) & (col("weight") < least),
+            ),
+            _rule(
+                "7, 5", "fileunavailable",
+                "it takes work with local input only (use_only_local_data), and files of the input are missing there",
+                col("q_local_only") & known & ~col("x_whole"),
+            ),
+            asked=rules.code_only_checks,
         ),
         Order(name="rank", by=("place",), descending=(False,), among=pl.lit(value=True)),
     )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.engine.rule import setting
 from brokerlab.brokerage.engine.settings import setting_or
 from brokerlab.brokerage.engine.steps import Derived
@@ -15,18 +16,29 @@ HIGH_PRIORITY = 2000
 """Task priority from which locality is not asked for."""
 
 
-def of_tasks() -> tuple[Derived, ...]:
-    """Return what settings make of a task: ``t_min_weight``, and ``t_relaxed``, why its input is not asked for."""
-    return (Derived({"t_min_weight": min_weight(), "t_relaxed": _relaxed()}),)
+def of_tasks(rules: AnalysisRules) -> tuple[Derived, ...]:
+    """Return what settings make of a task: ``t_min_weight``, and ``t_relaxed``, why its input is not asked for.
+
+    Args:
+        rules: Switch ``zero_intensity_suppresses``.
+    """
+    return (Derived({"t_min_weight": min_weight(), "t_relaxed": _relaxed(rules)}),)
 
 
-def _relaxed() -> pl.Expr:
-    """Return the first reason not to ask for locality (4.1c); null: none."""
+def _relaxed(rules: AnalysisRules) -> pl.Expr:
+    """Return the first reason not to ask for locality (4.1c); null: none.
+
+    Source:
+        002, ATLAS Analysis Job Brokerage: "This check is suppressed if taskPriority ≥ 2000, ioIntensity ≤
+        IO_INTENSITY_CUTOFF_USER, or the last successful brokerage cycle happened more than DATA_CHECK_TIMEOUT_USER hours
+        ago"; docs/rules/analysis-jobs.md 4: an unknown intensity suppresses nothing.
+    """
     io, cutoff = pl.col("t_iointensity"), setting_or("IO_INTENSITY_CUTOFF_USER", None)
+    known = pl.col("t_io_known") if rules.zero_intensity_suppresses else io != 0
     timeout_s = setting_or("DATA_CHECK_TIMEOUT_USER", None) * HOUR_S
     return (
         pl.when(pl.col("t_taskprio") >= HIGH_PRIORITY).then(pl.lit("priority"))
-        .when((io != 0) & (io <= cutoff)).then(pl.lit("io_intensity"))
+        .when(known & (io <= cutoff)).then(pl.lit("io_intensity"))
         .when(pl.col("t_frozen_s") > timeout_s).then(pl.lit("timeout"))
     )  # fmt: skip
 

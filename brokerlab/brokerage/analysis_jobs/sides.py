@@ -5,7 +5,6 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.lists import listed_side
-from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.software import gpu_side, software_side
 from brokerlab.brokerage.engine.pairs import Side
 from brokerlab.brokerage.inputs.data import WITH_TAPE
@@ -52,7 +51,7 @@ def with_ids(tasks: pl.DataFrame, queues: pl.DataFrame) -> tuple[pl.DataFrame, p
 
 def build(
     tasks: pl.DataFrame, queues: pl.DataFrame, state: Tables, places: pl.DataFrame, ids: Ids,
-    *, rules: AnalysisRules, matching: MatchingRules,
+    *, matching: MatchingRules,
 ) -> tuple[Side, ...]:  # fmt: skip
     """Return the sides of what stands for long but that of locality; see :mod:`.changing` for the others.
 
@@ -62,13 +61,12 @@ def build(
         state: The input tables, state tables for every snapshot.
         places: Facts of endpoints, see :func:`~.endpoints.endpoint_facts`.
         ids: The numbers.
-        rules: Rule set.
         matching: Rule set of the text rules.
     """
     return (
         _endpoints(tasks, places, ids),
         policies(tasks, queues, matching),
-        software_side(tasks, queues, state, rules=rules, matching=matching),
+        software_side(tasks, queues, state, matching=matching),
         gpu_side(tasks, queues, state, matching=matching),
         listed_side(tasks, ids),
         slots(tasks, state, ids),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
+from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules, asked_of
 from brokerlab.brokerage.engine.rule import setting
 from brokerlab.brokerage.engine.steps import Derived
 
@@ -19,10 +19,11 @@ def limited(rules: AnalysisRules) -> tuple[Derived, ...]:
     (``s_rate``), users with jobs and their running jobs, jobs of the task's user (``u_known``: there is a row).
 
     Args:
-        rules: Switches ``trr_scaled``, ``count_total_row``, ``bad_jobs_mode``.
+        rules: Switches ``trr_scaled``, ``count_total_row``, ``stabilizer_running``, ``bad_jobs_mode``,
+            ``code_only_exemptions``.
 
     Returns:
-        ``trr`` [jobs/h], ``looked_at`` (step 3 did not exempt the queue), ``running_users`` (nR*), ``nq_max``,
+        ``trr`` [jobs/h], ``looked_at`` (step 3 did not exempt the queue), ``running_users`` (nR), ``nq_max``,
         ``user_share``, ``max_q_len``, ``rem_q_len``, ``over_limit`` (the user's jobs waiting exceed max_q_len),
         ``too_many_bad``.
 
@@ -45,11 +46,13 @@ def limited(rules: AnalysisRules) -> tuple[Derived, ...]:
         pl.col("nq_max") * pl.col("user_share"),
     )
     left = (pl.col("max_q_len") - pl.col("u_queued")).clip(lower_bound=0.0)
-    over = pl.col("looked_at") & (pl.col("u_queued") > pl.col("max_q_len")) & ~pl.col("t_merging")
+    limited = pl.col("looked_at") & asked_of(pl.col("t_merging"), rules)
+    over = limited & (pl.col("u_queued") > pl.col("max_q_len"))
+    by_users = rows & pl.lit(value=rules.stabilizer_running == "users")
     return (
         Derived({
             "trr": _rate(rules),
-            "running_users": pl.when(rows).then("x_users_running").otherwise("x_nr").cast(pl.Float64),
+            "running_users": pl.when(by_users).then("x_users_running").otherwise("x_nr").cast(pl.Float64),
         }),
         Derived({
             "looked_at": ~exempt,
@@ -66,7 +69,7 @@ def limited(rules: AnalysisRules) -> tuple[Derived, ...]:
 
 
 def _rate(rules: AnalysisRules) -> pl.Expr:
-    """Return the to-running rate of the share at the queue [jobs/h]."""
+    """Return the to-running rate of the queue [jobs/h], "number of jobs getting from queuing to running per hour in the PQ"."""
     rate = pl.col("s_rate")
     if not rules.trr_scaled:
         return rate
@@ -79,5 +82,5 @@ def _too_many_bad(rules: AnalysisRules) -> pl.Expr:
     bad = pl.col("x_failed") + pl.col("x_closed")
     limit = pl.max_horizontal(2 * pl.col("x_finished"), setting("MIN_BAD_JOBS_TO_SKIP_PQ"))
     if rules.bad_jobs_mode == "all":
-        return (bad >= limit) & ~pl.col("t_merging")
-    return (bad > limit) & ~pl.col("t_merging") & pl.col("looked_at")
+        return (bad >= limit) & asked_of(pl.col("t_merging"), rules)
+    return (bad > limit) & asked_of(pl.col("t_merging"), rules) & pl.col("looked_at")

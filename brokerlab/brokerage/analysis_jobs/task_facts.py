@@ -40,7 +40,7 @@ def task_facts(tasks: pl.DataFrame, *, rules: AnalysisRules) -> pl.DataFrame:
     )
     plain = frame.select(
         "t", "jeditaskid", "snapshot", "at", "t_merging",
-        **_plain(), **memory(), **_disk(), **_time(),
+        **_plain(), **memory(), **_disk(rules), **_time(),
     )  # fmt: skip
     return _with_base_ram(plain, rules)
 
@@ -64,6 +64,7 @@ def _plain() -> dict[str, pl.Expr]:
         "t_first_class": pl.lit(value=False),
         "t_single": pl.lit(value=False),
         "t_iointensity": _number("iointensity"),
+        "t_io_known": pl.col("iointensity").is_not_null(),
         "t_taskprio": _number("taskpriority"),
         "t_frozen_s": (pl.col("at") - pl.col("frozentime")).dt.total_seconds(),
         "t_one": pl.lit(1.0),  # a column, to be divided by: see pairs.solid
@@ -96,8 +97,26 @@ def _with_base_ram(frame: pl.DataFrame, rules: AnalysisRules) -> pl.DataFrame:
     return frame.with_columns(t_ram=pl.col("t_ram") + pl.when(flat).then("t_base_ram").otherwise(0))
 
 
-def _disk() -> dict[str, pl.Expr]:
-    """Expected disk [MB] in copy mode and in direct mode (4.9)."""
+def _disk(rules: AnalysisRules) -> dict[str, pl.Expr]:
+    """Expected disk [MB] in copy mode and in direct mode (4.9).
+
+    Source:
+        002, ATLAS Analysis Job Brokerage: "(0 or inputDiskCount) + outDiskCount × inputDiskCount + workDiskCount",
+        "inputDiskCount is the total size of job input files"; docs/rules/analysis-jobs.md 4 for the units.
+    """
+    shared = {"t_wdir_shared": _number("corecount") <= 1}
+    return shared | (_disk_of_page() if rules.scratch_need == "sum" else _disk_of_code())
+
+
+def _disk_of_page() -> dict[str, pl.Expr]:
+    """Return the sum of the page [MB]."""
+    input_ = _number("atom_size") / MB
+    direct = (units.out_bytes() * input_ + units.work_count_bytes().fill_null(0)) / MB
+    return {"t_scratch_copy": input_ + direct, "t_scratch_direct": direct}
+
+
+def _disk_of_code() -> dict[str, pl.Expr]:
+    """Return what the deployed code expects [MB]."""
     out = units.out_bytes() * _number("atom_size_effective")
     work = units.work_bytes(adds=True)
     atom = _number("atom_size")
@@ -111,7 +130,6 @@ def _disk() -> dict[str, pl.Expr]:
         "t_scratch_direct": pl.when(has_size)
         .then(pl.max_horizontal(direct, by_size))
         .otherwise(direct),
-        "t_wdir_shared": _number("corecount") <= 1,
     }
 
 

@@ -52,13 +52,14 @@ def throttle(
     Args:
         tables: ``tasks``, ``user_totals``, ``task_class``, ``gshare_usage``, ``user_eval``, ``quota``; see
             :data:`~.contracts.TABLES`. Other tables are not looked at.
-        rules: Rule set, switch ``use_l1_share``; null = ``document``.
+        rules: Rule set, switch ``use_l1_share`` and those of :func:`~.throttle_rules.throttle_rules`; null =
+            ``document``.
         config: Settings; null = defaults.
 
     Returns:
         One row per task, sorted by ``jeditaskid, snapshot``: ``throttle`` (the first rule of :data:`OUTCOMES` that
         holds; null: none), ``outcome``, and what was compared: ``unit`` (user or working group), ``usage_pct`` (U; of a target of 0 :data:`NO_TARGET_PCT`), ``used_fraction`` (r),
-        ``user_known`` (r is not the 0.5 that stands for an unknown user), ``class``,
+        ``user_known`` (r is not the number that stands for an unknown user), ``class``,
         ``nrunjobs``, ``nqueuedjobs``, ``nruncores``, ``nqueuedcores``, ``cap_jobs``, ``cap_cores`` (null: no cap).
 
     Raises:
@@ -119,12 +120,12 @@ def planned(
     frame = _with_totals(frame, state["user_totals"])
     frame = _with_class(frame, state)
     frame = _with_usage(frame, state["gshare_usage"], rules=rules)
-    frame = _with_user(frame, state["user_eval"])
+    frame = _with_user(frame, state["user_eval"], rules=rules)
     frame = _with_quota(frame, state["quota"])
     found = frame.with_columns(
         throttle=pl.coalesce(
             pl.when(rule.when.fill_null(value=False)).then(pl.lit(rule.name))
-            for rule in throttle_rules()
+            for rule in throttle_rules(rules)
             if rule.name in OUTCOMES
         )
     )
@@ -189,13 +190,13 @@ def _with_usage(frame: pl.LazyFrame, usage: pl.LazyFrame, *, rules: AnalysisRule
     return frame.with_columns(usage_pct=pl.when(pl.col("own").is_not_null()).then(least))
 
 
-def _with_user(frame: pl.LazyFrame, users: pl.LazyFrame) -> pl.LazyFrame:
+def _with_user(frame: pl.LazyFrame, users: pl.LazyFrame, *, rules: AnalysisRules) -> pl.LazyFrame:
     """Add r, the part of the threshold that the user's running jobs fill (2.3)."""
     rows = users.unique(["snapshot", "user"], keep="last", maintain_order=True)
     joined = frame.join(rows, on=["snapshot", "user"], how="left")
     known = fresh(USER_AGE_MIN) & pl.col("rem_slots_a").is_not_null()
     found = joined.with_columns(user_known=known)
-    return found.with_columns(used_fraction=used_fraction()).drop("timestamp")
+    return found.with_columns(used_fraction=used_fraction(rules)).drop("timestamp")
 
 
 def _with_quota(frame: pl.LazyFrame, quota: pl.LazyFrame) -> pl.LazyFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules, asked_of
 from brokerlab.brokerage.analysis_jobs.settings import of_throttle
 from brokerlab.brokerage.engine.rule import Chapter, Rule
 from brokerlab.brokerage.engine.settings import with_keys
@@ -18,28 +19,23 @@ USAGE_C, USAGE_B, USAGE_A = 90, 95, 100
 NO_TARGET_PCT = 99_999_900.0
 """Usage where the target is 0, as where nothing runs at all: over every limit [%] (site-task-classification.md 7)."""
 INCOMPLETE = "input_incomplete"
-HALF = 0.5
-"""Used fraction of the threshold where nothing is known of the user."""
 TOTALS = ("nrunjobs", "nqueuedjobs", "nruncores", "nqueuedcores")
 _USES = f"share {LIMITED_SHARE} uses {{usage_pct}} % of its target"
 _NO_TARGET = f"share {LIMITED_SHARE} has a target of 0 then (nothing runs, or it is due nothing), so any usage is too much"
 
 
-def throttle_rules() -> tuple[Rule, ...]:
-    """Return why tasks are held back, in the order in which it is tested, incomplete input last."""
-    known: tuple[Step, ...] = (
-        *of_throttle(),
-        Derived({"used_fraction": used_fraction()}),
-        _cap("T1", "cap_running_jobs", "jobs", "nrunjobs"),
-        _cap("T2", "cap_queued_jobs", "jobs", "nqueuedjobs"),
-        _cap("T3", "cap_running_cores", "cores", "nruncores"),
-        _cap("T4", "cap_queued_cores", "cores", "nqueuedcores"),
-        _class("T5", "c", -1, USAGE_C),
-        _class("T6", "b", 0, USAGE_B),
-        _class_a(),
-        _rule(
-            "T8", "global_quota", "{unit} is over the global disk quota", ~col("global_quota_ok")
-        ),
+def throttle_rules(rules: AnalysisRules) -> tuple[Rule, ...]:
+    """Return why tasks are held back, in the order in which it is tested, incomplete input last.
+
+    Args:
+        rules: Switches ``caps_need_all_counts``, ``unknown_user_fraction``, ``code_only_checks``,
+            ``code_only_exemptions``.
+
+    Source:
+        002, ATLAS Analysis Job Brokerage: "The brokerage throttles the task (not going to submit jobs for the task) if
+        ANY of the following conditions holds"; docs/rules/analysis-jobs.md 2.
+    """
+    further = (
         _rule(
             "T9", "near_global_quota", "{unit} is close to the global disk quota",
             col("near_global_limit") & ~col("merging"),
@@ -48,35 +44,59 @@ def throttle_rules() -> tuple[Rule, ...]:
             "T10", "quota_unavailable", "the local disk quotas of {unit} are not known",
             ~col("local_quota_ok"),
         ),
-        incomplete_input(),
+        incomplete_input(rules),
+    )  # fmt: skip
+    known: tuple[Step, ...] = (
+        *of_throttle(),
+        Derived({"used_fraction": used_fraction(rules)}),
+        _cap("T1", "cap_running_jobs", "jobs", "nrunjobs", rules),
+        _cap("T2", "cap_queued_jobs", "jobs", "nqueuedjobs", rules),
+        _cap("T3", "cap_running_cores", "cores", "nruncores", rules),
+        _cap("T4", "cap_queued_cores", "cores", "nqueuedcores", rules),
+        _class("T5", "c", -1, USAGE_C),
+        _class("T6", "b", 0, USAGE_B),
+        _class_a(),
+        _rule(
+            "T8", "global_quota", "{unit} is over the global disk quota", ~col("global_quota_ok")
+        ),
+        *(further if rules.code_only_checks else ()),
     )  # fmt: skip
     return rules_of(with_keys(known))
 
 
-def used_fraction() -> pl.Expr:
-    """Return r, the part of the threshold that the user's running jobs fill (2.3)."""
+def used_fraction(rules: AnalysisRules) -> pl.Expr:
+    """Return r, the part of the threshold that the user's running jobs fill (2.3).
+
+    Source:
+        002, ATLAS Analysis Job Brokerage: "User Analysis share usage > max(USER_USAGE_THRESHOLD_A/(# of user's running
+        slots in hi-sites), 1)*100% of its target", multiplied by r = min(slots / threshold, 1): no slot, no limit.
+    """
     used = 1 - col("rem_slots_a") / col("threshold")
-    return pl.when("user_known").then(used).otherwise(HALF)
+    return pl.when("user_known").then(used).otherwise(float(rules.unknown_user_fraction))
 
 
-def incomplete_input() -> Rule:
-    """Return the rule that holds a task back whose input is complete nowhere (4.1b)."""
+def incomplete_input(rules: AnalysisRules) -> Rule:
+    """Return the rule that holds a task back whose input is complete nowhere (4.1b); of the code alone."""
     return Rule(
         name=INCOMPLETE,
         source="analysis-job-brokerage.md 4.1b",
         says="an input dataset is complete nowhere, and the task does not accept incomplete input",
-        when=col("t_incomplete") & ~col("t_incomplete_allowed"),
+        when=col("t_incomplete")
+        & ~col("t_incomplete_allowed")
+        & pl.lit(value=rules.code_only_checks),
         keys=COMPLETENESS_KEYS,
         kind="temporary",
     )
 
 
-def _cap(row: str, name: str, what: str, column: str) -> Rule:
+def _cap(row: str, name: str, what: str, column: str, rules: AnalysisRules) -> Rule:
     running = column.startswith("nrun")
     limit = f"a cap of {{cap_{what}}}" if running else f"{{limit}}, twice the cap of {{cap_{what}}}"
     verb = "running" if running else "waiting"
     most = col(f"cap_{what}") if running else 2 * col(f"cap_{what}")
-    counts = ~col("merging") & pl.all_horizontal([col(total).is_not_null() for total in TOTALS])
+    counts = asked_of(col("merging"), rules)
+    if rules.caps_need_all_counts:
+        counts = counts & pl.all_horizontal([col(total).is_not_null() for total in TOTALS])
     return _rule(
         row, name, f"{{unit}} has {{{column}}} {verb} {what}, more than {limit} running {what}",
         counts & (col(column) > most),

@@ -27,10 +27,11 @@ def weighed(rules: AnalysisRules) -> tuple[Derived, ...]:
     """Return the basic weights, the data factor and the weight, of unified queues that are left.
 
     Args:
-        rules: Switches ``basic_weight``, ``new_weight``, ``slots_zero_mode``, ``slots_per_core``.
+        rules: Switches ``basic_weight``, ``new_weight``, ``counted_jobs``, ``slots_zero_mode``, ``slots_per_core``,
+            ``data_factor``.
 
     Returns:
-        ``running`` (R), ``orig``, ``new``, ``new_document``, ``budget_hi``, ``budget_mid``, ``budget_lo`` (M),
+        ``really_running``, ``waiting``, ``starting`` (jobs that count), ``running`` (R), ``orig``, ``new``, ``new_document``, ``budget_hi``, ``budget_mid``, ``budget_lo`` (M),
         ``data_factor``, ``weight``, and what they are made of.
 
     Source:
@@ -38,31 +39,46 @@ def weighed(rules: AnalysisRules) -> tuple[Derived, ...]:
     """
     new = "new" if rules.new_weight == "budgets" else "new_document"
     basic = pl.col("orig" if rules.basic_weight == "original" else new)
+    factor = pl.when(rules.data_factor).then(_data_factor()).otherwise(1.0)
     return (
+        Derived(counted(rules)),
         Derived({"running": _running(rules)}),
         Derived({
-            "orig": (pl.col("running") + 1) / (pl.col("x_nq") + 1),
+            "orig": (pl.col("running") + 1) / (pl.col("waiting") + 1),
             "jobs": pl.col("t_n_jobs").cast(pl.Float64),
             **_sums(),
         }),
         *_budgets(),
-        Derived({"new": _new(), "new_document": _new_document(), "data_factor": _data_factor()}),
+        Derived({"new": _new(), "new_document": _new_document(), "data_factor": factor}),
         Derived({"basic": basic}),
         Derived({"weight": pl.col("basic") * pl.col("data_factor")}),
     )  # fmt: skip
 
 
+def counted(rules: AnalysisRules) -> dict[str, pl.Expr]:
+    """Return the jobs that count at a queue: all of them, or those of the share (switch ``counted_jobs``)."""
+    every = rules.counted_jobs == "queue"
+    names = ("s_running", "s_waiting", "s_starting") if every else ("x_nr", "x_nq", "x_starting")
+    new = ("really_running", "waiting", "starting")
+    return {name: pl.col(column) for name, column in zip(new, names, strict=True)}
+
+
 def _running(rules: AnalysisRules) -> pl.Expr:
-    """Return R, the number of running jobs that counts (6.1)."""
-    real, slots = pl.col("x_nr"), pl.col("x_numslots")
+    """Return R, the number of running jobs that counts (6.1).
+
+    Source:
+        002, ATLAS Analysis Job Brokerage: "The brokerage uses the largest one as the number of running jobs among the
+        following numbers".
+    """
+    real, slots = pl.col("really_running"), pl.col("x_numslots")
     workers = pl.min_horizontal("s_workers", MOST_WORKERS)
     boots = (pl.col("s_pilots") > 0) & (real < MOST_WORKERS) & (workers > real)
     base = pl.when(boots).then(workers).otherwise(real)
     filled = slots // pl.max_horizontal("q_corecount", 1) if rules.slots_per_core else slots
     if rules.slots_zero_mode == "sum":
-        none = base + pl.col("x_starting")
+        none = base + pl.col("starting")
     else:
-        none = pl.max_horizontal(base, "x_starting")
+        none = pl.max_horizontal(base, "starting")
     return (
         pl.when(slots.is_null()).then(base)
         .when(slots == 0).then(none)

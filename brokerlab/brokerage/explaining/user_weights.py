@@ -43,7 +43,10 @@ def _basic_weights(rules: AnalysisRules) -> dict[str, str]:
 def numbers(row: Row, rules: AnalysisRules) -> dict[str, Any]:
     """Return what is told of a weight: rank, weight, factors, classes and the stabilizer's state."""
     new = row[_basic_weights(rules)["new"]]
-    return {name: row[name] for name in TOLD if name in row} | {"queued": row["x_nq"], "new": new}
+    return {name: row[name] for name in TOLD if name in row} | {
+        "queued": row["waiting"],
+        "new": new,
+    }
 
 
 def factors(row: Row, rules: AnalysisRules, user: str | None) -> list[str]:
@@ -56,7 +59,7 @@ def factors(row: Row, rules: AnalysisRules, user: str | None) -> list[str]:
 
     Source: analysis-job-brokerage.md 6.
     """
-    made_of = {"original": _original(row), "new": _new(row, rules, user)}
+    made_of = {"original": _original(row, rules), "new": _new(row, rules, user)}
     told = {
         name: (number(row[column]), made_of[name]) for name, column in _basic_weights(rules).items()
     }
@@ -64,13 +67,15 @@ def factors(row: Row, rules: AnalysisRules, user: str | None) -> list[str]:
     return [
         f"The weight is the {used} basic weight times the data factor:",
         f"  {used} basic weight {value}: {why}",
-        f"  data factor {number(row['data_factor'])}: {_data(row)}",
+        f"  data factor {number(row['data_factor'])}: {_data(row, rules)}",
         f"  ({unused} basic weight, not in use, {other}: {other_why})",
     ]
 
 
-def _original(row: Row) -> str:
-    return f"({running(row, 'x_nr')} + 1) / ({number(row['x_nq'])} waiting + 1), of the share"
+def _original(row: Row, rules: AnalysisRules) -> str:
+    whose = "of the share" if rules.counted_jobs == "share" else "of the queue"
+    runs = running(row, "really_running", "starting")
+    return f"({runs} + 1) / ({number(row['waiting'])} waiting + 1), {whose}"
 
 
 def _new(row: Row, rules: AnalysisRules, user: str | None) -> str:
@@ -95,8 +100,10 @@ def _new(row: Row, rules: AnalysisRules, user: str | None) -> str:
     )
 
 
-def _data(row: Row) -> str:
+def _data(row: Row, rules: AnalysisRules) -> str:
     """Say what of the input is there."""
+    if not rules.data_factor:
+        return "the page has no such factor"
     if not row["t_has_input"]:
         return "the task has no input"
     if row["t_local"] and not row["t_union"]:
@@ -162,7 +169,7 @@ def stabilizer(row: Row, user: str | None, rules: AnalysisRules) -> list[str]:
 
 def _so(row: Row, who: str, rules: AnalysisRules) -> str:
     """Say whether the stabilizer acts."""
-    if row["t_merging"]:
+    if row["t_merging"] and rules.code_only_exemptions:
         return ", but merge jobs are not held back"
     if row["looked_at"]:
         return ", so it acts"

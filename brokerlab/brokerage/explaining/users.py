@@ -54,7 +54,9 @@ class OfUsers(OnQueue):
         name = self.who.row["throttle"]
         if name is None:
             return None
-        rule = next(each for each in throttle_rules() if each.name == name)
+        rule = next(
+            each for each in throttle_rules(self.decisions.world.rules) if each.name == name
+        )
         world = self.decisions.world
         values = self.who.rows(world.throttle).with_columns(**rule.numbers).row(0, named=True)
         task = self.who.rows(world.tasks).row(0, named=True)

@@ -69,12 +69,13 @@ def _work(row: Row) -> str:
     return f"{text} / {filled(many, row)}"
 
 
-def running(row: Row, really: str) -> str:
+def running(row: Row, really: str, starting: str = "x_starting") -> str:
     """Return the running jobs that count, and why they are more than really run.
 
     Args:
         row: Row of a ranking.
         really: Column of those that do.
+        starting: Column of starting jobs.
     """
     text = counted(row["running"], "running job")
     if row["running"] == row[really]:
@@ -85,8 +86,8 @@ def running(row: Row, really: str) -> str:
     if row["s_workers"]:
         workers = counted(row["s_workers"], "batch worker")
         why.append(f"{workers}, at most {MOST_WORKERS} of which count")
-    if row["x_starting"]:
-        why.append(f"{number(row['x_starting'])} starting")
+    if row[starting]:
+        why.append(f"{number(row[starting])} starting")
     return f"{text} ({number(row[really])} really run; {', '.join(why)})"
 
 

@@ -20,6 +20,7 @@ from brokerlab.brokerage.analysis_jobs.ranking import final_of
 from brokerlab.brokerage.analysis_jobs.settings import of_throttle
 from brokerlab.brokerage.analysis_jobs.throttle import STATE_TABLES as THROTTLE_TABLES
 from brokerlab.brokerage.analysis_jobs.throttle import planned
+from brokerlab.brokerage.analysis_jobs.throttle_rules import incomplete_input
 from brokerlab.brokerage.engine.plans import Frames, Lazy
 from brokerlab.brokerage.engine.settings import settings_read, with_settings
 from brokerlab.brokerage.engine.steps import names_of
@@ -49,7 +50,7 @@ class AnalysisStage(Stage[AnalysisWorld]):
     @property
     def open(self) -> pl.DataFrame:
         """The tasks that no incomplete input holds back, whatever the throttle does."""
-        return self.world.tasks.filter(~pl.col("t_incomplete") | pl.col("t_incomplete_allowed"))
+        return self.world.tasks.filter(~incomplete_input(self.world.rules).when)
 
     def facts_of(self, tables: Collection[str]) -> set[str]:
         """See :class:`~.standing.Stage`, like all others."""
@@ -86,7 +87,7 @@ class AnalysisStage(Stage[AnalysisWorld]):
 
         def make(lazy: Lazy) -> pl.LazyFrame:
             held = planned(lazy["raw"], lazy, rules=world.rules)
-            found = ended(lazy["tasks"], held)
+            found = ended(lazy["tasks"], held, world.rules)
             return lazy["tasks"].select("t").join(found, on="t", how="left", maintain_order="left")
 
         read = {name: tables[name] for name in THROTTLE_TABLES}
@@ -102,7 +103,7 @@ class AnalysisStage(Stage[AnalysisWorld]):
 
     def final(self) -> list[str]:
         """See there."""
-        return final_of(self.world.steps)
+        return final_of(self.world.steps, self.world.rules)
 
     def outcomes(self, tasks: pl.DataFrame, ended: pl.Series, tally: Tally) -> pl.Series:
         """See there."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
+from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules, asked_of
 from brokerlab.brokerage.analysis_jobs.throttle_rules import (
     LIMITED_SHARE,
     NO_TARGET_PCT,
@@ -154,7 +155,7 @@ def limit_margins(decisions: AnalysisDecisions) -> pl.DataFrame:
 
     Returns:
         One row per rule T1 to T7, in order: ``rule``, ``limited`` (brokerages for which the limit exists and the number
-        is known; no target of 0, no cap for merging), ``median`` and ``largest`` of the number over its limit [1]; null where there is none.
+        is known; no target of 0, in production no cap for merging), ``median`` and ``largest`` of the number over its limit [1]; null where there is none.
     """
     asked = decisions.world.tables["tasks"].select(
         "jeditaskid", pl.col("snapshot").fill_null(0), "gshare", "is_merging"
@@ -167,18 +168,18 @@ def limit_margins(decisions: AnalysisDecisions) -> pl.DataFrame:
             median=ratio.median().cast(pl.Float64),
             largest=ratio.max().cast(pl.Float64),
         )
-        for name, ratio in _over_limit().items()
+        for name, ratio in _over_limit(decisions.world.rules).items()
     ]
     return pl.concat(rows)
 
 
-def _over_limit() -> dict[str, pl.Expr]:
+def _over_limit(rules: AnalysisRules) -> dict[str, pl.Expr]:
     """Return, for rules T1 to T7, the number that is compared over its limit; null where there is none."""
     usage = pl.col("usage_pct")
     usage = pl.when(usage < NO_TARGET_PCT).then(usage)  # no part of a target of 0
     mine, its_class = pl.col("gshare") == LIMITED_SHARE, pl.col("class")
     used = usage * pl.col("used_fraction")
-    capped = pl.when(~pl.col("is_merging").fill_null(value=False))  # merging has no cap
+    capped = pl.when(asked_of(pl.col("is_merging").fill_null(value=False), rules))
     return {
         "cap_running_jobs": capped.then(pl.col("nrunjobs") / pl.col("cap_jobs")),
         "cap_queued_jobs": capped.then(pl.col("nqueuedjobs") / (2 * pl.col("cap_jobs"))),

@@ -37,7 +37,7 @@ VALUES: dict[str, Any] = {
     "OVERLOAD_MIN_QUEUE": 100,
     "OVERLOAD_RATIO_OFFSET": 0.5,
     "BASE_QUEUE_LENGTH_PER_PQ": 10,
-    "BASE_EXPECTED_WAIT_HOUR_ON_PQ": 100.0,
+    "BASE_EXPECTED_WAIT_HOUR_ON_PQ": 200.0,
     "BASE_DEFAULT_QUEUE_LENGTH_PER_PQ_USER": 1000,
     "BASE_QUEUE_RATIO_ON_PQ": 1.5,
     "STATIC_MAX_QUEUE_RUNNING_RATIO": 0.2,
@@ -66,16 +66,21 @@ def tables() -> dict[str, pl.DataFrame]:
     return {name: pl.DataFrame(each, infer_schema_length=None) for name, each in rows.items()}
 
 
+def rule_set(name: str) -> AnalysisRules:
+    """Return a rule set whose cap on waiting jobs leaves queues for the stabilizer to look at."""
+    return AnalysisRules(name, counted_jobs="share")
+
+
 @cache
 def base(rules: str) -> AnalysisDecisions:
-    return decide(tables(), rules=AnalysisRules(rules))
+    return decide(tables(), rules=rule_set(rules))
 
 
 @cache
 def whole(rules: str, key: str) -> AnalysisDecisions:
     """Decide everything anew with the other value of a key."""
     config = Config.empty().with_values({f"{place(key)}/{key}": VALUES[key]})
-    return decide(tables(), rules=AnalysisRules(rules), config=config)
+    return decide(tables(), rules=rule_set(rules), config=config)
 
 
 def place(key: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 from brokerlab.brokerage.analysis_jobs import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.rules import SWITCHES
 from brokerlab.units import GB, MB
-from tests.unit.brokerage.analysis_jobs.toys import AT, World, checks_of
+from tests.unit.brokerage.analysis_jobs.toys import AT, WITH_CODE, World, checks_of
 
 Row = dict[str, Any]
 
@@ -27,7 +27,7 @@ OF_ONE_QUEUE: tuple[tuple[str, Row, Row], ...] = (
     ("cpucore", {}, {"corecount": 8}),
     ("max_cpucore", {"corecount": 8, "maxcorecount": 4}, {"corecount": 8}),
     ("architecture", {"architecture": None}, {"catchall": "gpu"}),
-    ("cache", {"architecture": "#x86_64"}, {}),
+    ("cache", {"architecture": "#x86_64"}, {"releases": ["24.0.40"]}),
     ("lowmemory", {"ramcount": 2001, "baseramcount": 223}, {"maxrss": 2000.0}),
     ("highmemory", {}, {"minrss": 1801.0}),
     ("remoteio", {"allowinputlan": "only"}, {}),
@@ -64,7 +64,7 @@ def of_one_queue(check: str, task: Row, queue: Row) -> World:
 
 @pytest.fixture(scope="module")
 def decided() -> list[dict[str, Any]]:
-    return checks_of([of_one_queue(*case) for case in OF_ONE_QUEUE])
+    return checks_of([of_one_queue(*case) for case in OF_ONE_QUEUE], WITH_CODE)
 
 
 @pytest.mark.parametrize("number", range(len(OF_ONE_QUEUE)))
@@ -123,12 +123,15 @@ def test_overloaded_queues_go_where_another_is_left() -> None:
     world = World().queue("Q").jobs("Q", "running", 10).jobs("Q", "activated", 40)
     assert world.checks() == {"Q": None}
     world.queue("R").jobs("R", "running", 90).jobs("R", "activated", 60)
-    assert world.checks() == {"Q": "overloaded", "R": None}
+    assert world.checks() == {"Q": None, "R": None}
+    assert world.checks("production") == {"Q": "overloaded", "R": None}
 
 
 def test_hospital_queues_give_way() -> None:
     assert World().queue("A_HOSPITAL").checks() == {"A_HOSPITAL": None}
-    assert World().queue("A_HOSPITAL").queue("B").checks()["A_HOSPITAL"] == "hospital"
+    both = World().queue("A_HOSPITAL").queue("B")
+    assert both.checks("production")["A_HOSPITAL"] == "hospital"
+    assert both.checks("document")["A_HOSPITAL"] is None
 
 
 def test_a_reserve_is_used_only_without_listed_queues() -> None:
@@ -184,9 +187,10 @@ def test_a_relaxation_suppresses_locality_in_the_document(task: Row) -> None:
 def test_incomplete_input_ends_the_task() -> None:
     world = _with_input()
     world.rows["replicas"][0] |= {"found": 10, "total": 100}
-    assert world.decided().tasks["throttle"].to_list() == ["input_incomplete"]
+    assert world.decided("document").tasks["throttle"].to_list() == [None]
+    assert world.decided("production").tasks["throttle"].to_list() == ["input_incomplete"]
     world.rows["replicas"][0] |= {"found": 90}
-    assert world.decided().tasks["throttle"].to_list() == [None]
+    assert world.decided("production").tasks["throttle"].to_list() == [None]
 
 
 def test_every_switch_is_a_field() -> None:

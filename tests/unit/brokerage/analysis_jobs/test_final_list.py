@@ -10,7 +10,7 @@ import pytest
 from brokerlab.brokerage.analysis_jobs import AnalysisRules, decide
 from brokerlab.gdpconfig import Config
 from brokerlab.units import GB
-from tests.unit.brokerage.analysis_jobs.toys import SHARE, World
+from tests.unit.brokerage.analysis_jobs.toys import SHARE, WITH_CODE, World
 
 TINY = 2.0**-20
 
@@ -20,7 +20,7 @@ def configured(world: World, keys: dict[str, float]) -> dict[str, Any]:
     tables = {
         name: pl.DataFrame(rows, infer_schema_length=None) for name, rows in world.rows.items()
     }
-    found = decide(tables, rules=AnalysisRules(), config=Config.empty().with_values(keys))
+    found = decide(tables, rules=WITH_CODE, config=Config.empty().with_values(keys))
     rows = found.queues.select("panda_queue", "check").rows()
     return {name: None if check is None else str(check) for name, check in rows}
 
@@ -98,16 +98,18 @@ def test_a_distributed_input_keeps_every_candidate() -> None:
     world = many(12).add("datasets", datasetname="D/", is_master=True)
     for n in range(12):
         world.add("replicas", datasetname="D/", ddm_endpoint_name=f"Q{n:02}_DISK", found=1, total=2)
-    assert candidates(world) == 12
+    assert candidates(world, "production") == 12
+    assert candidates(world, "document") == 10
 
 
 def test_several_queues_per_job_keep_those_with_data_at_least() -> None:
     """No input: nobody has data, so as many as asked for; with data at 4 queues, 4."""
-    assert candidates(many(12, nsitesperjob=3)) == 3
+    assert candidates(many(12, nsitesperjob=3), "production") == 3
+    assert candidates(many(12, nsitesperjob=3), "document") == 10
     world = many(6, nsitesperjob=3).add("datasets", datasetname="D", is_master=True)
     for n in range(4):
         world.add("replicas", datasetname="D", ddm_endpoint_name=f"Q{n:02}_DISK", found=1, total=1)
-    assert candidates(world) == 4
+    assert candidates(world, "production") == 4
 
 
 def test_least_weight_comes_after_the_cut() -> None:
@@ -131,7 +133,8 @@ def test_data_at_a_queue_counts_by_the_gigabyte_without_locality() -> None:
     for lfn, size, kind in (("f", 3.9, "localdisk"), ("g", 5.0, "localtape"), ("h", 5.0, "cache")):
         world.add("files", datasetname="D", lfn=lfn, fsize=int(size * GB))
         world.add("file_locations", datasetname="D", panda_queue="A", lfn=lfn, kind=kind)
-    rows = world.decided().weighed.select("panda_queue", "data_factor").rows()
+    rules = AnalysisRules(data_factor=True)
+    rows = world.decided(rules).weighed.select("panda_queue", "data_factor").rows()
     assert rows == [("A", 1.3), ("B", 1.0)]
 
 
@@ -144,7 +147,8 @@ def test_queues_that_use_local_data_only_need_all_of_it_in_one_place(
     for lfn, kind in zip("fg", kinds, strict=True):
         world.add("files", datasetname="D", lfn=lfn, fsize=1)
         world.add("file_locations", datasetname="D", panda_queue="Q", lfn=lfn, kind=kind)
-    assert world.checks() == {"Q": check}
+    assert world.checks(WITH_CODE) == {"Q": check}
+    assert world.checks("document") == {"Q": None}
 
 
 def test_an_emptied_final_list_is_a_temporary_error() -> None:

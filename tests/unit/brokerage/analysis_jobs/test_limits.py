@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.brokerage.analysis_jobs.toys import World, checks_of
+from tests.unit.brokerage.analysis_jobs.toys import WITH_CODE, World, checks_of
 
 Row = dict[str, Any]
 
@@ -33,7 +33,7 @@ AT_THE_LIMIT: tuple[tuple[str, Row, Row, Row], ...] = (
 """Rule, task, a queue that passes, one that does not."""
 
 
-@pytest.fixture(scope="module", params=["document", "production"])
+@pytest.fixture(scope="module", params=[WITH_CODE, "production"], ids=["document", "production"])
 def decided(request: pytest.FixtureRequest) -> dict[tuple[int, str], str | None]:
     """Decide every case at once: each task may only go to its own two queues."""
     world = World()
@@ -63,10 +63,12 @@ def test_disk_traffic_has_to_be_over_the_limit_on_both_sides() -> None:
     assert checks_of(worlds) == [{"Q": check} for check in cases.values()]
 
 
-@pytest.mark.parametrize("rules", ["document", "production"])
-def test_offline_stays_out_also_where_preassigned(rules: str) -> None:
+@pytest.mark.parametrize(("rules", "check"), [("document", None), ("production", "status")])
+def test_offline_stays_out_in_production_also_where_preassigned(
+    rules: str, check: str | None
+) -> None:
     worlds = [World(site="Q").queue("Q", status=status) for status in ("offline", "brokeroff")]
-    assert checks_of(worlds, rules) == [{"Q": "status"}, {"Q": None}]
+    assert checks_of(worlds, rules) == [{"Q": check}, {"Q": None}]
 
 
 def test_a_preassigned_queue_lifts_the_status_of_no_other() -> None:
@@ -76,15 +78,16 @@ def test_a_preassigned_queue_lifts_the_status_of_no_other() -> None:
 
 def test_preliminary_candidates() -> None:
     kinds = [("analysis", None), ("unified", None), ("production", None), (None, None), ("production", "grandly_unified")]  # fmt: skip
-    there = [True, True, False, False, True]
+    there = [True, True, False, False]
     worlds = [
         World(site=site).queue("GOOD").queue("Q", type=kind, catchall=catchall)
         for site in (None, "Q")
         for kind, catchall in kinds
     ]
-    found = checks_of(worlds)
-    assert ["Q" in checks for checks in found[:5]] == there
-    assert [checks["Q"] for checks in found[5:]] == [None] * 5
+    for rules, grandly in (("document", False), ("production", True)):
+        found = checks_of(worlds, rules)
+        assert ["Q" in checks for checks in found[:5]] == [*there, grandly]
+        assert [checks["Q"] for checks in found[5:]] == [None] * 5
 
 
 def test_an_unknown_site_that_is_no_endpoint_is_ignored() -> None:
@@ -102,7 +105,8 @@ def test_pilots_of_test_tasks_do_not_matter() -> None:
     worlds = [World(prodsourcelabel=label).queue("Q") for label in ("user", "test")]
     for world in worlds:
         world.rows["site_activity"] = [{"computingsite": "Q", "getjob": 0, "updatejob": 0}]
-    assert checks_of(worlds) == [{"Q": "nopilot"}, {"Q": None}]
+    assert checks_of(worlds, "production") == [{"Q": "nopilot"}, {"Q": None}]
+    assert checks_of(worlds, "document") == [{"Q": "nopilot"}, {"Q": "nopilot"}]
 
 
 def test_cap_of_a_resource_type_lets_equality_pass() -> None:
@@ -122,14 +126,14 @@ def test_overload_is_strict() -> None:
         world.jobs("Q", "running", running).jobs("Q", "activated", waiting)
         world.jobs("R", "running", 1000 + waiting - running).jobs("R", "activated", 1000)
         worlds.append(world)
-    assert [checks["Q"] for checks in checks_of(worlds)] == list(cases.values())
+    assert [checks["Q"] for checks in checks_of(worlds, "production")] == list(cases.values())
 
 
-def test_merge_chunks_are_not_overloaded_nor_marked() -> None:
+def test_merge_chunks_are_not_overloaded_nor_marked_in_production() -> None:
     world = World(is_merging=True).queue("Q").queue("R").jobs("Q", "activated", 30)
     world.jobs("R", "running", 100).add("failure_counts", computingsite="Q", jobstatus="failed", njobs=50)  # fmt: skip
-    for rules in ("document", "production"):
-        assert world.checks(rules)["Q"] is None
+    assert world.checks("production")["Q"] is None
+    assert world.checks("document")["Q"] == "badsite"
 
 
 def test_merge_memory_is_at_least_2000() -> None:
@@ -153,4 +157,5 @@ def test_bad_jobs_have_to_stay_below_the_larger_limit() -> None:
 def test_a_local_quota_closes_its_endpoint() -> None:
     world = World().queue("Q").queue("R")
     world.add("quota", username="alice", endpoints_over_local_quota=["Q_DISK"])
-    assert world.checks() == {"Q": "local_quota", "R": None}
+    assert world.checks("production") == {"Q": "local_quota", "R": None}
+    assert world.checks("document") == {"Q": None, "R": None}

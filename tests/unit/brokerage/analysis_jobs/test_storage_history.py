@@ -61,7 +61,7 @@ def test_a_copy_is_read_where_its_storage_is_up_then() -> None:
     )
     world.add("datasets", jeditaskid=1, datasetname="d", type="input", is_master=True)
     world.add("replicas", datasetname="d", ddm_endpoint_name="A_DISK", found=1, total=1)
-    tasks = world.decided().tasks.select("snapshot", "throttle", "outcome").rows()
+    tasks = world.decided("production").tasks.select("snapshot", "throttle", "outcome").rows()
     assert tasks == [
         (0, "input_incomplete", "temporary_error"),
         (1, None, "candidates"),

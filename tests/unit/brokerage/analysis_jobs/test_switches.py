@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import polars as pl
 import pytest
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules
@@ -78,16 +79,74 @@ def of_class_a() -> World:
     return world
 
 
-def virtual() -> World:
+def virtual(**task: Any) -> World:
     """The queue reads by VP in scope analysis, which counts where the queue has it."""
     endpoint = {"panda_queue": "Q", "direction": "input", "scope": "analysis"}
-    world = World(avoidvp=True).queue("Q")
+    world = World(**{"avoidvp": True} | task).queue("Q")
     return world.add("queue_endpoints", **endpoint, ddm_endpoint_name="Q_VP_DISK", is_default=True)
 
 
 def new_weight(decided: AnalysisDecisions) -> str:
     row = decided.weighed.row(0, named=True)
     return "new_document" if row["weight"] == row["new_document"] else "new"
+
+
+def other_share() -> World:
+    """Ten jobs of another share run beside nine of the task's, four of it wait."""
+    world = World().queue("Q").jobs("Q", "running", 9)
+    world.jobs("Q", "running", 10, gshare="Express Analysis")
+    return world.jobs("Q", "activated", 4, gshare="Express Analysis")
+
+
+def with_input(*names: str, **task: Any) -> World:
+    """The input is at Q alone."""
+    world = World(**task).queue("P").queue("Q")
+    for name in names:
+        world.add("datasets", datasetname=name, is_master=name == names[0])
+        world.add("replicas", datasetname=name, ddm_endpoint_name="Q_DISK", found=1, total=1)
+    return world
+
+
+def capped() -> World:
+    """Too many jobs wait where the input is."""
+    return with_input("D").jobs("Q", "activated", 41)
+
+
+def unlisted_jobs() -> World:
+    """100 jobs run, those of known users are 60."""
+    world = waiting(100, 300)
+    for user, running in (("alice", 10), ("bob", 50)):
+        world.add("user_job_stats", computingsite="Q", gshare=SHARE, produsername=user, nqueue=9, nrunning=running)  # fmt: skip
+    return world
+
+
+def of_unknown_user() -> World:
+    world = World().queue("Q").add("task_class", jeditaskid=1, **{"class": 1})
+    return world.add("gshare_usage", gshare=SHARE, usage_perc=2.01)
+
+
+def spread_over(number: int) -> World:
+    """The container is spread over many queues."""
+    world = World().add("datasets", datasetname="D/", is_master=True)
+    for n in range(number):
+        world.queue(f"Q{n}")
+        world.add("replicas", datasetname="D/", ddm_endpoint_name=f"Q{n}_DISK", found=1, total=2)
+    return world
+
+
+def overloaded() -> World:
+    world = World().queue("Q").jobs("Q", "running", 10).jobs("Q", "activated", 40)
+    return world.queue("R").jobs("R", "running", 90).jobs("R", "activated", 60)
+
+
+def without_pilots() -> World:
+    world = World(prodsourcelabel="test").queue("Q")
+    world.rows["site_activity"][0]["getjob"] = 0
+    return world
+
+
+def names(decided: AnalysisDecisions) -> list[str]:
+    return decided.queues["panda_queue"].cast(pl.String).to_list()
 
 
 CASES: dict[str, tuple[World, See, Any, Any]] = {
@@ -97,7 +156,7 @@ CASES: dict[str, tuple[World, See, Any, Any]] = {
     "bad_jobs_mode": (ended("failed", 5), check, "badsite", None),
     "locality_mode": (urgent(), of_task("loop"), 2, 1),
     "count_total_row": (users(), of_weight("max_q_len"), 100.0, 200 * (1 / 3)),
-    "trr_scaled": (users(), of_weight("trr"), 5.0, 10.0),
+    "trr_scaled": (users(), of_weight("trr"), 10.0, 5.0),
     "use_base_ram": (World(baseramcount=300).queue("Q", maxrss=2000.0), check, "lowmemory", None),
     "min_capacity_mode": (World(chunk_usescout=True).queue("Q", maxtime=86399, corepower=20.0), check, "scout_walltime", None),
     "maxwdir_mode": (World(corecount=8, atom_size=10 * MB).queue("Q", corecount=8, maxwdir=79.0), check, "disk", None),
@@ -109,19 +168,35 @@ CASES: dict[str, tuple[World, See, Any, Any]] = {
     "pending_min": (World().queue("Q", status="offline"), lambda decided: (decided.tasks["pending_until"].item() - AT).seconds // 60, 20, 60),
     "space_strict": (World().queue("Q", e_space_usable=200.0), check, "storage", None),
     "new_weight": (of_class_a(), new_weight, "new_document", "new"),
-    "lists_need_limitedsites": (World(excludedsite=["Q"]).queue("Q"), check, None, "excluded"),
+    "lists_need_limitedsites": (World(excludedsite=["Q"]).queue("Q"), check, "excluded", None),
     "status_mode": (World().queue("Q", status="paused"), check, "status", None),
-    "any_mode": (World(architecture="x86_64-el9-gcc13-opt").queue("Q"), check, None, "cache"),
     "lists_first": (World(excludedsite=["Q"], limitedsites=True).queue("Q", status="offline"), check, "excluded", "status"),
     "vp_default_scope": (virtual(), check, "avoid_vp", None),
+    "counted_jobs": (other_share(), of_weight("orig"), 20 / 5, 10 / 1),
+    "zero_intensity_suppresses": (with_input("D", iointensity=0.0), of_task("loop"), 2, 1),
+    "second_loop": (capped(), of_task("loop"), 1, 2),
+    "stabilizer_running": (unlisted_jobs(), of_weight("nq_max"), 200.0, 120.0),
+    "scratch_need": (World(atom_size=10 * MB, workdiskcount=1, workdiskunit="MB").queue("Q", maxwdir=100.0), check, None, "disk"),
+    "caps_need_all_counts": (World().queue("Q").add("user_totals", origusername="alice", nrunjobs=2), of_task("throttle"), "cap_running_jobs", None),
+    "unknown_user_fraction": (of_unknown_user(), of_task("throttle"), None, "gshare_class_a"),
+    "best_ten_always": (spread_over(12), of_task("n_candidates"), 10, 12),
+    "data_factor": (with_input("D", "E"), of_weight("data_factor"), 1.0, 2.0),
+    "grandly_unified_counts": (World().queue("P").queue("Q", type="production", catchall="grandly_unified"), names, ["P"], ["P", "Q"]),
+    "vp_avoided_by": (virtual(avoidvp=False, is_merging=True), check, None, "avoid_vp"),
+    "overload_scope": (overloaded(), check, None, "overloaded"),
+    "code_only_checks": (World(iointensity=2.0).queue("Q", max_io_intensity=1.0), check, None, "max_io_intensity"),
+    "code_only_exemptions": (without_pilots(), check, "nopilot", None),
 }  # fmt: skip
 """Switch -> world, what is looked at, and what is seen under either value."""
-VALUES = {"trr_scaled": (True, False), "lists_need_limitedsites": (True, False)}
-"""Of switches that both rule sets hold the same way."""
+SETTINGS: dict[str, dict[str, float]] = {
+    "zero_intensity_suppresses": {"IO_INTENSITY_CUTOFF_USER": 100},
+    "caps_need_all_counts": {"pandaserver/prio_mgr/CAP_RUNNING_USER_JOBS": 1},
+}
 BESIDE: dict[str, dict[str, Any]] = {
     "new_weight": {"basic_weight": "new"},
     "count_total_row": {"cap_rt_effective": False},
     "trr_scaled": {"cap_rt_effective": False},
+    "stabilizer_running": {"cap_rt_effective": False},
 }
 
 
@@ -129,8 +204,11 @@ BESIDE: dict[str, dict[str, Any]] = {
 def test_a_switch_alone_changes_the_decision(name: str) -> None:
     world, see, document, production = CASES[name]
     switch = SWITCHES[name]
-    values = VALUES.get(name, (switch.document, switch.production))
-    seen = [see(world.decided(AnalysisRules(**BESIDE.get(name, {}), **{name: value}))) for value in values]  # fmt: skip
+    sets = [
+        AnalysisRules(**BESIDE.get(name, {}), **{name: value})
+        for value in (switch.document, switch.production)
+    ]
+    seen = [see(world.decided(rules, **SETTINGS.get(name, {}))) for rules in sets]
     if name == "basic_weight":
         assert seen[0] == document
         assert seen[1] != document

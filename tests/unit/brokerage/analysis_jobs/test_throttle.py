@@ -38,11 +38,15 @@ def held(
         ("nruncores", 200, "cap_running_cores"), ("nqueuedcores", 400, "cap_queued_cores"),
     ],
 )  # fmt: skip
-def test_caps_are_strict_and_not_for_merging(column: str, most: int, rule: str) -> None:
+def test_caps_are_strict_and_in_production_not_for_merging(
+    column: str, most: int, rule: str
+) -> None:
     totals = TOTALS | {"origusername": "alice"}
     assert held(user_totals=totals | {column: most}) is None
     assert held(user_totals=totals | {column: most + 1}) == rule
-    assert held(user_totals=totals | {column: most + 1}, task={"is_merging": True}) is None
+    merging = {"user_totals": totals | {column: most + 1}, "task": {"is_merging": True}}
+    assert held(**merging, rules="production") is None
+    assert held(**merging, rules="document") == rule
     assert held(user_totals=totals | {column: most + 1}, task={"workinggroup": "G"}) is None
     assert held(user_totals=totals | {column: most + 1}, caps={"CAP_RUNNING_USER_JOBS": 0}) is None
 
@@ -53,12 +57,12 @@ def test_caps_are_strict_and_not_for_merging(column: str, most: int, rule: str) 
      (1, 2.0, None), (1, 2.01, "gshare_class_a"), (2, 9.0, None)],
 )  # fmt: skip
 def test_classes_are_held_back_by_usage(task_class: int, usage: float, rule: str | None) -> None:
-    """Nothing is known of alice: half of the threshold counts as used."""
+    """Nothing is known of alice: in production half of the threshold counts as used."""
     tables = {
         "task_class": {"jeditaskid": 1, "class": task_class},
         "gshare_usage": {"gshare": SHARE, "usage_perc": usage},
     }
-    assert held(**tables) == rule
+    assert held(**tables, rules="production") == rule
     assert held(**tables, task={"gshare": "Express Analysis"}) is None
     old = tables["task_class"] | {"timestamp": AT - timedelta(minutes=16)}
     assert held(**{**tables, "task_class": old}) is None
@@ -80,5 +84,7 @@ def test_a_user_who_fills_the_threshold_counts_whole() -> None:
      ("local_quota_ok", False, "quota_unavailable")],
 )  # fmt: skip
 def test_quota(column: str, value: bool, rule: str) -> None:
-    assert held(quota={column: value}) == rule
-    assert held(quota={"username": "bob", column: value}) is None
+    assert held(quota={column: value}, rules="production") == rule
+    assert held(quota={"username": "bob", column: value}, rules="production") is None
+    of_page = rule if rule == "global_quota" else None
+    assert held(quota={column: value}, rules="document") == of_page

@@ -28,6 +28,10 @@ QUEUE: Row = {
 ENDPOINT: Row = {"is_default": True, "is_tape": False, "space_usable": 5000.0}
 
 
+WITH_CODE = AnalysisRules(code_only_checks=True, code_only_exemptions=True)
+"""The page's rules, with the checks and exemptions that only the code has."""
+
+
 class World:
     """Tables that grow row by row."""
 
@@ -56,7 +60,10 @@ class World:
         self, rules: str | AnalysisRules = "document", **settings: Any
     ) -> AnalysisDecisions:
         chosen = AnalysisRules(rules) if isinstance(rules, str) else rules
-        values = {f"jedi/anal_jobbroker/{key}": value for key, value in settings.items()}
+        values = {
+            key if "/" in key else f"jedi/anal_jobbroker/{key}": value
+            for key, value in settings.items()
+        }
         tables = {
             name: pl.DataFrame(rows, infer_schema_length=None) for name, rows in self.rows.items()
         }

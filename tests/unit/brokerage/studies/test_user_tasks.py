@@ -12,7 +12,7 @@ from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.studies import basic_weights, fairness, loops, throttle, users
 from brokerlab.brokerage.studies.users import FAMILIES, HELD, PASSED, RULES
 from brokerlab.gdpconfig import Config
-from tests.unit.brokerage.analysis_jobs.toys import AT, SHARE, TASK, World
+from tests.unit.brokerage.analysis_jobs.toys import AT, SHARE, TASK, WITH_CODE, World
 from tests.unit.brokerage.studies.toys import DICE, replay_of, totals
 
 
@@ -22,7 +22,8 @@ def frames(world):
 
 def decided(world, rules="document", **keys):
     config = Config.empty().with_values({name.replace("__", "/"): v for name, v in keys.items()})
-    return decide(frames(world), rules=AnalysisRules(rules), config=config)
+    chosen = AnalysisRules(rules) if isinstance(rules, str) else rules
+    return decide(frames(world), rules=chosen, config=config)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,7 @@ def crowd():
     for number, cls in ((1, 1), (2, 1), (3, -1)):
         made.add("task_class", jeditaskid=number, **{"class": cls})
     made.add("gshare_usage", gshare=SHARE, usage_perc=0.93)
-    return decided(made, pandaserver__prio_mgr__CAP_RUNNING_USER_JOBS=50)
+    return decided(made, "production", pandaserver__prio_mgr__CAP_RUNNING_USER_JOBS=50)
 
 
 def test_brokerages_tell_whose_and_what(crowd):
@@ -95,13 +96,16 @@ def test_how_near_the_limits_are(crowd):
     assert rows["cap_running_cores"]["largest"] is None
 
 
-def test_merging_has_no_cap_to_come_near():
+def test_merging_has_no_cap_to_come_near_in_production():
     world = World(is_merging=True).queue("A")
     counts = {"nqueuedjobs": 0, "nruncores": 0, "nqueuedcores": 0}
     world.add("user_totals", origusername="alice", nrunjobs=60, **counts)
-    found = decided(world, pandaserver__prio_mgr__CAP_RUNNING_USER_JOBS=50)
+    found = decided(world, "production", pandaserver__prio_mgr__CAP_RUNNING_USER_JOBS=50)
     assert found.tasks["throttle"].to_list() == [None]
     assert throttle.limit_margins(found)["largest"].to_list() == [None] * 7
+    of_page = decided(world, "document", pandaserver__prio_mgr__CAP_RUNNING_USER_JOBS=50)
+    assert of_page.tasks["throttle"].to_list() == ["cap_running_jobs"]
+    assert throttle.limit_margins(of_page)["largest"].to_list() == [1.2, 0, *[None] * 5]
 
 
 def test_a_target_of_nothing_has_no_parts():
@@ -241,13 +245,13 @@ def test_a_wait_that_nobody_knows_is_left_out():
 
 
 def test_a_least_weight_may_leave_nothing():
-    made = decided(two_classes(), jedi__jobbroker__MIN_WEIGHT_user=0.6)
+    made = decided(two_classes(), WITH_CODE, jedi__jobbroker__MIN_WEIGHT_user=0.6)
     found = basic_weights.compare_basic_weights(made, users.outcomes(made), **DICE)
     assert found.ends.select("kept", "n_lost", "n_won").row(0) == (1, 0, 0)
     assert found.lost_by == ""
     slow = two_classes()  # a task of class C, and no queue for it
     slow.rows["task_class"][0]["class"] = -1
-    strict = decided(slow, jedi__jobbroker__MIN_WEIGHT_user=1.0)
+    strict = decided(slow, WITH_CODE, jedi__jobbroker__MIN_WEIGHT_user=1.0)
     found = basic_weights.compare_basic_weights(strict, users.outcomes(strict), **DICE)
     assert found.ends.select("lost", "n_lost", "n_kept").row(0) == (1, 1, 0)
     assert found.lost_by == "below_min_weight"
