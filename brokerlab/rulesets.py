@@ -30,6 +30,12 @@ CHAPTERS = {
     "waiting": "brokerlab.lifecycle.timeouts.rules:TimeoutRules",
 }
 """Chapter -> where its rule set is declared; by name, because the chapters stand above this module."""
+BY_SWITCH = {
+    **dict.fromkeys(("switch", "note", "source", "here", "there"), pl.String()),
+    "n_changed": pl.Int64(),
+    "explained": pl.Float64(),
+}
+"""Columns of :func:`switch_by_switch`."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +194,7 @@ def switch_by_switch(
     *,
     keys: Sequence[str],
     only: Collection[str] | None = None,
-    also: Mapping[str, tuple[str, pl.DataFrame]] | None = None,
+    there: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """Compare two rule sets, and say how much of the difference each switch makes alone.
 
@@ -198,33 +204,25 @@ def switch_by_switch(
         other: The one it is compared with.
         keys: Columns that name a row.
         only: Switches to try; null: all on which the sets differ.
-        also: Differences that are no switch of the sets but follow their name: name to its source and the
-            outcomes of the first set with that difference alone.
+        there: Outcomes of the other side where it differs in more than this set; null: those of ``other``.
 
     Returns:
-        One row per switch on which the sets differ, the one that explains most first: ``switch``, ``row`` (its
-        source), ``here``, ``there`` (its values, as text), ``n_changed`` (rows that it alone changes), ``explained``
-        (part [1] of the rows in which the sets differ that it alone brings to the other's outcome; 0 where none does).
+        One row per switch on which the sets differ, the one that explains most first: ``switch``, ``note``, ``source`` (as
+        of :func:`differences`), ``here``, ``there`` (its values, as text), ``n_changed`` (rows that it alone changes),
+        ``explained`` (part [1] of the rows in which the sides differ that it alone brings to the other's outcome; 0 where
+        none does).
     """
     here = outcomes(rules)
-    together = changed_outcomes(here, outcomes(other), keys)
-    rows = []
-
-    def add(name: str, source: str, values: tuple[object, object], alone: pl.DataFrame) -> None:
-        moved = changed_outcomes(here, alone, keys)
+    together = changed_outcomes(here, outcomes(other) if there is None else there, keys)
+    notes, rows = _notes(type(rules)), []
+    for name, alone in single_switches(rules, other).items():
+        if only is not None and name not in only:
+            continue
+        moved = changed_outcomes(here, outcomes(alone), keys)
         same = moved.join(together, on=together.columns, how="semi", nulls_equal=True).height
         explained = same / together.height if together.height else 0.0
-        rows.append((name, source, *map(str, values), moved.height, explained))
-
-    for name, alone in single_switches(rules, other).items():
-        if only is None or name in only:
-            values = getattr(rules, name), getattr(other, name)
-            add(name, type(rules).SWITCHES[name].source, values, outcomes(alone))
-    for name, (source, frame) in (also or {}).items():
-        add(name, source, (rules.rules, other.rules), frame)
-    texts = dict.fromkeys(("switch", "row", "here", "there"), pl.String)
-    schema: dict[str, Any] = texts | {"n_changed": pl.Int64, "explained": pl.Float64}
-    order = ["explained", "n_changed", "switch"]
-    return pl.DataFrame(rows, schema=schema, orient="row").sort(
-        order, descending=[True, True, False]
-    )
+        values = str(getattr(rules, name)), str(getattr(other, name))
+        about = notes.get(name), type(rules).SWITCHES[name].source
+        rows.append((name, *about, *values, moved.height, explained))
+    table = pl.DataFrame(rows, schema=BY_SWITCH, orient="row")
+    return table.sort("explained", "n_changed", "switch", descending=[True, True, False])

@@ -15,14 +15,15 @@ from brokerlab.archive.store import open_archive
 from brokerlab.brokerage.studies.key_effects import WORTH, KeyEffects, check_keys
 from brokerlab.brokerage.studies.kinds import JobDecisions, Kind
 from brokerlab.brokerage.studies.period import Period, replay_period
-from brokerlab.brokerage.studies.rule_sets import TEXT_RULES, RuleSetComparison
+from brokerlab.brokerage.studies.rule_sets import RuleSetComparison
 from brokerlab.charts.primitives import bars, dots
 from brokerlab.report import kit
 from brokerlab.report.kit import Block, Caveat, Chart, Table, say
+from brokerlab.report.switches import switch_table
 
 MOST_REASONS = 8
 """Reasons against the queues where jobs ran that are drawn."""
-SWITCH_SAMPLE = "brokerages to try single rule differences on, 0: none [1]"
+SWITCH_SAMPLE = "brokerages to try single switches of the rules on, 0: none [1]"
 CHANGES = {
     "pairs": "decided otherwise, in all",
     "gained": "candidates under the other rules only",
@@ -105,8 +106,6 @@ def rule_set_blocks(comparison: RuleSetComparison) -> list[Block | None]:
     totals = comparison.totals.with_columns(change=pl.col("part").replace_strict(CHANGES))
     if totals.is_empty():
         return ["There is no pair of task and queue to decide."]
-    switches = comparison.switches.filter((pl.col("n_changed") > 0) | (pl.col("shift") > 0))
-    idle = comparison.switches.height - switches.height
     return [
         Table(
             name="rule_sets",
@@ -123,20 +122,19 @@ def rule_set_blocks(comparison: RuleSetComparison) -> list[Block | None]:
             },
             note="95 % intervals over tasks.",
         ),
-        Table(
-            name="switches",
-            frame=switches,
-            caption=f"Single differences of the rule sets, tried alone on {comparison.n_sample} brokerages",
-            columns={
-                "switch": "Difference",
-                "row": "Row",
-                "n_changed": "Changes [pairs]",
+        switch_table(
+            comparison.switches,
+            (current, other),
+            {
+                "n_changed": "Decides otherwise [pairs]",
                 "explained": "Of the whole difference [%]",
-                "shift": "Elsewhere [% of a task's jobs]",
+                "shift": "Elsewhere [% of jobs]",
             },
-            note=(
-                f"Shares need not add up: a pair may need two differences, or follow from either. {TEXT_RULES}: all text "
-                f"rules together. {idle} others change nothing."
+            caption=say(
+                "What each switch does on {n:#brokerage}, {pairs:#pair} of which {other} rules decide otherwise",
+                n=comparison.n_sample,
+                pairs=comparison.n_sample_pairs,
+                other=other,
             ),
         ),
     ]

@@ -19,6 +19,7 @@ from brokerlab.lifecycle import class_history as history
 from brokerlab.lifecycle.classes import ClassRules
 from brokerlab.report import kit
 from brokerlab.report.kit import Block, Caveat, Chart, Number, Page, Table, Verdict, say
+from brokerlab.report.switches import switch_table
 from brokerlab.times import FINE, grain
 from brokerlab.words import days_of, listed
 
@@ -339,19 +340,14 @@ def _rules(s: Study) -> Table:
             "The {there} rules class {differs:%} of the queues and instants otherwise, {better:%} better and {worse:%} "
             "worse, where {jobs:%} of the analysis jobs are made"
         )
-    return Table(
-        name="rule_switches",
-        frame=s.compared.switches,
-        caption=say(moved, totals),
-        columns={
-            "switch": "Switch",
-            "row": "Page or chapter",
-            "here": here,
-            "there": there,
+    return switch_table(
+        s.compared.switches,
+        (here, there),
+        {
             "share": "Moves of the queues and instants [%]",
             "explained": "Brings about, of all differences [%]",
         },
-        note=f"The {here} rules with one switch as in the {there} rules. Parts need not add up: switches act together.",
+        caption=say(moved, totals),
     )
 
 

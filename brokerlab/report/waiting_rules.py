@@ -23,6 +23,7 @@ from brokerlab.lifecycle.waiting.fast import PLACE, instants_of
 from brokerlab.lifecycle.waiting.period import Unit
 from brokerlab.report import kit
 from brokerlab.report.kit import Block, Caveat, Chart, Number, Page, Table, Verdict, say
+from brokerlab.report.switches import switch_table
 from brokerlab.words import days_of
 
 LEVELS_SHOWN = 3
@@ -319,19 +320,11 @@ def _rule_sets(data: Data, s: WaitingStudy) -> list[Block | None]:
         columns={"what": "The job is", "jobs": "Jobs", "share": "Share [%]"},
         note="Each job by its first rule.",
     )
-    changing = compared.switches.filter(pl.col("n_changed") > 0).height
-    switches = Table(
-        name="rule_switches",
-        frame=compared.switches,
-        most=changing,
-        caption="Single differences of the rule sets, changed alone",
-        columns={
-            "switch": "Difference",
-            "row": "Page or chapter",
-            "n_changed": "Changes [jobs]",
-            "explained": "Of all changes [%]",
-        },
-        note="Shares need not add up: a job may need two differences, or follow from either.",
+    switches = switch_table(
+        compared.switches,
+        (names["current"], names["other"]),
+        {"n_changed": "Changes [jobs]", "explained": "Of all changes [%]"},
+        caption="What each switch does to the jobs",
     )
     return [kinds, switches]
 

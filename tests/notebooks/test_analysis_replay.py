@@ -139,7 +139,7 @@ def test_rule_sets(results, numbers):
     kinds = [part_of(numbers["rule_sets"], name)["total"] for name in ("gained", "lost", "other_reason")]  # fmt: skip
     changed = part_of(numbers["rule_sets"], "pairs")["total"]
     assert sum(kinds) == changed == results["values"]["n_pairs_other_rules"] > 0
-    assert numbers["switches"] == []  # none was tried
+    assert numbers["rule_switches"] == []  # none was tried
 
 
 def test_page_is_whole_and_short(done):

@@ -70,6 +70,14 @@ def test_shares_are_null_where_the_whole_is_nothing() -> None:
 
 @dataclass(frozen=True, init=False)
 class Toy(RuleSet):
+    """A rule set.
+
+    Attributes:
+        floor: The first that passes.
+        odd: Even ones fail.
+        same: Nothing.
+    """
+
     SWITCHES: ClassVar = {
         "floor": Switch(document=2, production=1, source="T1"),
         "odd": Switch(document=False, production=True, source="T2"),
@@ -92,9 +100,9 @@ def test_each_switch_is_told_alone() -> None:
     moved = changed_outcomes(passed(document), passed(production), ["n"])
     assert moved.sort("n").rows() == [(1, True), (2, False), (4, False)]
     table = switch_by_switch(passed, document, production, keys=["n"])
-    assert table.select("switch", "row", "n_changed").rows() == [
-        ("odd", "T2", 2),
-        ("floor", "T1", 1),
+    assert table.select("switch", "note", "source", "n_changed").rows() == [
+        ("odd", "Even ones fail.", "T2", 2),
+        ("floor", "The first that passes.", "T1", 1),
     ]
     assert table["explained"].to_list() == pytest.approx([2 / 3, 1 / 3])
 
@@ -110,13 +118,10 @@ def test_groups_drawn_together_are_those_drawn_alone(monkeypatch: pytest.MonkeyP
     assert_frame_equal(clustered(frame, {"jobs": "jobs"}, by=["share"], **asked), together)
 
 
-def test_differences_that_are_no_switch_are_tried_too() -> None:
+def test_switches_are_held_to_a_side_that_differs_in_more() -> None:
     document, production = Toy(), Toy("production")
-    also = {"texts": ("H", passed(document).with_columns(passes=pl.lit(value=True)))}
-    table = switch_by_switch(passed, document, production, keys=["n"], only=["odd"], also=also)
-    columns = ["switch", "row", "here", "there", "n_changed"]
-    assert table.select(columns).rows() == [
-        ("odd", "T2", "False", "True", 2),
-        ("texts", "H", "document", "production", 2),
-    ]
-    assert table["explained"].to_list() == pytest.approx([2 / 3, 1 / 3])
+    nothing = passed(document).with_columns(passes=pl.lit(value=False))
+    table = switch_by_switch(passed, document, production, keys=["n"], only=["odd"], there=nothing)
+    columns = ["switch", "here", "there", "n_changed"]
+    assert table.select(columns).rows() == [("odd", "False", "True", 2)]
+    assert table["explained"].to_list() == pytest.approx([2 / 4])  # of 2, 3, 4 and 5

@@ -67,7 +67,7 @@ PRODUCTION = Kind(
     switches=tuple(
         name
         for name, switch in PRODUCTION_SWITCHES.items()
-        if switch.source.startswith(("J", "D", "F"))
+        if not switch.source.startswith("T")  # rows of the choice of the nucleus
     ),
     components=("jobbroker", "taskbrokerage", "core"),
     beyond="rank",

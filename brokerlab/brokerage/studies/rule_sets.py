@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,20 +18,19 @@ from brokerlab.brokerage.studies.removal import CANDIDATE
 from brokerlab.brokerage.view import NOT_LOOKED_AT, TASK
 from brokerlab.intervals import N_BOOT, shares
 from brokerlab.matching.rules import MatchingRules
-from brokerlab.rulesets import RuleSet, changed_outcomes, single_switches, switch_by_switch
+from brokerlab.rulesets import (
+    BY_SWITCH,
+    RuleSet,
+    changed_outcomes,
+    single_switches,
+    switch_by_switch,
+)
 
-TEXT_RULES = "matching"
-"""Stands for all switches of the text rules together."""
-TEXT_RULES_ROW = "H"
-"""Rows of the text rules in the chapter software-hardware-matching."""
 PAIR = [*TASK, "panda_queue"]
 MOST_MOVES = 10
 """Changes of one check into another that are counted apart."""
-_SWITCHES: dict[str, Any] = {
-    **dict.fromkeys(("switch", "row", "here", "there"), pl.String),
-    "n_changed": pl.Int64,
-    **dict.fromkeys(("explained", "shift"), pl.Float64),
-}
+SWITCHES = BY_SWITCH | {"shift": pl.Float64()}
+"""Columns of `RuleSetComparison.switches`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,10 +47,9 @@ class RuleSetComparison:
         moves: The same of the most frequent changes ``check → check``, the most frequent first.
         brokerages: The same of brokerages that differ in anything (``any``), in their ``outcome``, in their ``best``
             queue.
-        switches: One row per switch tried alone on a sample, the one that explains most first: ``switch``, ``row`` (of
-            the chapters), ``here, there`` (its values), ``n_changed`` [pairs], ``explained`` [1] (part of the sample's
-            differences that it makes alone), ``shift`` [1] (mean share of a task's expected jobs that it alone sends
-            elsewhere).
+        switches: Of every switch tried alone on a sample, those of the text rules too: see
+            :func:`brokerlab.rulesets.switch_by_switch`, rows are pairs, with ``shift`` [1] (mean share of a task's expected
+            jobs that it alone sends elsewhere).
         n_sample: Brokerages in that sample.
         n_sample_pairs: Pairs that differ between the rule sets there.
     """
@@ -191,44 +190,37 @@ def _try_switches(
     sample: int,
     seed: int,
 ) -> tuple[pl.DataFrame, int, int]:
-    """Try every switch on which the sets differ alone, and all text rules together.
+    """Try every switch on which the sets differ alone, those of the text rules that they read too.
 
     Returns:
         The switches, the brokerages tried and the pairs that differ between the sets there.
     """
     if not sample:
-        return pl.DataFrame(schema=_SWITCHES), 0, 0
+        return pl.DataFrame(schema=SWITCHES), 0, 0
     tables = sample_brokerages(kind.tables(replay), sample, seed=seed)
-    decided: dict[RuleSet, JobDecisions] = {}
 
-    def decide(rule_set: RuleSet, text_rules: str) -> JobDecisions:
-        matching = MatchingRules(text_rules)
-        return kind.decide(tables, rules=rule_set, matching=matching, config=replay.config, own=own)
+    @cache
+    def decide(rule_set: RuleSet, texts: MatchingRules) -> JobDecisions:
+        return kind.decide(tables, rules=rule_set, matching=texts, config=replay.config, own=own)
 
-    def checks_under(rule_set: RuleSet) -> pl.DataFrame:
-        decided[rule_set] = decide(rule_set, rule_set.rules)
-        return _checks(decided[rule_set])
-
-    text_rules = decide(rules, other.rules)
-    table = switch_by_switch(
-        checks_under,
-        rules,
-        other,
-        keys=PAIR,
-        only=kind.switches,
-        also={TEXT_RULES: (TEXT_RULES_ROW, _checks(text_rules))},
+    texts, other_texts = MatchingRules(rules.rules), MatchingRules(other.rules)
+    before = decide(rules, texts)
+    there = _checks(decide(other, other_texts))
+    asked: dict[str, Any] = {"keys": PAIR, "there": there}
+    alone = {name: (one, texts) for name, one in single_switches(rules, other).items()}
+    alone |= {name: (rules, one) for name, one in single_switches(texts, other_texts).items()}
+    of_rules = switch_by_switch(
+        lambda one: _checks(decide(one, texts)), rules, other, only=kind.switches, **asked
     )
-    before = decided[rules]
-    n_pairs = changed_outcomes(_checks(before), _checks(decided[other]), PAIR).height
-    alone = {
-        name: decided[one] for name, one in single_switches(rules, other).items() if one in decided
-    }
-    alone[TEXT_RULES] = text_rules
-    shifts = [compare(before, alone[name]).weight_shift or 0.0 for name in table["switch"]]
-    order = ["explained", "n_changed", "shift", "switch"]
+    of_texts = switch_by_switch(
+        lambda one: _checks(decide(rules, one)), texts, other_texts, **asked
+    )
+    table = pl.concat([of_rules, of_texts])
+    shifts = [compare(before, decide(*alone[name])).weight_shift or 0.0 for name in table["switch"]]
     result = table.with_columns(shift=pl.Series(shifts, dtype=pl.Float64)).sort(
-        order, descending=[True, True, True, False]
+        "explained", "n_changed", "shift", "switch", descending=[True, True, True, False]
     )
+    n_pairs = changed_outcomes(_checks(before), there, PAIR).height
     return result, tables["tasks"].height, n_pairs
 
 

@@ -120,15 +120,19 @@ def test_history():
 
 
 def test_rule_sets_and_single_differences():
-    switches = [("d9", "D9", 4, 0.5, 0.1), ("d1", "D1", 0, 0.0, 0.6), ("d2", "D2", 0, 0.0, 0.0)]
-    names = ["switch", "row", "n_changed", "explained", "shift"]
+    rows = [("d9", 4, 0.5, 0.1), ("d1", 0, 0.0, 0.6), ("d2", 0, 0.0, 0.0)]
+    switches = pl.DataFrame(
+        rows, schema=["switch", "n_changed", "explained", "shift"], orient="row"
+    )
+    texts = {"note": "``A`` is b.", "source": "002", "here": "False", "there": "True"}
     comparison = SimpleNamespace(
         current="document",
         other="production",
         totals=shares("pairs", "gained", "lost", "other_reason"),
         brokerages=shares("any", "outcome", "best"),
-        switches=pl.DataFrame(switches, schema=names, orient="row"),
+        switches=switches.with_columns(pl.lit(text).alias(name) for name, text in texts.items()),
         n_sample=7,
+        n_sample_pairs=4,
     )
     sets, single = replay_blocks.rule_set_blocks(comparison)
     assert [row[0] for row in sets.cells()][:2] == [
@@ -136,7 +140,11 @@ def test_rule_sets_and_single_differences():
         "candidates under the other rules only",
     ]
     assert sets.caption.startswith("With the production rules 50.0")
-    assert single.frame["switch"].to_list() == ["d9", "d1"]  # one only sends jobs elsewhere
-    assert "1 other" in single.note
+    first, second = single.cells()[: single.most]  # one only sends jobs elsewhere
+    assert first == ["d9", "A is b.", "False → True", "4", "50", "10", "002"]
+    assert second[0] == "d1"
+    assert single.most == 2
+    assert single.note.endswith("Change nothing here: d2.")
+    assert single.caption.startswith("What each switch does on 7 brokerages, 4 pairs")
     comparison.switches = comparison.switches.clear()
     assert replay_blocks.rule_set_blocks(comparison)[1].frame.is_empty()  # not shown then

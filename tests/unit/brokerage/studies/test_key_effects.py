@@ -16,9 +16,10 @@ from brokerlab.brokerage.replay import Replay
 from brokerlab.brokerage.studies import removal, rule_sets
 from brokerlab.brokerage.studies.key_effects import check_keys, which_keys_matter
 from brokerlab.brokerage.studies.kinds import ANALYSIS, PRODUCTION, kind_of
-from brokerlab.brokerage.studies.rule_sets import TEXT_RULES, compare_rule_sets
+from brokerlab.brokerage.studies.rule_sets import compare_rule_sets
 from brokerlab.brokerage.studies.weight_spread import competing_queues, factor_shares, weight_spread
 from brokerlab.errors import ConfigError
+from brokerlab.matching.rules import MatchingRules
 from tests.brokerage_toys import World
 from tests.unit.brokerage.analysis_jobs import toys as analysis
 from tests.unit.brokerage.studies.toys import DICE, replay_of, totals
@@ -133,8 +134,12 @@ def test_rule_sets_and_the_switch_between_them() -> None:
     switches = {row["switch"]: row for row in result.switches.to_dicts()}
     assert switches["drop_test_queues"]["n_changed"] > 0
     assert switches["standby_online"]["n_changed"] > 0
-    assert switches["standby_online"]["row"] == "J2"
-    assert (switches[TEXT_RULES]["row"], switches[TEXT_RULES]["n_changed"]) == ("H", 0)
+    assert "standby" in switches["standby_online"]["note"]
+    assert switches["standby_online"]["source"]
+    values = switches["standby_online"]["here"], switches["standby_online"]["there"]
+    assert values == ("False", "True")
+    assert switches["empty_arch_accepts"]["n_changed"] == 0  # of the text rules
+    assert set(MatchingRules.SWITCHES) <= set(switches)
     assert "weight_after_demand" not in switches  # the task brokerage's
     assert (result.n_sample, result.n_sample_pairs) == (1, int(parts["pairs"]))
     again = made.decided("production")
@@ -160,7 +165,7 @@ def test_rule_sets_of_user_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     kinds = totals(result.totals)
     parts = sum(kinds.get(name, 0) for name in ("gained", "lost", "other_reason"))
     assert kinds.get("pairs", 0) == parts
-    assert set(result.switches["switch"]) == {*few, TEXT_RULES}
+    assert set(result.switches["switch"]) == {*few, *MatchingRules.SWITCHES}
     shifts = dict(result.switches.select("switch", "shift").iter_rows())
     assert shifts["basic_weight"] > 0 == shifts["use_base_ram"]
     assert result.n_sample == 1
