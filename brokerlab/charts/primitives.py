@@ -14,6 +14,7 @@ The same argument means the same everywhere: ``frame`` has the named columns, te
 panels together at least.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -113,7 +114,7 @@ def dots(
     shown = _prepared(frame, [value, label, *_given(colour, panels)], {value: title})
     across = _quantity(value, title, log=log, axis="x")
     tips = _tips(shown, [label, value], {value: title}, [colour, panels])
-    above = _names_above(references, panels)
+    above, middle = _names_above(references, panels), _middle(shown, value, references, log=log)
 
     def panel(part: pl.DataFrame) -> Any:
         names = part[label].unique(maintain_order=True).to_list()
@@ -126,7 +127,7 @@ def dots(
         if colour and part.select(label).is_duplicated().any():
             base.encoding.y.scale = alt.Scale(paddingInner=0.5)  # dots of a row stand together
             base = base.encode(yOffset=alt.YOffset(f"{colour}:N", sort=_order(shown, colour)))
-        layers: list[Any] = _references(references, vertical=True)
+        layers: list[Any] = _references(references, vertical=True, middle=middle)
         if f"{value}_lo" in part.columns:
             low = _quantity(f"{value}_lo", title, log=log, axis="x")
             layers.append(base.mark_rule(strokeWidth=2).encode(x=low, x2=f"{value}_hi:Q"))
@@ -538,8 +539,13 @@ def _tips(
     return tips
 
 
-def _references(references: Mapping[str, float] | None, *, vertical: bool) -> list[Any]:
-    """Return dashed lines with their names, red for a limit: names of upright ones above the plot, else in turn."""
+def _references(
+    references: Mapping[str, float] | None, *, vertical: bool, middle: float = math.inf
+) -> list[Any]:
+    """Return dashed lines with their names, red for a limit: names of upright ones above the plot, else in turn.
+
+    Beyond the middle of the axis the name of an upright line stands left of it, where there is room.
+    """
     made: list[Any] = []
     for i, (name, value) in enumerate((references or {}).items()):
         fixed = {"limit": LIMIT, "current": CURRENT, "proposed": PROPOSED}
@@ -548,12 +554,24 @@ def _references(references: Mapping[str, float] | None, *, vertical: bool) -> li
         rule = data.mark_rule(color=colour, strokeDash=[6, 3], strokeWidth=1.5)
         if vertical:
             place = data.encode(x="value:Q", y=alt.value(-7 - NAME * i), text="words:N")
-            made += [rule.encode(x="value:Q"), _text(place, align="left", dx=-3, colour=colour)]
+            align, dx = ("right", 3) if value > middle else ("left", -3)
+            made += [rule.encode(x="value:Q"), _text(place, align=align, dx=dx, colour=colour)]
         else:
             place = data.encode(x=alt.value("width"), y="value:Q", text="words:N")
             text = _text(place, align="right", dx=-2, dy=12 if i % 2 else -7, colour=colour)
             made += [rule.encode(y="value:Q"), text]
     return made
+
+
+def _middle(
+    shown: pl.DataFrame, value: str, references: Mapping[str, float] | None, *, log: bool
+) -> float:
+    """Return the middle of the axis of a quantity with its intervals and references."""
+    ends = (name for name in (value, f"{value}_lo", f"{value}_hi") if name in shown.columns)
+    numbers = [each for name in ends for each in shown[name] if each is not None]
+    numbers += (references or {}).values()
+    low, high = min(numbers, default=0.0), max(numbers, default=0.0)
+    return math.sqrt(max(low, 0) * high) if log else (low + high) / 2
 
 
 def _named_points(marks: pl.DataFrame, across: Any, up: Any, x: str, y: str) -> list[Any]:

@@ -11,6 +11,8 @@ from typing import Any
 
 import altair as alt
 
+from brokerlab.words import THIN
+
 CURRENT = "#6e6e6e"
 """The setting in use."""
 PROPOSED = "#0065a8"
@@ -104,6 +106,9 @@ def brokerlab() -> alt.theme.ThemeConfig:
     }
     config: Any = {
         "background": "white",
+        "locale": {
+            "number": {"decimal": ".", "thousands": THIN, "grouping": [3], "currency": ["", ""]}
+        },
         "aria": False,  # the page announces each chart as one picture with its finding
         "font": FONT,
         "view": {"stroke": None},

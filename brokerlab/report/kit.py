@@ -312,10 +312,15 @@ def _worded(known: Mapping[str, Any], name: str) -> Any:
 
 
 def _count(value: float | None) -> str:
-    """Write a number without interval: whole ones as they are, others with three digits that count."""
-    whole = value is not None and float(value).is_integer() and abs(value) < 1e15
-    text = words.number(value) if whole else words.measured(value)
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    """Write a number without interval: as it is where it is short, else with three digits that count.
+
+    Example:
+        >>> _count(0.5), _count(12.98), _count(13.0), _count(None)
+        ('0.5', '13.0', '13', '–')
+    """
+    most = words.decimals_for(value)
+    exact = (n for n in range(most) if math.isclose(value or 0, round(value or 0, n), abs_tol=5e-7))
+    return words.number(value, next(exact, most))
 
 
 # --- blocks -----------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 
 from brokerlab.errors import ReportError
 from brokerlab.report.results import KIND_WORDS
-from brokerlab.words import THIN
+from brokerlab.words import THIN, thin
 
 ID_ATTRIBUTE = re.compile(r'\bid="([^"]+)"')
 ID_REFERENCE = re.compile(r'(url\(#|href="#)')
@@ -25,6 +25,8 @@ SCRIPT = re.compile(r'<script type="module">(.*?)</script>', re.DOTALL)
 SETTING = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Za-z0-9]+)+\b")
 LONG = re.compile(r"\w{16,}")
 """Names that narrow columns break."""
+QUANTITY = re.compile(r"(?<=\d) (?=(?:h|s|min|[kMGT]B)\b)")
+"""Between a number and its unit."""
 PAGE_BYTES = 2_900_000
 """Largest page; charts beyond it stay pictures."""
 CONTENTS_FROM = 4
@@ -74,12 +76,13 @@ def environment() -> Environment:
 
 
 def together(text: str) -> str:
-    """Keep a unit with its number and a product of units on one line.
+    """Keep a unit with its number and a product of units on one line; minus signs are true ones.
 
     Example:
-        >>> together("margin 10 % [GB h]").replace(THIN, "_").replace("\u00a0", "~")
-        'margin 10_% [GB~h]'
+        >>> together("margin -10 % [GB h], 1 h").replace(THIN, "_").replace("\u00a0", "~")
+        'margin −10_% [GB~h], 1~h'
     """
+    text = QUANTITY.sub("\u00a0", thin(text))
     return text.replace(" %", f"{THIN}%").replace(" h]", "\u00a0h]")
 
 

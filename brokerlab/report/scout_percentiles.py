@@ -210,7 +210,7 @@ def _headline(s: Study, p: Params, filters: str) -> str:
         limit=f"{100 * p.alpha:g} %",
         current=s.current.words(s.parameter),
         best=s.best.words(s.parameter),
-        loss=f"{loss['diff_pct'] or 0:+.0f} %",
+        loss=thin(f"{loss['diff_pct'] or 0:+.0f} %"),
         seen="" if seen is None else short_percent(seen),
         filters=filters.capitalize(),
     )

@@ -321,9 +321,11 @@ def _queues_table(s: StudyFrames) -> Table:
 
 
 def _screened_table(s: StudyFrames) -> Table:
+    number = pl.col("now").cast(pl.Float64, strict=False)
+    now = number.map_elements(kit.cell, return_dtype=pl.String)
     return Table(
         name="screened",
-        frame=s.calibration.screened,
+        frame=s.calibration.screened.with_columns(now=pl.coalesce(now, "now")),
         caption=f"Does any value of a key change any decision? Brokerages of {days(s.found.period)}",
         columns={
             "key": "Key",

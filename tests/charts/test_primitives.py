@@ -150,3 +150,35 @@ def test_the_legend_stands_over_the_names_of_upright_lines():
         made = primitives.dots(NUMBERS, "y", "name", title=SHARE, colour="setting", references=lines)  # fmt: skip
         spec = json.dumps(made.to_dict())
         assert f'"offset": {offset}' in spec
+
+
+def test_names_of_lines_stand_where_there_is_room():
+    lines = {"first": 10.0, "last": 65.0}  # of 5 to 75 %
+    made = primitives.dots(
+        NUMBERS.unique("name", maintain_order=True), "y", "name", title=SHARE, references=lines
+    )
+
+    def aligned(node):
+        if isinstance(node, list):
+            return [found for each in node for found in aligned(each)]
+        if not isinstance(node, dict):
+            return []
+        mark = node.get("mark")
+        own = [mark["align"]] if isinstance(mark, dict) and mark["type"] == "text" else []
+        return own + aligned(node.get("layer", []))
+
+    assert aligned(made.to_dict()) == ["left", "left", "right", "right"]  # an edge and a text each
+
+
+def test_numbers_on_axes_are_written_as_on_pages():
+    frame = pl.DataFrame({"name": ["a"], "jobs": [100_000]})
+    with alt.theme.enable(theme.NAME):
+        svg = theme_svg(primitives.bars(frame, "jobs", "name", title="jobs [1]"))
+    assert "100\u202f000" in svg
+    assert "100,000" not in svg
+
+
+def theme_svg(chart):
+    import vl_convert
+
+    return vl_convert.vegalite_to_svg(chart.to_dict())

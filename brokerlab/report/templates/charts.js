@@ -34,6 +34,7 @@ function fit(original, available, natural) {
   const columns = !small ? 5 : longestName(spec) > 20 ? 1 : 2;
   const size = small ? { labelFontSize: 10, labelLimit: available / 2 } : { labelLimit: 260 };
   spec.config.axis = { ...spec.config.axis, ...size };
+  if (small) spec.config.axisX = { ...spec.config.axisX, titleAnchor: "end" };  // long names leave little room left of it
   spec.config.legend = { ...spec.config.legend, columns, labelLimit: small ? available / columns - 24 : 240 };
   wrapTitles(spec, small ? 38 : 90);
   const rows = spec.vconcat || (small && (spec.hconcat || spec.concat));
