@@ -11,13 +11,13 @@ import typer
 from rich.console import Console
 
 from brokerlab.archive import command as archive_commands
-from brokerlab.archive.synthetic.command import synthesise as synthesise_command
 from brokerlab.brokerage import command as brokerage_commands
 from brokerlab.calibrate.command import drift as drift_command
 from brokerlab.errors import BrokerlabError
 from brokerlab.estimators import command as estimator_commands
 from brokerlab.gdpconfig import command as proposal_commands
 from brokerlab.report.command import report as report_command
+from brokerlab.worlds.command import synthesise as synthesise_command
 
 P = ParamSpec("P")
 

@@ -8,7 +8,7 @@ import polars as pl
 from pydantic import Field, field_validator
 
 from brokerlab import archive as archives
-from brokerlab import words
+from brokerlab import words, worlds
 from brokerlab.archive import Archive
 from brokerlab.calibrate import simulate
 from brokerlab.calibrate.simulate import Limits, QueueRules, Validation
@@ -239,7 +239,7 @@ def _distances(s: Validation) -> Table:
 
 
 def _caveats(archive: Archive, s: Validation) -> list[Caveat]:
-    recorded = archive.manifest.note.startswith(NOTE)
+    recorded = archive.manifest.note.startswith((NOTE, worlds.NOTE))
     pooled = s.world.delays.filter(~pl.col("own"))["panda_queue"].n_unique()
     left = ", ".join(f"{row['n_jobs']} {row['reason']}" for row in s.world.left_out.to_dicts())
     return [

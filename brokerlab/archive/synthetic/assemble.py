@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
@@ -10,7 +11,7 @@ import polars as pl
 from brokerlab.archive.synthetic import logs
 from brokerlab.archive.synthetic.analysis import UserRows, draw_user_orders
 from brokerlab.archive.synthetic.block import Block, draw_block, with_others
-from brokerlab.archive.synthetic.frames_jobs import jobs_frame
+from brokerlab.archive.synthetic.frames_jobs import LIVE, jobs_frame, not_over
 from brokerlab.archive.synthetic.frames_tasks import (
     datasets_frame,
     ends_of,
@@ -25,13 +26,41 @@ from brokerlab.archive.synthetic.probes import n_probes, probe_jobs
 from brokerlab.archive.synthetic.production import Orders, draw_orders
 from brokerlab.archive.synthetic.replicas import Reader, replicas, unmerged_replicas
 from brokerlab.archive.synthetic.settings import SynthSettings
+from brokerlab.archive.synthetic.slots import MAX_SLOTS
 from brokerlab.archive.synthetic.transfers import delayed
 from brokerlab.archive.synthetic.truth import truth_queues, truth_tasks
 from brokerlab.archive.synthetic.world import World, conform
 from brokerlab.numerics import IntArray
 
 
-def block_tables(
+@dataclass(frozen=True)
+class Drawn:
+    """A block, and all that is asked of the brokerage for its tasks.
+
+    Attributes:
+        block: Its tasks that are drawn, with their jobs.
+        stories: Its tasks that are laid out one by one ...
+        ids: ... and their ``jeditaskid``.
+        orders: What production asks for.
+        of_users: What users ask for.
+        probes: Rows of ``jobs``: the probes.
+        n_blocks: Blocks of the archive.
+        live: ``pandaid``, ``jobstatus`` of jobs of the block that are not over at the end of the archive.
+        copies: The copies of the input; None: they are drawn.
+    """
+
+    block: Block
+    stories: list[Story]
+    ids: IntArray
+    orders: Orders
+    of_users: Orders
+    probes: pl.DataFrame
+    n_blocks: int
+    live: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=LIVE))
+    copies: pl.DataFrame | None = None
+
+
+def draw(
     settings: SynthSettings,
     world: World,
     grid: Grid,
@@ -40,8 +69,9 @@ def block_tables(
     index: int,
     n_blocks: int,
     quota: int,
-) -> dict[str, pl.DataFrame]:
-    """Return the rows of one block; it depends on the seed and its number only, not on other blocks.
+    places: int = MAX_SLOTS,
+) -> Drawn:
+    """Draw one block; it depends on the seed and its number only, not on other blocks.
 
     Args:
         settings: The archive's settings.
@@ -51,32 +81,48 @@ def block_tables(
         index: Number of the block.
         n_blocks: Blocks of the archive.
         quota: Rows of ``jobs``, exactly.
+        places: Queues that each task has a place for.
 
     Returns:
-        Table to rows; those of the truth are named ``truth/...``.
+        The block, with waits that are drawn.
     """
     mine = [s for s in told if _block_of(settings, s, n_blocks) == index]
     light = n_light(quota)
     apart = light + n_probes(quota) + sum(len(s.paths) for s in mine)
-    block = draw_block(settings, world, index=index, n_blocks=n_blocks, quota=quota - apart)
+    block = draw_block(
+        settings, world, index=index, n_blocks=n_blocks, quota=quota - apart, places=places
+    )
     mine += light_tasks(settings, world, grid, block, n_blocks=n_blocks, count=light)
     block, ids = with_others(block, np.array([s.created_s for s in mine], dtype=np.int64))
     block = delayed(block, grid)
-    planted = plant(settings, world, grid, mine, ids, index=index, n_blocks=n_blocks)
-    orders = draw_orders(settings, grid, block)
-    of_users = draw_user_orders(settings, grid, _of_users(block, mine, ids), index)
-    probes = probe_jobs(settings, world, index=index, n_blocks=n_blocks, count=n_probes(quota))
-    tables = _drawn(settings, world, block, orders)
-    log = logs.job_status_log(settings, grid, pl.concat([tables["jobs"], probes]))
+    return Drawn(
+        block=block,
+        stories=mine,
+        ids=ids,
+        orders=draw_orders(settings, grid, block),
+        of_users=draw_user_orders(settings, grid, _of_users(block, mine, ids), index),
+        probes=probe_jobs(settings, world, index=index, n_blocks=n_blocks, count=n_probes(quota)),
+        n_blocks=n_blocks,
+    )
+
+
+def tables_of(
+    settings: SynthSettings, world: World, grid: Grid, drawn: Drawn
+) -> dict[str, pl.DataFrame]:
+    """Return the rows of one block: table to rows; those of the truth are named ``truth/...``."""
+    block, mine, ids = drawn.block, drawn.stories, drawn.ids
+    planted = plant(settings, world, grid, mine, ids, index=block.index, n_blocks=drawn.n_blocks)
+    tables = _drawn(settings, world, drawn)
+    log = logs.job_status_log(settings, grid, pl.concat([tables["jobs"], drawn.probes]))
     tables = _with_planted({**tables, "job_status_log": log}, planted)
-    tables["jobs"] = pl.concat([of_users.complete_jobs(tables["jobs"]), probes])
-    tables["tasks"] = conform("tasks", of_users.complete_tasks(tables["tasks"]))
-    readers = _readers(block, orders, mine, ids)
-    copies = [
-        replicas(settings, grid, index, tables["files"], readers),
-        unmerged_replicas(grid, tables["files"], readers),
-    ]
-    tables["replicas"] = pl.concat(copies).sort("datasetname", "ddm_endpoint_name")
+    tables["jobs"] = pl.concat([drawn.of_users.complete_jobs(tables["jobs"]), drawn.probes])
+    tables["tasks"] = conform("tasks", drawn.of_users.complete_tasks(tables["tasks"]))
+    readers = _readers(block, drawn.orders, mine, ids)
+    copies = drawn.copies
+    if copies is None:
+        copies = replicas(settings, grid, block.index, tables["files"], readers)
+    both = pl.concat([copies, unmerged_replicas(grid, tables["files"], readers)])
+    tables["replicas"] = both.sort("datasetname", "ddm_endpoint_name")
     return tables
 
 
@@ -85,16 +131,16 @@ def _block_of(settings: SynthSettings, story: Story, n_blocks: int) -> int:
     return min(int(story.created_s / (settings.submit_s / n_blocks)), n_blocks - 1)
 
 
-def _drawn(
-    settings: SynthSettings, world: World, block: Block, orders: Orders
-) -> dict[str, pl.DataFrame]:
+def _drawn(settings: SynthSettings, world: World, drawn: Drawn) -> dict[str, pl.DataFrame]:
     """Return the rows of the tasks that were drawn."""
+    block, orders = drawn.block, drawn.orders
     ends = ends_of(block)
     totals = totals_of(block, ends)
     tasks = tasks_frame(settings, block, totals)
     queues = truth_queues(world, block, totals)
+    jobs = not_over(jobs_frame(settings, world, block), drawn.live)
     return {
-        "jobs": orders.complete_jobs(jobs_frame(settings, world, block)),
+        "jobs": orders.complete_jobs(jobs),
         "tasks": conform("tasks", orders.complete_tasks(tasks)),
         "files": files_frame(block, ends),
         "datasets": orders.complete_datasets(datasets_frame(settings, block, totals)),

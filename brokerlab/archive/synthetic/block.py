@@ -25,6 +25,7 @@ from brokerlab.archive.synthetic.chains import (
 from brokerlab.archive.synthetic.jobtypes import BUILD_TYPE, MERGE, per_type
 from brokerlab.archive.synthetic.requests import Requests, ScoutJobs, scout_requests
 from brokerlab.archive.synthetic.settings import SynthSettings
+from brokerlab.archive.synthetic.slots import MAX_SLOTS
 from brokerlab.archive.synthetic.tasks import MAX_BLOCK_TASKS, Tasks, draw_tasks
 from brokerlab.archive.synthetic.users import Owners, draw_owners
 from brokerlab.archive.synthetic.world import World
@@ -96,7 +97,13 @@ class Block:
 
 
 def draw_block(
-    settings: SynthSettings, world: World, *, index: int, n_blocks: int, quota: int
+    settings: SynthSettings,
+    world: World,
+    *,
+    index: int,
+    n_blocks: int,
+    quota: int,
+    places: int = MAX_SLOTS,
 ) -> Block:
     """Draw one block; it depends on the seed and its number only, not on other blocks.
 
@@ -106,6 +113,7 @@ def draw_block(
         index: Number of the block, 0 .. n_blocks-1; later blocks hold later tasks.
         n_blocks: Blocks of the archive.
         quota: Rows of ``jobs`` this block gives, exactly.
+        places: Queues that each task has a place for.
 
     Returns:
         The block.
@@ -115,7 +123,10 @@ def draw_block(
     """
     rng = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(1, index)))
     length = settings.submit_s / n_blocks
-    tasks = draw_tasks(settings, world, rng, quota=quota, begin_s=index * length, length_s=length)
+    tasks = draw_tasks(
+        settings, world, rng,
+        quota=quota, begin_s=index * length, length_s=length, places=places,
+    )  # fmt: skip
     roots, rows, requests, decided = _run_phases(settings, world, rng, tasks)
     owners = draw_owners(
         np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(3, index))), tasks
@@ -180,7 +191,7 @@ def _run_phases(
     ran = run(tasks, world, rng, scouts, no_limits(len(task)))
     decided = _decision(rng, tasks, scouts, ran)
     known = ran.last & (ran.outcome == FINISHED) & (ran.done_s <= decided[scouts.task[ran.root]])
-    requests = _decide(settings, world, tasks, scouts, _take(ran, np.flatnonzero(known)))
+    requests = decide(settings, world, tasks, scouts, _take(ran, np.flatnonzero(known)))
     broken = np.bincount(scouts.task[ran.root[known]], minlength=tasks.n) == 0
     task, seq = _enumerate(np.where(broken, 0, tasks.n_jobs - tasks.n_scouts))
     rate = np.maximum(tasks.n_jobs, 60) / rng.uniform(120, 900, tasks.n)
@@ -188,7 +199,7 @@ def _run_phases(
         tasks, rng, phase=BULK, task=task, seq=seq,
         created_s=decided[task] + rng.uniform(60, 600, tasks.n)[task] + seq / rate[task],
     )  # fmt: skip
-    ran_bulk = run(tasks, world, rng, bulk, _limits(tasks, requests, bulk))
+    ran_bulk = run(tasks, world, rng, bulk, limits_of(tasks, requests, bulk))
     all_roots, all_rows = _stack([scouts, bulk], [ran, ran_bulk])
     merges = _merges(rng, tasks, all_roots, all_rows)
     ran_merges = run(tasks, world, rng, merges, no_limits(len(merges.task)))
@@ -221,7 +232,7 @@ def _decision(rng: np.random.Generator, tasks: Tasks, scouts: Roots, ran: Attemp
     return np.where(np.isfinite(at), at, latest) + rng.uniform(0, 600, tasks.n)
 
 
-def _decide(
+def decide(
     settings: SynthSettings,
     world: World,
     tasks: Tasks,
@@ -275,7 +286,7 @@ def measure(tasks: Tasks, roots: Roots, rows: Attempts) -> Measures:
     )
 
 
-def _limits(tasks: Tasks, requests: Requests, roots: Roots) -> Limits:
+def limits_of(tasks: Tasks, requests: Requests, roots: Roots) -> Limits:
     """Return the limits of jobs created after the decision; kills act on the uncompensated request."""
     t = roots.task
     ram = np.where(requests.ram_mb[t] > 0, requests.ram_mb[t].astype(np.float64), np.inf)

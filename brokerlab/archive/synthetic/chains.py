@@ -79,12 +79,16 @@ class Limits:
 
 @dataclass(frozen=True)
 class Attempts:
-    """One entry per attempt; ``root`` indexes the roots they were made of."""
+    """One entry per attempt; ``root`` indexes the roots they were made of.
+
+    ``active_s`` and ``queue_s`` are the times from its creation to its activation and to its start [s].
+    """
 
     root: IntArray
     attempt: IntArray
     slot: IntArray
     created_s: FloatArray
+    active_s: IntArray
     queue_s: IntArray
     wall_s: IntArray
     cores: IntArray
@@ -240,7 +244,7 @@ def run(
     rounds: list[Attempts] = []
     for attempt in range(1, MAX_ATTEMPT + 1):
         now = _round(
-            tasks, world, rng, _take(roots, alive), _take_limits(limits, alive),
+            tasks, world, rng, take(roots, alive), take_limits(limits, alive),
             slot[alive], created[alive], ram_scale[alive], wall_scale[alive],
         )  # fmt: skip
         again = (now.outcome != FINISHED) & (rng.random(len(alive)) < 0.98)
@@ -276,10 +280,62 @@ def _round(
     """Run one attempt of every job given."""
     n = len(roots.task)
     queue = tasks.slots.queue[roots.task, slot]
-    cores, wall, mem, eff = needs(tasks, roots, slot)
     ln_wait = world.queue_ln_mean[queue] + world.queue_ln_sd[queue] * rng.standard_normal(n)
     wait = np.clip(np.exp(ln_wait), 30, LONGEST_WAIT_S)
     wait = held(world.spells, queue, np.floor(created_s).astype(np.int64), wait)
+    queue_s = np.ceil(wait).astype(np.int64)
+    ran = payloads(tasks, world, rng, roots, limits, slot, ram_scale, wall_scale)
+    return Attempts(
+        root=np.zeros(n, np.int64), attempt=np.zeros(n, np.int64), slot=slot, created_s=created_s,
+        active_s=activation_s(queue_s), queue_s=queue_s, **vars(ran), ram_scale=ram_scale,
+        wall_scale=wall_scale, report_s=rng.integers(3, 25, n), last=np.zeros(n, np.bool_),
+    )  # fmt: skip
+
+
+def activation_s(queue_s: IntArray) -> IntArray:
+    """Return how long after its creation a job that waits so long in all is activated [s]."""
+    return np.minimum(queue_s // 3, 300)
+
+
+@dataclass(frozen=True)
+class Payloads:
+    """What attempts do once they have started, one entry per attempt; names as in `Attempts`."""
+
+    wall_s: IntArray
+    cores: IntArray
+    mem_mb: FloatArray
+    eff: FloatArray
+    outcome: IntArray
+
+
+def payloads(
+    tasks: Tasks,
+    world: World,
+    rng: np.random.Generator,
+    roots: Roots,
+    limits: Limits,
+    slot: IntArray,
+    ram_scale: FloatArray,
+    wall_scale: FloatArray,
+) -> Payloads:
+    """Draw how attempts end: they finish, fail for a reason of the site, or are killed at what they asked for.
+
+    Args:
+        tasks: The tasks.
+        world: The queues.
+        rng: Generator of the draws.
+        roots: The job of each attempt.
+        limits: What it was given at first.
+        slot: Its place.
+        ram_scale: How many times the memory it asks for now.
+        wall_scale: How many times the wall time.
+
+    Returns:
+        One entry per attempt.
+    """
+    n = len(roots.task)
+    queue = tasks.slots.queue[roots.task, slot]
+    cores, wall, mem, eff = needs(tasks, roots, slot)
     u, long, part = rng.random(n), rng.standard_normal(n), rng.random((2, n))
     scout = roots.phase == SCOUT
     bad = u < world.fail[queue] * np.where(scout, 0.3, 1.0)
@@ -296,20 +352,22 @@ def _round(
     factor = np.where(outcome == MEMORY_KILL, 0.1 + 0.85 * part[1], factor)
     shown = np.where(outcome == MEMORY_KILL, np.minimum(mem, ram_limit * (1 + 0.05 * part[0])), mem)
     ran = np.where(outcome == WALL_KILL, limit_s + 60 * part[1], wall * factor)
-    return Attempts(
-        root=np.zeros(n, np.int64), attempt=np.zeros(n, np.int64), slot=slot, created_s=created_s,
-        queue_s=np.ceil(wait).astype(np.int64), wall_s=np.floor(ran).astype(np.int64),
-        cores=cores, mem_mb=shown * np.where(bad, 0.9 + 0.1 * part[1], 1.0), eff=eff,
-        outcome=outcome, ram_scale=ram_scale, wall_scale=wall_scale, report_s=rng.integers(3, 25, n),
-        last=np.zeros(n, np.bool_),
-    )  # fmt: skip
+    return Payloads(
+        wall_s=np.floor(ran).astype(np.int64),
+        cores=cores,
+        mem_mb=shown * np.where(bad, 0.9 + 0.1 * part[1], 1.0),
+        eff=eff,
+        outcome=outcome,
+    )
 
 
-def _take(roots: Roots, index: IntArray) -> Roots:
+def take(roots: Roots, index: IntArray) -> Roots:
+    """Take some of the roots."""
     return Roots(**{f.name: getattr(roots, f.name)[index] for f in fields(Roots)})
 
 
-def _take_limits(limits: Limits, index: IntArray) -> Limits:
+def take_limits(limits: Limits, index: IntArray) -> Limits:
+    """Take the limits of some roots."""
     return Limits(**{f.name: getattr(limits, f.name)[index] for f in fields(Limits)})
 
 

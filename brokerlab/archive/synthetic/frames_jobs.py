@@ -85,6 +85,54 @@ def jobs_frame(settings: SynthSettings, world: World, block: Block) -> pl.DataFr
     return conform("jobs", pl.DataFrame(columns)).sort("pandaid")
 
 
+LIVE = {"pandaid": pl.Int64, "jobstatus": pl.String}
+"""Jobs that are not over at the end of an archive, and their status then."""
+UNKNOWN_YET = (
+    *(
+        "endtime",
+        "cpuconsumptiontime",
+        "hs06sec",
+        "maxpss",
+        "avgpss",
+        "maxrss",
+        "avgrss",
+        "maxvmem",
+    ),
+    *("outputfilebytes", "jobmetrics", "pilottiming"),
+)
+"""Columns of ``jobs`` that only a job that is over has."""
+
+
+def not_over(jobs: pl.DataFrame, live: pl.DataFrame) -> pl.DataFrame:
+    """Return rows of ``jobs`` without what will only be known when the live ones among them are over.
+
+    Args:
+        jobs: The rows.
+        live: See `LIVE`; of these ``modificationtime`` is the last change of status.
+    """
+    if live.is_empty():
+        return jobs
+    now = pl.col("now")
+    started = pl.when(now != "activated").then("starttime")
+    last = pl.coalesce(started, "activatedtime", "creationtime")
+    known = jobs.join(
+        live.select("pandaid", now="jobstatus"), on="pandaid", how="left", maintain_order="left"
+    )
+    open_ = now.is_not_null()
+    changes = {
+        "jobstatus": now,
+        "starttime": started,
+        "modificationtime": last,
+        "statechangetime": last,
+        "jobdispatchererrorcode": pl.lit(0),
+        **dict.fromkeys(UNKNOWN_YET, pl.lit(None)),
+    }
+    return known.with_columns(
+        pl.when(open_).then(value).otherwise(name).cast(jobs.schema[name]).alias(name)
+        for name, value in changes.items()
+    ).drop("now")
+
+
 def _identity(world: World, block: Block) -> dict[str, pl.Series | IntArray]:
     """Say who a job is, for whom and where it ran."""
     t, rows, roots = block.row_task, block.rows, block.roots
@@ -154,11 +202,6 @@ def owner_columns(block: Block, task: IntArray) -> dict[str, pl.Series]:
     }
 
 
-def activation_s(queue_s: IntArray) -> IntArray:
-    """Return how long after its creation a job that waits so long in all is activated [s]."""
-    return np.minimum(queue_s // 3, 300)
-
-
 def _clock(settings: SynthSettings, block: Block) -> dict[str, pl.Series]:
     """Say when a job was made, started, ended, was last changed."""
     rows = block.rows
@@ -171,7 +214,7 @@ def _clock(settings: SynthSettings, block: Block) -> dict[str, pl.Series]:
         "statechangetime": times(settings, changed),
         "starttime": times(settings, start),
         "endtime": times(settings, end),
-        "activatedtime": times(settings, block.created + activation_s(rows.queue_s)),
+        "activatedtime": times(settings, block.created + rows.active_s),
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -14,7 +14,7 @@ from brokerlab.archive import manifest as manifests
 from brokerlab.archive.manifest import Manifest, Source
 from brokerlab.archive.synthetic import activity, brokerage_settings, links, software, storage
 from brokerlab.archive.synthetic import world as worlds
-from brokerlab.archive.synthetic.assemble import block_tables
+from brokerlab.archive.synthetic.assemble import draw, tables_of
 from brokerlab.archive.synthetic.grid import Grid, draw_grid
 from brokerlab.archive.synthetic.roles import truth_spells
 from brokerlab.archive.synthetic.settings import SynthSettings
@@ -84,8 +84,8 @@ def synthesise(
         rng = np.random.default_rng(np.random.SeedSequence(asked.seed, spawn_key=(0,)))
         world = draw_world(asked, rng)
         grid = draw_grid(asked, world)
-        _write_grid(writer, asked, grid)
-        _write_blocks(writer, asked, world, grid, progress)
+        write_grid(writer, asked, grid)
+        write_blocks(writer, asked, grid, _drawn_blocks(asked, world, grid), progress)
         return writer.commit(sources=[Source(name="synthetic", format="synthetic", notes=(asked.note(),))])  # fmt: skip
 
 
@@ -99,8 +99,13 @@ def make_settings(**settings: object) -> SynthSettings:
     return SynthSettings(**settings)  # type: ignore[arg-type]
 
 
-def is_made(into: str | Path, settings: SynthSettings) -> Manifest | None:
+def is_made(into: str | Path, settings: SynthSettings, note: str | None = None) -> Manifest | None:
     """Return the manifest if the folder holds exactly this archive, else None.
+
+    Args:
+        into: The folder.
+        settings: What was asked.
+        note: How such an archive calls itself; None: as drawn archives of these settings do.
 
     Raises:
         DataError: The folder holds a real archive.
@@ -115,59 +120,96 @@ def is_made(into: str | Path, settings: SynthSettings) -> Manifest | None:
             "one does not replace it: choose another folder, or delete this one yourself"
         )
     whole = all((folder / f.path).is_file() for f in present.files())
-    return present if whole and present.note == settings.note() else None
+    return present if whole and present.note == (note or settings.note()) else None
 
 
-def _write_grid(writer: ArchiveWriter, settings: SynthSettings, grid: Grid) -> None:
-    """Write the tables that no job is needed for."""
-    settings_table = pl.concat([worlds.gdpconfig(settings), brokerage_settings.gdpconfig()])
+def write_grid(
+    writer: ArchiveWriter,
+    settings: SynthSettings,
+    grid: Grid,
+    *,
+    config: pl.DataFrame | None = None,
+    slots: pl.DataFrame | None = None,
+    least_mbps: float | None = None,
+) -> None:
+    """Write the tables that no job is needed for.
+
+    Args:
+        writer: Of the archive.
+        settings: Its settings.
+        grid: The sites.
+        config: ``gdpconfig``; None: the usual one.
+        slots: ``slots``; None: of a few queues.
+        least_mbps: Of every link that was measured, see :func:`.links.network_matrix`.
+    """
+    usual = pl.concat([worlds.gdpconfig(settings), brokerage_settings.gdpconfig()])
     tables = {
         "queues": grid.queues,
         "resource_types": worlds.resource_types(),
         "gshares": worlds.gshares(),
-        "gdpconfig": settings_table,
+        "gdpconfig": usual if config is None else config,
         "ddm_endpoints": storage.ddm_endpoints(settings, grid),
         "queue_endpoints": storage.queue_endpoints(settings, grid),
         "queue_storage_site": storage.queue_storage_site(grid),
         "software_tags": software.software_tags(settings, grid),
         "worker_node_gpu": software.worker_node_gpu(settings, grid),
         "worker_node_cpu_level": software.worker_node_cpu_level(settings, grid),
-        "slots": activity.slots(settings, grid),
+        "slots": activity.slots(settings, grid) if slots is None else slots,
     }
     for table, frame in tables.items():
         writer.write(table, frame, trusted=True)
     writer.write_truth("users", truth_users())
     writer.write_truth("spells", truth_spells(settings, grid.spells, grid.names))
-    for part in links.network_matrix(settings, grid):
+    for part in links.network_matrix(settings, grid, least_mbps=least_mbps):
         writer.write("network_matrix", part, trusted=True)
 
 
-def _write_blocks(
-    writer: ArchiveWriter,
-    settings: SynthSettings,
-    world: World,
-    grid: Grid,
-    progress: Progress | None,
-) -> None:
-    """Draw block after block; write jobs when their day is complete or the buffer is full."""
+def quotas(settings: SynthSettings) -> list[int]:
+    """Return the jobs of every block."""
     n_blocks = -(-settings.jobs // BLOCK_JOBS)
     edges = np.linspace(0, settings.jobs, n_blocks + 1).astype(np.int64)
+    return [int(n) for n in np.diff(edges)]
+
+
+def _drawn_blocks(
+    settings: SynthSettings, world: World, grid: Grid
+) -> Iterator[dict[str, pl.DataFrame]]:
+    """Draw the rows of block after block."""
+    told, sizes = stories(settings, world, grid), quotas(settings)
+    for index, quota in enumerate(sizes):
+        drawn = draw(settings, world, grid, told, index=index, n_blocks=len(sizes), quota=quota)
+        yield tables_of(settings, world, grid, drawn)
+
+
+def write_blocks(
+    writer: ArchiveWriter,
+    settings: SynthSettings,
+    grid: Grid,
+    blocks: Iterable[dict[str, pl.DataFrame]],
+    progress: Progress | None = None,
+) -> None:
+    """Write block after block, jobs when their day is complete or the buffer is full, then what is counted of jobs.
+
+    Args:
+        writer: Of the archive.
+        settings: Its settings.
+        grid: The sites.
+        blocks: The tables of every block, in the order of time.
+        progress: Called after every block.
+    """
     days, rest = _Days(writer), _Rest(writer)
     pulse = activity.Pulse(settings, grid.names)
-    told = stories(settings, world, grid)
-    for index in range(n_blocks):
-        quota = int(edges[index + 1] - edges[index])
-        tables = block_tables(
-            settings, world, grid, told, index=index, n_blocks=n_blocks, quota=quota
-        )
+    n_blocks, done = len(quotas(settings)), 0
+    for index, tables in enumerate(blocks):
         jobs = tables.pop("jobs")
         pulse.add(jobs)
         days.add(jobs)
         for table, rows in tables.items():
             rest.add(table, rows)
         days.flush(before=_next_start(settings, index + 1, n_blocks))
+        done += len(jobs)
         if progress is not None:
-            progress(int(edges[index + 1]), settings.jobs)
+            progress(done, settings.jobs)
     days.flush(before=None)
     rest.flush()
     writer.write("site_data", activity.site_data(grid, pulse), trusted=True)

@@ -37,6 +37,8 @@ JAM = (0.55, 0.60)
 """Part of the period in which everything to the nucleus with most waiting files waits longer."""
 JAM_LN = 2.8
 """How much more waits then, on the natural logarithm."""
+CARRIES = 20.0
+"""How many times as much a link carries as flowed over it when it was measured."""
 LOST_SHARE = 0.01
 """Share of the links of a snapshot that were not measured."""
 SNAPSHOTS_AT_ONCE = 200
@@ -49,7 +51,9 @@ def snapshot_seconds(settings: SynthSettings, every_h: float) -> IntArray:
     return np.round(np.arange(0, last, every_h) * 3600).astype(np.int64)
 
 
-def network_matrix(settings: SynthSettings, grid: Grid) -> Iterator[pl.DataFrame]:
+def network_matrix(
+    settings: SynthSettings, grid: Grid, *, least_mbps: float | None = None
+) -> Iterator[pl.DataFrame]:
     """Draw ``network_matrix`` for the links from every site with storage to every site that gathers outputs.
 
     A link keeps its closeness; its week changes daily, its day and hour faster, its queues slowly. A
@@ -59,6 +63,8 @@ def network_matrix(settings: SynthSettings, grid: Grid) -> Iterator[pl.DataFrame
     Args:
         settings: Period, seed, ``network_every_h``.
         grid: The sites.
+        least_mbps: What was measured is what flowed, hardly ever what a link can carry: `CARRIES` times as much, and at
+            least this, is written; None: what flowed.
 
     Yields:
         Rows of whole snapshots, in time order.
@@ -74,6 +80,9 @@ def network_matrix(settings: SynthSettings, grid: Grid) -> Iterator[pl.DataFrame
     for first in range(0, len(seconds), SNAPSHOTS_AT_ONCE):
         part = seconds[first : first + SNAPSHOTS_AT_ONCE]
         values = links.snapshots(rng, part, weekly[part // DAY_S])
+        if least_mbps is not None:
+            carried = [(np.maximum(v * CARRIES, least_mbps), known) for v, known in values[1:4]]
+            values[1:4] = carried
         yield _frame(settings, links, part, values)
 
 

@@ -57,7 +57,11 @@ def job_status_log(settings: SynthSettings, grid: Grid, jobs: pl.DataFrame) -> p
         {m: i for i, m in enumerate(moments)}, return_dtype=pl.Int8
     )
     ordered = long.with_columns(order=step, jobstatus=status).sort("pandaid", "order")
-    return conform("job_status_log", ordered)
+    reached = ordered.drop_nulls("modificationtime")  # not all of them by live jobs
+    return conform(
+        "job_status_log",
+        reached.unique(["pandaid", "jobstatus"], keep="first", maintain_order=True),
+    )
 
 
 def _hangs_starting(settings: SynthSettings, grid: Grid) -> pl.Expr:

@@ -7,7 +7,8 @@ import polars as pl
 
 from brokerlab.archive.synthetic._types import BoolArray
 from brokerlab.archive.synthetic.block import PROBE_IDS, identify
-from brokerlab.archive.synthetic.frames_jobs import activation_s, known, texts, times
+from brokerlab.archive.synthetic.chains import activation_s
+from brokerlab.archive.synthetic.frames_jobs import known, texts, times
 from brokerlab.archive.synthetic.grid import generator
 from brokerlab.archive.synthetic.jobtypes import TEST_SHARE, USER_SHARE
 from brokerlab.archive.synthetic.roles import held

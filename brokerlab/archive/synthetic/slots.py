@@ -12,12 +12,12 @@ from brokerlab.archive.synthetic.world import World
 from brokerlab.numerics import FloatArray, IntArray
 
 MAX_SLOTS = 32
-"""Most queues of one task."""
+"""Most queues of one task, where its jobs are drawn to queues."""
 
 
 @dataclass(frozen=True)
 class Slots:
-    """The queues of each task, (tasks, MAX_SLOTS) arrays; unused places have weight 0.
+    """The queues of each task, (tasks, places) arrays; unused places have weight 0.
 
     Attributes:
         queue: Index of the queue.
@@ -47,6 +47,7 @@ def draw_slots(
     n_jobs: IntArray,
     need_mb: tuple[FloatArray, FloatArray],
     mem_queue_sd: FloatArray,
+    most: int = MAX_SLOTS,
 ) -> Slots:
     """Choose the queues of every task: able ones, larger ones more often, more for larger tasks.
 
@@ -58,18 +59,19 @@ def draw_slots(
         n_jobs: Jobs of each task.
         need_mb: Memory of each task, base and per core [MB].
         mem_queue_sd: sd of ln(peak memory) between queues of each task.
+        most: Queues that each task has a place for; those beyond the able ones have weight 0.
 
     Returns:
         The places of every task, most important first.
     """
-    n, k_max = len(kind), min(MAX_SLOTS, world.n)
+    n, k_max = len(kind), min(most, world.n)
     job_cores = np.where(cores[:, None] > 0, cores[:, None], world.cores[None, :])
     able = _able(world, kind, cores, job_cores, need_mb)
     gumbel = -np.log(-np.log(rng.random((n, world.n))))
     score = np.where(able, 0.8 * np.log(world.size)[None, :] + gumbel, -1e9 + gumbel)
     queue = np.argsort(-score, axis=1, kind="stable")[:, :k_max]
     n_able = np.maximum(1, able.sum(axis=1))
-    k_used = np.minimum(np.minimum(n_able, 1 + n_jobs // 12), k_max)
+    k_used = np.minimum(np.minimum(n_able, 1 + n_jobs // 12), min(k_max, MAX_SLOTS))
     used = np.arange(k_max)[None, :] < k_used[:, None]
     weight = np.where(used, world.size[queue] ** 0.6, 0.0)
     weight *= np.exp(0.5 * rng.standard_normal((n, k_max)))

@@ -19,7 +19,7 @@ from brokerlab.archive.synthetic.jobtypes import (
     range_of_kind,
 )
 from brokerlab.archive.synthetic.settings import SynthSettings
-from brokerlab.archive.synthetic.slots import Slots, draw_slots
+from brokerlab.archive.synthetic.slots import MAX_SLOTS, Slots, draw_slots
 from brokerlab.archive.synthetic.world import World
 from brokerlab.numerics import FloatArray, IntArray
 
@@ -96,6 +96,7 @@ def draw_tasks(
     quota: int,
     begin_s: float,
     length_s: float,
+    places: int = MAX_SLOTS,
 ) -> Tasks:
     """Draw the tasks of one block until they hold a little more jobs than the block is to give.
 
@@ -106,6 +107,7 @@ def draw_tasks(
         quota: Rows of ``jobs`` the block will give.
         begin_s: Start of the block's part of the period, from the first instant [s].
         length_s: Length of that part [s].
+        places: Queues that each task has a place for.
 
     Returns:
         Tasks in the order of their creation.
@@ -121,6 +123,7 @@ def draw_tasks(
     slots = draw_slots(
         world, rng, kind=kind, cores=cores, n_jobs=sizes["n_jobs"],
         need_mb=(memory["mem_base_mb"], memory["mem_core_mb"]), mem_queue_sd=memory["mem_queue_sd"],
+        most=places,
     )  # fmt: skip
     return Tasks(
         **sizes,

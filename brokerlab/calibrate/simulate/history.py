@@ -36,6 +36,8 @@ _FREE = 0.8
 """Part of the slots up to which a queue counts as free, for start-up delays."""
 _LEAST_DELAYS = 20
 """Start-up delays that a queue needs to have its own; others take those of all queues."""
+_LONGEST_STARTUP_S = 900.0
+"""Where the mean delay is longer it is no start-up: what it is at such a queue says nothing of others."""
 _NEAR = 0.99  # of the limit of wall time: pilots stop a little before or after
 
 
@@ -191,7 +193,7 @@ def _queues(
     use, before = in_use(ran), ran.filter(pl.col("readytime") < period.start)
     first = min(period.begin, cast("datetime", ran["starttime"].min()))
     earlier = capacity_of(use, begin=first, end=period.start, window=window, quantile=quantile)
-    delays = delays_of(before, use, earlier)
+    delays = delays_of(before, in_use(ran.with_columns(starttime="readytime")), earlier)
     busiest = capacity_of(
         use, begin=period.begin, end=period.until, window=window, quantile=quantile
     )
@@ -207,22 +209,25 @@ def _queues(
     return limited(queues, pl.concat([places, told])), capacity, delays
 
 
-def delays_of(jobs: pl.DataFrame, use: pl.DataFrame, capacity: pl.DataFrame) -> pl.DataFrame:
+def delays_of(jobs: pl.DataFrame, claims: pl.DataFrame, capacity: pl.DataFrame) -> pl.DataFrame:
     """Return the start-up delays of jobs that became ready while their queue had free slots.
+
+    Slots are free that are enough for everybody who runs or is ready, the jobs that became ready at the same time among
+    them: of a batch larger than its queue most jobs wait for slots, though at first none of it runs.
 
     Args:
         jobs: ``computingsite``, ``readytime``, ``starttime``, ``corecount``, without nulls.
-        use: From :func:`in_use`.
+        claims: Cores of the jobs that are ready or run, as :func:`in_use` counts those that run.
         capacity: From :func:`capacity_of`.
 
     Returns:
-        ``panda_queue``, ``delay_s``, ``own`` (false: of all queues); sorted.
+        ``panda_queue``, ``delay_s``, ``own`` (false: of all queues where delays are those of a start-up); sorted.
     """
     rows = jobs.select("readytime", "starttime", "corecount", panda_queue="computingsite")
     seen = (
         rows.sort("readytime")
         .join_asof(
-            use.sort("time"),
+            claims.sort("time"),
             left_on="readytime",
             right_on="time",
             by="panda_queue",
@@ -235,7 +240,7 @@ def delays_of(jobs: pl.DataFrame, use: pl.DataFrame, capacity: pl.DataFrame) -> 
             by="panda_queue",
             check_sortedness=False,
         )
-        .filter(pl.col("cores").fill_null(0) + pl.col("corecount") <= pl.col("slots") * _FREE)
+        .filter(pl.col("cores") <= pl.col("slots") * _FREE)
         .select(
             "panda_queue",
             delay_s=(pl.col("starttime") - pl.col("readytime")).dt.total_microseconds()
@@ -246,7 +251,9 @@ def delays_of(jobs: pl.DataFrame, use: pl.DataFrame, capacity: pl.DataFrame) -> 
         own=pl.lit(value=True)
     )
     others = capacity.select("panda_queue").unique().join(own, on="panda_queue", how="anti")
-    pooled = others.join(_spread(seen), how="cross").with_columns(own=pl.lit(value=False))
+    short = own.filter(pl.col("delay_s").mean().over("panda_queue") <= _LONGEST_STARTUP_S)
+    usual = _spread(seen if short.is_empty() else short)
+    pooled = others.join(usual, how="cross").with_columns(own=pl.lit(value=False))
     return pl.concat([own, pooled]).sort("panda_queue", "delay_s")
 
 

@@ -76,7 +76,7 @@ def _begin(state: State, job: int, now: int) -> None:
     """Start a job: when and how the attempt will end is known from here."""
     work, places, attempt = state.work, state.places, state.attempt
     queue = attempt["queue"][job]
-    lasts, outcome = work["wall"][job], FINISHED
+    lasts, outcome = work["wall"][job], work["fate"][job]
     if work["peak_mb"][job] > min(attempt["limit_mb"][job], places.queues["maxrss"][queue]):
         drawn = uniform(state.settings.seed, work["pandaid"][job], attempt["number"][job], MEMORY)
         lasts, outcome = int(drawn * work["wall"][job]), KILLED_MEMORY

@@ -129,10 +129,11 @@ class Loop:
         self.standing = world.standing.with_config(self.config)
         self.patience = Patience.of(world, self.config, timeouts or TimeoutRules())
         self.users = Users.of(world, self.config) if world.stage == "analysis" else None
-        self.made = world.created[self.arrays.order]
+        self.created, self.order = world.created, self.arrays.order
+        self.made = self.created[self.order]
         empty = pl.DataFrame(schema={"workqueue_id": pl.Int64, "queue_name": pl.String})
         self.resource = world.tables.get("resource_work_queues", empty)
-        room = len(self.arrays.order)
+        room = len(self.order)
         self._jobs, self._states = np.empty(room, np.int64), np.empty(room, np.int64)
 
     def run(self) -> None:
@@ -172,7 +173,7 @@ class Loop:
         for number, copy in enumerate(self.copies):
             attempt = copy.state.attempt
             n, copy.first = look(
-                attempt, self.arrays.order, self.world.created, self.arrays.brokered, copy.gone,
+                attempt, self.order, self.created, self.arrays.brokered, copy.gone,
                 copy.first, last, now, self._jobs, self._states,
             )  # fmt: skip
             job, state = self._jobs[:n], self._states[:n]
@@ -182,7 +183,7 @@ class Loop:
             np.maximum.at(copy.last_start, attempt["queue"][runs], attempt["start"][runs])
             there.append((np.full(len(job), number), job, state, attempt["queue"][job]))
             ready = attempt["ready"][free]
-            asked = np.where(ready < NEVER, ready, self.world.created[free])
+            asked = np.where(ready < NEVER, ready, self.created[free])
             now_due = asked < now + self.step
             free, asked = free[now_due], np.maximum(asked[now_due], now)
             due.append((np.full(len(free), number), free, asked))
@@ -236,8 +237,12 @@ class Loop:
         job, queue, asked = job[order], queue[order], asked[order]
         attempt = copy.state.attempt
         attempt["queue"][job], copy.placed[job] = queue, asked
-        attempt["ready"][job] = copy.mover.bring_inputs(job, queue, asked)
+        attempt["ready"][job] = self._arrive(copy, job, queue, asked)
         kernel.announce_all(copy.state, np.sort(job))
+
+    def _arrive(self, copy: Copy, job: IntArray, queue: IntArray, asked: IntArray) -> IntArray:
+        """Return when the inputs of jobs are at the queues that were chosen for them [us]."""
+        return copy.mover.bring_inputs(job, queue, asked)
 
 
 def _joined(parts: list[tuple[IntArray, ...]]) -> list[IntArray]:

@@ -269,6 +269,7 @@ def ended_lately(loop: Loop, since: int) -> pl.DataFrame:
         parts.append(
             loop.world.jobs.select(*_OF_JOBS)[pl.Series(own["job"])].with_columns(
                 pandaid=-1 - pl.int_range(pl.len()),
+                creationtime=instants(loop.created[own["job"]]),
                 world=pl.lit(number, pl.Int64),
                 name=loop.arrays.queue_names.gather(own["queue"]),
                 jobstatus=_OVER.gather((own["outcome"] != FINISHED).astype(np.int64)),
@@ -281,7 +282,7 @@ def ended_lately(loop: Loop, since: int) -> pl.DataFrame:
 def _jobs(loop: Loop, found: Census, row: IntArray, since: IntArray) -> pl.DataFrame:
     """Return jobs as the timeouts read them; ``pandaid`` is the row of the census."""
     jobs, job = loop.world.jobs, pl.Series(found.job[row])
-    own = jobs.select(*_OF_JOBS)[job]
+    own = jobs.select(*_OF_JOBS)[job].with_columns(creationtime=instants(loop.created[job]))
     numbers = pl.DataFrame(
         {
             "pandaid": row,

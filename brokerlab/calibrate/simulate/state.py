@@ -37,6 +37,7 @@ WORK = np.dtype(
         ("peak_mb", np.float64),  # NaN where unknown
         ("wall_limit", np.int64),
         ("home", np.int64),  # queue it came with, -1 where the brokerage places it
+        ("fate", np.int64),  # outcome of the attempt if no limit ends it
     ]
 )
 """What a job needs; a job is its row, rows are in the order of pandaid."""
@@ -144,6 +145,7 @@ def state_of(world: World, seed: int) -> State:
         peak_mb=jobs["peak_memory_mb"].fill_null(np.nan),
         wall_limit=durations(jobs["walltime_limit_s"], NEVER),
         home=home,
+        fate=np.full(n, FINISHED),
     )
     places, changes = _places(world, widths, begin)
     attempt = _records(

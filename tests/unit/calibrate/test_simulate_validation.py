@@ -160,7 +160,9 @@ def test_waits_that_are_not_queueing_are_not_reproduced(truth, tmp_path):
     assert not found.ok
     judged = found.queues.filter(pl.col("judged"))
     assert judged["fails"].str.contains("timing, unexplained").all()
-    assert judged["wasserstein_h"].min() < 0.5  # the fitted delays alone would have passed
+    assert (
+        not judged["fails"].str.contains("waiting").all()
+    )  # fitted delays alone would have passed
 
 
 def test_without_a_time_before_there_are_no_delays(truth, tmp_path):

@@ -1,0 +1,23 @@
+"""Worlds that are lived: archives whose jobs wait because slots are taken, and the truth beside them.
+
+``live`` makes one. What is drawn before is ``brokerlab.archive.synthetic``; what lives is the grid simulator,
+``brokerlab.calibrate.simulate``. The parts load on first use.
+
+* what is drawn: ``work`` puts the blocks side by side, ``slots`` says what queues have and what an operator knows of it;
+* the life: ``stage`` makes the simulator's world of it, ``life`` lets jobs come, go and try again;
+* the archive: ``lived`` puts what happened in the place of what was drawn, ``make`` writes it; ``command``.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from brokerlab.worlds.make import NOTE, is_made, live
+
+__all__ = ["NOTE", "is_made", "live"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'brokerlab.worlds' has no attribute '{name}'")
+    return getattr(importlib.import_module("brokerlab.worlds.make"), name)

@@ -1,0 +1,73 @@
+"""The command that makes a synthetic archive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from brokerlab.archive.manifest import Manifest
+
+
+def synthesise(
+    into: Annotated[Path, typer.Option(help="Folder of the archive.")],
+    jobs: Annotated[int, typer.Option(help="Rows of the jobs table [jobs].")],
+    days: Annotated[float, typer.Option(help="Period over which work is submitted [days].")] = 60,
+    seed: Annotated[int, typer.Option(help="Seed; the same one gives the same bytes.")] = 1,
+    start: Annotated[str, typer.Option(help="First instant, UTC.")] = "2026-03-01",
+    drift: Annotated[
+        float, typer.Option(help="Change of campaign late in the period, on ln(memory).")
+    ] = 0.03,
+    lived: Annotated[  # noqa: FBT002 - an option of the command line
+        bool,
+        typer.Option(
+            help="Jobs wait because slots are taken, under the brokerage's own rules; else waits are drawn and the number "
+            "of jobs is met exactly."
+        ),
+    ] = False,
+) -> None:
+    """Make an archive of invented jobs with real shapes, and the truth beside it."""
+    from brokerlab import worlds
+    from brokerlab.archive import synthetic
+
+    asked = {"jobs": jobs, "days": days, "seed": seed, "start": start, "drift": drift}
+    present = (
+        worlds.is_made(into, **asked)
+        if lived
+        else synthetic.is_made(into, synthetic.make_settings(**asked))
+    )
+    console = Console(soft_wrap=True, highlight=False)
+    if present is not None:
+        console.print(f"{into}: holds exactly this archive already, nothing to do", markup=False)
+        console.print(f"digest {present.digest}", markup=False)
+        return
+    manifest = _make(into, asked, lived=lived)
+    counts = ", ".join(f"{rows} {table}" for table, rows in sorted(manifest.counts.items()))
+    console.print(f"{into}: synthetic archive of {counts}", markup=False)
+    console.print(f"digest {manifest.digest}", markup=False)
+
+
+def _make(into: Path, asked: dict[str, object], *, lived: bool) -> Manifest:
+    """Make the archive, and show how far it is."""
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeElapsedColumn
+
+    from brokerlab import worlds
+    from brokerlab.archive import synthetic
+
+    columns = (BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    bar = Progress("{task.description}", *columns, console=Console(stderr=True))
+    with bar:
+        line = bar.add_task("drawn", total=1.0)
+        if lived:
+            return worlds.live(
+                into,
+                **asked,  # type: ignore[arg-type]
+                progress=lambda what, part: bar.update(line, description=what, completed=part),
+            )
+        return synthetic.synthesise(
+            into,
+            **asked,  # type: ignore[arg-type]
+            progress=lambda done, whole: bar.update(line, completed=done / whole),
+        )

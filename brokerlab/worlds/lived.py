@@ -1,0 +1,212 @@
+"""A world that was lived as an archive: the attempts of the life in the place of those that were drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+
+import numpy as np
+import polars as pl
+
+from brokerlab.archive.synthetic.assemble import Drawn
+from brokerlab.archive.synthetic.block import identify, measure
+from brokerlab.archive.synthetic.chains import BULK, FINISHED, LOST, Attempts, Roots
+from brokerlab.archive.synthetic.frames_jobs import times
+from brokerlab.archive.synthetic.light import LIGHT
+from brokerlab.archive.synthetic.paths import USUAL_S, Path, steps
+from brokerlab.archive.synthetic.planted import Story
+from brokerlab.archive.synthetic.settings import SynthSettings
+from brokerlab.archive.synthetic.slots import Slots
+from brokerlab.archive.synthetic.tasks import Tasks
+from brokerlab.archive.synthetic.world import World as Queues
+from brokerlab.numerics import IntArray
+from brokerlab.units import DAY_S
+from brokerlab.worlds.life import OPEN_RUNS, OPEN_WAITS, Life, Lived
+from brokerlab.worlds.work import Work, part_of
+
+BEFORE_START_S = USUAL_S["defined"] + USUAL_S["assigned"] + USUAL_S["starting"]
+"""Time that a job which is laid out spends in other statuses than activated before it runs [s]."""
+
+
+def lived_blocks(
+    settings: SynthSettings, queues: Queues, parts: Sequence[Drawn], life: Life, lived: Lived,
+    copies: Sequence[pl.DataFrame],
+) -> Iterator[Drawn]:  # fmt: skip
+    """Put what happened in the place of what was drawn, block by block.
+
+    Args:
+        settings: Of the world.
+        queues: The queues.
+        parts: The blocks as they were drawn.
+        life: What the tasks asked for, and when.
+        lived: All attempts.
+        copies: Where the input of each block's tasks lies.
+    """
+    work = life.work
+    tasks_lived = _with_weights(work, lived, queues)
+    single = _singles(work, lived)
+    first_single = work.n_roots
+    for number, part in enumerate(parts):
+        t0, t1 = work.first_task[number : number + 2]
+        r0, r1 = work.first_root[number : number + 2]
+        tasks = part_of(tasks_lived, t0, t1)
+        roots = part_of(work.roots, r0, r1)
+        roots = Roots(**{**vars(roots), "task": roots.task - t0})
+        mine = np.flatnonzero((lived.job >= r0) & (lived.job < r1))
+        rows, own = _attempts(roots, lived, mine, r0, life)
+        created, pandaid = identify(
+            lived.created_s[own].astype(np.float64), index=part.block.index, n_blocks=part.n_blocks
+        )
+        rows = replace(
+            rows,
+            created_s=created.astype(np.float64),
+            active_s=np.maximum(lived.ready_s[own] - created, 0),
+            queue_s=np.maximum(lived.start_s[own] - created, 0),
+        )
+        over = np.ones(tasks.n, np.bool_)
+        over[roots.task[~life.over[r0:r1] & np.isfinite(life.due[r0:r1])]] = False
+        block = replace(
+            part.block,
+            tasks=tasks,
+            roots=roots,
+            rows=rows,
+            requests=part_of(life.requests, t0, t1),
+            decided_s=np.minimum(life.decided_s[t0:t1], settings.days * DAY_S),
+            measures=measure(tasks, roots, rows),
+            pandaid=pandaid,
+            created=created,
+            complete=part.block.complete & over,
+        )
+        n_light = sum(len(s.paths) for s in part.stories if s.name == LIGHT)
+        n_single = n_light + part.probes.height
+        begun = single[first_single - work.n_roots : first_single - work.n_roots + n_single]
+        first_single += n_single
+        outcome = lived.outcome[own]
+        yield replace(
+            part,
+            block=block,
+            stories=_retold(part, begun[:n_light], settings),
+            probes=_moved(part.probes, begun[n_light:], settings),
+            live=_live(pandaid, outcome),
+            copies=copies[number],
+        )
+
+
+def _attempts(
+    roots: Roots, lived: Lived, mine: IntArray, first: int, life: Life
+) -> tuple[Attempts, IntArray]:
+    """Return the attempts of a block in the order of its rows, and where each stands in the life."""
+    root = lived.job[mine] - first
+    order = np.lexsort((lived.attempt[mine], roots.seq[root], roots.phase[root], roots.task[root]))
+    own = mine[order]
+    root = lived.job[own] - first
+    open_ = lived.outcome[own] < 0
+    slot = life.place[life.work.roots.task[lived.job[own]], lived.queue[own]].astype(np.int64)
+    return Attempts(
+        root=root,
+        attempt=lived.attempt[own],
+        slot=slot,
+        created_s=lived.created_s[own].astype(np.float64),
+        active_s=np.zeros(len(own), np.int64),
+        queue_s=np.zeros(len(own), np.int64),
+        wall_s=lived.end_s[own] - lived.start_s[own],
+        cores=lived.cores[own],
+        mem_mb=lived.mem_mb[own],
+        eff=lived.eff[own],
+        outcome=np.where(open_, LOST, lived.outcome[own]),
+        ram_scale=lived.ram_scale[own],
+        wall_scale=lived.wall_scale[own],
+        report_s=np.maximum(lived.gone_s[own] - lived.end_s[own], 0),
+        last=lived.last[own].astype(np.bool_),
+    ), own
+
+
+def _live(pandaid: IntArray, outcome: IntArray) -> pl.DataFrame:
+    """Return the jobs that are not over."""
+    parts = [
+        pl.DataFrame({"pandaid": pandaid[outcome == code]}).with_columns(jobstatus=pl.lit(name))
+        for code, name in ((OPEN_RUNS, "running"), (OPEN_WAITS, "activated"))
+    ]
+    return pl.concat(parts)
+
+
+def _with_weights(work: Work, lived: Lived, queues: Queues) -> Tasks:
+    """Give tasks of production the weights of the queues where their jobs finished: truth is what happened."""
+    tasks, slots = work.tasks, work.tasks.slots
+    job = lived.job[(lived.job < work.n_roots) & (lived.outcome == FINISHED)]
+    queue = lived.queue[(lived.job < work.n_roots) & (lived.outcome == FINISHED)]
+    own = work.brokered[job] & (work.roots.phase[job] == BULK)
+    t, queue = work.roots.task[job[own]], queue[own]
+    place = np.argsort(slots.queue, axis=1, kind="stable")
+    count = np.zeros(slots.weight.shape)
+    np.add.at(count, (t, place[t, queue]), 1.0)
+    count /= 1 - queues.fail[slots.queue]
+    total = count.sum(axis=1, keepdims=True)
+    weight = np.where(total > 0, count / np.maximum(total, 1e-12), slots.weight)
+    held = {field.name: getattr(slots, field.name) for field in fields(Slots)}
+    return replace(tasks, slots=Slots(**{**held, "weight": weight}))
+
+
+def _singles(work: Work, lived: Lived) -> IntArray:
+    """Return when each single job was ready, began, and ended [s]; -1 where it did not."""
+    found = np.full((work.n - work.n_roots, 3), -1)
+    rows = np.flatnonzero(lived.job >= work.n_roots)
+    job = lived.job[rows] - work.n_roots
+    waits = lived.outcome[rows] == OPEN_WAITS
+    runs = lived.outcome[rows] == OPEN_RUNS
+    found[job, 0] = lived.ready_s[rows]
+    found[job, 1] = np.where(waits, -1, lived.start_s[rows])
+    found[job, 2] = np.where(waits | runs, -1, lived.end_s[rows])
+    return found
+
+
+def _retold(part: Drawn, begun: IntArray, settings: SynthSettings) -> list[Story]:
+    """Let the jobs of small tasks wait as long as they did."""
+    rows = iter(begun.tolist())
+    end = int(settings.days * DAY_S)
+
+    def lived_path(path: Path) -> Path:
+        _, start, ended = next(rows)
+        created = path.created_s
+        if start < 0:
+            wait = max(end - created - USUAL_S["defined"] - USUAL_S["assigned"], 1)
+            path_steps = steps(created, {"activated": wait}, last="activated")
+        else:
+            wait = max(start - created - BEFORE_START_S, 1)
+            ran = path.ended_s - path.first("running") if ended < 0 else ended - start  # type: ignore[operator]
+            last = "running" if ended < 0 else "finished"
+            path_steps = steps(created, {"activated": wait, "running": ran}, last=last)
+        return replace(path, steps=path_steps)
+
+    return [
+        replace(story, paths=tuple(lived_path(path) for path in story.paths))
+        if story.name == LIGHT
+        else story
+        for story in part.stories
+    ]
+
+
+def _moved(probes: pl.DataFrame, begun: IntArray, settings: SynthSettings) -> pl.DataFrame:
+    """Let probes start when they did; those that did not are not over."""
+    ready, start, end = (times(settings, begun[:, column]) for column in range(3))
+    new = pl.DataFrame({"ready": ready, "start": start, "end": end})
+    started, ended = pl.Series(begun[:, 1] >= 0), pl.Series(begun[:, 2] >= 0)
+    later = pl.col("modificationtime") - pl.col("endtime")
+    rows = probes.hstack(new).with_columns(
+        activatedtime="ready",
+        starttime=pl.when(started).then("start"),
+        endtime=pl.when(ended).then("end"),
+        jobstatus=pl.when(ended)
+        .then("jobstatus")
+        .otherwise(pl.when(started).then(pl.lit("running")).otherwise(pl.lit("activated"))),
+        modificationtime=pl.coalesce(
+            pl.when(ended).then(pl.col("end") + later), pl.when(started).then("start"), "ready"
+        ),
+    )
+    only = [
+        pl.when(ended).then(name).alias(name)
+        for name in ("maxpss", "cpuconsumptiontime", "hs06sec")
+    ]
+    return rows.with_columns(*only, statechangetime="modificationtime").drop(
+        "ready", "start", "end"
+    )

@@ -1,0 +1,172 @@
+"""Make an archive of a world: draw it, live through it, write what happened."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import brokerlab.archive
+from brokerlab.archive.manifest import Manifest, Source
+from brokerlab.archive.synthetic import SynthSettings, make_settings
+from brokerlab.archive.synthetic.assemble import draw, tables_of
+from brokerlab.archive.synthetic.generate import is_made as made_before
+from brokerlab.archive.synthetic.generate import quotas, write_blocks, write_grid
+from brokerlab.archive.synthetic.grid import draw_grid
+from brokerlab.archive.synthetic.stories import stories
+from brokerlab.archive.synthetic.world import draw_world
+from brokerlab.archive.writer import ArchiveWriter
+from brokerlab.errors import collect_warnings
+from brokerlab.worlds import slots as slots_
+from brokerlab.worlds.life import Life
+from brokerlab.worlds.lived import lived_blocks
+from brokerlab.worlds.orders import plain
+from brokerlab.worlds.stage import world_of
+from brokerlab.worlds.work import work_of
+
+LEAST_MBPS = 20.0
+"""No link carries less [MB/s]."""
+
+NOTE = "lived"
+"""The note of such an archive begins so."""
+VERSION = 1
+"""Raised whenever the same settings would give other bytes."""
+LARGEST = 100
+"""A task has at most this part of all jobs: a larger one would be the only work of the grid for days."""
+
+Progress = Callable[[str, float], None]
+"""Called with what is being done, and the part of it that is done."""
+
+
+def live(
+    into: str | Path,
+    *,
+    jobs: int,
+    days: float,
+    seed: int,
+    start: str = "2026-03-01",
+    progress: Progress | None = None,
+    **settings: object,
+) -> Manifest:
+    """Make an archive of a world that was lived: jobs wait because slots are taken.
+
+    Sites, queues, links, users, tasks, files and what jobs need are drawn as for ``synthesise``; the grid simulator lives
+    through them under the production brokerage's rules and the archive's own gdpconfig. Jobs of users and merge jobs go
+    where they are drawn to, and wait there. The same settings give the same bytes.
+
+    Args:
+        into: Folder of the archive.
+        jobs: Jobs that are drawn [jobs]; about as many rows of ``jobs`` come of them, since failed ones try again and
+            tasks that no queue can take never run.
+        days: Period [days].
+        seed: Seed of every draw.
+        start: First instant, naive UTC.
+        progress: Called now and then.
+        **settings: Further fields of ``SynthSettings``.
+
+    Returns:
+        The manifest.
+
+    Raises:
+        ConfigError: A setting is unknown or impossible.
+        DataError: The folder holds a real archive, or the settings make tasks too small.
+    """
+    asked = _settings(jobs=jobs, days=days, seed=seed, start=start, **settings)
+    note = _note(asked)
+    present = made_before(into, asked, note)
+    if present is not None:
+        return present
+    show = progress or _nothing
+    rng = np.random.default_rng(np.random.SeedSequence(asked.seed, spawn_key=(0,)))
+    world = draw_world(asked, rng)
+    grid = draw_grid(asked, world)
+    sizes, lines = quotas(asked), stories(asked, world, grid)
+    parts = []
+    for index, quota in enumerate(sizes):
+        part = draw(
+            asked,
+            world,
+            grid,
+            lines,
+            index=index,
+            n_blocks=len(sizes),
+            quota=quota,
+            places=world.n,
+        )
+        parts.append(plain(part))
+        show("drawn", (index + 1) / len(sizes))
+    there = slots_.slots_of(asked, world, parts)
+    grid = slots_.with_pledges(grid, there)
+    capacity = slots_.changes(asked, grid, there)
+    about: dict[str, Any] = {
+        "slots": slots_.operators_table(asked, grid, there),
+        "least_mbps": LEAST_MBPS,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        tables = [tables_of(asked, world, grid, part) for part in parts]
+        work = work_of(parts, tables, asked.start_us)
+        copies = [
+            frame["replicas"].filter(~pl.col("datasetname").str.ends_with(".trn_output"))
+            for frame in tables
+        ]
+        with ArchiveWriter(folder, synthetic=True, note=note, mode="replace") as writer:
+            write_grid(writer, asked, grid, **about)
+            write_blocks(writer, asked, grid, tables)
+            writer.commit()
+        del tables
+        stage = world_of(
+            asked, brokerlab.archive.open(folder), work, capacity, slots_.delays(asked, grid)
+        )
+    with collect_warnings():  # texts that are damaged were made so
+        life = Life(stage, work, world, asked, grid.names)
+        lived = life.live(lambda part: show("lived", part))
+    with ArchiveWriter(into, synthetic=True, note=note, mode="replace") as writer:
+        write_grid(writer, asked, grid, **about)
+        blocks = lived_blocks(asked, world, parts, life, lived, copies)
+        write_blocks(
+            writer, asked, grid, (_written(tables_of(asked, world, grid, part)) for part in blocks)
+        )
+        writer.write_truth("capacity", capacity)
+        return writer.commit(sources=[Source(name="lived", format="synthetic", notes=(note,))])
+
+
+def _nothing(what: str, part: float) -> None:
+    """Show nothing."""
+
+
+def is_made(into: str | Path, **settings: object) -> Manifest | None:
+    """Return the manifest if the folder holds exactly the archive that ``live`` would make, else None.
+
+    Args:
+        into: The folder.
+        **settings: As for ``live``.
+
+    Raises:
+        ConfigError: A setting is unknown or impossible.
+        DataError: The folder holds a real archive.
+    """
+    asked = _settings(**settings)
+    return made_before(into, asked, _note(asked))
+
+
+def _settings(**settings: Any) -> SynthSettings:
+    """Build the settings; the largest task is small beside the whole work."""
+    largest = max(200, min(20_000, int(settings["jobs"]) // LARGEST))
+    return make_settings(**{"max_task_jobs": largest, **settings})
+
+
+def _note(settings: SynthSettings) -> str:
+    return f"{NOTE} (version {VERSION}), {settings.note()}"
+
+
+def _written(tables: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    """Leave out the copies of input that no task of the archive reads."""
+    names = tables["datasets"].select("datasetname")
+    tables["replicas"] = tables["replicas"].join(
+        names, on="datasetname", how="semi", maintain_order="left"
+    )
+    return tables

@@ -1,0 +1,88 @@
+"""How many slots the queues of a world have, and what an operator writes down of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from brokerlab.archive.synthetic.assemble import Drawn
+from brokerlab.archive.synthetic.frames_jobs import times
+from brokerlab.archive.synthetic.grid import Grid, generator
+from brokerlab.archive.synthetic.settings import SynthSettings
+from brokerlab.archive.synthetic.world import World, conform
+from brokerlab.numerics import FloatArray, IntArray
+
+LOAD = 0.55
+"""Part of the slots that the work of the whole period needs."""
+FEWEST = 4
+"""Jobs of its own size that a queue has room for at least."""
+UNWRITTEN = 0.1
+"""Part of the queues whose slots nobody has set: their pledge is what is known."""
+STARTUP_S, STARTUP_SPREAD, STARTUP_LN_SD, DRAWS = 150.0, 0.4, 0.35, 40
+"""Median start-up delay [s], how it differs between queues and inside one, and how many of each queue are drawn."""
+
+
+def slots_of(settings: SynthSettings, world: World, parts: Sequence[Drawn]) -> IntArray:
+    """Return the slots of every queue: as many as its part of the drawn work needs, and some more.
+
+    Half of a queue's part is that of the jobs which were drawn to it, half that of its size.
+    """
+    used: FloatArray = np.zeros(world.n)
+    for part in parts:
+        rows, slots = part.block.rows, part.block.tasks.slots
+        queue = slots.queue[part.block.row_task, rows.slot]
+        np.add.at(used, queue, rows.wall_s * rows.cores)
+    size = np.where(world.usable, world.size**0.6, 0.0)
+    part_of_queue = 0.5 * used / used.sum() + 0.5 * size / size.sum()
+    cores = used.sum() / settings.submit_s / LOAD * part_of_queue
+    jobs = np.maximum(np.ceil(cores / world.cores), FEWEST).astype(np.int64)
+    return np.where(world.usable, jobs * world.cores, 0)
+
+
+def changes(settings: SynthSettings, grid: Grid, slots: IntArray) -> pl.DataFrame:
+    """Return when the queues have how many slots: none while they start nothing (a contract of the simulator)."""
+    rows = [(name, 0, int(n)) for name, n in zip(grid.names, slots, strict=True)]
+    for spell in grid.spells:
+        name = grid.names[spell.queue]
+        rows += [(name, spell.begin_s, 0), (name, spell.end_s, int(slots[spell.queue]))]
+    frame = pl.DataFrame(rows, schema=["panda_queue", "second", "slots"], orient="row")
+    return frame.select(
+        "panda_queue", ts=times(settings, frame["second"].to_numpy()), slots="slots"
+    )
+
+
+def delays(settings: SynthSettings, grid: Grid) -> pl.DataFrame:
+    """Draw the start-up delays of every queue [whole s]."""
+    rng, n = generator(settings, 121), len(grid.names)
+    median = STARTUP_S * np.exp(STARTUP_SPREAD * rng.standard_normal(n))
+    drawn = median[:, None] * np.exp(STARTUP_LN_SD * rng.standard_normal((n, DRAWS)))
+    return pl.DataFrame(
+        {"panda_queue": np.repeat(grid.names, DRAWS), "delay_s": np.round(drawn).ravel()}
+    ).with_columns(own=pl.lit(value=True))
+
+
+def operators_table(settings: SynthSettings, grid: Grid, slots: IntArray) -> pl.DataFrame:
+    """Return the table ``slots`` as an operator has it: what was set, which is what is there but in times of trouble."""
+    rng, names = generator(settings, 122), np.array(grid.names)
+    known = (slots > 0) & (rng.random(len(names)) >= UNWRITTEN)
+    at = times(settings, np.zeros(int(known.sum()), np.int64))
+    return conform(
+        "slots",
+        pl.DataFrame(
+            {
+                "pandaqueuename": names[known],
+                "numslots": slots[known],
+                "modificationtime": at,
+                "ts": at,
+            }
+        ),
+    )
+
+
+def with_pledges(grid: Grid, slots: IntArray) -> Grid:
+    """Return the grid whose queues pledge what they have; opportunistic ones pledge nothing."""
+    pledge = pl.when(pl.col("pledgedcpu") > 0).then(pl.Series(slots)).otherwise("pledgedcpu")
+    queues = grid.queues.with_columns(pledgedcpu=pledge.cast(grid.queues.schema["pledgedcpu"]))
+    return Grid(**{**vars(grid), "queues": queues})

@@ -1,0 +1,123 @@
+"""The simulator's world of what was drawn: jobs without queues, and the brokerage's tables for every day."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import polars as pl
+
+from brokerlab.archive.synthetic.chains import MAX_ATTEMPT
+from brokerlab.archive.synthetic.settings import SynthSettings
+from brokerlab.brokerage.replay.build import Replay, build
+from brokerlab.calibrate.simulate import QueueRules, Transfers, World, data, of_tables
+from brokerlab.gdpconfig import Config
+from brokerlab.units import DAY_S
+from brokerlab.worlds.work import Work
+
+CYCLE = timedelta(hours=1)
+"""From one brokerage to the next."""
+STATE = timedelta(days=1)
+"""How long one state of queues, storage and links holds."""
+DAYS_OF_TASK = 5
+"""So many days of a task have a state of their own; later ones take its last."""
+
+
+def world_of(
+    settings: SynthSettings, archive: Any, work: Work, capacity: pl.DataFrame, delays: pl.DataFrame
+) -> World:
+    """Return the world in which the work will live.
+
+    Args:
+        settings: Its period.
+        archive: An archive of what was drawn, for everything that is not a job.
+        work: Tasks and jobs.
+        capacity: Slots over time.
+        delays: Start-up delays.
+    """
+    begin, until = _at(settings, 0), _at(settings, int(settings.days * DAY_S))
+    replay, epochs = _states(settings, archive, work)
+    known = replay.tasks["jeditaskid"].unique().implode()
+    jobs = _jobs(work, until).with_columns(
+        brokered=pl.Series(work.brokered) & pl.col("jeditaskid").is_in(known)
+    )
+    queues = archive.scan("queues").select("panda_queue", "maxtime", "maxrss").collect()
+    moving = Transfers()
+    here = pl.lit(queues["panda_queue"][0])
+    parked = jobs.with_columns(
+        computingsite=pl.when(~pl.col("brokered")).then(here),
+        readytime=pl.when(~pl.col("brokered")).then(pl.lit(until)),
+    )
+    world = of_tables(
+        parked,
+        queues.with_columns(slots=pl.lit(0, pl.Int64)),
+        replay.for_jobs(),
+        epochs,
+        start=begin,
+        end=until,
+        cycle=CYCLE,
+        capacity=capacity,
+        delays=delays,
+        data=data.of_replay(archive, replay, jobs.select(creationtime=pl.lit(until)), moving),
+        transfers=moving,
+        rules=QueueRules(attempts=MAX_ATTEMPT),
+        config=_config(archive, begin),
+    )
+    free = [pl.lit(None, world.jobs.schema[c]).alias(c) for c in ("computingsite", "readytime")]
+    return replace(world, jobs=world.jobs.with_columns(free))
+
+
+def _at(settings: SynthSettings, second: int) -> datetime:
+    return datetime(1970, 1, 1) + timedelta(  # noqa: DTZ001 - naive UTC throughout
+        microseconds=settings.start_us + second * 1_000_000
+    )
+
+
+def _config(archive: Any, begin: datetime) -> Config:
+    return Config.from_frame(archive.scan("gdpconfig").collect()).at(begin)
+
+
+def _states(settings: SynthSettings, archive: Any, work: Work) -> tuple[Replay, pl.DataFrame]:
+    """Rebuild the brokerage's tables for the middle of every day; tasks have rows from their creation on."""
+    begin = _at(settings, 0)
+    n_days = -(-int(settings.days * DAY_S) // DAY_S)
+    made = pl.DataFrame({"jeditaskid": work.taskid, "second": work.tasks.created_s})
+    there = archive.scan("tasks").filter(pl.col("prodsourcelabel") == "managed")
+    rows = (
+        made.join(there.select("jeditaskid").collect(), on="jeditaskid")
+        .with_columns(day=(pl.col("second") // DAY_S).cast(pl.Int64))
+        .with_columns(
+            day=pl.int_ranges(
+                "day", pl.min_horizontal(pl.col("day") + DAYS_OF_TASK, pl.lit(n_days))
+            )
+        )
+        .explode("day")
+        .with_columns(
+            since=pl.lit(begin, pl.Datetime("us")) + pl.col("day") * pl.lit(STATE),
+            use_scout=pl.lit(value=False),
+            is_merging=pl.lit(value=False),
+        )
+        .with_columns(at=pl.col("since") + pl.lit(STATE / 2))
+        .sort("jeditaskid", "at")
+    )
+    replay = build(
+        archive,
+        tasks=rows.select("jeditaskid", "use_scout", "is_merging", "at"),
+        stage="jobs",
+        every=None,
+        label=None,
+    )
+    epochs = replay.instants.join(rows.select("at", "since").unique(), on="at")
+    return replay, epochs.select("snapshot", at="since")
+
+
+def _jobs(work: Work, until: datetime) -> pl.DataFrame:
+    """Return the jobs as the simulator reads them; a job's number is its place in the work."""
+    return work.jobs.with_columns(
+        pandaid=pl.int_range(pl.len(), dtype=pl.Int64),
+        creationtime=pl.lit(until, pl.Datetime("us")),
+        walltime_s=pl.lit(0.0),
+        input_bytes=pl.Series(work.input_bytes),
+        output_bytes=pl.Series(work.output_bytes),
+    )

@@ -1,0 +1,200 @@
+"""The work of a world: tasks and jobs of all blocks side by side, as they were drawn, before anything ran."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from brokerlab.archive.synthetic.assemble import Drawn
+from brokerlab.archive.synthetic.chains import BULK, MERGED, SCOUT, Roots, take
+from brokerlab.archive.synthetic.jobtypes import per_type
+from brokerlab.archive.synthetic.light import LIGHT
+from brokerlab.archive.synthetic.tasks import Tasks
+from brokerlab.numerics import BoolArray, FloatArray, IntArray
+
+COLUMNS = (
+    *(
+        "prodsourcelabel",
+        "processingtype",
+        "produsername",
+        "workinggroup",
+        "gshare",
+        "workqueue_id",
+    ),
+    *("currentpriority", "nucleus", "resource_type", "diskio", "jeditaskid", "corecount"),
+)
+"""What the simulator reads of the jobs as they were drawn."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """Tasks and jobs; those that are drawn first, then single ones: probes, and the small tasks of users.
+
+    Attributes:
+        tasks: Of all blocks.
+        roots: Jobs of these tasks; ``task`` counts through all blocks.
+        first_task: (blocks + 1,) where the tasks of each block begin.
+        first_root: (blocks + 1,) where its jobs begin.
+        complete: (tasks,) all jobs of the task are there.
+        taskid: (tasks,) ``jeditaskid``.
+        built: (tasks,) time from creation to its scouts, where no build has to be waited for [s].
+        has_build: (tasks,) its scouts wait for a build.
+        brokered: (jobs, single ones too) the brokerage of production places it.
+        group: (jobs,) number of the merge that waits for its output, -1: none.
+        merge: (merges,) the job that merges.
+        output_bytes: (jobs, single ones too).
+        input_bytes: The same.
+        jobs: `COLUMNS` of all jobs, single ones too.
+        single: ``pandaid, queue`` (its name), ``created_s, wall_s`` of the single ones.
+    """
+
+    tasks: Tasks
+    roots: Roots
+    first_task: IntArray
+    first_root: IntArray
+    complete: BoolArray
+    taskid: IntArray
+    built: FloatArray
+    has_build: BoolArray
+    brokered: BoolArray
+    group: IntArray
+    merge: IntArray
+    output_bytes: IntArray
+    input_bytes: IntArray
+    jobs: pl.DataFrame
+    single: pl.DataFrame
+
+    @property
+    def n_roots(self) -> int:
+        """Jobs of tasks that are drawn."""
+        return len(self.roots.task)
+
+    @property
+    def n(self) -> int:
+        """All jobs."""
+        return self.jobs.height
+
+
+def work_of(
+    parts: Sequence[Drawn], tables: Sequence[dict[str, pl.DataFrame]], start_us: int
+) -> Work:
+    """Put the blocks side by side.
+
+    Args:
+        parts: The blocks.
+        tables: The tables that were made of each.
+        start_us: First instant [us since 1970].
+    """
+    tasks = joined([part.block.tasks for part in parts])
+    sizes = [part.block.tasks.n for part in parts]
+    first_task = np.cumsum([0, *sizes])
+    roots, pandaid, measures = [], [], []
+    for part, offset in zip(parts, first_task, strict=False):
+        block = part.block
+        kept, row = np.unique(block.rows.root, return_index=True)
+        own = take(block.roots, kept)
+        roots.append(Roots(**{**vars(own), "task": own.task + offset}))
+        pandaid.append(block.pandaid[row])
+        measures.append((block.measures, row))
+    first_root = np.cumsum([0, *(len(r.task) for r in roots)])
+    every = joined(roots)
+    singles = [_single(part, found, start_us) for part, found in zip(parts, tables, strict=True)]
+    single = pl.concat(singles)
+    drawn = pl.concat([found["jobs"].select("pandaid", *COLUMNS) for found in tables])
+    ids = pl.DataFrame({"pandaid": np.concatenate([*pandaid, single["pandaid"].to_numpy()])})
+    jobs = ids.join(drawn, on="pandaid", how="left", maintain_order="left").drop("pandaid")
+    managed = per_type(lambda k: k.label == "managed")[tasks.kind] > 0
+    brokered = np.zeros(jobs.height, np.bool_)
+    brokered[: len(every.task)] = managed[every.task] & np.isin(every.phase, (SCOUT, BULK))
+    group, merge = _groups(tasks, every)
+    none = np.zeros(single.height, np.int64)
+    return Work(
+        tasks=tasks,
+        roots=every,
+        first_task=first_task,
+        first_root=first_root,
+        complete=np.concatenate([part.block.complete for part in parts]),
+        taskid=np.concatenate([part.block.taskid for part in parts]),
+        built=_until_scouts(tasks, every),
+        has_build=_with_build(tasks, every),
+        brokered=brokered,
+        group=group,
+        merge=merge,
+        output_bytes=np.concatenate([*(m.output_bytes[row] for m, row in measures), none]),
+        input_bytes=np.concatenate([*(m.input_bytes[row] for m, row in measures), none]),
+        jobs=jobs,
+        single=single,
+    )
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    """Put the arrays of several objects of one class one after the other.
+
+    Args:
+        parts: Dataclasses of arrays, and of such dataclasses.
+    """
+    values = {}
+    for field in fields(parts[0]):
+        held = [getattr(part, field.name) for part in parts]
+        values[field.name] = joined(held) if is_dataclass(held[0]) else np.concatenate(held)
+    return type(parts[0])(**values)
+
+
+def part_of(whole: Any, first: int, last: int) -> Any:
+    """Take a part of the arrays of such an object."""
+    values = {}
+    for field in fields(whole):
+        held = getattr(whole, field.name)
+        values[field.name] = part_of(held, first, last) if is_dataclass(held) else held[first:last]
+    return type(whole)(**values)
+
+
+def _single(part: Drawn, tables: dict[str, pl.DataFrame], start_us: int) -> pl.DataFrame:
+    """Return the jobs of the small tasks of users in the order of their stories, then the probes."""
+    small = tables["truth/planted"].filter(story=LIGHT).select("pandaid")
+    light = small.join(tables["jobs"], on="pandaid", how="left", maintain_order="left")
+    names = ["pandaid", "computingsite", "creationtime", "starttime", "endtime"]
+    rows = pl.concat([light.select(names), part.probes.select(names)])
+    micro = (pl.col("creationtime").cast(pl.Int64) - start_us) // 1_000_000
+    return rows.select(
+        "pandaid",
+        queue="computingsite",
+        created_s=micro,
+        wall_s=(pl.col("endtime") - pl.col("starttime")).dt.total_seconds(),
+    )
+
+
+def _until_scouts(tasks: Tasks, roots: Roots) -> FloatArray:
+    """Return how long after its creation the scouts of each task come, as drawn [s]."""
+    scout = roots.phase == SCOUT
+    first = np.full(tasks.n, np.inf)
+    np.minimum.at(first, roots.task[scout], roots.created_s[scout])
+    return np.where(np.isfinite(first), first - tasks.created_s, 0.0)
+
+
+def _with_build(tasks: Tasks, roots: Roots) -> BoolArray:
+    """Tell which tasks have a build."""
+    found = np.zeros(tasks.n, np.bool_)
+    found[roots.task[~np.isin(roots.phase, (SCOUT, BULK, MERGED))]] = True
+    return found
+
+
+def _groups(tasks: Tasks, roots: Roots) -> tuple[IntArray, IntArray]:
+    """Return the merge that waits for each job, and the job of each merge."""
+    t, size = roots.task, tasks.merge_group[roots.task]
+    number = roots.seq + np.where(roots.phase == BULK, tasks.n_scouts[t], 0)
+    key = t * (1 << 32) + number // np.maximum(size, 1)
+    merge = np.flatnonzero(roots.phase == MERGED)
+    keys = t[merge] * (1 << 32) + roots.seq[merge]
+    order = np.argsort(keys)
+    merge, keys = merge[order], keys[order]
+    place = np.searchsorted(keys, key)
+    member = np.isin(roots.phase, (SCOUT, BULK)) & (size > 0) & (place < len(keys))
+    place = np.where(member, place, 0)
+    if not len(keys):
+        return np.full(len(t), -1), merge
+    return np.where(member & (keys[place] == key), place, -1), merge

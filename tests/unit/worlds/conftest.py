@@ -1,0 +1,41 @@
+"""One small lived archive for all tests of this folder; nothing writes into it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import brokerlab.archive
+from brokerlab import worlds
+from brokerlab.archive.manifest import Manifest
+
+ASKED: dict[str, Any] = {
+    "jobs": 4000, "days": 8.0, "seed": 3, "queues": 40, "network_every_h": 3.0,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Made:
+    path: Path
+    manifest: Manifest
+    archive: Any
+    jobs: pl.DataFrame
+    capacity: pl.DataFrame
+
+    def table(self, name: str) -> pl.DataFrame:
+        return self.archive.scan(name).collect()
+
+    @property
+    def drawn(self) -> pl.DataFrame:
+        """Jobs of tasks that were drawn, not laid out one by one."""
+        return self.jobs.join(self.archive.truth("tasks"), on="jeditaskid", how="semi")
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    path = tmp_path_factory.mktemp("worlds") / "archive"
+    manifest = worlds.live(path, **ASKED)
+    archive = brokerlab.archive.open(path)
+    return Made(path, manifest, archive, archive.scan("jobs").collect(), archive.truth("capacity"))

@@ -1,0 +1,138 @@
+"""A lived archive: nothing happens before what it waits for, slots are never exceeded, the simulator gives it back."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from brokerlab import scouts, worlds
+from brokerlab.archive.synthetic.light import LIGHT
+from brokerlab.calibrate import simulate
+from brokerlab.calibrate.simulate.capacity import in_use
+from brokerlab.errors import ConfigError
+from brokerlab.gdpconfig import Config
+from tests.unit.worlds.conftest import ASKED, Made
+
+pytestmark = pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
+
+
+def test_the_same_settings_give_the_same_bytes(tmp_path: Path) -> None:
+    asked = {**ASKED, "jobs": 600, "days": 3.0}
+    one = worlds.live(tmp_path / "one", **asked)
+    assert worlds.is_made(tmp_path / "one", **asked) == one
+    assert worlds.is_made(tmp_path / "one", **{**asked, "seed": 4}) is None
+    assert worlds.live(tmp_path / "other", **asked).digest == one.digest
+
+
+def test_unknown_settings_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="queues"):
+        worlds.live(tmp_path / "none", jobs=500, days=2, seed=1, queuess=30)
+
+
+def test_about_as_many_jobs_as_asked(made: Made) -> None:
+    assert made.manifest.counts["jobs"] == pytest.approx(ASKED["jobs"], rel=0.15)
+    assert made.manifest.synthetic
+    assert made.manifest.note.startswith(worlds.NOTE)
+
+
+def test_slots_are_never_exceeded(made: Made) -> None:
+    scripted = made.archive.truth("planted").filter(pl.col("story") != LIGHT)  # laid out, not lived
+    lived = made.jobs.join(scripted, on="pandaid", how="anti").filter(
+        pl.col("starttime").is_not_null()
+    )
+    end = made.jobs["starttime"].max()
+    rows = lived.with_columns(endtime=pl.col("endtime").fill_null(end))
+    used = in_use(rows).sort("time")
+    running = used.join_asof(
+        made.capacity.sort("ts"), left_on="time", right_on="ts", by="panda_queue",
+        check_sortedness=False,
+    )  # fmt: skip
+    shrunk = pl.col("slots") == 0  # what runs goes on where a queue starts nothing
+    assert running.filter((pl.col("cores") > pl.col("slots")) & ~shrunk).is_empty()
+    full = running.filter(pl.col("cores") == pl.col("slots"), pl.col("slots") > 0)
+    assert full["panda_queue"].n_unique() > 5
+
+
+def test_nothing_comes_before_what_it_waits_for(made: Made) -> None:
+    jobs = made.drawn
+    times = ["creationtime", "activatedtime", "starttime", "endtime", "modificationtime"]
+    for before, after in pairwise(times):
+        both = jobs.drop_nulls([before, after])
+        assert (both[before] <= both[after]).all(), (before, after)
+    parent = jobs.select(parentid="pandaid", over="endtime", queue="computingsite")
+    again = jobs.join(parent, on="parentid")
+    assert again.height > 20
+    assert (again["creationtime"] >= again["over"]).all()
+    decided = made.archive.truth("tasks").select("jeditaskid", "decided_at")
+    rest = jobs.join(decided, on="jeditaskid").filter(
+        pl.col("specialhandling").is_null(), pl.col("parentid").is_null(),
+        pl.col("prodsourcelabel") != "panda", pl.col("processingtype") != "pmerge",
+    )  # fmt: skip
+    assert rest.height > 1000
+    assert (rest["creationtime"] > rest["decided_at"]).all()
+
+
+def test_requests_are_those_of_the_scouts_that_had_ended(made: Made) -> None:
+    tables = (made.archive.scan(t) for t in ("jobs", "files", "tasks", "datasets", "queues"))
+    truth = made.archive.truth("tasks")
+    found = scouts.estimate(
+        *tables,
+        rules=scouts.ScoutRules(rules="production"),
+        config=Config.from_frame(made.table("gdpconfig")),
+        at=truth.select("jeditaskid", at="decided_at"),
+    )
+    after = made.drawn.filter(pl.col("specialhandling").is_null())["jeditaskid"].unique()
+    tasks = made.table("tasks").filter(pl.col("jeditaskid").is_in(after.implode()))
+    both = tasks.join(found.parameters, on="jeditaskid", suffix="_again")
+    assert both.height > 20
+    for name in ("ramcount", "cputime", "iointensity", "diskio", "outdiskcount"):
+        differ = both.filter(pl.col(name).ne_missing(pl.col(f"{name}_again")))
+        assert differ.is_empty(), name
+
+
+def test_merges_come_when_their_group_is_over(made: Made) -> None:
+    merges = made.drawn.filter(pl.col("processingtype") == "pmerge", pl.col("attemptnr") == 1)
+    made_of = made.table("files").filter(type="trn_output").select("pandaid", "jeditaskid")
+    known = merges.join(made_of, on=["pandaid", "jeditaskid"], how="semi")
+    assert known.height > 50
+    first = made.drawn.filter(pl.col("processingtype") != "pmerge", jobstatus="finished")
+    begun = first.group_by("jeditaskid").agg(first_end=pl.col("endtime").min())
+    both = known.join(begun, on="jeditaskid")
+    assert (both["creationtime"] > both["first_end"]).all()
+
+
+def test_tasks_of_production_go_where_the_rules_send_them(made: Made) -> None:
+    truth = made.archive.truth("queues")
+    weights = truth.group_by("jeditaskid").agg(pl.col("weight").sum())
+    assert weights["weight"].to_list() == pytest.approx([1.0] * weights.height)
+    bulk = made.drawn.filter(
+        pl.col("prodsourcelabel") == "managed", pl.col("specialhandling").is_null(),
+        pl.col("processingtype") != "pmerge", jobstatus="finished",
+    )  # fmt: skip
+    seen = bulk.group_by("jeditaskid", panda_queue="computingsite").agg(
+        share=pl.len() / pl.lit(1.0)
+    )
+    share = seen.with_columns(pl.col("share") / pl.col("share").sum().over("jeditaskid"))
+    both = share.join(truth, on=["jeditaskid", "panda_queue"])
+    assert both.height == seen.height
+    assert both["weight"].to_list() == pytest.approx(both["share"].to_list())
+
+
+def test_the_simulator_gives_it_back(made: Made) -> None:
+    world = simulate.of_archive(made.archive, brokerage="seen", drain="0h")
+    found = simulate.validate(world, repeats=20)
+    assert found.ok, found.sentence
+    assert set(world.sources["source"]) <= {"slots", "full", "pledge", "nothing", "busiest"}
+    written = made.table("slots")["pandaqueuename"].to_list()
+    stated = world.sources.filter(pl.col("panda_queue").is_in(written))
+    assert (stated["source"] == "slots").all()
+
+
+def test_jobs_that_are_not_over_have_no_end(made: Made) -> None:
+    open_ = made.drawn.filter(pl.col("jobstatus").is_in(["running", "activated"]))
+    assert open_["endtime"].null_count() == open_.height
+    waiting = open_.filter(jobstatus="activated")
+    assert waiting["starttime"].null_count() == waiting.height
+    over = made.drawn.filter(pl.col("jobstatus").is_in(["finished", "failed"]))
+    assert over["endtime"].null_count() == 0
