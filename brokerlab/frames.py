@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -16,27 +16,43 @@ _SHOWN = 3
 
 
 def prepared(
-    tables: Mapping[str, Any], contracts: Mapping[str, type[dy.Schema]]
+    tables: Mapping[str, Any], contracts: Mapping[str, type[dy.Schema]], *, exact: bool = False
 ) -> dict[str, pl.DataFrame]:
     """Return every table of the contracts as a Polars frame; one error lists all that is wrong.
 
     Args:
-        tables: Table name to frame (anything narwhals accepts). Absent tables are empty, absent columns
-            null, columns that no rule reads are left out.
+        tables: Table name to frame (anything narwhals accepts), list of dicts, or mapping of columns. Absent
+            tables are empty, absent columns null, columns that no rule reads are left out.
         contracts: Table name to dataframely class.
+        exact: Columns that no contract has are refused instead.
 
     Returns:
         Table name to frame with the contract's columns in its order, rows in the given order.
 
     Raises:
-        SchemaError: Unknown tables, values of another type, nulls in required columns.
+        SchemaError: Unknown tables (and columns), values of another type, nulls in required columns.
+
+    Example:
+        >>> class Jobs(dy.Schema):
+        ...     pandaid = dy.Int64(nullable=False)
+        >>> prepared({"jobs": [{"pandaid": 7}]}, {"jobs": Jobs})["jobs"].rows()
+        [(7,)]
     """
     problems = [
         f"unknown table '{name}': {nearest(name, contracts)}" for name in tables.keys() - contracts
     ]
     result = {}
     for name, contract in contracts.items():
-        frame = _polars(tables[name]) if name in tables else pl.DataFrame()
+        if name not in tables:
+            result[name] = _empty(contract)
+            continue
+        try:
+            frame = polars_frame(tables[name], contract)
+        except SchemaError as error:
+            problems.append(f"{name}: {error}")
+            continue
+        if exact:
+            problems += _unknown(name, frame, contract)
         result[name], wrong = _conform(name, frame, contract)
         problems += wrong
     if problems:
@@ -44,12 +60,67 @@ def prepared(
     return result
 
 
-def _polars(frame: Any) -> pl.DataFrame:
-    if isinstance(frame, pl.DataFrame):
-        return frame
-    lazy = nw.from_native(frame).lazy()
+def polars_frame(table: Any, contract: type[dy.Schema]) -> pl.DataFrame:
+    """Return a table as a Polars frame.
+
+    Args:
+        table: A frame of any engine, a list of dicts (one per row) or a mapping of columns (name to values).
+        contract: What columns made from Python values are, if they can be.
+
+    Raises:
+        SchemaError: It is none of these.
+    """
+    if isinstance(table, pl.DataFrame):
+        return table
+    if isinstance(table, Mapping):
+        return _of_columns(table, contract)
+    if isinstance(table, Sequence) and all(isinstance(row, Mapping) for row in table):
+        names = dict.fromkeys(name for row in table for name in row)
+        return _of_columns({name: [row.get(name) for row in table] for name in names}, contract)
+    try:
+        lazy = nw.from_native(table).lazy()
+    except TypeError:
+        raise SchemaError(
+            f"is a {type(table).__name__}; allowed are frames, lists of dicts (rows) and mappings of columns"
+        ) from None
     result: pl.DataFrame = lazy.collect("polars").to_native()
     return result
+
+
+def _of_columns(columns: Mapping[str, Any], contract: type[dy.Schema]) -> pl.DataFrame:
+    """Return a frame of Python values, of the contract's types where they are of these."""
+    types = _types(contract)
+    try:
+        return pl.DataFrame(
+            [_series(name, values, types.get(name)) for name, values in columns.items()]
+        )
+    except (TypeError, pl.exceptions.PolarsError) as error:
+        reason = str(error).splitlines()[0]
+        raise SchemaError(f"its columns make no table: {reason}") from None
+
+
+def _series(name: str, values: Any, kind: tuple[pl.DataType, bool] | None) -> pl.Series:
+    """Return a column of Python values; those of no contract, or of another type, are as Polars takes them."""
+    if kind is not None:
+        try:
+            return pl.Series(name, values, dtype=kind[0], strict=True)
+        except (TypeError, pl.exceptions.PolarsError):
+            pass
+    return pl.Series(name, values, strict=False)
+
+
+def _unknown(table: str, frame: pl.DataFrame, contract: type[dy.Schema]) -> list[str]:
+    """Return which columns the contract does not have, each with the nearest of its own."""
+    columns = contract.columns()
+    hints = {name: nearest(name, columns) for name in frame.columns if name not in columns}
+    if not hints:
+        return []
+    close = [f"{name} ({hint})" if "?" in hint else name for name, hint in hints.items()]
+    return [f"{table} has no column {', '.join(close)}; there are {', '.join(columns)}"]
+
+
+def _empty(contract: type[dy.Schema]) -> pl.DataFrame:
+    return pl.DataFrame(schema={name: kind for name, (kind, _) in _types(contract).items()})
 
 
 def _conform(
@@ -58,7 +129,7 @@ def _conform(
     """Return the contract's columns, cast, and what is wrong with them."""
     types = _types(contract)
     if not frame.width and not frame.height:
-        return pl.DataFrame(schema={name: kind for name, (kind, _) in types.items()}), []
+        return _empty(contract), []
     if _fits(frame, types):
         return pl.DataFrame([frame.get_column(name) for name in types]).rechunk(), []
     columns, wrong = contract.columns(), []

@@ -208,8 +208,8 @@ class World:
         return self
 
     def frames(self) -> dict[str, pl.DataFrame]:
-        """Return the tables; unknown tables and columns are refused."""
-        result = {}
+        """Return the tables, all of them known; unknown tables and columns are refused."""
+        result = {name: contract.create_empty() for name, contract in TABLES.items()}
         for name, rows in self.tables.items():
             types = {column: kind.dtype for column, kind in TABLES[name].columns().items()}
             extra = {column for row in rows for column in row} - types.keys()

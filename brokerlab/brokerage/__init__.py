@@ -4,7 +4,7 @@ What a brokerage decided (``production_jobs.decide.decide``, ``production_tasks.
 asked: `funnel` (what each
 check removed), `explain` and `explain_task` (why, in words), `what_would_help` and `single_obstacles` (which single
 checks stand in the way), `compare` (who is decided differently), `sensitivity` and `keys_read` (what another setting
-would have decided), `checks_table` (what is checked). Importing this package loads none of it.
+would have decided), `checks_table` (what is checked). `world` makes the tables to decide on from a few rows by hand. Importing this package loads none of it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from brokerlab.brokerage.funnels import funnel
     from brokerlab.brokerage.obstacles import single_obstacles, what_would_help
     from brokerlab.brokerage.sensitivities import keys_read, sensitivity
+    from brokerlab.brokerage.worlds import world
 
 __all__ = [
     "Comparison",
@@ -33,6 +34,7 @@ __all__ = [
     "sensitivity",
     "single_obstacles",
     "what_would_help",
+    "world",
 ]
 
 _HOMES = {
@@ -42,6 +44,7 @@ _HOMES = {
     **dict.fromkeys(("keys_read", "sensitivity"), "sensitivities"),
     "checks_table": "check_table",
     "funnel": "funnels",
+    "world": "worlds",
 }
 
 

@@ -414,3 +414,18 @@ TABLES: dict[str, type[dy.Schema]] = {
     "live": Live,
 }
 """Every input table of the production job brokerage."""
+
+_STORAGE = (
+    "storage_space", "read_lan_down", "write_lan_down", "write_wan_down", "read_wan_down", "source_down",
+)  # fmt: skip
+NEEDED: dict[str, tuple[str, ...]] = {
+    "site_activity": ("inactive", "no_pilot"),
+    "queue_endpoints": _STORAGE,
+    "storage_endpoints": (*_STORAGE, "nucleus_unwritable", "input_incomplete"),
+    "nuclei": ("nucleus_unwritable", "unknown_nucleus"),
+    "replicas": ("source_down", "input_incomplete"),
+    "file_locations": ("input_to_move", "local_data_only"),
+    "sw_tags": ("software_hardware", "platform_unresolved"),
+    "network_matrix": ("network_weight_low",),
+}
+"""Table to the checks, and the ends of tasks, that cannot be decided without it: where it is missing they remove nothing."""

@@ -18,6 +18,7 @@ from brokerlab.brokerage.explaining.users import OfUsers
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
 from brokerlab.brokerage.view import AnyDecisions
+from brokerlab.brokerage.words import listed
 from brokerlab.errors import ConfigError
 
 __all__ = ["Explanation", "TaskExplanation", "explain", "explain_task"]
@@ -85,7 +86,9 @@ def explain(
         )
     asked = _question(decisions, jeditaskid, snapshot, place)
     answer = asked.explained()
-    return answer if answer.outcome == "unknown" else _with_jobs(answer, asked, ran)
+    if answer.outcome == "unknown":
+        return answer
+    return _with_jobs(_with_missing(answer, asked), asked, ran)
 
 
 def explain_task(
@@ -110,13 +113,22 @@ def explain_task(
         DataError: There is no such task.
     """
     asked = _question(decisions, jeditaskid, snapshot)
-    return _with_jobs(what_became(asked), asked, ran)
+    return _with_jobs(_with_missing(what_became(asked), asked), asked, ran)
 
 
 def _question(
     decisions: AnyDecisions, jeditaskid: int, snapshot: int | None, place: str = ""
 ) -> Question:
     return KINDS[type(decisions)](decisions, subject(decisions.tasks, jeditaskid, snapshot), place)
+
+
+def _with_missing(answer: A, asked: Question) -> A:
+    """Return the answer with the tables that were not given."""
+    if isinstance(asked, OfNucleus) or not asked.decisions.world.unasked:
+        return answer
+    tables = listed(sorted(asked.decisions.world.unasked))
+    unknown = f"Nothing is known of {tables}: checks that need these tables removed nothing."
+    return replace(answer, sentences=(*answer.sentences, unknown))
 
 
 def _with_jobs(answer: A, asked: Question, ran: pl.DataFrame | None) -> A:

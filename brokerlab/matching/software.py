@@ -90,14 +90,14 @@ class SoftwareQueue:
         releases: ``("AUTO",)``, ``("ANY",)`` or anything else.
         description: What it publishes; None where it publishes nothing.
         invalid: Why what it publishes cannot be read; None where it can.
-        gpu_nodes: GPUs seen on its worker nodes.
+        gpu_nodes: GPUs seen on its worker nodes; None where nobody looked, and attributes of GPUs are not asked for.
         cpu_levels: Level of the CPU architecture -> share of the logical CPUs [%].
     """
 
     releases: tuple[str | None, ...] = ()
     description: Description | None = None
     invalid: str | None = None
-    gpu_nodes: tuple[GpuNode, ...] = ()
+    gpu_nodes: tuple[GpuNode, ...] | None = ()
     cpu_levels: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -257,7 +257,7 @@ def _software(
 def _hardware(
     request: Request,
     description: Description,
-    gpu_nodes: tuple[GpuNode, ...],
+    gpu_nodes: tuple[GpuNode, ...] | None,
     rules: MatchingRules,
 ) -> str | None:
     """Decide rows 3 to 8."""
@@ -274,7 +274,9 @@ def _hardware(
         return "cpu_mismatch"
     if request.gpu_spec is None:
         return None
-    return "gpu_not_capable" if gpu is None else match_gpu(request.gpu_spec, gpu_nodes)
+    if gpu is None:
+        return "gpu_not_capable"
+    return None if gpu_nodes is None else match_gpu(request.gpu_spec, gpu_nodes)
 
 
 def _preference(request: Request, queue: SoftwareQueue) -> float:

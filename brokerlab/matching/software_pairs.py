@@ -74,7 +74,7 @@ def software_pairs(
         queues: ``panda_queue`` (parents for pseudo-queues) and ``releases`` (list of texts, or such a list as JSON).
         sw_tags: ``panda_queue, data`` (JSON object as text); the queue ``ALL`` holds every tag of the grid.
         worker_node_gpu: ``panda_queue, vendor, model, vram`` [MB], ``architecture, framework_version,
-            driver_version``; none for no monitoring.
+            driver_version``; null: unknown, and attributes of GPUs are not asked for.
         worker_node_cpu_level: ``panda_queue, cpu_architecture_level, pct_within_queue`` [%]; none for no monitoring.
         rules: All switches but the one of zero share.
         analysis: The tasks are users': releases are read as docs/rules/matching.md 9 says.
@@ -257,11 +257,12 @@ def _offers(
     for name, releases in rows.iter_rows():
         described_as = data.get(name, "") if name in data else None
         listed = _releases(name, releases, problems)
-        key = (listed, name in data, described_as, gpus.get(name, ()), levels.get(name, ()))
+        nodes = None if gpus is None else gpus.get(name, ())
+        key = (listed, name in data, described_as, nodes, levels.get(name, ()))
         if key not in numbers:
             numbers[key] = len(offers)
             description, invalid = _description(described_as, present=name in data)
-            offers.append(SoftwareQueue(listed, description, invalid, key[3], dict(key[4])))
+            offers.append(SoftwareQueue(listed, description, invalid, nodes, dict(key[4])))
         if offers[numbers[key]].invalid is not None:
             problems.append(f"{OF_QUEUE} of {name}: {offers[numbers[key]].invalid}")
         codes.append(numbers[key])
@@ -298,17 +299,14 @@ def _releases(name: str, releases: Any, problems: list[str]) -> tuple[str | None
     return tuple(one if isinstance(one, str) else None for one in listed)
 
 
-def _gpus(frame: pl.DataFrame | None) -> dict[str, tuple[GpuNode, ...]]:
-    """Return the GPUs seen at each queue."""
+def _gpus(frame: pl.DataFrame | None) -> dict[str, tuple[GpuNode, ...]] | None:
+    """Return the GPUs seen at each queue; null where nobody looked."""
+    if frame is None:
+        return None
     seen: dict[str, tuple[GpuNode, ...]] = {}
-    if frame is not None:
-        for name, *values in (
-            frame.select("panda_queue", *_GPU_COLUMNS)
-            .unique()
-            .sort("panda_queue", *_GPU_COLUMNS)
-            .iter_rows()
-        ):
-            seen[name] = (*seen.get(name, ()), GpuNode(*values))
+    columns = ("panda_queue", *_GPU_COLUMNS)
+    for name, *values in frame.select(columns).unique().sort(columns).iter_rows():
+        seen[name] = (*seen.get(name, ()), GpuNode(*values))
     return seen
 
 

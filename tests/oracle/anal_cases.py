@@ -10,7 +10,7 @@ import polars as pl
 from brokerlab.brokerage.analysis_jobs.contracts import TABLES
 from brokerlab.brokerage.inputs.pseudo_queues import pseudo_queues
 from brokerlab.gdpconfig import Config
-from tests.oracle.prod_cases import frame, time
+from tests.oracle.prod_cases import frame, narrowed, time
 
 Case = dict[str, Any]
 
@@ -83,7 +83,12 @@ def _input(inputs: Case) -> dict[str, list[Case]]:
 
 
 def tables(inputs: Case) -> dict[str, pl.DataFrame]:
-    """Return the tables of a recorded case."""
+    """Return the tables of a recorded case, with the columns that the brokerage reads."""
+    return narrowed(recorded(inputs), TABLES)
+
+
+def recorded(inputs: Case) -> dict[str, pl.DataFrame]:
+    """Return the tables of a recorded case, with all that was recorded."""
     task = task_row(inputs)
     rows = {name: list(value) for name, value in inputs.items() if isinstance(value, list)}
     rows = {RENAMED.get(name, name): value for name, value in rows.items()}
@@ -98,5 +103,6 @@ def tables(inputs: Case) -> dict[str, pl.DataFrame]:
             {names.get(name, name): value for name, value in row.items()}
             for row in rows.get(table, [])
         ]
-    found = {name: frame(some) for name, some in rows.items() if some and name in TABLES}
+    found = {name: contract.create_empty() for name, contract in TABLES.items()}
+    found |= {name: frame(some) for name, some in rows.items() if some and name in TABLES}
     return found | ({"queues": _queues(inputs)} if inputs.get("queues") else {})

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+import dataframely as dy
 import polars as pl
 
 from brokerlab.brokerage.contracts import TABLES
@@ -43,10 +45,21 @@ def frame(rows: list[Case]) -> pl.DataFrame:
 
 def tables(inputs: Case) -> dict[str, pl.DataFrame]:
     """Return the tables of a recorded brokerage."""
-    found = {"tasks": frame([task_row(inputs, inputs["now"])])}
+    found = {name: contract.create_empty() for name, contract in TABLES.items()}
+    found["tasks"] = frame([task_row(inputs, inputs["now"])])
     for name, rows in inputs.items():
         if name in TABLES and isinstance(rows, list) and rows:
             if name == "sw_tags":
                 rows = [{**row, "data": json.dumps(row["data"])} for row in rows]  # noqa: PLW2901
             found[name] = frame(rows)
-    return found
+    return narrowed(found, TABLES)
+
+
+def narrowed(
+    tables: dict[str, pl.DataFrame], contracts: Mapping[str, type[dy.Schema]]
+) -> dict[str, pl.DataFrame]:
+    """Return tables with the columns that the library reads."""
+    return {
+        name: table.select(key for key in contracts[name].columns() if key in table.columns)
+        for name, table in tables.items()
+    }

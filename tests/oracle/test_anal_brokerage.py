@@ -8,7 +8,7 @@ from brokerlab.brokerage.analysis_jobs.chunks import n_jobs
 from brokerlab.brokerage.inputs.atoms import atoms
 from tests.oracle import vectors
 from tests.oracle.anal_brokerage import differences
-from tests.oracle.anal_cases import Case, tables
+from tests.oracle.anal_cases import Case, recorded
 from tests.oracle.test_anal_stabilizer import close
 
 
@@ -22,7 +22,7 @@ def test_every_brokerage_vector_agrees() -> None:
 
 def sub_chunks_agree(case: Case) -> bool:
     """Tell whether the largest sub-chunk and the number of them come out as recorded."""
-    given, want = tables(case["inputs"]), case["inputs"]["derived"][0]
+    given, want = recorded(case["inputs"]), case["inputs"]["derived"][0]
     input_ = (given["tasks"], given.get("datasets"), given.get("files"))
     largest = atoms(*input_).row(0, named=True)
     number = n_jobs(*input_)["n_jobs_to_submit"].item()

@@ -18,6 +18,7 @@ def analysis_release_check(**inputs: list[Case]) -> Case:
     given = prepared(tables(inputs), TABLES)
     found = software_pairs(
         given["tasks"].select(ANALYSIS_COLUMNS), given["queues"], given["sw_tags"],
+        given["worker_node_gpu"],
         rules=MatchingRules("production"), analysis=True,
     ).sort("panda_queue")  # fmt: skip
     rows = found.to_dicts()

@@ -32,14 +32,14 @@ def other(name: str, value: Any) -> Any:
 
 
 def frames(tables: Tables) -> Frames:
-    """Return the tables that the library reads; tables without rows are left out."""
+    """Return the tables that the library reads; those without rows are known to have none."""
     found = {}
-    for name in TABLES:
+    for name, contract in TABLES.items():
         rows = tables.get(name) or []
         if name == "sw_tags":
             rows = [row | {"data": json.dumps(row["data"])} for row in rows]
-        if rows:
-            found[name] = pl.DataFrame(rows, infer_schema_length=None)
+        frame = pl.DataFrame(rows, infer_schema_length=None)
+        found[name] = frame.select(key for key in contract.columns() if key in frame.columns)
     return found
 
 

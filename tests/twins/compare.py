@@ -22,16 +22,16 @@ Row = dict[str, Any]
 
 
 def frames(tables: Tables) -> dict[str, pl.DataFrame]:
-    """Return the tables that the library reads; tables without rows are left out."""
+    """Return the tables that the library reads; those without rows are known to have none."""
     found = {}
-    for name in TABLES:
+    for name, contract in TABLES.items():
         rows = tables.get(name) or []
         if name == "sw_tags":
             rows = [row | {"data": json.dumps(row["data"])} for row in rows]
         if name == "tasks":
             rows = [row | {column: when(row.get(column)) for column in TIMES} for row in rows]
-        if rows:
-            found[name] = pl.DataFrame(rows, infer_schema_length=None)
+        frame = pl.DataFrame(rows, infer_schema_length=None)
+        found[name] = frame.select(key for key in contract.columns() if key in frame.columns)
     return found
 
 

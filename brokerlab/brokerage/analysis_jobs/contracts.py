@@ -253,3 +253,12 @@ TABLES: dict[str, type[dy.Schema]] = {
     "quota": Quota,
 }
 """Every input table of the analysis job brokerage."""
+
+NEEDED: dict[str, tuple[str, ...]] = {
+    "site_activity": ("nopilot",),
+    "queue_endpoints": ("data_locality", "storage", "blacklist"),
+    "replicas": ("data_locality", "input_incomplete"),
+    "sw_tags": ("architecture", "cache", "regexpcmtconfig"),
+    "user_eval": ("gshare_class_a",),
+}
+"""Table to the checks, and the ends of tasks, that cannot be decided without it: where it is missing they remove nothing."""

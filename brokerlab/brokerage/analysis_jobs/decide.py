@@ -11,7 +11,7 @@ from brokerlab.brokerage.analysis_jobs.facts import prepare
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.engine.decide import asking
 from brokerlab.brokerage.engine.own import Own
-from brokerlab.frames import prepared
+from brokerlab.brokerage.inputs.given import read_given
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
 
@@ -27,7 +27,9 @@ def decide(
     """Decide for every task and every candidate queue.
 
     Args:
-        tables: Input tables by name, see :data:`~.contracts.TABLES`; frames of any engine.
+        tables: Input tables by name, see :data:`~.contracts.TABLES`; frames of any engine, lists of dicts or mappings
+            of columns. A table that is missing is unknown: checks that need it (:data:`~.contracts.NEEDED`) remove
+            nothing, and ``world.unasked`` of the result names them.
         rules: Rule set; null = ``document``.
         matching: Rule set of the text rules; null = the set of the same name.
         config: Settings; null = defaults.
@@ -37,14 +39,16 @@ def decide(
         The decisions.
 
     Raises:
-        SchemaError: Unknown tables, values of another type.
+        SchemaError: Unknown tables and columns, values of another type.
 
     Source:
         analysis-job-brokerage.md.
     """
     rules = rules or AnalysisRules()
+    given = read_given(tables, TABLES)
     world = prepare(
-        prepared(tables, TABLES),
+        given.tables,
+        missing=given.missing,
         rules=rules,
         matching=matching or MatchingRules(rules.rules),
         config=config or Config.empty(),

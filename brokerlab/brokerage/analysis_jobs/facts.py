@@ -10,6 +10,7 @@ import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.changing import changing, with_class, with_grand
 from brokerlab.brokerage.analysis_jobs.checks import queue_checks
+from brokerlab.brokerage.analysis_jobs.contracts import NEEDED
 from brokerlab.brokerage.analysis_jobs.endpoints import endpoint_facts, in_scope
 from brokerlab.brokerage.analysis_jobs.keys import CAP_KEYS, CLASS_KEYS, place_of
 from brokerlab.brokerage.analysis_jobs.lists import pools, with_lists
@@ -56,6 +57,8 @@ class AnalysisLasting(Lasting):
         ids: The numbers by which facts are keyed.
     """
 
+    NEEDED: ClassVar = NEEDED
+
     rules: AnalysisRules
     pool: pl.DataFrame
     ids: Ids
@@ -100,7 +103,7 @@ class AnalysisWorld(World):
         """See :meth:`brokerlab.brokerage.engine.world.World.with_config`."""
         data, known = self.data, self.lasting_facts
         if differing(config, self.config, COMPLETENESS_KEYS, place_of):
-            data = _input(known.tasks, known.tables, known.ids, known.pool, config)
+            data = _input(known, config)
         return configured(known, data, config)
 
     def parts(self, evaluate: Evaluate, *, off: Off | None = None) -> Iterator[Part]:
@@ -141,7 +144,7 @@ def configured(
     about, side = data
     tasks = known.tasks.join(about, on="t", how="left").sort("t")
     tasks = known.with_facts_of_settings(tasks, of_tasks(known.rules), config, place_of)
-    held = throttled(known.tables, rules=known.rules, config=config)
+    held = throttled(known.tables, rules=known.rules, config=config, unasked=known.silent)
     outcomes = run(ended(tasks.lazy(), held.lazy(), known.rules))
     facts = Facts(
         tasks=tasks.join(outcomes, on="t", how="anti", maintain_order="left"),
@@ -182,6 +185,7 @@ def prepare(
     matching: MatchingRules,
     config: Config,
     own: tuple[Own, ...] = (),
+    missing: frozenset[str] = frozenset(),
 ) -> AnalysisWorld:
     """Prepare the facts of all tasks.
 
@@ -191,6 +195,7 @@ def prepare(
         matching: Rule set of the text rules.
         config: The configuration.
         own: Rules that are added.
+        missing: Names of tables that were not given.
 
     Returns:
         The world. Settings are columns of the tasks, and so is what :func:`~.settings.of_tasks` makes of them.
@@ -202,6 +207,8 @@ def prepare(
         name: spread(tables[name], snapshots) if name in STATE_TABLES else tables[name]
         for name in tables
     } | {"queues": spread(tables["queues"], snapshots) if history else tables["queues"]}
+    if "worker_node_gpu" in missing:
+        del state["worker_node_gpu"]  # nobody looked, which is not the same as none seen
     tasks = task_facts(raw, rules=rules).with_columns(
         t_version=pl.col("snapshot") if history else pl.lit(0, dtype=pl.Int64)
     )
@@ -231,30 +238,34 @@ def prepare(
         lists=_with_own_queue(tasks, queues),
         pool=pool,
         ids=ids,
+        missing=missing,
     )
-    return configured(known, _input(tasks, tables, ids, pool, config), config)
+    return configured(known, _input(known, config), config)
 
 
-def _input(
-    tasks: pl.DataFrame, state: Tables, ids: Ids, pool: pl.DataFrame, config: Config
-) -> tuple[pl.DataFrame, Side]:
+def _input(known: AnalysisLasting, config: Config) -> tuple[pl.DataFrame, Side]:
     """Return facts of tasks about their input as a whole, and where it is."""
-    found = locality(tasks, state, pool=pool, config=config)
+    tasks, state = known.tasks, known.tables
+    found = locality(tasks, state, pool=known.pool, config=config)
+    whole = found.tasks
+    if "replicas" in known.missing:
+        some = pl.lit(value=True)
+        whole = whole.with_columns(t_incomplete=~some, t_remote_source=some)
     totals = input_totals(
         tasks.select("jeditaskid").unique(), state["datasets"], state["files"]
     ).rename({"total": "t_total", "nfiles": "t_nfiles"})
-    rows = keyed(found.queues, ids)
-    known = for_tasks(state["file_locations"], tasks.select("jeditaskid").unique())["jeditaskid"]
+    rows = keyed(found.queues, known.ids)
+    located = for_tasks(state["file_locations"], tasks.select("jeditaskid").unique())
     counts = rows.filter("x_data").group_by("t").agg(t_n_data=pl.len().cast(pl.Int64))
     about = (
         tasks.select("t", "jeditaskid")
-        .join(found.tasks, on="t", how="left")
+        .join(whole, on="t", how="left")
         .join(totals, on="jeditaskid", how="left")
         .join(counts, on="t", how="left")
         .with_columns(
             pl.col("t_total", "t_nfiles", "t_n_data").fill_null(0),
             t_second=pl.col("t_has_input") & pl.col("t_remote_source"),
-            t_files_known=pl.col("jeditaskid").is_in(known.implode()),
+            t_files_known=pl.col("jeditaskid").is_in(located["jeditaskid"].implode()),
         )
         .drop("jeditaskid")
     )

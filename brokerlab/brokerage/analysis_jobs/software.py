@@ -34,7 +34,7 @@ def software_side(
     decided = _at_offers(
         queues,
         lambda some: software_pairs(
-            wanted, some, state["sw_tags"], state["worker_node_gpu"],
+            wanted, some, state["sw_tags"], state.get("worker_node_gpu"),
             rules=matching, analysis=True,
         ),
     )  # fmt: skip

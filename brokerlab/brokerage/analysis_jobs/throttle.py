@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.analysis_jobs.contracts import TABLES
+from brokerlab.brokerage.analysis_jobs.contracts import NEEDED, TABLES
 from brokerlab.brokerage.analysis_jobs.keys import place_of
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.settings import of_throttle
@@ -19,8 +19,8 @@ from brokerlab.brokerage.analysis_jobs.throttle_rules import (
 )
 from brokerlab.brokerage.engine.pairs import run
 from brokerlab.brokerage.engine.settings import settings_read, with_settings
+from brokerlab.brokerage.inputs.given import read_given
 from brokerlab.brokerage.production_jobs.counts import spread
-from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
 
 WAITING, ERROR, PASS = "throttled_waiting", "temporary_error", "pass"
@@ -77,20 +77,25 @@ def throttle(
         >>> throttle(tables).select("throttle", "outcome").row(0)
         ('gshare_class_c', 'throttled_waiting')
     """
-    given = prepared(tables, TABLES)
+    given = read_given(tables, TABLES)
     rules = rules or AnalysisRules()
-    return throttled(given, rules=rules, config=config or Config.empty())
+    unasked = {name for table in given.missing for name in NEEDED.get(table, ())}
+    return throttled(given.tables, rules=rules, config=config or Config.empty(), unasked=unasked)
 
 
 def throttled(
-    tables: Mapping[str, pl.DataFrame], *, rules: AnalysisRules, config: Config
+    tables: Mapping[str, pl.DataFrame],
+    *,
+    rules: AnalysisRules,
+    config: Config,
+    unasked: Collection[str] = (),
 ) -> pl.DataFrame:
-    """Decide as :func:`throttle` does, on tables held to their contracts."""
+    """Decide as :func:`throttle` does, on tables held to their contracts; rules that are not asked hold nobody back."""
     tasks = tables["tasks"].with_columns(pl.col("snapshot").fill_null(0))
     tasks = with_settings(tasks, settings_read(of_throttle()), config, place_of)
     snapshots = tasks.select("snapshot").unique()
     state = {name: spread(tables[name], snapshots).lazy() for name in STATE_TABLES}
-    return run(planned(tasks.lazy(), state, rules=rules))
+    return run(planned(tasks.lazy(), state, rules=rules, unasked=unasked))
 
 
 STATE_TABLES = ("user_totals", "task_class", "gshare_usage", "user_eval", "quota")
@@ -102,6 +107,7 @@ def planned(
     state: Mapping[str, pl.LazyFrame],
     *,
     rules: AnalysisRules,
+    unasked: Collection[str] = (),
 ) -> pl.LazyFrame:
     """Return the plan of :func:`throttled`.
 
@@ -109,6 +115,7 @@ def planned(
         tasks: Tasks, ``snapshot`` filled, with the settings that :func:`~.settings.of_throttle` reads.
         state: :data:`STATE_TABLES` for every snapshot.
         rules: Rule set.
+        unasked: Names of rules that hold nobody back.
     """
     user = pl.coalesce("origusername", "username")
     frame = tasks.select(
@@ -126,7 +133,7 @@ def planned(
         throttle=pl.coalesce(
             pl.when(rule.when.fill_null(value=False)).then(pl.lit(rule.name))
             for rule in throttle_rules(rules)
-            if rule.name in OUTCOMES
+            if rule.name in OUTCOMES and rule.name not in unasked
         )
     )
     outcome = pl.col("throttle").replace_strict(OUTCOMES, default=PASS, return_dtype=pl.String)

@@ -91,4 +91,5 @@ class QueueDecisions(PlaceDecisions[W]):
             "tasks": self.tasks.to_dicts(),
             "matching": self.world.matching.to_dict(),
             "config_digest": self.world.config.digest,
+            "unasked": self.world.unasked,
         }

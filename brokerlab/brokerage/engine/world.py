@@ -54,7 +54,11 @@ class Lasting:
         sides: Facts of pairs.
         lists: ``t, q`` of tasks whose candidates are a list.
         hint: Only what could run is asked.
+        missing: Names of tables that were not given: nothing is known of what they would say.
     """
+
+    NEEDED: ClassVar[Mapping[str, tuple[str, ...]]]
+    """Table to the rules that cannot be decided without it."""
 
     tables: dict[str, pl.DataFrame]
     matching: MatchingRules
@@ -66,6 +70,17 @@ class Lasting:
     sides: tuple[Side, ...]
     lists: pl.DataFrame
     hint: bool = False
+    missing: frozenset[str] = frozenset()
+
+    @property
+    def unasked(self) -> dict[str, tuple[str, ...]]:
+        """Rules that remove nothing, as a table that they need is missing: table to their names."""
+        return {table: names for table, names in self.NEEDED.items() if table in self.missing}
+
+    @property
+    def silent(self) -> frozenset[str]:
+        """The names of these rules."""
+        return frozenset(name for names in self.unasked.values() for name in names)
 
     def with_facts_of_settings(
         self,
@@ -87,14 +102,22 @@ class Lasting:
         )
 
     def in_order(self, facts: Facts) -> tuple[tuple[Rule, ...], tuple[Step, ...]]:
-        """Return checks and steps with rules of one's own.
+        """Return checks and steps with rules of one's own; those that are not asked remove nothing.
 
         Raises:
             ConfigError: Rules that cannot be added, or that read what is not there.
         """
-        found = with_own(self.checks, self.steps, self.own)
-        check_own(self.own, *found, facts.schema)
-        return found
+        checks, steps = with_own(self.checks, self.steps, self.own)
+        check_own(self.own, checks, steps, facts.schema)
+        silent = self.silent
+
+        def asked(rule: Rule) -> Rule:
+            return replace(rule, when=rule.when & False) if rule.name in silent else rule
+
+        return (
+            tuple(asked(check) for check in checks),
+            tuple(asked(step) if isinstance(step, Rule) else step for step in steps),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,6 +174,11 @@ class World(ABC):
     def hint(self) -> bool:
         """Only what could run is asked."""
         return self.lasting_facts.hint
+
+    @property
+    def unasked(self) -> dict[str, tuple[str, ...]]:
+        """Rules that remove nothing, as a table that they need is missing: table to their names."""
+        return self.lasting_facts.unasked
 
     @property
     def lasting(self) -> int:

@@ -9,13 +9,13 @@ from typing import Any
 from brokerlab.brokerage.analysis_jobs import facts as analysis
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.engine.own import Own
+from brokerlab.brokerage.inputs.given import read_given
 from brokerlab.brokerage.live.analysis import AnalysisStage
 from brokerlab.brokerage.live.jobs import JobStage
 from brokerlab.brokerage.live.standing import Stage, Standing
 from brokerlab.brokerage.production_jobs import facts as jobs
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError
-from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
 
@@ -63,7 +63,7 @@ def prepare(
           sees; of one snapshot), perhaps ``at`` (time of the cycle, for the age of what the state tells; null: that of
           the task's row). The same task may come with several worlds.
         * ``state``: some of the tables of :func:`count_tables` by name, ``world`` in the place of ``snapshot``. A table
-          that is not given keeps what ``tables`` said. Which tables are given may change, but each new choice costs as
+          that is not given keeps what ``tables`` said, and has no rows if that did not have it either. Which tables are given may change, but each new choice costs as
           much as the first question.
 
         ``standing.with_config(config)`` is the same brokerage under other settings.
@@ -79,8 +79,10 @@ def prepare(
             f"rules are {type(rules).__name__}; this stage goes by {chapter.rules.__name__}, give such ones or the other "
             "stage"
         )
+    given = read_given(tables, chapter.stage.TABLES, later=chapter.stage.STATE)
     world = chapter.prepare(
-        prepared(tables, chapter.stage.TABLES),
+        given.tables,
+        missing=given.missing,
         rules=chosen,
         matching=MatchingRules(chosen.rules),
         config=config or Config.empty(),

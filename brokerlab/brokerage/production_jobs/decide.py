@@ -10,11 +10,11 @@ import polars as pl
 from brokerlab.brokerage.contracts import TABLES
 from brokerlab.brokerage.engine.decide import asking
 from brokerlab.brokerage.engine.own import Own
+from brokerlab.brokerage.inputs.given import read_given
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.production_jobs.facts import prepare
 from brokerlab.brokerage.production_jobs.recipe import PRODUCTION, Recipe
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
 
@@ -32,7 +32,9 @@ def decide(
     """Decide for every task and every candidate queue.
 
     Args:
-        tables: Input tables by name, see :data:`brokerlab.brokerage.contracts.TABLES`; frames of any engine.
+        tables: Input tables by name, see :data:`brokerlab.brokerage.contracts.TABLES`; frames of any engine, lists of
+            dicts or mappings of columns. A table that is missing is unknown: checks that need it
+            (:data:`brokerlab.brokerage.contracts.NEEDED`) remove nothing, and ``world.unasked`` of the result names them.
         rules: Rule set; null = ``document``.
         matching: Rule set of the text rules; null = the set of the same name.
         config: Settings; null = defaults.
@@ -44,15 +46,17 @@ def decide(
         The decisions.
 
     Raises:
-        SchemaError: Unknown tables, values of another type.
+        SchemaError: Unknown tables and columns, values of another type.
         ConfigError: Settings that no rule can work with, or a recipe.
 
     Source:
         production-job-brokerage.md.
     """
     rules = rules or ProductionRules()
+    given = read_given(tables, {**TABLES, **recipe.tables})
     world = prepare(
-        prepared(tables, {**TABLES, **recipe.tables}),
+        given.tables,
+        missing=given.missing,
         rules=rules,
         matching=matching or MatchingRules(rules.rules),
         config=config or Config.empty(),

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import polars as pl
 
+from brokerlab.brokerage.contracts import NEEDED
 from brokerlab.brokerage.engine.decide import parts_of
 from brokerlab.brokerage.engine.own import Own
 from brokerlab.brokerage.engine.pairs import Facts, Side
@@ -72,6 +73,8 @@ class JobLasting(Lasting):
         links: Known links into the nuclei of the tasks, without weights.
         ids: The numbers by which facts are keyed.
     """
+
+    NEEDED: ClassVar = NEEDED
 
     endpoints: Tables
     rules: ProductionRules
@@ -170,6 +173,7 @@ def configured(
     ).with_columns(pl.col("t_remote_source", "t_no_complete").fill_null(value=True))
     tasks = known.with_facts_of_settings(tasks, of_tasks(known.rules), config, place_of)
     outcomes = _outcomes(tasks, found.tasks, known.tables["nuclei"], hint=known.hint)
+    outcomes = outcomes.filter(~pl.col("outcome").is_in(known.silent))
     lists = known.lists.join(outcomes, on="t", how="anti")
     nowhere = pl.col("t_listed") & ~pl.col("t").is_in(lists["t"].unique().implode())
     facts = Facts(
@@ -207,6 +211,7 @@ def prepare(
     hint: bool = False,
     recipe: Recipe = PRODUCTION,
     own: tuple[Own, ...] = (),
+    missing: frozenset[str] = frozenset(),
 ) -> JobWorld:
     """Prepare the facts of all tasks.
 
@@ -218,6 +223,7 @@ def prepare(
         hint: Only ask which queues could run the tasks; no nucleus is looked at.
         recipe: Adds facts of its own.
         own: Rules that are added.
+        missing: Names of tables that were not given.
 
     Returns:
         The world; ``t`` numbers the rows of ``tasks`` that are looked at. Settings are columns of the tasks, and so is
@@ -234,6 +240,8 @@ def prepare(
         name: spread(tables[name], snapshots) if name in STATE_TABLES else tables[name]
         for name in tables
     } | {"queues": spread(tables["queues"], snapshots) if history else tables["queues"]}
+    if "worker_node_gpu" in missing:
+        del state["worker_node_gpu"]  # nobody looked, which is not the same as none seen
     tasks = task_facts(raw, tables["resource_work_queues"], rules=rules)
     tasks = tasks.with_columns(
         t_version=pl.col("snapshot") if history else pl.lit(0, dtype=pl.Int64),
@@ -275,6 +283,7 @@ def prepare(
         lists=lists.select("t", "q").drop_nulls("q"),
         links=links,
         ids=ids,
+        missing=missing,
     )
     return configured(known, _complete(known, config), _network(known, config), config)
 

@@ -9,6 +9,7 @@ from html import escape
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import dataframely as dy
 import polars as pl
 
 from brokerlab import carry
@@ -99,17 +100,29 @@ class Replay:
 
     def for_jobs(self) -> dict[str, pl.DataFrame]:
         """Return the tables of the job brokerage (``brokerage.contracts.TABLES``)."""
-        return {name: frame for name, frame in self.tables.items() if name in job_contracts.TABLES}
+        return self.tables_of(job_contracts.TABLES)
 
     def for_tasks(self) -> dict[str, pl.DataFrame]:
         """Return the tables of the task brokerage (``production_tasks.contracts.TABLES``)."""
-        return {name: frame for name, frame in self.tables.items() if name in task_contracts.TABLES}
+        return self.tables_of(task_contracts.TABLES)
 
     def for_analysis(self) -> dict[str, pl.DataFrame]:
         """Return the tables of the analysis brokerage (``analysis_jobs.contracts.TABLES``)."""
         from brokerlab.brokerage.analysis_jobs.contracts import TABLES
 
-        return {name: frame for name, frame in self.tables.items() if name in TABLES}
+        return self.tables_of(TABLES)
+
+    def tables_of(self, contracts: Mapping[str, type[dy.Schema]]) -> dict[str, pl.DataFrame]:
+        """Return the tables of a brokerage, with the columns that it reads.
+
+        Args:
+            contracts: Its input tables, such as ``brokerlab.brokerage.plugins.get(name).tables``.
+        """
+        return {
+            name: frame.select(key for key in contracts[name].columns() if key in frame.columns)
+            for name, frame in self.tables.items()
+            if name in contracts
+        }
 
     def to_frame(self) -> pl.DataFrame:
         """Return one row per table: ``table``, ``rows``, ``history`` (its rows hold for one instant each)."""

@@ -225,9 +225,9 @@ def _columns(table: pl.DataFrame | None, names: Sequence[str]) -> pl.DataFrame:
     """Return some columns of a table, null where it lacks them."""
     frame = pl.DataFrame() if table is None else table
     missing = [name for name in names if name not in frame.columns]
-    kinds = {name: pl.Int64 if name == "snapshot" else pl.String for name in missing}
+    kinds = {name: pl.Int64 if name == "snapshot" else pl.String for name in names}
     if frame.is_empty():
-        return pl.DataFrame(schema={name: kinds.get(name, pl.String) for name in names})
+        return pl.DataFrame(schema=kinds)
     return frame.with_columns(pl.lit(None, kinds[name]).alias(name) for name in missing).select(
         names
     )

@@ -61,6 +61,7 @@ def test_classes_are_held_back_by_usage(task_class: int, usage: float, rule: str
     tables = {
         "task_class": {"jeditaskid": 1, "class": task_class},
         "gshare_usage": {"gshare": SHARE, "usage_perc": usage},
+        "user_eval": {"user": "bob"},
     }
     assert held(**tables, rules="production") == rule
     assert held(**tables, task={"gshare": "Express Analysis"}) is None

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-import polars as pl
-
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules, decide
 from brokerlab.brokerage.analysis_jobs.contracts import TABLES
 from brokerlab.gdpconfig import Config
@@ -64,10 +62,8 @@ class World:
             key if "/" in key else f"jedi/anal_jobbroker/{key}": value
             for key, value in settings.items()
         }
-        tables = {
-            name: pl.DataFrame(rows, infer_schema_length=None) for name, rows in self.rows.items()
-        }
-        return decide(tables, rules=chosen, config=Config.empty().with_values(values))
+        known = {name: self.rows.get(name, []) for name in TABLES}
+        return decide(known, rules=chosen, config=Config.empty().with_values(values))
 
     def checks(self, rules: str | AnalysisRules = "document", **settings: Any) -> dict[str, Any]:
         """Return why each queue was skipped; null for candidates."""

@@ -1,0 +1,186 @@
+"""Input tables by hand: what is not given removes nothing, and what is not understood is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pytest
+
+from brokerlab import brokerage
+from brokerlab.brokerage import analysis_jobs, production_jobs
+from brokerlab.brokerage import contracts as job_contracts
+from brokerlab.brokerage.analysis_jobs import AnalysisRules
+from brokerlab.brokerage.analysis_jobs import contracts as analysis_contracts
+from brokerlab.brokerage.analysis_jobs.throttle_rules import throttle_rules
+from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.errors import ConfigError, SchemaError
+
+Rows = list[dict[str, Any]]
+
+RULE_SETS = ("document", "production")
+QUEUES: Rows = [{"panda_queue": "LARGE"}, {"panda_queue": "SMALL"}]
+INPUT = {
+    "datasets": [{"datasetname": "d"}],
+    "files": [{"datasetname": "d", "lfn": "f", "fsize": 10**13}],
+}
+DEMANDING: Rows = [
+    {"ramcount": 4000, "ramcountunit": "MBPerCore", "corecount": 8, "gshare": "MC", "iointensity": 10_000},
+    {"currentpriority": 1000, "nucleus": "NUC", "cputime": 1e6, "cputimeunit": "HS06sPerEvent"},
+    {"eventservice": 1, "ipconnectivity": "full", "use_scout": True, "allowinputlan": "only"},
+    {"transhome": "Athena-25.0", "architecture": "x86_64-el9-gcc13-opt#x86_64&nvidia"},
+    {"is_merging": True, "mergeoutput": True, "diskio": 10**6, "workdiskcount": 10**6, "workdiskunit": "MB"},
+]  # fmt: skip
+OF_USERS: Rows = [
+    {"ramcount": 4000, "ramunit": "MBPerCore", "corecount": 8, "username": "alice"},
+    {
+        "architecture": "x86_64-el9-gcc13-opt#x86_64&nvidia",
+        "transhome": "AnalysisTransforms-AnalysisBase_25.2.1",
+    },
+    {"usescout": True, "cputime": 1e6, "cputimeunit": "HS06sPerEvent", "iointensity": 10_000},
+]
+
+
+def jobs(tasks: Rows, queues: Rows, rules: str = "document", **tables: Any) -> dict[str, Any]:
+    """Return outcome or check of every queue of the first task."""
+    given = brokerage.world(tasks, queues, **tables)
+    found = production_jobs.decide(given, rules=ProductionRules(rules))
+    checks = dict(found.queues.filter(jeditaskid=1).select("panda_queue", "check").iter_rows())
+    return checks or {"outcome": found.tasks["outcome"][0]}
+
+
+@pytest.mark.parametrize("rules", RULE_SETS)
+@pytest.mark.parametrize("more", [{}, INPUT], ids=["no input", "input"])
+def test_what_is_not_given_removes_no_queue_of_production(rules: str, more: dict[str, Any]) -> None:
+    found = production_jobs.decide(
+        brokerage.world(DEMANDING, QUEUES, **more), rules=ProductionRules(rules)
+    )
+    assert found.queues["check"].null_count() == found.queues.height == 10
+    assert set(found.tasks["outcome"]) == {"candidates"}
+
+
+@pytest.mark.parametrize("rules", RULE_SETS)
+@pytest.mark.parametrize("more", [{}, INPUT], ids=["no input", "input"])
+def test_what_is_not_given_removes_no_queue_of_users(rules: str, more: dict[str, Any]) -> None:
+    given = brokerage.world(OF_USERS, QUEUES, brokerage="analysis-jobs", **more)
+    found = analysis_jobs.decide(given, rules=AnalysisRules(rules))
+    assert found.queues["check"].null_count() == found.queues.height == 6
+    assert set(found.tasks["outcome"]) == {"candidates"}
+
+
+@pytest.mark.parametrize(
+    ("table", "task", "queue", "more", "lost"),
+    [
+        ("site_activity", {}, {}, {}, "no_pilot"),
+        ("queue_endpoints", {}, {}, {"storage_endpoints": []}, "read_lan_down"),
+        ("storage_endpoints", {}, {}, {"queue_endpoints": []}, "read_lan_down"),
+        ("nuclei", {"nucleus": "NUC"}, {}, {}, "unknown_nucleus"),
+        ("replicas", {}, {}, INPUT | {"storage_endpoints": []}, "input_incomplete"),
+        ("file_locations", {}, {"catchall": "use_only_local_data"}, INPUT, "local_data_only"),
+        ("sw_tags", {"transhome": "Athena-25.0"}, {}, {}, "software_hardware"),
+    ],
+)  # fmt: skip
+def test_a_missing_table_is_unknown_and_an_empty_one_is_not(
+    table: str, task: dict[str, Any], queue: dict[str, Any], more: dict[str, Any], lost: str
+) -> None:
+    """A check that needs a table that is missing does not remove; the same table without rows says that there is nothing."""
+    others = [one for one in more if one != table and not more[one]]
+    known = {name: rows for name, rows in more.items() if name not in others}
+    queues = [{"panda_queue": "ONE"} | queue]
+    assert jobs([task], queues, **known) == {"ONE": None}
+    assert lost in jobs([task], queues, **more, **{table: []}).values()
+
+
+def test_the_answer_names_what_was_missing_once() -> None:
+    found = production_jobs.decide(brokerage.world([{"ramcount": 1}], QUEUES, site_activity=[]))
+    assert "site_activity" not in found.world.unasked
+    assert found.world.unasked["sw_tags"] == ("software_hardware", "platform_unresolved")
+    text = str(brokerage.explain(found, jeditaskid=1, panda_queue="SMALL"))
+    assert text.count("Nothing is known of file_locations, network_matrix, nuclei") == 1
+    assert "removed nothing" in str(brokerage.explain_task(found, jeditaskid=1))
+
+
+def test_every_check_that_needs_a_table_is_a_check() -> None:
+    ends = {"input_incomplete", "unknown_nucleus"}
+    names = set(brokerage.checks_table(ProductionRules())["check"]) | ends
+    assert {one for needs in job_contracts.NEEDED.values() for one in needs} <= names
+    assert job_contracts.NEEDED.keys() <= job_contracts.TABLES.keys()
+    names = set(brokerage.checks_table(AnalysisRules())["check"]) | {
+        r.name for r in throttle_rules()
+    }
+    assert {one for needs in analysis_contracts.NEEDED.values() for one in needs} <= names
+    assert analysis_contracts.NEEDED.keys() <= analysis_contracts.TABLES.keys()
+
+
+def test_a_slip_is_refused_with_the_nearest_name_and_everything_at_once() -> None:
+    with pytest.raises(SchemaError) as error:
+        brokerage.world(
+            [{"ram_count": 4000}], [{"panda_queue": 1, "maxrss": "much"}], site_activty=[]
+        )
+    text = str(error.value)
+    assert "tasks has no column ram_count (did you mean 'ramcount'?)" in text
+    assert "unknown table 'site_activty': did you mean 'site_activity'?" in text
+    assert "queues.maxrss: 1 values are no Float64 ('much')" in text
+
+
+@pytest.mark.parametrize("call", ["decide", "world"])
+def test_decide_refuses_what_world_refuses(call: str) -> None:
+    """In silence it would switch the check of memory off."""
+    tables = {"tasks": [{"jeditaskid": 1, "ram_count": 4000}], "queues": QUEUES}
+    made = {
+        "decide": lambda: production_jobs.decide(tables),
+        "world": lambda: brokerage.world(**tables),
+    }
+    with pytest.raises(SchemaError, match="tasks has no column ram_count"):
+        made[call]()
+
+
+@pytest.mark.parametrize(
+    "queues",
+    [
+        QUEUES,
+        pl.DataFrame(QUEUES),
+        pl.LazyFrame(QUEUES),
+        pd.DataFrame(QUEUES),
+        {"panda_queue": ["LARGE", "SMALL"]},
+    ],
+    ids=["rows", "polars", "lazy", "pandas", "columns"],
+)
+def test_tables_of_any_kind_are_the_same(queues: Any) -> None:
+    made = brokerage.world({"ramcount": [4000, 2000]}, queues)
+    assert made["queues"].equals(brokerage.world([{}], QUEUES)["queues"])
+    assert made["tasks"]["jeditaskid"].to_list() == [1, 2]
+
+
+def test_a_value_that_is_given_stays_even_where_it_is_null() -> None:
+    rows = [{"panda_queue": "A", "status": None}, {"panda_queue": "B"}]
+    assert brokerage.world([{}], rows)["queues"]["status"].to_list() == [None, "online"]
+    assert jobs([{}], rows) == {"A": "status_offline", "B": None}
+
+
+def test_tasks_of_no_given_cores_take_slots_of_any() -> None:
+    assert jobs([{}], [{"panda_queue": "A", "corecount": 8}, {"panda_queue": "B"}]) == {
+        "A": None,
+        "B": None,
+    }
+    assert jobs([{"corecount": 1}], [{"panda_queue": "A", "corecount": 8}]) == {"A": "core_count"}
+
+
+def test_what_is_no_table_or_no_brokerage_is_refused() -> None:
+    with pytest.raises(SchemaError, match="nuclei: is a int; allowed are frames, lists of dicts"):
+        brokerage.world([{}], QUEUES, nuclei=7)
+    with pytest.raises(ConfigError, match="did you mean 'production-jobs'"):
+        brokerage.world([{}], QUEUES, brokerage="production-job")
+
+
+def test_tables_of_the_task_brokerage() -> None:
+    made = brokerage.world([{}], nuclei=[{"nucleus": "A"}], brokerage="production-tasks")
+    assert made["nuclei"].select("role", "state").row(0) == ("nucleus", "ACTIVE")
+    assert made["tasks"]["at"].null_count() == 0
+
+
+def test_tables_without_rows_are_tables() -> None:
+    made = brokerage.world([], {"panda_queue": ["A"], "corecount": [None]})
+    assert made["tasks"].height == 0
+    assert production_jobs.decide(made).tasks.height == 0
