@@ -124,7 +124,7 @@ def _question(
 
 def _with_missing(answer: A, asked: Question) -> A:
     """Return the answer with the tables that were not given."""
-    if isinstance(asked, OfNucleus) or not asked.decisions.world.unasked:
+    if not asked.decisions.world.unasked:
         return answer
     tables = listed(sorted(asked.decisions.world.unasked))
     unknown = f"Nothing is known of {tables}: checks that need these tables removed nothing."

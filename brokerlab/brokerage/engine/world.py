@@ -57,7 +57,7 @@ class Lasting:
         missing: Names of tables that were not given: nothing is known of what they would say.
     """
 
-    NEEDED: ClassVar[Mapping[str, tuple[str, ...]]]
+    NEEDED: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Table to the rules that cannot be decided without it."""
 
     tables: dict[str, pl.DataFrame]

@@ -54,6 +54,10 @@ class World:
         row = {"gshare": SHARE, "resource_type": "SCORE"} | more
         return self.add("job_stats", computingsite=name, jobstatus=status, njobs=number, **row)
 
+    def tables(self) -> dict[str, list[Row]]:
+        """Return the tables, all of them known."""
+        return {name: self.rows.get(name, []) for name in TABLES}
+
     def decided(
         self, rules: str | AnalysisRules = "document", **settings: Any
     ) -> AnalysisDecisions:
@@ -62,8 +66,7 @@ class World:
             key if "/" in key else f"jedi/anal_jobbroker/{key}": value
             for key, value in settings.items()
         }
-        known = {name: self.rows.get(name, []) for name in TABLES}
-        return decide(known, rules=chosen, config=Config.empty().with_values(values))
+        return decide(self.tables(), rules=chosen, config=Config.empty().with_values(values))
 
     def checks(self, rules: str | AnalysisRules = "document", **settings: Any) -> dict[str, Any]:
         """Return why each queue was skipped; null for candidates."""

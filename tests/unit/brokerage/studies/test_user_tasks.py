@@ -16,14 +16,10 @@ from tests.unit.brokerage.analysis_jobs.toys import AT, SHARE, TASK, WITH_CODE, 
 from tests.unit.brokerage.studies.toys import DICE, replay_of, totals
 
 
-def frames(world):
-    return {name: pl.DataFrame(rows, infer_schema_length=None) for name, rows in world.rows.items()}
-
-
 def decided(world, rules="document", **keys):
     config = Config.empty().with_values({name.replace("__", "/"): v for name, v in keys.items()})
     chosen = AnalysisRules(rules) if isinstance(rules, str) else rules
-    return decide(frames(world), rules=chosen, config=config)
+    return decide(world.tables(), rules=chosen, config=config)
 
 
 @pytest.fixture(scope="module")
@@ -189,7 +185,7 @@ def two_classes():
 
 def test_both_weights_have_the_rules_of_ones_own():
     rule = Rule(name="shut_out", source="ours", says="", when=pl.col("panda_queue") == "SLOW")
-    made = decide(frames(two_classes()), own=[Own(rule, after="status")])
+    made = decide(two_classes().tables(), own=[Own(rule, after="status")])
     for side in basic_weights.decide_both_weights(made):
         assert side.queues.filter(check="shut_out")["panda_queue"].to_list() == ["SLOW"]
 
