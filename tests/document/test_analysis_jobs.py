@@ -208,8 +208,9 @@ def test_class_a_of_a_user_of_whom_nothing_runs():
 
     No row is no running slot; production takes half of the threshold.
     """
-    assert held(**of_class(1, 2.01)) is None
-    assert held(**of_class(1, 2.01), rules=PRODUCTION) == "gshare_class_a"
+    others = {"user_eval": {"user": "bob"}}
+    assert held(**of_class(1, 2.01), **others) is None
+    assert held(**of_class(1, 2.01), **others, rules=PRODUCTION) == "gshare_class_a"
 
 
 # ---- preliminary candidates

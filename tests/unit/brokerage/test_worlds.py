@@ -13,7 +13,6 @@ from brokerlab.brokerage import analysis_jobs, production_jobs
 from brokerlab.brokerage import contracts as job_contracts
 from brokerlab.brokerage.analysis_jobs import AnalysisRules
 from brokerlab.brokerage.analysis_jobs import contracts as analysis_contracts
-from brokerlab.brokerage.analysis_jobs.throttle_rules import throttle_rules
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError, SchemaError
 
@@ -101,16 +100,16 @@ def test_the_answer_names_what_was_missing_once() -> None:
     assert "removed nothing" in str(brokerage.explain_task(found, jeditaskid=1))
 
 
-def test_every_check_that_needs_a_table_is_a_check() -> None:
-    ends = {"input_incomplete", "unknown_nucleus"}
-    names = set(brokerage.checks_table(ProductionRules())["check"]) | ends
-    assert {one for needs in job_contracts.NEEDED.values() for one in needs} <= names
-    assert job_contracts.NEEDED.keys() <= job_contracts.TABLES.keys()
-    names = set(brokerage.checks_table(AnalysisRules())["check"]) | {
-        r.name for r in throttle_rules()
-    }
-    assert {one for needs in analysis_contracts.NEEDED.values() for one in needs} <= names
-    assert analysis_contracts.NEEDED.keys() <= analysis_contracts.TABLES.keys()
+@pytest.mark.parametrize(
+    ("rules", "contracts"),
+    [(ProductionRules, job_contracts), (AnalysisRules, analysis_contracts)],
+)
+def test_every_check_that_needs_a_table_is_a_check(rules: Any, contracts: Any) -> None:
+    names = {"input_incomplete", "unknown_nucleus"}
+    for each in RULE_SETS:
+        names |= set(brokerage.checks_table(rules(each))["check"])
+    assert {one for needs in contracts.NEEDED.values() for one in needs} <= names
+    assert contracts.NEEDED.keys() <= contracts.TABLES.keys()
 
 
 def test_a_slip_is_refused_with_the_nearest_name_and_everything_at_once() -> None:

@@ -12,7 +12,6 @@ import pytest
 
 from brokerlab.brokerage import Explanation, checks_table, compare, explain, explain_task
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules, decide
-from brokerlab.brokerage.analysis_jobs.keys import place_of
 from brokerlab.brokerage.analysis_jobs.ranking import MARKS
 from brokerlab.brokerage.analysis_jobs.throttle import OUTCOMES
 from brokerlab.brokerage.analysis_jobs.throttle_rules import NO_TARGET_PCT, throttle_rules
@@ -59,7 +58,6 @@ def test_every_clause_can_be_told(rules: AnalysisRules) -> None:
         0,
         0,
         trial.settled().late,
-        place_of,
     )
     for found in pair.obstacles(reasons):
         assert "{" not in found.text
