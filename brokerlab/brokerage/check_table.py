@@ -73,14 +73,15 @@ def checks_table(
 
 
 def _of_jobs(rules: ProductionRules, own: Sequence[Own], recipe: Recipe) -> list[_Line]:
-    weight = _line(
-        "weight", "weight", "one place", "production-job-brokerage.md 6", weight_keys(rules),
-        (
-            *("running", "x_activated", "x_assigned", "x_starting", "defined", "t_total", "x_avail"),
-            *("missing_files", "x_near", "t_t1_factor", "l_weight", "x_preference"),
-        ),
-        "running against queued jobs x input at hand x nucleus x network x hardware preference",
-    )  # fmt: skip
+    reads = ["running", "x_activated", "x_assigned", "x_starting", "defined"]
+    reads += ["t_total", "x_avail", "missing_files", "l_weight"]
+    says = "running against queued jobs x input at hand x network"
+    if rules.nucleus_preferred:
+        reads, says = [*reads, "x_near", "t_t1_factor"], f"{says} x nucleus"
+    if rules.hardware_preferred:
+        reads, says = [*reads, "x_preference"], f"{says} x hardware preference"
+    place = "production-job-brokerage.md 6"
+    weight = _line("weight", "weight", "one place", place, weight_keys(rules), reads, says)
     checks, steps = with_own(recipe.checks(rules), ranking.steps(rules, recipe), own)
     return [*map(_row, checks), *_of_steps(steps), weight]
 

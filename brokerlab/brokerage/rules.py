@@ -4,35 +4,160 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from brokerlab.rulesets import RuleSet, Switch
 
-SWITCHES: dict[str, Switch] = {
-    "drop_test_queues": Switch(True, False, "J1"),
-    "standby_online": Switch(False, True, "J2"),
-    "backlog_inclusive": Switch(False, True, "J3"),
-    "inactive_counts_starting": Switch(False, True, "J4"),
-    "workdisk_adds": Switch(False, True, "J8"),
-    "maxwdir_per_core": Switch(False, False, "J9"),
-    "scratch_equal_passes": Switch(False, True, "J10"),
-    "free_equal_passes": Switch(False, True, "J11"),
-    "long_queue_by_capacity": Switch(False, True, "J13"),
-    "zero_efficiency_rejects": Switch(False, True, "J14"),
-    "zero_maxtime_limits": Switch(False, True, "J14b"),
-    "other_status_up": Switch(False, True, "J15, T15"),
-    "ip_stack_strict": Switch(False, False, "J18"),
-    "express_from_1000": Switch(True, False, "J20, D7"),
-    "shortage_counts_starting": Switch(False, True, "J21"),
-    "io_check_strict": Switch(False, False, "J22"),
-    "running_count": Switch("largest", "deployed", "J24, J31", ("largest", "deployed")),
-    "cap_mode": Switch("limit", "limit", "J26", ("limit", "document")),
-    "network_needs_active": Switch(False, True, "J28, D5"),
-    "bootstrap_first": Switch(True, True, "J29"),
-    "single_t1_queue": Switch(False, True, "J30"),
-    "parent_stays_in_list": Switch(False, True, "J37"),
+PAGE = "002, ATLAS Production Job Brokerage"
+OWN = "production-jobs.md"
+
+
+def _of_page(
+    document: Any, production: Any, sentence: str, *, allowed: tuple[Any, ...] = ()
+) -> Switch:
+    """Return a switch with its sentence on production job brokerage."""
+    return Switch(document, production, PAGE, allowed, sentence=sentence)
+
+
+JOB_SWITCHES: dict[str, Switch] = {
+    "drop_test_queues": _of_page(
+        True,
+        False,
+        "All queues while excluding any queue with case-insensitive ‘test’ in the name.",
+    ),
+    "parent_stays_in_list": _of_page(False, True, "Unified queues are resolved to pseudo-queues."),
+    "merging_freed_by": _of_page(
+        "waiting",
+        "untouched",
+        "the pre-assignment is ignored if the relevant queues have been skipped for 24 hours.",
+        allowed=("waiting", "untouched"),
+    ),
+    "preassigned_exempt": Switch(False, True, f"{OWN} 2"),
+    "standby_online": _of_page(
+        False, True, "The queue status must be online unless the queues are pre-assigned."
+    ),
+    "backlog_inclusive": _of_page(
+        False,
+        True,
+        "Skip queues if over the NQUEUED_SAT_CAP(defined in gdpconfig) files queued on their links to the nucleus.",
+    ),
+    "backlog_spares_nucleus": _of_page(
+        False,
+        True,
+        "Skip all queues if the number of files to be aggregated to the nucleus is larger than NQUEUED_NUC_CAP_FOR_JOBS(defined in gdpconfig).",
+    ),
+    "inactive_counts_starting": _of_page(
+        False,
+        True,
+        "skip inactive queues (where no jobs got started in the last 2 hours although activated jobs had been there).",
+    ),
+    "test_work_exempt": Switch(False, True, f"{OWN} 2"),
+    "io_check_strict": _of_page(
+        True, False, "must be less than NUM_CUTOFF_TO_MOVE_INPUT(defined in gdpconfig)."
+    ),
+    "io_check_relents": _of_page(
+        False, True, "I.e., if a queue needs to transfer more input files, the queue is skipped."
+    ),
+    "io_check_exempts": _of_page(
+        False,
+        True,
+        "If the task ioIntensity is larger than IO_INTENSITY_CUTOFF(defined in gdpconfig)",
+    ),
+    "memory_by_unit": _of_page(False, True, "(baseRamCount + ramCount × coreCount) × compensation"),
+    "whole_numbers": Switch(False, True, f"{OWN} 5"),
+    "output_of_master": _of_page(
+        False,
+        True,
+        "by multiplying outDiskCount when outDiskCountUnit ends with “PerEvents”, otherwise, inputDiskCount is used.",
+    ),
+    "workdisk_adds": _of_page(False, True, "max (300 MB, workDiskCount)"),
+    "maxwdir_per_core": _of_page(True, False, "maxwdir is divided by coreCount at each queue"),
+    "scratch_equal_passes": _of_page(
+        False, True, "the resultant value must be larger than the expected disk usage."
+    ),
+    "free_equal_passes": _of_page(
+        False, True, "DISK size check, free space in the local storage has to be over 200GB."
+    ),
+    "local_space": _of_page(
+        "free", "usable", "free space in the local storage", allowed=("free", "usable")
+    ),
+    "other_status_up": _of_page(
+        False, True, "Input endpoints must be locally readable over LAN (read_lan=ON)."
+    ),
+    "datadisk_only": _of_page(
+        False, True, "Skip queues if their storage endpoints are blacklisted:"
+    ),
+    "wan_asked_at_nucleus": _of_page(False, True, "For sattelite queues in addition:"),
+    "nucleus_must_send": _of_page(
+        True,
+        False,
+        "The nucleus storage endpoints must allow receivng and sending files over WAN (write_wan=ON and read_wan=ON).",
+    ),
+    "long_queue_by_capacity": _of_page(
+        False,
+        True,
+        "For scout or walltime-undefined jobs, skip queues if their maxtime is less than 24 hours.",
+    ),
+    "zero_efficiency_rejects": Switch(
+        False,
+        True,
+        "003, cpuTime",
+        sentence="Tasks can set cpuEfficiency to 0 to disable scaling with the number of events.",
+    ),
+    "zero_maxtime_limits": Switch(False, True, f"{OWN} 5"),
+    "ip_stack_strict": _of_page(
+        True, False, "‘’ (unset): to accept tasks without specifying ip_stack."
+    ),
+    "transferring_spares": _of_page(
+        False,
+        True,
+        "Too many transferring jobs: skip if transferring > max(transferring_limit, 2 x running)",
+    ),
+    "any_negative_t1weight": _of_page(
+        False, True, "if the task sets t1Weight=-1 and normal jobs are being generated."
+    ),
+    "single_t1_queue": _of_page(False, True, "Use only the queues associated with the nucleus"),
+    "pilots_excused": _of_page(False, True, "Skip queues without pilots for the last 3 hours."),
+    "express_from_1000": _of_page(True, False, "If processingType=*urgent* or priority ≥ 1000"),
+    "network_needs_active": _of_page(False, True, "weight = weight × networkWeight"),
+    "shortage_counts_starting": _of_page(
+        False, True, "when the total number of running cores is larger than pledgedcpu."
+    ),
+    "running_count": _of_page(
+        "largest",
+        "deployed",
+        "The brokerage uses the largest one as the number of running jobs among the following numbers:",
+        allowed=("largest", "deployed"),
+    ),
+    "slots_per_core": _of_page(
+        False,
+        True,
+        "numSlots if it is set to a positive number for the queue to the proactive job assignment.",
+    ),
+    "many_assigned_plus_one": _of_page(
+        False, True, "manyAssigned = max(1, min(2, assigned / activated))"
+    ),
+    "nucleus_preferred": Switch(False, True, f"{OWN} 7"),
+    "hardware_preferred": Switch(False, True, f"{OWN} 7"),
+    "cap_mode": _of_page(
+        "twice_running",
+        "limit",
+        "Skip queues if defined+activated+assigned+starting > 2 × running.",
+        allowed=("twice_running", "limit"),
+    ),
+    "bootstrap_first": _of_page(False, True, "the remaining candidates are sorted by weight"),
+    "jumbo_queues": Switch(False, True, f"{OWN} 8"),
+    "code_only_checks": Switch(False, True, f"{OWN} 8"),
     "throughput_step_50": Switch(1.7, 1.6, "D1"),
-    "newest_window_first": Switch(True, False, "D3"),
+    "newest_window_first": Switch(
+        True,
+        False,
+        "002, Network Weight",
+        sentence="so preferably data of the last 1 hour, if not available of last 1 day, if not available of last 1 week.",
+    ),
+}
+"""Of the production job brokerage and the network weight."""
+TASK_SWITCHES: dict[str, Switch] = {
     "idle_work_is_one": Switch(False, True, "T1"),
     "usable_space": Switch("free_expired", "usable", "T2", ("free_expired", "usable")),
     "weight_after_demand": Switch(False, True, "T3"),
@@ -50,51 +175,70 @@ SWITCHES: dict[str, Switch] = {
     "parent_flag_needed": Switch(True, True, "F-3"),
     "bare_mode_of": Switch("any", "first", "F-6", ("any", "first")),
 }
-"""Rows J of production-job-brokerage.md 9, D of network-weight.md 6, T of production-task-brokerage.md 7, F of full-chain.md 5."""
+"""Of the production task brokerage and full chain: rows T of production-task-brokerage.md 7, F of full-chain.md 5."""
+SWITCHES: dict[str, Switch] = JOB_SWITCHES | TASK_SWITCHES
+"""Every switch of the production brokerage."""
 
 
 @dataclass(frozen=True, init=False)
 class ProductionRules(RuleSet):
     """One rule set of the production brokerage with its switches; part of every result's provenance.
 
-    Where the last column of a chapter's table recommends the code's fact, both rule sets follow it.
-
     Attributes:
-        rules: ``document`` (the published pages, production where they are silent) or ``production``.
-        drop_test_queues: J1, queues with ``test`` in the name are no candidates.
-        standby_online: J2, status standby counts as online.
-        backlog_inclusive: J3, backlog limits bite at the limit itself (else: above it).
-        inactive_counts_starting: J4, starting jobs count as waiting in check ``inactive``.
-        workdisk_adds: J8, working directory is workdiskcount + 300 MB, 0 without it (else: the
-            larger of the two).
-        maxwdir_per_core: J9, maxwdir is divided by the cores for every task (else: only for single-
-            core tasks).
-        scratch_equal_passes: J10, a job that fills maxwdir exactly passes.
-        free_equal_passes: J11, space equal to STORAGE_MIN_FREE_SIZE passes.
-        long_queue_by_capacity: J13, check ``walltime_24h`` compares the HS06 capacity and covers
-            merging (else: maxtime itself).
-        zero_efficiency_rejects: J14, cpuefficiency 0 means capacity 0 (else: the need is
-            basewalltime alone).
-        zero_maxtime_limits: J14b, maxtime 0 is a limit in check ``walltime_24h`` where basewalltime
-            > 0.
-        other_status_up: J15, T15, an endpoint is down at OFF or TEST only (else: up at ON or null
-            only).
-        ip_stack_strict: J18, a queue with an ip stack refuses tasks that ask for none.
-        express_from_1000: J20, D7, priority 1000 itself is express.
-        shortage_counts_starting: J21, starting cores count as running in check ``pledge_exceeded``.
-        io_check_strict: J22, input to move equal to a cutoff fails.
-        running_count: J24, J31, ``largest`` of the four counts, or the ``deployed`` conditions on
-            pilots, pull_ups, priority.
-        cap_mode: J26, caps with NQUEUELIMITSITE (``limit``) or twice the running jobs alone
-            (``document``).
-        network_needs_active: J28, D5, the network weight and its check act only with NW_ACTIVE.
-        bootstrap_first: J29, queues without any job become candidates of weight 0, ranked first.
-        single_t1_queue: J30, negative t1weight keeps one single queue.
-        parent_stays_in_list: J37, a unified parent named in ``site`` stays beside its pseudo-
-            queues.
+        rules: ``document`` (the published pages) or ``production`` (the deployed code).
+        drop_test_queues: Queues with ``test`` in the name are no candidates.
+        parent_stays_in_list: A unified parent named in ``site`` stays beside its pseudo-queues.
+        merging_freed_by: Merge jobs lose their queues after 24 h of ``waiting`` (``frozentime``; the page does not say how
+            it is measured), or once their input is ``untouched`` for 24 h and the task waits for more than 6 h.
+        preassigned_exempt: Pre-assigned queues pass more than the check of status: priority, activity, cores, wall time of
+            scouts, connectivity, event service, pledges, pilots (else: status alone).
+        standby_online: Status standby counts as online.
+        backlog_inclusive: Limits of files queued, of links and of nuclei, bite at the limit itself (else: above it).
+        backlog_spares_nucleus: Queues at a nucleus for which too many files wait, or of unknown storage, go on.
+        inactive_counts_starting: Starting jobs count as waiting in check ``inactive``.
+        test_work_exempt: Work queues or shares ``test`` and ``validation`` meet no zero share.
+        io_check_strict: Input to move equal to a cutoff fails.
+        io_check_relents: Where every queue has too much to move, those with the rest on tape stay, or else all.
+        io_check_exempts: Merging, event service and a single pre-assigned queue may move any input.
+        memory_by_unit: Cores and ``baseramcount`` count for units per core alone, and merge jobs need what is set for them,
+            at least 2000 MB (else: one formula for all).
+        whole_numbers: Needs are cut to whole MB, capacities to whole HS06 s, before they are compared.
+        output_of_master: Output that scales with the input is reckoned from the master's files alone, and of these from
+            the event range used.
+        workdisk_adds: Working directory is workdiskcount + 300 MB, 0 without it (else: the larger of the two).
+        maxwdir_per_core: maxwdir is divided by the cores for every task (else: for single-core tasks).
+        scratch_equal_passes: A job that fills maxwdir exactly passes.
+        free_equal_passes: Space equal to STORAGE_MIN_FREE_SIZE passes.
+        local_space: Space that is ``free``, or ``usable``: free and expired, less what must stay free or cannot be used.
+        other_status_up: An endpoint is down at OFF or TEST only (else: up at ON or null only).
+        datadisk_only: Only endpoints of type DATADISK count, and a queue without one is down (else: all that it has).
+        wan_asked_at_nucleus: Queues of the nucleus must receive over WAN where the whole input is not at theirs.
+        nucleus_must_send: The nucleus must send over WAN too.
+        long_queue_by_capacity: Check ``walltime_24h`` compares the HS06 capacity and covers merging (else: maxtime itself).
+        zero_efficiency_rejects: cpuefficiency 0 means capacity 0 (else: the need is basewalltime alone).
+        zero_maxtime_limits: maxtime 0 is a limit in check ``walltime_24h`` where basewalltime > 0.
+        ip_stack_strict: A task that says anything of connectivity needs a queue of its very ip stack, none included.
+        transferring_spares: Queues near the nucleus may have any number of transferring jobs, and those bound to nuclei that
+            cannot be written do not count.
+        any_negative_t1weight: Every negative t1weight keeps jobs at the nucleus (else: -1).
+        single_t1_queue: Negative t1weight keeps one single queue.
+        pilots_excused: Slots set, jumbo jobs, and labels with ``test`` do without pilots.
+        express_from_1000: Priority 1000 itself is express.
+        network_needs_active: The network weight and its check act only with NW_ACTIVE.
+        shortage_counts_starting: Starting cores count as running in check ``pledge_exceeded``.
+        running_count: ``largest`` of the four counts, or the ``deployed`` conditions on pilots, pull_ups, priority.
+        slots_per_core: Slots set count divided by the cores of the queue.
+        many_assigned_plus_one: One is added to both counts (else: without activated jobs it is 2, without assigned ones 1).
+        nucleus_preferred: Queues of the nucleus weigh by t1weight, 4 times for much input, 100 times for urgent work.
+        hardware_preferred: CPUs of a preferred level weigh more.
+        cap_mode: Jobs queued: at most ``twice_running`` everywhere, both counts of the page; or the larger of that and the
+            ``limit`` NQUEUELIMITSITE, without defined jobs, by resource type at unified queues, not for express work.
+        bootstrap_first: Queues without any job become candidates of weight 0, ranked first.
+        jumbo_queues: Queues for jumbo jobs take those alone, outside the best ten, whatever locks and caps say.
+        code_only_checks: Checks that no page names: ``source_down``, ``io_intensity_max``, ``locked``, ``local_data_only``,
+            ``below_min_weight``.
         throughput_step_50: D1, throughput weight between 50 and 75 MB/s.
-        newest_window_first: D3, throughput of hour, else day, else week (else: needs the week
-            first).
+        newest_window_first: Throughput of hour, else day, else week (else: needs the week first).
         idle_work_is_one: T1, work term below the offset of 50 is 1 (else: 1/50).
         usable_space: T2, free + expired, or less what must stay free and what is unavailable.
         weight_after_demand: T3, space terms of the weight use usable space after the demand (else:
@@ -121,27 +265,49 @@ class ProductionRules(RuleSet):
     SUBJECT: ClassVar[str] = "production brokerage rules"
 
     drop_test_queues: bool
+    parent_stays_in_list: bool
+    merging_freed_by: str
+    preassigned_exempt: bool
     standby_online: bool
     backlog_inclusive: bool
+    backlog_spares_nucleus: bool
     inactive_counts_starting: bool
+    test_work_exempt: bool
+    io_check_strict: bool
+    io_check_relents: bool
+    io_check_exempts: bool
+    memory_by_unit: bool
+    whole_numbers: bool
+    output_of_master: bool
     workdisk_adds: bool
     maxwdir_per_core: bool
     scratch_equal_passes: bool
     free_equal_passes: bool
+    local_space: str
+    other_status_up: bool
+    datadisk_only: bool
+    wan_asked_at_nucleus: bool
+    nucleus_must_send: bool
     long_queue_by_capacity: bool
     zero_efficiency_rejects: bool
     zero_maxtime_limits: bool
-    other_status_up: bool
     ip_stack_strict: bool
-    express_from_1000: bool
-    shortage_counts_starting: bool
-    io_check_strict: bool
-    running_count: str
-    cap_mode: str
-    network_needs_active: bool
-    bootstrap_first: bool
+    transferring_spares: bool
+    any_negative_t1weight: bool
     single_t1_queue: bool
-    parent_stays_in_list: bool
+    pilots_excused: bool
+    express_from_1000: bool
+    network_needs_active: bool
+    shortage_counts_starting: bool
+    running_count: str
+    slots_per_core: bool
+    many_assigned_plus_one: bool
+    nucleus_preferred: bool
+    hardware_preferred: bool
+    cap_mode: str
+    bootstrap_first: bool
+    jumbo_queues: bool
+    code_only_checks: bool
     throughput_step_50: float
     newest_window_first: bool
     idle_work_is_one: bool
@@ -158,3 +324,7 @@ class ProductionRules(RuleSet):
     only_takes_allow: bool
     parent_flag_needed: bool
     bare_mode_of: str
+
+
+AS_DEPLOYED = ProductionRules("production")
+"""The rules of the deployed code, which the analysis brokerage shares where it has no switch of its own."""

@@ -85,7 +85,7 @@ def direct_io(
 
 def ram_compensation(ramcount: int | None) -> int | None:
     """Return the memory compared with a slot [MB]."""
-    value = on({"ram": ramcount}, compensated(pl.col("ram").cast(pl.Float64())))
+    value = on({"ram": ramcount}, compensated(pl.col("ram").cast(pl.Float64()), whole=True))
     return None if value is None else int(value)
 
 

@@ -17,7 +17,7 @@ from polars.testing import assert_frame_equal
 
 from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.production_jobs.decisions import Decisions
-from brokerlab.brokerage.rules import SWITCHES, ProductionRules
+from brokerlab.brokerage.rules import JOB_SWITCHES, ProductionRules
 from tests.twins import compare, production_jobs
 from tests.twins import switches as of_twin
 from tests.twins.instants import with_instants
@@ -29,7 +29,7 @@ N_TASKS, N_QUEUES = 16, 30
 KEYS = ["jeditaskid", "snapshot", "panda_queue"]
 COUNTS = ("nrunning", "nqueuedjobs", "nrunningjobscap", "platform", "network_weight", "maxwdir")
 FLIPS = sorted(of_twin.SWITCHES)
-OTHER = {"running_count": ("largest", "deployed"), "cap_mode": ("limit", "document"), "throughput_step_50": (1.7, 1.6)}  # fmt: skip
+OTHER = {"running_count": ("largest", "deployed"), "cap_mode": ("limit", "twice_running"), "merging_freed_by": ("waiting", "untouched"), "local_space": ("free", "usable"), "throughput_step_50": (1.7, 1.6)}  # fmt: skip
 
 Tables = dict[str, Any]
 Frames = dict[str, pl.DataFrame]
@@ -143,7 +143,7 @@ def test_every_switch_of_the_loop_flips(name: str) -> None:
 
 
 def test_the_loop_knows_every_switch_of_the_job_brokerage() -> None:
-    of_jobs = {name for name, switch in SWITCHES.items() if switch.source[0] in "JD"}
+    of_jobs = set(JOB_SWITCHES)
     assert of_jobs == set(of_twin.SWITCHES)
     for name, (document, production) in of_twin.SWITCHES.items():
         assert getattr(ProductionRules("document"), name) == document

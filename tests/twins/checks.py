@@ -27,6 +27,11 @@ def name_test(task: Task, queue: Row) -> Answer:
     return "name_test" if found and not task.single_or_list else None
 
 
+def spared(task: Task, flag: str) -> bool:
+    """Say whether a pre-assigned queue passes unasked; ``flag`` is the property of the task that says so."""
+    return bool(task.world.rules.preassigned_exempt and getattr(task, flag))
+
+
 def status(task: Task, queue: Row) -> Answer:
     if task.single_or_list:
         return None
@@ -40,16 +45,20 @@ def link(task: Task, queue: Row) -> Answer:
     """Checks 3 to 6; the first two are temporary."""
     world, name = task.world, queue["panda_queue"]
     site = world.storage_site.get(name)
-    if task.nucleus is None or site is None or site == task.nucleus:
+    if task.nucleus is None:
         return None
 
     def full(queued: float, key: str) -> bool:
         cap = world.setting(key)
         return bool(queued >= cap if world.rules.backlog_inclusive else queued > cap)
 
+    overfull = full(task.nucleus_queued, "NQUEUED_NUC_CAP_FOR_JOBS")
+    if site is None or site == task.nucleus:
+        skips = overfull and not world.rules.backlog_spares_nucleus
+        return "nucleus_backlog" if skips else None
     if task.nucleus in world.unwritable_nuclei:
         return "nucleus_unwritable"
-    if full(task.nucleus_queued, "NQUEUED_NUC_CAP_FOR_JOBS"):
+    if overfull:
         return "nucleus_backlog"
     metrics = task.links.get(site)
     if metrics is None:
@@ -62,13 +71,13 @@ def link(task: Task, queue: Row) -> Answer:
 
 
 def opportunistic(task: Task, queue: Row) -> Answer:
-    applies = task.urgent and not task.single_or_list
+    applies = task.urgent and not spared(task, "single_or_list")
     return "opportunistic" if applies and queue.get("pledgedcpu") == -1 else None
 
 
 def inactive(task: Task, queue: Row) -> Answer:
     applies = task.urgent or task.merging or task.row.get("mergeoutput")
-    if not applies or task.single_or_list:
+    if not applies or spared(task, "single_or_list"):
         return None
     waiting = task.world.all_shares[queue["panda_queue"], "activated"]
     if task.world.rules.inactive_counts_starting:
@@ -82,7 +91,7 @@ def zero_share(task: Task, queue: Row) -> Answer:
     applies = task.queue_name not in ("test", "validation") or (
         task.site_preassigned and task.label != "managed"
     )
-    if not applies:
+    if not applies and task.world.rules.test_work_exempt:
         return None
     zero = text.zero_share(
         task.row, task.merging, queue.get("fairsharepolicy"), task.world.matching
@@ -91,6 +100,8 @@ def zero_share(task: Task, queue: Row) -> Answer:
 
 
 def jumbo(task: Task, queue: Row) -> Answer:
+    if not task.world.rules.jumbo_queues:
+        return None
     if task.site_preassigned or not task.world.catchall[queue["panda_queue"]].use_jumbo_jobs:
         return None
     if not task.jumbo:
@@ -104,7 +115,7 @@ def jumbo(task: Task, queue: Row) -> Answer:
 def diskio(task: Task, queue: Row) -> Answer:
     need = task.row.get("diskio")
     if need and _truthy_cores(task) and cores(queue):
-        need = need // cores(queue)
+        need = need // cores(queue) if task.world.rules.whole_numbers else need / cores(queue)
     usage = task.world.diskio.get(queue["panda_queue"])
     own = queue.get("maxdiskio") or 0
     limit = own if own > 0 else task.world.setting("MAX_DISKIO_DEFAULT")
@@ -119,7 +130,7 @@ def _truthy_cores(task: Task) -> bool:
 
 
 def core_count(task: Task, queue: Row) -> Answer:
-    if task.site_preassigned:
+    if spared(task, "site_preassigned"):
         return None
     asked = task.row.get("corecount")
     if task.merging and task.row.get("mergecorecount") is not None:
@@ -185,7 +196,9 @@ def storage(task: Task, queue: Row) -> Answer:
     world, name = task.world, queue["panda_queue"]
     endpoint = world.endpoints.get(world.default_output.get(name, ""))
     if endpoint is not None:
-        has, least = usable_space(endpoint), world.setting("STORAGE_MIN_FREE_SIZE")
+        free = world.rules.local_space == "free"
+        has = (endpoint.get("space_free") or 0) if free else usable_space(endpoint)
+        least = world.setting("STORAGE_MIN_FREE_SIZE")
         if has < least if world.rules.free_equal_passes else has <= least:
             return "storage_space"
     return endpoint_problem(
@@ -228,7 +241,7 @@ def walltime(task: Task, queue: Row) -> Answer:
 def _too_short_for_unknown(task: Task, queue: Row, longest: int) -> bool:
     """Check 29: scouts and jobs of unknown length need a queue of a day."""
     rules = task.world.rules
-    applies = (task.scout and not task.site_preassigned) or task.walltime_undefined()
+    applies = (task.scout and not spared(task, "site_preassigned")) or task.walltime_undefined()
     if not rules.long_queue_by_capacity:
         return applies and longest != 0 and longest < 24 * 3600
     if not (applies or task.merging) or not (longest or rules.zero_maxtime_limits):
@@ -238,20 +251,21 @@ def _too_short_for_unknown(task: Task, queue: Row, longest: int) -> bool:
 
 
 def connectivity(task: Task, queue: Row) -> Answer:
-    if task.site_preassigned:
+    if spared(task, "site_preassigned"):
         return None
     network, stack = text.connectivity(queue.get("wnconnectivity"))
     asked = (task.row.get("ipconnectivity") or "none").replace("none", "")
     if asked and not (network == "full" or network == asked == "http"):
         return "connectivity"
-    asked_stack = task.row.get("ipstack")
-    if asked_stack:
-        return "ip_stack" if asked_stack != stack else None
-    return "ip_stack" if stack and task.world.rules.ip_stack_strict else None
+    asked_stack = task.row.get("ipstack") or ""
+    asks = bool(asked_stack)
+    if task.world.rules.ip_stack_strict:
+        asks = asks or bool(task.row.get("ipconnectivity"))
+    return "ip_stack" if asks and asked_stack != (stack or "") else None
 
 
 def event_service(task: Task, queue: Row) -> Answer:
-    if task.site_preassigned:
+    if spared(task, "site_preassigned"):
         return None
     seed = queue.get("jobseed") or "std"
     if not task.es:
@@ -267,14 +281,15 @@ def event_service(task: Task, queue: Row) -> Answer:
 def transferring(task: Task, queue: Row) -> Answer:
     world, name = task.world, queue["panda_queue"]
     site = world.storage_site.get(name)
-    if site is None or site == task.nucleus or task.is_near_nucleus(name):
+    spares = world.rules.transferring_spares
+    if spares and (site is None or site == task.nucleus or task.is_near_nucleus(name)):
         return None
     bound = sum(
         row["njobs"] or 0
         for row in world.transferring_to.get(name, [])
         if row["nucleus"] in world.unwritable_nuclei
     )
-    number = world.all_shares[name, "transferring"] - bound
+    number = world.all_shares[name, "transferring"] - (bound if spares else 0)
     limit = queue.get("transferringlimit") or 2000
     limit = max(limit, 2 * world.all_shares[name, "running"])
     return "transferring" if number > limit else None
@@ -282,7 +297,7 @@ def transferring(task: Task, queue: Row) -> Answer:
 
 def shortage(task: Task, queue: Row) -> Answer:
     world, name = task.world, queue["panda_queue"]
-    if not world.setting("WORK_SHORTAGE", "core") or task.site_preassigned:
+    if not world.setting("WORK_SHORTAGE", "core") or spared(task, "site_preassigned"):
         return None
     pledge = queue.get("pledgedcpu") or 0
     if pledge == -1:
@@ -294,14 +309,19 @@ def shortage(task: Task, queue: Row) -> Answer:
 
 
 def t1_weight(task: Task, queue: Row) -> Answer:
-    negative = (task.row.get("t1weight") or 0) < 0 and not task.merging
+    negative = task.stays_at_nucleus()
     far = not task.is_near_nucleus(task.world.parent[queue["panda_queue"]])
     return "t1_weight" if negative and far else None
 
 
 def io_intensity(task: Task, queue: Row) -> Answer:
     most = queue.get("max_io_intensity")
-    if task.merging or not task.iointensity or most is None:
+    if (
+        task.merging
+        or not task.iointensity
+        or most is None
+        or not task.world.rules.code_only_checks
+    ):
         return None
     return "io_intensity_max" if task.iointensity > most else None
 
@@ -317,9 +337,11 @@ def full_chain(task: Task, queue: Row) -> Answer:
 
 def no_pilot(task: Task, queue: Row) -> Answer:
     name = queue["panda_queue"]
-    if task.single_or_list or ("test" in task.label and not task.express):
+    if spared(task, "single_or_list") or task.world.pilots(name) > 0:
         return None
-    if task.world.pilots(name) > 0:
+    if not task.world.rules.pilots_excused:
+        return "no_pilot"
+    if "test" in task.label and not task.express:
         return None
     if task.slots(name) is not None:
         return None

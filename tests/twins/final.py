@@ -36,6 +36,8 @@ def to_move(task: Task, parent: str, *, tape: bool = False) -> tuple[int, int]:
 
 def first_checks(task: Task, name: str) -> str | None:
     """Checks 44 and 45."""
+    if not task.world.rules.code_only_checks:
+        return None
     if name in task.locked:
         return "locked"
     size, number = to_move(task, task.world.parent[name])
@@ -65,10 +67,10 @@ def weigh(task: Task, name: str) -> Weighed:
         task.counts_by_type(parent), task.types_at(parent), local=local
     )
     found = Weighed(name, local, counts, running, by_type)
-    found.weight = weights.plain_weight(running, counts, local=local)
+    found.weight = weights.plain_weight(running, counts, local=local, rules=world.rules)
     if task.total > 0:
         found.weight *= weights.data_factor(task.total, available, to_move(task, parent)[1])
-    if task.is_near_nucleus(parent):
+    if world.rules.nucleus_preferred and task.is_near_nucleus(parent):
         found.weight *= task.t1_factor()
     if task.nucleus is not None:
         site = world.storage_site.get(parent)
@@ -77,7 +79,8 @@ def weigh(task: Task, name: str) -> Weighed:
         if world.network_counts():
             found.weight *= found.network_weight
     software = task.software(world.queues.get(parent, queue))
-    found.weight *= software.preference
+    if world.rules.hardware_preferred:
+        found.weight *= software.preference
     found.platform = software.platform
     return found
 
@@ -100,7 +103,7 @@ def is_ucore(task: Task, name: str) -> bool:
 
 def queue_limit(task: Task) -> int:
     """Return L, the number of jobs that may always wait (6.4)."""
-    if task.world.rules.cap_mode == "document":
+    if task.world.rules.cap_mode == "twice_running":
         return 0
     key = ("jobbroker", f"NQUEUELIMITSITE_{task.row.get('gshare')}")
     return int(task.world.config.get(key) or 20)
@@ -109,7 +112,7 @@ def queue_limit(task: Task) -> int:
 def cap(task: Task, found: Weighed) -> str | None:
     """Checks 46 to 48 (6.4)."""
     world = task.world
-    if not task.express and _too_many_queued(task, found):
+    if _too_many_queued(task, found):
         return "queued_cap"
     if task.express and found.network_weight is not None and world.network_counts():
         least = world.setting("NW_THRESHOLD") * world.setting("NW_WEIGHT_MULTIPLIER")
@@ -124,19 +127,23 @@ def cap(task: Task, found: Weighed) -> str | None:
 
 
 def _too_many_queued(task: Task, found: Weighed) -> bool:
-    """Check 46; the page's form counts defined jobs too, at every queue, and allows no least number (J26)."""
+    """Check 46; the page's form counts defined jobs too, at every queue and for every task, and has no least number."""
     queued = weights.queued(found.counts, local=found.local)
-    if task.world.rules.cap_mode == "document":
+    if task.world.rules.cap_mode == "twice_running":
         return queued + found.counts.defined > 2 * found.running
     limit = max(queue_limit(task), 2 * found.running)
-    return queued > limit and not is_ucore(task, found.name)
+    return queued > limit and not is_ucore(task, found.name) and not task.express
 
 
 def candidate_counts(task: Task, found: Weighed) -> dict[str, float | None]:
     """Return the numbers that go with a candidate (6.4); no cap for express work."""
     limit, queue = queue_limit(task), task.world.queues[found.name]
     queue = task.world.queues.get(task.world.parent[found.name], queue)
-    if is_ucore(task, found.name):
+    anywhere = task.world.rules.cap_mode == "twice_running"
+    if anywhere:
+        running = found.running
+        queued = weights.queued(found.counts, local=found.local) + found.counts.defined
+    elif is_ucore(task, found.name):
         running, queued = found.by_type or (0, 0)
         running = max(running, found.running) if found.by_type else 0
     else:
@@ -144,7 +151,7 @@ def candidate_counts(task: Task, found: Weighed) -> dict[str, float | None]:
     return {
         "nrunning": found.running,
         "nqueuedjobs": queued,
-        "nrunningjobscap": None if task.express else max(limit, 2 * running),
+        "nrunningjobscap": None if task.express and not anywhere else max(limit, 2 * running),
         "maxwdir": scaled_wdir(task, queue) if queue.get("maxwdir") else None,
     }
 
@@ -158,6 +165,8 @@ def bootstraps(task: Task, found: Weighed) -> bool:
 
 def least_weight(task: Task) -> float:
     """Return MIN_WEIGHT of label and share, or of the label; 0 is off (check 50)."""
+    if not task.world.rules.code_only_checks:
+        return 0
     label, share = task.label, task.row.get("gshare")
     for key in (f"MIN_WEIGHT_{label}_{share}", f"MIN_WEIGHT_{label}"):
         found = task.world.config.get(("jobbroker", key))
@@ -171,8 +180,7 @@ class LargestOnly:
 
     def __init__(self, task: Task):
         self.task = task
-        negative = (task.row.get("t1weight") or 0) < 0 and not task.merging
-        self.applies = negative and task.world.rules.single_t1_queue
+        self.applies = task.stays_at_nucleus() and task.world.rules.single_t1_queue
         self.largest: tuple[int, str] | None = None
 
     def evicts(self, name: str, bootstrap: list[str]) -> list[str]:

@@ -186,10 +186,13 @@ class Brokerage:
         """Check 43a: classes A, B, C of what would have to be moved."""
         task, world = self.task, self.world
         heavy = task.iointensity > world.setting("IO_INTENSITY_CUTOFF")
-        if task.site_preassigned or task.merging or task.es or not task.total or not heavy:
+        exempt = task.site_preassigned or task.merging or task.es or not task.total
+        if not heavy or (exempt and world.rules.io_check_exempts):
             return
         classes = {name: self._move_class(world.parent[name]) for name in self.left}
         best = min((found for found in classes.values() if found != "out"), default=None)
+        if not world.rules.io_check_relents:
+            best = "good"
         if best is None:
             return
         for name, found in classes.items():
@@ -217,17 +220,20 @@ class Brokerage:
         task, least = self.task, least_weight(self.task)
         largest = LargestOnly(task)
         for name in list(self.left):
-            check = first_checks(task, name)
+            jumbo = task.jumbo_at(name)
+            check = None if jumbo else first_checks(task, name)
             if check is not None:
                 self.skip(name, check)
                 continue
             found = weigh(task, name)
             self._note(found)
-            check = cap(task, found)
+            check = None if jumbo else cap(task, found)
             if check is not None:
                 self.skip(name, check)
             elif bootstraps(task, found):
                 self.bootstrap.append(name)
+            elif jumbo:
+                self.weighed[name] = found.weight
             elif least > 0 and found.weight < least:
                 self.skip(name, "below_min_weight")
             else:
@@ -253,10 +259,9 @@ class Brokerage:
         """Best ten by weight, bootstrap first, ties by name (6.7)."""
         ordered = sorted(self.bootstrap)
         ordered += sorted(self.weighed, key=lambda name: (-self.weighed[name], name))
-        if self.task.jumbo:
-            for name in [name for name in ordered if self.world.catchall[name].use_jumbo_jobs]:
-                self.rows[name] |= {"jumbo": True, "rank": None}
-                ordered.remove(name)
+        for name in [name for name in ordered if self.task.jumbo_at(name)]:
+            self.rows[name] |= {"jumbo": True, "rank": None}
+            ordered.remove(name)
         for position, name in enumerate(ordered, 1):
             if position <= BEST:
                 self.rows[name]["rank"] = position

@@ -60,8 +60,10 @@ def endpoint_problem(
     world: World, inputs: list[Row], outputs: list[Row], nucleus_queue: bool, state: Input
 ) -> str | None:
     """Return the first of the five endpoint checks that fails (22 to 25, 27)."""
-    ins = [row for row in inputs if row.get("type") == "DATADISK"]
-    outs = [row for row in outputs if row.get("type") == "DATADISK"]
+    rules = world.rules
+    ins = [row for row in inputs if row.get("type") == "DATADISK" or not rules.datadisk_only]
+    outs = [row for row in outputs if row.get("type") == "DATADISK" or not rules.datadisk_only]
+    home = nucleus_queue and not rules.wan_asked_at_nucleus
 
     def up(row: Row, access: str) -> bool:
         return not world.is_down(row, access)
@@ -71,14 +73,19 @@ def endpoint_problem(
         exempt = nucleus_queue and (not complete or row["ddm_endpoint_name"] in complete)
         return up(row, "write_wan") or exempt
 
-    if not any(up(row, "read_lan") for row in ins):
+    def some(goods: list[bool]) -> bool:
+        return any(goods) or not (goods or rules.datadisk_only)
+
+    if not some([up(row, "read_lan") for row in ins]):
         return "read_lan_down"
-    if not any(up(row, "write_lan") for row in outs):
+    if not some([up(row, "write_lan") for row in outs]):
         return "write_lan_down"
-    if not any(can_receive(row) for row in ins):
+    if not home and not some([can_receive(row) for row in ins]):
         return "write_wan_down"
-    if not any(up(row, "read_wan") or nucleus_queue for row in outs):
+    if not home and not some([up(row, "read_wan") or nucleus_queue for row in outs]):
         return "read_wan_down"
+    if home or not rules.code_only_checks:
+        return None
     if not state.remote_source_available and not _exempted(world, ins, outs, nucleus_queue, state):
         return "source_down"
     return None

@@ -1,4 +1,4 @@
-"""The switches of the twin, as plain data: name -> (document, production); rows of the chapters' last tables."""
+"""The switches of the twin, as plain data: name -> (document, production)."""
 
 from __future__ import annotations
 
@@ -6,30 +6,52 @@ from types import SimpleNamespace
 from typing import Any
 
 SWITCHES: dict[str, tuple[Any, Any]] = {
-    "drop_test_queues": (True, False),  # J1
-    "standby_online": (False, True),  # J2
-    "backlog_inclusive": (False, True),  # J3
-    "inactive_counts_starting": (False, True),  # J4
-    "workdisk_adds": (False, True),  # J8
-    "maxwdir_per_core": (False, False),  # J9
-    "scratch_equal_passes": (False, True),  # J10
-    "free_equal_passes": (False, True),  # J11
-    "long_queue_by_capacity": (False, True),  # J13
-    "zero_efficiency_rejects": (False, True),  # J14
-    "zero_maxtime_limits": (False, True),  # J14b
-    "other_status_up": (False, True),  # J15
-    "ip_stack_strict": (False, False),  # J18
-    "express_from_1000": (True, False),  # J20
-    "shortage_counts_starting": (False, True),  # J21
-    "io_check_strict": (False, False),  # J22
-    "running_count": ("largest", "deployed"),  # J24, J31
-    "cap_mode": ("limit", "limit"),  # J26
-    "network_needs_active": (False, True),  # J28
-    "bootstrap_first": (True, True),  # J29
-    "single_t1_queue": (False, True),  # J30
-    "parent_stays_in_list": (False, True),  # J37
-    "throughput_step_50": (1.7, 1.6),  # D1
-    "newest_window_first": (True, False),  # D3
+    "drop_test_queues": (True, False),
+    "parent_stays_in_list": (False, True),
+    "merging_freed_by": ("waiting", "untouched"),
+    "preassigned_exempt": (False, True),
+    "standby_online": (False, True),
+    "backlog_inclusive": (False, True),
+    "backlog_spares_nucleus": (False, True),
+    "inactive_counts_starting": (False, True),
+    "test_work_exempt": (False, True),
+    "io_check_strict": (True, False),
+    "io_check_relents": (False, True),
+    "io_check_exempts": (False, True),
+    "memory_by_unit": (False, True),
+    "whole_numbers": (False, True),
+    "output_of_master": (False, True),
+    "workdisk_adds": (False, True),
+    "maxwdir_per_core": (True, False),
+    "scratch_equal_passes": (False, True),
+    "free_equal_passes": (False, True),
+    "local_space": ("free", "usable"),
+    "other_status_up": (False, True),
+    "datadisk_only": (False, True),
+    "wan_asked_at_nucleus": (False, True),
+    "nucleus_must_send": (True, False),
+    "long_queue_by_capacity": (False, True),
+    "zero_efficiency_rejects": (False, True),
+    "zero_maxtime_limits": (False, True),
+    "ip_stack_strict": (True, False),
+    "transferring_spares": (False, True),
+    "any_negative_t1weight": (False, True),
+    "single_t1_queue": (False, True),
+    "pilots_excused": (False, True),
+    "express_from_1000": (True, False),
+    "network_needs_active": (False, True),
+    "shortage_counts_starting": (False, True),
+    "running_count": ("largest", "deployed"),
+    "slots_per_core": (False, True),
+    "many_assigned_plus_one": (False, True),
+    "nucleus_preferred": (False, True),
+    "hardware_preferred": (False, True),
+    "cap_mode": ("twice_running", "limit"),
+    "bootstrap_first": (False, True),
+    "jumbo_queues": (False, True),
+    "code_only_checks": (False, True),
+    "throughput_step_50": (1.7, 1.6),
+    "newest_window_first": (True, False),
 }
 
 

@@ -67,6 +67,11 @@ class Task:
         self.nucleus_queues = world.owned(self.nucleus)
         self.sharing_queues = world.sharing(self.nucleus)
 
+    def jumbo_at(self, name: str) -> bool:
+        """Say whether a queue for jumbo jobs meets a task that has them."""
+        takes = self.world.catchall[name].use_jumbo_jobs
+        return bool(self.world.rules.jumbo_queues and self.jumbo and takes)
+
     def is_near_nucleus(self, parent: str) -> bool:
         """Say whether a queue belongs to the nucleus or shares its storage (4.6)."""
         return parent in self.nucleus_queues or parent in self.sharing_queues
@@ -156,27 +161,46 @@ class Task:
         """Return the requirement before scaling [MB], 0 for none (4.2)."""
         ram = self.row.get("ramcount") or 0
         chunk = self.row.get("chunk_ramcount") or 0
+        if not self.world.rules.memory_by_unit:
+            merge = self.merging and self.row.get("mergeramcount")
+            return max(merge or ram, chunk)
         if self.merging:
             merge = self.row.get("mergeramcount") or 0
             return max(merge, chunk, 2000) if merge else chunk
         return max(ram, chunk) if ram else chunk
 
-    def memory(self, corecount: int | None) -> int:
+    def memory(self, corecount: int | None) -> float:
         """Return the memory needed at a queue of so many cores [MB]."""
         base = self.memory_base()
         if not base:
             return 0
+        if not self.world.rules.memory_by_unit:
+            base = base * (corecount or 1) + (self.row.get("baseramcount") or 0)
+            return self._cut(base * 0.9)
         per_core = self.row.get("ramcountunit") in ("MBPerCore", "MBPerCoreFixed")
         if per_core and not self.merging:
             base = base * (corecount or 1) + (self.row.get("baseramcount") or 0)
-        return int(base * 0.9)
+        return self._cut(base * 0.9)
 
-    def scratch(self, queue: Row) -> int:
+    def _cut(self, need: float) -> float:
+        """Return whole numbers, or a number as it is."""
+        return int(need) if self.world.rules.whole_numbers else need
+
+    def stays_at_nucleus(self) -> bool:
+        """Say whether t1weight keeps the jobs at the nucleus."""
+        given = self.row.get("t1weight") or 0
+        asked = given < 0 if self.world.rules.any_negative_t1weight else given == -1
+        return bool(asked and not self.merging)
+
+    def scratch(self, queue: Row) -> float:
         """Return the space a job needs in the working directory of a queue [MB] (4.3)."""
         row = self.row
         unit = row.get("outdiskunit") or ""
         per_event = unit.endswith("PerEvent")
-        amount = row.get("atom_nevents") if per_event else row.get("atom_size_effective")
+        inputs = row.get("atom_size_effective")
+        if not self.world.rules.output_of_master:
+            inputs = (row.get("atom_size") or 0) / MB
+        amount = row.get("atom_nevents") if per_event else inputs
         out = max(row.get("outdiskcount") or 0, 0) * UNITS.get(unit[:2], 1) * (amount or 0)
         work = row.get("workdiskcount")
         work_bytes = (work or 0) * UNITS.get((row.get("workdiskunit") or "")[:2], 1)
@@ -187,7 +211,7 @@ class Task:
         need = max(out, 1500 * MB) + work_bytes
         if not self.reads_directly(queue):
             need += row.get("atom_size") or 0
-        return int(need // 1024 // 1024)
+        return self._cut(need / MB)
 
     def reads_directly(self, queue: Row) -> bool:
         """Say whether jobs read their input without copying it (4.3)."""
@@ -247,7 +271,7 @@ class Task:
         if not self.hs06():
             return seconds * cores
         power = (queue.get("corepower") or 0) * self.efficiency() / 100
-        return int((seconds - (self.row.get("basewalltime") or 0)) * cores * power)
+        return self._cut((seconds - (self.row.get("basewalltime") or 0)) * cores * power)
 
     def t1_factor(self) -> float:
         """Return the preference for queues of the nucleus (4.6)."""
@@ -261,6 +285,8 @@ class Task:
         changed = when(self.row.get("master_modificationtime"))
         created = when(self.row.get("master_creationtime"))
         frozen = when(self.row.get("frozentime"))
+        if self.world.rules.merging_freed_by == "waiting":
+            return frozen is not None and self.at is not None and frozen <= self.at - DAY
         if changed is None or frozen is None or self.at is None:
             return False
         return changed != created and changed < self.at - DAY and frozen < self.at - FROZEN

@@ -61,7 +61,8 @@ def running(
         rules: The switches.
     """
     number = counts.running
-    from_slots = 0 if slots is None else int(slots / (corecount or 1))
+    shares = (corecount or 1) if rules.slots_per_core else 1
+    from_slots = 0 if slots is None else int(slots / shares)
     at_most = min(20, workers)
     if rules.running_count == "largest":
         from_workers = at_most if number < 20 and workers > number else 0
@@ -73,16 +74,20 @@ def running(
     return number
 
 
-def many_assigned(counts: Counts) -> float:
+def many_assigned(counts: Counts, rules: Any) -> float:
+    if not rules.many_assigned_plus_one:
+        if not counts.activated:
+            return 2 if counts.assigned else 1
+        return max(1, min(2, counts.assigned / counts.activated))
     return max(1, min(2, (counts.assigned + 1) / (counts.activated + 1)))
 
 
-def plain_weight(number: int, counts: Counts, *, local: bool) -> float:
+def plain_weight(number: int, counts: Counts, *, local: bool, rules: Any) -> float:
     """Return the weight by running and waiting jobs alone (6.3)."""
     waiting = counts.activated + counts.starting + counts.defined + 10
     if local:
         return (number + 1) / waiting
-    return (number + 1) / (waiting + counts.assigned) / many_assigned(counts)
+    return (number + 1) / (waiting + counts.assigned) / many_assigned(counts, rules)
 
 
 def data_factor(total: int, available: int, missing_files: int) -> float:

@@ -120,10 +120,11 @@ class World:
             if row.get("site_name")
         }
         self.links_to = grouped(_timed(self.rows("network_matrix"), "ts"), "dst")
+        asked = ("write_wan", "read_wan") if self.rules.nucleus_must_send else ("write_wan",)
         self.unwritable_nuclei = {
             nucleus
             for nucleus, row in self.nuclei.items()
-            if self.is_down(row.get("default_endpoint_out"), "write_wan")
+            if any(self.is_down(row.get("default_endpoint_out"), access) for access in asked)
         }
 
     def _index_counts(self) -> None:

@@ -19,7 +19,7 @@ from brokerlab.brokerage.production_jobs import checks_queue as shared
 from brokerlab.brokerage.production_jobs.checks_time import DAY_S, REFERENCE_POWER, capacity
 from brokerlab.brokerage.production_jobs.expressions import at_least_one, col
 from brokerlab.brokerage.production_jobs.settings import MIN_FREE_GB
-from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.brokerage.rules import AS_DEPLOYED, ProductionRules
 
 check = Chapter("analysis-job-brokerage.md 4, ")
 FLAGS = ("read_lan", "write_lan", "write_wan", "read_wan")
@@ -40,8 +40,8 @@ def queue_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
     """
     *lists, cloud = _list_checks()
     early, late = (lists, ()) if rules.lists_first else ((), lists)
-    cores, most_cores = shared.core_checks()
-    intensity = _as(shared.io_intensity_check(), "5", "max_io_intensity")
+    cores, most_cores = shared.core_checks(AS_DEPLOYED)
+    intensity = _as(shared.io_intensity_check(AS_DEPLOYED), "5", "max_io_intensity")
     only = rules.code_only_checks
     return (
         *early,
@@ -167,8 +167,10 @@ def _software_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
 def _memory_and_disk(rules: AnalysisRules) -> tuple[Rule, ...]:
     low, high = shared.memory_checks()
     single = rules.maxwdir_mode == "single_core"
-    as_production = ProductionRules(maxwdir_per_core=not single, scratch_equal_passes=single)
-    remote, disk = shared.disk_checks(as_production)
+    as_deployed = ProductionRules(
+        "production", maxwdir_per_core=not single, scratch_equal_passes=single
+    )
+    remote, disk = shared.disk_checks(as_deployed)
     return (
         _as(low, "11", "lowmemory"),
         _as(high, "11", "highmemory"),

@@ -8,6 +8,7 @@ from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.inputs import units
 from brokerlab.brokerage.inputs.frames import yes
 from brokerlab.brokerage.production_jobs.task_facts import DEFAULT_CPU_EFFICIENCY, memory
+from brokerlab.brokerage.rules import AS_DEPLOYED
 from brokerlab.units import GB, MB
 
 CLASS_A = 1
@@ -40,7 +41,7 @@ def task_facts(tasks: pl.DataFrame, *, rules: AnalysisRules) -> pl.DataFrame:
     )
     plain = frame.select(
         "t", "jeditaskid", "snapshot", "at", "t_merging",
-        **_plain(), **memory(), **_disk(rules), **_time(),
+        **_plain(), **memory(AS_DEPLOYED), **_disk(rules), **_time(),
     )  # fmt: skip
     return _with_base_ram(plain, rules)
 

@@ -308,7 +308,7 @@ class OfJobs(OnQueue):
         else:
             columns = Pair(world, found.t, found.q, found.late).row(weights.LINK)
             link = weights.link(world, self.who.snapshot, columns)
-            says += [self._made_of(), *weights.factors(row, link)]
+            says += [self._made_of(), *weights.factors(row, link, world.rules)]
         says += [*self._cap(row), *self._better(found, order, row)]
         return self.answer("candidate", *says, *again, numbers=own)
 
@@ -322,10 +322,10 @@ class OfJobs(OnQueue):
     def _cap(self, row: Row) -> list[str]:
         """Return how many jobs are queued and may be, by the cap that is tested for the queue (rows 46 and 48)."""
         jobs, queued, cap = "jobs", row["queued"], row["cap"]
-        if row["t_express"]:
-            return []
-        if self.decisions.world.rules.cap_mode == "document":
+        if self.decisions.world.rules.cap_mode == "twice_running":
             queued = row["queued_all"]
+        elif row["t_express"]:
+            return []
         elif row["q_ucore"]:
             if not row["rt_known"]:
                 return []

@@ -10,6 +10,7 @@ import polars as pl
 from brokerlab.brokerage.network_weight import at_links
 from brokerlab.brokerage.production_jobs.facts import JobWorld
 from brokerlab.brokerage.production_jobs.weights import MOST_WORKERS, QUEUE_OFFSET
+from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.words import counted, filled, number
 from brokerlab.units import MB
 
@@ -38,13 +39,16 @@ def numbers(row: Row) -> dict[str, Any]:
     return {name.removesuffix("_factor"): row[name] for name in names}
 
 
-def factors(row: Row, link: str) -> list[str]:
-    """Return one line per factor.
+def factors(row: Row, link: str, rules: ProductionRules) -> list[str]:
+    """Return one line per factor of the rule set.
 
     Args:
         row: Row of the ranking.
         link: What is known of the link to the nucleus.
+        rules: Switches ``nucleus_preferred`` and ``hardware_preferred``.
     """
+    acts = {"t1_factor": rules.nucleus_preferred, "preference_factor": rules.hardware_preferred}
+    names = [name for name in FACTORS if acts.get(name, True)]
     near = "at the nucleus, or shares its storage"
     told = {
         "work_factor": _work(row),
@@ -55,7 +59,7 @@ def factors(row: Row, link: str) -> list[str]:
         else "the network weight does not act on this task",
     }
     why = {name: f": {text}" for name, text in told.items()}
-    return [f"  {word} {number(row[name])}{why.get(name, '')}" for name, word in FACTORS.items()]
+    return [f"  {FACTORS[name]} {number(row[name])}{why.get(name, '')}" for name in names]
 
 
 def _work(row: Row) -> str:

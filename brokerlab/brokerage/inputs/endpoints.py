@@ -47,6 +47,11 @@ def space_usable() -> pl.Expr:
     return free + expired - kept - lost
 
 
+def space_of_jobs(rules: ProductionRules) -> pl.Expr:
+    """Return the space that jobs may fill [GB]: free, or usable (switch ``local_space``); nulls as 0."""
+    return space_usable() if rules.local_space == "usable" else pl.col("space_free").fill_null(0.0)
+
+
 def read_storage(storage_endpoints: pl.DataFrame | None) -> pl.DataFrame:
     """Return the table ``storage_endpoints`` with every column that is used here."""
     name: Schema = {"ddm_endpoint_name": pl.String}
@@ -74,7 +79,7 @@ def endpoint_states(
             ``is_default``; rows whose ``scope`` is neither null nor ``default`` are left aside.
         storage_endpoints: ``ddm_endpoint_name``, ``type``, the four status columns and the space columns
             [GB]; may carry ``snapshot``. An endpoint that is not here is of no type and has no space.
-        rules: ``other_status_up`` (J15).
+        rules: ``other_status_up``, ``datadisk_only``, ``local_space``.
         snapshots: ``snapshot``, the instants wanted of a table with ``snapshot``; null = those it has.
 
     Returns:
@@ -83,10 +88,13 @@ def endpoint_states(
         false.
 
         * ``storage_known``: the default output endpoint is known; ``space_usable`` [GB], f64, of it, null
-          if not (the first in name order of several); ``output_endpoint``, ``output_site`` of it;
-        * ``read_lan_up``, ``receive_wan_up``: some DATADISK input endpoint has read_lan, write_wan up;
-        * ``write_lan_up``, ``send_wan_up``: some DATADISK output endpoint has write_lan, read_wan up;
-        * ``has_input_datadisk``, ``has_output_datadisk``.
+          if not (the first in name order of several; free space alone with ``local_space="free"``);
+          ``output_endpoint``, ``output_site`` of it;
+        * ``read_lan_up``, ``receive_wan_up``: some input endpoint that counts has read_lan, write_wan up;
+        * ``write_lan_up``, ``send_wan_up``: some output endpoint that counts has write_lan, read_wan up;
+        * ``has_input_datadisk``, ``has_output_datadisk``: there is one that counts.
+
+        Without ``datadisk_only`` every endpoint counts, and a direction without one is up: nothing is blacklisted.
 
     Raises:
         SchemaError: A missing key column or a column of another type.
@@ -95,7 +103,7 @@ def endpoint_states(
     storage, snapshot = at_snapshots(read_storage(storage_endpoints), snapshots)
     key = [*snapshot, "panda_queue"]
     joined = links.join(storage, on="ddm_endpoint_name", how="inner")
-    disk = pl.col("type") == "DATADISK"
+    disk = pl.col("type") == "DATADISK" if rules.datadisk_only else pl.lit(value=True)
     takes = disk & (pl.col("direction") == "input")
     gives = disk & (pl.col("direction") == "output")
     flags = {
@@ -109,6 +117,12 @@ def endpoint_states(
     states = joined.group_by(key).agg(
         **{name: flag.fill_null(value=False).any() for name, flag in flags.items()}
     )
+    if not rules.datadisk_only:
+        none_in, none_out = ~pl.col("has_input_datadisk"), ~pl.col("has_output_datadisk")
+        states = states.with_columns(
+            pl.col("read_lan_up", "receive_wan_up") | none_in,
+            pl.col("write_lan_up", "send_wan_up") | none_out,
+        )
     defaults = (
         joined.filter(yes("is_default") & (pl.col("direction") == "output"))
         .sort("ddm_endpoint_name")
@@ -117,7 +131,7 @@ def endpoint_states(
             *key,
             output_endpoint="ddm_endpoint_name",
             output_site="site_name",
-            space_usable=space_usable(),
+            space_usable=space_of_jobs(rules),
             storage_known=pl.lit(value=True),
         )
     )

@@ -6,6 +6,8 @@ import polars as pl
 
 from brokerlab.brokerage.rules import ProductionRules
 
+WAITING_H = 24
+"""Merge jobs whose queues were skipped for so long lose their pre-assignment [h]."""
 UNTOUCHED_H, FROZEN_H = 24, 6
 """A pre-merge dataset untouched, and a task frozen, for longer lose their pre-assignment [h]."""
 
@@ -21,7 +23,7 @@ def listed(
         facts: Facts of the tasks: ``t, jeditaskid, snapshot, t_version``, rows as in ``tasks``.
         queues: Facts of the queues.
         tables: The input tables; ``queue_endpoints`` is read.
-        rules: Switch ``parent_stays_in_list``.
+        rules: Switches ``parent_stays_in_list`` and ``merging_freed_by``.
 
     Returns:
         ``t, q``, and ``single`` (a single queue was named); a row without ``q`` for each of these tasks, which
@@ -35,7 +37,7 @@ def listed(
     named = asked.filter(~merging & (pl.col("site").fill_null("") != "")).select(
         "t", "t_version", name=names, single=names.list.len() == 1
     )
-    bound = asked.filter(merging & ~_loose())
+    bound = asked.filter(merging & ~_loose(rules))
     parts = [
         pl.concat([named.select("t", "single"), bound.select("t", single=False)]).select(
             "t", pl.lit(None, pl.Int64).alias("q"), "single"
@@ -49,9 +51,21 @@ def listed(
 _TIMES = ("master_creationtime", "master_modificationtime", "frozentime")
 
 
-def _loose() -> pl.Expr:
-    """Tell where the pre-assignment is ignored because the relevant queues were skipped for long."""
+def _loose(rules: ProductionRules) -> pl.Expr:
+    """Tell where the pre-assignment is ignored.
+
+    How long the queues have been skipped is how long the task has been waiting: since ``frozentime``.
+
+    Args:
+        rules: Switch ``merging_freed_by``.
+
+    Source: 002, ATLAS Production Job Brokerage: "Although merge jobs are pre-assigned to avoid transferring small pre-merged
+        files, the pre-assignment is ignored if the relevant queues have been skipped for 24 hours."
+    """
     at = pl.col("at")
+    if rules.merging_freed_by == "waiting":
+        waiting = (at - pl.col("frozentime")) >= pl.duration(hours=WAITING_H)
+        return waiting.fill_null(value=False)
     changed = pl.col("master_modificationtime")
     untouched = (at - changed) > pl.duration(hours=UNTOUCHED_H)
     later = changed != pl.col("master_creationtime")

@@ -10,6 +10,7 @@ from brokerlab.brokerage.production_jobs.expressions import (
     check,
     col,
     near,
+    spared,
     truncated,
 )
 from brokerlab.brokerage.production_jobs.settings import disk_limit
@@ -22,7 +23,10 @@ REJECTED, UNRESOLVED = 1, 2
 
 
 def status_checks(rules: ProductionRules) -> tuple[Rule, ...]:
-    """Return ``name_test`` and ``status_offline``."""
+    """Return ``name_test`` and ``status_offline``.
+
+    Source: 002, ATLAS Production Job Brokerage: "The queue status must be online unless the queues are pre-assigned."
+    """
     online = "online or standby" if rules.standby_online else "online"
     named = col("q_named_test") & ~col("t_listed") & pl.lit(value=rules.drop_test_queues)
     return (
@@ -41,20 +45,30 @@ def status_checks(rules: ProductionRules) -> tuple[Rule, ...]:
     )
 
 
-def opportunistic_check() -> Rule:
-    """Return ``opportunistic``."""
+def opportunistic_check(rules: ProductionRules) -> Rule:
+    """Return ``opportunistic``.
+
+    Source: 002, ATLAS Production Job Brokerage: "If priority ≥ 800 or scout jobs, skip opportunistic queues".
+    """
     return check(
         "7",
         "opportunistic",
         "the queue is opportunistic (pledgedcpu -1), which urgent tasks (priority 800 and more, here {t_prio}) and "
         "scouts avoid",
-        (col("q_pledgedcpu") == -1) & col("t_urgent") & ~col("t_listed"),
+        (col("q_pledgedcpu") == -1) & col("t_urgent") & ~spared(rules, "t_listed"),
     )
 
 
-def policy_checks() -> tuple[Rule, ...]:
-    """Return ``zero_share``, ``jumbo_only``, ``jumbo_few_events``."""
-    jumbo = col("q_jumbo") & ~col("t_single")
+def policy_checks(rules: ProductionRules) -> tuple[Rule, ...]:
+    """Return ``zero_share``, ``jumbo_only``, ``jumbo_few_events``.
+
+    Args:
+        rules: Switches ``test_work_exempt`` and ``jumbo_queues``: without it, the last two never skip.
+
+    Source: 002, ATLAS Production Job Brokerage: "Zero Share, which is defined in the fairsharepolicy field in CRIC".
+    """
+    applies = col("t_policy_applies") if rules.test_work_exempt else pl.lit(value=True)
+    jumbo = col("q_jumbo") & ~col("t_single") & pl.lit(value=rules.jumbo_queues)
     few = col("q_jumbo_events") > col("t_ready_events")
     return (
         check(
@@ -62,7 +76,7 @@ def policy_checks() -> tuple[Rule, ...]:
             "zero_share",
             "the queue's fairsharepolicy ({q_fairsharepolicy}) gives no share to processing type {t_type} of share "
             "{t_gshare}",
-            col("x_zero_share") & col("t_policy_applies"),
+            col("x_zero_share") & applies,
         ),
         check(
             "10",
@@ -79,8 +93,13 @@ def policy_checks() -> tuple[Rule, ...]:
     )
 
 
-def core_checks() -> tuple[Rule, ...]:
-    """Return ``core_count`` and ``core_count_max``."""
+def core_checks(rules: ProductionRules) -> tuple[Rule, ...]:
+    """Return ``core_count`` and ``core_count_max``.
+
+    Source: 002, ATLAS Production Job Brokerage: "CPU Core count matching amount site.coreCount, task.coreCount, and
+        maxCoreCount of the task if defined."
+    """
+    asked = ~spared(rules, "t_single")
     cores, slot = col("t_cores"), col("q_corecount")
     multi = (cores > 1) | ((cores == 0) & col("t_first_class"))
     free = (cores == 0) & ~col("t_first_class")
@@ -90,7 +109,7 @@ def core_checks() -> tuple[Rule, ...]:
             "13",
             "core_count",
             "the task asks for slots of {t_cores} cores, those of the queue have {q_corecount}",
-            differs & ~col("t_single"),
+            differs & asked,
             numbers={"single": ~multi & ~free, "undefined": multi & (slot == 0)},
             variants={
                 "single": "the task asks for slots of one core, those of the queue have {q_corecount}",
@@ -101,7 +120,7 @@ def core_checks() -> tuple[Rule, ...]:
             "14",
             "core_count_max",
             "the queue's slots have {q_corecount} cores, the task takes {t_maxcores} at most (maxcorecount)",
-            (col("t_maxcores") != 0) & (slot > col("t_maxcores")) & ~col("t_single"),
+            (col("t_maxcores") != 0) & (slot > col("t_maxcores")) & asked,
         ),
     )
 
@@ -129,9 +148,10 @@ def software_checks() -> tuple[Rule, ...]:
     )
 
 
-def compensated(ram: pl.Expr) -> pl.Expr:
-    """Return 90 % of a memory need [MB], truncated to whole MB."""
-    return truncated(ram * RAM_COMPENSATION)
+def compensated(ram: pl.Expr, *, whole: bool) -> pl.Expr:
+    """Return 90 % of a memory need [MB], ``whole``: truncated to whole MB."""
+    need = ram * RAM_COMPENSATION
+    return truncated(need) if whole else need
 
 
 def slot_cores() -> pl.Expr:
@@ -139,16 +159,23 @@ def slot_cores() -> pl.Expr:
     return pl.when(col("q_corecount") != 0).then(col("q_corecount")).otherwise(pl.lit(1))
 
 
-def needed_ram() -> pl.Expr:
-    """Return the memory compared with the slot [MB]; 0: no check (4.2)."""
+def needed_ram(*, whole: bool) -> pl.Expr:
+    """Return the memory compared with the slot [MB], ``whole`` or exact; 0: no check."""
     scaled = col("t_ram") * slot_cores() + col("t_base_ram")
-    whole = pl.when(col("t_ram_per_core")).then(scaled).otherwise(col("t_ram"))
-    return pl.when(col("t_ram") == 0).then(pl.lit(0.0)).otherwise(compensated(whole))
+    ram = pl.when(col("t_ram_per_core")).then(scaled).otherwise(col("t_ram"))
+    return pl.when(col("t_ram") == 0).then(pl.lit(0.0)).otherwise(compensated(ram, whole=whole))
 
 
-def memory_checks() -> tuple[Rule, ...]:
-    """Return ``memory_max`` and ``memory_min``."""
-    need = needed_ram()
+def memory_checks(*, whole: bool = True) -> tuple[Rule, ...]:
+    """Return ``memory_max`` and ``memory_min``; see :func:`~.task_facts.memory`.
+
+    Args:
+        whole: The need is truncated to whole MB.
+
+    Source: 002, ATLAS Production Job Brokerage: "Queues are skipped if the estimated memory usage is not included in the
+        acceptable memory ranges."
+    """
+    need = needed_ram(whole=whole)
     based = col("t_ram_per_core") & (col("t_base_ram") != 0)
     numbers = {"need": need, "cores": slot_cores(), "based": based}
 
@@ -190,7 +217,14 @@ def reads_in_place() -> pl.Expr:
 
 
 def disk_checks(rules: ProductionRules) -> tuple[Rule, ...]:
-    """Return ``direct_access`` and ``scratch_disk``."""
+    """Return ``direct_access`` and ``scratch_disk``.
+
+    Args:
+        rules: Switches ``maxwdir_per_core`` and ``scratch_equal_passes``.
+
+    Source: 002, ATLAS Production Job Brokerage: "maxwdir is divided by coreCount at each queue and the resultant value must
+        be larger than the expected disk usage."
+    """
     scratch = (
         pl.when(reads_in_place()).then(col("t_scratch_direct")).otherwise(col("t_scratch_copy"))
     )
@@ -222,32 +256,41 @@ def disk_checks(rules: ProductionRules) -> tuple[Rule, ...]:
 
 
 def network_checks(rules: ProductionRules) -> tuple[Rule, ...]:
-    """Return ``connectivity`` and ``ip_stack``."""
+    """Return ``connectivity`` and ``ip_stack``.
+
+    Args:
+        rules: Switches ``ip_stack_strict`` and ``preassigned_exempt``.
+
+    Source: 002, ATLAS Production Job Brokerage: "wnconnectivity of the queue must be consistent if the task specifies
+        ipConnectivity."
+    """
     wants, has = col("t_ip"), col("q_network")
     good = (has == "full") | ((has == "http") & (wants == "http"))
-    stack = (col("t_stack") != "") & (col("t_stack") != col("q_stack"))
-    if rules.ip_stack_strict:
-        stack = stack | ((col("t_stack") == "") & (col("q_stack") != ""))
+    asks = col("t_asks_network") if rules.ip_stack_strict else col("t_stack") != ""
+    asked = ~spared(rules, "t_single")
     return (
         check(
             "31",
             "connectivity",
             "the task asks for {t_ip} connectivity, that of the queue is {q_network}",
-            (wants != "") & ~good & ~col("t_single"),
+            (wants != "") & ~good & asked,
         ),
         check(
             "32",
             "ip_stack",
             "the task asks for ip stack {t_stack}, that of the queue is {q_stack}",
-            stack & ~col("t_single"),
+            asks & (col("t_stack") != col("q_stack")) & asked,
         ),
     )
 
 
-def event_service_checks() -> tuple[Rule, ...]:
-    """Return the four checks of ``jobseed``."""
+def event_service_checks(rules: ProductionRules) -> tuple[Rule, ...]:
+    """Return the four checks of ``jobseed``.
+
+    Source: 002, ATLAS Production Job Brokerage: "Settings for event service and the dynamic number of events."
+    """
     es, seed = col("t_es"), col("q_jobseed")
-    free = ~col("t_single")
+    free = ~spared(rules, "t_single")
     return (
         check(
             "33", "event_service_std", "the queue takes no event service (jobseed {q_jobseed})",
@@ -268,19 +311,23 @@ def event_service_checks() -> tuple[Rule, ...]:
     )  # fmt: skip
 
 
-def io_intensity_check() -> Rule:
-    """Return ``io_intensity_max``."""
+def io_intensity_check(rules: ProductionRules) -> Rule:
+    """Return ``io_intensity_max`` (switch ``code_only_checks``)."""
     io = (col("t_iointensity") != 0) & (col("t_iointensity") > col("q_max_io_intensity"))
     return check(
         "39",
         "io_intensity_max",
         "the task's iointensity of {t_iointensity} kB/s is over the queue's limit of {q_max_io_intensity} kB/s",
-        io & ~col("t_merging"),
+        io & ~col("t_merging") & pl.lit(value=rules.code_only_checks),
     )
 
 
-def nucleus_checks() -> tuple[Rule, ...]:
-    """Return ``t1_weight``, ``io_intensity_max`` and the two checks of the full chain."""
+def nucleus_checks(rules: ProductionRules) -> tuple[Rule, ...]:
+    """Return ``t1_weight``, ``io_intensity_max`` and the two checks of the full chain.
+
+    Source: 002, ATLAS Production Job Brokerage: "Use only the queues associated with the nucleus if the task sets
+        t1Weight=-1 and normal jobs are being generated."
+    """
     outside = col("t_chained") & (col("t_nucleus_id") != col("q_site_id"))
     return (
         check(
@@ -289,7 +336,7 @@ def nucleus_checks() -> tuple[Rule, ...]:
             "the task stays at its nucleus {t_nucleus} (negative t1weight), the queue is neither there nor shares its storage",
             col("t_nucleus_only") & ~near(),
         ),
-        io_intensity_check(),
+        io_intensity_check(rules),
         check(
             "40",
             "full_chain_outside",

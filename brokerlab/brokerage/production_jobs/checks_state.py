@@ -6,7 +6,7 @@ import polars as pl
 
 from brokerlab.brokerage.engine.rule import Rule, setting
 from brokerlab.brokerage.engine.settings import setting_or
-from brokerlab.brokerage.production_jobs.expressions import check, col, near
+from brokerlab.brokerage.production_jobs.expressions import check, col, near, spared
 from brokerlab.brokerage.production_jobs.settings import MIN_FREE_GB
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.units import HOUR_S
@@ -24,26 +24,35 @@ def remote() -> pl.Expr:
 
 
 def link_checks(rules: ProductionRules) -> tuple[Rule, ...]:
-    """Return ``nucleus_unwritable``, ``nucleus_backlog``, ``link_blocked``, ``link_backlog``."""
+    """Return ``nucleus_unwritable``, ``nucleus_backlog``, ``link_blocked``, ``link_backlog``.
+
+    Args:
+        rules: Switches ``backlog_inclusive``, ``backlog_spares_nucleus``, ``nucleus_must_send`` (see :mod:`.nucleus`).
+
+    Source: 002, ATLAS Production Job Brokerage: "Skip all queues if the number of files to be aggregated to the nucleus is
+        larger than NQUEUED_NUC_CAP_FOR_JOBS" and "over the NQUEUED_SAT_CAP ... files queued on their links to the nucleus".
+    """
 
     def reached(value: pl.Expr, cap: pl.Expr) -> pl.Expr:
         return value >= cap if rules.backlog_inclusive else value > cap
 
+    used = "written and read" if rules.nucleus_must_send else "written"
     reaches = "which reaches the limit of" if rules.backlog_inclusive else "more than"
     of_nucleus, of_link = setting("NQUEUED_NUC_CAP_FOR_JOBS"), setting("NQUEUED_SAT_CAP")
     unwritable = remote() & col("t_nucleus_unwritable")
     backlog = reached(col("t_nucleus_queued"), of_nucleus)
+    has_nucleus = remote() if rules.backlog_spares_nucleus else col("t_nucleus_id") >= 0
     open_link = remote() & ~col("t_nucleus_unwritable") & ~backlog & col("l_known")
     blocked = (col("l_closeness") == BLOCKED).fill_null(value=False)
     queued = reached(col("l_queued"), of_link)
     return (
         check(
-            "3", "nucleus_unwritable", "the storage of nucleus {t_nucleus} cannot be written over WAN",
+            "3", "nucleus_unwritable", f"the storage of nucleus {{t_nucleus}} cannot be {used} over WAN",
             unwritable, kind="temporary",
         ),
         check(
             "4", "nucleus_backlog", f"{{t_nucleus_queued}} files wait to be moved to nucleus {{t_nucleus}}, {reaches} {{limit}}",
-            remote() & ~col("t_nucleus_unwritable") & backlog,
+            has_nucleus & ~unwritable & backlog,
             kind="temporary", numbers={"limit": of_nucleus},
         ),
         check(
@@ -64,7 +73,8 @@ def inactive_check(rules: ProductionRules) -> Rule:
     if rules.inactive_counts_starting:
         waiting = waiting + col("s_starting")
     silent = (col("t_at_s") - col("s_laststart_s") > INACTIVE_S).fill_null(value=False)
-    applies = (col("t_urgent") | col("t_merging") | col("t_merges_output")) & ~col("t_listed")
+    applies = col("t_urgent") | col("t_merging") | col("t_merges_output")
+    applies = applies & ~spared(rules, "t_listed")
     return check(
         "8",
         "inactive",
@@ -76,18 +86,35 @@ def inactive_check(rules: ProductionRules) -> Rule:
     )
 
 
+def _exempt(rules: ProductionRules) -> tuple[pl.Expr, pl.Expr]:
+    """Return where queues of the nucleus need not receive over WAN, and where they need not send."""
+    if not rules.wan_asked_at_nucleus:
+        return col("x_nucleus"), col("x_nucleus")
+    complete = col("t_no_complete") | col("x_complete")
+    receives = col("x_nucleus") & col("s_input_disk") & complete
+    return receives, col("x_nucleus") & col("s_output_disk")
+
+
 def storage_checks(rules: ProductionRules) -> tuple[Rule, ...]:
-    """Return ``storage_space``, the four endpoint checks and ``source_down``; each needs the ones before passed."""
+    """Return ``storage_space``, the four endpoint checks and ``source_down``; each needs the ones before passed.
+
+    Of several endpoints one good one is enough.
+
+    Args:
+        rules: Switches ``free_equal_passes``, ``wan_asked_at_nucleus``, ``code_only_checks`` (source_down); see :mod:`brokerlab.brokerage.inputs.endpoints`.
+
+    Source: 002, ATLAS Production Job Brokerage: "DISK size check, free space in the local storage has to be over 200GB" and
+        "Skip queues if their storage endpoints are blacklisted".
+    """
     limit = setting_or("STORAGE_MIN_FREE_SIZE", MIN_FREE_GB)
     space = col("s_space")
     little = space < limit if rules.free_equal_passes else space <= limit
     must = "at least" if rules.free_equal_passes else "more than"
     little = little.fill_null(value=False)
-    complete = col("t_no_complete") | col("x_complete")
-    exempt_in = col("x_nucleus") & col("s_input_disk") & complete
-    exempt_out = col("x_nucleus") & col("s_output_disk")
+    exempt_in, exempt_out = _exempt(rules)
+    further = pl.lit(value=rules.code_only_checks)
     steps = (
-        ("21", "storage_space", f"{{s_space}} GB are usable at its output endpoint, {must} {{limit}} GB must be", little),
+        ("21", "storage_space", f"{{s_space}} GB are {rules.local_space} at its output endpoint, {must} {{limit}} GB must be", little),
         (
             "22", "read_lan_down", "none of its input endpoints can be read over LAN",
             ~col("s_read_lan"),
@@ -106,7 +133,7 @@ def storage_checks(rules: ProductionRules) -> tuple[Rule, ...]:
         ),
         (
             "27", "source_down", "the input can be read over LAN only where it is, and not from here",
-            ~col("t_remote_source") & ~(exempt_in | exempt_out),
+            ~col("t_remote_source") & ~(exempt_in | exempt_out) & further,
         ),
     )  # fmt: skip
     found: list[Rule] = []
@@ -122,27 +149,41 @@ def storage_checks(rules: ProductionRules) -> tuple[Rule, ...]:
     return tuple(found)
 
 
-def transferring_check() -> Rule:
-    """Return ``transferring``."""
-    waiting = col("s_transferring") - col("s_transferring_unwritable")
+def transferring_check(rules: ProductionRules) -> Rule:
+    """Return ``transferring``.
+
+    Args:
+        rules: Switch ``transferring_spares``.
+
+    Source: 002, ATLAS Production Job Brokerage: "Too many transferring jobs: skip if transferring > max(transferring_limit,
+        2 x running), where transferring_limit limit is defined by site or 2000 if undefined."
+    """
+    waiting, asked = col("s_transferring"), pl.lit(value=True)
+    if rules.transferring_spares:
+        waiting = waiting - col("s_transferring_unwritable")
+        away = (col("p_storage_id") >= 0) & (col("p_storage_id") != col("t_nucleus_id"))
+        asked = away & ~near()
     twice = col("s_running") * 2
     own = col("p_transferring_limit")
     limit = pl.when(twice > own).then(twice).otherwise(own)
-    far = (col("p_storage_id") >= 0) & (col("p_storage_id") != col("t_nucleus_id"))
     return check(
         "37",
         "transferring",
         "{waiting} jobs are transferring, more than {limit} (the queue's limit of {p_transferring_limit}, or twice its "
         "{s_running} running jobs)",
-        far & ~near() & (waiting > limit),
+        asked & (waiting > limit),
         kind="temporary",
         numbers={"waiting": waiting, "limit": limit},
     )
 
 
 def shortage_checks(rules: ProductionRules) -> tuple[Rule, ...]:
-    """Return ``opportunistic_shortage`` and ``pledge_exceeded``."""
-    short = ~col("t_single") & setting("WORK_SHORTAGE")
+    """Return ``opportunistic_shortage`` and ``pledge_exceeded``.
+
+    Source: 002, ATLAS Production Job Brokerage: "When WORK_SHORTAGE in gdpconfig is set to True, the following queues are
+        skipped".
+    """
+    short = ~spared(rules, "t_single") & setting("WORK_SHORTAGE")
     cores = col("s_running_cores")
     if rules.shortage_counts_starting:
         cores = cores + col("s_starting_cores")
@@ -163,14 +204,23 @@ def shortage_checks(rules: ProductionRules) -> tuple[Rule, ...]:
     )
 
 
-def pilot_check() -> Rule:
-    """Return ``no_pilot``."""
-    jumbo = col("t_jumbo") & col("q_jumbo")
-    silent = (col("s_pilots") == 0) & ~col("x_has_slots") & ~jumbo
+def pilot_check(rules: ProductionRules) -> Rule:
+    """Return ``no_pilot``.
+
+    Args:
+        rules: Switches ``pilots_excused`` and ``preassigned_exempt``.
+
+    Source: 002, ATLAS Production Job Brokerage: "Skip queues without pilots for the last 3 hours."
+    """
+    silent, says = col("s_pilots") == 0, "no pilot has come for 3 h"
+    if rules.pilots_excused:
+        jumbo = col("t_jumbo") & col("q_jumbo")
+        silent = silent & ~col("x_has_slots") & ~jumbo & ~col("t_pilot_exempt")
+        says += " and no slots are set for share {t_queue_name}, resource type {t_resource_type}"
     return check(
         "42",
         "no_pilot",
-        "no pilot has come for 3 h and no slots are set for share {t_queue_name}, resource type {t_resource_type}",
-        silent & ~col("t_pilot_exempt") & ~col("t_listed"),
+        says,
+        silent & ~spared(rules, "t_listed"),
         kind="temporary",
     )

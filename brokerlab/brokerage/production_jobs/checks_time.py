@@ -5,7 +5,13 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.brokerage.engine.rule import Rule
-from brokerlab.brokerage.production_jobs.expressions import at_least_one, check, col, truncated
+from brokerlab.brokerage.production_jobs.expressions import (
+    at_least_one,
+    check,
+    col,
+    spared,
+    truncated,
+)
 from brokerlab.brokerage.rules import ProductionRules
 
 DAY_S = 24 * 3600
@@ -18,22 +24,30 @@ _SLOT = (
 )
 
 
-def capacity(limit: str) -> pl.Expr:
-    """Return the work that fits into ``q_maxtime`` or ``q_mintime``: HS06 s, else s x cores (4.4)."""
+def capacity(limit: str, *, whole: bool = True) -> pl.Expr:
+    """Return the work that fits into ``q_maxtime`` or ``q_mintime``: HS06 s, ``whole`` or exact, else s x cores."""
     cores = at_least_one(col("q_corecount"))
     time = (col(limit) - col("t_basewalltime")) * cores
     power = time * col("q_corepower") * col("t_efficiency") / col("t_percent")
-    return pl.when(col("t_hs06")).then(truncated(power)).otherwise(col(limit) * cores)
+    power = truncated(power) if whole else power
+    return pl.when(col("t_hs06")).then(power).otherwise(col(limit) * cores)
 
 
 def time_checks(rules: ProductionRules) -> tuple[Rule, ...]:
-    """Return ``walltime_max``, ``walltime_24h``, ``walltime_min``."""
+    """Return ``walltime_max``, ``walltime_24h``, ``walltime_min``.
+
+    Args:
+        rules: Switches ``zero_efficiency_rejects``, ``long_queue_by_capacity``, ``zero_maxtime_limits``, ``whole_numbers``.
+
+    Source: 002, ATLAS Production Job Brokerage: "The estimated walltime must be between mintime and maxtime at the queue."
+    """
+    most = capacity("q_maxtime", whole=rules.whole_numbers)
     no_scaling = (col("t_efficiency") == 0) & col("t_hs06")
     if rules.zero_efficiency_rejects:
         no_scaling = no_scaling & pl.lit(value=False)
     dynamic = col("t_dynamic") & (col("q_mintime") > 0)
     need = pl.when(dynamic).then(col("t_need_dyn")).otherwise(col("t_need"))
-    longer = (need != 0) & (need > capacity("q_maxtime"))
+    longer = (need != 0) & (need > most)
     over = (no_scaling & (col("t_basewalltime") > col("q_maxtime"))) | (~no_scaling & longer)
     return (
         check(
@@ -41,7 +55,7 @@ def time_checks(rules: ProductionRules) -> tuple[Rule, ...]:
             "walltime_max",
             "the smallest job needs {need} core s, {fits} core s fit into the queue's maxtime of {q_maxtime} s",
             (col("q_maxtime") != 0) & over,
-            numbers={"need": need, "fits": capacity("q_maxtime"), "no_scaling": no_scaling},
+            numbers={"need": need, "fits": most, "no_scaling": no_scaling},
             variants={
                 "no_scaling": "the base wall time of {t_basewalltime} s alone is over the queue's maxtime of "
                 "{q_maxtime} s",
@@ -49,12 +63,12 @@ def time_checks(rules: ProductionRules) -> tuple[Rule, ...]:
             },
         ),
         _long_enough(rules),
-        _not_too_short(no_scaling),
+        _not_too_short(no_scaling, rules),
     )
 
 
 def _long_enough(rules: ProductionRules) -> Rule:
-    applies = (col("t_scout") & ~col("t_single")) | col("t_walltime_undefined")
+    applies = (col("t_scout") & ~spared(rules, "t_single")) | col("t_walltime_undefined")
     fits = capacity("q_maxtime")
     if rules.long_queue_by_capacity:
         applies = applies | col("t_merging")
@@ -79,8 +93,8 @@ def _long_enough(rules: ProductionRules) -> Rule:
     )
 
 
-def _not_too_short(no_scaling: pl.Expr) -> Rule:
-    fits = capacity("q_mintime")
+def _not_too_short(no_scaling: pl.Expr, rules: ProductionRules) -> Rule:
+    fits = capacity("q_mintime", whole=rules.whole_numbers)
     plain = col("t_need").is_null() | (col("t_need") < fits)
     dynamic = (col("t_need_dyn") < fits) & (col("t_need_dyn_max") < fits)
     scaled = pl.when(col("t_dynamic")).then(dynamic).otherwise(plain)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.brokerage.engine.rule import Chapter
+from brokerlab.brokerage.rules import ProductionRules
 
 check = Chapter("production-job-brokerage.md 5, ")
 
@@ -17,6 +18,16 @@ def col(name: str) -> pl.Expr:
 def truncated(value: pl.Expr) -> pl.Expr:
     """Round towards zero, as ``int`` does."""
     return pl.when(value >= 0).then(value.floor()).otherwise(value.ceil())
+
+
+def spared(rules: ProductionRules, name: str) -> pl.Expr:
+    """Return whether a check passes a pre-assigned queue without being asked.
+
+    Args:
+        rules: Switch ``preassigned_exempt``.
+        name: ``t_listed``, or ``t_single`` where only a single queue is spared.
+    """
+    return col(name) if rules.preassigned_exempt else pl.lit(value=False)
 
 
 def at_least_one(value: pl.Expr) -> pl.Expr:

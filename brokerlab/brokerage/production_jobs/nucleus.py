@@ -16,8 +16,19 @@ Tables = dict[str, pl.DataFrame]
 
 
 def unwritable(state: Tables, *, rules: ProductionRules) -> pl.DataFrame:
-    """Return ``snapshot, nucleus`` of nuclei whose default output endpoint cannot be written over WAN."""
-    down = state["storage_endpoints"].filter(~up("write_wan", rules=rules))
+    """Return ``snapshot, nucleus`` of nuclei whose default output endpoint cannot be used over WAN.
+
+    Args:
+        state: ``storage_endpoints`` and ``nuclei``.
+        rules: Switches ``nucleus_must_send`` (else it must be written only) and ``other_status_up``.
+
+    Source: 002, ATLAS Production Job Brokerage: "The nucleus storage endpoints must allow receivng and sending files over WAN
+        (write_wan=ON and read_wan=ON)."
+    """
+    works = up("write_wan", rules=rules)
+    if rules.nucleus_must_send:
+        works = works & up("read_wan", rules=rules)
+    down = state["storage_endpoints"].filter(~works)
     places = state["nuclei"].select("nucleus", ddm_endpoint_name="default_endpoint_out")
     return places.join(down, on="ddm_endpoint_name").select("snapshot", "nucleus").unique()
 

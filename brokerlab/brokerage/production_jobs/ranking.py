@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 import polars as pl
@@ -50,27 +51,55 @@ def steps(rules: ProductionRules, recipe: Recipe) -> tuple[Step, ...]:
     """
     first = of_tasks(rules)
     then = (
-        *_input_to_move(rules),
+        *input_to_move(rules),
         MARKED,
         Derived(counted(rules)),
-        *(Derived(columns) for columns in factors()),
+        *(Derived(columns) for columns in factors(rules)),
         *weight_step(recipe, rules),
         Derived(_limits(rules) | {"bootstrap": _bootstrap(rules)}),
-        check("44", "locked", "another brokerage holds its lock", pl.col("x_locked")),
-        _local_data_only(),
-        *_caps(rules),
-        _below_min_weight(),
+        Derived({"jumbo": _jumbo(rules)}),
+        *(_of_normal_jobs(rule) for rule in _late_checks(rules)),
         *_single_queue(rules),
         *_best(),
     )
     return with_keys((*first, *then))[len(first) :]
 
 
-def _input_to_move(rules: ProductionRules) -> tuple[Step, ...]:
-    """Return row 43a: queues that would have to move too much input, while others need not (6.1)."""
+def _jumbo(rules: ProductionRules) -> pl.Expr:
+    """Return whether a queue for jumbo jobs meets a task that has them (switch ``jumbo_queues``)."""
+    if not rules.jumbo_queues:
+        return pl.lit(value=False)
+    return pl.col("t_jumbo") & pl.col("q_jumbo")
+
+
+def _late_checks(rules: ProductionRules) -> tuple[Rule, ...]:
+    """Return rows 44 to 50; ``code_only_checks`` has those that no page names."""
+    further = pl.lit(value=rules.code_only_checks)
+    lock = check("44", "locked", "another brokerage holds its lock", pl.col("x_locked") & further)
+    return lock, _local_data_only(further), *caps(rules), _below_min_weight(further)
+
+
+def _of_normal_jobs(rule: Rule) -> Rule:
+    """Return a rule that leaves alone queues that take a task's jumbo jobs."""
+    return replace(rule, when=rule.when & ~pl.col("jumbo"))
+
+
+def input_to_move(rules: ProductionRules) -> tuple[Step, ...]:
+    """Return row 43a: queues that would have to move too much input.
+
+    Missing is what is on no disk there. Without ``io_check_relents`` each queue stands for itself.
+
+    Args:
+        rules: Switches ``io_check_strict``, ``io_check_relents``, ``whole_numbers``.
+
+    Source: 002, ATLAS Production Job Brokerage: "the total size of missing files must be less than SIZE_CUTOFF_TO_MOVE_INPUT
+        ... and the number of missing files must be less than NUM_CUTOFF_TO_MOVE_INPUT ... I.e., if a queue needs to
+        transfer more input files, the queue is skipped."
+    """
 
     def over(avail: str, navail: str) -> tuple[pl.Expr, pl.Expr]:
-        size = ((pl.col("t_total") - pl.col(avail)) / MB).cast(pl.Int64)
+        size = (pl.col("t_total") - pl.col(avail)) / MB
+        size = size.cast(pl.Int64) if rules.whole_numbers else size
         number = pl.col("t_nfiles") - pl.col(navail)
         return size, number
 
@@ -79,11 +108,21 @@ def _input_to_move(rules: ProductionRules) -> tuple[Step, ...]:
 
     most_mb, most_files = pl.col("t_most_mb"), pl.col("t_most_files")
     size, number = over("x_avail", "x_navail")
+    here = ~(exceeds(size, most_mb) | exceeds(number, most_files))
+    may = (
+        "{missing_mb} MB in {missing_files} files of the input would have to move there; a task of more than "
+        "{cutoff} kB/s (this one: {t_iointensity}) may move"
+    )
+    numbers = {"cutoff": setting("IO_INTENSITY_CUTOFF")}
+    if not rules.io_check_relents:
+        less = "less than " if rules.io_check_strict else ""
+        most = f"{less}{{t_most_mb}} MB and {less}{{t_most_files}} files"
+        when = pl.col("t_io_heavy") & ~here
+        return (check("43a", "input_to_move", f"{may} {most}", when, numbers=numbers),)
     size_tape, number_tape = over("x_avail_tape", "x_navail_tape")
     never = exceeds(pl.min_horizontal(size, size_tape), most_mb) | exceeds(
         pl.min_horizontal(number, number_tape), most_files
     )
-    here = ~(exceeds(size, most_mb) | exceeds(number, most_files))
     kept = (
         pl.when(pl.col("io_good").any().over("t")).then("io_good")
         .when(pl.col("io_tape").any().over("t")).then("io_tape")
@@ -94,12 +133,10 @@ def _input_to_move(rules: ProductionRules) -> tuple[Step, ...]:
         check(
             "43a",
             "input_to_move",
-            "{missing_mb} MB in {missing_files} files of the input would have to move there; a task of more than "
-            "{cutoff} kB/s (this one: {t_iointensity}) may move {t_most_mb} MB and {t_most_files} files while other "
-            "queues need no more",
+            f"{may} {{t_most_mb}} MB and {{t_most_files}} files while other queues need no more",
             pl.col("t_io_heavy") & ~kept,
             scope="task",
-            numbers={"cutoff": setting("IO_INTENSITY_CUTOFF")},
+            numbers=numbers,
         ),
     )
 
@@ -129,11 +166,17 @@ def _limits(rules: ProductionRules) -> dict[str, pl.Expr]:
 
 def _least_cap(rules: ProductionRules) -> pl.Expr:
     """Return the number of jobs that may always wait, L."""
-    return pl.lit(0.0) if rules.cap_mode == "document" else pl.col("t_queue_limit")
+    return pl.lit(0.0) if rules.cap_mode == "twice_running" else pl.col("t_queue_limit")
 
 
 def _bootstrap(rules: ProductionRules) -> pl.Expr:
-    """Return whether a queue has no job at all and becomes a candidate of weight 0 (6.5)."""
+    """Return whether a queue has no job at all and becomes a candidate of weight 0.
+
+    Args:
+        rules: Switch ``bootstrap_first``; without it such a queue is ranked by its weight.
+
+    Source: 002, ATLAS Production Job Brokerage: "the remaining candidates are sorted by weight".
+    """
     jobs = ("running", "x_activated", "x_assigned", "x_starting", "defined")
     empty = pl.sum_horizontal(jobs) == 0
     if not rules.bootstrap_first:
@@ -141,23 +184,32 @@ def _bootstrap(rules: ProductionRules) -> pl.Expr:
     return empty & pl.col("t_may_bootstrap") & ~pl.col("t_merging") & ~pl.col("t_express")
 
 
-def _local_data_only() -> Rule:
+def _local_data_only(further: pl.Expr) -> Rule:
     moves = (pl.col("missing_files") > 0) | (pl.col("missing_mb") > 0)
     return check(
         "45",
         "local_data_only",
         "it takes work with local input only (use_only_local_data), and {missing_mb} MB in {missing_files} files are "
         "missing there",
-        pl.col("q_local_only") & moves & (pl.col("t_total") > 0),
+        pl.col("q_local_only") & moves & (pl.col("t_total") > 0) & further,
     )
 
 
-def _caps(rules: ProductionRules) -> tuple[Rule, ...]:
-    """Return ``queued_cap``, ``network_weight_low``, ``queued_cap_rt``."""
+def caps(rules: ProductionRules) -> tuple[Rule, ...]:
+    """Return ``queued_cap``, ``network_weight_low``, ``queued_cap_rt``.
+
+    Assigned jobs count where the input is not all there; ``twice_running`` has no cap by resource type.
+
+    Args:
+        rules: Switch ``cap_mode``.
+
+    Source: 002, ATLAS Production Job Brokerage: "Skip queues if activated + starting > 2 × running. Skip queues if
+        defined+activated+assigned+starting > 2 × running."
+    """
     larger = "the larger of {t_queue_limit} and twice the "
     no_cap = pl.col("t_express")
     over_rt = pl.col("rt_known") & (pl.col("queued_rt") > pl.col("cap_rt"))
-    if rules.cap_mode == "document":
+    if rules.cap_mode == "twice_running":
         waiting = pl.col("x_activated") + pl.col("x_starting")
         over = (waiting > pl.col("cap")) | (pl.col("queued_all") > pl.col("cap"))
         capped = check(
@@ -165,7 +217,7 @@ def _caps(rules: ProductionRules) -> tuple[Rule, ...]:
             "queued_cap",
             "{queued_all} jobs are queued there, {waiting} of them activated or starting, more than {cap} (twice the "
             "{running} running jobs)",
-            ~no_cap & over,
+            over,
             numbers={"waiting": waiting},
         )
         over_rt = over_rt & pl.lit(value=False)
@@ -194,19 +246,19 @@ def _caps(rules: ProductionRules) -> tuple[Rule, ...]:
     )
 
 
-def _below_min_weight() -> Rule:
+def _below_min_weight(further: pl.Expr) -> Rule:
     least = pl.col("t_min_weight")
     return check(
         "50",
         "below_min_weight",
         "its weight of {weight} is under the least weight of {t_min_weight}",
-        (least > 0) & (pl.col("weight") < least) & ~pl.col("bootstrap"),
+        (least > 0) & (pl.col("weight") < least) & ~pl.col("bootstrap") & further,
     )
 
 
 def _single_queue(rules: ProductionRules) -> tuple[Step, ...]:
     """Return row 51: where ``t1weight`` is negative the queue with most running jobs is kept (6.6)."""
-    reaches = pl.col("t_nucleus_only") & LEFT
+    reaches = pl.col("t_nucleus_only") & LEFT & ~pl.col("jumbo")
     rivals = reaches & ~pl.col("bootstrap")
     running, name = (pl.col(column).filter(rivals) for column in ("s_running", "q"))
     winner = name.sort_by(running, name, descending=[True, False]).first().over("t")
@@ -233,7 +285,7 @@ def _best() -> tuple[Step, ...]:
     chosen = LEFT & (pl.col("place") <= BEST)
     return (
         Derived({
-            "jumbo": pl.col("t_jumbo") & pl.col("q_jumbo") & LEFT,
+            "jumbo": pl.col("jumbo") & LEFT,
             "order": pl.when("bootstrap").then(0.0).otherwise("weight"),
         }),
         Order(
@@ -278,8 +330,12 @@ def reported(ranking: pl.DataFrame, *, rules: ProductionRules) -> pl.DataFrame:
 
     Source: production-job-brokerage.md 6.4, 7.
     """
-    of_types = pl.when("rt_known").then("cap_rt").otherwise(_least_cap(rules))
-    cap = pl.when("q_ucore").then(of_types).otherwise("cap")
+    cap, queued = pl.col("cap"), pl.col("queued_all")
+    if rules.cap_mode == "limit":
+        of_types = pl.when("rt_known").then("cap_rt").otherwise(_least_cap(rules))
+        cap = pl.when("q_ucore").then(of_types).otherwise("cap")
+        cap = pl.when(~pl.col("t_express")).then(cap)
+        queued = pl.when("q_ucore").then("queued_rt").otherwise("queued")
     several = pl.col("p_corecount") > 1
     shared = pl.lit(value=True) if rules.maxwdir_per_core else pl.col("t_wdir_shared")
     scaled = pl.when(several & shared).then(pl.col("p_maxwdir") / pl.col("p_corecount"))
@@ -290,8 +346,8 @@ def reported(ranking: pl.DataFrame, *, rules: ProductionRules) -> pl.DataFrame:
         preference="preference_factor",
         network_weight=pl.when(pl.col("t_nucleus_id") >= 0).then("l_weight"),
         nrunning="running",
-        nqueuedjobs=pl.when("q_ucore").then("queued_rt").otherwise("queued"),
-        nrunningjobscap=pl.when(~pl.col("t_express")).then(cap).cast(pl.Int64),
+        nqueuedjobs=queued,
+        nrunningjobscap=cap.cast(pl.Int64),
         share=shares(chosen),
         maxwdir=pl.when(pl.col("p_maxwdir") != 0).then(
             scaled.otherwise("p_maxwdir")

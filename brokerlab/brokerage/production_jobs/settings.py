@@ -68,18 +68,18 @@ def of_tasks(rules: ProductionRules) -> tuple[Derived, ...]:
     ``t_may_bootstrap``.
 
     Args:
-        rules: Switch ``network_needs_active``.
+        rules: Switches ``network_needs_active`` and ``io_check_exempts``.
     """
     active = setting("NW_ACTIVE") if rules.network_needs_active else pl.lit(value=True)
     heavy = pl.col("t_io_heavy")
+    moves = pl.col("t_iointensity") > setting("IO_INTENSITY_CUTOFF")
+    if rules.io_check_exempts:
+        exempt = pl.col("t_single") | pl.col("t_merging") | pl.col("t_es")
+        moves = moves & ~exempt & (pl.col("t_total") > 0)
     return (
         Derived({
             "t_network": (pl.col("t_nucleus_id") >= 0) & active,
-            "t_io_heavy": ~pl.col("t_single")
-            & (pl.col("t_total") > 0)
-            & ~pl.col("t_merging")
-            & (pl.col("t_iointensity") > setting("IO_INTENSITY_CUTOFF"))
-            & ~pl.col("t_es"),
+            "t_io_heavy": moves,
             "t_queue_limit": setting_or(LIMIT_KEY, LEAST_QUEUED),
             "t_min_weight": min_weight(),
             "t_may_bootstrap": pl.col("t_prio") <= setting("MAX_PRIO_TO_BOOTSTRAP"),

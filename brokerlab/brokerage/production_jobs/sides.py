@@ -57,8 +57,9 @@ def _storage(tasks: pl.DataFrame, state: Tables, ids: Ids, rules: ProductionRule
         s_write_lan="write_lan_up", s_write_wan="receive_wan_up", s_read_wan="send_wan_up",
         s_input_disk="has_input_datadisk", s_output_disk="has_output_datadisk",
     )  # fmt: skip
+    flags = ("s_read_lan", "s_write_lan", "s_write_wan", "s_read_wan")
     missing = {
-        **dict.fromkeys(("s_read_lan", "s_write_lan", "s_write_wan", "s_read_wan"), False),
+        **dict.fromkeys(flags, not rules.datadisk_only),
         **dict.fromkeys(("s_input_disk", "s_output_disk"), False),
         "s_space": None,
     }

@@ -51,8 +51,8 @@ def task_facts(
     frame = frame.with_columns(**_kind(rules))
     frame = frame.with_columns(**_counted_by(resource_queues))
     return frame.select(
-        "t", "jeditaskid", "snapshot", "at", pl.col("^t_.*$"), **_plain(), **memory(),
-        **_disk(rules), **_time(), **_t1(),
+        "t", "jeditaskid", "snapshot", "at", pl.col("^t_.*$"), **_plain(), **memory(rules),
+        **_disk(rules), **_time(), **_t1(rules),
     )  # fmt: skip
 
 
@@ -115,6 +115,7 @@ def _plain() -> dict[str, pl.Expr]:
         "t_reads_lan": (_text("allowinputlan") != "") & ~_flag("uselocalio"),
         "t_ip": _text("ipconnectivity").replace("none", ""),
         "t_stack": _text("ipstack"),
+        "t_asks_network": (_text("ipconnectivity") != "") | (_text("ipstack") != ""),
         "t_jumbo": jumbo,
         "t_ready_events": pl.col("n_ready_events"),
         "t_fullchain": pl.col("fullchain"),
@@ -124,9 +125,22 @@ def _plain() -> dict[str, pl.Expr]:
     }
 
 
-def memory() -> dict[str, pl.Expr]:
-    """``t_ram`` [MB] (0: no check) and whether it scales with cores (4.2)."""
+def memory(rules: ProductionRules) -> dict[str, pl.Expr]:
+    """Return ``t_ram`` [MB] (0: no check), whether it scales with cores, and ``t_base_ram`` [MB].
+
+    ``ramcount`` is that of the task or of the chunk, the larger one; of merge jobs it is ``mergeramcount`` where set.
+
+    Args:
+        rules: Switch ``memory_by_unit``.
+
+    Source: 002, ATLAS Production Job Brokerage: "(baseRamCount + ramCount × coreCount) × compensation".
+    """
     ram, chunk, merge = _number("ramcount"), _number("chunk_ramcount"), _number("mergeramcount")
+    if not rules.memory_by_unit:
+        own = pl.when(pl.col("t_merging") & (merge != 0)).then(merge).otherwise(ram)
+        needed = pl.max_horizontal(own, chunk)
+        per_core = pl.lit(value=True)
+        return {"t_ram": needed, "t_ram_per_core": per_core, "t_base_ram": _number("baseramcount")}
     merged = (
         pl.when(merge != 0).then(pl.max_horizontal(merge, chunk, MERGE_MEMORY_MB)).otherwise(chunk)
     )
@@ -139,18 +153,30 @@ def memory() -> dict[str, pl.Expr]:
 
 
 def _disk(rules: ProductionRules) -> dict[str, pl.Expr]:
-    """Expected disk [MB] in copy mode and in direct mode (4.3)."""
-    amount = (
-        pl.when(units.scales_with_events())
-        .then(_number("atom_nevents").cast(pl.Float64))
-        .otherwise(_number("atom_size_effective"))
-    )
+    """Return the expected disk usage [MB] in copy mode and in direct mode.
+
+    Only the first term is 0 where the input is read in place: the page says so of its formula for analysis.
+
+    Args:
+        rules: Switches ``output_of_master``, ``workdisk_adds``, ``whole_numbers``.
+
+    Source: 002, ATLAS Production Job Brokerage: "inputDiskCount + max (1.5 GB, outDiskCount × nEvents or outDiskCount ×
+        inputDiskCount) + max (300 MB, workDiskCount)".
+    """
+    inputs = _number("atom_size_effective")
+    if not rules.output_of_master:
+        inputs = _number("atom_size") / MB
+    events = _number("atom_nevents").cast(pl.Float64)
+    amount = pl.when(units.scales_with_events()).then(events).otherwise(inputs)
     out = units.out_bytes() * amount
     work = units.work_bytes(adds=rules.workdisk_adds)
     scratch = pl.max_horizontal(out, pl.lit(float(LEAST_OUTPUT_MB * MB))) + work
+    direct, copy = scratch / MB, (scratch + _number("atom_size")) / MB
+    if rules.whole_numbers:
+        direct, copy = direct.floor(), copy.floor()
     return {
-        "t_scratch_direct": (scratch / MB).floor(),
-        "t_scratch_copy": ((scratch + _number("atom_size")) / MB).floor(),
+        "t_scratch_direct": direct,
+        "t_scratch_copy": copy,
         "t_wdir_shared": (_number("corecount", 1) <= 1)
         & (_number("corecount", 1) >= 0)
         & ~pl.col("t_event_service"),
@@ -187,14 +213,21 @@ def _time() -> dict[str, pl.Expr]:
     }
 
 
-def _t1() -> dict[str, pl.Expr]:
-    """The preference for the nucleus (4.6), before what depends on candidates."""
+def _t1(rules: ProductionRules) -> dict[str, pl.Expr]:
+    """Return the preference for the nucleus, before what depends on candidates.
+
+    Args:
+        rules: Switch ``any_negative_t1weight``.
+
+    Source: 002, ATLAS Production Job Brokerage: "if the task sets t1Weight=-1 and normal jobs are being generated."
+    """
     weight = _number("t1weight")
+    only = weight < 0 if rules.any_negative_t1weight else weight == -1
     io_heavy = _number("iointensity") > IO_HEAVY_KBPS
     plain = pl.when(io_heavy).then(NUCLEUS_FACTOR_IO).otherwise(1)
     urgent = pl.col("t_first_class") & ~pl.col("t_event_service")
     return {
-        "t_nucleus_only": (weight < 0) & ~pl.col("t_merging"),
+        "t_nucleus_only": only & ~pl.col("t_merging"),
         "t_t1": pl.when(weight == 0).then(plain).otherwise(weight),
         "t_t1_urgent": pl.when(urgent).then(NUCLEUS_FACTOR_URGENT).otherwise(1),
     }

@@ -17,7 +17,7 @@ from tests.unit.brokerage.production_tasks.world import decided, world
 RULES = [
     ProductionRules("document"),
     ProductionRules("production"),
-    ProductionRules("document", cap_mode="document", maxwdir_per_core=True),
+    ProductionRules("document", cap_mode="twice_running", maxwdir_per_core=True),
 ]
 
 

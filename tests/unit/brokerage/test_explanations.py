@@ -146,7 +146,7 @@ def test_the_cap_told_is_the_one_that_is_tested() -> None:
 
 def test_without_least_cap_all_queued_jobs_are_told() -> None:
     made = World().queue("A", running=50, activated=10).jobs("A", defined=30)
-    rules = ProductionRules(cap_mode="document")
+    rules = ProductionRules(cap_mode="twice_running")
     answer = explain(made.decided(rules=rules), jeditaskid=1, panda_queue="A")
     assert "40 jobs are queued there, up to 100 are let in." in answer.text
 

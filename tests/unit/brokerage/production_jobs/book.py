@@ -9,6 +9,7 @@ are. Ask while the module is imported (in the arguments of ``parametrize``), and
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 from brokerlab.brokerage.contracts import TABLES
-from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.brokerage.rules import JOB_SWITCHES, ProductionRules
 from tests.brokerage_toys import TASK, Row, World
 
 NAMES = {
@@ -27,6 +28,31 @@ NAMES = {
 LISTS = {"queues", "input_endpoints", "output_endpoints"}
 NUMBERS = {"jeditaskid", "workqueue_id"}
 PER_WORLD = 1000
+ADDITIONS = (
+    "merging_freed_by", "preassigned_exempt", "backlog_spares_nucleus", "test_work_exempt", "io_check_strict",
+    "io_check_relents", "io_check_exempts", "memory_by_unit", "whole_numbers", "output_of_master",
+    "maxwdir_per_core", "local_space", "datadisk_only", "wan_asked_at_nucleus", "nucleus_must_send",
+    "ip_stack_strict", "transferring_spares", "any_negative_t1weight", "pilots_excused", "slots_per_core",
+    "many_assigned_plus_one", "nucleus_preferred", "hardware_preferred", "cap_mode", "bootstrap_first",
+    "jumbo_queues", "code_only_checks",
+)  # fmt: skip
+
+
+def added(**switches: Any) -> ProductionRules:
+    """Return the page's rules with what the deployed code adds to them; single switches may be set otherwise."""
+    values = {name: JOB_SWITCHES[name].production for name in ADDITIONS}
+    return ProductionRules("document", **(values | switches))
+
+
+ADDED = added()
+"""Under these most tests here ask; tests/document holds the rules of the page alone."""
+LEVEL = json.dumps(
+    {"sw_platform": "x86_64-el9-gcc13-opt", "cpu_pref": {"preferred_architecture_level": "x86-64-v3"}}
+)  # fmt: skip
+PUBLISHED = {
+    "cvmfs": ["any"], "containers": ["any"], "cmtconfigs": [], "tags": [],
+    "architectures": [{"type": "cpu", "arch": ["x86_64"]}],
+}  # fmt: skip
 
 
 class Book:
@@ -105,13 +131,13 @@ BOOKS: dict[str, Book] = {}
 
 
 def ask(
-    world: World, rules: str | ProductionRules = "document", *, hint: bool = False, **settings: Any
+    world: World, rules: str | ProductionRules = ADDED, *, hint: bool = False, **settings: Any
 ) -> Found:
     """Ask what is decided on a world.
 
     Args:
         world: The world; leave it as it is from now on.
-        rules: Rule set.
+        rules: Rule set; the page's with all that the deployed code adds, unless said otherwise.
         hint: Hint mode.
         **settings: gdpconfig keys of component jobbroker.
     """
@@ -122,6 +148,15 @@ def ask(
 def one(task: Mapping[str, Any] | None = None, /, **queue: Any) -> World:
     """Return a world of one task and one queue, ``SITE``."""
     return World(**(task or {})).queue("SITE", **queue)
+
+
+def levelled(percent: float | None) -> World:
+    """Return a queue of whose CPUs so many percent have the level that the task prefers."""
+    task = {"nucleus": None, "transhome": "Athena-25.0.1", "architecture": LEVEL}
+    world = one(task, releases=["AUTO"])
+    world.add("sw_tags", panda_queue="SITE", data=json.dumps(PUBLISHED))
+    level = {"panda_queue": "SITE", "cpu_architecture_level": "x86-64-v3"}
+    return world.add("worker_node_cpu_level", **level, pct_within_queue=percent)
 
 
 def parent(world: World, name: str, *children: Mapping[str, Any], **columns: Any) -> World:

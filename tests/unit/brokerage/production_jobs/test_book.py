@@ -19,7 +19,7 @@ WORLDS: dict[str, Any] = {
     "moving": lambda: World().queue("A").jobs("A", transferring=2001).queue("B"),
     "links": lambda: World().queue("A", pilots=0).queue("B").link("B", queued=151).queue("C"),
 }
-ASKED = {name: ask(make()) for name, make in WORLDS.items()}
+ASKED = {name: ask(make(), "document") for name, make in WORLDS.items()}
 
 
 @pytest.mark.parametrize("name", WORLDS)

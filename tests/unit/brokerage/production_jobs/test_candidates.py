@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from tests.brokerage_toys import AT, World
-from tests.unit.brokerage.production_jobs.book import Found, ask, cases, one, parent, told
+from tests.unit.brokerage.production_jobs.book import ADDED, Found, ask, cases, one, parent, told
 
 HOUR = timedelta(hours=1)
 
@@ -58,7 +58,7 @@ def test_input_must_be_complete_somewhere(found: Found, expected: str) -> None:
     assert found.task["outcome"] == expected
 
 
-def unreadable(rules: str = "document", **statuses: Any) -> Found:
+def unreadable(rules: Any = ADDED, **statuses: Any) -> Found:
     place = {"ddm_endpoint_name": "NUC_DATADISK"}
     return ask(reading({"nucleus": None}).change("storage_endpoints", place, **statuses), rules)
 
@@ -104,7 +104,7 @@ def test_queues_that_run_production(found: Found, expected: list[str]) -> None:
     assert list(found.checks()) == expected
 
 
-def unified(rules: str = "document", **task: Any) -> Found:
+def unified(rules: Any = ADDED, **task: Any) -> Found:
     world = parent(World(**task), "SITE", {}, {"status": "offline"}).queue("OTHER")
     return ask(world, rules)
 
@@ -154,7 +154,7 @@ def test_one_queue_is_site_preassigned_and_several_are_a_list(
 
 
 def premerged(
-    rules: str = "document", *, home: str = "HOME", home_type: str = "production", **task: Any
+    rules: Any = ADDED, *, home: str = "HOME", home_type: str = "production", **task: Any
 ) -> World:
     """Return queues that read the default output storage of HOME, or do not."""
     world = World(is_merging=True, preassigned_site=home, **task)

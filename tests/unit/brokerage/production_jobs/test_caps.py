@@ -7,17 +7,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from brokerlab.brokerage.rules import ProductionRules
 from tests.brokerage_toys import SHARE, World
-from tests.unit.brokerage.production_jobs.book import Found, ask, cases, one, parent, told
+from tests.unit.brokerage.production_jobs.book import (
+    ADDED,
+    Found,
+    added,
+    ask,
+    cases,
+    one,
+    parent,
+    told,
+)
 
-PAGE = ProductionRules(cap_mode="document")
+PAGE = added(cap_mode="twice_running")
 EXPRESS = {"processingtype": "urgent"}
 UCORE = {"capability": "ucore"}
 
 
 def queued(
-    running: int = 0, *, rules: Any = "document", task: dict[str, Any] | None = None, limit: int | None = None,
+    running: int = 0, *, rules: Any = ADDED, task: dict[str, Any] | None = None, limit: int | None = None,
     input_here: bool | None = None, queue: dict[str, Any] | None = None, **jobs: int,
 ) -> Found:  # fmt: skip
     """Ask about a queue with jobs of the task's share.
@@ -80,7 +88,7 @@ def test_the_cap_of_a_share(found: Found, expected: str | None) -> None:
     (queued(0, rules=PAGE, activated=1), "queued_cap"),
     (queued(10, rules=PAGE, activated=20, limit=50), None),
     (queued(10, rules=PAGE, activated=21, limit=50), "queued_cap"),
-    (queued(10, rules=PAGE, activated=999, task=EXPRESS), None),
+    (queued(10, rules=PAGE, activated=999, task=EXPRESS), "queued_cap"),
     (queued(10, rules=PAGE, activated=21, queue=UCORE), "queued_cap"),
 )
 def test_the_caps_of_the_page(found: Found, expected: str | None) -> None:
@@ -89,7 +97,7 @@ def test_the_caps_of_the_page(found: Found, expected: str | None) -> None:
 
 
 def typed(
-    *rows: tuple[str, str, int], running: int = 0, task: dict[str, Any] | None = None, rules: Any = "document",
+    *rows: tuple[str, str, int], running: int = 0, task: dict[str, Any] | None = None, rules: Any = ADDED,
     types: tuple[str, ...] = (), input_here: bool = True, share: str | None = SHARE,
 ) -> Found:  # fmt: skip
     """Ask about a ucore queue with (resource type, status, number) of jobs; the task is MCORE."""

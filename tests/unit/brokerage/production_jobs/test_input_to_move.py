@@ -8,18 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.units import GB, MB
 from tests.brokerage_toys import World
-from tests.unit.brokerage.production_jobs.book import Found, ask, cases, one, told
+from tests.unit.brokerage.production_jobs.book import ADDED, Found, added, ask, cases, one, told
 
 HEAVY = {"iointensity": 201}
-STRICT = ProductionRules(io_check_strict=True)
+STRICT = added(io_check_strict=True)
 MOVES = "input_to_move"
 
 
 def moving(
-    files: int, size: int, /, here: Mapping[str, int] | None = None, *, rules: Any = "document",
+    files: int, size: int, /, here: Mapping[str, int] | None = None, *, rules: Any = ADDED,
     settings: Mapping[str, Any] | None = None, **task: Any,
 ) -> Found:  # fmt: skip
     """Ask about ALL, which has every file, and SOME, which has those of ``here``."""

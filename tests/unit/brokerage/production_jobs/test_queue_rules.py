@@ -10,15 +10,23 @@ from typing import Any
 
 import pytest
 
-from brokerlab.brokerage.rules import ProductionRules
 from tests.brokerage_toys import World
-from tests.unit.brokerage.production_jobs.book import Found, ask, cases, one, parent, told
+from tests.unit.brokerage.production_jobs.book import (
+    ADDED,
+    Found,
+    added,
+    ask,
+    cases,
+    one,
+    parent,
+    told,
+)
 
 SINGLE = {"site": "SITE"}
 LISTED = {"site": "SITE,OTHER"}
 
 
-def judged(task: dict[str, Any] | None = None, /, rules: str = "document", **queue: Any) -> Found:
+def judged(task: dict[str, Any] | None = None, /, rules: Any = ADDED, **queue: Any) -> Found:
     """Ask about one task and one queue; the task's columns are positional."""
     return ask(one(task, **queue), rules)
 
@@ -344,7 +352,7 @@ def scratch(
     has: float | None,
     /,
     *,
-    rules: str = "document",
+    rules: Any = ADDED,
     queue: dict[str, Any] | None = None,
     **task: Any,
 ) -> Found:
@@ -456,19 +464,22 @@ def test_ip_stack(found: Found, expected: str | None) -> None:
     assert found.check == expected
 
 
-STRICT = ProductionRules(ip_stack_strict=True)
+STRICT = added(ip_stack_strict=True)
 
 
 @cases(
     (ask(one({"ipstack": "IPv4"}, wnconnectivity="full#IPv4"), STRICT), None),
     (ask(one({"ipstack": "IPv6"}, wnconnectivity="full#IPv4"), STRICT), "ip_stack"),
-    (ask(one(wnconnectivity="full#IPv4"), STRICT), "ip_stack"),
+    (ask(one({"ipconnectivity": "full"}, wnconnectivity="full#IPv4"), STRICT), "ip_stack"),
+    (ask(one({"ipconnectivity": "full"}, wnconnectivity="full"), STRICT), None),
+    (ask(one({"ipstack": "IPv4"}, wnconnectivity="full"), STRICT), "ip_stack"),
+    (ask(one(wnconnectivity="full#IPv4"), STRICT), None),
     (ask(one(SINGLE, wnconnectivity="full#IPv4"), STRICT), None),
     (ask(one(wnconnectivity="full"), STRICT), None),
     (ask(one(wnconnectivity=None), STRICT), None),
 )
 def test_ip_stack_read_strictly(found: Found, expected: str | None) -> None:
-    """J18: "ip_stack of queue set, task unset: reads as not accepted", switch `ip_stack_strict`."""
+    """ "wnconnectivity of the queue must be consistent if the task specifies ipConnectivity"; "'' (unset): to accept tasks without specifying ip_stack"."""
     assert found.check == expected
 
 

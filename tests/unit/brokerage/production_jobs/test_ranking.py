@@ -12,15 +12,15 @@ import pytest
 
 from brokerlab.brokerage.rules import ProductionRules
 from tests.brokerage_toys import SHARE, World
-from tests.unit.brokerage.production_jobs.book import Found, ask, cases, told
+from tests.unit.brokerage.production_jobs.book import ADDED, Found, added, ask, cases, told
 
 IDLE = {"running": 0, "activated": 0}
 LOW = {"currentpriority": 150}
-NO_BOOTSTRAP = ProductionRules(bootstrap_first=False)
+NO_BOOTSTRAP = added(bootstrap_first=False)
 
 
 def idle(
-    task: dict[str, Any] | None = None, /, *, rules: Any = "document", settings: dict[str, Any] | None = None,
+    task: dict[str, Any] | None = None, /, *, rules: Any = ADDED, settings: dict[str, Any] | None = None,
     live: int = 0, slots: int | None = None, **jobs: int,
 ) -> Found:  # fmt: skip
     """Ask about A, which is busy, and B, which has no jobs but these."""
@@ -159,7 +159,7 @@ NOT = "t1_not_largest"
     (at_home(A=(0, 0), B=(9, 0), C=(0, 0)), {"A": NOT, "B": None, "C": None}),
     (at_home(A=(0, 0), B=(0, 0)), {"A": None, "B": None}),
     (at_home("document", A=(5, 0), B=(9, 0)), {"A": None, "B": None}),
-    (at_home(ProductionRules(single_t1_queue=True), A=(5, 0), B=(9, 0)), {"A": NOT, "B": None}),
+    (at_home(added(single_t1_queue=True), A=(5, 0), B=(9, 0)), {"A": NOT, "B": None}),
     (at_home(ProductionRules("production", single_t1_queue=False), A=(5, 0), B=(9, 0)), {"A": None, "B": None}),
     (at_home(task={"t1weight": 1}, A=(5, 0), B=(9, 0)), {"A": None, "B": None}),
     (at_home(task={"is_merging": True}, A=(5, 0), B=(9, 0)), {"A": None, "B": None}),
@@ -201,11 +201,19 @@ def test_jumbo_queues_of_a_jumbo_task_take_no_place(found: Found) -> None:
 
 
 def full_jumbo() -> World:
+    """Return queues for jumbo jobs: full, locked, without pilots, offline, and one for normal jobs that is full."""
     world = World(usejumbo="W").queue("A", catchall="useJumboJobs", activated=999, running=1)
-    return world.queue("B", catchall="useJumboJobs", pilots=0)
+    world.queue("B", catchall="useJumboJobs").add("locks", panda_queue="B")
+    world.queue("C", catchall="useJumboJobs", pilots=0)
+    world.queue("D", catchall="useJumboJobs", status="offline")
+    return world.queue("E", activated=999, running=1)
 
 
-@told(found=ask(full_jumbo()))
-def test_a_jumbo_queue_is_removed_like_any_other(found: Found) -> None:
-    """Chapter 5: the checks hold for jumbo queues too, but for pilots (row 42)."""
-    assert found.checks() == {"A": "queued_cap", "B": None}
+@told(found=ask(full_jumbo(), "production", MIN_WEIGHT_managed=1e9))
+def test_locks_caps_and_least_weight_hold_no_jumbo_job(found: Found) -> None:
+    """production-jobs.md 8: locks, caps and the least weight are of a queue's normal jobs; the other checks hold, but for
+    pilots (row 42).
+    """
+    expected = {"A": None, "B": None, "C": None, "D": "status_offline", "E": "queued_cap"}
+    assert found.checks() == expected
+    assert [row["jumbo"] for row in found.queues().values() if row["check"] is None] == [True] * 3

@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 from tests.brokerage_toys import SHARE, World
-from tests.unit.brokerage.production_jobs.book import Found, ask, cases, one, parent, told
+from tests.unit.brokerage.production_jobs.book import ADDED, Found, ask, cases, one, parent, told
 
 NO_CAP = {f"NQUEUELIMITSITE_{SHARE}": 100_000}
 
 
 def having(
     running: int, *, workers: int = 0, slots: int | None = None, start: int = 0, cores: int = 8,
-    rules: Any = "document", pilots: int = 10, task: dict[str, Any] | None = None, **queue: Any,
+    rules: Any = ADDED, pilots: int = 10, task: dict[str, Any] | None = None, **queue: Any,
 ) -> Found:  # fmt: skip
     """Ask about a queue with running jobs, batch workers, slots set, and starting jobs.
 

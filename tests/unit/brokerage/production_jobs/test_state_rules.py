@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from tests.brokerage_toys import AT, World
-from tests.unit.brokerage.production_jobs.book import Found, ask, cases, one, parent, told
+from tests.unit.brokerage.production_jobs.book import ADDED, Found, ask, cases, one, parent, told
 
 SINGLE = {"site": "SITE"}
 LISTED = {"site": "SITE,OTHER"}
@@ -118,7 +118,7 @@ def test_blocked_links(found: Found, expected: str | None) -> None:
 
 
 def active(
-    task: dict[str, Any] | None = None, /, *, seconds: int | None = 7201, rules: str = "document",
+    task: dict[str, Any] | None = None, /, *, seconds: int | None = 7201, rules: Any = ADDED,
     **jobs: int,
 ) -> Found:  # fmt: skip
     """Ask about a queue whose last start was so long ago; 1 job is activated unless said otherwise."""
@@ -166,7 +166,7 @@ def test_jobs_of_every_share_wait_at_an_inactive_queue(found: Found, idle: Found
 # storage
 
 
-def disk(rules: str = "document", /, *, smallest: int | None = None, **columns: Any) -> Found:
+def disk(rules: Any = ADDED, /, *, smallest: int | None = None, **columns: Any) -> Found:
     settings = {} if smallest is None else {"STORAGE_MIN_FREE_SIZE": smallest}
     return ask(one().change("storage_endpoints", DISK, **columns), rules, **settings)
 
@@ -378,7 +378,7 @@ def test_transferring_jobs_at_the_nucleus_do_not_count(found: Found) -> None:
 
 
 def pledged(
-    pledge: int | None, *, short: bool = True, rules: str = "document", task: dict[str, Any] | None = None,
+    pledge: int | None, *, short: bool = True, rules: Any = ADDED, task: dict[str, Any] | None = None,
     **cores: int,
 ) -> Found:  # fmt: skip
     world = one(task, pledgedcpu=pledge)

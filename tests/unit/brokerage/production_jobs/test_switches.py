@@ -1,6 +1,6 @@
 """Every switch of the job brokerage and of the network weight: it alone turns one rule set's answer into the other's.
 
-The rows are those of the last tables of production-job-brokerage.md (J) and network-weight.md (D).
+They are those of :data:`brokerlab.brokerage.rules.JOB_SWITCHES`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from brokerlab.brokerage.rules import SWITCHES, ProductionRules
-from tests.brokerage_toys import AT, SHARE, World
-from tests.unit.brokerage.production_jobs.book import Found, ask, one, parent, told
+from brokerlab.brokerage.rules import JOB_SWITCHES, SWITCHES, TASK_SWITCHES, ProductionRules
+from brokerlab.units import MB
+from tests.brokerage_toys import AT, World
+from tests.unit.brokerage.production_jobs.book import Found, ask, levelled, one, parent, told
 
 DAY = 86_400
 DISK = {"ddm_endpoint_name": "SITE_DATADISK"}
@@ -121,18 +122,62 @@ def of(queue: str) -> Callable[[Found], Any]:
     return lambda found: found.checks()[queue]
 
 
+def home(**task: Any) -> World:
+    return World(**task).queue("HOME", site="NUC")
+
+
+def small(maxwdir: float, **task: Any) -> World:
+    """Return a queue of one core."""
+    return one({"corecount": 1} | task, corecount=1, maxwdir=maxwdir)
+
+
+def much_input(files: int, **task: Any) -> World:
+    """Return a queue with all files of 1 GB, and one with none."""
+    return (
+        World(iointensity=201, **task).queue("ALL").queue("SOME").data(files, here={"ALL": files})
+    )
+
+
+def stuck() -> World:
+    """Return merge jobs of queue A that have waited for a day although their input changed lately."""
+    times = {"frozentime": AT - timedelta(hours=24), "master_modificationtime": AT}
+    return World(is_merging=True, preassigned_site="A", **times).queue("A").queue("B")
+
+
+def input_elsewhere() -> World:
+    world = home().endpoint("X_DATADISK").data(1)
+    world.change("replicas", ddm_endpoint_name="X_DATADISK")
+    return world.change("storage_endpoints", NUC_DISK, write_wan="OFF")
+
+
+def slots() -> World:
+    world = one({"currentpriority": 150}, running=5, activated=0)
+    return world.add("slots", panda_queue="SITE", numslots=80)
+
+
+def assigned() -> World:
+    return one().data(1).jobs("SITE", assigned=15)
+
+
+def many(found: Found) -> Any:
+    return pytest.approx(101 / (10 + 15 + 10) / found.only["work"], rel=1e-12)
+
+
 NO_SCALING = {"cpuefficiency": 0.0, "basewalltime": 1000.0}
-MUCH_INPUT = World(iointensity=201).queue("ALL").queue("SOME").data(10, here={"ALL": 10})
+BY_INPUT = {"outdiskcount": 20, "outdiskunit": "MB", "atom_size": 200 * MB}
+NUC_DISK = {"ddm_endpoint_name": "NUC_DATADISK"}
+EXPIRED = {"space_free": 100.0, "space_expired": 200.0}
 DIFFERENCES = [
     Difference("drop_test_queues", World().queue("MyTest"), "name_test", None),
     Difference("standby_online", one(status="standby"), "status_offline", None),
     Difference("backlog_inclusive", one().link("SITE", queued=150), None, "link_backlog"),
     Difference("backlog_inclusive", one().link("X", queued=10_000), None, "nucleus_backlog"),
     Difference("inactive_counts_starting", starting(), None, "inactive"),
-    Difference("workdisk_adds", one(maxwdir=1950.0), None, "scratch_disk"),
-    Difference("workdisk_adds", one({"workdiskcount": None}, maxwdir=1700.0), "scratch_disk", None),
-    Difference("maxwdir_per_core", one(maxwdir=8000.0), None, "scratch_disk"),
-    Difference("scratch_equal_passes", one({"workdiskcount": 0}, maxwdir=1900.0), "scratch_disk", None),
+    Difference("workdisk_adds", small(1950.0), None, "scratch_disk"),
+    Difference("workdisk_adds", small(1700.0, workdiskcount=None), "scratch_disk", None),
+    Difference("maxwdir_per_core", one(maxwdir=8000.0), "scratch_disk", None),
+    Difference("scratch_equal_passes", small(1900.0, workdiskcount=0), "scratch_disk", None),
+    Difference("output_of_master", small(3000.0, **BY_INPUT), "scratch_disk", None),
     Difference("free_equal_passes", one().change("storage_endpoints", DISK, space_free=200.0), "storage_space", None),
     Difference("long_queue_by_capacity", one({"use_scout": True}, maxtime=DAY, corepower=5.0), None, "walltime_24h"),
     Difference("long_queue_by_capacity", one({"use_scout": True}, maxtime=DAY // 2, corepower=20.0), "walltime_24h", None),
@@ -143,14 +188,38 @@ DIFFERENCES = [
         others={"long_queue_by_capacity": True},
     ),
     Difference("other_status_up", one().change("storage_endpoints", DISK, read_lan="BROKEN"), "read_lan_down", None),
-    Difference("ip_stack_strict", one(wnconnectivity="full#IPv4"), None, "ip_stack"),
-    Difference("express_from_1000", one({"currentpriority": 1000}, activated=999), None, "queued_cap"),
+    Difference("ip_stack_strict", one({"ipconnectivity": "full"}, wnconnectivity="full#IPv4"), "ip_stack", None),
+    Difference(
+        "express_from_1000", one({"currentpriority": 1000}).link("SITE", queued=149), "network_weight_low", None,
+        settings={"NW_ACTIVE": True},
+    ),
     Difference("shortage_counts_starting", cores(), None, "pledge_exceeded", settings={"WORK_SHORTAGE": True}),
-    Difference("io_check_strict", MUCH_INPUT, None, "input_to_move", of("SOME")),
+    Difference("io_check_strict", much_input(10), "input_to_move", None, of("SOME")),
+    Difference("io_check_relents", World(iointensity=201).queue("SITE").data(11), "input_to_move", None),
+    Difference("io_check_exempts", much_input(11, is_merging=True), "input_to_move", None, of("SOME")),
     Difference("running_count", no_slots(), 30, 35, lambda found: found.only["nrunning"]),
-    Difference("cap_mode", one(running=0, activated=5), None, "queued_cap"),
+    Difference("cap_mode", one(running=0, activated=5), "queued_cap", None),
+    Difference("merging_freed_by", stuck(), ["A", "B"], ["A"], lambda found: sorted(found.checks())),
+    Difference("preassigned_exempt", one({"site": "SITE"}, pilots=0), "no_pilot", None),
+    Difference("backlog_spares_nucleus", home().link("X", queued=10_001), "nucleus_backlog", None),
+    Difference("test_work_exempt", one({"gshare": "test"}, fairsharepolicy="type=any:0%"), "zero_share", None),
+    Difference("memory_by_unit", one({"ramcountunit": "MB"}, maxrss=10_000.0), "memory_max", None),
+    Difference("whole_numbers", one({"ramcount": 1111}, maxrss=7999.0), "memory_max", None),
+    Difference("local_space", one().change("storage_endpoints", DISK, **EXPIRED), "storage_space", None),
+    Difference("datadisk_only", one().change("storage_endpoints", DISK, type=None), None, "read_lan_down"),
+    Difference("wan_asked_at_nucleus", input_elsewhere(), None, "write_wan_down"),
+    Difference("nucleus_must_send", one().change("storage_endpoints", NUC_DISK, read_wan="OFF"), "nucleus_unwritable", None),
+    Difference("transferring_spares", home().jobs("HOME", transferring=2001), "transferring", None),
+    Difference("any_negative_t1weight", one({"t1weight": -2}), None, "t1_weight"),
+    Difference("pilots_excused", one(pilots=0).add("slots", panda_queue="SITE", numslots=8), "no_pilot", None),
+    Difference("slots_per_core", slots(), 80, 10, lambda found: found.only["nrunning"]),
+    Difference("many_assigned_plus_one", assigned(), 1.5, 16 / 11, many),
+    Difference("nucleus_preferred", home(t1weight=7), 1, 7, lambda found: found.only["t1"]),
+    Difference("hardware_preferred", levelled(40.0), 1.0, 1.4, lambda found: found.only["preference"]),
+    Difference("jumbo_queues", one(catchall="useJumboJobs"), None, "jumbo_only"),
+    Difference("code_only_checks", one().add("locks", panda_queue="SITE"), None, "locked"),
     Difference("network_needs_active", one(), 1.9, 1.0, factor),
-    Difference("bootstrap_first", idle(), True, False, lambda found: found.only["bootstrap"]),
+    Difference("bootstrap_first", idle(), False, True, lambda found: found.only["bootstrap"]),
     Difference("single_t1_queue", at_home(), None, "t1_not_largest", of("A")),
     Difference(
         "parent_stays_in_list", parent(World(site="SITE"), "SITE", {}), ["SITE/0"], ["SITE", "SITE/0"],
@@ -168,14 +237,14 @@ ASKED = [(difference, difference.asked()) for difference in DIFFERENCES]
 def test_the_switch_alone_makes_the_difference(
     difference: Difference, found: dict[str, Found]
 ) -> None:
-    """production-job-brokerage.md, sources: "each row of section 9 is one switch"; network-weight.md: "which can be set alone"."""
+    """Every difference of the rule sets is one switch, settable alone."""
     answers = {name: difference.reads(answer) for name, answer in found.items()}
     assert answers == difference.expected()
 
 
 def test_every_switch_is_shown_here() -> None:
-    """Rows J and D of :data:`SWITCHES`; those of the task brokerage (T, F) are tested there."""
-    of_jobs = {name for name, switch in SWITCHES.items() if switch.source[0] in "JD"}
+    """Those of the task brokerage are tested there."""
+    of_jobs = set(JOB_SWITCHES)
     assert {difference.switch for difference in DIFFERENCES} == of_jobs
 
 
@@ -188,26 +257,23 @@ def everywhere() -> World:
 
 TURNED = {
     name: switch.production if switch.production != switch.document else turned
-    for name, switch in SWITCHES.items()
-    if switch.source[0] in "TF"
+    for name, switch in TASK_SWITCHES.items()
     for turned in [next(v for v in (switch.allowed or (True, False)) if v != switch.document)]
 }
 
 
-@told(plain=ask(everywhere()), turned=ask(everywhere(), ProductionRules(**TURNED)))
+@told(plain=ask(everywhere(), "document"), turned=ask(everywhere(), ProductionRules(**TURNED)))
 def test_switches_of_the_task_brokerage_change_no_job(plain: Found, turned: Found) -> None:
     """full-chain.md 5: rows F-1 to F-6 concern the choice of the nucleus; once there, "nucleus queues only"."""
     assert plain.checks() == {"OWN": None, "SAT": "full_chain_outside", "IDLE": None}
     assert turned.checks() == plain.checks()
-    assert turned.ranking == plain.ranking == ["IDLE", "OWN"]
+    assert turned.ranking == plain.ranking == ["OWN", "IDLE"]
 
 
 @told(
-    both=ask(
-        one(activated=5).jobs("SITE", gshare=SHARE, running=0), ProductionRules(cap_mode="document")
-    ),
-    limit=ask(one(activated=5).jobs("SITE", gshare=SHARE, running=0)),
+    both=ask(one(activated=4).jobs("SITE", running=2), "document"),
+    limit=ask(one(activated=4).jobs("SITE", running=2), ProductionRules(cap_mode="limit")),
 )
 def test_the_cap_carried_follows_the_mode(both: Found, limit: Found) -> None:
-    """Chapter 6.4: "`document`: ... no lower limit L"."""
-    assert (both.only["nrunningjobscap"], limit.only["nrunningjobscap"]) == (0, 20)
+    """production-jobs.md 8: only with ``limit`` is there a number that may always wait."""
+    assert (both.only["nrunningjobscap"], limit.only["nrunningjobscap"]) == (4, 20)

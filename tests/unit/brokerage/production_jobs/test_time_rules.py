@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.brokerage.production_jobs.book import Found, ask, cases, one
+from tests.unit.brokerage.production_jobs.book import ADDED, Found, ask, cases, one
 
 DAY = 86_400
 SINGLE = {"site": "SITE"}
 LISTED = {"site": "SITE,OTHER"}
 
 
-def lasting(maxtime: int | None, /, *, rules: str = "document", **columns: Any) -> Found:
+def lasting(maxtime: int | None, /, *, rules: Any = ADDED, **columns: Any) -> Found:
     """Ask about a queue of ``maxtime``; columns of the queue start with ``q_``, the others are the task's."""
     return _with({"maxtime": maxtime}, columns, rules)
 
 
-def starting(mintime: int | None, /, *, rules: str = "document", **columns: Any) -> Found:
+def starting(mintime: int | None, /, *, rules: Any = ADDED, **columns: Any) -> Found:
     """Ask about a queue of ``mintime``."""
     return _with({"mintime": mintime}, columns, rules)
 

@@ -5,20 +5,28 @@ Every test is made from the words that it quotes: of the page where a quotation 
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from brokerlab.units import GB
 from tests.brokerage_toys import World
-from tests.unit.brokerage.production_jobs.book import Found, ask, cases, one, parent, told
+from tests.unit.brokerage.production_jobs.book import (
+    ADDED,
+    Found,
+    ask,
+    cases,
+    levelled,
+    one,
+    parent,
+    told,
+)
 
 BASE = {"defined": 2, "assigned": 15, "activated": 10, "starting": 3}
 
 
 def weighed(
-    held: int | None = None, *, rules: str = "document", live: int = 0, task: dict[str, Any] | None = None,
+    held: int | None = None, *, rules: Any = ADDED, live: int = 0, task: dict[str, Any] | None = None,
     settings: dict[str, Any] | None = None, **jobs: int,
 ) -> Found:  # fmt: skip
     """Ask about a queue that holds so many of 10 files of 1 GB; no input without a number.
@@ -146,7 +154,7 @@ def test_pseudo_queues_have_what_their_parent_has(found: Found) -> None:
 # the network
 
 
-def networked(rules: str = "document", /, *, active: bool = False, **link: Any) -> Found:
+def networked(rules: Any = ADDED, /, *, active: bool = False, **link: Any) -> Found:
     return ask(one().link("SITE", **link), rules, NW_ACTIVE=active)
 
 
@@ -178,7 +186,7 @@ def test_the_network_weight_is_told_where_it_does_not_act(nowhere: Found, silent
 
 
 def express(
-    rules: str = "document", /, *, active: bool = False, multiplier: float = 1, threshold: float = 1.7,
+    rules: Any = ADDED, /, *, active: bool = False, multiplier: float = 1, threshold: float = 1.7,
     task: dict[str, Any] | None = None, **link: Any,
 ) -> Found:  # fmt: skip
     """Ask about express work; 15 files queued and 30 MB/s weigh (1.9 + 1.5) / 2 = 1.7."""
@@ -213,25 +221,12 @@ def test_express_work_needs_a_good_network(found: Found, expected: str | None) -
 
 # preference of a CPU level
 
-LEVEL = json.dumps(
-    {"sw_platform": "x86_64-el9-gcc13-opt", "cpu_pref": {"preferred_architecture_level": "x86-64-v3"}}
-)  # fmt: skip
-PUBLISHED = {
-    "cvmfs": ["any"], "containers": ["any"], "cmtconfigs": [], "tags": [],
-    "architectures": [{"type": "cpu", "arch": ["x86_64"]}],
-}  # fmt: skip
 
-
-def levelled(percent: float | None) -> Found:
-    """Ask about a queue of whose CPUs so many have the preferred level."""
-    task = {"nucleus": None, "transhome": "Athena-25.0.1", "architecture": LEVEL}
-    world = one(task, releases=["AUTO"])
-    world.add("sw_tags", panda_queue="SITE", data=json.dumps(PUBLISHED))
-    level = {"panda_queue": "SITE", "cpu_architecture_level": "x86-64-v3"}
-    return ask(world.add("worker_node_cpu_level", **level, pct_within_queue=percent))
-
-
-@cases((levelled(40.0), 1.4), (levelled(100.0), 2.0), (levelled(None), 1.0))
+@cases(
+    (ask(levelled(40.0)), 1.4),
+    (ask(levelled(100.0)), 2.0),
+    (ask(levelled(None)), 1.0),
+)
 def test_the_preferred_level_of_cpus(found: Found, expected: float) -> None:
     """Chapter 6.3: "weight *= 1 + pct / 100 | CPU-level preference, software chapter"."""
     assert found.only["preference"] == pytest.approx(expected)
