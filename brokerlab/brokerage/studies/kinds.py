@@ -15,8 +15,7 @@ from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.production_jobs.settings import MIN_WEIGHT_KEY
 from brokerlab.brokerage.replay import Replay
 from brokerlab.brokerage.replay.build import LABELS
-from brokerlab.brokerage.rules import SWITCHES as PRODUCTION_SWITCHES
-from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.brokerage.rules import JOB_SWITCHES, ProductionRules
 
 JobDecisions: TypeAlias = Decisions | AnalysisDecisions
 """What a job brokerage decided."""
@@ -64,11 +63,7 @@ PRODUCTION = Kind(
     decide=decide_production,
     tables=lambda replay: replay.for_jobs(),
     rules=ProductionRules,
-    switches=tuple(
-        name
-        for name, switch in PRODUCTION_SWITCHES.items()
-        if not switch.source.startswith("T")  # rows of the choice of the nucleus
-    ),
+    switches=tuple(JOB_SWITCHES),
     components=("jobbroker", "taskbrokerage", "core"),
     beyond="rank",
     stuck=("no_candidates", "input_incomplete", "unknown_nucleus"),
