@@ -47,19 +47,20 @@ def factors(row: Row, link: str, rules: ProductionRules) -> list[str]:
         link: What is known of the link to the nucleus.
         rules: Switches ``nucleus_preferred`` and ``hardware_preferred``.
     """
-    acts = {"t1_factor": rules.nucleus_preferred, "preference_factor": rules.hardware_preferred}
-    names = [name for name in FACTORS if acts.get(name, True)]
-    near = "at the nucleus, or shares its storage"
-    told = {
-        "work_factor": _work(row),
-        "data_factor": _data(row),
-        "t1_factor": near if row["x_near"] else f"neither {near.replace(', or', ' nor')}",
-        "network_factor": link
-        if row["t_network"]
-        else "the network weight does not act on this task",
-    }
-    why = {name: f": {text}" for name, text in told.items()}
-    return [f"  {FACTORS[name]} {number(row[name])}{why.get(name, '')}" for name in names]
+    silent = "the network weight does not act on this task"
+    why = {"work_factor": f": {_work(row)}", "data_factor": f": {_data(row)}"}
+    if rules.nucleus_preferred:
+        near = "at the nucleus, or shares its storage"
+        why["t1_factor"] = f": {near if row['x_near'] else _neither(near)}"
+    why["network_factor"] = f": {link if row['t_network'] else silent}"
+    if rules.hardware_preferred:
+        why["preference_factor"] = ""
+    return [f"  {FACTORS[name]} {number(row[name])}{text}" for name, text in why.items()]
+
+
+def _neither(places: str) -> str:
+    """Deny ``here, or there``."""
+    return f"neither {places.replace(', or', ' nor')}"
 
 
 def _work(row: Row) -> str:

@@ -22,10 +22,13 @@ from tests.brokerage_toys import AT, SHARE, World
 from tests.twins.compare import config as world_config
 from tests.twins.compare import frames
 from tests.twins.worlds import random_world
+from tests.unit.brokerage.production_jobs.book import ADDED
 from tests.unit.brokerage.production_tasks.world import decided, nucleus, replica, world
 
 
-def ask(made: World, queue: str, rules: str = "document", **settings: object) -> Explanation:
+def ask(
+    made: World, queue: str, rules: str | ProductionRules = ADDED, **settings: object
+) -> Explanation:
     return explain(made.decided(rules, **settings), jeditaskid=1, panda_queue=queue)
 
 
@@ -75,7 +78,7 @@ def many() -> Decisions:
     made = World().data(here={"NEAR": 10}).queue("NEAR").queue("IDLE", running=0, activated=0)
     for number in range(11):
         made.queue(f"M{number:02}", running=300 + number)
-    return made.queue("POOR", running=1).decided()
+    return made.queue("POOR", running=1).decided(ADDED)
 
 
 def test_the_eleventh_says_who_is_before_it() -> None:
@@ -106,11 +109,18 @@ def test_a_candidate_says_rank_weight_and_factors() -> None:
     )
 
 
+def test_only_factors_of_the_rule_set_are_told() -> None:
+    text = ask(World().queue("A"), "A", "document").text
+    assert [line.split()[0] for line in text.splitlines() if line.startswith("  ")] == [
+        *("work", "data", "network")
+    ]
+
+
 def test_a_link_is_told_under_the_settings_that_decided() -> None:
     made = World().queue("A").link("A", queued=10)
     other = {"NQUEUED_SAT_CAP": 20, "NW_QUEUE_IMPORTANCE": 0.9}
     config = Config.empty().with_values({f"jedi/jobbroker/{key}": n for key, n in other.items()})
-    again = explain(redecided(made.decided(), config), jeditaskid=1, panda_queue="A")
+    again = explain(redecided(made.decided(ADDED), config), jeditaskid=1, panda_queue="A")
     assert "1.5 for its queue (10 files)" in again.text
     assert again.text == ask(made, "A", **other).text
 
@@ -128,8 +138,10 @@ def test_an_idle_queue_starts_up() -> None:
     made = World(currentpriority=100).queue("A").queue("IDLE", running=0, activated=0)
     assert "It has no job at all: with priority 100 it gets one job first" in ask(made, "IDLE").text
     assert ask(made, "A").sentences[-1] == "IDLE ranks first, because it has no job at all."
-    told = explain_task(made.decided(), jeditaskid=1)
+    told = explain_task(made.decided(ADDED), jeditaskid=1)
     assert told.sentences[0] == "Task 1 may go to 2 queues of 2, the best are IDLE and A."
+    by_weight = explain_task(made.decided(), jeditaskid=1)
+    assert by_weight.sentences[0] == "Task 1 may go to 2 queues of 2, the best are A and IDLE."
 
 
 def test_the_cap_told_is_the_one_that_is_tested() -> None:

@@ -7,12 +7,16 @@ import pytest
 
 from brokerlab.brokerage import single_obstacles, what_would_help
 from brokerlab.brokerage.engine.what_if import Trial, peeled
+from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import DataError
 from tests.brokerage_toys import World
+from tests.unit.brokerage.production_jobs.book import ADDED
 from tests.unit.brokerage.production_tasks.world import decided, nucleus, world
 
 
-def told(made: World, rules: str = "document", **settings: object) -> dict[str, dict[str, object]]:
+def told(
+    made: World, rules: str | ProductionRules = ADDED, **settings: object
+) -> dict[str, dict[str, object]]:
     table = what_would_help(made.decided(rules, **settings), jeditaskid=1)
     return {row["check"]: row for row in table.to_dicts()}
 
@@ -76,7 +80,7 @@ def test_input_to_move_may_be_left_out_for_one_queue() -> None:
 def test_the_pairs_themselves() -> None:
     made = World().queue("A", maxrss=1.0).queue("B", maxrss=1.0, pilots=0).queue("C").task(2)
     made.add("locks", panda_queue="C", jeditaskid=1)
-    decisions = made.decided()
+    decisions = made.decided(ADDED)
     rows = single_obstacles(decisions, jeditaskid=1, snapshot=0)
     assert rows.select("panda_queue", "check").rows() == [("A", "memory_max"), ("C", "locked")]
     assert single_obstacles(decisions).height == 3

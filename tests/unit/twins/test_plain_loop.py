@@ -79,10 +79,10 @@ DIFFERENCES: dict[str, tuple[dict[str, Row], str | None, str | None]] = {
             "site_activity": SILENT,
             "job_stats": {"jobstatus": "starting", "njobs": 5},
         },
-        None,
+        "queued_cap",
         "inactive",
     ),
-    "J8": ({"tasks": {"workdiskcount": 200, "workdiskunit": "MB"}, "queues": {"maxwdir": 1900}}, None, "scratch_disk"),
+    "J8": ({"tasks": {"corecount": 1, "workdiskcount": 200, "workdiskunit": "MB"}, "queues": {"corecount": 1, "maxwdir": 1900}}, None, "scratch_disk"),
     "J10": ({"tasks": {"workdiskcount": 0}, "queues": {"maxwdir": 1800}}, "scratch_disk", None),
     "J11": ({"storage_endpoints": {"space_free": 200}}, "storage_space", None),
     "J13": ({"tasks": {"use_scout": True}, "queues": {"maxtime": 80000, "corepower": 20}}, "walltime_24h", None),
@@ -176,7 +176,7 @@ def test_network_weight(
 def test_hint_mode_asks_only_single_checks() -> None:
     tables = world(tasks={"nucleus": None})
     tables["locks"] = [{"panda_queue": "S_Q"}]
-    index = production_jobs.index_world(tables)
+    index = production_jobs.index_world(tables, "production")
     row = tables["tasks"][0]
     assert production_jobs.decide(index, row)["outcome"] == "no_candidates"
     assert production_jobs.decide(index, row, hint_queues=["S_Q"])["outcome"] == "candidates"

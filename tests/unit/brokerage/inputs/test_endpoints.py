@@ -36,7 +36,6 @@ def both(**status):
         ({"write_lan": "TEST"}, "write_lan_down"),
         ({"write_wan": "OFF"}, "write_wan_down"),
         ({"read_wan": "OFF"}, "read_wan_down"),
-        ({"type": "SCRATCHDISK"}, "read_lan_down"),
         ({"read_lan": "OFF", "read_wan": "OFF"}, "read_lan_down"),
         ({"read_wan": None, "read_lan": None}, None),
     ],
@@ -44,6 +43,12 @@ def both(**status):
 def test_first_check_that_skips(status, skip):
     for rules in (DOCUMENT, PRODUCTION):
         assert endpoint_status(both(**status), nucleus_queue=False, rules=rules) == skip
+
+
+def test_only_production_asks_for_a_datadisk():
+    scratch = both(type="SCRATCHDISK")
+    assert endpoint_status(scratch, nucleus_queue=False, rules=PRODUCTION) == "read_lan_down"
+    assert endpoint_status(scratch, nucleus_queue=False, rules=DOCUMENT) is None
 
 
 def test_other_states_are_up_in_production_only():
@@ -63,11 +68,15 @@ def test_other_states_are_up_in_production_only():
 )
 def test_queues_of_the_nucleus_may_receive_over_a_dead_wan(nucleus, locations, skip):
     rows = both(write_wan="OFF")
-    assert endpoint_status(rows, nucleus_queue=nucleus, complete_locations=locations) == skip
+    asked = {"nucleus_queue": nucleus, "complete_locations": locations}
+    assert endpoint_status(rows, **asked, rules=PRODUCTION) == skip
+    by_page = None if nucleus else "write_wan_down"
+    assert endpoint_status(rows, **asked, rules=DOCUMENT) == by_page
 
 
 def test_no_readable_source_hurts_satellites_only():
-    kwargs = {"remote_source_available": False}
+    assert endpoint_status(both(), nucleus_queue=False, remote_source_available=False) is None
+    kwargs = {"remote_source_available": False, "rules": PRODUCTION}
     assert endpoint_status(both(), nucleus_queue=False, **kwargs) == "source_down"
     assert endpoint_status(both(), nucleus_queue=True, **kwargs) is None
     assert endpoint_status(both(), nucleus_queue=True, complete_locations=["X"], **kwargs) is None
@@ -102,10 +111,13 @@ def test_space_is_that_of_the_default_output():
     states = endpoint_states(LINKS, STORAGE, rules=DOCUMENT)
     assert states.select("panda_queue", "storage_known", "space_usable", "output_site").rows() == [
         ("P", False, None, None),
-        ("Q", True, 440.0, "Q_SITE"),
+        ("Q", True, 500.0, "Q_SITE"),
     ]
+    usable = endpoint_states(LINKS, STORAGE, rules=PRODUCTION)
+    assert usable["space_usable"].to_list() == [None, 440.0]
+    assert usable["read_lan_up"].to_list() == [False, False]
     # the scratch disk belongs to the scope of analysis
-    assert states["read_lan_up"].to_list() == [False, False]
+    assert states["read_lan_up"].to_list() == [True, False]  # P has no input endpoint
     assert states["has_input_datadisk"].to_list() == [False, True]
 
 
