@@ -87,7 +87,7 @@ class Trees:
 
         used = usable(sample.x, sample.task)
         used[-1] = True  # a model needs a column, also one that does not vary
-        categories = np.flatnonzero(used[: len(CATEGORIES)]).tolist()
+        n_categories = np.count_nonzero(used[: len(CATEGORIES)])  # they come first
         models = []
         for level in KNOTS:
             x, y, weight = sample.weighted(level)
@@ -98,7 +98,7 @@ class Trees:
                 max_iter=TREES,
                 max_leaf_nodes=15,
                 min_samples_leaf=40,
-                categorical_features=categories or None,
+                categorical_features=list(range(n_categories)) or None,
                 early_stopping=False,
                 random_state=seed,
             )
