@@ -75,6 +75,7 @@ def switches(
 app.command("report")(guarded(report_command))
 app.command("tables")(guarded(archive_commands.tables))
 app.command("ingest")(guarded(archive_commands.ingest))
+app.command("verify")(guarded(archive_commands.verify))
 app.command("brokerages")(guarded(brokerage_commands.brokerages))
 app.command("explain")(guarded(brokerage_commands.explain))
 app.command("predict")(guarded(estimator_commands.predict))

@@ -35,6 +35,17 @@ def tables(
     console.print(shown)
 
 
+def verify(archive: Annotated[Path, typer.Argument(help="Folder of the archive.")]) -> None:
+    """Read every file of an archive and compare its digest with the manifest; damaged parts are named."""
+    from brokerlab.archive import manifest as manifests
+
+    files = manifests.read(archive).files()
+    manifests.check(archive, files, again=True)
+    size = sum(file.bytes for file in files)
+    line = f"{archive}: {len(files)} files, {size:,} bytes, all as they were written"
+    Console().print(line, markup=False, highlight=False, soft_wrap=True)
+
+
 def ingest(
     sources: Annotated[list[Path], typer.Argument(help="Files, or folders of files.")],
     into: Annotated[Path, typer.Option(help="Folder of the archive.")],

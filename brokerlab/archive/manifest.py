@@ -5,6 +5,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -160,6 +161,46 @@ def read(folder: Path) -> Manifest:
             f"{path}: the manifest is damaged ({type(error).__name__}: {error}); "
             "restore it from a copy or ingest the sources again"
         ) from error
+
+
+_Identity = tuple[str, int, int, int]
+_checked: dict[_Identity, str] = {}
+"""Digests of the files that this process has read, by path, size, time of change [ns] and inode."""
+
+
+def check(folder: Path, files: Iterable[DataFile], *, again: bool = False) -> None:
+    """Compare the digests of data files with the manifest; a file is read once a process.
+
+    Args:
+        folder: The archive.
+        files: Files of its manifest.
+        again: Read also those that were read before.
+
+    Raises:
+        DataError: Files are missing, or have changed since they were written.
+    """
+    changed = [
+        file.path for file in files if _digest(folder / file.path, again=again) != file.sha256
+    ]
+    if changed:
+        shown = ", ".join(changed[:5])
+        raise DataError(
+            f"{folder}: {len(changed)} file(s) changed since they were written: {shown}"
+            f"{', ...' if len(changed) > 5 else ''}; ingest the sources again or restore a copy"
+        )
+
+
+def _digest(path: Path, *, again: bool) -> str:
+    """Return the digest of a file as it is now; empty if it cannot be read."""
+    try:
+        stat = path.stat()
+        identity = (str(path.absolute()), stat.st_size, stat.st_mtime_ns, stat.st_ino)
+        if again or identity not in _checked:
+            with path.open("rb") as handle:
+                _checked[identity] = hashlib.file_digest(handle, "sha256").hexdigest()
+    except OSError:
+        return ""
+    return _checked[identity]
 
 
 def _from_raw(raw: dict[str, Any]) -> Manifest:

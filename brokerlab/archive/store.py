@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -29,9 +29,11 @@ __all__ = ["Archive", "ArchiveWriter", "open_archive"]
 _PARQUET_END = b"PAR1"
 _READING = (
     duckdb.StatementType.SELECT,
-    duckdb.StatementType.EXPLAIN,
     duckdb.StatementType.MULTI,  # a pivot
 )
+_GAP = r"(?:\s|--[^\n]*\n|/\*.*?\*/)*"
+_EXPLAIN = re.compile(rf"{_GAP}explain\b{_GAP}(?:analy[sz]e\b|verbose\b)?{_GAP}", re.I | re.S)
+_OPTIONS = re.compile(r"\([^)]*\)")
 
 
 LARGE = ("jobs", "files", "job_status_log")
@@ -162,39 +164,51 @@ class Archive:
         Raises:
             MissingTableError: The table is not in this archive.
         """
-        self._files(table)
-        if self.spark is not None and table in LARGE:
-            paths = [str(path.absolute()) for path in self.paths(table)]
+        if self.spark is not None and table in LARGE and self.has(table):
+            files = self.manifest.tables[table]  # too large to be read by one process beforehand
+            paths = [str((self.path / file.path).absolute()) for file in files]
             return self.spark.read.option("mergeSchema", "true").parquet(*paths)
+        self._files(table)
         return self._connection.table(table)
 
-    def sql(self, text: str, params: Mapping[str, Any] | None = None) -> duckdb.DuckDBPyRelation:
+    def sql(
+        self, text: str, params: Mapping[str, Any] | None = None, *, outside: bool = False
+    ) -> duckdb.DuckDBPyRelation:
         """Run a DuckDB query over the tables as views.
 
         Args:
-            text: One statement that reads (select, from, describe, explain...); values as
+            text: One statement that reads (select, from, describe, explain of these...); values as
                 ``$name``.
             params: The values.
+            outside: Whether the query may read files that are not of the archive, such as
+                ``read_csv('mine.csv')``, and Python frames by their name.
 
         Returns:
             A relation; ``.pl()`` makes it a Polars frame.
 
         Raises:
             DataError: DuckDB refuses the query (its message is included), or it is not exactly
-                one statement that reads.
+                one statement that reads; a file of a table that it names was changed.
             MissingTableError: A canonical table is not in this archive.
         """
+        connection = self._open_connection if outside else self._connection
         try:
-            kinds = [statement.type for statement in self._connection.extract_statements(text)]
+            kinds = _kinds(connection, text)
             if len(kinds) != 1 or kinds[0] not in _READING:
                 found = ", ".join(kind.name.lower() for kind in kinds) or "none"
                 raise DataError(f"query: {found}; allowed: one statement that reads, e.g. select")
-            return self._connection.sql(text, params=dict(params) if params else None)
+            words = set(re.findall(r"\w+", text.lower()))
+            manifests.check(self.path, self._live(name for name in STORED if name in words))
+            return connection.sql(text, params=dict(params) if params else None)
         except duckdb.CatalogException as error:
             asked = re.search(r"Table with name (\w+) does not exist", str(error))
             if asked and asked[1] in STORED:
                 self._files(asked[1])  # says what there is
             raise DataError(f"query: {error} (tables: {', '.join(self.tables)})") from error
+        except duckdb.PermissionException as error:
+            raise DataError(
+                f"query: {error}; a query reads the archive's tables only, others with outside=True"
+            ) from error
         except duckdb.Error as error:
             raise DataError(f"query: {error} (tables: {', '.join(self.tables)})") from error
 
@@ -208,6 +222,7 @@ class Archive:
         if not files:
             known = ", ".join(sorted(self.manifest.truth)) or "none"
             raise DataError(f"{self.path}: no truth '{name}'; there is: {known}")
+        manifests.check(self.path, files)
         return parquet.lazy([self.path / file.path for file in files]).collect()
 
     def summary(self) -> Summary:
@@ -215,23 +230,12 @@ class Archive:
         return summarise(self.path.name, self.manifest, self.sql)
 
     def verify(self) -> None:
-        """Read every file and compare its digest with the manifest.
+        """Read every file again and compare its digest with the manifest.
 
         Raises:
-            DataError: A file has changed since it was written.
+            DataError: A file has changed since it was written; all of them are counted, some named.
         """
-        import hashlib
-
-        changed = []
-        for file in self.manifest.files():
-            with (self.path / file.path).open("rb") as handle:
-                if hashlib.file_digest(handle, "sha256").hexdigest() != file.sha256:
-                    changed.append(file.path)
-        if changed:
-            raise DataError(
-                f"{self.path}: {len(changed)} file(s) changed since they were written, e.g. "
-                f"{changed[0]}; ingest the sources again or restore a copy"
-            )
+        manifests.check(self.path, self.manifest.files(), again=True)
 
     def __getattr__(self, name: str) -> Any:
         if name in STORED:
@@ -249,18 +253,35 @@ class Archive:
         return f"<{kind} {self.path}: {counts or 'empty'}>"
 
     def _files(self, table: str) -> tuple[DataFile, ...]:
-        """Return the live files of a table or say what there is."""
+        """Return the live files of a table, unchanged since they were written, or say what there is."""
         if not self.has(table):
             raise MissingTableError(
                 f"{self.path}: has no table '{table}'; there is: "
                 f"{', '.join(self.tables) or 'nothing'}; ingest a source that holds it"
             )
+        manifests.check(self.path, self.manifest.tables[table])
         return self.manifest.tables[table]
+
+    def _live(self, tables: Iterable[str]) -> list[DataFile]:
+        """Return the live files of tables; none of a table that is not there."""
+        return [file for name in tables for file in self.manifest.tables.get(name, ())]
 
     @cached_property
     def _connection(self) -> duckdb.DuckDBPyConnection:
-        """One in-memory DuckDB with a view per table; spills to the system's temporary folder."""
-        spill = Path(tempfile.gettempdir()) / "brokerlab-duckdb"
+        """One in-memory DuckDB with a view per table, which reads no other files."""
+        return self._connected(outside=False)
+
+    @cached_property
+    def _open_connection(self) -> duckdb.DuckDBPyConnection:
+        """The same for queries that may read other files."""
+        return self._connected(outside=True)
+
+    def _connected(self, *, outside: bool) -> duckdb.DuckDBPyConnection:
+        """Return an in-memory DuckDB with a view per table.
+
+        It spills to a folder of this process in the system's temporary folder.
+        """
+        spill = Path(tempfile.gettempdir()) / f"brokerlab-duckdb-{os.getpid()}"
         connection = duckdb.connect(
             config={
                 "TimeZone": "UTC",
@@ -268,13 +289,38 @@ class Archive:
                 "autoinstall_known_extensions": "false",
             }
         )
+        allowed: list[str] = []
         for name in STORED:
-            if self.has(name):
-                mixed = len({file.columns for file in self._files(name)}) > 1
-                names = [parquet.literal(path) for path in self.paths(name)]
-                rows = connection.read_parquet(names, hive_partitioning=False, union_by_name=mixed)
+            if files := self._live([name]):
+                mixed = len({file.columns for file in files}) > 1
+                paths = [(self.path / file.path).absolute() for file in files]
+                names = [parquet.literal(path) for path in paths]
+                allowed += [*names, *map(str, paths)]
+                try:
+                    rows = connection.read_parquet(
+                        names, hive_partitioning=False, union_by_name=mixed
+                    )
+                except duckdb.Error as error:
+                    manifests.check(self.path, files)
+                    raise DataError(f"{self.path}: {name}: {error}") from error
                 rows.create_view(name)
+        if not outside:
+            connection.execute("set allowed_paths = $1", [allowed])
+            connection.execute("set enable_external_access = false")
         return connection
+
+
+def _kinds(connection: duckdb.DuckDBPyConnection, text: str) -> list[duckdb.StatementType]:
+    """Return the kinds of the statements of a query; of one that explains another, the other's."""
+    kinds = [statement.type for statement in connection.extract_statements(text)]
+    if kinds != [duckdb.StatementType.EXPLAIN]:
+        return kinds
+    explained = _EXPLAIN.sub("", text, count=1)
+    try:
+        return [statement.type for statement in connection.extract_statements(explained)]
+    except duckdb.Error:  # options in brackets come first
+        explained = _OPTIONS.sub("", explained, count=1)
+        return [statement.type for statement in connection.extract_statements(explained)]
 
 
 def empty(table: str) -> pl.DataFrame:

@@ -30,6 +30,8 @@ ROW_GROUP = 131_072
 
 _PARTIAL = ".partial-"
 _LOCK = ".lock"
+_FIRST = ".first-run"
+"""Marks a folder whose first run has not ended, so that its tables may be swept without a manifest."""
 _DAY = "__day"
 
 
@@ -109,6 +111,7 @@ class ArchiveWriter:
                 if file not in live:
                     file.unlink(missing_ok=True)
             _sweep_partial(self.path)
+            (self.path / _FIRST).unlink(missing_ok=True)
         self._close()
 
     def write(self, table: str, frame: pl.DataFrame | pa.Table, *, trusted: bool = False) -> None:
@@ -146,8 +149,15 @@ class ArchiveWriter:
         self._truth.setdefault(name, []).append(self._store(f"truth/{name}", frame))
 
     def live(self, table: str) -> list[DataFile]:
-        """Return the files the table would have if committed now."""
-        return list(self._tables.get(table, []))
+        """Return the files the table would have if committed now.
+
+        Raises:
+            DataError: One of those that were there before has changed since it was written.
+        """
+        files = list(self._tables.get(table, []))
+        before = set(self._base.tables.get(table, ()))
+        manifests.check(self.path, [file for file in files if file in before])
+        return files
 
     def drop(self, table: str, files: Iterable[DataFile]) -> None:
         """Leave files of a table out at the commit, because their rows were written again."""
@@ -195,6 +205,8 @@ class ArchiveWriter:
             raise DataError(f"{self.path}: holds an archive already; choose another folder")
         if exists:
             self._base = manifests.read(self.path)
+        else:
+            (self.path / _FIRST).touch()
         if exists and self._base.synthetic != self._synthetic and self._base.files():
             raise DataError(
                 f"{self.path}: holds {'synthetic' if self._base.synthetic else 'real'} jobs, "
@@ -261,7 +273,7 @@ def _claim(folder: Path) -> None:
     """Make the folder; refuse tables of others in it, which a commit would sweep away."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        ours = (folder / manifests.NAME).exists() or (folder / _LOCK).exists()
+        ours = (folder / manifests.NAME).exists() or (folder / _FIRST).exists()
         foreign = [] if ours else [n for n in (*STORED, "truth") if (folder / n).exists()]
     except OSError as error:
         raise DataError(
@@ -269,7 +281,8 @@ def _claim(folder: Path) -> None:
         ) from error
     if foreign:
         raise DataError(
-            f"{folder}: is no archive but holds {', '.join(foreign[:3])}; choose another folder"
+            f"{folder}: holds {', '.join(foreign[:3])} but no {manifests.NAME}; if it was an archive, "
+            "restore that file from a copy, else choose another folder"
         )
 
 
@@ -329,6 +342,7 @@ def _switch(folder: Path, manifest: Manifest) -> None:
         handle.flush()
         os.fsync(handle.fileno())
     partial.replace(folder / manifests.NAME)
+    (folder / _FIRST).unlink(missing_ok=True)
     directory = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(directory)

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from brokerlab.archive import manifest as manifests
 from brokerlab.errors import ConfigError, ReportError
 from brokerlab.report import find, index, made, runs
 from brokerlab.report.kernel import Failure, execute
@@ -86,6 +87,7 @@ def run(
 
     Raises:
         ConfigError: Unknown report or parameter, or a value of another type; a run id that is no name.
+        DataError: A file of the archive has changed since it was written.
         ReportError: No parameters cell; the run id is taken by a run with other inputs, or being made; or the notebook
             failed: then the page is there and says why.
     """
@@ -102,6 +104,7 @@ def run(
         started=started,
         run_id=None if run_id is None else runs.checked_id(run_id),
     )
+    _verify(job.values.get("archive"))
     job.home.mkdir(parents=True, exist_ok=True)
     inputs = None if run_id is None else runs.inputs_of(job.meanings, job.values, source)
     name = job.run_id or runs.free_id(job.home, started, job.given)
@@ -167,6 +170,13 @@ class _Job:
             reused=reused,
             failure=failure,
         )
+
+
+def _verify(archive: object) -> None:
+    """Hold the files of an archive to its manifest; a folder without one is for the report to refuse."""
+    if isinstance(archive, str) and (Path(archive) / manifests.NAME).is_file():
+        files = manifests.read(Path(archive)).files()
+        manifests.check(Path(archive), files, again=True)
 
 
 def _make(job: _Job, run_id: str, folder: Path, inputs: Mapping[str, str] | None) -> Failure | None:

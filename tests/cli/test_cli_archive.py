@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -112,3 +113,35 @@ def test_the_command_line_starts_without_the_heavy_libraries():
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=Path.cwd()
     )
     assert done.stdout.strip() == "set()"
+
+
+def test_verify_names_a_damaged_part(tmp_path):
+    with archive.ArchiveWriter(tmp_path / "a") as writer:
+        writer.write("resource_types", pl.DataFrame({"resource_name": ["SCORE"]}))
+        writer.commit()
+    result = run("verify", tmp_path / "a")
+    assert result.exit_code == 0
+    assert "1 files, " in result.stdout
+    file = next((tmp_path / "a").rglob("*.parquet"))
+    content = bytearray(file.read_bytes())
+    content[10] ^= 1
+    file.write_bytes(content)
+    result = run("verify", tmp_path / "a")
+    assert result.exit_code == 3
+    assert f"1 file(s) changed since they were written: resource_types/{file.name}" in result.stderr
+
+
+def test_a_report_does_not_start_on_a_damaged_archive(tmp_path):
+    with archive.ArchiveWriter(tmp_path / "a") as writer:
+        writer.write("resource_types", pl.DataFrame({"resource_name": ["SCORE"]}))
+        writer.commit()
+    file = next((tmp_path / "a").rglob("*.parquet"))
+    content = bytearray(file.read_bytes())
+    content[10] ^= 1
+    file.write_bytes(content)
+    result = run(
+        "report", "site-classes", "-p", f"archive={tmp_path / 'a'}", "--out", tmp_path / "reports"
+    )
+    assert result.exit_code == 3
+    assert f"changed since they were written: resource_types/{file.name}" in result.stderr
+    assert not (tmp_path / "reports").exists()

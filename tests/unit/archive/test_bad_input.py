@@ -298,7 +298,9 @@ def test_tables_of_others_are_not_swept_away(tmp_path):
     theirs = tmp_path / "jobs" / "part-0000.parquet"
     theirs.parent.mkdir()
     theirs.write_bytes(b"precious")
-    with pytest.raises(DataError, match="is no archive but holds jobs; choose another folder"):
+    with pytest.raises(
+        DataError, match=r"holds jobs but no manifest\.json; .* else choose another folder"
+    ):
         archive.ArchiveWriter(tmp_path).__enter__()
     assert theirs.read_bytes() == b"precious"
 
@@ -383,6 +385,10 @@ def test_a_duration_beyond_every_calendar_makes_no_end(tmp_path):
         ("copy (select 1) to 'leak.csv'", "copy"),
         ("attach 'x.db'", "attach"),
         ("set threads = 1", "set"),
+        ("explain analyze copy (select 1) to 'leak.csv'", "copy"),
+        ("EXPLAIN (analyze, format json) copy (select 1) to 'leak.csv'", "copy"),
+        ("/* a */ explain -- b\n analyze drop view jobs", "drop"),
+        ("explain analyze set enable_external_access = true", "set"),
         ("-- nothing", "none"),
         ("", "none"),
     ],
@@ -399,6 +405,32 @@ def test_queries_only_read(tmp_path, make_jobs, query, found):
     hostile = "finished' or 1=1; drop view jobs; --"
     found = opened.sql("select count(*) from jobs where jobstatus = $s", {"s": hostile})
     assert found.fetchall() == [(0,)]
+    assert not (tmp_path / "leak.csv").exists()
+
+
+@pytest.mark.parametrize(
+    "query", ["explain from jobs", "explain analyze from jobs", "explain (from jobs)"]
+)
+def test_reading_can_be_explained(tmp_path, make_jobs, query):
+    with archive.ArchiveWriter(tmp_path) as writer:
+        writer.write("jobs", make_jobs(2))
+        writer.commit()
+    assert "plan" in archive.open(tmp_path).sql(query).fetchall()[0][0]
+
+
+def test_other_files_are_read_only_where_asked(tmp_path, make_jobs, monkeypatch):
+    with archive.ArchiveWriter(tmp_path / "run [1]") as writer:
+        writer.write("jobs", make_jobs(2))
+        writer.commit()
+    mine = tmp_path / "mine.csv"
+    mine.write_text("pandaid\n1\n")
+    monkeypatch.chdir(tmp_path)
+    opened = archive.open("run [1]")
+    query = "select count(*) from jobs join read_csv($name) using (pandaid)"
+    with pytest.raises(DataError, match=r"(?s)query: Permission Error.*others with outside=True"):
+        opened.sql(query, {"name": str(mine)})
+    assert opened.sql(query, {"name": str(mine)}, outside=True).fetchall() == [(1,)]
+    assert opened.jobs.count("*").fetchall() == [(2,)]
 
 
 # whatever comes, the counts add up

@@ -303,6 +303,85 @@ def test_a_changed_data_file(folder):
         archive.open(folder).verify()
 
 
+def damaged(folder, table="resource_types"):
+    """Change one byte of a table's only file and keep its size and its end."""
+    file = next((folder / table).glob("*.parquet"))
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    return file
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda opened: opened.scan("resource_types"),
+        lambda opened: opened.resource_types,
+        lambda opened: opened.paths("resource_types"),
+        lambda opened: opened.sql("select count(*) from Resource_Types"),
+        lambda opened: opened.verify(),
+    ],
+)
+def test_a_changed_byte_is_seen_before_a_table_is_read(folder, read):
+    file = damaged(folder)
+    opened = archive.open(folder)
+    assert opened.scan("jobs").collect().height > 0
+    with pytest.raises(DataError, match=rf"1 file\(s\) changed .*{file.name}; ingest the sources"):
+        read(opened)
+
+
+def test_a_changed_byte_is_not_written_again_under_a_new_digest(folder):
+    damaged(folder)
+    with (
+        archive.ArchiveWriter(folder) as writer,
+        pytest.raises(DataError, match=r"1 file\(s\) changed since they were written"),
+    ):
+        writer.live("resource_types")
+
+
+def test_a_file_is_digested_once_until_it_changes(folder, monkeypatch):
+    opened = archive.open(folder)
+    opened.scan("jobs")
+    with monkeypatch.context() as patch:
+        patch.setattr("hashlib.file_digest", None)
+        opened.scan("jobs")
+    damaged(folder)
+    with pytest.raises(DataError, match="changed since they were written"):
+        opened.scan("resource_types")
+
+
+def test_tables_without_their_manifest_are_not_swept(folder):
+    (folder / "manifest.json").unlink()
+    before = sorted(folder.rglob("*"))
+    with (
+        pytest.raises(DataError, match=r"no manifest\.json; if it was an archive, restore"),
+        archive.ArchiveWriter(folder),
+    ):
+        pass
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_a_first_run_that_was_killed_can_be_begun_again(tmp_path, make_jobs):
+    script = textwrap.dedent(
+        """
+        import os, signal, sys
+        import polars as pl
+        from brokerlab.archive import writer
+        with writer.ArchiveWriter(sys.argv[1]) as opened:
+            opened.write("resource_types", pl.DataFrame({"resource_name": ["MCORE"]}))
+            os.kill(os.getpid(), signal.SIGKILL)
+        """
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False)  # noqa: S603
+    assert done.returncode == -9
+    assert len(list((tmp_path / "resource_types").glob("*.parquet"))) == 1
+    with archive.ArchiveWriter(tmp_path) as writer:
+        writer.write("jobs", make_jobs(1))
+        writer.commit()
+    assert archive.open(tmp_path).tables == ["jobs"]
+    assert not list(tmp_path.rglob("resource_types"))
+
+
 def test_untrusted_rows_are_held_to_the_contract(tmp_path, make_jobs):
     with (
         archive.ArchiveWriter(tmp_path) as writer,
