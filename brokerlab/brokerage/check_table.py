@@ -135,10 +135,10 @@ def _of_nuclei(
     weight = _line(
         "weight", "weight", "one place", "production-tasks.md 4", nuclei.weight_keys(rules),
         (
-            *("rw_prio", "iointensity", "ava_size_any", "ava_size_disk", "tot_size", "space_free"),
+            *("rw", "iointensity", "ava_size_any", "ava_size_disk", "tot_size", "space_free"),
             *("space_expired", "space_total"),
         ),
-        "input at hand x tape x free part of the storage x free space / work left at this priority and above",
+        "input at hand x tape x free part of the storage x free space / work left",
     )  # fmt: skip
     checks, steps = with_own(nucleus_checks(rules), nuclei.steps(rules), own)
     return [*map(_row, checks), *_of_steps(steps), weight]

@@ -96,7 +96,8 @@ def _explained(
             f"{problem}"
         ) from None
     if nucleus:
-        could = hint_queues(replay.for_jobs(), rules=rules, config=replay.config)
+        asks = rules.hint_brokerage
+        could = hint_queues(replay.for_jobs(), rules=rules, config=replay.config) if asks else None
         choice = production_tasks.decide(
             replay.for_tasks(), rules=rules, config=replay.config, hint_queues=could
         )

@@ -157,25 +157,106 @@ JOB_SWITCHES: dict[str, Switch] = {
     ),
 }
 """Of the production job brokerage and the network weight."""
+_NUCLEUS = "002, ATLAS Production Task Brokerage"
+_WEIGHT = "tapeWeight × (spaceFree + spaceExpired) × min(spaceFreeCutoff, spaceFree) / (max(rwOffset, RW) × spaceTotal)"
+_CHECK_OFF = "The entire data locality check is disabled if no nuclei pass and"
 TASK_SWITCHES: dict[str, Switch] = {
-    "idle_work_is_one": Switch(False, True, "T1"),
-    "usable_space": Switch("free_expired", "usable", "T2", ("free_expired", "usable")),
-    "weight_after_demand": Switch(False, True, "T3"),
-    "disk_equal_passes": Switch(False, True, "T5"),
-    "fraction_equal_passes": Switch(False, True, "T8"),
-    "waiver_priority": Switch(
-        "taskpriority", "currentpriority", "T9", ("taskpriority", "currentpriority")
+    "idle_work_is_one": Switch(
+        False, True, _NUCLEUS, sentence="rwOffset is 50 to have the minimum offset for RW"
     ),
-    "container_totals": Switch("sum", "last", "T10", ("sum", "last")),
-    "null_intensity_is_high": Switch(False, True, "T12"),
-    "hint_brokerage": Switch(True, True, "T13"),
-    "missing_endpoint": Switch("skip", "abort", "T14", ("skip", "abort")),
-    "milli_units_converted": Switch(True, False, "T18"),
+    "usable_space": Switch(
+        "free_expired",
+        "usable",
+        _NUCLEUS,
+        ("free_expired", "usable"),
+        sentence="spaceFree + spaceExpired - normalizedExpOutSize × RW > diskThreshold",
+    ),
+    "weight_after_demand": Switch(False, True, _NUCLEUS, sentence=_WEIGHT),
+    "demand_is_whole": Switch(
+        False,
+        True,
+        _NUCLEUS,
+        sentence="normalizedExpOutSize is the expected size of the output file normalized by cpuTime × corePower × day (0.25)",
+    ),
+    "disk_equal_passes": Switch(
+        False,
+        True,
+        _NUCLEUS,
+        sentence="spaceFree + spaceExpired - normalizedExpOutSize × RW > diskThreshold",
+    ),
+    "threshold_of": Switch(
+        "gshare",
+        "workqueue",
+        _NUCLEUS,
+        ("gshare", "workqueue"),
+        sentence="diskThreshold is the threshold defined per gshare as DISK_THRESHOLD_<gshare> in gdpconfig.",
+    ),
+    "fraction_equal_passes": Switch(
+        False,
+        True,
+        _NUCLEUS,
+        sentence="The fraction of the data size locally available divide by the total input size must be larger than "
+        "INPUT_SIZE_FRACTION",
+    ),
+    "prestaging_needs_local_files": Switch(
+        False,
+        True,
+        _NUCLEUS,
+        sentence="Those nuclei ignore the next two rules with the input data size and the number of input files.",
+    ),
+    "input_num_of": Switch(
+        "files",
+        "files",
+        _NUCLEUS,
+        ("files", "size"),
+        sentence="if the total input size is larger than INPUT_NUM_THRESHOLD",
+    ),
+    "locality_ends": Switch(False, True, _NUCLEUS, sentence=_CHECK_OFF),
+    "waiver_priority": Switch(
+        "taskpriority",
+        "currentpriority",
+        _NUCLEUS,
+        ("taskpriority", "currentpriority"),
+        sentence="taskPriority of the task is larger than or equal to MAX_TASK_PRIO_WITH_LOCAL_DATA",
+    ),
+    "waiver_drops_data": Switch(
+        False,
+        True,
+        _NUCLEUS,
+        sentence="tapeWeight is 0.001 if input data is on the tape storage, or 1 otherwise",
+    ),
+    "conditions_and_logs_count": Switch(
+        True, False, _NUCLEUS, sentence="All input datasets are considered"
+    ),
+    "unreadable_input_waits": Switch(False, True, "production-tasks.md 2"),
+    "container_totals": Switch("sum", "last", "production-tasks.md 2", ("sum", "last")),
+    "null_intensity_is_high": Switch(
+        False,
+        True,
+        _NUCLEUS,
+        sentence="When ioIntencity of the task is greater than MIN_IO_INTENSITY_WITH_LOCAL_DATA",
+    ),
+    "work_of_weight": Switch(
+        "all",
+        "priority",
+        _NUCLEUS,
+        ("all", "priority"),
+        sentence="RW is the total amount of exiting workload assigned to the nucleus",
+    ),
+    "hint_brokerage": Switch(False, True, "production-tasks.md 3"),
+    "missing_endpoint": Switch(
+        "skip",
+        "abort",
+        _NUCLEUS,
+        ("skip", "abort"),
+        sentence="Nuclei must have associated storages.",
+    ),
+    "milli_units_converted": Switch(True, False, "production-tasks.md 1"),
     "only_takes_allow": Switch(False, True, "F-1"),
     "parent_flag_needed": Switch(True, True, "F-3"),
     "bare_mode_of": Switch("any", "first", "F-6", ("any", "first")),
 }
-"""Of the production task brokerage and full chain: rows T of production-task-brokerage.md 7, F of full-chain.md 5."""
+"""Of the production task brokerage and full chain: rows F of full-chain.md 5."""
 SWITCHES: dict[str, Switch] = JOB_SWITCHES | TASK_SWITCHES
 """Every switch of the production brokerage."""
 
@@ -239,19 +320,34 @@ class ProductionRules(RuleSet):
             ``below_min_weight``.
         throughput_step_50: D1, throughput weight between 50 and 75 MB/s.
         newest_window_first: Throughput of hour, else day, else week (else: needs the week first).
-        idle_work_is_one: T1, work term below the offset of 50 is 1 (else: 1/50).
-        usable_space: T2, free + expired, or less what must stay free and what is unavailable.
-        weight_after_demand: T3, space terms of the weight use usable space after the demand (else:
-            free and expired).
-        disk_equal_passes: T5, space equal to DISK_THRESHOLD passes.
-        fraction_equal_passes: T8, a local fraction equal to the limit passes.
-        waiver_priority: T9, priority that waives the locality check.
-        container_totals: T10, totals of a container: sum of its constituents, or the last one's.
-        null_intensity_is_high: T12, null iointensity counts as high in the weight.
-        hint_brokerage: T13, nuclei without a queue that could run the task are skipped.
-        missing_endpoint: T14, nucleus without an endpoint for an output: skip ``no_storage``, or
-            abort the task as deployed.
-        milli_units_converted: T18, mHS06 units are converted in the remaining work.
+        idle_work_is_one: Factor of the work left is 1 below the offset of 50 (else: 1/50).
+        usable_space: Space of an endpoint: free + expired, or less what must stay free and what is
+            unavailable.
+        weight_after_demand: Space terms of the weight use usable space after the demand (else: free
+            and expired).
+        demand_is_whole: Space that the work left will need is cut to whole GB.
+        disk_equal_passes: Space equal to DISK_THRESHOLD passes.
+        threshold_of: DISK_THRESHOLD is that of the task's gshare, or of its work queue.
+        fraction_equal_passes: A local fraction equal to the limit passes.
+        prestaging_needs_local_files: inputPreStaging excuses only nuclei that have some file of the
+            input (else: all).
+        input_num_of: What is larger than INPUT_NUM_THRESHOLD: the number of files, or the size [GB]
+            (page slip: the key is about a number).
+        locality_ends: The check of locality is off for tasks stuck for longer than
+            DATA_LOCATION_CHECK_PERIOD.
+        waiver_priority: Priority that waives the locality check.
+        waiver_drops_data: Where the check of locality is waived, the factors of data and tape are 1.
+        conditions_and_logs_count: Conditions data (``ddo...``) and logs are input like any other.
+        unreadable_input_waits: A task waits while a dataset has no complete copy that can be read over
+            WAN.
+        container_totals: Totals of a container: sum of its constituents, or the last one's.
+        null_intensity_is_high: Null ioIntensity counts as high in the weight.
+        work_of_weight: Work left in the weight: all that is assigned to the nucleus, or that of the
+            task's work queue at its priority or above.
+        hint_brokerage: Nuclei without a queue that could run the task are skipped.
+        missing_endpoint: Nucleus without an endpoint for an output: skip ``no_storage``, or abort the
+            task as deployed.
+        milli_units_converted: mHS06 units are converted in the remaining work.
         only_takes_allow: F-1, fullChain=only is accepted at bareNucleus=allow.
         parent_flag_needed: F-3, the parent must be full chain itself to bind its children.
         bare_mode_of: F-6, bare mode of a site: of any of its queues, or of the first.
@@ -313,11 +409,20 @@ class ProductionRules(RuleSet):
     idle_work_is_one: bool
     usable_space: str
     weight_after_demand: bool
+    demand_is_whole: bool
     disk_equal_passes: bool
+    threshold_of: str
     fraction_equal_passes: bool
+    prestaging_needs_local_files: bool
+    input_num_of: str
+    locality_ends: bool
     waiver_priority: str
+    waiver_drops_data: bool
+    conditions_and_logs_count: bool
+    unreadable_input_waits: bool
     container_totals: str
     null_intensity_is_high: bool
+    work_of_weight: str
     hint_brokerage: bool
     missing_endpoint: str
     milli_units_converted: bool

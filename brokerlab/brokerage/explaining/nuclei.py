@@ -22,7 +22,7 @@ ENDED = {
     "no_candidates": "nothing passed all checks",
 }
 FACTORS = (
-    "work {work}: {rw_prio} HS06 s of work are left there at this priority and above",
+    "work {work}: {rw} HS06 s of work {which} are left there",
     "data {data}: {input}",
     "tape {tape}",
     "space fraction {space_fraction}: {space}, work assigned asks for {demand_gb} GB",
@@ -97,7 +97,14 @@ class OfNucleus(Question):
                 f"could have gone to {self.name} with a chance of {chance}, but {chosen} was drawn"
             )
         n = counted(who.row["n_passed"], *self.NOUN)
-        told = {**row, "space": filled(SPACE, row), "input": "the task has no input that counts"}
+        counts_all = self.decisions.world.rules.work_of_weight == "all"
+        which = "of all priorities" if counts_all else "at this priority and above"
+        told = {
+            **row,
+            "which": which,
+            "space": filled(SPACE, row),
+            "input": "the task has no input that counts",
+        }
         if row["tot_size"]:
             told["input"] = filled("{ava_size_any} of {tot_size} B of the input are there", row)
         return self.answer(

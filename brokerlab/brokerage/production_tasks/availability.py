@@ -21,11 +21,17 @@ _UNIT = (*_DATASET, "constituent")
 _LOG_FIELD = 4  # of the dataset's name, parted at dots
 
 
-def counted_datasets(tasks: pl.DataFrame, datasets: pl.DataFrame) -> pl.DataFrame:
+def counted_datasets(
+    tasks: pl.DataFrame, datasets: pl.DataFrame, rules: ProductionRules
+) -> pl.DataFrame:
     """Return the input datasets that count for the choice of the nucleus.
 
-    Left out: pseudo datasets, conditions data (``ddo...``), logs, and with ``taskbrokeronmaster`` all but the
-    master.
+    Left out: pseudo datasets, which have no files, and with ``taskbrokeronmaster`` all but the master.
+
+    Args:
+        tasks: ``jeditaskid, snapshot, taskbrokeronmaster``.
+        datasets: Contract ``Datasets``.
+        rules: Switch ``conditions_and_logs_count``: else conditions data (``ddo...``) and logs are left out too.
 
     Returns:
         ``jeditaskid, snapshot, datasetname``, each once.
@@ -36,8 +42,7 @@ def counted_datasets(tasks: pl.DataFrame, datasets: pl.DataFrame) -> pl.DataFram
     field = name.str.split(".").list.get(_LOG_FIELD, null_on_oob=True)
     ignored = [
         pl.col("pseudo"),
-        name.str.starts_with("ddo"),
-        field == "log",
+        *(() if rules.conditions_and_logs_count else (name.str.starts_with("ddo"), field == "log")),
         pl.col("taskbrokeronmaster") & ~pl.col("is_master").fill_null(value=False),
     ]
     inputs = held(tasks.select(*KEY, "taskbrokeronmaster"), datasets)

@@ -19,15 +19,15 @@ def checks(rules: ProductionRules) -> tuple[Rule, ...]:
     """Return the checks of single nuclei in the order in which they run.
 
     Args:
-        rules: Switches T5 and T13; T2 and T15 act in the facts of an output. T14: where a missing endpoint ends the
-            task, the rules from row 3 on look at all its nuclei and stand among :func:`~.ranking.steps`.
+        rules: Switches ``disk_equal_passes`` and ``hint_brokerage``; where ``missing_endpoint`` ends the task, the rules
+            from row 3 on look at all its nuclei and stand among :func:`~.ranking.steps`.
     """
     first = (_nucleus_inactive(), _transfer_backlog())
     return first if aborts(rules) else (*first, *output_checks(rules), no_queue(rules))
 
 
 def aborts(rules: ProductionRules) -> bool:
-    """Tell whether a nucleus without an endpoint for an output ends the task, as deployed (row T14)."""
+    """Tell whether a nucleus without an endpoint for an output ends the task, as deployed."""
     return rules.missing_endpoint == "abort"
 
 

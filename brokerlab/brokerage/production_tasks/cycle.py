@@ -14,8 +14,11 @@ from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.numerics import FloatArray
 
 _MASK = 2**64 - 1  # seeds are not negative
-CYCLE = ("snapshot", "workqueue_name")
-"""Tasks alike in these see each other."""
+
+
+def cycle_of(rules: ProductionRules) -> tuple[str, ...]:
+    """Return the columns in which tasks are alike that see each other (switch ``work_of_weight``)."""
+    return ("snapshot",) if rules.work_of_weight == "all" else ("snapshot", "workqueue_name")
 
 
 def draws_of(tasks: pl.DataFrame, seed: int) -> pl.Series:
@@ -39,26 +42,27 @@ def weigh_and_draw(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Weigh the nuclei left to every task and draw one, task by task.
 
-    Giving a task a nucleus adds its ``task_rw`` to the work left there as later tasks of its snapshot and work
-    queue see it, those of the same and of lower priority.
+    Giving a task a nucleus adds its ``task_rw`` to the work left there as later tasks of its snapshot see it; where
+    only work of the same work queue and of the same or higher priority counts, those of that queue and of the same or
+    lower priority.
 
     Args:
         tasks: ``t, turn`` (the order in which they are handled), ``snapshot, workqueue_name, currentpriority, task_rw,
             draw`` and ``assigned``, the nucleus it has already (null = none).
-        candidates: Nuclei left, ``t, q, position, nucleus, rw_prio`` and ``factor``, the product of all but the factor
-            of the work.
-        rules: Switch ``idle_work_is_one``.
+        candidates: Nuclei left, ``t, q, position, nucleus, rw`` and ``factor``, the product of all but the factor of the
+            work.
+        rules: Switches ``idle_work_is_one`` and ``work_of_weight``.
 
     Returns:
-        ``t, q`` of the candidates with ``rw_prio`` as the task saw it, ``work``, ``weight`` and ``probability``; and
+        ``t, q`` of the candidates with ``rw`` as the task saw it, ``work``, ``weight`` and ``probability``; and
         ``t, nucleus`` of every task with a nucleus.
 
-    Source: production-tasks.md 4, row T19.
+    Source: production-tasks.md 4.
     """
     tasks = tasks.sort("turn")
     ordered = tasks.select("t", "turn").join(candidates, on="t").sort("turn", "position")
     names = ordered["nucleus"].to_list()
-    rw, factor = (ordered[name].to_numpy().astype(np.float64) for name in ("rw_prio", "factor"))
+    rw, factor = (ordered[name].to_numpy().astype(np.float64) for name in ("rw", "factor"))
     seen, work, probability = rw.copy(), np.ones_like(rw), np.ones_like(rw)
     counts = candidates.group_by("t").agg(size=pl.len().cast(pl.Int64))
     sizes = tasks.select("t").join(counts, on="t", how="left", maintain_order="left")
@@ -66,7 +70,7 @@ def weigh_and_draw(
         size=pl.col("size").fill_null(0), end=pl.col("size").fill_null(0).cum_sum()
     )
     given: list[str | None] = []
-    added = _Added()
+    added = _Added(rules)
     for row, (size, end) in zip(tasks.iter_rows(named=True), sizes.iter_rows(), strict=True):
         start = end - size
         chosen = row["assigned"]
@@ -80,7 +84,7 @@ def weigh_and_draw(
         if chosen is not None:
             added.take(row, chosen)
         given.append(chosen)
-    columns = {"rw_prio": seen, "work": work, "weight": work * factor, "probability": probability}
+    columns = {"rw": seen, "work": work, "weight": work * factor, "probability": probability}
     weighed = ordered.select("t", "q").with_columns(
         pl.Series(name, values) for name, values in columns.items()
     )
@@ -91,23 +95,30 @@ def weigh_and_draw(
 class _Added:
     """Work given to nuclei within the cycles at hand."""
 
-    def __init__(self) -> None:
+    def __init__(self, rules: ProductionRules) -> None:
+        self._cycle, self._all = cycle_of(rules), rules.work_of_weight == "all"
         self._taken: dict[tuple[Any, ...], dict[tuple[str, int], float]] = defaultdict(dict)
 
     def take(self, row: dict[str, Any], nucleus: str) -> None:
-        priority, rw = row["currentpriority"], row["task_rw"]
+        priority, rw = self._priority(row), row["task_rw"]
         if priority is None or not rw:
             return
-        taken = self._taken[tuple(row[name] for name in CYCLE)]
+        taken = self._taken[tuple(row[name] for name in self._cycle)]
         taken[nucleus, priority] = taken.get((nucleus, priority), 0.0) + rw
 
     def to(self, row: dict[str, Any], nuclei: list[str]) -> FloatArray:
-        """Return what was added at each nucleus at the task's priority or above."""
-        taken = self._taken.get(tuple(row[name] for name in CYCLE))
-        if not taken or row["currentpriority"] is None:
+        """Return what was added at each nucleus, where priority counts at the task's or above."""
+        taken, least = (
+            self._taken.get(tuple(row[name] for name in self._cycle)),
+            self._priority(row),
+        )
+        if not taken or least is None:
             return np.zeros(len(nuclei))
         at: dict[str, float] = defaultdict(float)
         for (nucleus, priority), rw in taken.items():
-            if priority >= row["currentpriority"]:
+            if priority >= least:
                 at[nucleus] += rw
         return np.array([at[nucleus] for nucleus in nuclei])
+
+    def _priority(self, row: dict[str, Any]) -> int | None:
+        return 0 if self._all else row["currentpriority"]

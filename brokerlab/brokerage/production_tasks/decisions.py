@@ -49,7 +49,7 @@ class TaskDecisions(PlaceDecisions[TaskWorld]):
             ``position`` in the draw, ``role``; ``check`` (the first failed rule; null: it passed), ``failed`` (i64: bit i
             is set where check i alone says skip), ``detail`` (F1 to F3); the columns that the rules compare (of outputs:
             those of the output that decides; those that steps make are null where a check removed the nucleus before);
-            ``rw_prio`` as the task saw it; ``weight``, its factors ``work``, ``data``, ``tape``, ``space_fraction``,
+            ``rw``, the work left in the weight as the task saw it [HS06 s]; ``weight``, its factors ``work``, ``data``, ``tape``, ``space_fraction``,
             ``space_amount`` (1 = term left out) and ``probability`` of the draw, all null where it did not pass.
         tasks: One row per (``jeditaskid``, ``snapshot``). ``outcome`` is ``nucleus``, ``no_candidates``,
             ``no_queue_at_all``, ``input_not_readable``, ``parent_missing`` or, as deployed, ``abort``.
@@ -115,7 +115,7 @@ def _places(
     """Return the table of nuclei."""
     reasons = (*world.checks, *rules_of(world.steps))
     compared = dict.fromkeys(name for rule in reasons for name in rule.columns())
-    facts = {*compared, *_ALSO, *KEY, "nucleus", "position", "role", "rw_prio"}
+    facts = {*compared, *_ALSO, *KEY, "nucleus", "position", "role"}
     table = looked_up(world.facts, pairs.drop("factor"), facts & {*world.facts.schema})
     numbers = {name: value for rule in reasons for name, value in rule.numbers.items()}
     known = {
@@ -125,21 +125,19 @@ def _places(
     }
     made = [name for name in late.columns if name in made_by(world.steps)]
     keys = ["t", "q"]
-    table = table.with_columns(**known).join(
-        late.select(*keys, *made), on=keys, how="left", maintain_order="left"
-    )
-    seen = weighed.rename({"rw_prio": "seen"})
-    table = table.join(seen, on=keys, how="left", maintain_order="left")
+    late = late.select(*keys, *made).drop("rw")
+    table = table.with_columns(**known)
+    for part in (late, weighed):
+        table = table.join(part, on=keys, how="left", maintain_order="left")
     passed = pl.col("check").is_null()
     factors = [name for name in _WEIGHT if name in made]
     chained = pl.col("check").cast(pl.String) == "full_chain"
     table = table.with_columns(
         pl.when(passed).then(pl.col(factors)),
-        rw_prio=pl.coalesce("seen", "rw_prio"),
         detail=pl.when(chained).then("full_chain_detail"),
     )
     first = [*PAIR, "position", "role", "check", "failed", "detail"]
-    columns = dict.fromkeys([*first, *compared, *known, *_ALSO, "rw_prio", *_WEIGHT])
+    columns = dict.fromkeys([*first, *compared, *known, *_ALSO, "rw", *_WEIGHT])
     return table.select(name for name in columns if not name.startswith("$"))
 
 
@@ -192,7 +190,7 @@ def _columns(world: TaskWorld) -> list[pl.Expr]:
     looked_at = ~outcome.is_in(["nucleus", "input_not_readable"])
     stage = pl.when(outcome == "abort").then(pl.lit("no_storage")).when(looked_at).then("stage")
     waits = ~outcome.is_in(["nucleus", "abort"])
-    off = ranking.off_period() & pl.col("came_to_input") & pl.col("has_input")
+    off = ranking.off_period(world.rules) & pl.col("came_to_input") & pl.col("has_input")
     return [
         pl.col("at", "outcome", "nucleus"),
         pl.col("assigned").is_not_null().alias("already_assigned"),
@@ -211,7 +209,7 @@ def _columns(world: TaskWorld) -> list[pl.Expr]:
         setting(ranking.MIN_SIZE).alias("min_input_size_gb"),
         pl.col(world.rules.waiver_priority).alias("priority"),
         setting(ranking.MAX_PRIORITY).alias("max_task_prio"),
-        ranking.period_days_left().alias("period_days_left"),
+        ranking.period_days_left(world.rules).alias("period_days_left"),
         pl.col("draw"),
     ]
 

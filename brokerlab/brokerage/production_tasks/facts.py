@@ -16,7 +16,7 @@ from brokerlab.brokerage.engine.rule import SETTING
 from brokerlab.brokerage.engine.world import Evaluate, Lasting, Off, Part, World
 from brokerlab.brokerage.production_tasks import availability, storage, work
 from brokerlab.brokerage.production_tasks.checks import THRESHOLD, checks, output_checks
-from brokerlab.brokerage.production_tasks.cycle import CYCLE, with_draws
+from brokerlab.brokerage.production_tasks.cycle import cycle_of, with_draws
 from brokerlab.brokerage.production_tasks.findings import gather
 from brokerlab.brokerage.production_tasks.held import KEY, held, held_left, positioned
 from brokerlab.brokerage.production_tasks.ranking import steps
@@ -63,7 +63,7 @@ class TaskWorld(World):
 
     PLACE: ClassVar = "nucleus"
     RANKS: ClassVar = {"factor": pl.Float64()}
-    ALSO_READ: ClassVar = ("rw_prio", "position")
+    ALSO_READ: ClassVar = ("position",)
 
     lasting_facts: TaskLasting
 
@@ -87,8 +87,9 @@ class TaskWorld(World):
 
     def decided_with(self, tasks: pl.DataFrame) -> pl.DataFrame:
         """Return all tasks of the same cycles: a task that goes elsewhere makes another nucleus busy for those after it."""
-        cycles = self.tasks.join(tasks, on="t", how="semi").select(CYCLE).unique()
-        return self.tasks.join(cycles, on=CYCLE, how="semi", nulls_equal=True).select("t")
+        cycle = cycle_of(self.rules)
+        cycles = self.tasks.join(tasks, on="t", how="semi").select(cycle).unique()
+        return self.tasks.join(cycles, on=cycle, how="semi", nulls_equal=True).select("t")
 
 
 def prepare(
@@ -116,9 +117,9 @@ def prepare(
     for name, column in (("nuclei", "nucleus"), ("storage_endpoints", "ddm_endpoint_name")):
         tables[name] = tables[name].unique(["snapshot", column], keep="first", maintain_order=True)
     tables["nuclei"] = full_chain.with_bare_modes(tables["nuclei"], tables["queues"], rules=rules)
-    tasks = with_draws(_numbered_tasks(tables), tables["draws"], seed)
+    tasks = with_draws(_numbered_tasks(tables, rules), tables["draws"], seed)
     unassigned = tasks.filter(pl.col("assigned").is_null())
-    wanted = availability.counted_datasets(unassigned, tables["datasets"])
+    wanted = availability.counted_datasets(unassigned, tables["datasets"], rules)
     listed = availability.listed_replicas(
         wanted, tables["replicas"], tables["storage_endpoints"], rules
     )
@@ -176,7 +177,7 @@ def configured(known: TaskLasting, config: Config) -> TaskWorld:
     )
 
 
-def _numbered_tasks(tables: Tables) -> pl.DataFrame:
+def _numbered_tasks(tables: Tables, rules: ProductionRules) -> pl.DataFrame:
     """Return the tasks with ``t``, ``turn`` (their order in the cycle), and ``assigned``, the nucleus that they have.
 
     Raises:
@@ -202,13 +203,13 @@ def _numbered_tasks(tables: Tables) -> pl.DataFrame:
     number = pl.int_range(pl.len(), dtype=pl.Int64)
     tasks = tasks.sort("snapshot", "position", "jeditaskid").drop("position")
     tasks = tasks.with_columns(turn=number).sort(KEY).with_columns(t=number)
-    works = tasks.select(*CYCLE, "currentpriority").unique().sort(pl.all())
+    works = tasks.select("snapshot", "workqueue_name", "currentpriority").unique().sort(pl.all())
     works = works.with_columns(t_work=number)
     return tasks.join(
         works, on=works.columns[:-1], nulls_equal=True, maintain_order="left"
     ).with_columns(
         t_version=pl.col("snapshot"),
-        t_gshare=pl.col("workqueue_name"),
+        t_gshare=pl.col("gshare" if rules.threshold_of == "gshare" else "workqueue_name"),
         t_label=pl.lit(None, pl.String),
     )
 
@@ -247,10 +248,11 @@ def _with_input(
     for part in (lost, asks, availability.totals(listed, rules)):
         tasks = tasks.join(part, on=KEY, how="left", maintain_order="left")
     ended = pl.when(pl.col("assigned").is_not_null()).then(pl.lit("nucleus"))
+    waits = pl.col("unreadable") & rules.unreadable_input_waits
     return tasks.with_columns(
         pl.col("has_input").fill_null(value=False),
         pl.col(availability.TOTALS).fill_null(0),
-        ended=ended.when("unreadable").then(pl.lit("input_not_readable")),
+        ended=ended.when(waits).then(pl.lit("input_not_readable")),
     ).drop("unreadable")
 
 
@@ -295,7 +297,7 @@ def nucleus_facts(tasks: pl.DataFrame, tables: Tables, rules: ProductionRules) -
         q=number,
         q_candidate=is_nucleus,
         n_id=pl.col("nucleus").rank("dense").cast(pl.Int64),
-        demand_gb=storage.demand_gb(rows["rw_all"]),
+        demand_gb=storage.demand_gb(rows["rw_all"], rules),
     ).rename({"snapshot": "q_version"})
 
 

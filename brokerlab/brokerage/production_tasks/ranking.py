@@ -33,7 +33,7 @@ def steps(rules: ProductionRules) -> tuple[Step, ...]:
     ``full_chain_detail`` (F1 to F3), the factors of the weight and ``factor``, their product without that of the work.
 
     Args:
-        rules: Switches T8, T9, T12, T3, T14, F-1 and F-3.
+        rules: Switches of locality, weight and full chain, and ``missing_endpoint``.
     """
     return with_keys(
         (
@@ -57,7 +57,7 @@ def weight_keys(rules: ProductionRules) -> tuple[str, ...]:
 
 
 def _ending_the_task(rules: ProductionRules) -> tuple[Step, ...]:
-    """Return rows 3 to 7 as deployed: the first nucleus without an endpoint for an output ends the task (row T14)."""
+    """Return rows 3 to 7 as deployed: the first nucleus without an endpoint for an output ends the task."""
     storage = output_checks(rules)
     stops = LEFT & storage[0].when
     first = pl.col("position").filter(stops).min().over("t")
@@ -65,7 +65,7 @@ def _ending_the_task(rules: ProductionRules) -> tuple[Step, ...]:
         pl.col("position") <= pl.col("first_without_storage")
     )
     ended = check(
-        "T14",
+        "3",
         "not_reached",
         "a nucleus before it, or behind, has no endpoint for an output, at which the deployed code gives up",
         pl.col("first_without_storage").is_not_null(),
@@ -85,46 +85,53 @@ def fraction(key: str) -> pl.Expr:
     return percent / (percent * 0 + 100)
 
 
-def off_period() -> pl.Expr:
-    """Tell where a task has been stuck for longer than DATA_LOCATION_CHECK_PERIOD."""
+def off_period(rules: ProductionRules) -> pl.Expr:
+    """Tell where a task has been stuck for longer than DATA_LOCATION_CHECK_PERIOD (switch ``locality_ends``)."""
+    if not rules.locality_ends:
+        return pl.lit(value=False)
     stuck = pl.col("at") - pl.col("frozentime")
     limit = pl.duration(microseconds=setting(LOCALITY_PERIOD) * 86400e6)
     return (stuck > limit).fill_null(value=False)
 
 
-def period_days_left() -> pl.Expr:
+def period_days_left(rules: ProductionRules) -> pl.Expr:
     """Return the days until the check of locality ends by itself [days]; null for a task that is not stuck."""
+    if not rules.locality_ends:
+        return pl.lit(None, pl.Float64)
     stuck = (pl.col("at") - pl.col("frozentime")).dt.total_microseconds()
     return setting(LOCALITY_PERIOD) - stuck / 86400e6
 
 
 def _locality(rules: ProductionRules) -> tuple[Step, ...]:
     """Return rows 8 and 9, and what waives them for all nuclei of a task."""
-    staged = pl.col("inputprestaging").fill_null(value=False) & (pl.col("ava_num_any") > 0)
+    staged = pl.col("inputprestaging").fill_null(value=False)
+    if rules.prestaging_needs_local_files:
+        staged &= pl.col("ava_num_any") > 0
     size, number = setting("INPUT_SIZE_THRESHOLD"), setting("INPUT_NUM_THRESHOLD")
+    total = (
+        pl.col("tot_num") if rules.input_num_of == "files" else pl.col("tot_size") / BYTES_PER_GB
+    )
 
-    def lacks(part: str, needed: str) -> pl.Expr:
-        """Tell where a local part is not above the part needed (row T8)."""
+    def lacks(part: str, whole: str, key: str) -> pl.Expr:
+        """Tell where a local part is not above the fraction, compared without a fraction, which would be off by a bit."""
         if rules.fraction_equal_passes:
-            return pl.col(part) < pl.col(needed)
-        return pl.col(part) <= pl.col(needed)
+            return pl.col(part) < pl.col(whole) * fraction(key)
+        return pl.col(part) * 100 <= pl.col(whole) * setting(key)
 
     asked = pl.col("has_input") & ~pl.col("off_period") & ~staged
     passes = ~(pl.col("lacks_size") | pl.col("lacks_files"))
     return (
         Derived({
             "came_to_input": LEFT,
-            "off_period": off_period(),
-            "size_needed": pl.col("tot_size") * fraction("INPUT_SIZE_FRACTION"),
-            "files_needed": pl.col("tot_num") * fraction("INPUT_NUM_FRACTION"),
+            "off_period": off_period(rules),
         }),
         Derived({
             "lacks_size": asked
             & (pl.col("tot_size") > size * BYTES_PER_GB)
-            & lacks("ava_size_any", "size_needed"),
+            & lacks("ava_size_any", "tot_size", "INPUT_SIZE_FRACTION"),
             "lacks_files": asked
-            & (pl.col("tot_num") > number)
-            & lacks("ava_num_any", "files_needed"),
+            & (total > number)
+            & lacks("ava_num_any", "tot_num", "INPUT_NUM_FRACTION"),
         }),
         Derived({
             "waived": any_left(pl.lit(value=True)) & ~any_left(passes) & _may_waive(rules),
@@ -135,7 +142,10 @@ def _locality(rules: ProductionRules) -> tuple[Step, ...]:
             "it has {ava_size_any} of {tot_size} B of the input; {size_needed} B are needed above {size_threshold_gb} GB",
             LEFT & pl.col("lacks_size") & ~pl.col("waived"),
             scope="task",
-            numbers={"size_threshold_gb": size},
+            numbers={
+                "size_threshold_gb": size,
+                "size_needed": pl.col("tot_size") * fraction("INPUT_SIZE_FRACTION"),
+            },
         ),
         check(
             "9",
@@ -143,13 +153,16 @@ def _locality(rules: ProductionRules) -> tuple[Step, ...]:
             "it has {ava_num_any} of {tot_num} files of the input; {files_needed} are needed above {files_threshold}",
             LEFT & pl.col("lacks_files") & ~pl.col("waived"),
             scope="task",
-            numbers={"files_threshold": number},
+            numbers={
+                "files_threshold": number,
+                "files_needed": pl.col("tot_num") * fraction("INPUT_NUM_FRACTION"),
+            },
         ),
     )  # fmt: skip
 
 
 def _may_waive(rules: ProductionRules) -> pl.Expr:
-    """Tell where the check of locality is cancelled if no nucleus passes it (row T9)."""
+    """Tell where the check of locality is cancelled if no nucleus passes it."""
     intensity = pl.col("iointensity")
     light = intensity.is_null() | (intensity <= setting(MIN_INTENSITY))
     small = pl.col("tot_size") / BYTES_PER_GB <= setting(MIN_SIZE)

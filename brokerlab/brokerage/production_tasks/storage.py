@@ -60,23 +60,28 @@ def endpoints_of(nuclei: pl.DataFrame, nucleus_endpoints: pl.DataFrame) -> pl.Da
     return pl.concat(parts).with_columns(position=order)
 
 
-def demand_gb(rw_all: pl.Series) -> pl.Series:
-    """Return the space that the work left at a nucleus will need [GB], whole.
+def demand_gb(rw_all: pl.Series, rules: ProductionRules) -> pl.Series:
+    """Return the space that the work left at a nucleus will need [GB].
 
-    ``int(rw_all / 10 / 86400 * 0.25)``, rw_all in HS06 s.
+    A core of 10 HS06 writes 0.25 GB a day: ``rw_all / 10 / 86400 * 0.25``, rw_all in HS06 s.
 
-    Source: production-tasks.md 3, row 6; row T4.
+    Args:
+        rw_all: All work left.
+        rules: Switch ``demand_is_whole``.
+
+    Source: production-tasks.md 3, row 6.
 
     Example:
-        >>> demand_gb(pl.Series([1e12])).to_list()
+        >>> demand_gb(pl.Series([1e12]), ProductionRules("production")).to_list()
         [289351.0]
     """
     work = rw_all.to_numpy().astype(np.float64)
-    return pl.Series(np.trunc(work / HS06_PER_CORE / SECONDS_PER_DAY * GB_PER_CORE_DAY))
+    demand = work / HS06_PER_CORE / SECONDS_PER_DAY * GB_PER_CORE_DAY
+    return pl.Series(np.trunc(demand) if rules.demand_is_whole else demand)
 
 
 def usable_gb(rules: ProductionRules) -> pl.Expr:
-    """Return the space that counts as usable [GB]; nulls are 0 (row T2, switch ``usable_space``)."""
+    """Return the space that counts as usable [GB]; nulls are 0 (switch ``usable_space``)."""
     if rules.usable_space == "usable":
         return space_usable()
     return pl.col("space_free") + pl.col("space_expired")

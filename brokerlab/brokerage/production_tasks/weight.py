@@ -18,11 +18,11 @@ RW_OFFSET = 50.0  # HS06 s
 TAPE_WEIGHT = 0.001
 
 
-def work_factor(rw_prio: FloatArray, rules: ProductionRules) -> FloatArray:
-    """Return the factor of the work left (row T1, switch ``idle_work_is_one``).
+def work_factor(rw: FloatArray, rules: ProductionRules) -> FloatArray:
+    """Return the factor of the work left (switch ``idle_work_is_one``).
 
     Args:
-        rw_prio: Work left at the task's priority and above [HS06 s].
+        rw: Work left, see switch ``work_of_weight`` [HS06 s].
         rules: ``1 / max(50, rw)``, or 1 below 50.
 
     Source: production-tasks.md 4.
@@ -31,21 +31,23 @@ def work_factor(rw_prio: FloatArray, rules: ProductionRules) -> FloatArray:
         >>> work_factor(np.array([0.0, 50.0, 200.0]), ProductionRules()).tolist()
         [0.02, 0.02, 0.005]
     """
-    factor = 1.0 / np.maximum(RW_OFFSET, rw_prio)
-    return np.where(rw_prio < RW_OFFSET, 1.0, factor) if rules.idle_work_is_one else factor
+    factor = 1.0 / np.maximum(RW_OFFSET, rw)
+    return np.where(rw < RW_OFFSET, 1.0, factor) if rules.idle_work_is_one else factor
 
 
 def with_weight(rules: ProductionRules) -> tuple[Derived, ...]:
     """Return what makes the factors that do not change within a cycle, and ``factor``, their product.
 
     They are ``data, tape, space_fraction, space_amount``, 1 where the term does not apply. Data terms need input that
-    counts; they stay where the check of locality is off because of its period, and go where it is waived. Space below
-    0 counts as 0.
+    counts; space below 0 counts as 0. ``rw`` is the work left, before the tasks of the cycle [HS06 s].
 
     Args:
-        rules: Switches ``null_intensity_is_high`` (T12) and ``weight_after_demand`` (T3).
+        rules: Switches ``null_intensity_is_high``, ``waiver_drops_data``, ``weight_after_demand`` and ``work_of_weight``.
     """
-    has_data = pl.col("has_input") & ~pl.col("waived") & (pl.col("tot_size") > 0)
+    has_data = pl.col("has_input") & (pl.col("tot_size") > 0)
+    if rules.waiver_drops_data:
+        has_data &= ~pl.col("waived")
+    work = "rw_all" if rules.work_of_weight == "all" else "rw_prio"
     high = pl.col("iointensity") > setting("MIN_IO_INTENSITY_WITH_LOCAL_DATA")
     high = high.fill_null(value=rules.null_intensity_is_high)
     on_tape = pl.col("ava_size_any") > pl.col("ava_size_disk")
@@ -59,7 +61,7 @@ def with_weight(rules: ProductionRules) -> tuple[Derived, ...]:
         "space_amount": _where(has_space, cut),
     }
     return (
-        Derived({"free_disk_cutoff_tb": setting("FREE_DISK_CUTOFF")}),
+        Derived({"free_disk_cutoff_tb": setting("FREE_DISK_CUTOFF"), "rw": pl.col(work)}),
         Derived(factors),
         Derived({"factor": reduce(mul, map(pl.col, factors))}),
     )

@@ -78,7 +78,8 @@ def choose_nuclei(
         seed: Of the draws and of the replicates.
     """
     dice: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
-    hints = hint_queues(replay.for_jobs(), rules=rules, config=replay.config)
+    asks = rules.hint_brokerage
+    hints = hint_queues(replay.for_jobs(), rules=rules, config=replay.config) if asks else None
     decisions = production_tasks.decide(
         replay.for_tasks(), rules=rules, config=replay.config, hint_queues=hints, seed=seed
     )

@@ -179,8 +179,8 @@ def test_results_hold_together(seed: int, rules: str) -> None:
     assert (ended["passed"] == (ended["outcome"] == "nucleus")).all()
 
 
-def odd(**tables: list[Row]) -> TaskDecisions:
-    return decided(world("A", "B", **tables))
+def odd(rules: str = "document", **tables: list[Row]) -> TaskDecisions:
+    return decided(world("A", "B", **tables), rules)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_a_pattern_that_is_none_is_told() -> None:
 
 
 def test_a_dataset_without_replicas_is_not_readable() -> None:
-    result = odd(datasets=[{"datasetname": "in", "is_master": True}])
+    result = odd("production", datasets=[{"datasetname": "in", "is_master": True}])
     assert the_task(result)["outcome"] == "input_not_readable"
 
 

@@ -151,12 +151,12 @@ def test_work_assigned_takes_space_a_quarter_gb_per_core_and_day() -> None:
 
 
 def test_the_threshold_of_the_work_queue_comes_first() -> None:
-    """T6: of the work queue's name, which is the gshare unless it is a resource queue."""
+    """As deployed: of the work queue's name, which is the gshare unless it is a resource queue."""
     tables = world("A", "B")
     settings = {"DISK_THRESHOLD_MC": 600, "DISK_THRESHOLD_RESOURCE": 1, "DISK_THRESHOLD": 2}
-    assert set(reasons(decided(tables, settings=settings)).values()) == {"disk_space"}
+    assert set(reasons(decided(tables, "production", settings)).values()) == {"disk_space"}
     tables["tasks"] = [task(workqueue_name="RESOURCE")]
-    assert at(decided(tables, settings=settings), "A")["disk_threshold_gb"] == 1024.0
+    assert at(decided(tables, "production", settings), "A")["disk_threshold_gb"] == 1024.0
 
 
 def test_outputs_are_looked_at_one_after_the_other() -> None:
@@ -181,17 +181,17 @@ def test_outputs_are_looked_at_one_after_the_other() -> None:
 
 def test_nuclei_without_a_queue_for_the_task_are_skipped() -> None:
     tables = world("A", "B")
-    assert reasons(decided(tables, hints=["B_Q"])) == {"A": "no_queue", "B": None}
-    switched_off = ProductionRules(hint_brokerage=False)
+    assert reasons(decided(tables, "production", hints=["B_Q"])) == {"A": "no_queue", "B": None}
+    switched_off = ProductionRules("production", hint_brokerage=False)
     assert reasons(decided(tables, switched_off, hints=["B_Q"])) == {"A": None, "B": None}
-    nothing = decided(tables, hints=[])
+    nothing = decided(tables, "production", hints=[])
     assert the_task(nothing)["outcome"] == "no_queue_at_all"
     assert the_task(nothing)["stage"] == "no_queue"
 
 
 def test_a_queue_belongs_to_the_nucleus_that_is_its_pandasite() -> None:
     tables = world("A", "B", queues=[{"panda_queue": "A_Q", "pandasite": "B"}])
-    assert reasons(decided(tables, hints=["A_Q"])) == {"A": "no_queue", "B": None}
+    assert reasons(decided(tables, "production", hints=["A_Q"])) == {"A": "no_queue", "B": None}
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,8 @@ def test_incomplete_local_data_are_enough_with_inputprestaging() -> None:
     tables = with_input(replica("A", 1, 100), replica("B", 100, 100), inputprestaging=True)
     assert reasons(decided(tables, settings={"INPUT_SIZE_FRACTION": 50})) == {"A": None, "B": None}
     tables["replicas"][0]["found"] = 0
-    assert reasons(decided(tables))["A"] == "input_size"
+    assert reasons(decided(tables, "production"))["A"] == "input_size"
+    assert reasons(decided(tables))["A"] is None
 
 
 def nobody_has_it(**columns: Any) -> dict[str, list[dict[str, Any]]]:
@@ -297,7 +298,7 @@ def test_the_check_is_not_waived_while_a_nucleus_passes() -> None:
 @pytest.mark.parametrize(("days", "off"), [(7, False), (8, True)])
 def test_the_check_is_off_for_tasks_stuck_longer_than_the_period(days: int, off: bool) -> None:
     tables = nobody_has_it(frozentime=AT.replace(day=31 - days + 1, month=5))
-    told = the_task(decided(tables))
+    told = the_task(decided(tables, "production"))
     assert told["locality"] == ("off_period" if off else None)
     assert told["outcome"] == ("nucleus" if off else "no_candidates")
     assert told["period_days_left"] == 7.0 - days
@@ -306,7 +307,7 @@ def test_the_check_is_off_for_tasks_stuck_longer_than_the_period(days: int, off:
 def test_input_that_no_site_can_send_is_not_brokered() -> None:
     tables = with_input(replica("A", 10))
     tables["storage_endpoints"][0]["read_wan"] = "OFF"
-    result = decided(tables)
+    result = decided(tables, "production")
     assert the_task(result)["outcome"] == "input_not_readable"
     assert the_task(result)["pending_until"] == AT.replace(minute=30)
     assert result.nuclei.is_empty()
@@ -321,7 +322,7 @@ def test_conditions_logs_and_pseudo_datasets_do_not_count(
     name: str, column: dict[str, Any]
 ) -> None:
     tables = world("A", datasets=[{"datasetname": name, "is_master": True} | column])
-    assert the_task(decided(tables))["outcome"] == "nucleus"
+    assert the_task(decided(tables, "production"))["outcome"] == "nucleus"
 
 
 def test_a_task_with_a_nucleus_keeps_it_unchecked() -> None:

@@ -1,4 +1,4 @@
-"""Tasks of one cycle make nuclei busier for each other (chapter section 1, row T19)."""
+"""Tasks of one cycle make nuclei busier for each other, as deployed by work queue and priority."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.unit.brokerage.production_tasks.world import decided, task, world
 
 def seen(result: TaskDecisions, jeditaskid: int) -> float:
     row = result.nuclei.filter(pl.col("jeditaskid") == jeditaskid, pl.col("nucleus") == "A")
-    value: float = row["rw_prio"].item()
+    value: float = row["rw"].item()
     return value
 
 
@@ -21,7 +21,7 @@ def cycle(*tasks: dict[str, Any]) -> TaskDecisions:
         {"nucleus": "A", "workqueue_name": "MC", "currentpriority_min": p, "rw": 100.0}
         for p in (500, 400)
     ]
-    return decided(world("A", tasks=list(tasks), remaining_work=base))
+    return decided(world("A", tasks=list(tasks), remaining_work=base), "production")
 
 
 def test_a_task_adds_its_work_for_the_same_and_lower_priority() -> None:

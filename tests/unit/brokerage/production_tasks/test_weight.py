@@ -31,6 +31,7 @@ def weighed(**columns: Any) -> dict[str, list[dict[str, Any]]]:
         datasets=[{"datasetname": "in", "is_master": True}],
         replicas=[replica("A", 8), replica("B", 10, ddm_endpoint_name="B_TAPE")],
         remaining_work=[
+            {"nucleus": "A", "rw": 200.0},
             {"nucleus": "A", "workqueue_name": "MC", "currentpriority_min": 500, "rw": 200.0},
             {"nucleus": "A", "workqueue_name": "MC", "currentpriority_min": 400, "rw": 900.0},
             {"nucleus": "B", "workqueue_name": "Other", "currentpriority_min": 500, "rw": 70.0},
@@ -76,11 +77,11 @@ def test_local_input_counts_at_high_intensity(
 
 def test_a_waiver_takes_the_data_terms_and_the_period_leaves_them() -> None:
     nobody = [replica("B", 0, ddm_endpoint_name="B_TAPE"), replica("X", 10)]
-    tables = weighed(taskpriority=900) | {"replicas": nobody}
-    result = decided(tables)
+    tables = weighed(currentpriority=900) | {"replicas": nobody}
+    result = decided(tables, "production")
     assert the_task(result)["locality"] == "waived"
     assert at(result, "A")["data"] == 1.0
-    stuck = decided(weighed(frozentime=AT.replace(month=5)) | {"replicas": nobody})
+    stuck = decided(weighed(frozentime=AT.replace(month=5)) | {"replicas": nobody}, "production")
     assert the_task(stuck)["locality"] == "off_period"
     assert at(stuck, "A")["data"] == 0.0
     assert stuck.nuclei["probability"].to_list() == [1.0, 0.0]  # no weight at all: the first

@@ -1,0 +1,394 @@
+"""Cases of the production task brokerage (002): nuclei A and B have room and are well unless a case says otherwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from brokerlab.brokerage import plugins
+from brokerlab.brokerage.rules import ProductionRules
+from tests.unit.brokerage.production_tasks.world import (
+    AT,
+    TB,
+    at,
+    decided,
+    endpoint,
+    nucleus,
+    reasons,
+    replica,
+    task,
+    the_task,
+    world,
+)
+
+PER_GB = 10 * 86400 / 0.25
+"""Work that asks for one GB: 10 HS06 a core, 0.25 GB a core and day [HS06 s]."""
+Tables = dict[str, list[dict[str, Any]]]
+
+
+def reason(tables: Tables, rules: Any = "document", **settings: Any) -> str | None:
+    """Return why nucleus A is skipped; null: it is not."""
+    return reasons(decided(tables, rules, settings))["A"]
+
+
+def of_input(*replicas: dict[str, Any], **columns: Any) -> Tables:
+    """Return a world of a task that reads one dataset, much of it by the second."""
+    return world(
+        "A",
+        "B",
+        tasks=[task(**{"iointensity": 500} | columns)],
+        datasets=[{"datasetname": "in", "is_master": True}],
+        replicas=list(replicas),
+    )
+
+
+def nobody_has_it(**columns: Any) -> Tables:
+    tables = of_input(replica("ELSEWHERE", 10), **columns)
+    tables["storage_endpoints"] += [endpoint("ELSEWHERE_DATADISK")]
+    return tables
+
+
+def space(tables: Tables, **columns: Any) -> Tables:
+    """Return the world with another storage at nucleus A."""
+    tables["storage_endpoints"][0] |= columns
+    return tables
+
+
+def test_ours_are_plugins_as_those_of_an_organisation():
+    """002, Brokerage: The brokerage has a plugin structure so that organizations can provide their algorithms"""
+    names = set(plugins.available().filter(package="brokerlab")["name"])
+    assert names == {"analysis-jobs", "production-jobs", "production-tasks"}
+    for name in names:
+        ours = plugins.get(name)
+        assert ours.checks_table().height > 0
+        assert ours.decide({}).tasks.height == 0
+
+
+@pytest.mark.parametrize("state", ["OFFLINE", "active", None])
+def test_only_active_nuclei(state: str | None):
+    """002, ATLAS Production Task Brokerage: Generate the primary list of nuclei in the ACTIVE status."""
+    tables = world("A", "B", nuclei=[nucleus("A", state=state), nucleus("B")])
+    assert reasons(decided(tables)) == {"A": "nucleus_inactive", "B": None}
+
+
+@pytest.mark.parametrize(("t1weight", "skipped"), [(None, True), (0, True), (1, True), (-1, False)])
+def test_long_backlogs(t1weight: int | None, skipped: bool):
+    """002, ATLAS Production Task Brokerage: Nuclei are skipped if there are long transfer backlogs unless
+    t1Weight of the task is negative.
+    """
+    link = {"src": "S", "dst": "A", "key": "Production Output_queued", "ts": AT}
+    for files, long in ((2001.0, True), (2000.0, False)):
+        tables = world(
+            "A", "B", tasks=[task(t1weight=t1weight)], network_matrix=[link | {"value": files}]
+        )
+        assert (reason(tables) == "transfer_backlog") is (skipped and long)
+
+
+def test_a_nucleus_without_storage():
+    """002, ATLAS Production Task Brokerage: Nuclei must have associated storages.
+
+    The deployed code gives up where one has none, and the task gets no decision.
+    """
+    tables = world("A", "B", nuclei=[nucleus("A", output_endpoints=[]), nucleus("B")])
+    assert reasons(decided(tables)) == {"A": "no_storage", "B": None}
+    assert the_task(decided(tables, "production"))["outcome"] == "abort"
+
+
+@pytest.mark.parametrize(
+    ("free", "expired", "skipped"),
+    [(100.0 * TB, 0.0, True), (100.0 * TB, 0.1, False), (60.0 * TB, 41.0 * TB, False)],
+)
+def test_space_is_above_the_threshold(free: float, expired: float, skipped: bool):
+    """002, ATLAS Production Task Brokerage: spaceFree + spaceExpired - normalizedExpOutSize × RW > diskThreshold
+
+    What must stay free and what is unavailable are not part of it.
+    """
+    tables = space(
+        world("A", "B"), space_free=free, space_expired=expired, space_min_free=50.0 * TB
+    )
+    assert (reason(tables) == "disk_space") is skipped
+
+
+def test_work_asks_for_a_quarter_gb_per_core_and_day():
+    """002, ATLAS Production Task Brokerage: normalizedExpOutSize is the expected size of the output file normalized
+    by cpuTime × corePower × day (0.25)
+    """
+    work = [{"nucleus": "A", "rw": PER_GB * 10.5}]
+    tables = world("A", "B", remaining_work=work)
+    assert at(decided(tables), "A")["demand_gb"] == 10.5
+    assert at(decided(tables, "production"), "A")["demand_gb"] == 10.0
+    assert reason(space(tables, space_free=100.0 * TB + 10.5)) == "disk_space"
+    assert reason(space(tables, space_free=100.0 * TB + 10.6)) is None
+
+
+def test_all_work_of_the_nucleus_counts():
+    """002, ATLAS Production Task Brokerage: RW is the total amount of exiting workload assigned to the nucleus
+
+    Here and in the weight; the deployed weight counts the task's work queue, at its priority or above.
+    """
+    rows = [
+        {"nucleus": "A", "rw": 200.0},
+        {"nucleus": "A", "workqueue_name": "MC", "currentpriority_min": 500, "rw": 80.0},
+    ]
+    tables = world("A", "B", remaining_work=rows)
+    assert [at(decided(tables, rules), "A")["rw"] for rules in ("document", "production")] == [
+        200.0,
+        80.0,
+    ]
+    assert at(decided(tables), "A")["work"] == 1 / 200
+
+
+def test_work_given_in_the_same_cycle_counts_too():
+    """A gap of the page: what tasks before it were given there is assigned to the nucleus, whatever their priority."""
+    first, other = task(jeditaskid=1, task_rw=1000.0, gshare="X"), task(currentpriority=900)
+    result = decided(world("A", tasks=[first, other]))
+    assert result.nuclei["rw"].to_list() == [0.0, 1000.0]
+
+
+def test_the_threshold_of_a_gshare():
+    """002, ATLAS Production Task Brokerage: diskThreshold is the threshold defined per gshare as
+    DISK_THRESHOLD_<gshare> in gdpconfig.
+    """
+    settings = {"DISK_THRESHOLD_MC": 600, "DISK_THRESHOLD_R": 1}
+    tables = world("A", "B", tasks=[task(workqueue_name="R")])
+    assert reason(tables, **settings) == "disk_space"
+    assert reason(tables, "production", **settings) is None
+
+
+@pytest.mark.parametrize(("settings", "skipped"), [({}, False), ({"DISK_THRESHOLD": 102}, True)])
+def test_the_threshold_for_all(settings: dict[str, int], skipped: bool):
+    """002, ATLAS Production Task Brokerage: If not specified per gshare, DISK_THRESHOLD defines it for all, with a
+    default value of 100 TB.
+    """
+    tables = space(world("A", "B"), space_free=101.0 * TB)
+    assert (reason(tables, DISK_THRESHOLD_Other=900, **settings) == "disk_space") is skipped
+
+
+@pytest.mark.parametrize("side", ["read", "write"])
+@pytest.mark.parametrize(
+    ("status", "down"), [("ON", False), ("OFF", True), ("TEST", True), ("DRAIN", True)]
+)
+def test_storages_are_open_over_wan(side: str, status: str, down: bool):
+    """002, ATLAS Production Task Brokerage: their read_wan and write_wan must be ON"""
+    tables = space(world("A", "B"), **{f"{side}_wan": status})
+    assert (reason(tables) == f"{side}_wan_down") is down
+
+
+@pytest.mark.parametrize("second", ["second", "ddo.conditions", "mc.1.a.b.log.x"])
+@pytest.mark.parametrize("on_master", [None, False])
+def test_all_input_datasets_are_considered(second: str, on_master: bool | None):
+    """002, ATLAS Production Task Brokerage: All input datasets are considered if the taskBrokerOnMaster task
+    parameter is set to False or is unspecified.
+
+    Conditions and logs too; the deployed code leaves them out.
+    """
+    everywhere = [replica(site, 1) for site in "AB"]
+    tables = of_input(
+        *(row | {"found": 10, "asize": row["tsize"]} for row in everywhere),
+        replica("B", 91, 91, dataset=second),
+        taskbrokeronmaster=on_master,
+    )
+    tables["datasets"] += [{"datasetname": second, "is_master": False}]
+    assert reason(tables) == "input_size"  # 10 of 101 GB
+    assert (reason(tables, "production") is None) is (second != "second")
+
+
+def test_only_the_primary_dataset():
+    """002, ATLAS Production Task Brokerage: Otherwise, only the primary input dataset is considered, i.e., secondary
+    datasets are ignored.
+    """
+    tables = of_input(
+        replica("A", 10), replica("B", 1000, 1000, dataset="second"), taskbrokeronmaster=True
+    )
+    tables["datasets"] += [{"datasetname": "second", "is_master": False}]
+    assert reasons(decided(tables)) == {"A": None, "B": "input_size"}
+
+
+def test_incomplete_local_data_with_prestaging():
+    """002, ATLAS Production Task Brokerage: Nuclei with incomplete local data can be used if the inputPreStaging task
+    parameter is set to True
+    """
+    for staged, expected in ((True, None), (False, "input_size"), (None, "input_size")):
+        tables = of_input(replica("A", 1, 100), replica("B", 100, 100), inputprestaging=staged)
+        assert reason(tables) == expected
+
+
+def test_prestaging_ignores_both_rules():
+    """002, ATLAS Production Task Brokerage: Those nuclei ignore the next two rules with the input data size and the
+    number of input files.
+
+    Also where nothing is local; the deployed code asks for one file.
+    """
+    tables = of_input(replica("B", 200, 200), inputprestaging=True)
+    assert reason(tables) is None
+    assert reason(tables, "production") == "input_size"
+    small = {"asize": 1, "tsize": 1}
+    tables["replicas"] = [replica("B", 200, 200, **small)]
+    assert reason(tables, "production") == "input_files"
+    assert reason(tables) is None
+
+
+@pytest.mark.parametrize(("found", "skipped"), [(0, True), (1, True), (2, False)])
+def test_the_local_part_of_the_size(found: int, skipped: bool):
+    """002, ATLAS Production Task Brokerage: The fraction of the data size locally available divide by the total input
+    size must be larger than INPUT_SIZE_FRACTION (defined in gdpconfig) if the total input size is larger than
+    INPUT_SIZE_THRESHOLD
+
+    By default 10 % above 1 GB; 10 GB are read.
+    """
+    tables = of_input(replica("A", found), replica("B", 10))
+    assert (reason(tables) == "input_size") is skipped
+    assert reason(tables, INPUT_SIZE_THRESHOLD=10) is None
+
+
+@pytest.mark.parametrize("percent", [7, 29, 57])
+def test_a_part_that_is_equal_to_the_fraction_fails(percent: int):
+    """002, ATLAS Production Task Brokerage: The fraction of the number of files locally available divide by the total
+    number of input files must be larger than INPUT_NUM_FRACTION
+    """
+    small = {"asize": 1, "tsize": 1}
+    tables = of_input(replica("A", percent * 2, 200, **small), replica("B", 200, 200, **small))
+    assert reason(tables, INPUT_NUM_FRACTION=percent) == "input_files"
+    assert reason(tables, INPUT_NUM_FRACTION=percent - 1) is None
+
+
+def test_the_threshold_of_files_is_a_number():
+    """002, ATLAS Production Task Brokerage: if the total input size is larger than INPUT_NUM_THRESHOLD
+
+    A slip of the page: the key is a number of files, 100 by default. The switch compares the size [GB].
+    """
+    small = {"asize": 1, "tsize": 1}
+    for total, skipped in ((100, False), (101, True)):
+        tables = of_input(replica("A", 0, total, **small), replica("B", total, total, **small))
+        assert (reason(tables) == "input_files") is skipped
+        assert reason(tables, ProductionRules(input_num_of="size")) is None
+
+
+@pytest.mark.parametrize(
+    ("columns", "settings", "disabled"),
+    [
+        ({"iointensity": 200}, {}, True),
+        ({"iointensity": 201}, {}, False),
+        ({"iointensity": 200}, {"MIN_INPUT_SIZE_WITH_LOCAL_DATA": 10}, True),
+        ({"iointensity": 200}, {"MIN_INPUT_SIZE_WITH_LOCAL_DATA": 9}, False),
+        ({"taskpriority": 800}, {}, True),
+        ({"taskpriority": 799, "currentpriority": 900}, {}, False),
+        ({"taskpriority": 800}, {"MIN_INPUT_SIZE_WITH_LOCAL_DATA": 9}, True),
+        ({"frozentime": AT.replace(year=2025)}, {}, False),
+    ],
+)
+def test_what_disables_the_check(columns: dict[str, Any], settings: dict[str, int], disabled: bool):
+    """002, ATLAS Production Task Brokerage: The entire data locality check is disabled if no nuclei pass and ioIntencity
+    of the task is less than or equal to MIN_IO_INTENSITY_WITH_LOCAL_DATA and the total input size is less than or
+    equal to MIN_INPUT_SIZE_WITH_LOCAL_DATA, or taskPriority of the task is larger than or equal to
+    MAX_TASK_PRIO_WITH_LOCAL_DATA.
+
+    And nothing else: the deployed code also ends it for tasks that are stuck for a week.
+    """
+    tables = nobody_has_it()
+    tables["tasks"][0] |= columns
+    assert (reason(tables, **settings) is None) is disabled
+    if "frozentime" in columns:
+        assert reason(tables, "production") is None
+
+
+def test_the_check_stays_while_a_nucleus_passes():
+    """002, ATLAS Production Task Brokerage: The entire data locality check is disabled if no nuclei pass"""
+    tables = of_input(replica("B", 10), taskpriority=900)
+    assert reason(tables) == "input_size"
+
+
+def test_nuclei_are_chosen_by_weight():
+    """002, ATLAS Production Task Brokerage: Calculate brokerage weight for remaining nuclei using the following formula
+    to choose a nuclei based on that
+
+    A gap of the page: drawn at random in proportion to the weight.
+    """
+    tables = space(world("A", "B"), space_free=250.0 * TB)  # a quarter of the weight of B
+    assert at(decided(tables), "A")["probability"] == pytest.approx(0.2)
+    names = [the_task(decided(tables, draw=draw))["nucleus"] for draw in (0.19, 0.21)]
+    assert names == ["A", "B"]
+
+
+def formula(**columns: Any) -> Tables:
+    """Return a world in which nucleus A has 8 of 10 GB, 300 TB free, 100 TB expired of 1000 TB, and 200 HS06 s to do."""
+    tables = of_input(replica("A", 8), replica("B", 10), **columns)
+    tables["remaining_work"] = [{"nucleus": "A", "rw": 200.0}]
+    return space(tables, space_free=300.0 * TB, space_expired=100.0 * TB)
+
+
+def test_the_weight_with_data():
+    """002, ATLAS Production Task Brokerage: weight = localInputSize × tapeWeight × (spaceFree + spaceExpired)
+    × min(spaceFreeCutoff, spaceFree) / (max(rwOffset, RW) × totalInputSize × spaceTotal)
+    """
+    row = at(decided(formula(iointensity=201)), "A")
+    assert row["weight"] == pytest.approx(8 * 1 * 400 * 300 / (200 * 10 * 1000), rel=1e-12)
+
+
+@pytest.mark.parametrize("iointensity", [200, None])
+def test_the_weight_without_data(iointensity: int | None):
+    """002, ATLAS Production Task Brokerage: Otherwise, weight = tapeWeight × (spaceFree + spaceExpired)
+    × min(spaceFreeCutoff, spaceFree) / (max(rwOffset, RW) × spaceTotal)
+    """
+    row = at(decided(formula(iointensity=iointensity)), "A")
+    assert row["weight"] == pytest.approx(1 * 400 * 300 / (200 * 1000), rel=1e-12)
+
+
+def test_local_and_total_size():
+    """002, ATLAS Production Task Brokerage: localInputSize is the size of input data locally available, totalInputSize
+    is the total size of input data
+    """
+    row = at(decided(formula()), "A")
+    assert (row["ava_size_any"], row["tot_size"], row["data"]) == (8 * 1024**3, 10 * 1024**3, 0.8)
+
+
+@pytest.mark.parametrize("iointensity", [100, 500])
+def test_input_on_tape(iointensity: int):
+    """002, ATLAS Production Task Brokerage: tapeWeight is 0.001 if input data is on the tape storage, or 1 otherwise
+
+    Whether the check of locality was disabled or not; the deployed code forgets it then.
+    """
+    tables = formula(iointensity=iointensity, taskpriority=900, currentpriority=900)
+    tables["storage_endpoints"] += [endpoint("B_TAPE", is_tape=True)]
+    tables["nuclei"][1]["input_endpoints"] = ["B_TAPE"]
+    tables["replicas"][1]["ddm_endpoint_name"] = "B_TAPE"
+    result = decided(tables)
+    assert [at(result, name)["tape"] for name in "AB"] == [1.0, 0.001]
+    waived = {"INPUT_SIZE_FRACTION": 100}
+    assert at(decided(tables, settings=waived), "B")["tape"] == 0.001
+    assert at(decided(tables, "production", {"INPUT_SIZE_FRACTION": 101}), "B")["tape"] == 1.0
+
+
+@pytest.mark.parametrize(("rw", "work"), [(0.0, 1 / 50), (50.0, 1 / 50), (51.0, 1 / 51)])
+def test_the_offset_of_the_work(rw: float, work: float):
+    """002, ATLAS Production Task Brokerage: rwOffset is 50 to have the minimum offset for RW"""
+    tables = formula()
+    tables["remaining_work"][0]["rw"] = rw
+    assert at(decided(tables), "A")["work"] == work
+
+
+def test_the_cutoff_and_the_total_of_the_space():
+    """002, ATLAS Production Task Brokerage: spaceFreeCutoff is the maximum free disk space value that will be factored
+    into the calculation (FREE_DISK_CUTOFF in gdpconfig), and spaceTotal is the total size of the storage.
+    """
+    row = at(decided(formula(), settings={"FREE_DISK_CUTOFF": 200}), "A")
+    assert (row["space_amount"], row["space_fraction"]) == (200.0, 0.4)
+
+
+def test_a_task_without_nucleus_waits():
+    """002, ATLAS Production Task Brokerage: If all nuclei are skipped, the task is pending for 30 min and then gets
+    retried.
+    """
+    tables = world("A", nuclei=[nucleus("A", state="OFFLINE")])
+    row = the_task(decided(tables))
+    assert (row["outcome"], row["pending_until"]) == ("no_candidates", AT.replace(minute=30))
+
+
+def test_checks_of_the_code_alone_are_no_part_of_the_document():
+    """Queues that could run the task, and input that no site can send, are asked about in production alone."""
+    tables = of_input(replica("A", 9), replica("B", 9))
+    for rules, outcome in (("document", "nucleus"), ("production", "input_not_readable")):
+        assert the_task(decided(tables, rules))["outcome"] == outcome
+    for rules, expected in (("document", None), ("production", "no_queue")):
+        assert reasons(decided(world("A", "B"), rules, hints=["B_Q"]))["A"] == expected
