@@ -34,7 +34,7 @@ max_tasks: int = 0  # tasks replayed, drawn at random; 0: all [tasks]
 every: str = "1h"  # grid of the instants, empty for none [duration]
 keys: list = []  # gdpconfig keys to vary, empty: the usual [name]
 points: int = 5  # values per key, beside its half and double [1]
-switch_sample: int = 60  # brokerages to try single rule differences on, 0: none [1]
+switch_sample: int = 60  # brokerages to try single switches of the rules on, 0: none [1]
 
 # %%
 import altair as alt

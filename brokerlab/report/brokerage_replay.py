@@ -25,6 +25,7 @@ from brokerlab.errors import collect_warnings
 from brokerlab.report import kit
 from brokerlab.report import replay_blocks as shared
 from brokerlab.report.kit import Block, Chart, Number, Page, Table, Verdict, say
+from brokerlab.report.switches import switch_table
 from brokerlab.words import days_of, thin
 
 CHECKS_DRAWN = 12
@@ -307,6 +308,12 @@ def _nucleus_blocks(nuclei: NucleusChoice | None, why: str) -> list[Block | None
             ),
             columns={"part": "Check", "share": "Removed [% of pairs]", "keys": "Keys it reads"},
             note=f"Pairs of task and nucleus.{history}",
+        ),
+        switch_table(
+            nuclei.switches,
+            {"n_changed": "Decides otherwise [pairs]", "shift": "Another nucleus [% of draws]"},
+            name="nucleus_switches",
+            caption="What each switch of the rules does to the choice",
         ),
     ]
 

@@ -519,7 +519,7 @@ class Caveat:
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """One subject of a page that has several."""
+    """One subject of a page that has several; one that is ``folded`` opens on a click, and in print."""
 
     name: str
     title: str
@@ -527,6 +527,7 @@ class Part:
     numbers: Sequence[Number] = ()
     chart: Chart | None = None
     sections: Sections = field(default_factory=dict)
+    folded: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -166,7 +166,8 @@ def _shown(page: Page, params: Bare) -> dict[str, Any]:
         if page.overview and _is_shown(page.overview)
         else None,
         "parts": [
-            {"name": part.name, "title": part.title, **_subject(part.name, part)}
+            {"name": part.name, "title": part.title, "folded": part.folded}
+            | _subject(part.name, part)
             for part in page.parts
         ],
         "cannot_tell": [caveat.text for caveat in page.caveats if caveat.n],

@@ -4,11 +4,15 @@ Nothing is loaded from elsewhere: style, charts and the script that makes them i
 files beside the page. Without scripts the SVG charts stay.
 """
 
+import contextlib
 import functools
+import hashlib
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from importlib import resources
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +25,6 @@ from brokerlab.words import THIN, thin
 
 ID_ATTRIBUTE = re.compile(r'\bid="([^"]+)"')
 ID_REFERENCE = re.compile(r'(url\(#|href="#)')
-SCRIPT = re.compile(r'<script type="module">(.*?)</script>', re.DOTALL)
 SETTING = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Za-z0-9]+)+\b")
 LONG = re.compile(r"\w{16,}")
 """Names that narrow columns break."""
@@ -33,10 +36,8 @@ CONTENTS_FROM = 4
 """A page with more sections has a table of contents."""
 
 
-def render(results: Mapping[str, Any], folder: Path, *, again: bool = False) -> str:
+def render(results: Mapping[str, Any], folder: Path) -> str:
     """Return the page of a run as HTML below 3 MB; charts are read from ``charts/`` in its folder.
-
-    With ``again`` the script of the page that stands there is taken, for to bundle one takes two seconds.
 
     Raises:
         ReportError: A chart that the page names is not there.
@@ -45,7 +46,7 @@ def render(results: Mapping[str, Any], folder: Path, *, again: bool = False) -> 
     charts = {chart["chart"]: chart for chart in _charts(page)}
     svgs = {name: inline_svg(folder, name, chart["finding"]) for name, chart in charts.items()}
     left = PAGE_BYTES - sum(map(len, svgs.values())) - len(json.dumps(page))
-    specs, script = _interactive(folder, list(charts), left, again=again)
+    specs, script = _interactive(folder, list(charts), left)
     template = environment().get_template("page.html.j2")
     return template.render(
         page=page,
@@ -143,16 +144,12 @@ def inline_svg(folder: Path, name: str, finding: str) -> Markup:
     return Markup(svg.replace("<svg", label, 1))  # noqa: S704 - our own charts, alt text escaped
 
 
-def _interactive(
-    folder: Path, names: list[str], left: int, *, again: bool
-) -> tuple[dict[str, Markup], Markup]:
+def _interactive(folder: Path, names: list[str], left: int) -> tuple[dict[str, Markup], Markup]:
     """Return the specifications of charts that the page has room for, in its order, and the script that draws them."""
     specs: dict[str, Markup] = {}
     if not names:
         return specs, Markup()
-    written = folder / "index.html"
-    there = SCRIPT.search(written.read_text("utf-8")) if again and written.exists() else None
-    script = Markup(there[1]) if there else _bundle()  # noqa: S704 - a page of ours
+    script = _bundle()
     left -= len(script)
     for name in names:
         path = folder / "charts" / f"{name}.json"
@@ -166,12 +163,25 @@ def _interactive(
 
 @functools.cache
 def _bundle() -> Markup:
-    """Return Vega, Vega-Lite, Vega-Embed and what draws the charts of a page, as one script."""
+    """Return Vega, Vega-Lite, Vega-Embed and what draws the charts of a page, as one script.
+
+    To bundle it takes over a second: it is kept beside compiled code, where that can be written.
+    """
     import vl_convert
 
     ours = resources.files("brokerlab.report").joinpath("templates/charts.js").read_text("utf-8")
-    bundle: str = vl_convert.javascript_bundle(ours)
-    return Markup(bundle.replace("</script", "<\\/script"))  # noqa: S704 - a library's own code
+    made_of = f"{version('vl-convert-python')}\n{ours}"
+    digest = hashlib.sha256(made_of.encode()).hexdigest()[:16]
+    kept = Path(__file__).parent / "__pycache__" / f"charts-{digest}.js"
+    with contextlib.suppress(OSError, ValueError):
+        return Markup(kept.read_text("utf-8"))  # noqa: S704 - a library's own code
+    bundle = vl_convert.javascript_bundle(ours).replace("</script", "<\\/script")
+    with contextlib.suppress(OSError):
+        kept.parent.mkdir(exist_ok=True)
+        fresh = kept.with_suffix(f".{os.getpid()}")
+        fresh.write_text(bundle, "utf-8")
+        fresh.replace(kept)
+    return Markup(bundle)  # noqa: S704 - a library's own code
 
 
 def _charts(page: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -124,7 +124,6 @@ def rule_set_blocks(comparison: RuleSetComparison) -> list[Block | None]:
         ),
         switch_table(
             comparison.switches,
-            (current, other),
             {
                 "n_changed": "Decides otherwise [pairs]",
                 "explained": "Of the whole difference [%]",

@@ -267,6 +267,4 @@ def _write(folder: Path, results: Mapping[str, Any], manifest: Mapping[str, Any]
     write_json(folder / "results.json", results)
     write_json(folder / "manifest.json", manifest)
     stored = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-    (folder / "index.html").write_text(
-        rendering.render(stored, folder, again=True), encoding="utf-8"
-    )
+    (folder / "index.html").write_text(rendering.render(stored, folder), encoding="utf-8")

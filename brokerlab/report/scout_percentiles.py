@@ -5,6 +5,7 @@ Chosen again and again on the tasks so far, scored on those that follow; one par
 
 from __future__ import annotations
 
+import contextlib
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import polars as pl
@@ -16,12 +17,15 @@ from brokerlab.calibrate.percentiles import PARAMETERS, Inputs, LossWeights, Stu
 from brokerlab.calibrate.percentiles import load as load_inputs
 from brokerlab.calibrate.percentiles import study as study_one
 from brokerlab.calibrate.percentiles.caveats import told_once
+from brokerlab.calibrate.scout_rules import ScoutRuleComparison, compare_scout_rules
+from brokerlab.calibrate.stops import read_scout_history
 from brokerlab.charts import scouts as charts
 from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig.proposal.filters import tasks_in_words
 from brokerlab.report import kit
 from brokerlab.report.kit import Caveat, Chart, Number, Page, Part, Table, Verdict, say
 from brokerlab.report.runs import earlier_looks
+from brokerlab.report.switches import switch_table
 from brokerlab.words import days_of, short_percent, thin
 
 NAMES = {"ramcount": "ramCount", "cputime": "cpuTime", "outdiskcount": "outDiskCount"}
@@ -54,6 +58,9 @@ class Params(kit.Params):
     )
     relevant: float = Field(0.05, gt=0, le=1, description="smallest change that matters [1]")
     blocks: int = Field(4, ge=2, le=20, description="blocks of time to choose and score on")
+    switch_sample: int = Field(
+        200, ge=0, description="tasks to try single switches of the rules on, 0: none [1]"
+    )
     spark: str = Field(
         "",
         description="master of a Spark session that carries jobs and files, empty for this machine",
@@ -74,10 +81,14 @@ class Params(kit.Params):
 
 
 class Studies(NamedTuple):
-    """One study per parameter, the most consequential first; why the archive has too little data for the others."""
+    """One study per parameter, the most consequential first; why the archive has too little data for the others.
+
+    ``rule_sets`` is what the switches between the rule sets do; null where no task has scouts that were read, or none is tried.
+    """
 
     answered: list[Study]
     unanswered: dict[str, str]
+    rule_sets: ScoutRuleComparison | None
 
 
 @kit.answers
@@ -109,7 +120,12 @@ def study(data: Inputs, p: Params) -> Studies:
         except InsufficientDataError as error:
             unanswered[name] = str(error)
     answered.sort(key=lambda s: (not s.acts, -abs(s.comparison.quantity("loss")["diff"])))
-    return Studies(answered, unanswered)
+    compared = None
+    if data.archive is not None and p.switch_sample and not p.spark:
+        with contextlib.suppress(InsufficientDataError):
+            history = read_scout_history(data.archive, rules=data.rules, config=data.config)
+            compared = compare_scout_rules(history, sample=p.switch_sample, seed=p.seed)
+    return Studies(answered, unanswered, compared)
 
 
 def page(data: Inputs, studies: Studies, p: Params) -> Page:
@@ -117,6 +133,7 @@ def page(data: Inputs, studies: Studies, p: Params) -> Page:
     filters = tasks_in_words(data.filters) if data.filters else ""
     parts = [_part(one, p, filters) for one in studies.answered]
     parts += [kit.unanswered(n, NAMES[n], why) for n, why in studies.unanswered.items()]
+    parts += [_rules_part(studies.rule_sets)] if studies.rule_sets else []
     first = parts[0]
     return Page(
         verdict=first.verdict,
@@ -339,6 +356,23 @@ def _certainty(s: Study, p: Params) -> list[kit.Block]:
             },
         ),
     ]
+
+
+def _rules_part(compared: ScoutRuleComparison) -> Part:
+    sentence = "{other} rules set {n_changed} of {n_values} values of {n_tasks:#task} otherwise."
+    differing = say(sentence, vars(compared), other=compared.other.capitalize())
+    table = switch_table(
+        compared.switches,
+        {"n_changed": "Sets otherwise [values]", "explained": "Of the whole difference [%]"},
+        caption="What each switch does to what scouts set at their first trigger, and to what stops a task",
+    )
+    return Part(
+        name="rules",
+        title=f"{compared.current.capitalize()} against {compared.other} rules",
+        verdict=Verdict(kind="finding", sentence=differing),
+        sections={"Switch by switch": [table]},
+        folded=True,
+    )
 
 
 # --- what it cannot tell ----------------------------------------------------------------------------------------------

@@ -332,8 +332,7 @@ def _order(waits: pl.DataFrame) -> str:
 
 
 def _rules(s: Study) -> Table:
-    here, there = s.ratings.rules.rules, s.other
-    totals = s.row("rule_totals") | {"there": there}
+    totals = s.row("rule_totals") | {"there": s.other}
     moved = "The {there} rules class every queue alike"
     if totals["differs"] > 0:
         moved = (
@@ -342,7 +341,6 @@ def _rules(s: Study) -> Table:
         )
     return switch_table(
         s.compared.switches,
-        (here, there),
         {
             "share": "Moves of the queues and instants [%]",
             "explained": "Brings about, of all differences [%]",

@@ -8,28 +8,23 @@ import polars as pl
 
 from brokerlab.report.kit import Table
 
-ALONE = (
-    "Each switch alone, all others as now. Parts need not add up: an outcome may need two switches, "
-    "or follow from either."
-)
-
 
 def switch_table(
-    switches: pl.DataFrame, sets: tuple[str, str], effects: Mapping[str, str], *, caption: str
+    switches: pl.DataFrame, effects: Mapping[str, str], *, caption: str, name: str = "rule_switches"
 ) -> Table:
     """Lay out what every switch does, those that do nothing in the note.
 
     Args:
         switches: See :func:`brokerlab.rulesets.switch_by_switch`.
-        sets: Names of the rule set that is looked at, and of the other one.
         effects: Its columns of what a switch does, with their labels; where all are 0 it does nothing.
         caption: What the table says.
+        name: Of the table.
     """
     does = pl.any_horizontal(pl.col(name).fill_null(0) != 0 for name in effects)
     idle = switches.filter(~does)["switch"].sort()
     nothing = f" Change nothing here: {', '.join(idle)}." if len(idle) else ""
     return Table(
-        name="rule_switches",
+        name=name,
         frame=switches.sort(does, descending=True, maintain_order=True).with_columns(
             values=pl.format("{} → {}", "here", "there"),
             means=pl.col("note").str.replace_all("`", ""),
@@ -39,9 +34,9 @@ def switch_table(
         columns={
             "switch": "Switch",
             "means": "What it says",
-            "values": f"{sets[0]} → {sets[1]}",
+            "values": "Now → under the other rules",
             **effects,
             "source": "Page or chapter",
         },
-        note=f"{ALONE}{nothing}",
+        note=f"Each switch alone. Parts need not add up: one may need another, or do the same.{nothing}",
     )

@@ -322,7 +322,6 @@ def _rule_sets(data: Data, s: WaitingStudy) -> list[Block | None]:
     )
     switches = switch_table(
         compared.switches,
-        (names["current"], names["other"]),
         {"n_changed": "Changes [jobs]", "explained": "Of all changes [%]"},
         caption="What each switch does to the jobs",
     )

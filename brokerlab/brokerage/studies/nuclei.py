@@ -4,27 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from brokerlab.brokerage import production_tasks
 from brokerlab.brokerage.hints import hint_queues
 from brokerlab.brokerage.production_tasks import TaskDecisions
 from brokerlab.brokerage.replay import Replay
-from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.brokerage.rules import TASK_SWITCHES, ProductionRules
 from brokerlab.brokerage.studies.removal import (
     count_removals,
     removal_order,
     removal_shares,
     with_flags,
 )
+from brokerlab.brokerage.studies.rule_sets import sample_brokerages
 from brokerlab.brokerage.studies.weight_spread import divide_spread, factor_shares
 from brokerlab.brokerage.view import TASK
 from brokerlab.intervals import N_BOOT, shares
+from brokerlab.rulesets import single_switches, switch_by_switch
 
 FACTORS = ("work", "data", "tape", "space_fraction", "space_amount")
 """Factors of the weight of a nucleus (production-task-brokerage.md 5)."""
+PAIR = [*TASK, "nucleus"]
 OUTCOMES = (
     "nucleus",
     "no_candidates",
@@ -50,6 +55,8 @@ class NucleusChoice:
         factors: The factors' shares in the spread of the log weight.
         history: Tasks whose nucleus of history ``passed``, would be ``drawn`` (mean probability), and would be drawn
             ``by_chance``.
+        switches: Of every switch of the choice: see :func:`brokerlab.rulesets.switch_by_switch`, rows are pairs of task and
+            nucleus, with ``shift`` [1] (mean over tasks of the chance that it alone leads to another nucleus).
     """
 
     decisions: TaskDecisions
@@ -58,6 +65,7 @@ class NucleusChoice:
     locality: pl.DataFrame
     factors: pl.DataFrame
     history: pl.DataFrame
+    switches: pl.DataFrame
 
 
 def choose_nuclei(
@@ -103,7 +111,50 @@ def choose_nuclei(
         locality=shares_of(asked, "locality", WAYS),
         factors=factor_shares(spread, FACTORS, **dice),
         history=_history_shares(decisions, tasks, **dice),
+        switches=try_switches(replay, rules, hints, seed=seed),
     )
+
+
+def try_switches(
+    replay: Replay, rules: ProductionRules, hints: pl.DataFrame, *, sample: int = 60, seed: int = 1
+) -> pl.DataFrame:
+    """Try the switches of the choice alone on some tasks: see ``switches`` of `NucleusChoice`.
+
+    Args:
+        replay: What the choice saw.
+        rules: Rule set that is looked at.
+        hints: Of `hint_queues`, under this rule set.
+        sample: Tasks at most, drawn at random.
+        seed: Of both draws.
+    """
+    tables = sample_brokerages(replay.for_tasks(), sample, seed=seed)
+    other = ProductionRules("production" if rules.rules == "document" else "document")
+
+    @cache
+    def decide(rule_set: ProductionRules) -> TaskDecisions:
+        asked: dict[str, Any] = {"hint_queues": hints, "seed": seed}
+        return production_tasks.decide(tables, rules=rule_set, config=replay.config, **asked)
+
+    def checks(rule_set: ProductionRules) -> pl.DataFrame:
+        return decide(rule_set).nuclei.select(*PAIR, check=pl.col("check").cast(pl.String))
+
+    only = (*TASK_SWITCHES, "other_status_up")
+    table = switch_by_switch(checks, rules, other, keys=PAIR, only=only)
+    alone = single_switches(rules, other)
+    before = decide(rules).nuclei
+    shifts = [_chance_shift(before, decide(alone[name]).nuclei) for name in table["switch"]]
+    return table.with_columns(shift=pl.Series(shifts, dtype=pl.Float64))
+
+
+def _chance_shift(before: pl.DataFrame, after: pl.DataFrame) -> float:
+    """Return the mean over tasks of the chance of another nucleus: half the sum of differences."""
+    sides = (side.select(*PAIR, pl.col("probability").fill_null(0)) for side in (before, after))
+    here, there = sides
+    both = here.join(there, on=PAIR, how="full", coalesce=True, nulls_equal=True).sort(PAIR)
+    chance, other = (pl.col(name).fill_null(0) for name in ("probability", "probability_right"))
+    moved = (chance - other).abs().sum() / 2
+    by_task = both.group_by(TASK, maintain_order=True).agg(moved=moved)
+    return float(np.mean(by_task["moved"].to_numpy())) if by_task.height else 0.0
 
 
 def _history_shares(decisions: TaskDecisions, tasks: pl.DataFrame, **dice: Any) -> pl.DataFrame:

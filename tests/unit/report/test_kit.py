@@ -148,7 +148,14 @@ def test_a_page_that_is_rendered_again_is_the_same(tmp_path: Path):
     results = kit.publish(page, Toy(out_dir=str(tmp_path)))
     html = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert html.count('<script type="module">') == 1
-    assert rendering.render(results, tmp_path, again=True) == html
+    assert rendering.render(results, tmp_path) == html
+
+
+def test_the_script_of_pages_is_bundled_once(monkeypatch: pytest.MonkeyPatch):
+    first = rendering._bundle()
+    rendering._bundle.cache_clear()
+    monkeypatch.setattr("vl_convert.javascript_bundle", None)  # it is on disk
+    assert rendering._bundle() == first
 
 
 def test_empty_cells_are_known_to_the_script_that_sorts(tmp_path: Path):

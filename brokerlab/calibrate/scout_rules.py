@@ -1,0 +1,90 @@
+"""What each switch between the rule sets of scouts does on an archive, task by task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from brokerlab.calibrate.stops import ScoutHistory
+from brokerlab.rulesets import changed_outcomes, switch_by_switch
+from brokerlab.scouts import ScoutRules, exhausted_checks
+from brokerlab.scouts.write import WRITTEN
+
+KEYS = ["jeditaskid", "what"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoutRuleComparison:
+    """How two rule sets read the same scouts.
+
+    Attributes:
+        current: Name of the rule set that is looked at.
+        other: Name of the other one.
+        n_tasks: Tasks tried, as they stood at their first trigger.
+        n_values: What is decided of them: parameters, whether they are stopped, and by which check.
+        n_changed: Of these, what the other set decides otherwise.
+        switches: See :func:`brokerlab.rulesets.switch_by_switch`; rows are these decisions.
+    """
+
+    current: str
+    other: str
+    n_tasks: int
+    n_values: int
+    n_changed: int
+    switches: pl.DataFrame
+
+
+def compare_scout_rules(
+    history: ScoutHistory, *, sample: int = 300, seed: int = 1
+) -> ScoutRuleComparison:
+    """Read the scouts of some tasks under the other rule set, and under each of its differences alone.
+
+    Args:
+        history: From :func:`brokerlab.calibrate.stops.read_scout_history`.
+        sample: Tasks at most, drawn at random.
+        seed: Of the draw.
+    """
+    few, rules = sample_tasks(history, sample, seed=seed), history.rules
+    other = ScoutRules("production" if rules.rules == "document" else "document")
+
+    def outcomes(rule_set: ScoutRules) -> pl.DataFrame:
+        return decided(replace(few, rules=rule_set, _memo={}))
+
+    here, there = outcomes(rules), outcomes(other)
+    return ScoutRuleComparison(
+        current=rules.rules,
+        other=other.rules,
+        n_tasks=few.tasks.height,
+        n_values=here.height,
+        n_changed=changed_outcomes(here, there, KEYS).height,
+        switches=switch_by_switch(outcomes, rules, other, keys=KEYS, there=there),
+    )
+
+
+def sample_tasks(history: ScoutHistory, sample: int, *, seed: int) -> ScoutHistory:
+    """Keep some tasks, drawn at random, with their jobs and files."""
+    n = history.tasks.height
+    drawn = np.sort(np.random.default_rng(seed).permutation(n)[:sample])
+    tasks = history.tasks[drawn]
+    jobs, files, datasets, queues = history.tables
+    ids = tasks.lazy().select("jeditaskid")
+    own = jobs.join(ids, on="jeditaskid", how="semi").collect()
+    inputs = files.join(own.lazy().select("pandaid"), on="pandaid", how="semi").collect()
+    at = history.at.join(tasks, on="jeditaskid", how="semi")
+    return replace(
+        history, tasks=tasks, at=at, tables=(own.lazy(), inputs.lazy(), datasets, queues), _memo={}
+    )
+
+
+def decided(history: ScoutHistory) -> pl.DataFrame:
+    """Return what the scouts of every task decide: ``jeditaskid``, ``what`` (a parameter, ``rule`` or ``action``), ``value`` as text."""
+    scouts = history.scouts(history.config)
+    verdicts = exhausted_checks(history.tasks, scouts, config=history.config).verdicts
+    written = [name for name in ("newng", *WRITTEN) if name in scouts.parameters.columns]
+    wide = scouts.parameters.select("jeditaskid", "succeeded", *written).join(
+        verdicts.select("jeditaskid", "rule", "action"), on="jeditaskid"
+    )
+    texts = wide.select("jeditaskid", pl.exclude("jeditaskid").cast(pl.String))
+    return texts.unpivot(index="jeditaskid", variable_name="what", value_name="value")
