@@ -73,7 +73,7 @@ def switches(
 
 
 app.command("report")(guarded(report_command))
-app.command("tables")(guarded(archive_commands.tables))
+app.command("tables")(guarded(brokerage_commands.tables))
 app.command("ingest")(guarded(archive_commands.ingest))
 app.command("verify")(guarded(archive_commands.verify))
 app.command("brokerages")(guarded(brokerage_commands.brokerages))

@@ -1,4 +1,4 @@
-"""The commands that show the tables' contracts and fill an archive from dumps."""
+"""The command that fills an archive from dumps."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,31 +8,6 @@ from rich.console import Console
 
 if TYPE_CHECKING:
     from brokerlab.archive.ingestion import IngestReport
-
-
-def tables(
-    name: Annotated[str | None, typer.Argument(help="One table; all of them if left out.")] = None,
-) -> None:
-    """Print the canonical tables, or the columns of one with units and null meanings."""
-    from rich.table import Table
-    from rich.text import Text
-
-    from brokerlab.archive import contracts
-
-    console = Console(width=None if Console().is_terminal else 140)
-    if name is None:
-        shown = Table("table", "columns", "key", "what")
-        for table, kind in contracts.TABLES.items():
-            what = (kind.__doc__ or "").split("\n", maxsplit=1)[0].replace("``", "")
-            key = ", ".join(contracts.key_columns(table))
-            shown.add_row(table, str(len(kind.columns())), Text(key), Text(what))
-    else:
-        shown = Table("column", "type", "null means", "unit", "meaning", title=f"{name}")
-        for row in contracts.describe(name).iter_rows(named=True):
-            column = Text(row["column"], style="bold" if row["key"] else "")
-            cells = [Text(row[part]) for part in ("type", "null", "unit", "meaning")]
-            shown.add_row(column, *cells)
-    console.print(shown)
 
 
 def verify(archive: Annotated[Path, typer.Argument(help="Folder of the archive.")]) -> None:

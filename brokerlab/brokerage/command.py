@@ -1,17 +1,20 @@
-"""The commands of the brokerage: list the brokerages, explain a decision."""
+"""The commands of the brokerage: list the brokerages and the tables, explain a decision."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from brokerlab.errors import BrokerlabWarning, ConfigError, DataError
+from brokerlab.errors import BrokerlabWarning, ConfigError, DataError, SchemaError, nearest
 
 if TYPE_CHECKING:
+    import dataframely as dy
+
     from brokerlab.archive import Archive
     from brokerlab.brokerage.explanations import Explanation, TaskExplanation
     from brokerlab.brokerage.rules import ProductionRules
@@ -31,6 +34,68 @@ def brokerages() -> None:
         shown.add_row(
             *(Text(row[part]) for part in ("name", "package", "version")), Text(what, style=style)
         )
+    Console(width=None if Console().is_terminal else 140).print(shown)
+
+
+def tables(
+    name: Annotated[
+        str, typer.Argument(help="A table, a brokerage, or BROKERAGE.TABLE; none lists all.")
+    ] = "",
+) -> None:
+    """Print the tables of archives and the input tables of brokerages, or the columns of one with units and null meanings."""
+    from brokerlab.archive import contracts
+    from brokerlab.brokerage import plugins
+
+    of, dot, table = name.partition(".")
+    if not name:
+        rows = [
+            (key, len(kind.columns()), ", ".join(contracts.key_columns(key)), _first_line(kind))
+            for key, kind in contracts.TABLES.items()
+        ]
+        _print(rows, "table", "columns", "key", "what")
+        names = " or ".join(plugins.available()["name"])
+        typer.echo(f"Input tables of a brokerage: brokerlab tables {names}")
+    elif dot:
+        found = plugins.get(of).tables
+        if table not in found:
+            raise SchemaError(f"{of} has no table '{table}': {nearest(table, found)}")
+        _print_columns(found[table], f"{name}: {_first_line(found[table])}")
+    elif name not in contracts.STORED and name in plugins.available()["name"]:
+        brokerage = plugins.get(name)
+        rows = [
+            (key, len(kind.columns()), _first_line(kind), brokerage.absent.get(key, "-"))
+            for key, kind in brokerage.tables.items()
+        ]
+        _print(rows, "table", "columns", "what", "absent means")
+    else:
+        _print_columns(contracts.contract(name), name)
+
+
+def _first_line(kind: type[dy.Schema]) -> str:
+    return (kind.__doc__ or "").split("\n", maxsplit=1)[0].replace("``", "")
+
+
+def _print_columns(kind: type[dy.Schema], title: str) -> None:
+    """Print the columns of a table, those of its key in bold."""
+    from rich.text import Text
+
+    from brokerlab.archive.contracts import describe_columns
+
+    rows = []
+    for row in describe_columns(kind).iter_rows(named=True):
+        column = Text(row["column"], style="bold" if row["key"] else "")
+        rows.append((column, *(row[part] for part in ("type", "null", "unit", "meaning"))))
+    _print(rows, "column", "type", "null means", "unit", "meaning", title=title)
+
+
+def _print(rows: Iterable[Sequence[object]], *names: str, title: str | None = None) -> None:
+    """Print a table."""
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(*names, title=title)
+    for row in rows:
+        shown.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
     Console(width=None if Console().is_terminal else 140).print(shown)
 
 

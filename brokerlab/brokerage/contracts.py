@@ -1,49 +1,69 @@
 """Contracts of the tables that the production job brokerage reads (production-job-brokerage.md 1).
 
-Names are the chapter's. A table may be absent (empty), a column too (null). A table with ``snapshot`` says for
+A column that is not given is null; :data:`ABSENT` says what a table that is not given means. A table with ``snapshot`` says for
 which instant its rows hold; without that column, or where it is null, they hold for every instant.
 """
 
+from functools import partial
+
 import dataframely as dy
 
-from brokerlab.archive.contracts._columns import f64, flag, i64, text, ts
+from brokerlab.archive import contracts as archive
+from brokerlab.archive.contracts._columns import f64, flag, i64, like, text, ts
+
+_dataset = partial(like, archive.TABLES["datasets"])
+_endpoint = partial(like, archive.TABLES["ddm_endpoints"])
+_place = partial(like, archive.TABLES["file_locations"])
+_file = partial(like, archive.TABLES["files"])
+_count = partial(like, archive.TABLES["job_stats"])
+_network = partial(like, archive.TABLES["network_matrix"])
+_link = partial(like, archive.TABLES["queue_endpoints"])
+_site = partial(like, archive.TABLES["queue_storage_site"])
+_queue = partial(like, archive.TABLES["queues"])
+_replica = partial(like, archive.TABLES["replicas"])
+_activity = partial(like, archive.TABLES["site_data"])
+_slot = partial(like, archive.TABLES["slots"])
+_task = partial(like, archive.TABLES["tasks"])
+_cpu = partial(like, archive.TABLES["worker_node_cpu_level"])
+_gpu = partial(like, archive.TABLES["worker_node_gpu"])
+_worker = partial(like, archive.TABLES["worker_stats"])
 
 
 class Tasks(dy.Schema):
     """A task at one instant of brokerage, with the input considered (chapter sections 1.1, 1.2)."""
 
-    jeditaskid = i64("task", required=True)
+    jeditaskid = _task("jeditaskid", required=True)
     snapshot = i64("instant whose state the task sees", null="0")
     at = ts("instant of brokerage", null="no age limits apply")
-    vo = text("virtual organisation")
+    vo = _task("vo", null="not recorded")
     prodsourcelabel = text("managed...")
-    nucleus = text("ATLAS site that gathers the outputs", null="not assigned")
+    nucleus = _task("nucleus", null="not assigned")
     site = text("comma list of queues", null="not pre-assigned")
-    gshare = text("leaf global share")
-    workqueue_id = i64("work queue", null="statistics are per gshare")
-    currentpriority = i64("priority", null="0")
-    processingtype = text("processing type", null="group others")
-    workinggroup = text("working group", null="none")
-    corecount = i64("cores; 0 = any", "cores", null="1")
-    mergecorecount = i64("cores of merge jobs", "cores", null="corecount")
-    maxcorecount = i64("most cores [CC]", "cores", null="no cap")
+    gshare = _task("gshare")
+    workqueue_id = _task("workqueue_id", null="statistics are per gshare")
+    currentpriority = _task("currentpriority", null="0")
+    processingtype = _task("processingtype", null="group others")
+    workinggroup = _task("workinggroup")
+    corecount = _task("corecount", null="1")
+    mergecorecount = _task("mergecorecount", null="corecount")
+    maxcorecount = _task("maxcorecount", null="no cap")
     ramcount = i64("memory, by ramcountunit", "MB", null="that of the chunk")
     ramcountunit = text("MB, MBPerCore, MBPerCoreFixed", null="MB")
-    baseramcount = i64("memory not scaling with cores", "MB", null="0")
-    mergeramcount = i64("memory of merge jobs", "MB", null="that of the chunk")
+    baseramcount = _task("baseramcount")
+    mergeramcount = _task("mergeramcount", null="that of the chunk")
     outdiskcount = i64("output, by outdiskunit", null="0")
     outdiskunit = text("kB, MB, GB (else bytes) + PerEvent", null="bytes")
     workdiskcount = i64("working directory, by workdiskunit", null="0")
     workdiskunit = text("kB, MB, GB (else bytes)", null="bytes")
     cputime = f64("HS06 s per event, by cputimeunit", null="undefined")
-    cputimeunit = text("HS06sPerEvent, mHS06sPerEvent, each + Fixed", null="not in HS06")
+    cputimeunit = _task("cputimeunit", null="not in HS06")
     cpuefficiency = f64("CPU efficiency", "%", null="90")
     basewalltime = f64("wall time not scaling with events", "s", null="0")
     walltime = f64("wall time where not in HS06", "s per MB of input", null="undefined")
     walltimeunit = text("unit of walltime", null="undefined")
     iointensity = f64("input and output per second", "kB/s", null="low")
     diskio = f64("disk traffic", "kB/s", null="no check")
-    resource_type = text("SCORE, MCORE...")
+    resource_type = _task("resource_type")
     architecture = text("software platform and hardware request", null="none")
     transhome = text("software release", null="nothing is checked")
     container_name = text("fat container", null="none")
@@ -55,12 +75,12 @@ class Tasks(dy.Schema):
     t1weight = i64("preference for the nucleus [TW]", null="0")
     inputprestaging = flag("data carousel [IS]", null="no")
     mergeoutput = flag("outputs are merged [MO]", null="no")
-    eventservice = i64("1, 2 = event service", null="no")
+    eventservice = _task("eventservice", null="no")
     usejobcloning = flag("job cloning [UC]", null="no")
     nesconsumers = i64("consumers of event service [EC]", null="1")
-    maxattemptesjob = i64("attempts of event service jobs [XJ]", null="3; else value + 1")
+    maxattemptesjob = _task("maxattemptesjob", null="3; else value + 1")
     dynamicnumevents = i64("smallest granularity [DY]", "events", null="off")
-    maxeventsperjob = i64("most events of a job [MX]", "events", null="off")
+    maxeventsperjob = _task("maxeventsperjob", null="off")
     usejumbo = text("W, R, P, L in use; D off", null="off")
     fullchain = text("only, require, capable [FU]", null="not full chain")
     frozentime = ts("stuck since", null="not stuck")
@@ -80,7 +100,7 @@ class Tasks(dy.Schema):
 class Datasets(dy.Schema):
     """Input datasets of a task."""
 
-    jeditaskid = i64("task", null="every task")
+    jeditaskid = _dataset("jeditaskid", null="every task")
     datasetname = text("dataset", required=True)
     distributed = flag("distributed or pseudo, without replicas", null="no")
 
@@ -88,65 +108,65 @@ class Datasets(dy.Schema):
 class Files(dy.Schema):
     """Files of the input considered."""
 
-    jeditaskid = i64("task", null="every task")
+    jeditaskid = _file("jeditaskid", null="every task")
     datasetname = text("dataset", required=True)
-    lfn = text("logical file name", required=True)
-    fsize = i64("size", "B", null="0")
+    lfn = _file("lfn", required=True)
+    fsize = _file("fsize", null="0")
 
 
 class FileLocations(dy.Schema):
     """Where a file can be read from a queue."""
 
     jeditaskid = i64("task", null="every task")
-    datasetname = text("dataset", required=True)
+    datasetname = _place("datasetname", required=True)
     panda_queue = text("queue, unified name", required=True)
-    lfn = text("logical file name", required=True)
-    kind = text("localdisk, cache, localtape, remote", required=True)
+    lfn = _place("lfn", required=True)
+    kind = _place("kind", required=True)
 
 
 class Replicas(dy.Schema):
     """Dataset replicas."""
 
     jeditaskid = i64("task", null="every task")
-    datasetname = text("dataset", required=True)
+    datasetname = _replica("datasetname", required=True)
     constituent = text("constituent of a container", null="no container")
-    ddm_endpoint_name = text("endpoint", required=True)
-    found = i64("files there", "files", null="0")
-    total = i64("files of the dataset", "files", null="0")
+    ddm_endpoint_name = _replica("ddm_endpoint_name", required=True)
+    found = _replica("found", null="0")
+    total = _replica("total", null="0")
     asize = i64("size there", "B", null="0")
     tsize = i64("size of the dataset", "B", null="0")
-    vp = flag("virtual placement", null="no")
+    vp = _replica("vp")
 
 
 class Queues(dy.Schema):
     """Queues, one row per pseudo-queue (chapter section 1.4)."""
 
     snapshot = i64("instant", null="every instant")
-    panda_queue = text("queue", required=True)
-    unified_name = text("parent of a pseudo-queue", null="itself")
-    is_unified = flag("parent of pseudo-queues", null="no")
+    panda_queue = _queue("panda_queue", required=True)
+    unified_name = _queue("unified_name")
+    is_unified = _queue("is_unified")
     type = text("production, unified...", null="production")
-    status = text("online, standby, offline, test, brokeroff", null="not online")
+    status = _queue("status", null="not online")
     pandasite = text("ATLAS site")
-    corecount = i64("cores of a slot", "cores", null="0")
-    corepower = f64("core power", "HS06/core", null="0")
-    maxtime = i64("most wall time; 0 = no limit", "s", null="0")
-    mintime = i64("least wall time; 0 = no limit", "s", null="0")
+    corecount = _queue("corecount", null="0")
+    corepower = _queue("corepower", null="0")
+    maxtime = _queue("maxtime", null="0")
+    mintime = _queue("mintime", null="0")
     maxrss = f64("most memory of the slot", "MB", null="no limit")
     minrss = f64("least memory of the slot", "MB", null="no limit")
     maxwdir = f64("work space of the slot", "MB", null="0, no check")
-    maxinputsize = i64("most input; -1 = always direct access", "MB")
-    direct_access_lan = flag("reads over LAN", null="no")
-    pledgedcpu = i64("pledge; -1 = opportunistic", "cores", null="0")
-    transferringlimit = i64("most transferring jobs; 0 = 2000", "jobs", null="2000")
+    maxinputsize = _queue("maxinputsize", null="not recorded")
+    direct_access_lan = _queue("direct_access_lan")
+    pledgedcpu = _queue("pledgedcpu", null="0")
+    transferringlimit = _queue("transferringlimit", null="2000")
     maxdiskio = f64("most disk traffic per core", "kB/s per core", null="the default")
     max_io_intensity = f64("most traffic", "kB/s", null="no limit")
-    fairsharepolicy = text("shares by type and group", null="no policy")
-    wnconnectivity = text("network#stack", null="none")
-    jobseed = text("std, es, eshigh, all", null="std")
-    capability = text("ucore...", null="none")
-    workflow = text("pull_ups, push...", null="none")
-    catchall = text("comma list", null="empty")
+    fairsharepolicy = _queue("fairsharepolicy")
+    wnconnectivity = _queue("wnconnectivity", null="none")
+    jobseed = _queue("jobseed", null="std")
+    capability = _queue("capability", null="none")
+    workflow = _queue("workflow", null="none")
+    catchall = _queue("catchall", null="empty")
     params = text("rest of the queue parameters, JSON", null="none")
     releases = dy.List(
         dy.String(nullable=True),
@@ -160,34 +180,34 @@ class QueueEndpoints(dy.Schema):
 
     panda_queue = text("queue, unified name", required=True)
     direction = text("input, output", required=True)
-    ddm_endpoint_name = text("endpoint", required=True)
-    is_default = flag("default of its direction", null="no")
+    ddm_endpoint_name = _link("ddm_endpoint_name", required=True)
+    is_default = _link("is_default")
 
 
 class StorageEndpoints(dy.Schema):
     """Storage endpoints."""
 
     snapshot = i64("instant", null="every instant")
-    ddm_endpoint_name = text("endpoint", required=True)
-    site_name = text("ATLAS site")
-    type = text("DATADISK, SCRATCHDISK...")
-    is_tape = flag("tape", null="no")
-    read_lan = text("ON, OFF, TEST")
-    write_lan = text("ON, OFF, TEST")
-    read_wan = text("ON, OFF, TEST")
-    write_wan = text("ON, OFF, TEST")
-    space_free = f64("free space", "GB", null="0")
-    space_expired = f64("expired, can be freed", "GB", null="0")
-    space_min_free = f64("to be kept free", "GB", null="0")
-    space_unavailable = f64("cannot be used", "GB", null="0")
-    space_total = f64("space", "GB", null="0")
+    ddm_endpoint_name = _endpoint("ddm_endpoint_name", required=True)
+    site_name = _endpoint("site_name")
+    type = _endpoint("type")
+    is_tape = _endpoint("is_tape")
+    read_lan = _endpoint("read_lan")
+    write_lan = _endpoint("write_lan")
+    read_wan = _endpoint("read_wan")
+    write_wan = _endpoint("write_wan")
+    space_free = _endpoint("space_free")
+    space_expired = _endpoint("space_expired")
+    space_min_free = _endpoint("space_min_free")
+    space_unavailable = _endpoint("space_unavailable")
+    space_total = _endpoint("space_total", null="0")
 
 
 class QueueStorageSite(dy.Schema):
     """Site of the default output endpoint of a queue."""
 
     panda_queue = text("queue, unified name", required=True)
-    site_name = text("ATLAS site", null="unknown")
+    site_name = _site("site_name", null="unknown")
 
 
 class Nuclei(dy.Schema):
@@ -226,21 +246,21 @@ class SwTags(dy.Schema):
 class WorkerNodeGpu(dy.Schema):
     """GPUs seen on worker nodes."""
 
-    panda_queue = text("queue", required=True)
-    vendor = text("vendor")
-    model = text("model")
-    vram = i64("memory", "MB")
-    architecture = text("microarchitecture")
-    framework_version = text("CUDA toolkit")
-    driver_version = text("kernel driver")
+    panda_queue = _gpu("panda_queue", required=True)
+    vendor = _gpu("vendor", null="not recorded")
+    model = _gpu("model", null="not recorded")
+    vram = _gpu("vram", null="not recorded")
+    architecture = _gpu("architecture", null="not recorded")
+    framework_version = _gpu("framework_version", null="not recorded")
+    driver_version = _gpu("driver_version", null="not recorded")
 
 
 class WorkerNodeCpuLevel(dy.Schema):
     """CPU levels of worker nodes."""
 
-    panda_queue = text("queue", required=True)
-    cpu_architecture_level = text("such as x86-64-v2")
-    pct_within_queue = f64("share of the logical CPUs", "%", null="0")
+    panda_queue = _cpu("panda_queue", required=True)
+    cpu_architecture_level = _cpu("cpu_architecture_level", null="not recorded")
+    pct_within_queue = _cpu("pct_within_queue")
 
 
 class SiteActivity(dy.Schema):
@@ -248,9 +268,9 @@ class SiteActivity(dy.Schema):
 
     snapshot = i64("instant", null="every instant")
     computingsite = text("queue, unified name", required=True)
-    getjob = i64("pilot requests", null="0")
-    updatejob = i64("pilot updates", null="0")
-    laststart = ts("last start", null="never")
+    getjob = _activity("getjob", null="0")
+    updatejob = _activity("updatejob", null="0")
+    laststart = _activity("laststart", null="never")
 
 
 class JobStats(dy.Schema):
@@ -258,9 +278,9 @@ class JobStats(dy.Schema):
 
     snapshot = i64("instant", null="every instant")
     computingsite = text("queue, unified name", required=True)
-    gshare = text("leaf global share")
-    jobstatus = text("status", required=True)
-    njobs = i64("jobs", "jobs", null="0")
+    gshare = _count("gshare")
+    jobstatus = _count("jobstatus", required=True)
+    njobs = _count("njobs", null="0")
 
 
 class JobStatsRt(dy.Schema):
@@ -342,8 +362,8 @@ class WorkerStats(dy.Schema):
     snapshot = i64("instant", null="every instant")
     panda_queue = text("queue", required=True)
     resource_type = text("SCORE, MCORE...")
-    status = text("status")
-    n_workers = i64("workers", "workers", null="0")
+    status = _worker("status")
+    n_workers = _worker("n_workers", null="0")
 
 
 class Slots(dy.Schema):
@@ -352,19 +372,19 @@ class Slots(dy.Schema):
     snapshot = i64("instant", null="every instant")
     panda_queue = text("queue, unified name", required=True)
     gshare = text("share or work queue", null="any")
-    resourcetype = text("SCORE, MCORE...", null="any")
-    numslots = i64("slots", "slots", null="0")
+    resourcetype = _slot("resourcetype")
+    numslots = _slot("numslots", null="0")
 
 
 class NetworkMatrix(dy.Schema):
     """Links between ATLAS sites (network-weight.md 1)."""
 
     snapshot = i64("instant", null="every instant")
-    src = text("ATLAS site", required=True)
-    dst = text("ATLAS site", required=True)
-    key = text("metric", required=True)
-    value = f64("value, by key", null="missing")
-    ts = ts("time of measurement", null="missing")
+    src = _network("src", required=True)
+    dst = _network("dst", required=True)
+    key = _network("key", required=True)
+    value = _network("value", null="missing")
+    ts = _network("ts", null="missing")
 
 
 class Locks(dy.Schema):
@@ -429,3 +449,27 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "network_matrix": ("network_weight_low",),
 }
 """Table to the checks, and the ends of tasks, that cannot be decided without it: where it is missing they remove nothing."""
+
+ABSENT: dict[str, str] = {
+    "tasks": "nothing is decided",
+    "queues": "there is no queue",
+    "datasets": "tasks have no input",
+    "files": "the input has size 0",
+    "queue_storage_site": "queues have no link to a nucleus",
+    "worker_node_gpu": "attributes of GPUs are not asked for",
+    "worker_node_cpu_level": "no level of CPUs is preferred",
+    "job_stats": "no job is known",
+    "job_stats_rt": "no job is known by resource type",
+    "job_stats_workqueue": "no job is known by work queue",
+    "job_stats_gshare_only": "no job is known by share alone",
+    "resource_work_queues": "no work queue is a resource queue",
+    "task_resource_types": "the task's own resource type counts",
+    "transferring_by_nucleus": "no job transfers to a nucleus that cannot be written",
+    "core_stats": "no core is in use",
+    "diskio_usage": "running jobs have no disk traffic",
+    "worker_stats": "no worker is known",
+    "slots": "no slots are set",
+    "locks": "no queue is locked",
+    "live": "no job was submitted in this cycle",
+}
+"""Table to what is taken where it is not given; a table of :data:`NEEDED` is unknown then."""

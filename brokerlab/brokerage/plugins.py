@@ -10,7 +10,7 @@ has it. Ours are registered the same way. A module is imported when its brokerag
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -38,6 +38,7 @@ class Brokerage:
         decide: Takes the input tables by name first, then keywords: at least ``rules`` and ``config``.
         table: Takes rules and rules of one's own, gives the table of all rules; see :func:`.check_table.checks_table`.
         tables: Contracts of the input tables by name.
+        absent: Table to what is taken where it is not given; see :func:`.inputs.given.absent_means`.
         own: Rules that were added, see :meth:`with_rule`.
     """
 
@@ -48,6 +49,7 @@ class Brokerage:
     decide: Callable[..., Any]
     table: Callable[[Any, Sequence[Own]], pl.DataFrame]
     tables: Mapping[str, type[dy.Schema]]
+    absent: Mapping[str, str] = field(default_factory=dict)
     own: tuple[Own, ...] = ()
 
     def with_rule(self, rule: Rule, *, after: str) -> Brokerage:

@@ -44,6 +44,25 @@ def test_tables_shows_one_table_with_units_and_null_meanings():
     assert cells == ["maxpss", "i64", "not measured; 0 likewise", "kB", "largest PSS, whole job"]
 
 
+def test_tables_of_a_brokerage_say_what_it_takes_where_one_is_missing():
+    result = run("tables", "production-jobs")
+    assert result.exit_code == 0
+    words = " ".join(result.output.replace("│", " ").split())
+    assert "unknown: inactive, no_pilot remove nothing" in words
+    assert "no queue is locked" in words
+
+
+def test_tables_shows_one_table_of_a_brokerage():
+    result = run("tables", "analysis-jobs.queues")
+    assert result.exit_code == 0
+    assert "cores of a slot" in result.output
+    wrong = run("tables", "analysis-jobs.queue")
+    assert wrong.exit_code == 2
+    assert (
+        "analysis-jobs has no table 'queue': did you mean 'queues'?" in wrong.output + wrong.stderr
+    )
+
+
 def test_tables_names_the_nearest_table():
     result = run("tables", "job")
     assert result.exit_code == 2

@@ -21,7 +21,7 @@ def test_python_blocks_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     synthesise(tmp_path / "data" / "demo", jobs=2_000, days=3, seed=1)
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    assert len(blocks) == 10
+    assert len(blocks) == 11
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)  # noqa: S102 - our own README
@@ -35,6 +35,9 @@ def test_python_blocks_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert removed["n_pairs"].sum() == skipped > 0  # type: ignore[index]
     assert caps.filter("is_current")["n_pairs"].to_list() == [0]  # type: ignore[attr-defined]
     assert all(hour > 0 for hour in names["hours"])  # type: ignore[attr-defined]
+    refused = re.search(r"sentences\[0\]\)  # (.*)\.\.\.", README)
+    assert refused is not None
+    assert names["why"].sentences[0].startswith(refused[1])  # type: ignore[attr-defined]
     bounds = names["bounds"]
     assert (bounds["bound_0.95"] >= bounds["bound_0.75"]).all()  # type: ignore[index]
     assert bounds["seen"].max() > 0  # type: ignore[index]

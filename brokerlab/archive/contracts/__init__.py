@@ -117,15 +117,21 @@ def describe(table: str) -> pl.DataFrame:
         >>> describe("jobs").filter(pl.col("column") == "maxpss").row(0)
         ('maxpss', 'i64', False, 'not measured; 0 likewise', 'kB', 'largest PSS, whole job')
     """
+    return describe_columns(contract(table))
+
+
+def describe_columns(kind: type[dy.Schema]) -> pl.DataFrame:
+    """List the columns of a contract as :func:`describe` does."""
     rows = []
-    for name, column in contract(table).columns().items():
+    for name, column in kind.columns().items():
         meta = column.metadata or {}
         short = _SHORT_TYPES[str(column.dtype).split("(")[0]]
-        kind = "json" if meta["unit"] == "json" else short
-        unit = "-" if kind == "json" else meta["unit"]
-        rows.append((name, kind, meta["key"], meta["null"], unit, meta["meaning"]))
-    names = ["column", "type", "key", "null", "unit", "meaning"]
-    return pl.DataFrame(rows, schema=names, orient="row")
+        short = "json" if meta.get("unit") == "json" else short
+        unit = "-" if short == "json" else meta.get("unit", "-")
+        key, null = meta.get("key", False), meta.get("null", "unknown")
+        rows.append((name, short, key, null, unit, meta.get("meaning", "")))
+    types = dict.fromkeys(("column", "type", "key", "null", "unit", "meaning"), pl.String)
+    return pl.DataFrame(rows, schema=types | {"key": pl.Boolean}, orient="row")
 
 
 _SHORT_TYPES = {
@@ -135,4 +141,5 @@ _SHORT_TYPES = {
     "String": "str",
     "Boolean": "bool",
     "Datetime": "ts",
+    "List": "list",
 }

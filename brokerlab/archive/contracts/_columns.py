@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 import dataframely as dy
+import polars as pl
 
 NOT_ALLOWED = "not allowed"
 """Null meaning of a required column."""
@@ -95,3 +96,28 @@ def ts(meaning: str, **options: Any) -> dy.Datetime:
     return dy.Datetime(
         min=FIRST_TIME, max=LAST_TIME, time_unit="us", **_options(meaning, "UTC", **options)
     )
+
+
+def like(
+    table: type[dy.Schema], name: str, *, null: str | None = None, required: bool = False
+) -> dy.Column:
+    """Declare a column that is what it is in another table: unit and sense are written there alone.
+
+    Args:
+        table: The contract that has it.
+        name: Its name there.
+        null: What a missing value means here; null = the same as there.
+        required: No value may be missing here.
+    """
+    known = table.columns()[name]
+    about = known.metadata or {}
+    kinds = {pl.Int32: dy.Int64, pl.Int64: dy.Int64, pl.Float64: dy.Float64, pl.String: dy.String}
+    options = _options(
+        about["meaning"], about["unit"], null=null or about["null"], required=required
+    )
+    if isinstance(known, dy.Datetime):
+        return dy.Datetime(time_unit="us", **options)
+    if isinstance(known, dy.Bool):
+        return dy.Bool(**options)
+    column: dy.Column = kinds[type(known.dtype)](**options)
+    return column

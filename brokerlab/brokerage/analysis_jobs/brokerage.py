@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from brokerlab.brokerage.analysis_jobs.contracts import TABLES
+from brokerlab.brokerage.analysis_jobs.contracts import ABSENT, NEEDED, TABLES
 from brokerlab.brokerage.analysis_jobs.decide import decide
+from brokerlab.brokerage.inputs.given import absent_means
 from brokerlab.brokerage.plugins import Brokerage, table_of
 
 BROKERAGE = Brokerage(
@@ -14,5 +15,6 @@ BROKERAGE = Brokerage(
     decide=decide,
     table=table_of("analysis"),
     tables=TABLES,
+    absent=absent_means(NEEDED, ABSENT),
 )
 """The analysis job brokerage of the documents."""

@@ -1,13 +1,16 @@
 """Contracts of the tables that the analysis job brokerage reads (analysis-job-brokerage.md 1).
 
-Names are the chapter's. A table may be absent (empty), a column too (null). A table with ``snapshot`` says for
+A column that is not given is null; :data:`ABSENT` says what a table that is not given means. A table with ``snapshot`` says for
 which instant its rows hold; without that column, or where it is null, they hold for every instant. Tables that the
 production brokerage reads as well have its contracts.
 """
 
+from functools import partial
+
 import dataframely as dy
 
-from brokerlab.archive.contracts._columns import f64, flag, i64, text, ts
+from brokerlab.archive import contracts as archive
+from brokerlab.archive.contracts._columns import f64, flag, i64, like, text, ts
 from brokerlab.brokerage import contracts as shared
 
 
@@ -25,46 +28,52 @@ def _class(meaning: str, null: str) -> dy.Int64:
     return dy.Int64(nullable=True, alias="class", metadata=metadata)
 
 
+_dataset = partial(like, archive.TABLES["datasets"])
+_count = partial(like, archive.TABLES["job_stats"])
+_link = partial(like, archive.TABLES["queue_endpoints"])
+_task = partial(like, archive.TABLES["tasks"])
+
+
 class Tasks(dy.Schema):
     """A user task at one instant of brokerage, with the input considered (chapter section 1.1)."""
 
-    jeditaskid = i64("task", required=True)
+    jeditaskid = _task("jeditaskid", required=True)
     snapshot = i64("instant whose state the task sees", null="0")
     at = ts("instant of brokerage", null="no age limits apply")
-    vo = text("virtual organisation")
+    vo = _task("vo", null="not recorded")
     prodsourcelabel = text("user, test...")
-    gshare = text("leaf global share")
-    workinggroup = text("working group", null="the user is the accounting unit")
+    gshare = _task("gshare")
+    workinggroup = _task("workinggroup", null="the user is the accounting unit")
     username = text("user, as in produsername")
     origusername = text("user, as registered", null="username")
-    taskpriority = i64("priority of the task", null="0")
-    currentpriority = i64("current priority", null="unknown")
-    processingtype = text("processing type", null="group others")
-    corecount = i64("cores; 0 = any", "cores", null="1")
-    maxcorecount = i64("most cores [CC]", "cores", null="no cap")
-    ramcount = i64("memory, by ramunit", "MB", null="that of the chunk")
-    ramunit = text("MB, MBPerCore, MBPerCoreFixed", null="MB")
-    baseramcount = i64("memory not scaling with cores", "MB", null="0")
-    mergeramcount = i64("memory of merge jobs", "MB", null="that of the chunk")
+    taskpriority = _task("taskpriority", null="0")
+    currentpriority = _task("currentpriority", null="unknown")
+    processingtype = _task("processingtype", null="group others")
+    corecount = _task("corecount", null="1")
+    maxcorecount = _task("maxcorecount", null="no cap")
+    ramcount = _task("ramcount", null="that of the chunk")
+    ramunit = _task("ramunit")
+    baseramcount = _task("baseramcount")
+    mergeramcount = _task("mergeramcount", null="that of the chunk")
     outdiskcount = i64("output per MB of input, by outdiskunit", null="0")
     outdiskunit = text("GB, MB, kB first, else bytes", null="bytes")
     workdiskcount = i64("working directory, by workdiskunit", null="0")
     workdiskunit = text("GB, MB, kB, else bytes", null="bytes")
     cputime = f64("HS06 s per event, by cputimeunit", null="undefined")
-    cputimeunit = text("HS06sPerEvent, mHS06sPerEvent, each + Fixed", null="not in HS06")
+    cputimeunit = _task("cputimeunit", null="not in HS06")
     cpuefficiency = f64("CPU efficiency", "%", null="90")
     basewalltime = f64("wall time not scaling with events", "s", null="0")
     walltime = f64("wall time where not in HS06", "s per MB of input", null="undefined")
     walltimeunit = text("unit of walltime", null="undefined")
     iointensity = f64("input and output per second", "kB/s", null="unknown")
     diskio = f64("disk traffic", "kB/s", null="no check")
-    resource_type = text("SCORE, MCORE...")
+    resource_type = _task("resource_type")
     architecture = text("software platform and hardware request", null="none")
     transhome = text("software release", null="hardware and container only")
     transuses = text("base release", null="none")
     container_name = text("fat container", null="none")
     site = text("queue or endpoint", null="not pre-assigned")
-    cloud = text("cloud", null="any")
+    cloud = _task("cloud", null="any")
     includedsite = _names("patterns of queues that may be used")
     excludedsite = _names("patterns of queues that may not be used")
     limitedsites = flag("both lists are in force [LS]", null="no")
@@ -74,11 +83,11 @@ class Tasks(dy.Schema):
     avoidvp = flag("avoids virtual placement [AV]", null="no")
     allowinputlan = text("use, only [IL]", null="copy to scratch")
     nsitesperjob = i64("queues per job [NS]", "queues", null="1")
-    nfilesperjob = i64("files per job", "files", null="not fixed")
-    nmaxfilesperjob = i64("most files per job", "files", null="200")
+    nfilesperjob = _task("nfilesperjob", null="not fixed")
+    nmaxfilesperjob = _task("nmaxfilesperjob", null="200")
     ngbperjob = i64("input per job", "GB", null="not fixed")
     nfilespermergejob = i64("files per merge job", "files", null="not fixed")
-    neventsperjob = i64("events per job", "events", null="not fixed")
+    neventsperjob = _task("neventsperjob", null="not fixed")
     allowincompleteinds = flag("incomplete input is accepted [AI]", null="no")
     frozentime = ts("stuck since", null="not stuck")
     is_merging = flag("merge chunk", null="no")
@@ -144,7 +153,7 @@ class Quota(dy.Schema):
 class Datasets(dy.Schema):
     """Input datasets of a task."""
 
-    jeditaskid = i64("task", null="every task")
+    jeditaskid = _dataset("jeditaskid", null="every task")
     datasetname = text("dataset", required=True)
     type = text("input, pseudo_input...")
     is_master = flag("the first dataset", null="no")
@@ -163,8 +172,8 @@ class QueueEndpoints(dy.Schema):
     panda_queue = text("queue, unified name", required=True)
     direction = text("input, output", required=True)
     scope = text("analysis, default", null="default")
-    ddm_endpoint_name = text("endpoint", required=True)
-    is_default = flag("default of its direction", null="no")
+    ddm_endpoint_name = _link("ddm_endpoint_name", required=True)
+    is_default = _link("is_default")
     is_tape = flag("tape", null="no")
     space_usable = f64("space that can be used", "GB", null="unknown, no check")
     read_lan = text("ON, OFF, TEST", null="usable")
@@ -176,7 +185,7 @@ class QueueEndpoints(dy.Schema):
 class JobStats(shared.JobStats):
     """Jobs by queue, share, resource type and status."""
 
-    resource_type = text("SCORE, MCORE...")
+    resource_type = _count("resource_type")
 
 
 class UserJobStats(dy.Schema):
@@ -262,3 +271,19 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "user_eval": ("gshare_class_a",),
 }
 """Table to the checks, and the ends of tasks, that cannot be decided without it: where it is missing they remove nothing."""
+
+ABSENT: dict[str, str] = {
+    **{name: text for name, text in shared.ABSENT.items() if name in TABLES},
+    "storage_endpoints": "states and space are those of queue_endpoints",
+    "file_locations": "no local file adds to the weight",
+    "user_job_stats": "users have no jobs",
+    "user_totals": "no cap holds",
+    "to_run_rate": "no job has started lately",
+    "failure_counts": "no job of the task has ended lately",
+    "sites_used": "the task has used no queue",
+    "site_class": "queues are of class 0 (mid)",
+    "task_class": "the task is of class A in weights, and no class holds it back",
+    "gshare_usage": "no class holds a task back",
+    "quota": "no quota is exceeded",
+}
+"""Table to what is taken where it is not given; a table of :data:`NEEDED` is unknown then."""

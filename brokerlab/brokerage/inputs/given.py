@@ -9,7 +9,23 @@ from typing import Any
 import dataframely as dy
 import polars as pl
 
-from brokerlab.frames import prepared
+from brokerlab.errors import SchemaError
+from brokerlab.frames import polars_frame, prepared
+
+
+def absent_means(
+    needed: Mapping[str, tuple[str, ...]], others: Mapping[str, str]
+) -> dict[str, str]:
+    """Return what is taken where a table is not given.
+
+    Args:
+        needed: Table to the rules that cannot be decided without it.
+        others: What it means of other tables.
+    """
+    unknown = {
+        name: f"unknown: {', '.join(rules)} remove nothing" for name, rules in needed.items()
+    }
+    return {**others, **unknown}
 
 
 @dataclass(frozen=True)
@@ -31,6 +47,7 @@ def read_given(
     contracts: Mapping[str, type[dy.Schema]],
     *,
     later: Collection[str] = (),
+    others: Mapping[str, type[dy.Schema]] | None = None,
 ) -> Given:
     """Hold input tables to their contracts.
 
@@ -38,10 +55,24 @@ def read_given(
         tables: Table name to frame of any engine, list of dicts or mapping of columns.
         contracts: Table name to dataframely class.
         later: Names of tables that are given later; they do not count as missing.
+        others: Contracts of another brokerage: its tables, and its columns of the same tables, are let pass.
 
     Raises:
         SchemaError: Unknown tables and columns, values of another type, nulls where none is allowed: all at
             once, with the nearest names.
     """
     missing = contracts.keys() - tables.keys() - set(later)
-    return Given(prepared(tables, contracts, exact=True), frozenset(missing))
+    own = {name: table for name, table in tables.items() if name in contracts}
+    strange = {name: table for name, table in tables.items() if name not in {*own, *(others or {})}}
+    for name in own.keys() & (others or {}).keys():
+        extra = (others or {})[name].columns().keys() - contracts[name].columns().keys()
+        own[name] = _without(own[name], contracts[name], extra)
+    return Given(prepared(own | strange, contracts, exact=True), frozenset(missing))
+
+
+def _without(table: Any, contract: type[dy.Schema], columns: Collection[str]) -> Any:
+    """Return a table without some columns; as it is where it cannot be read."""
+    try:
+        return polars_frame(table, contract).drop(columns, strict=False)
+    except SchemaError:
+        return table

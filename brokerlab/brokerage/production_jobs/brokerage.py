@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from brokerlab.brokerage.contracts import TABLES
+from brokerlab.brokerage.contracts import ABSENT, NEEDED, TABLES
+from brokerlab.brokerage.inputs.given import absent_means
 from brokerlab.brokerage.plugins import Brokerage, table_of
 from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.production_jobs.recipe import PRODUCTION, Recipe
@@ -29,6 +30,7 @@ def brokerage_of(
         decide=partial(decide, recipe=recipe),
         table=table_of("jobs", recipe=recipe),
         tables={**TABLES, **recipe.tables},
+        absent=absent_means(NEEDED, ABSENT),
     )
 
 

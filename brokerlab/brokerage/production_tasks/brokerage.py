@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from brokerlab.brokerage.inputs.given import absent_means
 from brokerlab.brokerage.plugins import Brokerage, table_of
-from brokerlab.brokerage.production_tasks.contracts import TABLES
+from brokerlab.brokerage.production_tasks.contracts import ABSENT, NEEDED, TABLES
 from brokerlab.brokerage.production_tasks.decide import decide
 
 BROKERAGE = Brokerage(
@@ -14,5 +15,6 @@ BROKERAGE = Brokerage(
     decide=decide,
     table=table_of("tasks"),
     tables=TABLES,
+    absent=absent_means(NEEDED, ABSENT),
 )
 """The production task brokerage of the documents."""

@@ -5,23 +5,29 @@ or ``snapshot`` is null, or a table without that column, holds for every task or
 stored order where the rules depend on one; null = the order of the rows.
 """
 
+from functools import partial
+
 import dataframely as dy
 
-from brokerlab.archive.contracts._columns import f64, flag, i64, text, ts
+from brokerlab.archive import contracts as archive
+from brokerlab.archive.contracts._columns import f64, flag, i64, like, text, ts
 from brokerlab.brokerage import contracts as shared
+
+_dataset = partial(like, archive.TABLES["datasets"])
+_task = partial(like, archive.TABLES["tasks"])
 
 
 class Tasks(dy.Schema):
     """A task at one instant of brokerage."""
 
-    jeditaskid = i64("task", required=True)
+    jeditaskid = _task("jeditaskid", required=True)
     snapshot = i64("instant whose state the task sees", null="0")
     at = ts("instant of brokerage", required=True)
     position = i64("order in which one cycle handles its tasks", null="order of the rows")
-    taskpriority = i64("priority of the task", null="never waives the locality check")
-    currentpriority = i64("current priority", null="never waives; shares no remaining work")
-    nucleus = text("ATLAS site", null="not assigned yet")
-    gshare = text("leaf global share")
+    taskpriority = _task("taskpriority", null="never waives the locality check")
+    currentpriority = _task("currentpriority", null="never waives; shares no remaining work")
+    nucleus = _task("nucleus", null="not assigned yet")
+    gshare = _task("gshare")
     workqueue_name = text("work queue", null="the gshare")
     iointensity = f64(
         "input and output per second", "kB/s", null="low; high in the deployed weight"
@@ -30,7 +36,7 @@ class Tasks(dy.Schema):
     taskbrokeronmaster = flag("only the master input counts", null="no")
     inputprestaging = flag("data carousel", null="no")
     fullchain = text("only, require, capable", null="not full chain")
-    parent_tid = i64("parent; the task itself = none", null="no parent")
+    parent_tid = _task("parent_tid", null="no parent")
     frozentime = ts("since when it is stuck in assigning", null="not stuck")
     task_rw = f64("work left in the task", "HS06 s", null="adds nothing")
 
@@ -38,7 +44,7 @@ class Tasks(dy.Schema):
 class Datasets(dy.Schema):
     """Input datasets of a task."""
 
-    jeditaskid = i64("task", null="every task")
+    jeditaskid = _dataset("jeditaskid", null="every task")
     snapshot = i64("instant", null="every instant")
     datasetname = text("dataset", required=True)
     is_master = flag("master", null="no")
@@ -48,10 +54,10 @@ class Datasets(dy.Schema):
 class OutputDatasets(dy.Schema):
     """Datasets of type output and log of a task."""
 
-    jeditaskid = i64("task", null="every task")
+    jeditaskid = _dataset("jeditaskid", null="every task")
     snapshot = i64("instant", null="every instant")
     position = i64("order in which they are looked at", null="order of the rows")
-    datasetid = i64("dataset")
+    datasetid = _dataset("datasetid", null="not recorded")
     datasetname = text("dataset")
     storagetoken = text("destination", null="the first endpoint")
 
@@ -133,3 +139,25 @@ TABLES: dict[str, type[dy.Schema]] = {
     "parent_tasks": ParentTasks,
 }
 """Every input table of the production task brokerage."""
+
+NEEDED: dict[str, tuple[str, ...]] = {
+    "storage_endpoints": (
+        *("no_storage", "not_reached", "read_wan_down", "write_wan_down", "disk_space"),
+        *("input_size", "input_files", "input_not_readable"),
+    ),
+    "replicas": ("input_size", "input_files", "input_not_readable"),
+    "parent_tasks": ("full_chain", "parent_missing"),
+}
+"""Table to the checks, and the ends of tasks, that cannot be decided without it: where it is missing they remove nothing."""
+
+ABSENT: dict[str, str] = {
+    "tasks": "nothing is decided",
+    "datasets": "tasks have no input",
+    "output_datasets": "tasks have no output",
+    "nuclei": "there is no nucleus",
+    "nucleus_endpoints": "the lists of nuclei count",
+    "queues": "the lists of nuclei name their queues",
+    "network_matrix": "no file is queued",
+    "remaining_work": "no work is left",
+}
+"""Table to what is taken where it is not given; a table of :data:`NEEDED` is unknown then."""

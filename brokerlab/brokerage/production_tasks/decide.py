@@ -8,11 +8,11 @@ from typing import Any
 from brokerlab.brokerage import contracts as shared
 from brokerlab.brokerage.engine.decide import asking
 from brokerlab.brokerage.engine.own import Own
+from brokerlab.brokerage.inputs.given import read_given
 from brokerlab.brokerage.production_tasks.contracts import OPTIONS, TABLES
 from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
 from brokerlab.brokerage.production_tasks.facts import prepare
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
 
 
@@ -29,8 +29,9 @@ def decide(
     """Choose a nucleus for every task.
 
     Args:
-        tables: Name -> frame, see :mod:`contracts`; an absent table is empty, an absent column null; tables that only
-            the job brokerage reads are let pass. Tasks of one ``snapshot`` are handled in one cycle, in the order of
+        tables: Name -> frame, list of dicts or mapping of columns, see :mod:`contracts`; tables and columns that only
+            the job brokerage reads are let pass. A table that is missing is unknown: checks that need it
+            (:data:`~.contracts.NEEDED`) remove nothing, and ``world.unasked`` of the result names them. Tasks of one ``snapshot`` are handled in one cycle, in the order of
             ``position``: a task that gets a nucleus makes it busier for those after it.
         rules: Rule set; null = ``document``.
         config: Settings; with a history, each task sees those of its instant. Null = the defaults.
@@ -44,7 +45,7 @@ def decide(
         The decisions.
 
     Raises:
-        SchemaError: Unknown tables or columns of another type.
+        SchemaError: Unknown tables or columns, values of another type.
         DataError: A task twice at one snapshot.
 
     Source: production-tasks.md.
@@ -52,9 +53,10 @@ def decide(
     rules = rules or ProductionRules()
     options = {"hint_queues": hint_queues, "draws": draws}
     given = {name: frame for name, frame in options.items() if frame is not None}
-    known = {k: v for k, v in tables.items() if k in TABLES or k not in shared.TABLES}
+    read = read_given({**tables, **given}, TABLES | OPTIONS, others=shared.TABLES)
     world = prepare(
-        prepared(known | given, TABLES | OPTIONS),
+        read.tables,
+        missing=read.missing,
         rules=rules,
         config=config or Config.empty(),
         asked=hint_queues is not None and rules.hint_brokerage,

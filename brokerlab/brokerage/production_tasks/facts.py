@@ -16,6 +16,7 @@ from brokerlab.brokerage.engine.rule import SETTING
 from brokerlab.brokerage.engine.world import Evaluate, Lasting, Off, Part, World
 from brokerlab.brokerage.production_tasks import availability, storage, work
 from brokerlab.brokerage.production_tasks.checks import THRESHOLD, checks, output_checks
+from brokerlab.brokerage.production_tasks.contracts import NEEDED
 from brokerlab.brokerage.production_tasks.cycle import cycle_of, with_draws
 from brokerlab.brokerage.production_tasks.findings import gather
 from brokerlab.brokerage.production_tasks.held import KEY, held, held_left, positioned
@@ -44,6 +45,8 @@ class TaskLasting(Lasting):
         outputs: Where each output would go at each nucleus, see :func:`~.storage.destinations`.
         findings: See :func:`~.findings.gather`.
     """
+
+    NEEDED: ClassVar = NEEDED
 
     rules: ProductionRules
     asked: bool
@@ -100,6 +103,7 @@ def prepare(
     asked: bool,
     seed: int = 0,
     own: tuple[Own, ...] = (),
+    missing: frozenset[str] = frozenset(),
 ) -> TaskWorld:
     """Prepare the facts of all tasks.
 
@@ -110,6 +114,7 @@ def prepare(
         asked: Whether ``hint_queues`` says which queues could run the tasks.
         seed: Of the draws that are not given.
         own: Rules that are added.
+        missing: Names of tables that were not given.
 
     Raises:
         DataError: A task twice at one snapshot.
@@ -124,6 +129,8 @@ def prepare(
         wanted, tables["replicas"], tables["storage_endpoints"], rules
     )
     unreadable = availability.unreadable(wanted, listed)
+    if missing & {"replicas", "storage_endpoints"}:
+        unreadable = unreadable.clear()  # where the input is, or can be read, is unknown
     tasks = _with_input(with_parents(tasks, tables), wanted, listed, unreadable, rules)
     queues = nucleus_facts(tasks, tables, rules)
     lists = _with_satellites(tasks, queues)
@@ -138,6 +145,7 @@ def prepare(
         own=own,
         asked=asked,
         seed=seed,
+        missing=missing,
         tasks=tasks,
         queues=queues,
         sides=(

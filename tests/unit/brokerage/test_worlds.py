@@ -9,10 +9,11 @@ import polars as pl
 import pytest
 
 from brokerlab import brokerage
-from brokerlab.brokerage import analysis_jobs, production_jobs
+from brokerlab.brokerage import analysis_jobs, production_jobs, production_tasks
 from brokerlab.brokerage import contracts as job_contracts
 from brokerlab.brokerage.analysis_jobs import AnalysisRules
 from brokerlab.brokerage.analysis_jobs import contracts as analysis_contracts
+from brokerlab.brokerage.production_tasks import contracts as task_contracts
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError, SchemaError
 
@@ -87,8 +88,8 @@ def test_a_missing_table_is_unknown_and_an_empty_one_is_not(
     others = [one for one in more if one != table and not more[one]]
     known = {name: rows for name, rows in more.items() if name not in others}
     queues = [{"panda_queue": "ONE"} | queue]
-    assert jobs([task], queues, **known) == {"ONE": None}
-    assert lost in jobs([task], queues, **more, **{table: []}).values()
+    assert jobs([task], queues, "production", **known) == {"ONE": None}
+    assert lost in jobs([task], queues, "production", **more, **{table: []}).values()
 
 
 def test_the_answer_names_what_was_missing_once() -> None:
@@ -101,15 +102,19 @@ def test_the_answer_names_what_was_missing_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rules", "contracts"),
-    [(ProductionRules, job_contracts), (AnalysisRules, analysis_contracts)],
+    ("rules", "stage", "contracts"),
+    [
+        (ProductionRules, "jobs", job_contracts),
+        (ProductionRules, "tasks", task_contracts),
+        (AnalysisRules, "analysis", analysis_contracts),
+    ],
 )
-def test_every_check_that_needs_a_table_is_a_check(rules: Any, contracts: Any) -> None:
-    names = {"input_incomplete", "unknown_nucleus"}
+def test_every_check_that_needs_a_table_is_a_check(rules: Any, stage: str, contracts: Any) -> None:
+    names = {"input_incomplete", "unknown_nucleus", "input_not_readable"}
     for each in RULE_SETS:
-        names |= set(brokerage.checks_table(rules(each))["check"])
+        names |= set(brokerage.checks_table(rules(each), stage=stage)["check"])
     assert {one for needs in contracts.NEEDED.values() for one in needs} <= names
-    assert contracts.NEEDED.keys() <= contracts.TABLES.keys()
+    assert contracts.NEEDED.keys() | contracts.ABSENT.keys() == contracts.TABLES.keys()
 
 
 def test_a_slip_is_refused_with_the_nearest_name_and_everything_at_once() -> None:
@@ -173,10 +178,33 @@ def test_what_is_no_table_or_no_brokerage_is_refused() -> None:
         brokerage.world([{}], QUEUES, brokerage="production-job")
 
 
-def test_tables_of_the_task_brokerage() -> None:
-    made = brokerage.world([{}], nuclei=[{"nucleus": "A"}], brokerage="production-tasks")
-    assert made["nuclei"].select("role", "state").row(0) == ("nucleus", "ACTIVE")
+def test_what_is_not_given_removes_no_nucleus() -> None:
+    tasks = [
+        {"iointensity": 10_000, "taskpriority": 1000},
+        {"fullchain": "capable", "parent_tid": 7},
+    ]
+    made = brokerage.world(
+        tasks,
+        brokerage="production-tasks",
+        nuclei=[{"nucleus": "A"}],
+        datasets=[{"datasetname": "d"}],
+        output_datasets=[{"datasetname": "o"}],
+    )
     assert made["tasks"]["at"].null_count() == 0
+    for rules in RULE_SETS:
+        found = production_tasks.decide(made, rules=ProductionRules(rules))
+        assert found.tasks["nucleus"].to_list() == ["A", "A"]
+    lost = production_tasks.decide(made | {"replicas": [], "storage_endpoints": []})
+    assert lost.tasks["nucleus"].null_count() == 2
+    assert "Nothing is known of" in str(brokerage.explain(found, jeditaskid=1, nucleus="A"))
+
+
+def test_one_mapping_serves_tasks_and_their_jobs() -> None:
+    """What only the job brokerage reads is let pass, and nothing else."""
+    made = brokerage.world([{"ramcount": 1}], QUEUES)
+    assert production_tasks.decide(made).tasks.height == 1
+    with pytest.raises(SchemaError, match="tasks has no column ram_count"):
+        production_tasks.decide({"tasks": [{"jeditaskid": 1, "ram_count": 1}]})
 
 
 def test_tables_without_rows_are_tables() -> None:

@@ -84,7 +84,8 @@ def world(*names: str, **tables: list[Row]) -> dict[str, list[Row]]:
 
 
 def frames(tables: dict[str, list[Row]]) -> dict[str, pl.DataFrame]:
-    result = {}
+    """Return the tables, all of them known."""
+    result = {name: contract.create_empty() for name, contract in TABLES.items()}
     for name, rows in tables.items():
         types = {key: column.dtype for key, column in TABLES[name].columns().items()}
         given = {key for row in rows for key in row}
