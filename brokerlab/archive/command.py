@@ -1,4 +1,4 @@
-"""The command that fills an archive from dumps."""
+"""The commands that fill an archive from dumps, and check what it holds."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
