@@ -1,6 +1,6 @@
 """The two curves of the network weight, each a small table of breakpoints that a caller may replace.
 
-Source: network-weight.md sections 2.1 and 2.2.
+Source: docs/rules/network-weight.md 1.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ThroughputCurve:
     Raises:
         ConfigError: Edges that do not ascend, numbers that are not finite, no edge, unequal lengths.
 
-    Source: network-weight.md 2.2.
+    Source: docs/rules/network-weight.md 1.
 
     Example:
         >>> ThroughputCurve((1.0, 2.0), (1.1, 1.2), 1.0).of(2)
@@ -119,7 +119,7 @@ class ThroughputCurve:
 
 @dataclass(frozen=True)
 class QueuedCurve:
-    """Line, or connected lines, of the queued weight over files queued / NQUEUED_SAT_CAP.
+    """Line, or connected lines, of the queued weight over files queued / NQUEUED_SAT_CAP; by default that of the code.
 
     The first and the last line go on beyond the outermost points: nothing is clamped.
 
@@ -130,7 +130,7 @@ class QueuedCurve:
     Raises:
         ConfigError: Fractions that do not ascend, numbers that are not finite, fewer than two points.
 
-    Source: network-weight.md 2.1, D2.
+    Source: docs/rules/network-weight.md 1.
 
     Example:
         >>> QueuedCurve().of(375, 150)

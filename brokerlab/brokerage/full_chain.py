@@ -10,7 +10,8 @@ import polars as pl
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.matching.catchall import BARE_MODES, read_catchalls
 
-FULL_CHAIN = ("only", "require", "capable")
+CAPABLE = "capable"
+FULL_CHAIN = ("only", "require", CAPABLE)
 PRODUCTION_TYPES = ("production", "unified")
 """Types of queues that run production."""
 
@@ -57,8 +58,15 @@ def incapable(fullchain: pl.Expr, bare_mode: pl.Expr, rules: ProductionRules) ->
 def bound_to_parent(
     fullchain: pl.Expr, parent_fullchain: pl.Expr, parent_bare_mode: pl.Expr, rules: ProductionRules
 ) -> pl.Expr:
-    """F3: tell where only the parent's nucleus may take the task (switch ``parent_flag_needed``)."""
-    bound = is_full_chain(fullchain) & is_bare(parent_bare_mode)
+    """F3: tell where only the parent's nucleus may take the task (switches ``parent_flag_needed``, ``parent_binds``).
+
+    Source: 002, Special Brokerage for ATLAS Full-chain: "When capable is set, the task is assigned to the same nucleus
+    as that of the parent task only if the parent task was assigned to a bare nucleus."
+    """
+    asks = is_full_chain(fullchain)
+    if rules.parent_binds == "capable":
+        asks = _one_of(fullchain, (CAPABLE,))
+    bound = asks & is_bare(parent_bare_mode)
     return bound & is_full_chain(parent_fullchain) if rules.parent_flag_needed else bound
 
 
@@ -73,17 +81,22 @@ def detail_where(rules: ProductionRules, *, away: pl.Expr) -> pl.Expr:
     It reads ``fullchain, bare_mode, parent_fullchain, parent_bare_mode``.
 
     Args:
-        rules: Switches ``only_takes_allow`` and ``parent_flag_needed``.
+        rules: Switches ``only_takes_allow``, ``parent_flag_needed``, ``parent_binds``, ``capable_ignored``.
         away: Where the nucleus is not that of the parent.
 
-    Source: full-chain.md 2.
+    Source: 002, Special Brokerage for ATLAS Full-chain: "Otherwise, capable is ignored and the task can go to a normal
+    nucleus."; docs/rules/full-chain.md.
     """
     fullchain, bare_mode = pl.col("fullchain"), pl.col("bare_mode")
     bound = bound_to_parent(
         fullchain, pl.col("parent_fullchain"), pl.col("parent_bare_mode"), rules
     )
+    chain = fullchain
+    if rules.capable_ignored:
+        ignored = _one_of(fullchain, (CAPABLE,)) & ~bound
+        chain = pl.when(~ignored).then(fullchain)
     return (
-        pl.when(only_nucleus(fullchain, bare_mode))
+        pl.when(only_nucleus(chain, bare_mode))
         .then(pl.lit("F1"))
         .when(incapable(fullchain, bare_mode, rules))
         .then(pl.lit("F2"))

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
 
 WEIGHT_OF_ITSELF = 2.5
+PLOT_FILES = 300
+"""Files queued at which the queued weight of the plot is 1."""
 MAX_CLOSENESS = 11
 UNKNOWN_CLOSENESS = 0.7 * MAX_CLOSENESS
 
@@ -94,6 +96,26 @@ def throughput_curve(rules: ProductionRules | None = None) -> ThroughputCurve:
     )
 
 
+def queued_line(cap: float, rules: ProductionRules | None = None) -> QueuedCurve:
+    """Return the line of the queued weight.
+
+    Args:
+        cap: NQUEUED_SAT_CAP [files].
+        rules: Switch ``queued_line``; null = ``document``.
+
+    Source: 002, Network Weight: "the queued and throughput weight are calculated as in the plot below"; the plot falls
+    from 2 without files to 1 at 300 files, where it ends: docs/rules/network-weight.md 1.
+
+    Example:
+        >>> queued_line(150).of(150, 150), queued_line(150, ProductionRules("production")).of(150, 150)
+        (1.5, 1.0)
+    """
+    if (rules or ProductionRules()).queued_line == "cap":
+        return QueuedCurve()
+    end = PLOT_FILES / cap
+    return QueuedCurve((0.0, end, 2 * end), (2.0, 1.0, 1.0))
+
+
 def throughput_weight(mbps: float, curve: ThroughputCurve | None = None) -> float:
     """Return the weight of a throughput [MB/s].
 
@@ -133,9 +155,9 @@ def links(
         nuclei: ``nucleus`` and perhaps ``snapshot``, ``express``: what is needed; null = every ``dst``, at every
             instant, both kinds of work.
         config: NQUEUED_SAT_CAP, NW_QUEUE_IMPORTANCE; null = defaults.
-        rules: ``throughput_step_50`` (D1), ``newest_window_first`` (D3); null = ``document``.
+        rules: ``queued_line``, ``throughput_step_50``, ``newest_window_first``; null = ``document``.
         curve: Steps of the throughput weight; null = those of the rules.
-        queued_curve: Line of the queued weight; null = 2 - n_queued / NQUEUED_SAT_CAP.
+        queued_curve: Line of the queued weight; null = that of the rules, see :func:`queued_line`.
         window_minutes: Age limit of every metric [min] (D9).
 
     Returns:
@@ -166,9 +188,8 @@ def links(
         key = [name for name in ("snapshot", "nucleus", "express") if name in nuclei.columns]
         long = long.join(nuclei.select(key).unique(), on=key, how="semi", nulls_equal=True)
     chosen = long.with_columns(**_throughput(rules))
-    weighed = _weigh(
-        chosen, settings, curve or throughput_curve(rules), queued_curve or QueuedCurve()
-    )
+    line = queued_curve or queued_line(settings.link_cap, rules)
+    weighed = _weigh(chosen, settings, curve or throughput_curve(rules), line)
     return weighed.select(*LINK_KEY, *LINK_FACTS).sort(LINK_KEY)
 
 
@@ -262,7 +283,7 @@ def at_links(
         joined.with_columns(src="storage_site"),
         settings,
         curve or throughput_curve(rules),
-        queued_curve or QueuedCurve(),
+        queued_curve or queued_line(settings.link_cap, rules),
     ).drop("src")
     placed = pl.col("nucleus").fill_null("") != ""
     return weighed.with_columns(pl.when(placed).then(pl.col(name)).alias(name) for name in WEIGHTS)

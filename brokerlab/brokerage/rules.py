@@ -9,6 +9,9 @@ from typing import Any, ClassVar
 from brokerlab.rulesets import RuleSet, Switch
 
 PAGE = "002, ATLAS Production Job Brokerage"
+_NETWORK = "002, Network Weight"
+_CHAIN = "002, Special Brokerage for ATLAS Full-chain"
+_PLOT = "where the queued and throughput weight are calculated as in the plot below"
 OWN = "production-jobs.md"
 
 
@@ -148,11 +151,12 @@ JOB_SWITCHES: dict[str, Switch] = {
     "bootstrap_first": _of_page(False, True, "the remaining candidates are sorted by weight"),
     "jumbo_queues": Switch(False, True, f"{OWN} 8"),
     "code_only_checks": Switch(False, True, f"{OWN} 8"),
-    "throughput_step_50": Switch(1.7, 1.6, "D1"),
+    "queued_line": Switch("plot", "cap", _NETWORK, ("plot", "cap"), sentence=_PLOT),
+    "throughput_step_50": Switch(1.7, 1.6, _NETWORK, sentence=_PLOT),
     "newest_window_first": Switch(
         True,
         False,
-        "002, Network Weight",
+        _NETWORK,
         sentence="so preferably data of the last 1 hour, if not available of last 1 day, if not available of last 1 week.",
     ),
 }
@@ -252,11 +256,40 @@ TASK_SWITCHES: dict[str, Switch] = {
         sentence="Nuclei must have associated storages.",
     ),
     "milli_units_converted": Switch(True, False, "production-tasks.md 1"),
-    "only_takes_allow": Switch(False, True, "F-1"),
-    "parent_flag_needed": Switch(True, True, "F-3"),
-    "bare_mode_of": Switch("any", "first", "F-6", ("any", "first")),
+    "only_takes_allow": Switch(
+        False, True, _CHAIN, sentence="only to be assigned to a nucleus with bareNucleus=only"
+    ),
+    "parent_flag_needed": Switch(
+        False,
+        True,
+        _CHAIN,
+        sentence="only if the parent task was assigned to a bare nucleus.",
+    ),
+    "parent_binds": Switch(
+        "capable",
+        "all",
+        _CHAIN,
+        ("capable", "all"),
+        sentence="When capable is set, the task is assigned to the same nucleus as that of the parent task",
+    ),
+    "capable_ignored": Switch(
+        True,
+        False,
+        _CHAIN,
+        sentence="Otherwise, capable is ignored and the task can go to a normal nucleus.",
+    ),
+    "bare_satellites": Switch(
+        False, True, _CHAIN, sentence="The nuclei are defined as bare nuclei"
+    ),
+    "bare_mode_of": Switch(
+        "any",
+        "first",
+        _CHAIN,
+        ("any", "first"),
+        sentence="by adding bareNucleus=only or bareNucleus=allow in the catchall field in CRIC",
+    ),
 }
-"""Of the production task brokerage and full chain: rows F of full-chain.md 5."""
+"""Of the production task brokerage and full chain."""
 SWITCHES: dict[str, Switch] = JOB_SWITCHES | TASK_SWITCHES
 """Every switch of the production brokerage."""
 
@@ -318,7 +351,9 @@ class ProductionRules(RuleSet):
         jumbo_queues: Queues for jumbo jobs take those alone, outside the best ten, whatever locks and caps say.
         code_only_checks: Checks that no page names: ``source_down``, ``io_intensity_max``, ``locked``, ``local_data_only``,
             ``below_min_weight``.
-        throughput_step_50: D1, throughput weight between 50 and 75 MB/s.
+        queued_line: Queued weight falls from 2 to 1 at 300 files, as in the plot (``plot``), or at NQUEUED_SAT_CAP and goes
+            on falling (``cap``).
+        throughput_step_50: Throughput weight between 50 and 75 MB/s.
         newest_window_first: Throughput of hour, else day, else week (else: needs the week first).
         idle_work_is_one: Factor of the work left is 1 below the offset of 50 (else: 1/50).
         usable_space: Space of an endpoint: free + expired, or less what must stay free and what is
@@ -348,9 +383,13 @@ class ProductionRules(RuleSet):
         missing_endpoint: Nucleus without an endpoint for an output: skip ``no_storage``, or abort the
             task as deployed.
         milli_units_converted: mHS06 units are converted in the remaining work.
-        only_takes_allow: F-1, fullChain=only is accepted at bareNucleus=allow.
-        parent_flag_needed: F-3, the parent must be full chain itself to bind its children.
-        bare_mode_of: F-6, bare mode of a site: of any of its queues, or of the first.
+        only_takes_allow: fullChain=only is accepted at bareNucleus=allow.
+        parent_flag_needed: The parent must be full chain itself to bind its children.
+        parent_binds: A parent at a bare nucleus binds children that are capable, or all that are full chain.
+        capable_ignored: A task that is capable and not bound by its parent is an ordinary one in the choice of the
+            nucleus (else: bare nuclei take it too).
+        bare_satellites: Satellites with a bare mode are candidates of full chains.
+        bare_mode_of: Bare mode of a site: of any of its queues, or of the first.
 
     Example:
         >>> ProductionRules().standby_online, ProductionRules("production").standby_online
@@ -404,6 +443,7 @@ class ProductionRules(RuleSet):
     bootstrap_first: bool
     jumbo_queues: bool
     code_only_checks: bool
+    queued_line: str
     throughput_step_50: float
     newest_window_first: bool
     idle_work_is_one: bool
@@ -428,6 +468,9 @@ class ProductionRules(RuleSet):
     milli_units_converted: bool
     only_takes_allow: bool
     parent_flag_needed: bool
+    parent_binds: str
+    capable_ignored: bool
+    bare_satellites: bool
     bare_mode_of: str
 
 

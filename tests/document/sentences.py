@@ -22,8 +22,7 @@ Made by `python -m tests.document`; do not edit. One row per sentence that decid
 `rules="document"`, or is a slip of the page, when every case that quotes it passes. **open** means that no case quotes it
 yet. The switch is what `rules="production"` sets otherwise; `brokerlab switches` explains it. Pages: 003 is *Dynamic
 Optimization of Task Parameters*, 002 *Brokerage* as it reads now, 001 an older edition of it that still holds a section.
-Listed are 003 whole, of 002 the sections on jobs of production and of analysis, network weight, software and hardware, and of
-001 that on fair share policies. The sentences of 002 on production tasks, timeouts and full chain are **not listed yet**.
+Listed are 003 and 002 whole, and of 001 the section on fair share policies, which 002 names without holding it.
 """
 
 

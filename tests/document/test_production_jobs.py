@@ -598,7 +598,7 @@ def test_express_work_needs_a_network():
     """002, ATLAS Production Job Brokerage: If processingType=*urgent* or priority ≥ 1000, the Network weight must be larger
     than or equal to NW_THRESHOLD×NW_WEIGHT_MULTIPLIER(both defined in gdpconfig).
 
-    15 of 150 files and 30 MB/s weigh (1.9 + 1.5) / 2 = 1.7.
+    30 of 300 files and 30 MB/s weigh (1.9 + 1.5) / 2 = 1.7.
     """
     settings = {"NW_THRESHOLD": 1.7, "NW_WEIGHT_MULTIPLIER": 1}
 
@@ -606,9 +606,9 @@ def test_express_work_needs_a_network():
         return one(task).link("SITE", queued=queued, mbps=30.0)
 
     for task in ({"processingtype": "urgent"}, {"currentpriority": 1000}):
-        assert why(linked(15, **task), **settings) is None
-        assert why(linked(16, **task), **settings) == "network_weight_low"
-        assert why(linked(15, **task), NW_THRESHOLD=1.7, NW_WEIGHT_MULTIPLIER=2) is not None
+        assert why(linked(30, **task), **settings) is None
+        assert why(linked(31, **task), **settings) == "network_weight_low"
+        assert why(linked(30, **task), NW_THRESHOLD=1.7, NW_WEIGHT_MULTIPLIER=2) is not None
     assert why(linked(149, currentpriority=999), **settings) is None
 
 
@@ -768,7 +768,7 @@ def test_the_weight_is_the_product_of_three(task):
     Nothing else: neither the nucleus nor a preferred CPU counts more.
     """
     satellite = weighed(one(task).link("SITE", queued=30, mbps=80.0))
-    assert satellite["weight"] == near(101 / 20 * 1.8)  # (1.8 + 1.8) / 2
+    assert satellite["weight"] == near(101 / 20 * 1.85)  # (1.9 + 1.8) / 2
     home = weighed(World(**task).queue("HOME", site="NUC"))
     assert home["weight"] == near(101 / 20 * 2.5)
     assert weighed(levelled(40.0))["weight"] == near(101 / 20)
@@ -839,7 +839,7 @@ def test_two_sources():
     """002, Network Weight: the Network Weather Service as the dynamic source, and the CRIC closeness as a semi static
     source.
 
-    Half the weight is that of the queue, 2 - 0 / 150.
+    Half the weight is that of the queue, 2 without files.
     """
     dynamic = one().link("SITE", mbps=80.0, closeness=11)
     assert network(dynamic) == near((2 + 1.8) / 2)

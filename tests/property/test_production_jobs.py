@@ -29,7 +29,7 @@ N_TASKS, N_QUEUES = 16, 30
 KEYS = ["jeditaskid", "snapshot", "panda_queue"]
 COUNTS = ("nrunning", "nqueuedjobs", "nrunningjobscap", "platform", "network_weight", "maxwdir")
 FLIPS = sorted(of_twin.SWITCHES)
-OTHER = {"running_count": ("largest", "deployed"), "cap_mode": ("limit", "twice_running"), "merging_freed_by": ("waiting", "untouched"), "local_space": ("free", "usable"), "throughput_step_50": (1.7, 1.6)}  # fmt: skip
+OTHER = {"running_count": ("largest", "deployed"), "cap_mode": ("limit", "twice_running"), "merging_freed_by": ("waiting", "untouched"), "local_space": ("free", "usable"), "throughput_step_50": (1.7, 1.6), "queued_line": ("plot", "cap")}  # fmt: skip
 
 Tables = dict[str, Any]
 Frames = dict[str, pl.DataFrame]

@@ -9,6 +9,7 @@ from tests.twins.world import World
 
 MAX_AGE = timedelta(minutes=60)
 FARTHEST = 11
+PLOT_FILES = 300
 STEPS = ((200, 2.0), (100, 1.9), (75, 1.8), (50, None), (20, 1.5), (10, 1.3), (2, 1.2), (1, 1.1))
 OWN_SITE = 2.5
 
@@ -58,6 +59,8 @@ def network_weight(
     metrics = (link or {}) if site is not None else {}
     queued = metrics.get(queued_key(express), 0)
     queued_weight: float = 2 - queued / world.setting("NQUEUED_SAT_CAP")
+    if world.rules.queued_line == "plot":
+        queued_weight = max(2 - queued / PLOT_FILES, 1)
     mbps = throughput(metrics, world.rules)
     if mbps is not None:
         by_throughput: float = throughput_weight(mbps, world.rules)

@@ -50,6 +50,7 @@ SWITCHES: dict[str, tuple[Any, Any]] = {
     "bootstrap_first": (False, True),
     "jumbo_queues": (False, True),
     "code_only_checks": (False, True),
+    "queued_line": ("plot", "cap"),
     "throughput_step_50": (1.7, 1.6),
     "newest_window_first": (True, False),
 }

@@ -133,7 +133,7 @@ def prepare(
         unreadable = unreadable.clear()  # where the input is, or can be read, is unknown
     tasks = _with_input(with_parents(tasks, tables), wanted, listed, unreadable, rules)
     queues = nucleus_facts(tasks, tables, rules)
-    lists = _with_satellites(tasks, queues)
+    lists = _with_satellites(tasks, queues, rules)
     pairs = _paired(tasks, queues, lists)
     endpoints = storage.endpoints_of(tables["nuclei"], tables["nucleus_endpoints"])
     known = TaskLasting(
@@ -309,8 +309,11 @@ def nucleus_facts(tasks: pl.DataFrame, tables: Tables, rules: ProductionRules) -
     ).rename({"snapshot": "q_version"})
 
 
-def _with_satellites(tasks: pl.DataFrame, queues: pl.DataFrame) -> pl.DataFrame:
-    """Return the nuclei and bare satellites that are open to full-chain tasks, ``t, q``."""
+def _with_satellites(
+    tasks: pl.DataFrame, queues: pl.DataFrame, rules: ProductionRules
+) -> pl.DataFrame:
+    """Return the nuclei and bare satellites that are open to full-chain tasks, ``t, q``; switch ``bare_satellites``."""
+    queues = queues if rules.bare_satellites else queues.filter("q_candidate")
     chained = tasks.filter(full_chain.is_full_chain(pl.col("fullchain")), pl.col("ended").is_null())
     every = chained.select("t", q_version="t_version").join(queues, on="q_version")
     return every.select("t", "q").sort("t", "q")

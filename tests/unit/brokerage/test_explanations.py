@@ -22,7 +22,7 @@ from tests.brokerage_toys import AT, SHARE, World
 from tests.twins.compare import config as world_config
 from tests.twins.compare import frames
 from tests.twins.worlds import random_world
-from tests.unit.brokerage.production_jobs.book import ADDED
+from tests.unit.brokerage.production_jobs.book import ADDED, added
 from tests.unit.brokerage.production_tasks.world import decided, nucleus, replica, world
 
 
@@ -120,9 +120,10 @@ def test_a_link_is_told_under_the_settings_that_decided() -> None:
     made = World().queue("A").link("A", queued=10)
     other = {"NQUEUED_SAT_CAP": 20, "NW_QUEUE_IMPORTANCE": 0.9}
     config = Config.empty().with_values({f"jedi/jobbroker/{key}": n for key, n in other.items()})
-    again = explain(redecided(made.decided(ADDED), config), jeditaskid=1, panda_queue="A")
+    rules = added(queued_line="cap")
+    again = explain(redecided(made.decided(rules), config), jeditaskid=1, panda_queue="A")
     assert "1.5 for its queue (10 files)" in again.text
-    assert again.text == ask(made, "A", **other).text
+    assert again.text == ask(made, "A", rules, **other).text
 
 
 def test_what_beats_a_candidate_is_told_with_its_main_factor() -> None:

@@ -59,10 +59,10 @@ def matrix(rows):
 # network-weight.md 5
 WORKED = [
     ((0, 0, None, None, None), 2.0, 2.0),
-    ((11, 75, None, None, None), 1.25, 1.25),
-    ((4, 30, 60, None, None), 1.75, 1.70),
-    ((4, 30, 5, None, 250), 1.90, 1.50),
-    ((4, 30, None, 250, 250), 1.90, 1.71818181818),
+    ((11, 75, None, None, None), 1.375, 1.25),
+    ((4, 30, 60, None, None), 1.80, 1.70),
+    ((4, 30, 5, None, 250), 1.95, 1.50),
+    ((4, 30, None, 250, 250), 1.95, 1.71818181818),
     ((None, None, 200, 200, 200), 1.95, 1.95),
 ]
 
@@ -127,8 +127,9 @@ def test_no_nucleus_no_weight(nucleus):
 
 def test_express_has_its_own_queue():
     rows = [row(QUEUED_KEYS[True], 75), row(QUEUED_KEYS[False], 150), row(CLOSENESS_KEY, 0)]
-    assert weight(rows, express=True) == 1.75
-    assert weight(rows, express=False) == 1.5
+    assert weight(rows, express=True) == 1.875
+    assert weight(rows, PRODUCTION, express=True) == 1.75
+    assert weight(rows, express=False) == 1.75
 
 
 @pytest.mark.parametrize(
@@ -290,7 +291,7 @@ def test_pairs_keep_their_order_and_columns():
     found = at_links(pairs, known)
     assert found["queue"].to_list() == list("abcde")
     assert found["link_known"].to_list() == [False, True, False, False, False]
-    assert found["network_weight"].to_list() == pytest.approx([2.5, 1.5, 1.65, None, None])
+    assert found["network_weight"].to_list() == pytest.approx([2.5, 1.75, 1.65, None, None])
     assert found["n_queued"].to_list() == [0, 150, 0, 0, 0]
 
 

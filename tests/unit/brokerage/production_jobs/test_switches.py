@@ -225,6 +225,7 @@ DIFFERENCES = [
         "parent_stays_in_list", parent(World(site="SITE"), "SITE", {}), ["SITE/0"], ["SITE", "SITE/0"],
         lambda found: list(found.checks()),
     ),
+    Difference("queued_line", one().link("SITE", queued=75, mbps=80.0), 1.775, 1.65, factor, {"NW_ACTIVE": True}),
     Difference("throughput_step_50", one().link("SITE", mbps=60.0), 1.85, 1.8, factor, {"NW_ACTIVE": True}),
     Difference("newest_window_first", last_hour(), 2.0, (2 + 1 + 8 / 11) / 2, factor, {"NW_ACTIVE": True}),
 ]  # fmt: skip

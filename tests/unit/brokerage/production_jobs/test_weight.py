@@ -159,11 +159,11 @@ def networked(rules: Any = ADDED, /, *, active: bool = False, **link: Any) -> Fo
 
 
 @cases(
-    (networked(queued=30, mbps=80.0), 1.8),
-    (networked(queued=75, mbps=None, closeness=11), (1.5 + 1.0) / 2),
+    (networked(queued=30, mbps=80.0), 1.85),
+    (networked(queued=75, mbps=None, closeness=11), (1.75 + 1.0) / 2),
     (networked(queued=0, mbps=None, closeness=0), 2.0),
-    (networked(queued=30, mbps=60.0), (1.8 + 1.7) / 2),
-    (networked(queued=30, mbps=60.0, active=True), (1.8 + 1.7) / 2),
+    (networked(queued=30, mbps=60.0), (1.9 + 1.7) / 2),
+    (networked(queued=30, mbps=60.0, active=True), (1.9 + 1.7) / 2),
     (networked("production", queued=30, mbps=60.0), 1.0),
     (networked("production", queued=30, mbps=60.0, active=True), (1.8 + 1.6) / 2),
     (ask(one({"nucleus": None})), 1.0),
@@ -189,10 +189,11 @@ def express(
     rules: Any = ADDED, /, *, active: bool = False, multiplier: float = 1, threshold: float = 1.7,
     task: dict[str, Any] | None = None, **link: Any,
 ) -> Found:  # fmt: skip
-    """Ask about express work; 15 files queued and 30 MB/s weigh (1.9 + 1.5) / 2 = 1.7."""
+    """Ask about express work; 30 files queued, in production 15, and 30 MB/s weigh (1.9 + 1.5) / 2 = 1.7."""
+    queued = 15 if rules == "production" else 30
     settings = {"NW_THRESHOLD": threshold, "NW_WEIGHT_MULTIPLIER": multiplier, "NW_ACTIVE": active}
     world = one({"processingtype": "urgent"} | (task or {}))
-    return ask(world.link("SITE", **({"queued": 15, "mbps": 30.0} | link)), rules, **settings)
+    return ask(world.link("SITE", **({"queued": queued, "mbps": 30.0} | link)), rules, **settings)
 
 
 LOW = "network_weight_low"
@@ -201,14 +202,14 @@ PLAIN = {"processingtype": "simul"}
 
 @cases(
     (express(), None),
-    (express(queued=16), LOW),
+    (express(queued=31), LOW),
     (express(threshold=1.71), LOW),
     (express(multiplier=1.1), LOW),
     (express(multiplier=0.5, queued=149), None),
-    (express(queued=16, task=PLAIN), None),
-    (express(queued=16, task=PLAIN | {"currentpriority": 1000}), LOW),
-    (express(queued=16, task=PLAIN | {"currentpriority": 999}), None),
-    (express(queued=16, task={"nucleus": None}), None),
+    (express(queued=31, task=PLAIN), None),
+    (express(queued=31, task=PLAIN | {"currentpriority": 1000}), LOW),
+    (express(queued=31, task=PLAIN | {"currentpriority": 999}), None),
+    (express(queued=31, task={"nucleus": None}), None),
     (express("production", queued=16), None),
     (express("production", queued=16, active=True), LOW),
     (express("production", queued=16, active=True, task=PLAIN | {"currentpriority": 1000}), None),
