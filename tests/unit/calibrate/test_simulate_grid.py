@@ -216,13 +216,18 @@ def test_fast_rebrokerage_takes_back_what_is_too_much():
 
 
 def test_jobs_that_stay_count_for_fast_rebrokerage():
-    """A threshold that only all waiting jobs of the share pass, those placed by the brokerage and those that stay."""
+    """A threshold that only all waiting jobs of the share pass, those placed by the brokerage and those that stay.
+
+    Those that stay come later: twice the running jobs is all that the brokerage lets wait.
+    """
     frame = jobs(120, hours=0.5, walltime_s=pl.lit(36_000.0))
-    stays = pl.col("pandaid") < 190
+    stays = pl.col("pandaid") >= 130
+    later = pl.col("creationtime") + 2 * HOUR
     fixed = frame.with_columns(
         brokered=~stays,
         computingsite=pl.when(stays).then(pl.lit("A_Q")),
-        readytime=pl.when(stays).then("creationtime"),
+        creationtime=pl.when(stays).then(later).otherwise("creationtime"),
+        readytime=pl.when(stays).then(later),
     )
     settings = {f"FAST_REBRO_THRESHOLD_NQUEUE_{SHARE}": 60, "FAST_REBRO_THRESHOLD_NQNR_RATIO": 1,
                 "FAST_REBRO_THRESHOLD_NQUEUE_FRAC": 0.1}  # fmt: skip
