@@ -1,4 +1,4 @@
-"""Factors between units, once. Byte units are binary throughout, as in PanDA (scouts.md section 0)."""
+"""Factors between units, once. Byte units are binary throughout, as in PanDA (scouts.md section 15)."""
 
 KB = 1024
 """Bytes in one kB."""

@@ -69,7 +69,7 @@ def files_of(jobs: pl.DataFrame) -> pl.DataFrame:
         Rows of ``files`` with ``approximate`` and ``__n`` (files of the job), sorted by task, job.
 
     Source:
-        archive-schema.md section 13.4; merge jobs read outputs of other jobs (scouts.md 10).
+        archive.md section 13.4; merge jobs read outputs of other jobs (scouts.md 10).
     """
     merge = (pl.col("processingtype") == "pmerge").fill_null(value=False)
     pseudo = pl.col("inputfilebytes").fill_null(0) == 0

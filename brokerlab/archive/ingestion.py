@@ -100,7 +100,7 @@ def ingest(
         SchemaError: A source lacks a required column.
 
     Source:
-        archive-schema.md sections 0 and 13.
+        archive.md sections 0 and 13.
     """
     wanted = [(path, False) for path in _expanded(sources)] + [(p, True) for p in _expanded(fill)]
     with ArchiveWriter(into) as writer:

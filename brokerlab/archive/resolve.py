@@ -1,6 +1,6 @@
 """Settle rows that share a key: the latest wins, equals complete each other, contradictions show.
 
-Rule (archive-schema.md section 0): of rows with the same key the one with the latest
+Rule (archive.md section 0): of rows with the same key the one with the latest
 ``modificationtime`` (or ``ts``) is kept. Rows of the same time fill each other's nulls; where both
 have a value and the values differ, the row kept first stays and the other goes to quarantine.
 """
@@ -56,7 +56,7 @@ def resolve(table: str, frame: pl.DataFrame, *, source: str = "") -> Settled:
         ``kept`` in the order of the input; ``kept + quarantine + duplicates = rows in``.
 
     Source:
-        archive-schema.md section 0, row "keys".
+        archive.md section 0, row "keys".
     """
     known = [name for name in polars_schema(table) if name in frame.columns]
     keys = key_columns(table)

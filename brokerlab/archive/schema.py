@@ -1,4 +1,4 @@
-"""Hold a table to its contract: names, types, required values, ranges, keys (archive-schema.md 0).
+"""Hold a table to its contract: names, types, required values, ranges, keys (archive.md 0).
 
 ``validate`` is for frames that should be right: it returns the table or raises one error that lists
 everything. ``split`` is for readers: it keeps the good rows and says for each other row why not.
@@ -57,7 +57,7 @@ def validate(table: str, frame: Frame) -> Frame:
             that break the contract, or rows that share a key.
 
     Source:
-        archive-schema.md sections 0 and 13.
+        archive.md sections 0 and 13.
 
     Example:
         >>> frame = pl.DataFrame({"RESOURCE_NAME": ["SCORE"], "MinCore": ["1.0"]})
@@ -103,7 +103,7 @@ def split(
         SchemaError: Unknown table, missing required column, or a column of an impossible type.
 
     Source:
-        archive-schema.md section 0.
+        archive.md section 0.
 
     Example:
         >>> rows = pl.DataFrame({"resource_name": ["A", "A", None], "mincore": ["1", "1", "2"]})

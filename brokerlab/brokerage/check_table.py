@@ -80,7 +80,7 @@ def _of_jobs(rules: ProductionRules, own: Sequence[Own], recipe: Recipe) -> list
         reads, says = [*reads, "x_near", "t_t1_factor"], f"{says} x nucleus"
     if rules.hardware_preferred:
         reads, says = [*reads, "x_preference"], f"{says} x hardware preference"
-    place = "production-job-brokerage.md 6"
+    place = "production-jobs.md 7"
     weight = _line("weight", "weight", "one place", place, weight_keys(rules), reads, says)
     checks, steps = with_own(recipe.checks(rules), ranking.steps(rules, recipe), own)
     return [*map(_row, checks), *_of_steps(steps), weight]
@@ -121,7 +121,7 @@ def _analysis_weight(rules: AnalysisRules) -> _Line:
         basic = "jobs of the task for the class of the queue x what the stabilizer lets the user queue there"
         counts = ("t_n_jobs", "t_class", "t_gshare", "s_class", *STABILIZED)
     return _line(
-        "weight", "weight", "one place", "analysis-job-brokerage.md 6", analysis.weight_keys(rules),
+        "weight", "weight", "one place", "analysis-jobs.md 7", analysis.weight_keys(rules),
         (*counts, *(("t_total", "t_local", "t_union", "x_data_weight", "x_avail") if rules.data_factor else ())),
         f"{basic} x input at hand" if rules.data_factor else basic,
     )  # fmt: skip

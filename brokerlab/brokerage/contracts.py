@@ -1,4 +1,4 @@
-"""Contracts of the tables that the production job brokerage reads (production-job-brokerage.md 1).
+"""Contracts of the tables that the production job brokerage reads (production-jobs.md).
 
 A column that is not given is null; :data:`ABSENT` says what a table that is not given means. A table with ``snapshot`` says for
 which instant its rows hold; without that column, or where it is null, they hold for every instant.
@@ -377,7 +377,7 @@ class Slots(dy.Schema):
 
 
 class NetworkMatrix(dy.Schema):
-    """Links between ATLAS sites (network-weight.md 1)."""
+    """Links between ATLAS sites (network-weight.md 2)."""
 
     snapshot = i64("instant", null="every instant")
     src = _network("src", required=True)

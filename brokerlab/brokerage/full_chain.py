@@ -117,7 +117,7 @@ def bare_modes(queues: pl.DataFrame, *, rules: ProductionRules) -> pl.DataFrame:
         One row per (``snapshot``,) ``nucleus`` with a production queue, sorted: ``bare_mode``,
         ``secondary_nucleus`` and ``mixed``: its queues do not agree on the mode.
 
-    Source: full-chain.md 1 and 5.
+    Source: full-chain.md 1 and 2.
     """
     when = [name for name in ("snapshot",) if name in queues.columns]
     runs_production = pl.col("type").fill_null("production").is_in(PRODUCTION_TYPES)

@@ -35,7 +35,7 @@ def funnel(
     Raises:
         ConfigError: An unknown column in ``by``.
 
-    Source: production-job-brokerage.md 5 and 8, production-task-brokerage.md 4, analysis-job-brokerage.md 4 and 7.
+    Source: production-jobs.md 2, production-tasks.md 3, analysis-jobs.md 4 and 8.
     """
     return funnel_of(view(decisions), by, tasks)
 

@@ -28,7 +28,7 @@ def hint_queues(
     Returns:
         ``jeditaskid, snapshot, panda_queue``, sorted: ``hint_queues`` of ``production_tasks.decide``.
 
-    Source: production-task-brokerage.md 4, row 7; switch ``hint_brokerage``.
+    Source: production-tasks.md 3, row 7; switch ``hint_brokerage``.
     """
     found = decide(tables, rules=rules, config=config, hint=True).queues
     named = ("jeditaskid", "snapshot", pl.col("panda_queue").cast(pl.String))

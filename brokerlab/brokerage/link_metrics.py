@@ -1,6 +1,6 @@
 """The newest metrics of links into nuclei at many instants, in one query per metric.
 
-Source: network-weight.md section 1.
+Source: network-weight.md 2.
 """
 
 from __future__ import annotations

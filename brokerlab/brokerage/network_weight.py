@@ -50,7 +50,7 @@ class NetworkSettings:
         queue_importance: NW_QUEUE_IMPORTANCE; the throughput part gets the rest.
         link_cap: NQUEUED_SAT_CAP [files].
 
-    Source: network-weight.md 1.
+    Source: network-weight.md 2.
     """
 
     queue_importance: float = 0.5
@@ -86,7 +86,7 @@ def throughput_curve(rules: ProductionRules | None = None) -> ThroughputCurve:
     Args:
         rules: ``throughput_step_50`` (D1): weight above 50 MB/s; null = ``document``.
 
-    Source: network-weight.md 2.2.
+    Source: network-weight.md 1.
     """
     step_50 = float((rules or ProductionRules()).throughput_step_50)
     return ThroughputCurve(
@@ -123,7 +123,7 @@ def throughput_weight(mbps: float, curve: ThroughputCurve | None = None) -> floa
         mbps: Throughput.
         curve: Steps; null = those of ``document``.
 
-    Source: network-weight.md 2.2.
+    Source: network-weight.md 1.
 
     Example:
         >>> throughput_weight(200), throughput_weight(200.1), throughput_weight(-3)
@@ -170,7 +170,7 @@ def links(
         ConfigError: NQUEUED_SAT_CAP is 0.
         SchemaError: A missing column or a column of another type.
 
-    Source: network-weight.md 1 to 3.
+    Source: network-weight.md 2 and 3.
     """
     settings = NetworkSettings.of(config or Config.empty())
     rules = rules or ProductionRules()
@@ -299,7 +299,7 @@ def nucleus_total_queued(known: pl.DataFrame) -> pl.DataFrame:
         One row per ``snapshot, nucleus, express``, sorted: ``total_queued`` [files] f64. A nucleus without
         known links has no row: 0.
 
-    Source: network-weight.md 4.
+    Source: network-weight.md.
     """
     key = ["snapshot", "nucleus", "express"]
     # counts of files are whole numbers: their float sum is exact in any order
@@ -329,7 +329,7 @@ def network_weight(
         rules: See :func:`links`.
         curve: See :func:`links`.
 
-    Source: network-weight.md 2 and 3.
+    Source: network-weight.md 1 and 3.
 
     Example:
         >>> network_weight([], nucleus="NUC0", storage_site="SAT01")

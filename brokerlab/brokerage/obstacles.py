@@ -71,7 +71,7 @@ def what_would_help(
     Raises:
         DataError: There is no such task.
 
-    Source: production-job-brokerage.md 8.
+    Source: production-jobs.md.
     """
     who = subject(decisions.tasks, jeditaskid, snapshot)
     table = pl.DataFrame(_rows(decisions, who), schema=_SCHEMA, orient="row").with_row_index(

@@ -99,7 +99,7 @@ def sensitivity(
         ConfigError: A key that is unknown or that nothing here reads, a placeholder without a value, a value of
             another type or out of what the rules can work with, an empty grid.
 
-    Source: design.md, idea 3.
+    Source: calibration.md 2.
     """
     return sensitivity_by_task(decisions, key, grid, rules=rules, own=own, **scope)[0]
 

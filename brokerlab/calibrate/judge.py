@@ -292,7 +292,7 @@ def capped_weights(sizes: FloatArray) -> FloatArray:
     """Return weights of units: their size, and for those larger than the median unit the median size.
 
     A few giants hold most of the jobs, and no interval from fifty units can know them: weights by size without a cap give
-    95 % intervals that cover 82 to 91 % (spec of calibration, section 2).
+    95 % intervals that cover 82 to 91 % (calibration.md 2).
 
     Example:
         >>> capped_weights(np.array([1.0, 2.0, 1000.0])).tolist()

@@ -79,7 +79,7 @@ def screen_keys(
     Raises:
         ConfigError: Unknown keys or rules.
 
-    Source: scouts.md 5, exhausted.md 2 and 3, timeouts-rebrokerage.md 1 to 3; gdpconfig.md, Calibration.
+    Source: scouts.md 5, exhausted.md 2 and 3, waiting.md 1 to 3; gdpconfig.md, Calibration.
     """
     parts = {row.key: part for part, row in _rows(rules)}
     wanted = known_rows(keys, screened_keys(rules))

@@ -16,7 +16,7 @@ from brokerlab.workflows.errors import (
 
 SHOWN = 5
 MISSING_SHOWN = 10
-"""Tasks named that lack a run time (workflow-batch-scheduling.md 14)."""
+"""Tasks named that lack a run time (workflows.md 14)."""
 Problem = tuple[type[WorkflowError], str]
 
 
@@ -34,7 +34,7 @@ def check(name: str, tasks: pl.DataFrame, edges: pl.DataFrame) -> None:
         WorkflowError: A task id twice, an edge of an unknown task or to itself, an impossible number; where several things
             are wrong, the error is of the first kind and tells all of them.
 
-    Source: workflow-batch-scheduling.md 1.1, 14.
+    Source: workflows.md 1.1, 14.
     """
     problems = [*_ids(tasks, edges), *_numbers(tasks), *_cycle(edges), *_missing(tasks)]
     if problems:

@@ -6,7 +6,7 @@ import dataframely as dy
 
 
 class Tasks(dy.Schema):
-    """One row per task (workflow-batch-scheduling.md 1.1)."""
+    """One row per task (workflows.md 1.1)."""
 
     task_id = dy.String(nullable=False, metadata={"meaning": "unique in the workflow"})
     runtime = dy.Float64(

@@ -78,7 +78,7 @@ class Dag:
         Returns:
             The tasks of level 0, of level 1, ...; each in the order of the workflow.
 
-        Source: workflow-batch-scheduling.md 2.
+        Source: workflows.md 2.
         """
         considered = set(tasks)
         level: dict[int, int] = {}
@@ -177,7 +177,7 @@ def workflow(
         SchemaError: A column is missing or of another type.
         WorkflowError: Or one of its kinds, see :func:`brokerlab.workflows.checks.check`.
 
-    Source: workflow-batch-scheduling.md 1.1.
+    Source: workflows.md 1.1.
 
     Example:
         >>> import polars as pl

@@ -179,7 +179,7 @@ def decide(scene: Scene) -> Decision:
         ConfigError: No level is left.
         DataError: An impossible estimate.
 
-    Source: workflow-batch-scheduling.md 6 (pages' ``groupByLevel`` and ``submitPilotJob``), 7.
+    Source: workflows.md 6 (pages' ``groupByLevel`` and ``submitPilotJob``), 7.
 
     Example:
         >>> import polars as pl
@@ -204,7 +204,7 @@ def decide(scene: Scene) -> Decision:
 def group_levels(scene: Scene) -> tuple[int, tuple[Candidate, ...]]:
     """Return how many levels are taken, and the groups looked at; 0 and all levels mean the whole.
 
-    Source: workflow-batch-scheduling.md 6.1 to 6.4.
+    Source: workflows.md 6.1 to 6.4.
     """
     rules = scene.rules
     bound = _whole_ratio(scene) if rules.first_comparison == "whole" else math.inf
@@ -294,7 +294,7 @@ def best_hosts(scene: Scene, k: int, *, waste_bound: float = math.inf) -> int:
         k: Levels.
         waste_bound: Largest share of the host time that may stay idle.
 
-    Source: workflow-batch-scheduling.md 6.4 (``prediction``), 10 (``one_job_best``).
+    Source: workflows.md 6.4 (``prediction``), 10 (``one_job_best``).
     """
     tasks = [task for level in scene.levels[:k] for task in level]
     least = max(scene.dag.hosts[task] for task in tasks)

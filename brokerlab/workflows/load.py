@@ -1,6 +1,6 @@
 """The load of a batch queue: its contract, and jobs of a log or of an archive as such a load.
 
-Source: workflow-batch-scheduling.md 1.4 (rule R) and 1.5.
+Source: workflows.md 1.4 (rule R) and 1.5.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def of_swf(
         InsufficientDataError: No job is left.
 
     Source:
-        workflow-batch-scheduling.md 1.4, rule R.
+        workflows.md 1.4, rule R.
     """
     rows = log.jobs if partition is None else log.jobs.filter(pl.col("partition") == partition)
     name = pl.coalesce(pl.col("job").cast(pl.String), pl.format("line {}", "line"))
@@ -197,7 +197,7 @@ def of_table(
         InsufficientDataError: No job is left.
 
     Source:
-        workflow-batch-scheduling.md 1.5.
+        workflows.md 1.5.
     """
     _check_names(columns, cores_per_host)
     frame = nw.from_native(jobs).lazy()

@@ -4,7 +4,7 @@ One instant is handled as the chapter orders it: tasks that end, pilots that are
 queue takes arrivals, the decision that is due and single tasks, and starts what can start, until nothing does; then ready
 tasks start in the running pilots.
 
-Source: workflow-batch-scheduling.md 8.
+Source: workflows.md 8.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def run(dag: Dag, queue: Queue, strategy: Strategy, *, submit_time: float = 0.0)
         TaskTooWide: A task needs more hosts than the machine has.
         RunFailed: A task was killed at its walltime too often.
 
-    Source: workflow-batch-scheduling.md 8, 10.
+    Source: workflows.md 8, 10.
 
     Example:
         >>> import polars as pl

@@ -29,7 +29,7 @@ def padded(n: int, run: float, ear: float, wait: Wait, rules: PilotRules) -> flo
     Returns:
         Seconds.
 
-    Source: workflow-batch-scheduling.md 7; row W9.
+    Source: workflows.md 7; row W9.
 
     Example:
         >>> steps = {999: 400, 1500: 500, 4500: 700}
@@ -77,7 +77,7 @@ def _bisected(n: int, run: float, ear: float, wait: Wait, tolerance: float) -> f
 def walltime(request: float, rules: PilotRules) -> int:
     """Return the walltime [s] that is submitted for a request.
 
-    Source: workflow-batch-scheduling.md 3; row W15.
+    Source: workflows.md 3; row W15.
 
     Example:
         >>> walltime(4600.0, PilotRules("paper")), walltime(500, PilotRules("peer"))

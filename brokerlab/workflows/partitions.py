@@ -36,7 +36,7 @@ def best_partition(
     Raises:
         ConfigError: More levels than that.
 
-    Source: workflow-batch-scheduling.md 10.
+    Source: workflows.md 10.
     """
     if len(dag.levels) > min(most_levels, MOST_LEVELS):
         raise ConfigError(

@@ -93,7 +93,7 @@ SWITCHES: Mapping[str, Choice] = {
     "max_jobs": Choice(row="6.4", values=(0, 0, 0), meaning="jobs of the workflow in the queue at most, 0 for any"),
     "retries": Choice(row="8", values=(3, 3, 3), meaning="times that a task killed at its walltime gets twice the walltime"),
 }  # fmt: skip
-"""Name -> what it decides, with its value in each rule set (workflow-batch-scheduling.md 9; 6.4, 7 and 8)."""
+"""Name -> what it decides, with its value in each rule set (workflows.md 9; 6.4, 7 and 8)."""
 
 
 @dataclass(frozen=True, init=False)

@@ -56,7 +56,7 @@ class Run:
         ``turnaround, dedicated, wait_seen`` [s], ``relative_wait``, ``queue_wait_sum`` [s], ``jobs_submitted``,
         ``jobs_cancelled``, ``expirations``, ``splits``, ``occupied, useful, wasted, requested`` [host s].
 
-        Source: workflow-batch-scheduling.md 11.
+        Source: workflows.md 11.
         """
         started = [job for job in self.jobs if not math.isnan(job.start)]
         last = max((task.end for task in self.tasks.values()), default=self.submit_time)

@@ -71,7 +71,7 @@ def makespan(
     Raises:
         ConfigError: Fewer hosts than 1, or than a task takes.
 
-    Source: workflow-batch-scheduling.md 3; row W10.
+    Source: workflows.md 3; row W10.
     """
     if mode == "barrier":
         return sum(makespan(dag, [tasks], n, estimate=estimate) for tasks in levels)

@@ -1,6 +1,6 @@
 """Workflows of the published shapes, generated: for comparisons where no recorded one has the shape.
 
-Source: P = Zhang, Koelbel, Cooper, Cluster 2009, figure 7 (workflow-batch-scheduling.md 12.1).
+Source: P = Zhang, Koelbel, Cooper, Cluster 2009, figure 7 (workflows.md 12.1).
 """
 
 from __future__ import annotations

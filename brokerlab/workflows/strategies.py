@@ -84,7 +84,7 @@ def strategy(name: str, *, rules: PilotRules | None = None, **options: Any) -> S
     Raises:
         ConfigError: Unknown name, rule set or option.
 
-    Source: workflow-batch-scheduling.md 10.
+    Source: workflows.md 10.
 
     Example:
         >>> strategy("pilot_levels").label, strategy("level_overlap").again
@@ -119,7 +119,7 @@ def partition(groups: tuple[int, ...]) -> Strategy:
     Args:
         groups: Levels of each pilot, first to last.
 
-    Source: workflow-batch-scheduling.md 10 (``best_partition``).
+    Source: workflows.md 10 (``best_partition``).
     """
     plan = partial(_partition, groups=groups)
     label = "partition:" + "+".join(map(str, groups))

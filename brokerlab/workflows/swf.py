@@ -1,6 +1,6 @@
 """Read job logs in the Standard Workload Format.
 
-Source: workflow-batch-scheduling.md 1.4; Chapin et al., Benchmarks and Standards for the Evaluation of Parallel Job
+Source: workflows.md 1.4; Chapin et al., Benchmarks and Standards for the Evaluation of Parallel Job
 Schedulers, LNCS 1659 (1999) 67, doi:10.1007/3-540-47954-6_4.
 """
 
@@ -109,7 +109,7 @@ def read(path: str | Path) -> SwfLog:
         DataError: No such file, damaged, or without a single job.
 
     Source:
-        workflow-batch-scheduling.md 1.4.
+        workflows.md 1.4.
     """
     lines = _lines(Path(path))
     comment = pl.col("text").str.starts_with(_COMMENT)

@@ -15,7 +15,7 @@ PROSE_WORDS, PART_WORDS = 900, 350
 
 
 def check_page(folder: Path) -> dict[str, Any]:
-    """Hold a run's page to what `report-page.md` asks of all, and return its results."""
+    """Hold a run's page to what all pages have in common, and return its results."""
     stored = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     html = (folder / "index.html").read_text(encoding="utf-8")
     page = stored["page"]

@@ -1,4 +1,4 @@
-"""Every recorded vector of the classification: waits, queues, users, tasks and shares (site-task-classification.md)."""
+"""Every recorded vector of the classification: waits, queues, users, tasks and shares (classes.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The worked examples of workflow-batch-scheduling.md 13 that are about the queue alone."""
+"""The worked examples of workflows.md 13 that are about the queue alone."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ TRACES = ("iwd", "rnaseq", "chipseq", "mag")
 
 pytestmark = pytest.mark.real_data
 
-# sizing-benchmark.md, section 1: kept types, kept runs, arrivals
+# sizing.md, section 1: kept types, kept runs, arrivals
 KEPT = {
     "rnaseq": (30, 1170, 840),
     "iwd": (5, 1660, 1165),

@@ -19,7 +19,7 @@ LOG = (
 
 pytestmark = pytest.mark.real_data
 
-# sizing-benchmark.md, section 8: MAE, median absolute error [s], accuracy, under, over-allocation
+# sizing.md, section 8: MAE, median absolute error [s], accuracy, under, over-allocation
 PRINTED = {
     "requested": "5157 | 808 | 49.6 % | 0.0 % | 0.53",
     "last two": "5568 | 386 | 55.5 % | 48.1 % | 0.16",

@@ -1,4 +1,4 @@
-"""The worked examples of workflow-batch-scheduling.md 13: every strategy, job, task, decision and candidate."""
+"""The worked examples of workflows.md 13: every strategy, job, task, decision and candidate."""
 
 from __future__ import annotations
 

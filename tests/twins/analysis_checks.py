@@ -1,4 +1,4 @@
-"""The checks of analysis-job-brokerage.md 4 that look at one queue (or once at its parent), in order."""
+"""The checks of analysis-jobs.md 4 that look at one queue (or once at its parent), in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the input of a user task is, and which queues that selects (analysis-job-brokerage.md 4.1)."""
+"""Where the input of a user task is, and which queues that selects (analysis-jobs.md 4)."""
 
 from __future__ import annotations
 

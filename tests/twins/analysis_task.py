@@ -1,4 +1,4 @@
-"""What a user task asks for (analysis-job-brokerage.md 1.1, 4.2, 4.8, 4.9, 4.11)."""
+"""What a user task asks for (analysis-jobs.md 1 and 4)."""
 
 from __future__ import annotations
 

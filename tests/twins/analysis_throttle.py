@@ -1,4 +1,4 @@
-"""Whether job generation of a task is held back (analysis-job-brokerage.md 2)."""
+"""Whether job generation of a task is held back (analysis-jobs.md 2)."""
 
 from __future__ import annotations
 

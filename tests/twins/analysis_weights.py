@@ -1,4 +1,4 @@
-"""Stabilizer, overload, marks and weights of queues that are left (analysis-job-brokerage.md 4.13, 4.14, 5, 6)."""
+"""Stabilizer, overload, marks and weights of queues that are left (analysis-jobs.md 4, 5 and 7)."""
 
 from __future__ import annotations
 

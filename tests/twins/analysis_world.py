@@ -1,4 +1,4 @@
-"""The state of the grid as the analysis brokerage sees it at one instant, indexed once (analysis-job-brokerage.md 1)."""
+"""The state of the grid as the analysis brokerage sees it at one instant, indexed once (analysis-jobs.md 1)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Random worlds for comparing the twin of the analysis brokerage with the library: every edge of the chapter in them.
 
-Plain rows in the shape of the tables of analysis-job-brokerage.md 1, and ``gdpconfig`` (component, key, value).
+Plain rows in the shape of the tables of analysis-jobs.md 1, and ``gdpconfig`` (component, key, value).
 """
 
 from __future__ import annotations

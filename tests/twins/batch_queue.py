@@ -1,6 +1,6 @@
 """A batch queue in plain Python, with a heap and lists: what the compiled one is held to and measured against.
 
-Literal to workflow-batch-scheduling.md section 5: every pass looks at everything anew. Any numbers do for times; equal
+Literal to workflows.md section 5: every pass looks at everything anew. Any numbers do for times; equal
 ones must be equal.
 """
 

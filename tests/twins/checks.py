@@ -1,4 +1,4 @@
-"""The checks of production-job-brokerage.md 5 that look at one queue (or once at its parent), in order."""
+"""The checks of production-jobs.md 2 that look at one queue (or once at its parent), in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weights, caps and ranking of the queues that every check left (production-job-brokerage.md 5, 44 to 52, and 6)."""
+"""Weights, caps and ranking of the queues that every check left (production-jobs.md 2, and 6)."""
 
 from __future__ import annotations
 

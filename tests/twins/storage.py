@@ -1,4 +1,4 @@
-"""Completeness of the input and states of endpoints (production-job-brokerage.md 2 and 5, checks 22 to 27)."""
+"""Completeness of the input and states of endpoints (production-jobs.md 1 and 2, checks 22 to 27)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weight and caps of one queue (production-job-brokerage.md 6)."""
+"""Weight and caps of one queue (production-jobs.md 7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The canonical tables as dataframely classes: columns, types, units, keys (archive-schema.md).
+"""The canonical tables as dataframely classes: columns, types, units, keys (archive.md).
 
 ``TABLES`` maps the table's name to its class; ``describe`` lists the columns of one table.
 """
@@ -44,7 +44,7 @@ TABLES: dict[str, type[dy.Schema]] = {
     "gdpconfig": settings.Gdpconfig,
     "expected_scouts": tasks.ExpectedScouts,
 }
-"""Every canonical table of archive-schema.md in its order; beside them what other chapters read."""
+"""Every canonical table of archive.md in its order; beside them what other chapters read."""
 
 QUARANTINE = settings.Quarantine
 """The archive's own table of refused rows; listed in the manifest as ``quarantine``."""
@@ -111,7 +111,7 @@ def describe(table: str) -> pl.DataFrame:
         SchemaError: There is no such table.
 
     Source:
-        archive-schema.md.
+        archive.md.
 
     Example:
         >>> describe("jobs").filter(pl.col("column") == "maxpss").row(0)

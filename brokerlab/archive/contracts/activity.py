@@ -1,4 +1,4 @@
-"""Contracts of counts and activity (archive-schema.md 8; software-hardware-matching.md 1)."""
+"""Contracts of counts and activity (archive.md 8; matching.md 1)."""
 
 import dataframely as dy
 

@@ -1,4 +1,4 @@
-"""Contracts of ``datasets`` and ``files`` (archive-schema.md sections 3 and 4)."""
+"""Contracts of ``datasets`` and ``files`` (archive.md sections 3 and 4)."""
 
 import dataframely as dy
 

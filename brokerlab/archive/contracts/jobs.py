@@ -1,4 +1,4 @@
-"""Contracts of ``jobs`` and ``jobs_files`` (archive-schema.md sections 1 and 4)."""
+"""Contracts of ``jobs`` and ``jobs_files`` (archive.md sections 1 and 4)."""
 
 import dataframely as dy
 

@@ -1,4 +1,4 @@
-"""Contracts of ``queues``, ``resource_types``, ``software_tags`` (archive-schema.md section 5)."""
+"""Contracts of ``queues``, ``resource_types``, ``software_tags`` (archive.md section 5)."""
 
 import dataframely as dy
 

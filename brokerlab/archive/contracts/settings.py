@@ -1,6 +1,6 @@
 """Contracts of ``gshares``, ``gdpconfig`` and the archive's own ``quarantine`` table.
 
-archive-schema.md sections 9 and 10.
+archive.md sections 9 and 10.
 """
 
 import dataframely as dy

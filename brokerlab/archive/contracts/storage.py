@@ -1,4 +1,4 @@
-"""Contracts of storage, replicas, the network (archive-schema.md sections 6 and 7) and transfers."""
+"""Contracts of storage, replicas, the network (archive.md sections 6 and 7) and transfers."""
 
 import dataframely as dy
 

@@ -1,4 +1,4 @@
-"""Contract of ``tasks`` and ``expected_scouts`` (archive-schema.md sections 2 and 11)."""
+"""Contract of ``tasks`` and ``expected_scouts`` (archive.md sections 2 and 11)."""
 
 import re
 
@@ -173,7 +173,7 @@ def split_rule_pattern(tag: str) -> str:
         tag: Two letters, e.g. ``NF``.
 
     Source:
-        archive-schema.md section 2; scouts.md section 15.
+        archive.md section 2; scouts.md section 15.
 
     Example:
         >>> re.search(split_rule_pattern("NF"), "US=2,NF=3,NF=9")[1]

@@ -1,4 +1,4 @@
-"""Read dumps of PanDA into batches of rows of canonical tables (archive-schema.md 5-8, 13).
+"""Read dumps of PanDA into batches of rows of canonical tables (archive.md 5-8, 13).
 
 A reader renames, converts units and cuts the source into batches; it judges no value, ``schema``
 does that. ``read`` recognises the format by content and file name.

@@ -68,7 +68,7 @@ def read(path: Path, found: Detected) -> Iterator[Batch]:
         SchemaError: Two columns that mean the same one.
 
     Source:
-        archive-schema.md section 13.5; statistics.md section 1 for the scouts.
+        archive.md section 13.5; calibration.md 1 for the scouts.
     """
     task = _task_of(path)
     parts = list(pieces(path, found))

@@ -30,7 +30,7 @@ def read(path: Path, found: Detected) -> Iterator[Batch]:
         SchemaError: A column of lists or structs.
 
     Source:
-        archive-schema.md section 7.
+        archive.md section 7.
     """
     for frame, rows, refused in _pieces(path, found):
         named = frame.rename({name: name.strip().lower() for name in frame.columns})

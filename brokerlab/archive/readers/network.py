@@ -45,7 +45,7 @@ def read(data: Any) -> Iterator[Batch]:
         contract, as is one that is no number.
 
     Source:
-        archive-schema.md section 7; network-weight.md section 1.
+        archive.md section 7; network-weight.md 2.
     """
     links = _Links()
     for number, (name, record) in enumerate(entries(data), start=1):

@@ -22,7 +22,7 @@ def expanded(batch: Batch) -> Iterator[Batch]:
         ``batch``, or ``queues`` and ``queue_endpoints``; ``last_update`` of the row is that of its queue.
 
     Source:
-        archive-schema.md section 5.
+        archive.md section 5.
     """
     names = {name.strip().lower(): name for name in batch.frame.columns}
     is_export = batch.table == "queues" and _DATA in names and not {"type", "status"} & set(names)

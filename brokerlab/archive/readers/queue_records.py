@@ -92,7 +92,7 @@ def read(data: Any) -> Iterator[Batch]:
         ``queues``, then ``queue_endpoints`` if a record has storages. Rows are numbered by record.
 
     Source:
-        archive-schema.md sections 5 and 6; production-job-brokerage.md 1.4 for ``per_core_attr``.
+        archive.md sections 5 and 6; production-jobs.md for ``per_core_attr``.
     """
     found = Queues()
     for number, (name, record) in enumerate(_items(data), start=1):

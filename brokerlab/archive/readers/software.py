@@ -31,7 +31,7 @@ def read(data: Any) -> Iterator[Batch]:
         One batch of ``software_tags``; rows are numbered by queue.
 
     Source:
-        software-hardware-matching.md section 1.
+        matching.md section 1.
     """
     rows: dict[str, list[Any]] = {"panda_queue": [], "data": []}
     numbers: list[int] = []

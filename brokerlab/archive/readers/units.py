@@ -49,7 +49,7 @@ def _settled_jobs(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
         The rows and a note saying how many values were converted.
 
     Source:
-        archive-schema.md section 13.3.
+        archive.md section 13.3.
 
     Example:
         >>> rows = pl.DataFrame({"maxpss": ["51.18", "60000"], "avgpss": ["52382", "52382"]})
@@ -85,7 +85,7 @@ def settled_tasks(frame: pl.DataFrame) -> pl.DataFrame:
         The rows with a text column for every tag that occurs.
 
     Source:
-        archive-schema.md section 2.
+        archive.md section 2.
 
     Example:
         >>> rows = pl.DataFrame({"splitrule": ["NF=2,US=3,NF=9", None]})

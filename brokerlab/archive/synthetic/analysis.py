@@ -42,7 +42,7 @@ RELEASES: tuple[tuple[str | None, float], ...] = (
     ("AnalysisTransforms-Athena_main_2026-01-01T2101", 0.05),
     ("AnalysisTransforms", 0.10),
 )
-"""``transhome``: standalone, releases, a nightly, no release of a project (analysis-job-brokerage.md 4.7)."""
+"""``transhome``: standalone, releases, a nightly, no release of a project (analysis-jobs.md 4)."""
 PRESSING, LATEST_FROZEN_S = 2100, 120
 """Priority at which data need not be at hand; a task without progress is so since its first minutes [s]."""
 
@@ -80,7 +80,7 @@ def draw_user_orders(settings: SynthSettings, grid: Grid, rows: UserRows, index:
         some not.
 
     Source:
-        analysis-job-brokerage.md 1.1, 4.
+        analysis-jobs.md 1 and 4.
     """
     rng = generator(settings, 105, index)
     n = len(rows.taskid)

@@ -93,7 +93,7 @@ def draw_grid(settings: SynthSettings, world: World) -> Grid:
         The grid; its ``queues`` has the rows of ``world.frame`` in their order.
 
     Source:
-        production-job-brokerage.md 1.4; full-chain.md 1; zero-share.md 3.
+        production-jobs.md; full-chain.md 1; zero-share.md 3.
     """
     rng = generator(settings, 0)
     sites = list(dict.fromkeys(world.frame["atlas_site"].to_list()))

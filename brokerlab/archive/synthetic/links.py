@@ -70,7 +70,7 @@ def network_matrix(
         Rows of whole snapshots, in time order.
 
     Source:
-        Data statistics, section 6; network-weight.md 1.
+        Data statistics, section 6; network-weight.md 2.
     """
     rng = generator(settings, 3)
     links = _Links(settings, rng, grid)

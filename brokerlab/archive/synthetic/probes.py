@@ -22,7 +22,7 @@ PROBE_SHARE = 0.04
 ANALYSIS_SHARE = 0.75
 """Share of the probes that look like analysis, at queues that take it; the others are labelled as tests."""
 PROBE_USER = "gangarbt"
-"""Name under which probes are submitted (site-task-classification.md 1.1)."""
+"""Name under which probes are submitted (classes.md 1.1)."""
 KINDS = ("gangarobot-celpft", "gangarobot-pft")
 WALL_S, WALL_LN_SD, EFFICIENCY = 620.0, 0.35, 0.6
 PRIORITY = 5000

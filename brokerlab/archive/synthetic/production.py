@@ -37,7 +37,7 @@ ARCHITECTURES: tuple[tuple[str | None, float], ...] = (
     ('{"sw_platform": "x86_64-el9-gcc13-opt"', 0.005),  # JSON that is almost JSON
     (None, 0.015),
 )  # fmt: skip
-"""What tasks ask for in the grammar of software-hardware-matching.md 2, and how often."""
+"""What tasks ask for in the grammar of matching.md 2, and how often."""
 RELEASES: tuple[tuple[str | None, float], ...] = (
     ("Athena-24.0.40", 0.45),
     ("Athena-23.0.53", 0.22),
@@ -108,7 +108,7 @@ def draw_orders(settings: SynthSettings, grid: Grid, block: Block) -> Orders:
         allowed and some not.
 
     Source:
-        production-job-brokerage.md 1.1; production-task-brokerage.md 1; full-chain.md 1.
+        production-jobs.md; production-tasks.md 1; full-chain.md 1.
     """
     rng = generator(settings, 100, block.index)
     task = np.flatnonzero(per_type(lambda k: k.label == "managed")[block.tasks.kind] > 0)

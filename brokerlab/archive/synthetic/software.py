@@ -93,7 +93,7 @@ def software_tags(settings: SynthSettings, grid: Grid) -> pl.DataFrame:
     """Return ``software_tags``: the JSON of every queue that says AUTO, and ``ALL`` with every tag.
 
     Source:
-        software-hardware-matching.md 1.
+        matching.md 1.
     """
     rows = [("ALL", {**FULL, "architectures": [], "tags": list(TAGS)})]
     described = zip(grid.names, grid.queues["releases"], _kinds(settings, grid), strict=True)

@@ -1,6 +1,6 @@
 """What goes wrong in a synthetic archive, so that every rule of the chapters finds something.
 
-Sources: timeouts-rebrokerage.md 2 to 4; analysis-job-brokerage.md 2, 4 (rows 9, 22 to 25), 5.
+Sources: waiting.md 2 to 4; analysis-jobs.md 2 and 4 (rows 9, 22 to 25), 5.
 """
 
 from __future__ import annotations

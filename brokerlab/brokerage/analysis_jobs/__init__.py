@@ -1,6 +1,6 @@
 """Analysis job brokerage: is a user task held back, which queues may receive its jobs, and how they are weighed.
 
-Source: analysis-job-brokerage.md; the brokerage page, ATLAS Analysis Job Brokerage.
+Source: analysis-jobs.md; the brokerage page, ATLAS Analysis Job Brokerage.
 """
 
 from brokerlab.brokerage.analysis_jobs.decide import decide

@@ -1,4 +1,4 @@
-"""The checks of single queues, rows 1 to 20 of analysis-job-brokerage.md 4, in order.
+"""The checks of single queues, rows 1 to 20 of analysis-jobs.md 4, in order.
 
 Each is an expression over the columns of a pair: ``t_`` of the task, ``q_`` of the queue, ``p_`` of its unified
 parent, ``s_`` state of the parent at the instant, ``e_`` its endpoints, ``x_`` of task and queue together. Checks that
@@ -21,7 +21,7 @@ from brokerlab.brokerage.production_jobs.expressions import at_least_one, col
 from brokerlab.brokerage.production_jobs.settings import MIN_FREE_GB
 from brokerlab.brokerage.rules import AS_DEPLOYED, ProductionRules
 
-check = Chapter("analysis-job-brokerage.md 4, ")
+check = Chapter("analysis-jobs.md ")
 FLAGS = ("read_lan", "write_lan", "write_wan", "read_wan")
 """What endpoints are asked for, in the order in which it is reported (4.10)."""
 
@@ -51,8 +51,8 @@ def queue_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
         _as(shared.diskio_check(whole=False), "4", "diskio"),
         *code_only(intensity, asked=only),
         _vp_check(rules),
-        _as(cores, "7", "cpucore"),
-        _as(most_cores, "7", "max_cpucore"),
+        _as(cores, "4", "cpucore"),
+        _as(most_cores, "4", "max_cpucore"),
         *_software_checks(rules),
         *_memory_and_disk(rules),
         *_storage_checks(rules),
@@ -61,7 +61,7 @@ def queue_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
         *late,
         *code_only(cloud, asked=only),
         check(
-            "20", "nonpreassigned", "the task is pre-assigned to {t_home}",
+            "3", "nonpreassigned", "the task is pre-assigned to {t_home}",
             col("t_preassigned") & ~col("x_home"),
         ),
     )  # fmt: skip
@@ -79,7 +79,7 @@ def code_only(*rules: Rule, asked: bool) -> tuple[Rule, ...]:
 
 def _locality_check() -> Rule:
     return check(
-        "1",
+        "4",
         "data_locality",
         "its storage does not hold the input",
         col("t_local") & col("t_has_input") & ~col("x_data"),
@@ -97,12 +97,12 @@ def _status_check(rules: AnalysisRules) -> Rule:
         resting = (status == "brokeroff") | (status == "test")
         bad = (status == "offline") | (resting & ~col("t_named") & ~col("x_home"))
         says = "the queue's status is {q_status}"
-    return check("2", "status", says, bad)
+    return check("4", "status", says, bad)
 
 
 def _zero_share_check() -> Rule:
     return check(
-        "3",
+        "6",
         "zeroshare",
         "the queue's fairsharepolicy ({q_fairsharepolicy}) gives no share to processing type {t_type} of share {t_gshare}",
         col("x_zero_share") & ~col("t_preassigned"),
@@ -127,7 +127,7 @@ def _vp_check(rules: AnalysisRules) -> Rule:
         )
     reads = "it reads through virtual placement, which "
     return check(
-        "6", "avoid_vp", reads + "is not used without locality",
+        "4", "avoid_vp", reads + "is not used without locality",
         avoids & virtual(rules),
         variants={
             "t_avoids_vp": reads + "the task avoids (avoidvp)",
@@ -142,23 +142,23 @@ def _software_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
     free, software = asked_of(col("t_preassigned"), rules), col("x_software")
     asked = "architecture {t_architecture:none}, release {t_transhome:none}, container {t_container_name:none}"
     platform = check(
-        "8", "architecture", "it is a GPU queue, and the task names no platform",
+        "6", "architecture", "it is a GPU queue, and the task names no platform",
         col("q_gpu") & col("x_platform_missing"),
         variants={"t_architecture": "it is a GPU queue without the platform {t_architecture}"},
     )  # fmt: skip
     closed = check(
-        "9", "closed", "{x_closed} jobs of the task were closed there lately",
+        "6", "closed", "{x_closed} jobs of the task were closed there lately",
         free & asked_of(col("t_merging"), rules) & (col("x_closed") > 0), kind="temporary",
     )  # fmt: skip
     return (
         *code_only(platform, asked=rules.code_only_checks),
         *code_only(closed, asked=rules.closed_skips),
         check(
-            "10", "cache", f"it lacks the software or hardware asked for ({{x_software_reason}}): {asked}",
+            "4", "cache", f"it lacks the software or hardware asked for ({{x_software_reason}}): {asked}",
             free & (software == shared.REJECTED),
         ),
         check(
-            "10", "regexpcmtconfig", "no platform that it publishes fits the pattern {t_architecture}",
+            "4", "regexpcmtconfig", "no platform that it publishes fits the pattern {t_architecture}",
             free & (software == shared.UNRESOLVED),
         ),
     )  # fmt: skip
@@ -172,10 +172,10 @@ def _memory_and_disk(rules: AnalysisRules) -> tuple[Rule, ...]:
     )
     remote, disk = shared.disk_checks(as_deployed)
     return (
-        _as(low, "11", "lowmemory"),
-        _as(high, "11", "highmemory"),
-        *code_only(_as(remote, "12", "remoteio"), asked=rules.code_only_checks),
-        _as(disk, "13", "disk"),
+        _as(low, "4", "lowmemory"),
+        _as(high, "4", "highmemory"),
+        *code_only(_as(remote, "6", "remoteio"), asked=rules.code_only_checks),
+        _as(disk, "4", "disk"),
     )
 
 
@@ -195,12 +195,12 @@ def _storage_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
     wan = col("e_write_wan") & col("e_read_wan")
     far_off = ~holds & ~(wan & col("t_remote_source"))
     quota = check(
-        "16", "local_quota", "its output endpoint is over the quota of the user or group",
+        "6", "local_quota", "its output endpoint is over the quota of the user or group",
         col("x_over_quota"),
     )  # fmt: skip
     return (
         check(
-            "14", "storage", "{e_in_space} GB are usable at its input endpoint, to which the input has to move, and {limit_in} "
+            "4", "storage", "{e_in_space} GB are usable at its input endpoint, to which the input has to move, and {limit_in} "
             "GB must be",
             ~col("e_output") | little("e_out_space", limit) | far,
             numbers={
@@ -215,7 +215,7 @@ def _storage_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
             },
         ),
         check(
-            "15", "blacklist", "it does not hold the input, and no source of it can be read over WAN",
+            "4", "blacklist", "it does not hold the input, and no source of it can be read over WAN",
             ~col("e_read_lan") | ~col("e_write_lan") | far_off,
             numbers={f"no_{name}": ~col(f"e_{name}") for name in FLAGS},
             variants={
@@ -248,21 +248,21 @@ def _time_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
     maxtime, mintime = "maxtime of {q_maxtime} s", "mintime of {q_mintime} s"
     return (
         check(
-            "17", "shortwalltime", f"{long} s, {{fits}} s fit into the queue's {maxtime}",
+            "4", "shortwalltime", f"{long} s, {{fits}} s fit into the queue's {maxtime}",
             counts & (col("q_maxtime") != 0) & (col("t_need") > fits), numbers={"fits": fits},
             variants={"t_hs06": f"{long} HS06 s, {{fits}} HS06 s fit into the queue's {maxtime}"},
         ),
         check(
-            "17", "longwalltime", f"{little} s, and the queue's {mintime} asks for {{least}} s",
+            "4", "longwalltime", f"{little} s, and the queue's {mintime} asks for {{least}} s",
             counts & (col("q_mintime") != 0) & (col("t_need") < least), numbers={"least": least},
             variants={"t_hs06": f"{little} HS06 s, and the queue's {mintime} asks for {{least}} HS06 s"},
         ),
         check(
-            "18", "scout_walltime", f"scouts need {says}", applies & short & col("t_scout"),
+            "4", "scout_walltime", f"scouts need {says}", applies & short & col("t_scout"),
             numbers=numbers,
         ),
         check(
-            "18", "min_walltime", f"jobs of unknown wall time need {says}",
+            "4", "min_walltime", f"jobs of unknown wall time need {says}",
             applies & short & ~col("t_scout"), numbers=numbers,
         ),
     )  # fmt: skip
@@ -271,7 +271,7 @@ def _time_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
 def _pilot_check(rules: AnalysisRules) -> Rule:
     """Return ``nopilot``: "Skip queues without pilots for the last 3 hours."."""
     return check(
-        "19a", "nopilot", "no pilot has come for 3 h",
+        "4", "nopilot", "no pilot has come for 3 h",
         (col("s_pilots") == 0) & asked_of(col("t_label") == "test", rules),
     )  # fmt: skip
 
@@ -279,13 +279,13 @@ def _pilot_check(rules: AnalysisRules) -> Rule:
 def _list_checks() -> tuple[Rule, ...]:
     other = col("t_has_list") & ~col("x_included")
     return (
-        check("19b", "excluded", "the task excludes it", col("x_excluded")),
+        check("3", "excluded", "the task excludes it", col("x_excluded")),
         check(
-            "19b", "notincluded", "it is not among the queues that the task may use",
+            "3", "notincluded", "it is not among the queues that the task may use",
             other & ~col("t_auto"),
         ),
         check(
-            "19b", "cloudmismatch", "the task runs in cloud {t_cloud}, the queue is of {q_cloud}",
+            "3", "cloudmismatch", "the task runs in cloud {t_cloud}, the queue is of {q_cloud}",
             (col("t_cloud") != col("q_cloud")),
         ),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""How many jobs the input of a user task splits into (analysis-job-brokerage.md 6.2)."""
+"""How many jobs the input of a user task splits into (analysis-jobs.md 7)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def n_jobs(
         SchemaError: A missing key column or a column of another type.
 
     Source:
-        analysis-job-brokerage.md 6.2.
+        analysis-jobs.md 7.
 
     Example:
         >>> files = pl.DataFrame({"datasetname": "D", "lfn": ["a", "b", "c"], "fsize": [10, 20, 40]})

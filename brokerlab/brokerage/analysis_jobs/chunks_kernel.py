@@ -2,7 +2,7 @@
 
 A job takes files as long as every limit holds for the next one too, so there is no form with grouping and joins.
 
-Source: analysis-job-brokerage.md 6.2.
+Source: analysis-jobs.md 7.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Contracts of the tables that the analysis job brokerage reads (analysis-job-brokerage.md 1).
+"""Contracts of the tables that the analysis job brokerage reads (analysis-jobs.md 1).
 
 A column that is not given is null; :data:`ABSENT` says what a table that is not given means. A table with ``snapshot`` says for
 which instant its rows hold; without that column, or where it is null, they hold for every instant. Tables that the
@@ -111,7 +111,7 @@ class UserTotals(dy.Schema):
 
 
 class TaskClass(dy.Schema):
-    """Class of tasks (site-task-classification.md 5)."""
+    """Class of tasks (classes.md 5)."""
 
     snapshot = i64("instant", null="every instant")
     jeditaskid = i64("task", required=True)
@@ -120,7 +120,7 @@ class TaskClass(dy.Schema):
 
 
 class GshareUsage(dy.Schema):
-    """Usage of shares against their targets (site-task-classification.md 7)."""
+    """Usage of shares against their targets (classes.md 7)."""
 
     snapshot = i64("instant", null="every instant")
     gshare = text("share, L1 + blank + name for the first level", required=True)
@@ -130,7 +130,7 @@ class GshareUsage(dy.Schema):
 
 
 class UserEval(dy.Schema):
-    """What is left to users below the thresholds (site-task-classification.md 4)."""
+    """What is left to users below the thresholds (classes.md 4)."""
 
     snapshot = i64("instant", null="every instant")
     user = text("user", required=True)
@@ -226,7 +226,7 @@ class SitesUsed(dy.Schema):
 
 
 class SiteClass(dy.Schema):
-    """Class of queues (site-task-classification.md 3)."""
+    """Class of queues (classes.md 3)."""
 
     snapshot = i64("instant", null="every instant")
     computingsite = text("queue, unified name", required=True)

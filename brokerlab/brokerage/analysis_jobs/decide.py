@@ -42,7 +42,7 @@ def decide(
         SchemaError: Unknown tables and columns, values of another type.
 
     Source:
-        analysis-job-brokerage.md.
+        analysis-jobs.md.
     """
     rules = rules or AnalysisRules()
     given = read_given(tables, TABLES)

@@ -1,4 +1,4 @@
-"""The endpoints of analysis queues: which scope counts, what is up, how much is free (analysis-job-brokerage.md 1.2, 4)."""
+"""The endpoints of analysis queues: which scope counts, what is up, how much is free (analysis-jobs.md 1 and 4)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def storage_of(queue_endpoints: pl.DataFrame, storage_endpoints: pl.DataFrame) -
 
 
 def usable_space() -> pl.Expr:
-    """Return the space that can be used [GB]: null counts as 0, all nulls as unknown (archive-schema.md 6)."""
+    """Return the space that can be used [GB]: null counts as 0, all nulls as unknown (archive.md 6)."""
     free, expired, kept, unavailable = (pl.col(name).fill_null(0.0) for name in SPACES)
     known = pl.any_horizontal(pl.col(SPACES).is_not_null())
     return pl.when(known).then(free + expired - kept - unavailable)

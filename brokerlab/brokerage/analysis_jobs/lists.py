@@ -1,4 +1,4 @@
-"""Lists of queues that a task may or may not use, and its pre-assignment (analysis-job-brokerage.md 3, 4.15)."""
+"""Lists of queues that a task may or may not use, and its pre-assignment (analysis-jobs.md 3 and 4)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """From survivors of the single checks to candidates: rows 19b, 21 to 26 and the final list, as steps.
 
-Source: analysis-job-brokerage.md 4, 7.
+Source: analysis-jobs.md 4 and 8.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from brokerlab.brokerage.engine.steps import (
 )
 from brokerlab.brokerage.production_jobs.expressions import at_least_one, col
 
-_rule = Chapter("analysis-job-brokerage.md ")
+_rule = Chapter("analysis-jobs.md ")
 BEST = 10
 """Candidates kept."""
 MANY = 2**31
@@ -74,7 +74,7 @@ def steps(rules: AnalysisRules) -> tuple[Step, ...]:
     first = of_tasks(rules)
     then = (
         _rule(
-            "4.15", "notincluded",
+            "3", "notincluded",
             "the task lists queues and AUTO, which keeps this one in reserve, and a listed one is left",
             col("t_auto") & ~col("x_included") & any_left(col("x_included")), scope="task",
         ),
@@ -95,7 +95,7 @@ def steps(rules: AnalysisRules) -> tuple[Step, ...]:
 def _hospital() -> Rule:
     """Return row 21."""
     return _rule(
-        "4, 21", "hospital", "it is a hospital queue, used only where no other is left",
+        "6", "hospital", "it is a hospital queue, used only where no other is left",
         col("q_hospital") & any_left(~col("q_hospital")), scope="task",
     )  # fmt: skip
 
@@ -127,7 +127,7 @@ def _cap(rules: AnalysisRules) -> Rule:
         says = f"the larger of {LEAST_CAP} and twice the {{running}} running ones"
     over = asked_of(col("t_preassigned"), rules) & (waiting > limit)
     return _rule(
-        "4, 22", "cap_rt",
+        "4", "cap_rt",
         f"{{waiting}} {whose} wait there, more than {{limit}} ({says})",
         over & pl.lit(value=rules.cap_rt_effective), kind="temporary",
         numbers={"limit": limit, "running": running, "waiting": waiting},
@@ -170,7 +170,7 @@ def _overload(rules: AnalysisRules) -> tuple[Step, ...]:
 
     def rule(name: str, why: str, when: pl.Expr, scope: Scope) -> Rule:
         return _rule(
-            "4, 23", name, says + why, when, scope=scope, numbers=numbers,
+            "4", name, says + why, when, scope=scope, numbers=numbers,
             kind="temporary" if every else "persistent",
             variants={"none_runs": nothing + why},
         )  # fmt: skip
@@ -202,14 +202,14 @@ def _marks(rules: AnalysisRules) -> tuple[Rule, ...]:
             col("over_limit"), kind="temporary",
         ),
         _rule(
-            "4.14", "bad_jobs",
+            "4", "bad_jobs",
             f"{{x_failed}} jobs of the task failed there lately and {{x_closed}} were closed, {{bad}} together, {compared} "
             "{limit} (the larger of twice the {x_finished} finished ones and {least})",
             col("too_many_bad"), kind="temporary",
             numbers={"bad": bad, "least": least, "limit": pl.max_horizontal(twice, least)},
         ),
         _rule(
-            "4.13", "no_running", "{x_nq} jobs of the share wait there and none runs",
+            "4", "no_running", "{x_nq} jobs of the share wait there and none runs",
             _many_wait(rules) & (col("x_nr") == 0) & pl.lit(value=rules.overload_scope == "all"),
             kind="temporary",
         ),
@@ -231,12 +231,12 @@ def _final(rules: AnalysisRules) -> tuple[Step, ...]:
     known = col("t_files_known") & ~col("t_distributed")
     return (
         _rule(
-            "4, 26", ALL_MARKED,
+            "8", ALL_MARKED,
             "every queue that is left is marked problematic, so queues without the input are looked at too",
             another & ~any_left(~col("marked")), scope="task", kind="temporary",
         ),
         _rule(
-            "7, 2", "badsite", "it is marked problematic",
+            "8", "badsite", "it is marked problematic",
             col("marked") & asked_of(col("t_preassigned"), rules), kind="temporary",
         ),
         Derived({"first": col("x_used") & pl.lit(value=rules.used_sites_first), "most": most}),
@@ -244,16 +244,16 @@ def _final(rules: AnalysisRules) -> tuple[Step, ...]:
             name="place", by=("first", "weight"), descending=(True, True), among=pl.lit(value=True)
         ),
         _rule(
-            "7, 3", "low_weight", "its weight of {weight} is not among the best {most}",
+            "8", "low_weight", "its weight of {weight} is not among the best {most}",
             col("place") > col("most"), scope="task",
         ),
         *code_only(
             _rule(
-                "7, 4", "below_min_weight", "its weight of {weight} is under the least weight of {t_min_weight}",
+                "8", "below_min_weight", "its weight of {weight} is under the least weight of {t_min_weight}",
                 (least > 0) & (col("weight") < least),
             ),
             _rule(
-                "7, 5", "fileunavailable",
+                "8", "fileunavailable",
                 "it takes work with local input only (use_only_local_data), and files of the input are missing there",
                 col("q_local_only") & known & ~col("x_whole"),
             ),

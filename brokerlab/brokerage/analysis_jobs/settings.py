@@ -1,4 +1,4 @@
-"""What gdpconfig keys make of a user task (analysis-job-brokerage.md 1.4)."""
+"""What gdpconfig keys make of a user task (analysis-jobs.md 1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Analysis Stabilizer: how many jobs a user may have waiting at a queue (analysis-job-brokerage.md 5).
+"""The Analysis Stabilizer: how many jobs a user may have waiting at a queue (analysis-jobs.md 5).
 
 Its columns are of one (task, unified queue).
 """
@@ -28,7 +28,7 @@ def limited(rules: AnalysisRules) -> tuple[Derived, ...]:
         ``too_many_bad``.
 
     Source:
-        analysis-job-brokerage.md 5, 4.14.
+        analysis-jobs.md 4 and 5.
     """
     rows = pl.col("x_users") > 0
     base_length = setting("BASE_QUEUE_LENGTH_PER_PQ")

@@ -1,4 +1,4 @@
-"""The throttle: is job generation of a task held back before any queue is looked at (analysis-job-brokerage.md 2)?"""
+"""The throttle: is job generation of a task held back before any queue is looked at (analysis-jobs.md 2)?"""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def throttle(
         SchemaError: Unknown tables, values of another type.
 
     Source:
-        analysis-job-brokerage.md 2.
+        analysis-jobs.md 2.
 
     Example:
         >>> tables = {

@@ -12,12 +12,12 @@ from brokerlab.brokerage.engine.steps import Derived, Step, rules_of
 from brokerlab.brokerage.production_jobs.expressions import col
 from brokerlab.brokerage.production_jobs.settings import COMPLETENESS_KEYS
 
-_rule = Chapter("analysis-job-brokerage.md 2, ", kind="temporary")
+_rule = Chapter("analysis-jobs.md 2, ", kind="temporary")
 LIMITED_SHARE = "User Analysis"
 USAGE_C, USAGE_B, USAGE_A = 90, 95, 100
 """Usage of the share over which classes are held back [%]."""
 NO_TARGET_PCT = 99_999_900.0
-"""Usage where the target is 0, as where nothing runs at all: over every limit [%] (site-task-classification.md 7)."""
+"""Usage where the target is 0, as where nothing runs at all: over every limit [%] (classes.md 7)."""
 INCOMPLETE = "input_incomplete"
 TOTALS = ("nrunjobs", "nqueuedjobs", "nruncores", "nqueuedcores")
 _USES = f"share {LIMITED_SHARE} uses {{usage_pct}} % of its target"
@@ -79,7 +79,7 @@ def incomplete_input(rules: AnalysisRules) -> Rule:
     """Return the rule that holds a task back whose input is complete nowhere (4.1b); of the code alone."""
     return Rule(
         name=INCOMPLETE,
-        source="analysis-job-brokerage.md 4.1b",
+        source="analysis-jobs.md 4",
         says="an input dataset is complete nowhere, and the task does not accept incomplete input",
         when=col("t_incomplete")
         & ~col("t_incomplete_allowed")

@@ -1,4 +1,4 @@
-"""The weights of analysis queues (analysis-job-brokerage.md 6); one row per (task, unified queue)."""
+"""The weights of analysis queues (analysis-jobs.md 7); one row per (task, unified queue)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def weighed(rules: AnalysisRules) -> tuple[Derived, ...]:
         ``data_factor``, ``weight``, and what they are made of.
 
     Source:
-        analysis-job-brokerage.md 6.
+        analysis-jobs.md 7.
     """
     new = "new" if rules.new_weight == "budgets" else "new_document"
     basic = pl.col("orig" if rules.basic_weight == "original" else new)

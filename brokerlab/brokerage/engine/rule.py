@@ -34,7 +34,7 @@ class Rule:
 
     Attributes:
         name: Name of the chapter's table, such as ``scratch_disk``.
-        source: Chapter and row, such as ``production-job-brokerage.md 5, 20``.
+        source: Chapter and row, such as ``production-jobs.md 2``.
         says: Why the queue is skipped, as a clause; ``{name}`` stands for a column of the pair or for one of ``numbers``.
         when: True where the place is skipped; null counts as false.
         scope: ``pair``: it looks at one task and one place; ``task``: at all places of a task that are left.

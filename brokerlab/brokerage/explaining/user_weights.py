@@ -57,7 +57,7 @@ def factors(row: Row, rules: AnalysisRules, user: str | None) -> list[str]:
         rules: Which basic weight is in use.
         user: The task's user.
 
-    Source: analysis-job-brokerage.md 6.
+    Source: analysis-jobs.md 7.
     """
     made_of = {"original": _original(row, rules), "new": _new(row, rules, user)}
     told = {
@@ -137,7 +137,7 @@ def stabilizer(row: Row, user: str | None, rules: AnalysisRules) -> list[str]:
         user: The task's user.
         rules: Rule set.
 
-    Source: analysis-job-brokerage.md 5.
+    Source: analysis-jobs.md 5.
     """
     length, wait_h, ratio, longest_h, length_user, ratio_user = (
         row[f"{SETTING}{key}"] for key in STABILIZER_KEYS

@@ -49,7 +49,7 @@ class OfUsers(OnQueue):
     def held(self) -> Obstacle | None:
         """The rule that holds the task back, with the numbers compared; null: none does.
 
-        Source: analysis-job-brokerage.md 2.
+        Source: analysis-jobs.md 2.
         """
         name = self.who.row["throttle"]
         if name is None:

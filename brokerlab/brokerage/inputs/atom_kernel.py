@@ -3,7 +3,7 @@
 A job takes files as long as every limit holds for the next one too, and where it stopped the next job
 begins: each step depends on all before it, so there is no form with grouping and joins.
 
-Source: production-job-brokerage.md 4.1.
+Source: production-jobs.md 5.
 """
 
 from __future__ import annotations

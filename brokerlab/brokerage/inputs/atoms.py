@@ -1,6 +1,6 @@
 """The smallest job that a task allows, and the longest run of its events.
 
-Source: production-job-brokerage.md 1.2 and 4.1.
+Source: production-jobs.md 5.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def atoms(
     Raises:
         SchemaError: A missing key column or a column of another type.
 
-    Source: production-job-brokerage.md 1.2, 4.1.
+    Source: production-jobs.md 5.
 
     Example:
         >>> files = pl.DataFrame({"datasetname": "D", "lfn": ["a", "b", "c"], "fsize": [10, 20, 40]})

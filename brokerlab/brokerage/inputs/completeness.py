@@ -1,6 +1,6 @@
 """Is a task's input complete anywhere: the outcomes before any queue is looked at.
 
-Source: production-job-brokerage.md section 2, B2 and B3.
+Source: production-jobs.md 1, B2 and B3.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def completeness(
     Raises:
         SchemaError: A missing key column or a column of another type.
 
-    Source: production-job-brokerage.md 2.
+    Source: production-jobs.md 1.
     """
     rows = read("tasks", tasks, TASK, {k: v for k, v in _TASKS.items() if k not in TASK})
     rows = rows.unique(["jeditaskid", "snapshot"], keep="first", maintain_order=True)

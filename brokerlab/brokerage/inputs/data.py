@@ -1,6 +1,6 @@
 """How much of a task's input lies where its queues can read it.
 
-Source: production-job-brokerage.md 6.1.
+Source: production-jobs.md 4.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def input_totals(
     Raises:
         SchemaError: A missing key column or a column of another type.
 
-    Source: production-job-brokerage.md 6.1.
+    Source: production-jobs.md 4.
     """
     asked = read("tasks", tasks, TASK).unique()
     totals = (
@@ -93,7 +93,7 @@ def input_at_queues(
     Raises:
         SchemaError: A missing key column or a column of another type.
 
-    Source: production-job-brokerage.md 6.1.
+    Source: production-jobs.md 4.
     """
     asked = read("tasks", tasks, TASK).unique()
     wanted = _distinct_files(asked, datasets, files)

@@ -1,6 +1,6 @@
 """States of a queue's storage endpoints: what the checks ``storage_space`` to ``source_down`` compare.
 
-Source: production-job-brokerage.md 1.5 and checks 21 to 27.
+Source: production-jobs.md and checks 21 to 27.
 """
 
 from __future__ import annotations

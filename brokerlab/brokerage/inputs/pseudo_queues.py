@@ -1,6 +1,6 @@
 """Pseudo-queues of unified queues, one per resource type, and queue parameters given per core.
 
-Source: production-job-brokerage.md 1.4.
+Source: production-jobs.md.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def pseudo_queues(queues: pl.DataFrame, resource_types: pl.DataFrame | None) -> 
     Raises:
         SchemaError: A missing key column or a column of another type.
 
-    Source: production-job-brokerage.md 1.4.
+    Source: production-jobs.md.
     """
     had_snapshot = "snapshot" in queues.columns
     rows = with_used(queues, _USED).with_columns(
@@ -137,7 +137,7 @@ def scale_per_core(queues: pl.DataFrame) -> pl.DataFrame:
     Raises:
         SchemaError: A missing key column or a column of another type.
 
-    Source: production-job-brokerage.md 1.4.
+    Source: production-jobs.md.
     """
     used: Schema = {
         "catchall": pl.String,

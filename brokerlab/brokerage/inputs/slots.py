@@ -1,6 +1,6 @@
 """Slots set for a queue: the look-up by share and resource type.
 
-Source: production-job-brokerage.md 6.2, item 2.
+Source: production-jobs.md 7, item 2.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def slot_counts(slots: pl.DataFrame | None, wanted: pl.DataFrame) -> pl.DataFram
     Raises:
         SchemaError: A missing key column or a column of another type.
 
-    Source: production-job-brokerage.md 6.2 item 2, check 42.
+    Source: production-jobs.md 7 item 2, check 42.
 
     Example:
         >>> slots = pl.DataFrame({"panda_queue": ["Q", "Q"], "gshare": ["A", None], "numslots": [5, 7]})

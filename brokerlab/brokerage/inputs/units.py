@@ -1,6 +1,6 @@
 """Unit formulas of tasks and files: one expression each, and the function of one value built on it.
 
-Source: production-job-brokerage.md 4.1 to 4.4.
+Source: production-jobs.md 5.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def out_bytes() -> pl.Expr:
 
     ``outdiskunit`` *starts* with kB, MB or GB, else bytes; null and negative ``outdiskcount`` are 0.
 
-    Source: production-job-brokerage.md 1.1, 4.3.
+    Source: production-jobs.md 5.
     """
     factor = pl.lit(1, dtype=pl.Int64)
     for prefix, size in _DISK_FACTORS.items():
@@ -79,7 +79,7 @@ def cputime_s() -> pl.Expr:
 def nevents() -> pl.Expr:
     """Return the events of a file, i64: range used (at least 1), else ``nevents`` if > 0, else 1.
 
-    Source: production-job-brokerage.md 4.1.
+    Source: production-jobs.md 5.
     """
     used = (pl.col("endevent") - pl.col("startevent") + 1).clip(lower_bound=1)
     whole = pl.when(pl.col("nevents") > 0).then(pl.col("nevents"))
@@ -91,7 +91,7 @@ def effective_mb() -> pl.Expr:
 
     Whole bytes, truncated. The range counts where start, end and events of the file are all known.
 
-    Source: production-job-brokerage.md 4.1.
+    Source: production-jobs.md 5.
     """
     size = pl.col("fsize").cast(pl.Int64).fill_null(0)
     used = pl.col("endevent") - pl.col("startevent") + 1

@@ -1,6 +1,6 @@
 """Production job brokerage: which queues may receive the jobs of a task, and how they rank.
 
-Source: production-job-brokerage.md; the brokerage page, ATLAS Production Job Brokerage.
+Source: production-jobs.md; the brokerage page, ATLAS Production Job Brokerage.
 """
 
 from brokerlab.brokerage.production_jobs.decide import decide, hint_queues

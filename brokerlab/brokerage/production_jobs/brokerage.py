@@ -38,6 +38,6 @@ BROKERAGE = brokerage_of(
     PRODUCTION,
     organisation="brokerlab",
     description="queues that may receive the jobs of production tasks",
-    documentation="production-job-brokerage.md",
+    documentation="production-jobs.md",
 )
 """The production job brokerage of the documents."""

@@ -1,4 +1,4 @@
-"""Which queues are looked at for a task at all (production-job-brokerage.md 3)."""
+"""Which queues are looked at for a task at all (production-jobs.md 1)."""
 
 from __future__ import annotations
 

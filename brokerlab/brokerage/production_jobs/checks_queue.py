@@ -31,7 +31,7 @@ def status_checks(rules: ProductionRules) -> tuple[Rule, ...]:
     named = col("q_named_test") & ~col("t_listed") & pl.lit(value=rules.drop_test_queues)
     return (
         check(
-            "1",
+            "2",
             "name_test",
             "its name marks it as a test queue",
             named,
@@ -51,7 +51,7 @@ def opportunistic_check(rules: ProductionRules) -> Rule:
     Source: 002, ATLAS Production Job Brokerage: "If priority ≥ 800 or scout jobs, skip opportunistic queues".
     """
     return check(
-        "7",
+        "2",
         "opportunistic",
         "the queue is opportunistic (pledgedcpu -1), which urgent tasks (priority 800 and more, here {t_prio}) and "
         "scouts avoid",
@@ -72,20 +72,20 @@ def policy_checks(rules: ProductionRules) -> tuple[Rule, ...]:
     few = col("q_jumbo_events") > col("t_ready_events")
     return (
         check(
-            "9",
+            "2",
             "zero_share",
             "the queue's fairsharepolicy ({q_fairsharepolicy}) gives no share to processing type {t_type} of share "
             "{t_gshare}",
             col("x_zero_share") & applies,
         ),
         check(
-            "10",
+            "8",
             "jumbo_only",
             "the queue takes jumbo jobs only (useJumboJobs), the task has none",
             jumbo & ~col("t_jumbo"),
         ),
         check(
-            "11",
+            "8",
             "jumbo_few_events",
             "the queue wants {q_jumbo_events} events ready for jumbo jobs (minEventsForJumbo), {t_ready_events} are",
             jumbo & col("t_jumbo") & few,
@@ -106,7 +106,7 @@ def core_checks(rules: ProductionRules) -> tuple[Rule, ...]:
     differs = (multi & (slot <= 1)) | (~multi & ~free & (slot > 1))
     return (
         check(
-            "13",
+            "2",
             "core_count",
             "the task asks for slots of {t_cores} cores, those of the queue have {q_corecount}",
             differs & asked,
@@ -117,7 +117,7 @@ def core_checks(rules: ProductionRules) -> tuple[Rule, ...]:
             },
         ),
         check(
-            "14",
+            "2",
             "core_count_max",
             "the queue's slots have {q_corecount} cores, the task takes {t_maxcores} at most (maxcorecount)",
             (col("t_maxcores") != 0) & (slot > col("t_maxcores")) & asked,
@@ -130,7 +130,7 @@ def software_checks() -> tuple[Rule, ...]:
     lacks = "the queue lacks the software or hardware asked for ({x_software_reason})"
     return (
         check(
-            "15",
+            "2",
             "software_hardware",
             f"{lacks}: release {{t_transhome}}",
             col("t_software") & (col("x_software") == REJECTED),
@@ -140,7 +140,7 @@ def software_checks() -> tuple[Rule, ...]:
             },
         ),
         check(
-            "16",
+            "2",
             "platform_unresolved",
             "no platform that the queue publishes fits the pattern {t_architecture}",
             col("t_software") & (col("x_software") == UNRESOLVED),
@@ -192,7 +192,7 @@ def memory_checks(*, whole: bool = True) -> tuple[Rule, ...]:
     spare = clauses("the job needs only", "the slot is for {q_minrss} MB and more (minrss)")
     return (
         check(
-            "17",
+            "5",
             "memory_max",
             lacks[0],
             (need != 0) & (col("q_maxrss") != 0) & (need > col("q_maxrss")),
@@ -200,7 +200,7 @@ def memory_checks(*, whole: bool = True) -> tuple[Rule, ...]:
             variants=lacks[1],
         ),
         check(
-            "18",
+            "5",
             "memory_min",
             spare[0],
             (need != 0) & (col("q_minrss") != 0) & (need < col("q_minrss")),
@@ -237,13 +237,13 @@ def disk_checks(rules: ProductionRules) -> tuple[Rule, ...]:
     full = scratch > space if rules.scratch_equal_passes else scratch >= space
     return (
         check(
-            "19",
+            "5",
             "direct_access",
             "the task reads its input in place only (allowinputlan), the queue copies it to scratch",
             col("t_lan_only") & ~col("p_direct_lan") & (col("p_maxinputsize") != -1),
         ),
         check(
-            "20",
+            "5",
             "scratch_disk",
             f"the job needs {{scratch}} MB of scratch, its input included, {gets}",
             (col("p_maxwdir") != 0) & full,
@@ -270,13 +270,13 @@ def network_checks(rules: ProductionRules) -> tuple[Rule, ...]:
     asked = ~spared(rules, "t_single")
     return (
         check(
-            "31",
+            "6",
             "connectivity",
             "the task asks for {t_ip} connectivity, that of the queue is {q_network}",
             (wants != "") & ~good & asked,
         ),
         check(
-            "32",
+            "6",
             "ip_stack",
             "the task asks for ip stack {t_stack}, that of the queue is {q_stack}",
             asks & (col("t_stack") != col("q_stack")) & asked,
@@ -293,19 +293,19 @@ def event_service_checks(rules: ProductionRules) -> tuple[Rule, ...]:
     free = ~spared(rules, "t_single")
     return (
         check(
-            "33", "event_service_std", "the queue takes no event service (jobseed {q_jobseed})",
+            "2", "event_service_std", "the queue takes no event service (jobseed {q_jobseed})",
             es & (seed == "std") & free,
         ),
         check(
-            "34", "event_service_prio", "the queue takes event service of priority 900 and more only (jobseed {q_jobseed}), the task has {t_prio}",
+            "2", "event_service_prio", "the queue takes event service of priority 900 and more only (jobseed {q_jobseed}), the task has {t_prio}",
             es & (seed == "eshigh") & ~col("t_first_class") & free,
         ),
         check(
-            "35", "event_service_only", "the queue takes event service only (jobseed {q_jobseed})",
+            "2", "event_service_only", "the queue takes event service only (jobseed {q_jobseed})",
             ~es & (seed == "es") & free,
         ),
         check(
-            "36", "event_service_child", "event service needs a pseudo-queue of several cores, this one has {q_corecount}",
+            "2", "event_service_child", "event service needs a pseudo-queue of several cores, this one has {q_corecount}",
             es & col("q_pseudo") & (col("q_corecount") == 1) & free,
         ),
     )  # fmt: skip
@@ -315,7 +315,7 @@ def io_intensity_check(rules: ProductionRules) -> Rule:
     """Return ``io_intensity_max`` (switch ``code_only_checks``)."""
     io = (col("t_iointensity") != 0) & (col("t_iointensity") > col("q_max_io_intensity"))
     return check(
-        "39",
+        "8",
         "io_intensity_max",
         "the task's iointensity of {t_iointensity} kB/s is over the queue's limit of {q_max_io_intensity} kB/s",
         io & ~col("t_merging") & pl.lit(value=rules.code_only_checks),
@@ -331,20 +331,20 @@ def nucleus_checks(rules: ProductionRules) -> tuple[Rule, ...]:
     outside = col("t_chained") & (col("t_nucleus_id") != col("q_site_id"))
     return (
         check(
-            "38",
+            "2",
             "t1_weight",
             "the task stays at its nucleus {t_nucleus} (negative t1weight), the queue is neither there nor shares its storage",
             col("t_nucleus_only") & ~near(),
         ),
         io_intensity_check(rules),
         check(
-            "40",
+            "2",
             "full_chain_outside",
             "the full chain stays at its nucleus {t_nucleus}, the queue is at {q_site}",
             outside & ~col("t_hint"),
         ),
         check(
-            "41",
+            "2",
             "full_chain_only",
             "the queue takes full chains only (bareNucleus=only)",
             ~col("t_chained") & (col("q_bare") == "only") & ~col("t_hint"),
@@ -365,7 +365,7 @@ def diskio_check(*, whole: bool = True) -> Rule:
     per_core = per_core.floor() if whole else per_core
     asked = pl.when(several & (col("p_corecount") != 0)).then(per_core).otherwise(col("t_diskio"))
     return check(
-        "12",
+        "2",
         "diskio_overload",
         "running jobs use {s_diskio} kB/s of disk per core and the task asks for {asked} kB/s; both are over the limit of "
         "{limit} kB/s",

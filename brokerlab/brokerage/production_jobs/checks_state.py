@@ -51,16 +51,16 @@ def link_checks(rules: ProductionRules) -> tuple[Rule, ...]:
             unwritable, kind="temporary",
         ),
         check(
-            "4", "nucleus_backlog", f"{{t_nucleus_queued}} files wait to be moved to nucleus {{t_nucleus}}, {reaches} {{limit}}",
+            "3", "nucleus_backlog", f"{{t_nucleus_queued}} files wait to be moved to nucleus {{t_nucleus}}, {reaches} {{limit}}",
             has_nucleus & ~unwritable & backlog,
             kind="temporary", numbers={"limit": of_nucleus},
         ),
         check(
-            "5", "link_blocked", "the link to nucleus {t_nucleus} is blocked (closeness {l_closeness})",
+            "3", "link_blocked", "the link to nucleus {t_nucleus} is blocked (closeness {l_closeness})",
             open_link & blocked,
         ),
         check(
-            "6", "link_backlog", f"{{l_queued}} files wait on the link to nucleus {{t_nucleus}}, {reaches} {{limit}}",
+            "3", "link_backlog", f"{{l_queued}} files wait on the link to nucleus {{t_nucleus}}, {reaches} {{limit}}",
             open_link & ~blocked & queued,
             kind="temporary", numbers={"limit": of_link},
         ),
@@ -76,7 +76,7 @@ def inactive_check(rules: ProductionRules) -> Rule:
     applies = col("t_urgent") | col("t_merging") | col("t_merges_output")
     applies = applies & ~spared(rules, "t_listed")
     return check(
-        "8",
+        "2",
         "inactive",
         "no job has started there for {idle_h} h although {waiting} wait; urgent, merging and to be merged work avoids "
         "queues idle for more than 2 h",
@@ -114,25 +114,25 @@ def storage_checks(rules: ProductionRules) -> tuple[Rule, ...]:
     exempt_in, exempt_out = _exempt(rules)
     further = pl.lit(value=rules.code_only_checks)
     steps = (
-        ("21", "storage_space", f"{{s_space}} GB are {rules.local_space} at its output endpoint, {must} {{limit}} GB must be", little),
+        ("6", "storage_space", f"{{s_space}} GB are {rules.local_space} at its output endpoint, {must} {{limit}} GB must be", little),
         (
-            "22", "read_lan_down", "none of its input endpoints can be read over LAN",
+            "6", "read_lan_down", "none of its input endpoints can be read over LAN",
             ~col("s_read_lan"),
         ),
         (
-            "23", "write_lan_down", "none of its output endpoints can be written over LAN",
+            "6", "write_lan_down", "none of its output endpoints can be written over LAN",
             ~col("s_write_lan"),
         ),
         (
-            "24", "write_wan_down", "none of its input endpoints can receive files over WAN",
+            "6", "write_wan_down", "none of its input endpoints can receive files over WAN",
             ~(col("s_write_wan") | exempt_in),
         ),
         (
-            "25", "read_wan_down", "none of its output endpoints can send files over WAN",
+            "6", "read_wan_down", "none of its output endpoints can send files over WAN",
             ~(col("s_read_wan") | exempt_out),
         ),
         (
-            "27", "source_down", "the input can be read over LAN only where it is, and not from here",
+            "6", "source_down", "the input can be read over LAN only where it is, and not from here",
             ~col("t_remote_source") & ~(exempt_in | exempt_out) & further,
         ),
     )  # fmt: skip
@@ -167,7 +167,7 @@ def transferring_check(rules: ProductionRules) -> Rule:
     own = col("p_transferring_limit")
     limit = pl.when(twice > own).then(twice).otherwise(own)
     return check(
-        "37",
+        "2",
         "transferring",
         "{waiting} jobs are transferring, more than {limit} (the queue's limit of {p_transferring_limit}, or twice its "
         "{s_running} running jobs)",
@@ -189,13 +189,13 @@ def shortage_checks(rules: ProductionRules) -> tuple[Rule, ...]:
         cores = cores + col("s_starting_cores")
     return (
         check(
-            "38a",
+            "2",
             "opportunistic_shortage",
             "work is short and the queue is opportunistic (pledgedcpu -1)",
             (col("p_pledgedcpu") == -1) & short,
         ),
         check(
-            "38b",
+            "2",
             "pledge_exceeded",
             "work is short and {cores} cores are in use, more than the pledge of {p_pledgedcpu}",
             (col("p_pledgedcpu") > 0) & (cores > col("p_pledgedcpu")) & short,
@@ -218,7 +218,7 @@ def pilot_check(rules: ProductionRules) -> Rule:
         silent = silent & ~col("x_has_slots") & ~jumbo & ~col("t_pilot_exempt")
         says += " and no slots are set for share {t_queue_name}, resource type {t_resource_type}"
     return check(
-        "42",
+        "2",
         "no_pilot",
         says,
         silent & ~spared(rules, "t_listed"),

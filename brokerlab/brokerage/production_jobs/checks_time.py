@@ -51,7 +51,7 @@ def time_checks(rules: ProductionRules) -> tuple[Rule, ...]:
     over = (no_scaling & (col("t_basewalltime") > col("q_maxtime"))) | (~no_scaling & longer)
     return (
         check(
-            "28",
+            "5",
             "walltime_max",
             "the smallest job needs {need} core s, {fits} core s fit into the queue's maxtime of {q_maxtime} s",
             (col("q_maxtime") != 0) & over,
@@ -85,7 +85,7 @@ def _long_enough(rules: ProductionRules) -> Rule:
         short = (col("q_maxtime") != 0) & (col("q_maxtime") < DAY_S)
         says = "scouts and jobs of unknown wall time need {day} s (24 h), the queue's maxtime is {q_maxtime} s"
     return check(
-        "29",
+        "5",
         "walltime_24h",
         says,
         applies & short,
@@ -100,7 +100,7 @@ def _not_too_short(no_scaling: pl.Expr, rules: ProductionRules) -> Rule:
     scaled = pl.when(col("t_dynamic")).then(dynamic).otherwise(plain)
     fixed = no_scaling & (col("t_basewalltime") < col("q_mintime"))
     return check(
-        "30",
+        "5",
         "walltime_min",
         "the smallest job needs only {need} core s, the queue's mintime of {q_mintime} s takes {fits} core s",
         (col("q_mintime") != 0) & (fixed | (~no_scaling & scaled)),

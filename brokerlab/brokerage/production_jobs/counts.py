@@ -47,7 +47,7 @@ def by_tag(tables: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
     ``share only:<gshare>``.
 
     Source:
-        production-job-brokerage.md 1.6, 6.
+        production-jobs.md 7.
     """
     share = pl.col("gshare").fill_null("")
     tags = {

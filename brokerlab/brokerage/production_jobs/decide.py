@@ -50,7 +50,7 @@ def decide(
         ConfigError: Settings that no rule can work with, or a recipe.
 
     Source:
-        production-job-brokerage.md.
+        production-jobs.md.
     """
     rules = rules or ProductionRules()
     given = read_given(tables, {**TABLES, **recipe.tables})
@@ -86,7 +86,7 @@ def hint_queues(
         ``jeditaskid, snapshot, panda_queue`` (str).
 
     Source:
-        production-task-brokerage.md 4, row 7.
+        production-tasks.md 3, row 7.
     """
     decided = decide(tables, rules=rules, matching=matching, config=config, hint=True).queues
     return decided.filter(pl.col("check").is_null()).select(

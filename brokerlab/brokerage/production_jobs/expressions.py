@@ -7,7 +7,7 @@ import polars as pl
 from brokerlab.brokerage.engine.rule import Chapter
 from brokerlab.brokerage.rules import ProductionRules
 
-check = Chapter("production-job-brokerage.md 5, ")
+check = Chapter("production-jobs.md ")
 
 
 def col(name: str) -> pl.Expr:

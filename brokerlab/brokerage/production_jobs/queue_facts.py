@@ -54,7 +54,7 @@ def queue_facts(tables: dict[str, pl.DataFrame], *, rules: ProductionRules) -> p
         columns ``q_*`` and ``p_*``, sorted by snapshot and name.
 
     Source:
-        production-job-brokerage.md 1.4, 1.5.
+        production-jobs.md.
     """
     queues = tables["queues"].with_columns(
         parent=pl.coalesce("unified_name", "panda_queue"),

@@ -1,4 +1,4 @@
-"""From survivors of the single checks to candidates: rows 43a to 52 of production-job-brokerage.md 5, as steps."""
+"""From survivors of the single checks to candidates: rows 43a to 52 of production-jobs.md 2, as steps."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _jumbo(rules: ProductionRules) -> pl.Expr:
 def _late_checks(rules: ProductionRules) -> tuple[Rule, ...]:
     """Return rows 44 to 50; ``code_only_checks`` has those that no page names."""
     further = pl.lit(value=rules.code_only_checks)
-    lock = check("44", "locked", "another brokerage holds its lock", pl.col("x_locked") & further)
+    lock = check("8", "locked", "another brokerage holds its lock", pl.col("x_locked") & further)
     return lock, _local_data_only(further), *caps(rules), _below_min_weight(further)
 
 
@@ -118,7 +118,7 @@ def input_to_move(rules: ProductionRules) -> tuple[Step, ...]:
         less = "less than " if rules.io_check_strict else ""
         most = f"{less}{{t_most_mb}} MB and {less}{{t_most_files}} files"
         when = pl.col("t_io_heavy") & ~here
-        return (check("43a", "input_to_move", f"{may} {most}", when, numbers=numbers),)
+        return (check("4", "input_to_move", f"{may} {most}", when, numbers=numbers),)
     size_tape, number_tape = over("x_avail_tape", "x_navail_tape")
     never = exceeds(pl.min_horizontal(size, size_tape), most_mb) | exceeds(
         pl.min_horizontal(number, number_tape), most_files
@@ -131,7 +131,7 @@ def input_to_move(rules: ProductionRules) -> tuple[Step, ...]:
     return (
         Derived({"io_good": ~never & here, "io_tape": ~never & ~here}),
         check(
-            "43a",
+            "4",
             "input_to_move",
             f"{may} {{t_most_mb}} MB and {{t_most_files}} files while other queues need no more",
             pl.col("t_io_heavy") & ~kept,
@@ -187,7 +187,7 @@ def _bootstrap(rules: ProductionRules) -> pl.Expr:
 def _local_data_only(further: pl.Expr) -> Rule:
     moves = (pl.col("missing_files") > 0) | (pl.col("missing_mb") > 0)
     return check(
-        "45",
+        "8",
         "local_data_only",
         "it takes work with local input only (use_only_local_data), and {missing_mb} MB in {missing_files} files are "
         "missing there",
@@ -213,7 +213,7 @@ def caps(rules: ProductionRules) -> tuple[Rule, ...]:
         waiting = pl.col("x_activated") + pl.col("x_starting")
         over = (waiting > pl.col("cap")) | (pl.col("queued_all") > pl.col("cap"))
         capped = check(
-            "46",
+            "8",
             "queued_cap",
             "{queued_all} jobs are queued there, {waiting} of them activated or starting, more than {cap} (twice the "
             "{running} running jobs)",
@@ -223,7 +223,7 @@ def caps(rules: ProductionRules) -> tuple[Rule, ...]:
         over_rt = over_rt & pl.lit(value=False)
     else:
         capped = check(
-            "46",
+            "8",
             "queued_cap",
             f"{{queued}} jobs are queued there, more than {{cap}} ({larger}{{running}} running jobs)",
             ~no_cap & ~pl.col("q_ucore") & (pl.col("queued") > pl.col("cap")),
@@ -231,13 +231,13 @@ def caps(rules: ProductionRules) -> tuple[Rule, ...]:
     return (
         capped,
         check(
-            "47",
+            "8",
             "network_weight_low",
             "the network weight of {l_weight} is under {t_network_limit}, which express work asks for",
             pl.col("l_weight") < pl.col("t_network_limit"),
         ),
         check(
-            "48",
+            "8",
             "queued_cap_rt",
             f"{{queued_rt}} jobs of the task's resource types are queued there, more than {{cap_rt}} ({larger}"
             "running jobs)",
@@ -249,7 +249,7 @@ def caps(rules: ProductionRules) -> tuple[Rule, ...]:
 def _below_min_weight(further: pl.Expr) -> Rule:
     least = pl.col("t_min_weight")
     return check(
-        "50",
+        "8",
         "below_min_weight",
         "its weight of {weight} is under the least weight of {t_min_weight}",
         (least > 0) & (pl.col("weight") < least) & ~pl.col("bootstrap") & further,
@@ -270,7 +270,7 @@ def _single_queue(rules: ProductionRules) -> tuple[Step, ...]:
     return (
         Derived({"winner": winner}),
         check(
-            "51",
+            "8",
             "t1_not_largest",
             "the task keeps to one queue of its nucleus {t_nucleus} (negative t1weight), the one with most running "
             "jobs; this one has {s_running}",
@@ -292,7 +292,7 @@ def _best() -> tuple[Step, ...]:
             name="place", by=("bootstrap", "order"), descending=(True, True), among=~pl.col("jumbo")
         ),
         check(
-            "52", "rank", "its weight of {weight} is not among the best 10", pl.col("place") > BEST,
+            "8", "rank", "its weight of {weight} is not among the best 10", pl.col("place") > BEST,
             scope="task",
         ),
         Derived({
@@ -328,7 +328,7 @@ def reported(ranking: pl.DataFrame, *, rules: ProductionRules) -> pl.DataFrame:
         [jobs]; ``share`` of the task's jobs expected there; ``maxwdir`` [MB] and ``platform`` passed on;
         ``missing_mb``, ``missing_files`` of the input; ``bootstrap``, ``jumbo``.
 
-    Source: production-job-brokerage.md 6.4, 7.
+    Source: production-jobs.md 8.
     """
     cap, queued = pl.col("cap"), pl.col("queued_all")
     if rules.cap_mode == "limit":

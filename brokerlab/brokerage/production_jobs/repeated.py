@@ -28,7 +28,7 @@ def one_row_per_key(tables: Tables) -> Tables:
         BrokerlabWarning: Rows that repeat a key, with their number.
 
     Source:
-        production-job-brokerage.md 1.6: of a repeated key the last row holds.
+        production-jobs.md: of a repeated key the last row holds.
     """
     found, told = dict(tables), []
     for name, keys in KEYS.items():

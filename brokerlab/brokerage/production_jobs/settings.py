@@ -1,4 +1,4 @@
-"""The gdpconfig keys that the production job brokerage reads, and what they make of a task (production-job-brokerage.md 1.7)."""
+"""The gdpconfig keys that the production job brokerage reads, and what they make of a task (production-jobs.md)."""
 
 from __future__ import annotations
 

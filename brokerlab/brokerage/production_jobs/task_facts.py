@@ -43,7 +43,7 @@ def task_facts(
         ``t`` (number of the row, i64), ``jeditaskid``, ``snapshot``, ``at`` and columns ``t_*``.
 
     Source:
-        production-job-brokerage.md 1.1, 1.2, 4.2 to 4.6, 6.
+        production-jobs.md 5 and 7.
     """
     frame = tasks.with_row_index("t").with_columns(
         pl.col("t").cast(pl.Int64), pl.col("snapshot").fill_null(0)

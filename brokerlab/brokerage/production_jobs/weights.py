@@ -1,4 +1,4 @@
-"""The weight of a queue that passed its checks (production-job-brokerage.md 6)."""
+"""The weight of a queue that passed its checks (production-jobs.md 7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contracts of the tables that the production task brokerage reads (production-task-brokerage.md 1).
+"""Contracts of the tables that the production task brokerage reads (production-tasks.md 1).
 
 Names are the chapter's; what the job brokerage reads too has its contract there. A row whose ``jeditaskid``
 or ``snapshot`` is null, or a table without that column, holds for every task or instant. ``position`` gives a

@@ -43,7 +43,7 @@ def token_endpoint(
         The endpoint of that exact name; else the first whose name the token finds as a regular expression, or
         whose type is the token without ``ATLAS``.
 
-    Source: production-task-brokerage.md 1, ``output_datasets``.
+    Source: production-tasks.md 1, ``output_datasets``.
 
     Example:
         >>> disks = [("CERN_SCRATCH", "SCRATCHDISK"), ("CERN_DATADISK", "DATADISK")]

@@ -17,9 +17,9 @@ from brokerlab.brokerage.replay.counts import by_parent
 from brokerlab.brokerage.replay.tables import FLOAT, INT, TEXT, TIME, collect, narrow
 
 WINDOW_S = 3 * 3600
-"""Window of the pilots' activity [s] (production-job-brokerage.md 1.6)."""
+"""Window of the pilots' activity [s] (production-jobs.md)."""
 LINK_AGE_S = 3600
-"""Links count while they are younger [s] (network-weight.md 1)."""
+"""Links count while they are younger [s] (network-weight.md 2)."""
 _DATA = {
     "site": TEXT,
     "flag": TEXT,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from brokerlab.archive import Archive
 
 SEEN_WITHIN_S = 3600
-"""Batch workers that were seen within this time count [s] (analysis-job-brokerage.md 1.3)."""
+"""Batch workers that were seen within this time count [s] (analysis-jobs.md 1)."""
 
 
 class AnalysisMaker(Maker):

@@ -200,7 +200,7 @@ def build(
         EmptyPeriodError: No task is brokered in the period. (Both are a `DataError`.)
 
     Source:
-        production-job-brokerage.md section 1; production-task-brokerage.md section 1; analysis-job-brokerage.md
+        production-jobs.md; production-tasks.md 1; analysis-jobs.md
         section 1.
     """
     _check(archive, stage)

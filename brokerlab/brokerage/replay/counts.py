@@ -102,7 +102,7 @@ def job_counts(jobs: Any, status_log: Any, instants: pl.DataFrame) -> pl.DataFra
         DataError: The instants are not usable, or the tables live in different engines.
 
     Source:
-        archive-schema.md section 8, ``job_stats``.
+        archive.md section 8, ``job_stats``.
 
     Example:
         >>> from datetime import datetime
@@ -119,7 +119,7 @@ def job_counts(jobs: Any, status_log: Any, instants: pl.DataFrame) -> pl.DataFra
 
 
 def by_parent(frame: pl.DataFrame, parents: Mapping[str, str] | None) -> pl.DataFrame:
-    """Name queues by their parent: as ``queues`` says, else the part before ``/`` (production-job-brokerage.md 1.4)."""
+    """Name queues by their parent: as ``queues`` says, else the part before ``/`` (production-jobs.md)."""
     known = dict(parents or {})
     return frame.with_columns(
         pl.col("computingsite").replace(known).str.split("/").list.first().alias("computingsite")
@@ -142,7 +142,7 @@ def job_tables(
         ``snapshot``, sorted by key.
 
     Source:
-        production-job-brokerage.md section 1.6.
+        production-jobs.md.
     """
     columns = ["gshare", "computingsite", "resource_type", "jobstatus"]
     by_type = None if shares is None else counts.changes.at_pairs(columns, ["njobs"], shares)

@@ -170,7 +170,7 @@ def file_locations(
         ``localtape`` for local endpoints (``cache`` for virtual placement), ``remote`` for others; sorted.
 
     Source:
-        production-job-brokerage.md section 1.3.
+        production-jobs.md.
     """
     tape = endpoints.select("ddm_endpoint_name", on_tape="is_tape").unique("ddm_endpoint_name")
     reads = links.filter(pl.col("direction") == "input").join(

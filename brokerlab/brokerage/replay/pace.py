@@ -53,7 +53,7 @@ def to_run_rate(
         SchemaError: Columns are missing.
 
     Source:
-        analysis-job-brokerage.md 1.3, 8 (D7).
+        analysis-jobs.md 1 (D7).
     """
     table = narrow(jobs, "jobs", _STARTS, ("computingsite", "jobstatus", "starttime"))
     began = nw.col("starttime")
@@ -102,7 +102,7 @@ def failure_counts(
         SchemaError: Columns are missing.
 
     Source:
-        analysis-job-brokerage.md 1.3.
+        analysis-jobs.md 1.
     """
     table = narrow(jobs, "jobs", _ENDS, ("jeditaskid", "computingsite", "jobstatus"))
     status = nw.col("jobstatus")
@@ -148,7 +148,7 @@ def sites_used(
         SchemaError: Columns are missing.
 
     Source:
-        analysis-job-brokerage.md 1.3, 7.
+        analysis-jobs.md 1 and 8.
     """
     table = narrow(jobs, "jobs", _USED, tuple(_USED))
     mine = nw.col("jeditaskid").is_in(pairs["jeditaskid"].unique().to_list())

@@ -56,7 +56,7 @@ def queues(
         Contract ``Queues``, sorted by ``snapshot`` (if the queues have a history) and ``panda_queue``.
 
     Source:
-        production-job-brokerage.md section 1.4.
+        production-jobs.md.
     """
     columns = {**_QUEUES, **(more or {})}
     held = as_of(frame, "queues", columns, clock, entity=["panda_queue"])
@@ -146,7 +146,7 @@ def endpoints_with_storage(links: pl.DataFrame, storage: pl.DataFrame | None) ->
         null where none of the four is known), ``read_lan, write_lan, read_wan, write_wan``.
 
     Source:
-        analysis-job-brokerage.md 1.2; archive-schema.md section 6.
+        analysis-jobs.md 1; archive.md section 6.
     """
     names = ["is_tape", "read_lan", "write_lan", "read_wan", "write_wan"]
     if storage is None:
@@ -191,7 +191,7 @@ def nuclei(queues: pl.DataFrame, links: pl.DataFrame) -> pl.DataFrame:
         ``secondary_nucleus``, which follow from the queues by a rule (:func:`full_chain.bare_modes`).
 
     Source:
-        production-task-brokerage.md section 1; full-chain.md section 1.
+        production-tasks.md 1; full-chain.md 1.
     """
     when = [name for name in ("snapshot",) if name in queues.columns]
     own = queues.filter(

@@ -1,6 +1,6 @@
 """Classes of queues and tasks, usage of users and shares: as they were evaluated last before each instant.
 
-The deployed system evaluates queues every 30 minutes and the rest about every 10 (site-task-classification.md 3, 8). So
+The deployed system evaluates queues every 30 minutes and the rest about every 10 (classes.md 3, 8). So
 each is evaluated here on such a grid of the clock, and an instant sees the last evaluation: a value is up to 30 or 10
 minutes old, and ``timestamp`` says when it was made.
 """
@@ -82,7 +82,7 @@ def site_ratings(
         ``snapshot, computingsite, resource_type, class`` (null: not classified), ``timestamp``, sorted.
 
     Source:
-        site-task-classification.md 1 to 3.
+        classes.md 1 to 3.
     """
     at = Ticks.of(instants, SITES_EVERY)
     rules = classes.ClassRules() if rules is None else rules
@@ -121,7 +121,7 @@ def users(jobs: Any, rated: pl.DataFrame, instants: pl.DataFrame, *, status_log:
         status_log: Table ``job_status_log`` of the same engine; None if there is none.
 
     Source:
-        site-task-classification.md 4.
+        classes.md 4.
     """
     at = Ticks.of(instants, USERS_EVERY)
     slots = classes.user_slots(jobs, status_log=status_log, at=at.ticks)
@@ -160,7 +160,7 @@ def share_ratings(
         status_log: Table ``job_status_log`` of the same engine; None if there is none.
 
     Source:
-        site-task-classification.md 7.
+        classes.md 7.
     """
     at = Ticks.of(instants, USERS_EVERY)
     stats = classes.share_job_stats(jobs, status_log=status_log, at=at.ticks)
@@ -214,7 +214,7 @@ def active_tasks(tables: Mapping[str, Any], pairs: pl.DataFrame, at: Ticks) -> A
         at: The times of evaluation.
 
     Source:
-        site-task-classification.md 5.
+        classes.md 5.
     """
     ids = pairs["jeditaskid"].unique().to_list()
     own = {

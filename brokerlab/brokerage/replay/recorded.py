@@ -42,7 +42,7 @@ def recorded_counts(
         Counts whose clock has the instants that are covered, no others.
 
     Source:
-        archive-schema.md section 8; production-job-brokerage.md section 1.6.
+        archive.md section 8; production-jobs.md.
     """
     clock = Clock.of(instants)
     held = as_of(job_stats, "job_stats", _STATS, clock, entity=[], max_age_s=MAX_AGE_S)

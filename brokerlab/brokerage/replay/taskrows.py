@@ -76,7 +76,7 @@ def task_rows(schedule: pl.DataFrame, tasks: pl.DataFrame, *, stage: str) -> pl.
         contract ``Tasks``, ``workqueue_name`` (the gshare), and the other columns of the archive.
 
     Source:
-        production-job-brokerage.md sections 1.1, 1.2; production-task-brokerage.md section 1.
+        production-jobs.md; production-tasks.md 1.
     """
     missing = [
         pl.lit(value=False).alias(name)

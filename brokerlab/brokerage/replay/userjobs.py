@@ -74,7 +74,7 @@ def user_job_stats(changes: Changes, shares: pl.DataFrame) -> pl.DataFrame:
         another status (such as holding); pending and waiting ones do not count.
 
     Source:
-        analysis-job-brokerage.md 1.3, 8 (D20).
+        analysis-jobs.md 1 (D20).
     """
     keys = ["snapshot", "computingsite", "gshare", "produsername"]
     meant = (pl.col("merging") == 0) & ~_STATUS.is_in(NOT_YET)
@@ -98,7 +98,7 @@ def user_totals(changes: Changes, units: pl.DataFrame) -> pl.DataFrame:
         instant and group that a task has; 0 where there are no jobs.
 
     Source:
-        analysis-job-brokerage.md 1.3.
+        analysis-jobs.md 1.
     """
     users = units.filter(pl.col("workinggroup").is_null()).drop_nulls("username")
     named = users.select(

@@ -20,7 +20,7 @@ def user_rows(rows: pl.DataFrame) -> pl.DataFrame:
         rows: Result of :func:`taskrows.task_rows`.
 
     Source:
-        analysis-job-brokerage.md 1.1.
+        analysis-jobs.md 1.
     """
     kept = pl.col("usescout") == WITH_SCOUTS
     flags = [(pl.col(name) != 0).alias(name) for name in FLAGS]
@@ -52,7 +52,7 @@ def with_number_of_jobs(
         files: Input files in order.
 
     Source:
-        analysis-job-brokerage.md 6.2.
+        analysis-jobs.md 7.
     """
     made = pl.col("n_jobs") if "n_jobs" in rows.columns else pl.lit(None, pl.Int64)
     unknown = rows.filter(made.is_null())

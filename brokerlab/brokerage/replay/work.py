@@ -19,11 +19,11 @@ from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.numerics import IntArray
 
 OPEN = ("ready", "scouting", "running", "pending")
-"""Statuses of tasks whose work counts (production-task-brokerage.md 1, ``remaining_work``)."""
+"""Statuses of tasks whose work counts (production-tasks.md 1, ``remaining_work``)."""
 OVER = ("done", "finished", "failed", "broken", "aborted", "exhausted", "passed")
 """Statuses in which a task has no work left for its nucleus."""
 SMALLEST_SHARE = 0.2
-"""Least share of a task's jobs at a queue that a resource type needs (production-job-brokerage.md 1.6)."""
+"""Least share of a task's jobs at a queue that a resource type needs (production-jobs.md)."""
 _TASKS = {
     **dict.fromkeys(["jeditaskid", "currentpriority", "cputime"], INT),
     **dict.fromkeys(["prodsourcelabel", "nucleus", "gshare", "status", "cputimeunit"], TEXT),
@@ -73,7 +73,7 @@ def open_tasks(
         SchemaError: Columns are missing.
 
     Source:
-        production-task-brokerage.md section 1.
+        production-tasks.md 1.
     """
     clock = Clock.of(instants)
     lazy = narrow(tasks, "tasks", _TASKS, ("jeditaskid", "status", "creationdate"))
@@ -179,7 +179,7 @@ def task_resource_types(
         parents: Parent of each pseudo-queue.
 
     Source:
-        production-job-brokerage.md section 1.6.
+        production-jobs.md.
     """
     names = ["snapshot", "jeditaskid", "computingsite", "resource_type"]
     clock = Clock.of(instants)
@@ -214,7 +214,7 @@ def with_task_work(rows: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
         events: Result of :func:`master_events`.
 
     Source:
-        production-task-brokerage.md section 1.
+        production-tasks.md 1.
     """
     joined = rows.join(events, on="jeditaskid", how="left", maintain_order="left")
     whole = joined.with_columns(neventsused=pl.lit(0, pl.Int64))

@@ -28,7 +28,7 @@ from brokerlab.intervals import N_BOOT, shares
 from brokerlab.rulesets import single_switches, switch_by_switch
 
 FACTORS = ("work", "data", "tape", "space_fraction", "space_amount")
-"""Factors of the weight of a nucleus (production-task-brokerage.md 5)."""
+"""Factors of the weight of a nucleus (production-tasks.md 4)."""
 PAIR = [*TASK, "nucleus"]
 OUTCOMES = (
     "nucleus",

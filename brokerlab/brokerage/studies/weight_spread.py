@@ -13,7 +13,7 @@ from brokerlab.brokerage.view import TASK
 from brokerlab.intervals import N_BOOT, shares, sums_of
 
 FACTORS = ("work", "data", "network", "t1", "preference")
-"""Factors of the weight of a queue (production-job-brokerage.md 6.3)."""
+"""Factors of the weight of a queue (production-jobs.md 7)."""
 
 
 def competing_queues(decisions: Decisions) -> pl.DataFrame:

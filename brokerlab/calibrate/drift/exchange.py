@@ -39,7 +39,7 @@ def exchange_drift(proposal: Proposal, evidence: Evidence, *, acting: NetworkSet
     Returns:
         A :class:`Drift`, see :func:`status_of`. ``cannot_be_checked``: the document does not say what was set.
 
-    Source: network-weight.md 2, D2, D6; spec of calibration, section 2.
+    Source: network-weight.md 1, D2, D6; calibration.md 2.
     """
     numbers = proposal.evidence.numbers or {}
     try:

@@ -167,7 +167,7 @@ def drift(proposal: Proposal, inputs: Inputs) -> Drift:
         A :class:`Drift`, by the judge with the proposed setting as the current one, see :func:`status_of`.
         ``cannot_be_checked``: the document does not say what the judge needs.
 
-    Source: spec of calibration, section 2.
+    Source: calibration.md 2.
     """
     try:
         asked = question_of(proposal, inputs.config)

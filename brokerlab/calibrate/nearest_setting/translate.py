@@ -107,7 +107,7 @@ def translate(
         DataError: Allocations that are not above 0, or a job twice, or none for any job.
         InsufficientDataError: No task can be scored.
 
-    Source: scouts.md 5.1 and 5.2; design.md, idea 6; spec of calibration, section 2.
+    Source: scouts.md 5.1 and 5.2; calibration.md 2.
     """
     if parameter_named(parameter).name == "outdiskcount":
         raise ConfigError(

@@ -6,7 +6,7 @@
 ``propose_importance`` writes the answer down. A fitted curve is a :class:`brokerlab.brokerage.curves.ThroughputCurve`: data
 that ``network_weight.links(curve=...)`` and the sensitivity of a brokerage take.
 
-Source: network-weight.md; design.md, idea 6.
+Source: network-weight.md; calibration.md 2.
 """
 
 from brokerlab.calibrate.network_curve.evidence import Evidence, dealt, mirror_groups

@@ -64,7 +64,7 @@ def from_metrics(network_matrix: IntoFrame, *, every: timedelta = AHEAD) -> Evid
         InsufficientDataError: A series too short for a choice and later scores, a snapshot without throughput.
         SchemaError: A missing column or a column of another type.
 
-    Source: network-weight.md 1 and 2.3.
+    Source: network-weight.md 1 and 2.
     """
     lazy = nw.from_native(network_matrix).lazy()
     seen = (

@@ -145,7 +145,7 @@ def fit_steps(
         ConfigError: ``most`` below 1.
         InsufficientDataError: See :func:`usable`.
 
-    Source: network-weight.md 2.2.
+    Source: network-weight.md 1.
     """
     x, y, codes = _arrays(usable(rows))
     by_size, size, useful = _choose_size(x, y, codes, most, seed)

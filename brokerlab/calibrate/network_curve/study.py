@@ -469,7 +469,7 @@ def study_exchange(
         ConfigError: NW_QUEUE_IMPORTANCE is no share.
         InsufficientDataError: Too few links with files waiting and delivered.
 
-    Source: network-weight.md 2, 2.1, D2, D6.
+    Source: network-weight.md 1, D2, D6.
     """
     if not 0 <= settings.queue_importance <= 1:
         raise ConfigError(

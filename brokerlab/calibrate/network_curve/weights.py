@@ -138,7 +138,7 @@ def sites(rows: pl.DataFrame, seen: pl.DataFrame) -> FloatArray:
 def line(closeness: pl.Series) -> FloatArray:
     """Return the closeness weight of the document; a missing closeness is 7.7.
 
-    Source: network-weight.md 2.4.
+    Source: network-weight.md 1.
 
     Example:
         >>> line(pl.Series([0, 11, None], dtype=pl.Float64)).tolist()
@@ -160,7 +160,7 @@ def earned(seen: pl.DataFrame, curve: ThroughputCurve) -> pl.DataFrame:
     Returns:
         One row per closeness, null last: ``closeness, weight``.
 
-    Source: network-weight.md 2.4.
+    Source: network-weight.md 1.
     """
     from sklearn.isotonic import IsotonicRegression
 

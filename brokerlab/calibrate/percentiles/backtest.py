@@ -208,7 +208,7 @@ def backtest(
         ConfigError: Impossible grid, parameter or setting.
         InsufficientDataError: No task can be scored.
 
-    Source: scouts.md sections 4, 5, 7; design.md, idea 6.
+    Source: scouts.md sections 4, 5, 7; calibration.md 2.
     """
     chosen = parameter_named(parameter)
     made = assumptions or Assumptions()

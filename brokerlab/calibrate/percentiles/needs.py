@@ -94,7 +94,7 @@ def needs_of(
             ``disk_allowance_mb`` (what a job may write beyond its expected output [MB]), and of its rules the efficiency for
             a null ``cpuefficiency``.
 
-    Source: statistics.md section 1; scouts.md section 15, job_max_walltime and disk_sizes_bytes.
+    Source: calibration.md 1; scouts.md section 15, job_max_walltime and disk_sizes_bytes.
     """
     factors = (1.0, *made.retry_factors)
     if any(b <= a for a, b in pairwise(factors)):

@@ -68,7 +68,7 @@ def reach_of(
         compensation: Factor on memory requests.
         default_efficiency_pct: For a null ``cpuefficiency``.
 
-    Source: production-job-brokerage.md, checks on memory, walltime and scratch disk.
+    Source: production-jobs.md, checks on memory, walltime and scratch disk.
     """
     queues = _known(queues)
     weights = (

@@ -296,7 +296,7 @@ def propose(study: Study) -> Verdict:
     Raises:
         ConfigError: The back-test compared with another setting than the configuration's.
 
-    Source: spec of calibration, section 2.
+    Source: calibration.md 2.
     """
     inputs, tried, judgement = study.inputs, study.tried, study.judgement
     parameter, current = tried.parameter, tried.current

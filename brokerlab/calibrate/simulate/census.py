@@ -157,7 +157,7 @@ def tables_of(
         ``job_stats``, ``job_stats_rt``, ``job_stats_workqueue``, ``job_stats_gshare_only``, ``transferring_by_nucleus``,
         ``core_stats``, ``diskio_usage``, ``task_resource_types``, each with ``world``.
 
-    Source: production-job-brokerage.md section 1.6.
+    Source: production-jobs.md.
     """
     base = counted_of(found, arrays)
     site, status = "computingsite", "jobstatus"

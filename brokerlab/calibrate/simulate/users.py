@@ -96,7 +96,7 @@ class Users:
             The tables with ``world``. Files of a task's input count as its jobs where progress is asked for; queues of all
             types count for the usage of users; a killed job counts as failed.
 
-        Source: analysis-job-brokerage.md 1.3; site-task-classification.md 4, 5, 7.
+        Source: analysis-jobs.md 1; classes.md 4, 5, 7.
         """
         n_worlds = len(loop.copies)
         base = counted_of(found, loop.arrays)

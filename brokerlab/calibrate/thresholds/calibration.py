@@ -193,7 +193,7 @@ def calibrate(
         ConfigError: A store, and a simulation that does not say what its results depend on.
         InsufficientDataError: The present settings cannot be simulated.
 
-    Source: design.md, ideas 5 and 7; calibration.md, sections 2 and 4; gdpconfig.md, Calibration.
+    Source: calibration.md 2 and 4; gdpconfig.md.
     """
     screen = pl.DataFrame() if screened is None else screened
     if screened is not None and not screened["simulate"].any():

@@ -59,7 +59,7 @@ def screen(
         rebrokerage alone), ``n_without`` more tasks without a queue, ``shift``: part of the expected jobs that goes
         elsewhere. And of keys that could not be tried the state (`NOT_READ`, `UNTOLD`) and why.
 
-    Source: design.md, idea 3 (the sensitivity of a key comes from the rules themselves).
+    Source: calibration.md 2 (the sensitivity of a key comes from the rules themselves).
     """
     rows: list[pl.DataFrame] = []
     reasons: dict[str, tuple[str, str]] = {}

@@ -12,7 +12,7 @@ Kind = Literal["free", "factor", "largest", "rungs"]
 KINDS: tuple[Kind, ...] = ("free", "factor", "largest", "rungs")
 
 PANDA_RUNGS_MB = (1000.0, 2000.0, 3000.0, 4000.0, 6000.0, 8000.0)
-"""Memory per core that PanDA raises a killed job to, one after the other: sizing-benchmark.md, section 6."""
+"""Memory per core that PanDA raises a killed job to, one after the other: sizing.md, section 6."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Ladder:
     def panda(cls) -> Self:
         """Return PanDA's ladder of memory per core.
 
-        Source: sizing-benchmark.md, section 6. That the whole task is raised once many of its jobs were is
+        Source: sizing.md, section 6. That the whole task is raised once many of its jobs were is
         not part of it.
         """
         return cls(kind="rungs", rungs=PANDA_RUNGS_MB, per_core=True)

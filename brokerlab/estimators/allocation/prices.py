@@ -34,7 +34,7 @@ class Prices:
         burnt: Per core-hour of an attempt that fails, where the amount is not core-hours already (memory).
         giving_up: Per job that fails where no larger attempt is possible.
 
-    Source: sizing-benchmark.md, section 3, is idle 1, lost 1 and nothing else.
+    Source: sizing.md, section 3, is idle 1, lost 1 and nothing else.
     """
 
     idle: float = 1.0

@@ -31,7 +31,7 @@ def rules(quantity: Quantity, *, scouts: int = SCOUT_JOBS) -> list[Rule]:
     Raises:
         ConfigError: There is no such quantity, or no scout.
 
-    Source: sizing-benchmark.md, sections 4, 6 and 8; scouts.md, sections 5 and 7.
+    Source: sizing.md, sections 4, 6 and 8; scouts.md, sections 5 and 7.
     """
     if quantity not in UNITS:
         raise ConfigError(f"quantity '{quantity}': {nearest(quantity, UNITS)}")

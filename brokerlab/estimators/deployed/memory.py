@@ -30,7 +30,7 @@ class ScoutMemory:
         base_mb: Memory that does not grow with the cores [MB]; above 0: always per core.
         per_core: Always per core, as in a task whose unit is MBPerCore.
 
-    Source: scouts.md, section 5.2 (production); sizing-benchmark.md, sections 6 and 7.
+    Source: scouts.md, section 5.2 (production); sizing.md, sections 6 and 7.
     """
 
     seen: Seen
@@ -68,7 +68,7 @@ class PercentileMemory:
         factor: Margin as a factor.
         minimum_mb: Least answer [MB].
 
-    Source: sizing-benchmark.md, sections 4 and 6.
+    Source: sizing.md, sections 4 and 6.
     """
 
     seen: Seen

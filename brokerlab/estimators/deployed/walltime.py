@@ -30,7 +30,7 @@ class ScoutWalltime:
         base_s: Wall time that does not grow with the events [s].
         efficiency_pct: CPU efficiency of one core [%], above 0.
 
-    Source: scouts.md, sections 3, 5.1 (production: S04) and 15; statistics.md, section 1.
+    Source: scouts.md, sections 3, 5.1 (production: S04) and 15; calibration.md 1.
     """
 
     seen: Seen
@@ -67,7 +67,7 @@ class PercentileWalltime:
         seen: Which finished jobs, which rank.
         of_request: Take shares of the request instead, and multiply by the request.
 
-    Source: sizing-benchmark.md, sections 7 and 8; Tsafrir, Etsion, Feitelson, IEEE TPDS 18 (2007) 789,
+    Source: sizing.md, sections 7 and 8; Tsafrir, Etsion, Feitelson, IEEE TPDS 18 (2007) 789,
     doi:10.1109/TPDS.2007.70606.
     """
 

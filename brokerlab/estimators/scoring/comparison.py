@@ -121,7 +121,7 @@ def compare(
         ConfigError: Two estimators of one name, an unknown reference, levels that cannot be.
         InsufficientDataError: No job is to be judged.
 
-    Source: sizing-benchmark.md, sections 3 and 7.
+    Source: sizing.md, sections 3 and 7.
     """
     frame = checked(records)
     names = [each.name for each in estimators]

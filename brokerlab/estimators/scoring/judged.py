@@ -111,7 +111,7 @@ class Judged:
             jobs ``used, bound, over`` (bound above use) [MB or s], ``usage, waste`` (allocated and not used,
             killed attempts whole), ``killed`` (their part) [GB h or core h], ``retries``.
 
-        Source: sizing-benchmark.md, section 3.
+        Source: sizing.md, section 3.
         """
         found = np.zeros((self.tasks.size, len(COUNTED)))
         counts = np.ones(bound.size, dtype=np.bool_) if rows is None else rows

@@ -42,7 +42,7 @@ def offers(queues: Any, quantity: Quantity) -> Offers:
     Raises:
         SchemaError: A column has a wrong type.
 
-    Source: production-job-brokerage.md, checks on memory and walltime.
+    Source: production-jobs.md, checks on memory and walltime.
     """
     frame = prepared({"queues": queues}, {"queues": Slots})["queues"]
     offered = memory_per_core() if quantity == "memory" else positive("maxtime")

@@ -51,7 +51,7 @@ def overall(
         killed_per_usage, retries, retries_per_job``; ``reachable`` (mean share of the slots that offer as
         much as jobs are given; null without queues). GB h are of 1e9 bytes, as in the chapter.
 
-    Source: sizing-benchmark.md, sections 3 and 7.
+    Source: sizing.md, sections 3 and 7.
     """
     rows = [
         _overall(each, confidence)

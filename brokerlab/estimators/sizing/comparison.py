@@ -81,7 +81,7 @@ def compare(
         ConfigError: A peer is none of the methods, or there is no order.
         InsufficientDataError: All peers are slow, and no results of theirs are kept.
 
-    Source: sizing-benchmark.md, sections 2, 3 and 5b (one seed is not enough).
+    Source: sizing.md, sections 2, 3 and 5b (one seed is not enough).
     """
     known = methods()
     unknown = [f"peer '{name}': {nearest(name, known)}" for name in peers if name not in known]

@@ -62,7 +62,7 @@ def size(
     Raises:
         DataError: A method's retry is not larger than what failed.
 
-    Source: sizing-benchmark.md, sections 2 and 3.
+    Source: sizing.md, sections 2 and 3.
     """
     usual = {each: _usual_gbh(trace, order, each) for each in ("rss", "peak_rss")}
     frames = []

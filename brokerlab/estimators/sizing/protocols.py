@@ -263,7 +263,7 @@ def study_traces(
         n_boot: Replicates of the bootstrap over task types.
         seed: Of the bootstrap.
 
-    Source: sizing-benchmark.md, sections 2, 3 and 5.
+    Source: sizing.md, sections 2, 3 and 5.
     """
     names = tuple(peers())  # of those that are kept only, some may be missing on a trace
     runs: tuple[tuple[str, Sequence[Order], Truth | None], ...] = (

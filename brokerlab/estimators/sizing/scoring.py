@@ -41,7 +41,7 @@ def score(sizer: Sizer, run: Run, memory_b: float, runtime_ms: float) -> Score:
     Raises:
         DataError: The method names an allocation that is not larger than the one that failed.
 
-    Source: sizing-benchmark.md, section 3.
+    Source: sizing.md, section 3.
     """
     allocation = first = float(sizer.allocate(run))
     waste, failed = 0.0, []

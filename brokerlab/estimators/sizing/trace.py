@@ -66,7 +66,7 @@ class TaskType:
             order: A seed: the first ceil(0.7 n) of one random permutation arrive, in its order.
                 ``"submit"``: the earliest 30 % are the history, the others arrive as submitted.
 
-        Source: sizing-benchmark.md, section 2 and 5c.
+        Source: sizing.md, section 2 and 5c.
         """
         n_arrivals = math.ceil((1 - HISTORY_SHARE) * self.submit.size)
         if order == "submit":
@@ -111,7 +111,7 @@ def trace_of(runs: Any, *, name: str) -> Trace:
         SchemaError: A column has a wrong type, or ``process`` or ``submit`` is null.
         InsufficientDataError: No task type is left.
 
-    Source: sizing-benchmark.md, section 1.
+    Source: sizing.md, section 1.
     """
     frame = prepared({"runs": runs}, {"runs": Runs})["runs"].filter(pl.col("rss") > 0)
     types, left_out = [], []
@@ -142,7 +142,7 @@ def read_trace(path: Path | str, *, name: str | None = None) -> Trace:
         DataError: The file is not there or no CSV.
         SchemaError, InsufficientDataError: See :func:`trace_of`.
 
-    Source: sizing-benchmark.md, section 1.
+    Source: sizing.md, section 1.
     """
     path = Path(path)
     try:

@@ -60,7 +60,7 @@ def of_archive(
         InsufficientDataError: No job is left.
 
     Source:
-        archive-schema.md sections 1 to 4; scouts.md sections 3.1, 3.3 and 5.3.
+        archive.md sections 1 to 4; scouts.md sections 3.1, 3.3 and 5.3.
     """
     check_choices(quantity, at)
     if isinstance(labels, str) or not labels:

@@ -82,7 +82,7 @@ def of_invex(
         InsufficientDataError: No job is left.
 
     Source:
-        statistics.md section 1 and 5; archive-schema.md section 13.5.
+        calibration.md 1; archive.md section 13.5.
     """
     check_choices(quantity, at)
     if not 0 < ids_per_s < float("inf"):

@@ -35,7 +35,7 @@ def of_log(jobs: Any, *, at: At = "submit", unknown_wait_s: float | None = None)
         InsufficientDataError: No job is left.
 
     Source:
-        sizing-benchmark.md, section 8; workflow-batch-scheduling.md 1.4.
+        sizing.md, section 8; workflows.md 1.4.
     """
     check_choices("walltime", at)
     frame = prepared({"jobs": jobs}, {"jobs": LoggedJobs})["jobs"].with_row_index("row").lazy()

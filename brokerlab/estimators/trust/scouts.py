@@ -69,7 +69,7 @@ def scouts_against_rest(
         DataError: A job is not expected, or scouts and others from different knowledge.
         SchemaError: ``expected`` lacks a column, or has one of another type.
 
-    Source: statistics.md sections 2 and 3; Brunner and Munzel 2000,
+    Source: calibration.md 3; Brunner and Munzel 2000,
         doi:10.1002/(SICI)1521-4036(200001)42:1<17::AID-BIMJ17>3.0.CO;2-U; Holm 1979,
         Scandinavian Journal of Statistics 6, 65.
     """

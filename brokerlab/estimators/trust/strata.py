@@ -62,7 +62,7 @@ def coverage_by(
         ConfigError: An unknown column, or level.
         DataError: See :func:`judged.matched`.
 
-    Source: statistics.md section 2 (real scouts are no random sample).
+    Source: calibration.md 3 (real scouts are no random sample).
     """
     groups = [(each,) if isinstance(each, str) else tuple(each) for each in by]
     wrong = [

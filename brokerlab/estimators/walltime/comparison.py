@@ -39,7 +39,7 @@ def score(predicted: pl.DataFrame) -> pl.DataFrame:
     Raises:
         InsufficientDataError: There is no job.
 
-    Source: sizing-benchmark.md, section 8.
+    Source: sizing.md, section 8.
     """
     half = second_half(predicted)
     run_s = half["run_s"].to_numpy()
@@ -76,7 +76,7 @@ def compare(
         ConfigError: A peer is none of the predictions.
         SchemaError, InsufficientDataError: See :func:`online.usable_jobs`.
 
-    Source: sizing-benchmark.md, section 8.
+    Source: sizing.md, section 8.
     """
     return compare_predicted(
         predict_log(jobs, predictors()),

@@ -94,7 +94,7 @@ def inside(nodes: Any) -> Inside:
     Raises:
         InsufficientDataError: No node is left.
 
-    Source: statistics.md, section 4.
+    Source: calibration.md 5.
     """
     frame = prepared({"nodes": nodes}, {"nodes": Nodes})["nodes"]
     frame = frame.filter(pl.col("jobslots") > 0, pl.col("hs06") > 0)
@@ -130,7 +130,7 @@ def drift(usage: Any) -> Drift:
     Raises:
         InsufficientDataError: No row is long enough.
 
-    Source: statistics.md, section 4; Wilson, JASA 22 (1927) 209, doi:10.2307/2276774.
+    Source: calibration.md 5; Wilson, JASA 22 (1927) 209, doi:10.2307/2276774.
     """
     from statsmodels.stats.proportion import proportion_confint
 

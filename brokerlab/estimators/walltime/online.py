@@ -29,7 +29,7 @@ def usable_jobs(jobs: Any) -> pl.DataFrame:
         SchemaError: A column has a wrong type.
         InsufficientDataError: No job is left.
 
-    Source: sizing-benchmark.md, section 8.
+    Source: sizing.md, section 8.
     """
     frame = prepared({"jobs": jobs}, {"jobs": LoggedJobs})["jobs"].with_row_index("job")
     positive = [pl.col(name) > 0 for name in ("run_s", "requested_s")]
@@ -66,7 +66,7 @@ def predict_log(jobs: Any, predictors: Sequence[Predictor]) -> pl.DataFrame:
         ConfigError: Two predictions have one name, or there is none.
         SchemaError, InsufficientDataError: See :func:`usable_jobs`.
 
-    Source: sizing-benchmark.md, section 8.
+    Source: sizing.md, section 8.
     """
     names = [name for each in predictors for name in each.names]
     twice = sorted({name for name in names if names.count(name) > 1})

@@ -63,7 +63,7 @@ class RollingQuantile:
         window: Scores that are kept.
         least: Scores below which there is no quantile.
 
-    Source: sizing-benchmark.md, section 8; Vovk, Gammerman, Shafer, Algorithmic Learning in a Random
+    Source: sizing.md, section 8; Vovk, Gammerman, Shafer, Algorithmic Learning in a Random
     World (2005), ISBN 0-387-00152-2, section 2.
     """
 

@@ -42,7 +42,7 @@ class UserRules:
 
     A rule that has not yet seen enough jobs of the user predicts the request.
 
-    Source: sizing-benchmark.md, section 8.
+    Source: sizing.md, section 8.
     """
 
     names = tuple(_RULES)
@@ -76,7 +76,7 @@ class LastTwo:
     Args:
         levels: Shares of jobs that are to run no longer than predicted.
 
-    Source: sizing-benchmark.md, section 8; Tsafrir, Etsion, Feitelson, IEEE TPDS 18 (2007) 789,
+    Source: sizing.md, section 8; Tsafrir, Etsion, Feitelson, IEEE TPDS 18 (2007) 789,
     doi:10.1109/TPDS.2007.70606.
     """
 

@@ -51,7 +51,7 @@ def power_slopes(jobs: Any, *, confidence: float = 0.95) -> pl.DataFrame:
         slope_lo, slope_hi, between_sd, within_sd`` (of the queue's effect and of a job, in logarithms), ``missing`` (why
         there is no slope; null: there is one).
 
-    Source: statistics.md, section 4; Laird, Ware, Biometrics 38 (1982) 963, doi:10.2307/2529876.
+    Source: calibration.md 5; Laird, Ware, Biometrics 38 (1982) 963, doi:10.2307/2529876.
     """
     schema = {
         "jeditaskid": pl.Int64,
@@ -85,7 +85,7 @@ def queue_shares(
         scaled, jobs, queues, sd, sd_lo, sd_hi, within_sd, share, share_lo, share_hi`` (of the variance,
         between queues); tasks at fewer than 5 queues are left out.
 
-    Source: statistics.md, section 4.
+    Source: calibration.md 5.
     """
     rng = np.random.default_rng(seed)
     tails = [(1 - confidence) / 2, (1 + confidence) / 2]

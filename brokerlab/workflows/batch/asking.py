@@ -1,6 +1,6 @@
 """When a job submitted now would start.
 
-Source: workflow-batch-scheduling.md section 4.1.
+Source: workflows.md section 4.1.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def estimate_start(sim: Simulation, hosts: int, requested_s: float) -> float:
         ConfigError: Impossible values, or no instant yet.
 
     Source:
-        workflow-batch-scheduling.md section 4.1.
+        workflows.md section 4.1.
     """
     return float(estimate_starts(sim, [hosts], [requested_s])[0])
 

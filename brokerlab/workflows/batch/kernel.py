@@ -3,7 +3,7 @@
 At one instant, in this order: ends and releases; under conservative backfilling one compression pass; submissions, the
 background's first; one scheduling pass. A job of length 0 ends in the same instant and brings a further round.
 
-Source: workflow-batch-scheduling.md section 5.
+Source: workflows.md section 5.
 """
 
 from __future__ import annotations

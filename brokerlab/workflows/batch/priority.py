@@ -28,7 +28,7 @@ class Priority:
         cap_hosts: Size from which on a job counts no larger [hosts]; None: the whole machine.
 
     Source:
-        workflow-batch-scheduling.md section 5 (FL and FS). The paper gives neither weights nor caps: these are ours.
+        workflows.md section 5 (FL and FS). The paper gives neither weights nor caps: these are ours.
     """
 
     favour: str

@@ -1,6 +1,6 @@
 """A batch queue in steps, and in one go.
 
-Source: workflow-batch-scheduling.md section 5.
+Source: workflows.md section 5.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def start(
         DataError: Values that no job can have; jobs wider than the machine.
 
     Source:
-        workflow-batch-scheduling.md section 5.
+        workflows.md section 5.
     """
     order = _order(policy, priority, hosts)
     if replay and background is not None:
@@ -230,7 +230,7 @@ def run(
         ConfigError, SchemaError, DataError: As `start`.
 
     Source:
-        workflow-batch-scheduling.md section 5.
+        workflows.md section 5.
 
     Example:
         >>> import polars as pl

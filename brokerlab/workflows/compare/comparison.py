@@ -132,7 +132,7 @@ def compare(
     Raises:
         ConfigError: Nothing to compare, or impossible numbers.
 
-    Source: workflow-batch-scheduling.md 10, 11.
+    Source: workflows.md 10, 11.
     """
     _refuse(workflows, systems, strategies, workers=workers, cell=1 if cell is None else cell)
     given = _times(systems, times, seed)

@@ -42,7 +42,7 @@ def differences(
         diff`` (mean difference), ``diff_lo, diff_hi`` (its 95 % interval; null with a single instant), ``better, worse`` (shares of
         the instants where the metric is smaller, larger); sorted.
 
-    Source: workflow-batch-scheduling.md 10.
+    Source: workflows.md 10.
     """
     key = list(dict.fromkeys((*by, "system", "workflow", "instant")))
     base = runs.filter(pl.col("strategy") == reference).select(*key, base=metric)

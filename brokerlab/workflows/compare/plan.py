@@ -20,7 +20,7 @@ from brokerlab.workflows.strategies import Strategy, strategy
 BEST = "best_partition"
 """A search over runs, not a strategy of its own."""
 BESIDE = ("pilot_levels:notes", "pilot_levels:paper")
-"""Where one is compared, so is the other (workflow-batch-scheduling.md 0)."""
+"""Where one is compared, so is the other (workflows.md 0)."""
 
 
 @dataclass(frozen=True, eq=False)

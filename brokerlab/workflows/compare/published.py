@@ -1,6 +1,6 @@
 """The shapes of the published results, asked of a comparison: whichever way they come out.
 
-Source: workflow-batch-scheduling.md 12.3; P = Zhang, Koelbel, Cooper, Cluster 2009.
+Source: workflows.md 12.3; P = Zhang, Koelbel, Cooper, Cluster 2009.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def score_predictions(systems: Mapping[str, BatchSystem]) -> pl.DataFrame:
         nearest: median of the 50 nearest): ``n_jobs``, and of all jobs and (``waited_...``) of those that waited
         ``n_predicted, coverage_pct, tightness, within_two_pct`` as `brokerlab.workflows.predictors.score` has them.
 
-    Source: workflow-batch-scheduling.md 4.1, 4.2.
+    Source: workflows.md 4.1, 4.2.
     """
     first: dict[str, str] = {}
     for name, system in systems.items():

@@ -2,7 +2,7 @@
 
 An estimator learns one known wait after the other, and tells the wait of a request. Asking changes nothing.
 
-Source: workflow-batch-scheduling.md 4.2.
+Source: workflows.md 4.2.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class QuantileBound:
         classes: The categories.
 
     Source:
-        workflow-batch-scheduling.md 4.2; Nurmi, Brevik, Wolski, QBETS, JSSPP 2007, doi:10.1007/978-3-540-78699-3_5. Its
+        workflows.md 4.2; Nurmi, Brevik, Wolski, QBETS, JSSPP 2007, doi:10.1007/978-3-540-78699-3_5. Its
         categories are found by clustering, ours are given.
 
     Example:
@@ -201,7 +201,7 @@ class Nearest:
         most: Most known waits among which they are sought.
 
     Source:
-        workflow-batch-scheduling.md 4.2.
+        workflows.md 4.2.
     """
 
     def __init__(self, *, k: int = 50, most: int = 1000) -> None:

@@ -1,6 +1,6 @@
 """Bounds of a quantile from order statistics, with a confidence.
 
-Source: workflow-batch-scheduling.md 4.2; Brevik, Nurmi, Wolski, Predicting bounds on queuing delay for batch-scheduled
+Source: workflows.md 4.2; Brevik, Nurmi, Wolski, Predicting bounds on queuing delay for batch-scheduled
 parallel machines, PPoPP 2006, doi:10.1145/1122971.1122989.
 """
 

@@ -3,7 +3,7 @@
 An estimator learns a wait when the job starts, never before: what is predicted at an instant cannot know waits that end
 later, by construction.
 
-Source: workflow-batch-scheduling.md 4.1 and 4.2.
+Source: workflows.md 4.1 and 4.2.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def read_dax(content: bytes, source: str) -> Parts:
     Raises:
         DataError: No XML, another root, jobs or references without their attributes, all at once.
 
-    Source: workflow-batch-scheduling.md 1.2.
+    Source: workflows.md 1.2.
     """
     root = _root(content, source)
     jobs = list(_children(root, "job"))

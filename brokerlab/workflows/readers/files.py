@@ -38,7 +38,7 @@ def read_workflow(
         DataError: The file cannot be read, or is neither; what is wrong with it, all at once.
         WorkflowError: Its tasks are no workflow.
 
-    Source: workflow-batch-scheduling.md 1.2, 1.3.
+    Source: workflows.md 1.2, 1.3.
     """
     place = Path(path)
     content = _content(place)

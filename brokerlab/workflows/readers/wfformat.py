@@ -32,7 +32,7 @@ def read_wfformat(content: bytes, source: str, *, cores_per_host: int = 1) -> Pa
     Raises:
         DataError: No JSON, another version, or fields that are missing or of another kind, all at once.
 
-    Source: workflow-batch-scheduling.md 1.3.
+    Source: workflows.md 1.3.
     """
     if cores_per_host < 1:
         raise DataError(f"cores_per_host={cores_per_host}: must be at least 1")

@@ -156,9 +156,9 @@ CHAPTER = {
         mergewalltime mergewalltimeunit
     """,
 }
-"""Columns of archive-schema.md, in its order; ``ts`` where a heading says "[, ts]" or "(ts)".
+"""Columns of archive.md, in its order; ``ts`` where a heading says "[, ts]" or "(ts)".
 
-``worker_node_*`` are of software-hardware-matching.md 1; ``transfers`` of no chapter (DDM dashboard).
+``worker_node_*`` are of matching.md 1; ``transfers`` of no chapter (DDM dashboard).
 """
 
 

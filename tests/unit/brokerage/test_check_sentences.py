@@ -59,7 +59,7 @@ def test_the_table_of_checks_has_every_check_in_order() -> None:
     ]  # fmt: skip
     assert table["check"].to_list()[-len(late) - 1 : -1] == late
     scratch = table.filter(pl.col("check") == "scratch_disk").row(0, named=True)
-    assert scratch["source"] == "production-job-brokerage.md 5, 20"
+    assert scratch["source"] == "production-jobs.md 5"
     assert "maxwdir" in scratch["queue_fields"]
     assert "outdiskcount" in scratch["task_fields"]
     nuclei = checks_table(stage="tasks")

@@ -9,7 +9,7 @@ from brokerlab.brokerage.network_weight import throughput_curve
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError
 
-# network-weight.md 2.2: value at, and just above, each edge
+# network-weight.md 1: value at, and just above, each edge
 EDGES = {
     200: (1.9, 2.0),
     100: (1.8, 1.9),

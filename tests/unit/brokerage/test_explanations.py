@@ -41,7 +41,7 @@ def test_a_skip_says_the_numbers_compared_with_their_units() -> None:
         "Without this check it would rank 2 of 2, with weight 9.595.",
     )
     assert (answer.outcome, answer.check) == ("skipped", "memory_max")
-    assert answer.obstacles[0].source == "production-job-brokerage.md 5, 17"
+    assert answer.obstacles[0].source == "production-jobs.md 5"
 
 
 def test_a_skip_says_the_setting_and_its_value() -> None:

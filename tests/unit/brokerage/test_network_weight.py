@@ -56,7 +56,7 @@ def matrix(rows):
     return pl.DataFrame(rows, infer_schema_length=None, schema_overrides=schema)
 
 
-# network-weight.md 5
+# network-weight.md 1
 WORKED = [
     ((0, 0, None, None, None), 2.0, 2.0),
     ((11, 75, None, None, None), 1.375, 1.25),
@@ -80,7 +80,7 @@ def test_the_nucleus_itself_weighs_2_5(values):
     assert weight(link(*values, src="NUC"), src="NUC", config=config) == 2.5
 
 
-# network-weight.md 2.3
+# network-weight.md 1
 WINDOWS = [
     ("yyy", "1h", "1h"),
     ("yy-", "1d", "1d"),

@@ -1,4 +1,4 @@
-"""The real PanDA tasks: the table of percentile choice against overshoot must come out (statistics.md 2)."""
+"""The real PanDA tasks: the table of percentile choice against overshoot must come out (calibration.md 3)."""
 
 from __future__ import annotations
 

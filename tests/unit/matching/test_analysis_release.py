@@ -1,4 +1,4 @@
-"""Releases of user tasks (analysis-job-brokerage.md 4.7)."""
+"""Releases of user tasks (analysis-jobs.md 4)."""
 
 from __future__ import annotations
 

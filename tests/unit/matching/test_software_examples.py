@@ -1,4 +1,4 @@
-"""The worked examples of software-hardware-matching.md 9, row by row, under both rule sets."""
+"""The worked examples of matching.md 9, row by row, under both rule sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Zero share: the worked examples of zero-share.md 5, the notes of the parser, and the batch form."""
+"""Zero share: the worked examples of zero-share.md 2, the notes of the parser, and the batch form."""
 
 from __future__ import annotations
 

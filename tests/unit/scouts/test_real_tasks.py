@@ -1,4 +1,4 @@
-"""The recorded decisions of four real PanDA tasks, made again from their real scouts (statistics.md 1)."""
+"""The recorded decisions of four real PanDA tasks, made again from their real scouts (calibration.md 1)."""
 
 from __future__ import annotations
 

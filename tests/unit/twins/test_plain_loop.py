@@ -158,7 +158,7 @@ def test_network_weight(
     hour: int | None,
     expected: tuple[float, float],
 ) -> None:
-    """network-weight.md 5."""
+    """network-weight.md 1."""
     metrics = {
         "AGIS_closeness": closeness,
         "Production Output_queued": queued,

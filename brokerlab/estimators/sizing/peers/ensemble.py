@@ -29,7 +29,7 @@ class WeightedEnsemble:
         errors: Where errors of the models are kept. The published code has one list for all task types,
             which gives new types an offset at once; by default each sizer has its own.
 
-    Source: Bader et al., "Sizey", IEEE CLUSTER 2024, arXiv 2407.16353; sizing-benchmark.md, sections 3
+    Source: Bader et al., "Sizey", IEEE CLUSTER 2024, arXiv 2407.16353; sizing.md, sections 3
     (retries), 4 and 5b.
     """
 

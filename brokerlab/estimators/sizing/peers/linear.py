@@ -73,7 +73,7 @@ class RaisedLine:
         floor: Whether the largest value seen is given at once where the line is not above 0.
 
     Source: Witt et al., HPCS 2019, "Feedback-based resource allocation for batch scheduling of
-    scientific workflows", doi:10.1109/HPCS48598.2019.9188055; sizing-benchmark.md, section 4.
+    scientific workflows", doi:10.1109/HPCS48598.2019.9188055; sizing.md, section 4.
     """
 
     def __init__(

@@ -79,7 +79,7 @@ class Family:
 def accuracy(make: Make, x: FloatArray, y: FloatArray, folds: int) -> float:
     """Return minus the mean relative error over parts of the rows in their order, each clipped at 1.
 
-    Source: sizing-benchmark.md, section 4 (their accuracy, cross-validated).
+    Source: sizing.md, section 4 (their accuracy, cross-validated).
     """
     rows = np.arange(x.size)
     errors = []

@@ -25,7 +25,7 @@ def published(*, shared: bool = True) -> Mapping[str, Method]:
         shared: Whether both variants of the raised line keep their errors in one list across all task
             types. So does the published code; the second variant then knows errors of later runs.
 
-    Source: sizing-benchmark.md, sections 4 and 5a.
+    Source: sizing.md, sections 4 and 5a.
     """
     errors = Errors() if shared else None
     return {
@@ -40,7 +40,7 @@ def published(*, shared: bool = True) -> Mapping[str, Method]:
 def simple() -> Mapping[str, Method]:
     """Return the simple rules that deployed systems use.
 
-    Source: sizing-benchmark.md, sections 5 and 6.
+    Source: sizing.md, sections 5 and 6.
     """
     return {
         "max seen": Method(LargestSeen),
@@ -58,7 +58,7 @@ def slow(*, shared: bool = True) -> Mapping[str, Method]:
     Args:
         shared: Whether the errors of Sizey are kept in one list across all task types, as published.
 
-    Source: sizing-benchmark.md, sections 4, 5a (Witt wastage) and 5b (Sizey, "refit mode").
+    Source: sizing.md, sections 4, 5a (Witt wastage) and 5b (Sizey, "refit mode").
     """
     errors: list[FloatArray] | None = [] if shared else None
     return {

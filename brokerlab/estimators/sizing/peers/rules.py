@@ -59,7 +59,7 @@ class Percentile(_Seen):
         rank: Percentile rank, 0 to 100; interpolated linearly.
         margin: Factor above 0.
 
-    Source: sizing-benchmark.md, sections 4 (Witt percentile: 95 x 1) and 6 (PanDA: 75 x 1.1).
+    Source: sizing.md, sections 4 (Witt percentile: 95 x 1) and 6 (PanDA: 75 x 1.1).
     """
 
     def __init__(self, rank: float, margin: float = 1.0) -> None:
@@ -80,7 +80,7 @@ class ConformalBound(_Seen):
     Args:
         level: Above 0, below 1.
 
-    Source: sizing-benchmark.md, section 5 ("conformal 95 %"); the factor from its printed figures.
+    Source: sizing.md, section 5 ("conformal 95 %"); the factor from its printed figures.
     """
 
     def __init__(self, level: float) -> None:
@@ -101,7 +101,7 @@ class FirstAllocation:
     the whole node: 128 GB.
 
     Source: Tovar et al., IEEE TPDS 29 (2018) 240, doi:10.1109/TPDS.2017.2762310, equation 1;
-    sizing-benchmark.md, section 4.
+    sizing.md, section 4.
     """
 
     def start(self, history: History) -> None:

@@ -29,7 +29,7 @@ class LowWastageLine:
     best one counts. Twice as much after a kill; nothing is learned after the start.
 
     Source: Witt et al., HPCS 2019, "Learning low-wastage memory allocations for scientific workflows at
-    IceCube", doi:10.1109/HPCS48598.2019.9188126; sizing-benchmark.md, section 4.
+    IceCube", doi:10.1109/HPCS48598.2019.9188126; sizing.md, section 4.
     """
 
     def start(self, history: History) -> None:
@@ -65,7 +65,7 @@ class LowWastageLine:
 def waste(given: FloatArray, memory: FloatArray, time: FloatArray) -> float:
     """Return what first allocations waste when each failed one is doubled.
 
-    Source: sizing-benchmark.md, section 3 ("double, in closed form").
+    Source: sizing.md, section 3 ("double, in closed form").
     """
     with np.errstate(divide="ignore"):
         failures = np.maximum(np.ceil(np.log2(memory / given)), 0.0)

@@ -1,4 +1,4 @@
-"""The readers on the queue, link and transfer files that nobody here wrote (PROVENANCE.md, statistics.md)."""
+"""The readers on the queue, link and transfer files that nobody here wrote (calibration.md 1)."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""The checks of analysis-job-brokerage.md 4, one queue that fails and one that does not."""
+"""The checks of analysis-jobs.md 4, one queue that fails and one that does not."""
 
 from __future__ import annotations
 

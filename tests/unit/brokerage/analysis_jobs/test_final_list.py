@@ -1,4 +1,4 @@
-"""New weight, data factor and final list by the words of analysis-job-brokerage.md 6.2, 6.4 and 7."""
+"""New weight, data factor and final list by the words of analysis-jobs.md 7 and 8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds exactly at a limit, and what null means: analysis-job-brokerage.md 3 to 5."""
+"""What holds exactly at a limit, and what null means: analysis-jobs.md 3 and 5."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the input is, and which queues that selects: analysis-job-brokerage.md 4.1, sentence by sentence."""
+"""Where the input is, and which queues that selects: analysis-jobs.md 4, sentence by sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The throttle of analysis-job-brokerage.md 2."""
+"""The throttle of analysis-jobs.md 2."""
 
 from __future__ import annotations
 

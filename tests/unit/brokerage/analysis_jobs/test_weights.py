@@ -1,4 +1,4 @@
-"""The stabilizer and the weights of analysis-job-brokerage.md 5 and 6, computed by hand."""
+"""The stabilizer and the weights of analysis-jobs.md 5 and 7, computed by hand."""
 
 from __future__ import annotations
 

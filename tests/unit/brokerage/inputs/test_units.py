@@ -28,7 +28,7 @@ def test_output(count, unit, expected):
     assert sizes["scales_with_events"] == (unit == "MBPerEvent")
 
 
-# production-job-brokerage.md 9, J8
+# production-jobs.md, J8
 @pytest.mark.parametrize(
     ("count", "unit", "document", "production"),
     [

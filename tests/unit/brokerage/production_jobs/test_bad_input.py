@@ -218,7 +218,7 @@ def test_a_hostile_pattern_does_not_hang() -> None:
     "data", ["", "{", "[]", "null", '{"cmtconfigs": "x"}', "{'cmtconfigs': []}", '{"a": 1,}', "NaN"]
 )
 def test_almost_json_publishes_nothing(data: str) -> None:
-    """software-hardware-matching.md: a description that cannot be read is none."""
+    """matching.md: a description that cannot be read is none."""
     wanted = {"architecture": "x86_64-el9-gcc13-opt", "transhome": "Athena-24.0.40"}
     odd = world(wanted, releases=["AUTO"]).change("queues", {"panda_queue": GOOD}, releases=["ANY"])
     good = {"cmtconfigs": ["x86_64-el9-gcc13-opt"], "cvmfs": ["atlas"], "containers": [], "tags": [], "architectures": []}  # fmt: skip
@@ -259,14 +259,14 @@ def test_almost_json_among_the_parameters(params: str) -> None:
 
 
 def test_links_hold_in_their_direction_only() -> None:
-    """network-weight.md 1: from the storage of the queue to the nucleus."""
+    """network-weight.md 2: from the storage of the queue to the nucleus."""
     odd = world().link(NUCLEUS, dst="BAD", closeness=-1, queued=10**6).link(NUCLEUS, closeness=-1)
     assert both(odd) is None
     assert both(odd.link("BAD", closeness=-1)) == "link_blocked"
 
 
 def test_stale_metrics_are_none() -> None:
-    """network-weight.md 1: what is older than an hour does not count."""
+    """network-weight.md 2: what is older than an hour does not count."""
     odd = world().link("BAD", closeness=-1)
     odd.change("network_matrix", {"src": "BAD"}, ts=AT - timedelta(minutes=61))
     assert both(odd) is None

@@ -51,6 +51,6 @@ def test_rows_without_an_instant_hold_for_every_instant() -> None:
 
 
 def test_a_cap_of_0_files_is_refused() -> None:
-    """network-weight.md 1: "0 for NQUEUED_SAT_CAP is a configuration error (division by zero)"."""
+    """network-weight.md 2: "0 for NQUEUED_SAT_CAP is a configuration error (division by zero)"."""
     with pytest.raises(ConfigError, match="NQUEUED_SAT_CAP=0"):
         World().queue("A").decided(NQUEUED_SAT_CAP=0)

@@ -265,7 +265,7 @@ TURNED = {
 
 @told(plain=ask(everywhere(), "document"), turned=ask(everywhere(), ProductionRules(**TURNED)))
 def test_switches_of_the_task_brokerage_change_no_job(plain: Found, turned: Found) -> None:
-    """full-chain.md 5: rows F-1 to F-6 concern the choice of the nucleus; once there, "nucleus queues only"."""
+    """full-chain.md 2: rows F-1 to F-6 concern the choice of the nucleus; once there, "nucleus queues only"."""
     assert plain.checks() == {"OWN": None, "SAT": "full_chain_outside", "IDLE": None}
     assert turned.checks() == plain.checks()
     assert turned.ranking == plain.ranking == ["OWN", "IDLE"]

@@ -1,4 +1,4 @@
-"""The deployed rules on real tasks and logs: sizing-benchmark.md 7 and 8, and what PanDA decided itself."""
+"""The deployed rules on real tasks and logs: sizing.md 7 and 8, and what PanDA decided itself."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_simple_rules_on_the_parallel_log_are_those_of_the_chapter():
         error, above = np.abs(bound - run_s), run_s > bound * (1 + 1e-9)
         over = np.maximum(bound - run_s, 0).sum() / run_s.sum()
         figures[rule.name] = (error.mean(), np.median(error), 100 * above.mean(), over)
-    # sizing-benchmark.md 8: mean and median absolute error [s], under [%], over-allocation
+    # sizing.md 8: mean and median absolute error [s], under [%], over-allocation
     for name, figure in {
         "requested": (5157, 808, 0.0, 0.53),
         "last two": (5568, 386, 48.1, 0.16),
