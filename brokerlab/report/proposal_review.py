@@ -308,7 +308,7 @@ def _effects_table(effects: pl.DataFrame) -> Table:
     level = f"; intervals at {100 * levels[0]:g} %" if len(levels) == 1 else ""
     return Table(
         name="effects",
-        frame=effects,
+        frame=effects.with_columns(pl.col("unit").str.replace("^share", "%")),
         caption="Before and after, as measured on the proof period",
         columns={
             "quantity": "Quantity",
