@@ -146,7 +146,7 @@ def _headline(t: UserTasks) -> str:
         near = say(
             "the number nearest its limit is {most:%} of it", most=t.margins["largest"].max()
         )
-    return say("None of {whole:#brokerage} of user tasks is held back; {near}.", held, near=near)
+    return say("Of {whole:#brokerage} of user tasks none is held back; {near}.", held, near=near)
 
 
 def _held_chart(period: Period, t: UserTasks) -> Chart | None:

@@ -267,7 +267,7 @@ def _queues(s: Study, counts: dict[str, Any]) -> list[Block | None]:
 def _limits(s: Study, near: list[dict[str, Any]]) -> list[Block | None]:
     most = "Of the values next to the current ones, {what} moves most: {differs:%}"
     if near and not near[0]["differs"]:
-        most = "None of the values next to the current ones moves a queue to another class"
+        most = "No value next to the current ones moves a queue to another class"
     binding = "The percentile sets the limit of hi at {by_percentile:%} of the instants, else the hours do"
     return [
         Chart(

@@ -76,7 +76,7 @@ def test_who_is_held_back(crowd):
 def test_nobody_is_held_back():
     page = page_of(period_of(World().queue("Q1")))
     assert page.verdict.sentence == (
-        "None of 1 brokerage of user tasks is held back; no limit is known."
+        "Of 1 brokerage of user tasks none is held back; no limit is known."
     )
     assert page.chart is None
     assert page.sections["Against what really ran"] == [

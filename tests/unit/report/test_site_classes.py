@@ -133,7 +133,7 @@ def test_values_that_move_nothing_are_not_called_the_most(made, studied):
         "Class changes per queue and day", "Without class, taken for mid"
     ]  # fmt: skip
     assert blocks(shown, "moved_queues").finding == (
-        "None of the values next to the current ones moves a queue to another class"
+        "No value next to the current ones moves a queue to another class"
     )
 
 
