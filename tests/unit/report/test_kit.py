@@ -233,3 +233,18 @@ def test_what_has_no_rows_is_not_shown_and_a_table_wins_over_a_frame_of_its_name
 
 def test_caveats_know_how_many_make_them_so():
     assert Caveat.of(1, "{n:#queue} of {all}", all=3) == Caveat(1, "1 queue of 3")
+
+
+def test_a_folded_part_opens_on_a_click_and_is_not_on_the_first_screen(tmp_path: Path):
+    verdict = Verdict(kind="finding", sentence="So.")
+    rest = Verdict(kind="finding", sentence="Of no matter now.")
+    parts = [
+        Part(name="first", title="First", verdict=verdict, sections={"All": ["Text."]}),
+        Part(name="rest", title="Rest", verdict=rest, sections={"All": ["Text."]}, folded=True),
+    ]
+    kit.publish(Page(verdict=verdict, parts=parts), Toy(out_dir=str(tmp_path)))
+    html = (tmp_path / "index.html").read_text()
+    assert '<details id="rest" class="part">' in html
+    assert '<section id="first" class="part"' in html
+    assert html.count("Of no matter now.") == 1
+    assert html.count("<details") == html.count("</details>")
