@@ -49,7 +49,7 @@ SWITCHES: dict[str, Switch] = {
         _PAGE,
         sentence="nQueue_queue(gshare)/nRun_queue(gshare) is larger than FAST_REBRO_THRESHOLD_NQNR_RATIO",
     ),
-    "analysis_rebrokerage": Switch(True, True, "docs/rules/waiting.md 3"),
+    "analysis_rebrokerage": Switch(False, True, "docs/rules/waiting.md 3"),
     "heartbeat_two_checks": Switch(
         False,
         True,
@@ -71,10 +71,10 @@ SWITCHES: dict[str, Switch] = {
 class TimeoutRules(RuleSet):
     """One rule set of the timeouts with its switches; part of every result's provenance.
 
-    Both sets follow the code where the page gives no number, or is silent: see docs/rules/waiting.md.
+    Both sets follow the code where the page gives no number: see docs/rules/waiting.md.
 
     Attributes:
-        rules: ``document`` (the published page, production where it is silent) or ``production``.
+        rules: ``document`` (the published page) or ``production`` (the deployed code).
         exemption_mode: ``document``: queues that are paused or have disableReassign are exempt from every rule and
             from fast rebrokerage; ``production``: paused from the heartbeat of production, disableReassign from
             ``activated``, ``starting`` and ``inactive_queue``.

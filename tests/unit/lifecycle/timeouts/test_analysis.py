@@ -26,7 +26,8 @@ def log(pandaid: int, age: Any) -> dict[str, Any]:
 
 
 def moved(*jobs: dict[str, Any], rules: str = "document", **context: Any) -> list[int]:
-    fired = judge(*jobs, rules=rules, **context).fired
+    both = TimeoutRules(rules, analysis_rebrokerage=True)
+    fired = judge(*jobs, rules=both, **context).fired
     rows = fired.filter(rule="analysis_rebrokerage")
     assert set(rows["action"]) <= {"reassign"}
     return rows["pandaid"].to_list()
@@ -102,5 +103,5 @@ def test_only_jobs_of_users_under_jedi_count() -> None:
     assert moved(user("activated", prodsourcelabel="panda"), **seen) == [1]
     for column in ({"prodsourcelabel": "managed"}, {"lockedby": None}, {"jeditaskid": None}):
         assert moved({**user("activated"), **column}, **seen) == []
-    off = judge(user("activated"), rules=TimeoutRules(analysis_rebrokerage=False), **seen)
-    assert off.fired.is_empty()
+    assert judge(user("activated"), rules="document", **seen).fired.is_empty()
+    assert not judge(user("activated"), rules="production", **seen).fired.is_empty()
