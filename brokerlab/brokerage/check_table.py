@@ -12,12 +12,13 @@ from brokerlab.brokerage.analysis_jobs import ranking as analysis
 from brokerlab.brokerage.analysis_jobs.checks import queue_checks as analysis_checks
 from brokerlab.brokerage.analysis_jobs.throttle_rules import throttle_rules
 from brokerlab.brokerage.engine.own import Own, with_own
+from brokerlab.brokerage.engine.recipe import ChecksOf, Recipe, checks_of
 from brokerlab.brokerage.engine.rule import SETTING, Rule
 from brokerlab.brokerage.engine.steps import Mark, Step
 from brokerlab.brokerage.origins import QUEUE, TASK, fields
 from brokerlab.brokerage.production_jobs import ranking
-from brokerlab.brokerage.production_jobs.ranking import weight_keys
-from brokerlab.brokerage.production_jobs.recipe import PRODUCTION, Recipe
+from brokerlab.brokerage.production_jobs.checks import queue_checks
+from brokerlab.brokerage.production_jobs.facts import PRODUCTION
 from brokerlab.brokerage.production_tasks import ranking as nuclei
 from brokerlab.brokerage.production_tasks.checks import checks as nucleus_checks
 from brokerlab.brokerage.rules import ProductionRules
@@ -48,7 +49,7 @@ def checks_table(
         stage: ``jobs``: the checks of queues for production tasks; ``tasks``: of nuclei; ``analysis``: of queues for
             user tasks; null = ``analysis`` for analysis rules, else ``jobs``.
         own: Rules that are added, see :meth:`.plugins.Brokerage.with_rule`.
-        recipe: What an organisation replaced (``jobs``).
+        recipe: What an organisation replaced.
 
     Returns:
         ``step`` (1...), ``check``, ``kind`` (``persistent, temporary``; ``throttle`` for a rule that holds a
@@ -81,23 +82,28 @@ def _of_jobs(rules: ProductionRules, own: Sequence[Own], recipe: Recipe) -> list
     if rules.hardware_preferred:
         reads, says = [*reads, "x_preference"], f"{says} x hardware preference"
     place = "production-jobs.md 7"
-    weight = _line("weight", "weight", "one place", place, weight_keys(rules), reads, says)
-    checks, steps = with_own(recipe.checks(rules), ranking.steps(rules, recipe), own)
+    weight = _line(
+        "weight", "weight", "one place", place, ranking.weight_keys(rules, recipe), reads, says
+    )
+    checks, steps = _all(recipe, queue_checks, rules, ranking.steps(rules, recipe), own)
     return [*map(_row, checks), *_of_steps(steps), weight]
 
 
-def _of_analysis(
-    rules: AnalysisRules,
-    own: Sequence[Own],
-    recipe: Recipe,  # noqa: ARG001 - of jobs only
-) -> list[_Line]:
-    checks, steps = with_own(analysis_checks(rules), analysis.steps(rules), own)
+def _of_analysis(rules: AnalysisRules, own: Sequence[Own], recipe: Recipe) -> list[_Line]:
+    checks, steps = _all(recipe, analysis_checks, rules, analysis.steps(rules, recipe), own)
     return [
         *(_row(rule, "throttle", "the task") for rule in throttle_rules(rules)),
         *map(_row, checks),
         *_of_steps(steps),
-        _analysis_weight(rules),
+        _analysis_weight(rules, recipe),
     ]
+
+
+def _all(
+    recipe: Recipe, usual: ChecksOf, rules: Any, steps: Sequence[Step], own: Sequence[Own]
+) -> tuple[tuple[Rule, ...], tuple[Step, ...]]:
+    """Return checks and steps of a recipe with rules that are added."""
+    return with_own(checks_of(recipe, usual, rules, steps), steps, own)
 
 
 def _of_steps(steps: Iterable[Step]) -> list[_Line]:
@@ -109,7 +115,7 @@ def _of_steps(steps: Iterable[Step]) -> list[_Line]:
     ]
 
 
-def _analysis_weight(rules: AnalysisRules) -> _Line:
+def _analysis_weight(rules: AnalysisRules, recipe: Recipe) -> _Line:
     """Return what the basic weight in use and the data factor read."""
     counts: tuple[str, ...]
     if rules.basic_weight == "original":
@@ -121,26 +127,22 @@ def _analysis_weight(rules: AnalysisRules) -> _Line:
         basic = "jobs of the task for the class of the queue x what the stabilizer lets the user queue there"
         counts = ("t_n_jobs", "t_class", "t_gshare", "s_class", *STABILIZED)
     return _line(
-        "weight", "weight", "one place", "analysis-jobs.md 7", analysis.weight_keys(rules),
+        "weight", "weight", "one place", "analysis-jobs.md 7", analysis.weight_keys(rules, recipe),
         (*counts, *(("t_total", "t_local", "t_union", "x_data_weight", "x_avail") if rules.data_factor else ())),
         f"{basic} x input at hand" if rules.data_factor else basic,
     )  # fmt: skip
 
 
-def _of_nuclei(
-    rules: ProductionRules,
-    own: Sequence[Own],
-    recipe: Recipe,  # noqa: ARG001 - of jobs only
-) -> list[_Line]:
+def _of_nuclei(rules: ProductionRules, own: Sequence[Own], recipe: Recipe) -> list[_Line]:
     weight = _line(
-        "weight", "weight", "one place", "production-tasks.md 4", nuclei.weight_keys(rules),
+        "weight", "weight", "one place", "production-tasks.md 4", nuclei.weight_keys(rules, recipe),
         (
             *("rw", "iointensity", "ava_size_any", "ava_size_disk", "tot_size", "space_free"),
             *("space_expired", "space_total"),
         ),
         "input at hand x tape x free part of the storage x free space / work left",
     )  # fmt: skip
-    checks, steps = with_own(nucleus_checks(rules), nuclei.steps(rules), own)
+    checks, steps = _all(recipe, nucleus_checks, rules, nuclei.steps(rules, recipe), own)
     return [*map(_row, checks), *_of_steps(steps), weight]
 
 

@@ -19,6 +19,7 @@ import dataframely as dy
 import polars as pl
 
 from brokerlab.brokerage.engine.own import Own
+from brokerlab.brokerage.engine.recipe import Recipe
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.words import listed
 from brokerlab.errors import ConfigError, nearest
@@ -71,20 +72,45 @@ class Brokerage:
         return self.table(rules, self.own)
 
 
-def table_of(stage: str, **more: Any) -> Callable[[Any, Sequence[Own]], pl.DataFrame]:
-    """Return what makes the table of all rules of a stage, loaded when it is first asked.
+def brokerage_of(
+    recipe: Recipe,
+    *,
+    stage: str,
+    decide: Callable[..., Any],
+    tables: Mapping[str, type[dy.Schema]],
+    absent: Mapping[str, str],
+    organisation: str,
+    description: str,
+    documentation: str,
+) -> Brokerage:
+    """Return the brokerage that decides by a recipe.
 
     Args:
-        stage: See :func:`.check_table.checks_table`, as for ``more``.
-        **more: Given to it.
+        recipe: Checks, weight, tables and facts.
+        stage: See :func:`.check_table.checks_table`.
+        decide: That of the stage; the brokerage takes what it takes.
+        tables: Contracts of the tables of the stage.
+        absent: See :class:`Brokerage`.
+        organisation: Who answers for it.
+        description: What it decides, in a line.
+        documentation: Where its rules are written.
     """
 
     def table(rules: Any, own: Sequence[Own]) -> pl.DataFrame:
-        from brokerlab.brokerage.check_table import checks_table
+        from brokerlab.brokerage.check_table import checks_table  # loaded when it is first asked
 
-        return checks_table(rules, stage=stage, own=own, **more)
+        return checks_table(rules, stage=stage, own=own, recipe=recipe)
 
-    return table
+    return Brokerage(
+        name=recipe.name,
+        organisation=organisation,
+        description=description,
+        documentation=documentation,
+        decide=partial(decide, recipe=recipe),
+        table=table,
+        tables={**tables, **recipe.tables},
+        absent=absent,
+    )
 
 
 def available() -> pl.DataFrame:

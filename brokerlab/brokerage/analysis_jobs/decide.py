@@ -7,10 +7,11 @@ from typing import Any
 
 from brokerlab.brokerage.analysis_jobs.contracts import TABLES
 from brokerlab.brokerage.analysis_jobs.decisions import AnalysisDecisions
-from brokerlab.brokerage.analysis_jobs.facts import prepare
+from brokerlab.brokerage.analysis_jobs.facts import ANALYSIS, prepare
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.engine.decide import asking
 from brokerlab.brokerage.engine.own import Own
+from brokerlab.brokerage.engine.recipe import Recipe
 from brokerlab.brokerage.inputs.given import read_given
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
@@ -22,6 +23,7 @@ def decide(
     rules: AnalysisRules | None = None,
     matching: MatchingRules | None = None,
     config: Config | None = None,
+    recipe: Recipe = ANALYSIS,
     own: Sequence[Own] = (),
 ) -> AnalysisDecisions:
     """Decide for every task and every candidate queue.
@@ -33,6 +35,7 @@ def decide(
         rules: Rule set; null = ``document``.
         matching: Rule set of the text rules; null = the set of the same name.
         config: Settings; null = defaults.
+        recipe: What an organisation replaced: checks, weight, tables and facts of its own.
         own: Rules that are added, see :class:`~brokerlab.brokerage.engine.own.Own`.
 
     Returns:
@@ -40,18 +43,20 @@ def decide(
 
     Raises:
         SchemaError: Unknown tables and columns, values of another type.
+        ConfigError: A recipe, or rules of one's own, that cannot work.
 
     Source:
         analysis-jobs.md.
     """
     rules = rules or AnalysisRules()
-    given = read_given(tables, TABLES)
+    given = read_given(tables, {**TABLES, **recipe.tables})
     world = prepare(
         given.tables,
         missing=given.missing,
         rules=rules,
         matching=matching or MatchingRules(rules.rules),
         config=config or Config.empty(),
+        recipe=recipe,
         own=tuple(own),
     )
     return AnalysisDecisions.of(world, world.parts(asking(world)))

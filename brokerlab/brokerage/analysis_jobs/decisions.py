@@ -13,6 +13,7 @@ from brokerlab.brokerage.analysis_jobs import ranking
 from brokerlab.brokerage.analysis_jobs.facts import AnalysisWorld
 from brokerlab.brokerage.engine.decisions import QueueDecisions
 from brokerlab.brokerage.engine.pairs import matched
+from brokerlab.brokerage.engine.steps import names_of
 from brokerlab.brokerage.engine.world import Part
 from brokerlab.brokerage.production_jobs.ranking import shares
 
@@ -88,7 +89,8 @@ class AnalysisDecisions(QueueDecisions[AnalysisWorld]):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the tables and their provenance as plain Python values."""
-        return super().to_dict() | {"rules": self.world.rules.to_dict()}
+        own = {"brokerage": self.world.recipe.name, "rules": self.world.rules.to_dict()}
+        return super().to_dict() | own
 
 
 def _last(frame: pl.DataFrame, again: pl.DataFrame) -> pl.DataFrame:
@@ -110,13 +112,14 @@ REPORTED = (
 def _of_tasks(world: AnalysisWorld, pairs: pl.DataFrame) -> pl.DataFrame:
     """Sum up the tasks."""
     passed = pl.col("check").is_null()
-    last = pl.Series([PREASSIGNED], dtype=pairs.schema["check"]).to_physical().item()
+    names = names_of(world.checks, world.steps)  # an organisation may do without it
+    last = names.index(PREASSIGNED) if PREASSIGNED in names else len(names)
     summed = pairs.group_by("t").agg(
         n_queues=pl.len().cast(pl.Int64),
         n_candidates=passed.sum().cast(pl.Int64),
         stage=pl.col("check").cast(pl.String).sort_by(pl.col("check").to_physical()).last(),
         loop=pl.col("loop").first(),
-        stranger=(pl.col("check") == PREASSIGNED).any(),
+        stranger=(pl.col("check").to_physical() == last).any(),
         past=(pl.col("check").to_physical() > last).any(),
     )
     found = (

@@ -26,6 +26,7 @@ from brokerlab.brokerage.analysis_jobs.throttle_rules import INCOMPLETE, incompl
 from brokerlab.brokerage.engine.decide import parts_of
 from brokerlab.brokerage.engine.own import Own
 from brokerlab.brokerage.engine.pairs import Facts, Side, run
+from brokerlab.brokerage.engine.recipe import Recipe, checks_of
 from brokerlab.brokerage.engine.settings import differing
 from brokerlab.brokerage.engine.world import Evaluate, Lasting, Off, Part, World
 from brokerlab.brokerage.inputs.data import input_totals
@@ -45,6 +46,8 @@ STATE_TABLES = (
     "diskio_usage", "site_class", "task_class", "gshare_usage", "user_eval", "quota",
 )  # fmt: skip
 """Tables whose rows without snapshot hold for every instant."""
+ANALYSIS = Recipe(name="analysis-jobs")
+"""The analysis job brokerage of the documents."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,6 +155,7 @@ def configured(
         listed=known.lists,
         sides=(side, *known.sides),
     )
+    facts = known.with_own_facts(facts)
     local = facts.tasks.clear().with_columns(t_local=pl.lit(value=True))
     checks, then = known.in_order(replace(facts, tasks=local))
     return AnalysisWorld(
@@ -184,6 +188,7 @@ def prepare(
     rules: AnalysisRules,
     matching: MatchingRules,
     config: Config,
+    recipe: Recipe = ANALYSIS,
     own: tuple[Own, ...] = (),
     missing: frozenset[str] = frozenset(),
 ) -> AnalysisWorld:
@@ -194,12 +199,15 @@ def prepare(
         rules: Rule set.
         matching: Rule set of the text rules.
         config: The configuration.
+        recipe: What an organisation replaced.
         own: Rules that are added.
         missing: Names of tables that were not given.
 
     Returns:
         The world. Settings are columns of the tasks, and so is what :func:`~.settings.of_tasks` makes of them.
     """
+    then = steps(rules, recipe)
+    checks = checks_of(recipe, queue_checks, rules, then)
     raw = tables["tasks"].with_columns(pl.col("snapshot").fill_null(0))
     history = tables["queues"]["snapshot"].is_not_null().any()
     snapshots = raw.select("snapshot").unique().sort("snapshot")
@@ -225,8 +233,9 @@ def prepare(
         tables=tables,
         rules=rules,
         matching=matching,
-        checks=queue_checks(rules),
-        steps=steps(rules),
+        checks=checks,
+        steps=then,
+        recipe=recipe,
         own=own,
         tasks=tasks,
         queues=queues,

@@ -14,6 +14,7 @@ from brokerlab.brokerage.analysis_jobs import stabilizer, weights
 from brokerlab.brokerage.analysis_jobs.checks import code_only, virtual
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules, asked_of
 from brokerlab.brokerage.analysis_jobs.settings import of_tasks
+from brokerlab.brokerage.engine.recipe import Recipe, own_weight
 from brokerlab.brokerage.engine.rule import Chapter, Rule, Scope, setting
 from brokerlab.brokerage.engine.settings import keys_behind, with_keys
 from brokerlab.brokerage.engine.steps import (
@@ -62,7 +63,7 @@ def final_of(steps: Sequence[Step], rules: AnalysisRules) -> list[str]:
 
 
 @lru_cache(maxsize=64)  # made of many small expressions
-def steps(rules: AnalysisRules) -> tuple[Step, ...]:
+def steps(rules: AnalysisRules, recipe: Recipe) -> tuple[Step, ...]:
     """Return the steps in order.
 
     They make the numbers of the stabilizer and the weights, the marks, ``weight``, ``rank``, ``place`` (as rank, but
@@ -70,6 +71,7 @@ def steps(rules: AnalysisRules) -> tuple[Step, ...]:
 
     Args:
         rules: The rule set.
+        recipe: Says what the weight is.
     """
     first = of_tasks(rules)
     then = (
@@ -85,6 +87,7 @@ def steps(rules: AnalysisRules) -> tuple[Step, ...]:
             by="p_id", largest="q_corecount",
             steps=(*stabilizer.limited(rules), *weights.weighed(rules)),
         ),
+        *own_weight(recipe, rules),
         *(Mark(rule) for rule in _marks(rules)),
         Derived({"marked": pl.any_horizontal(MARKS)}),
         *_final(rules),
@@ -100,9 +103,9 @@ def _hospital() -> Rule:
     )  # fmt: skip
 
 
-def weight_keys(rules: AnalysisRules) -> tuple[str, ...]:
+def weight_keys(rules: AnalysisRules, recipe: Recipe) -> tuple[str, ...]:
     """Return the gdpconfig keys that the weight in use reads."""
-    return keys_behind(steps(rules))["weight"]
+    return keys_behind(steps(rules, recipe))["weight"]
 
 
 def _cap(rules: AnalysisRules) -> Rule:

@@ -12,6 +12,12 @@ import polars as pl
 
 from brokerlab.brokerage.engine.own import Own, check_own, with_own
 from brokerlab.brokerage.engine.pairs import Facts, Side
+from brokerlab.brokerage.engine.recipe import (
+    Recipe,
+    refuse_checks,
+    refuse_weights,
+    with_own_facts,
+)
 from brokerlab.brokerage.engine.rule import SETTING, Rule
 from brokerlab.brokerage.engine.settings import with_facts_of_settings
 from brokerlab.brokerage.engine.steps import Derived, Step, reads_of
@@ -48,6 +54,7 @@ class Lasting:
         matching: Rule set of the text rules.
         checks: The checks of single places, in order, without those of one's own.
         steps: What follows them, likewise.
+        recipe: What an organisation replaced.
         own: Rules that are added.
         tasks: Facts of all tasks.
         queues: Facts of places.
@@ -64,6 +71,7 @@ class Lasting:
     matching: MatchingRules
     checks: tuple[Rule, ...]
     steps: tuple[Step, ...]
+    recipe: Recipe
     own: tuple[Own, ...]
     tasks: pl.DataFrame
     queues: pl.DataFrame
@@ -101,12 +109,21 @@ class Lasting:
             tasks, made, self.checks, self.steps, self.own, config, place_of
         )
 
+    def with_own_facts(self, facts: Facts) -> Facts:
+        """Return the facts with those of the recipe.
+
+        Raises:
+            ConfigError: It added or took away tasks, queues or columns.
+        """
+        return with_own_facts(self.recipe, facts, self.tables)
+
     def in_order(self, facts: Facts) -> tuple[tuple[Rule, ...], tuple[Step, ...]]:
         """Return checks and steps with rules of one's own; those that are not asked remove nothing.
 
         Raises:
             ConfigError: Rules that cannot be added, or that read what is not there.
         """
+        refuse_checks(self.recipe, self.checks, facts)
         checks, steps = with_own(self.checks, self.steps, self.own)
         check_own(self.own, checks, steps, facts.schema)
         silent = self.silent
@@ -164,6 +181,11 @@ class World(ABC):
     def matching(self) -> MatchingRules:
         """Rule set of the text rules."""
         return self.lasting_facts.matching
+
+    @property
+    def recipe(self) -> Recipe:
+        """What an organisation replaced."""
+        return self.lasting_facts.recipe
 
     @property
     def own(self) -> tuple[Own, ...]:
@@ -239,5 +261,6 @@ class World(ABC):
         """Return the facts of some tasks, ``t``, in a locality loop."""
         return self.facts.of_tasks(tasks)
 
-    def check_weights(self, late: pl.DataFrame) -> None:  # noqa: B027 - most have nothing to refuse
-        """Refuse what cannot be ranked."""
+    def check_weights(self, late: pl.DataFrame) -> None:
+        """Refuse weights of a recipe that cannot be ranked."""
+        refuse_weights(self.recipe, late)

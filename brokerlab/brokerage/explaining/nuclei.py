@@ -110,7 +110,7 @@ class OfNucleus(Question):
         return self.answer(
             "candidate",
             f"{who.text} {head} among {n} (weight {number(row['weight'])}).",
-            "The weight is the product of",
+            self.made_of(),
             *(f"  {filled(factor, told)}" for factor in FACTORS),
             *who.again(),
             numbers={name: row[name] for name in NUMBERS},

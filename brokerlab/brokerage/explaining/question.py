@@ -90,6 +90,13 @@ class Question(ABC):
         says += [*others(obstacles[1:]), *besides, *self.who.again()]
         return self.answer("skipped", *says, check=check, obstacles=tuple(obstacles))
 
+    def made_of(self) -> str:
+        """Introduce the factors of a weight: of an organisation's own they are only what it may be made of."""
+        recipe = self.decisions.world.recipe
+        if recipe.weight is None:
+            return "The weight is the product of"
+        return f"The weight is that of brokerage {recipe.name}; the factors that it may read are"
+
     def near(self, names: Sequence[str], otherwise: str) -> str:
         """Return the names that the place may be a slip of, else another hint."""
         close = difflib.get_close_matches(self.name, names, n=_NEAR)

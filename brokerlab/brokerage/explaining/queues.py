@@ -17,7 +17,6 @@ from brokerlab.brokerage.explaining.pair import Pair
 from brokerlab.brokerage.explaining.question import Question
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.production_jobs.facts import JobWorld
-from brokerlab.brokerage.production_jobs.weights import product
 from brokerlab.brokerage.view import View, view
 from brokerlab.brokerage.words import counted, listed, number, worded
 
@@ -308,16 +307,9 @@ class OfJobs(OnQueue):
         else:
             columns = Pair(world, found.t, found.q, found.late).row(weights.LINK)
             link = weights.link(world, self.who.snapshot, columns)
-            says += [self._made_of(), *weights.factors(row, link, world.rules)]
+            says += [self.made_of(), *weights.factors(row, link, world.rules)]
         says += [*self._cap(row), *self._better(found, order, row)]
         return self.answer("candidate", *says, *again, numbers=own)
-
-    def _made_of(self) -> str:
-        """Introduce the factors: of an organisation's own weight they are only what it may be made of."""
-        recipe = self.decisions.world.recipe
-        if recipe.weight is product:
-            return "The weight is the product of"
-        return f"The weight is that of brokerage {recipe.name}; the factors that it may read are"
 
     def _cap(self, row: Row) -> list[str]:
         """Return how many jobs are queued and may be, by the cap that is tested for the queue (rows 46 and 48)."""

@@ -108,10 +108,13 @@ class OfUsers(OnQueue):
         order = weights.ranked(found.late_of_task)
         row = found.late.row(0, named=True) | {"loop": found.loop}
         ranks, share = self.numbered(order, row)
+        factors = user_weights.factors(row, world.rules, user)
+        if world.recipe.weight is not None:
+            factors[0] = f"{self.made_of()}:"
         return self.answer(
             "candidate",
             f"{self.who.text} {self.may} {self.shown}: {ranks}",
-            *user_weights.factors(row, world.rules, user),
+            *factors,
             user_weights.other_rank(order, row, world.rules),
             self._better(found, order, row),
             *user_weights.stabilizer(row, user, world.rules),

@@ -4,36 +4,20 @@ from __future__ import annotations
 
 from functools import partial
 
+from brokerlab.brokerage import plugins
 from brokerlab.brokerage.contracts import ABSENT, NEEDED, TABLES
 from brokerlab.brokerage.inputs.given import absent_means
-from brokerlab.brokerage.plugins import Brokerage, table_of
 from brokerlab.brokerage.production_jobs.decide import decide
-from brokerlab.brokerage.production_jobs.recipe import PRODUCTION, Recipe
+from brokerlab.brokerage.production_jobs.facts import PRODUCTION
 
-
-def brokerage_of(
-    recipe: Recipe, *, organisation: str, description: str, documentation: str
-) -> Brokerage:
-    """Return the brokerage that decides by a recipe; it takes what :func:`~.decide.decide` takes.
-
-    Args:
-        recipe: Checks, weight, tables and facts.
-        organisation: Who answers for it.
-        description: What it decides, in a line.
-        documentation: Where its rules are written.
-    """
-    return Brokerage(
-        name=recipe.name,
-        organisation=organisation,
-        description=description,
-        documentation=documentation,
-        decide=partial(decide, recipe=recipe),
-        table=table_of("jobs", recipe=recipe),
-        tables={**TABLES, **recipe.tables},
-        absent=absent_means(NEEDED, ABSENT),
-    )
-
-
+brokerage_of = partial(
+    plugins.brokerage_of,
+    stage="jobs",
+    decide=decide,
+    tables=TABLES,
+    absent=absent_means(NEEDED, ABSENT),
+)
+"""Make another one of a recipe, see :func:`brokerlab.brokerage.plugins.brokerage_of`."""
 BROKERAGE = brokerage_of(
     PRODUCTION,
     organisation="brokerlab",

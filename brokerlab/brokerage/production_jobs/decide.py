@@ -10,10 +10,10 @@ import polars as pl
 from brokerlab.brokerage.contracts import TABLES
 from brokerlab.brokerage.engine.decide import asking
 from brokerlab.brokerage.engine.own import Own
+from brokerlab.brokerage.engine.recipe import Recipe
 from brokerlab.brokerage.inputs.given import read_given
 from brokerlab.brokerage.production_jobs.decisions import Decisions
-from brokerlab.brokerage.production_jobs.facts import prepare
-from brokerlab.brokerage.production_jobs.recipe import PRODUCTION, Recipe
+from brokerlab.brokerage.production_jobs.facts import PRODUCTION, prepare
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules

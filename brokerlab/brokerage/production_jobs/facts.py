@@ -12,6 +12,7 @@ from brokerlab.brokerage.contracts import NEEDED
 from brokerlab.brokerage.engine.decide import parts_of
 from brokerlab.brokerage.engine.own import Own
 from brokerlab.brokerage.engine.pairs import Facts, Side
+from brokerlab.brokerage.engine.recipe import Recipe, checks_of
 from brokerlab.brokerage.engine.settings import differing
 from brokerlab.brokerage.engine.world import Evaluate, Lasting, Off, Part, World
 from brokerlab.brokerage.inputs.completeness import Completeness, completeness, limits
@@ -19,6 +20,7 @@ from brokerlab.brokerage.inputs.data import input_totals
 from brokerlab.brokerage.production_jobs import sides
 from brokerlab.brokerage.production_jobs.candidates import listed
 from brokerlab.brokerage.production_jobs.changing import changing, run_all
+from brokerlab.brokerage.production_jobs.checks import queue_checks
 from brokerlab.brokerage.production_jobs.counts import spread
 from brokerlab.brokerage.production_jobs.ids import Ids
 from brokerlab.brokerage.production_jobs.nucleus import (
@@ -32,14 +34,6 @@ from brokerlab.brokerage.production_jobs.nucleus import (
 )
 from brokerlab.brokerage.production_jobs.queue_facts import queue_facts
 from brokerlab.brokerage.production_jobs.ranking import REPORTED, steps
-from brokerlab.brokerage.production_jobs.recipe import (
-    PRODUCTION,
-    Recipe,
-    checks_of,
-    refuse_checks,
-    refuse_weights,
-    with_own_facts,
-)
 from brokerlab.brokerage.production_jobs.repeated import one_row_per_key
 from brokerlab.brokerage.production_jobs.settings import (
     COMPLETENESS_KEYS,
@@ -60,6 +54,8 @@ STATE_TABLES = (
     "transferring_by_nucleus", "core_stats", "diskio_usage", "worker_stats", "storage_endpoints", "live",
 )  # fmt: skip
 """Tables whose rows without snapshot hold for every instant."""
+PRODUCTION = Recipe(name="production-jobs")
+"""The production job brokerage of the documents."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +65,6 @@ class JobLasting(Lasting):
     Attributes:
         endpoints: ``queue_endpoints`` and ``storage_endpoints`` for every snapshot.
         rules: Rule set of the brokerage.
-        recipe: What the checks and the weight are.
         links: Known links into the nuclei of the tasks, without weights.
         ids: The numbers by which facts are keyed.
     """
@@ -78,7 +73,6 @@ class JobLasting(Lasting):
 
     endpoints: Tables
     rules: ProductionRules
-    recipe: Recipe
     links: pl.DataFrame
     ids: Ids
 
@@ -106,11 +100,6 @@ class JobWorld(World):
     def rules(self) -> ProductionRules:
         """Rule set of the brokerage."""
         return self.lasting_facts.rules
-
-    @property
-    def recipe(self) -> Recipe:
-        """What the checks and the weight are."""
-        return self.lasting_facts.recipe
 
     @property
     def links(self) -> pl.DataFrame:
@@ -147,10 +136,6 @@ class JobWorld(World):
         """See :meth:`brokerlab.brokerage.engine.world.World.parts`."""
         return parts_of(self, self.facts, evaluate, off=off)
 
-    def check_weights(self, late: pl.DataFrame) -> None:
-        """Refuse weights of a recipe that cannot be ranked."""
-        refuse_weights(self.recipe, late)
-
 
 def configured(
     known: JobLasting, complete: tuple[Completeness, Side], network: Side, config: Config
@@ -186,8 +171,7 @@ def configured(
             network,
         ),
     )
-    facts = with_own_facts(known.recipe, facts, known.tables)
-    refuse_checks(known.recipe, known.checks, known.steps, facts)
+    facts = known.with_own_facts(facts)
     checks, then = known.in_order(facts)
     return JobWorld(
         lasting_facts=known,
@@ -221,7 +205,7 @@ def prepare(
         matching: Rule set of the text rules.
         config: The configuration.
         hint: Only ask which queues could run the tasks; no nucleus is looked at.
-        recipe: Adds facts of its own.
+        recipe: What an organisation replaced.
         own: Rules that are added.
         missing: Names of tables that were not given.
 
@@ -230,7 +214,8 @@ def prepare(
         what :func:`~.settings.of_tasks` makes of them.
     """
     check_settings(config)
-    checks = checks_of(recipe, rules)
+    then = steps(rules, recipe)
+    checks = checks_of(recipe, queue_checks, rules, then)
     instants = tables["tasks"].with_columns(pl.col("snapshot").fill_null(0))
     tables = one_row_per_key(tables | {"tasks": instants})
     raw = tables["tasks"]
@@ -271,7 +256,7 @@ def prepare(
         hint=hint,
         recipe=recipe,
         checks=checks,
-        steps=steps(rules, recipe),
+        steps=then,
         own=own,
         tasks=tasks,
         queues=queues,

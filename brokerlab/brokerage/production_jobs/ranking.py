@@ -7,13 +7,13 @@ from functools import lru_cache
 
 import polars as pl
 
+from brokerlab.brokerage.engine.recipe import Recipe, own_weight
 from brokerlab.brokerage.engine.rule import Rule, setting
 from brokerlab.brokerage.engine.settings import keys_behind, with_keys
 from brokerlab.brokerage.engine.steps import LEFT, MARKED, Derived, Order, Step
 from brokerlab.brokerage.production_jobs.expressions import check
-from brokerlab.brokerage.production_jobs.recipe import PRODUCTION, Recipe, weight_step
 from brokerlab.brokerage.production_jobs.settings import NETWORK_KEYS, of_tasks
-from brokerlab.brokerage.production_jobs.weights import counted, factors
+from brokerlab.brokerage.production_jobs.weights import counted, factors, product
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.units import MB
 
@@ -32,9 +32,9 @@ REPORTED = (
 """Facts of pairs that are reported besides those that the steps read."""
 
 
-def weight_keys(rules: ProductionRules) -> tuple[str, ...]:
+def weight_keys(rules: ProductionRules, recipe: Recipe) -> tuple[str, ...]:
     """Return the gdpconfig keys that the weight reads."""
-    then = (*of_tasks(rules), *steps(rules, PRODUCTION))
+    then = (*of_tasks(rules), *steps(rules, recipe))
     return tuple(dict.fromkeys([*keys_behind(then)["weight"], *NETWORK_KEYS]))
 
 
@@ -55,7 +55,7 @@ def steps(rules: ProductionRules, recipe: Recipe) -> tuple[Step, ...]:
         MARKED,
         Derived(counted(rules)),
         *(Derived(columns) for columns in factors(rules)),
-        *weight_step(recipe, rules),
+        *(own_weight(recipe, rules) or (Derived({"weight": product(rules)}),)),
         Derived(_limits(rules) | {"bootstrap": _bootstrap(rules)}),
         Derived({"jumbo": _jumbo(rules)}),
         *(_of_normal_jobs(rule) for rule in _late_checks(rules)),

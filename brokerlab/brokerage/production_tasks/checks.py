@@ -7,6 +7,7 @@ from functools import lru_cache
 import polars as pl
 
 from brokerlab.brokerage.engine.rule import Chapter, Rule, setting
+from brokerlab.brokerage.engine.steps import Derived
 from brokerlab.brokerage.production_tasks.storage import GB_PER_TB
 from brokerlab.brokerage.rules import ProductionRules
 
@@ -24,6 +25,11 @@ def checks(rules: ProductionRules) -> tuple[Rule, ...]:
     """
     first = (_nucleus_inactive(), _transfer_backlog())
     return first if aborts(rules) else (*first, *output_checks(rules), no_queue(rules))
+
+
+def of_tasks() -> tuple[Derived, ...]:
+    """Return what settings make of a task: ``disk_threshold_gb``, see row 6."""
+    return (Derived({"disk_threshold_gb": setting(THRESHOLD) * GB_PER_TB}),)
 
 
 def aborts(rules: ProductionRules) -> bool:
@@ -86,7 +92,6 @@ def _disk_space(rules: ProductionRules) -> Rule:
         "{ddm_endpoint_name} has {usable_gb} GB usable and must hold {demand_gb} GB of work assigned: the rest is "
         f"{equal} {{disk_threshold_gb}} GB",
         pl.col("ddm_endpoint_name").is_not_null() & short,
-        numbers={"disk_threshold_gb": threshold},
     )
 
 

@@ -103,6 +103,7 @@ class TaskDecisions(PlaceDecisions[TaskWorld]):
             for name in ("tasks", "nuclei", "datasets", "findings")
         }
         return frames | {
+            "brokerage": self.world.recipe.name,
             "rules": self.world.rules.to_dict(),
             "config_digest": self.world.config.digest,
             "seed": self.world.lasting_facts.seed,
@@ -150,7 +151,7 @@ def _tasks(
         n_nuclei=pl.len().cast(pl.Int64),
         n_passed=pl.col("check").null_count().cast(pl.Int64),
         last=pl.col("check").to_physical().max(),
-        abort=(pl.col("check") == "no_storage").any(),
+        abort=(pl.col("check").cast(pl.String) == "no_storage").any(),
     )
     counts = counts.with_columns(stage=counts["last"].cat.to(names).cast(pl.String))
     came = late.group_by("t").agg(pl.col("waived", "came_to_input").any())

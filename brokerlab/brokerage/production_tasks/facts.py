@@ -12,10 +12,11 @@ from brokerlab.brokerage import full_chain, network_weight
 from brokerlab.brokerage.engine.decide import parts_of
 from brokerlab.brokerage.engine.own import Own
 from brokerlab.brokerage.engine.pairs import Facts, Side, matched, positions
+from brokerlab.brokerage.engine.recipe import Recipe, checks_of
 from brokerlab.brokerage.engine.rule import SETTING
 from brokerlab.brokerage.engine.world import Evaluate, Lasting, Off, Part, World
 from brokerlab.brokerage.production_tasks import availability, storage, work
-from brokerlab.brokerage.production_tasks.checks import THRESHOLD, checks, output_checks
+from brokerlab.brokerage.production_tasks.checks import THRESHOLD, checks, of_tasks, output_checks
 from brokerlab.brokerage.production_tasks.contracts import NEEDED
 from brokerlab.brokerage.production_tasks.cycle import cycle_of, with_draws
 from brokerlab.brokerage.production_tasks.findings import gather
@@ -28,6 +29,8 @@ from brokerlab.matching.rules import MatchingRules
 
 NUCLEUS = pl.col("role") == "nucleus"
 PLACE_OF_KEYS = "jedi/taskbrokerage"
+NUCLEI = Recipe(name="production-tasks")
+"""The production task brokerage of the documents."""
 _SHOWN = 5
 _NUCLEI = ("nucleus", "role", "state", "bare_mode", "secondary_nucleus", "position")
 
@@ -102,6 +105,7 @@ def prepare(
     config: Config,
     asked: bool,
     seed: int = 0,
+    recipe: Recipe = NUCLEI,
     own: tuple[Own, ...] = (),
     missing: frozenset[str] = frozenset(),
 ) -> TaskWorld:
@@ -113,12 +117,15 @@ def prepare(
         config: The configuration.
         asked: Whether ``hint_queues`` says which queues could run the tasks.
         seed: Of the draws that are not given.
+        recipe: What an organisation replaced.
         own: Rules that are added.
         missing: Names of tables that were not given.
 
     Raises:
         DataError: A task twice at one snapshot.
     """
+    then = steps(rules, recipe)
+    given = checks_of(recipe, checks, rules, then)
     for name, column in (("nuclei", "nucleus"), ("storage_endpoints", "ddm_endpoint_name")):
         tables[name] = tables[name].unique(["snapshot", column], keep="first", maintain_order=True)
     tables["nuclei"] = full_chain.with_bare_modes(tables["nuclei"], tables["queues"], rules=rules)
@@ -139,8 +146,9 @@ def prepare(
     known = TaskLasting(
         tables=tables,
         matching=MatchingRules(rules.rules),
-        checks=checks(rules),
-        steps=steps(rules),
+        checks=given,
+        steps=then,
+        recipe=recipe,
         rules=rules,
         own=own,
         asked=asked,
@@ -164,7 +172,7 @@ def prepare(
 
 def configured(known: TaskLasting, config: Config) -> TaskWorld:
     """Return the world with all that settings decide."""
-    tasks = known.with_facts_of_settings(known.tasks, (), config, TaskWorld.place_of)
+    tasks = known.with_facts_of_settings(known.tasks, of_tasks(), config, TaskWorld.place_of)
     threshold = tasks.select("t", f"{SETTING}{THRESHOLD}")
     outputs = storage.deciding(known.outputs, output_checks(known.rules), threshold)
     facts = Facts(
@@ -173,6 +181,7 @@ def configured(known: TaskLasting, config: Config) -> TaskWorld:
         listed=known.lists,
         sides=(*known.sides, outputs),
     )
+    facts = known.with_own_facts(facts)
     found, then = known.in_order(facts)
     return TaskWorld(
         lasting_facts=known,

@@ -11,6 +11,7 @@ from functools import lru_cache
 import polars as pl
 
 from brokerlab.brokerage import full_chain
+from brokerlab.brokerage.engine.recipe import Recipe, own_weight
 from brokerlab.brokerage.engine.rule import Rule, setting
 from brokerlab.brokerage.engine.settings import keys_behind, with_keys
 from brokerlab.brokerage.engine.steps import LEFT, Derived, Step, any_left
@@ -26,7 +27,7 @@ MAX_PRIORITY = "MAX_TASK_PRIO_WITH_LOCAL_DATA"
 
 
 @lru_cache(maxsize=64)  # made of many small expressions
-def steps(rules: ProductionRules) -> tuple[Step, ...]:
+def steps(rules: ProductionRules, recipe: Recipe) -> tuple[Step, ...]:
     """Return the steps in order.
 
     They make ``asks_locality`` (the check of locality is on, and some nucleus came to it), ``off_period``, ``waived``,
@@ -34,6 +35,7 @@ def steps(rules: ProductionRules) -> tuple[Step, ...]:
 
     Args:
         rules: Switches of locality, weight and full chain, and ``missing_endpoint``.
+        recipe: Says what the weight is.
     """
     return with_keys(
         (
@@ -47,13 +49,14 @@ def steps(rules: ProductionRules) -> tuple[Step, ...]:
             ),
             *_full_chain(rules),
             *with_weight(rules),
+            *own_weight(recipe, rules, "factor"),
         )
     )
 
 
-def weight_keys(rules: ProductionRules) -> tuple[str, ...]:
+def weight_keys(rules: ProductionRules, recipe: Recipe) -> tuple[str, ...]:
     """Return the gdpconfig keys that the weight reads."""
-    return keys_behind(with_weight(rules))["factor"]
+    return keys_behind(steps(rules, recipe))["factor"]
 
 
 def _ending_the_task(rules: ProductionRules) -> tuple[Step, ...]:

@@ -86,8 +86,7 @@ def choose_nuclei(
         seed: Of the draws and of the replicates.
     """
     dice: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
-    asks = rules.hint_brokerage
-    hints = hint_queues(replay.for_jobs(), rules=rules, config=replay.config) if asks else None
+    hints = hint_queues(replay.for_jobs(), rules=rules, config=replay.config)
     decisions = production_tasks.decide(
         replay.for_tasks(), rules=rules, config=replay.config, hint_queues=hints, seed=seed
     )

@@ -14,10 +14,10 @@ import polars as pl
 
 from brokerlab.brokerage.engine.checklist import inserted, without
 from brokerlab.brokerage.engine.pairs import Facts
+from brokerlab.brokerage.engine.recipe import Recipe
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.production_jobs.brokerage import brokerage_of
 from brokerlab.brokerage.production_jobs.checks import queue_checks
-from brokerlab.brokerage.production_jobs.recipe import Recipe
 from brokerlab.brokerage.production_jobs.weights import product
 from brokerlab.brokerage.rules import ProductionRules
 

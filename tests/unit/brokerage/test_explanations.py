@@ -13,7 +13,7 @@ from brokerlab.brokerage import Explanation, explain, explain_task
 from brokerlab.brokerage.engine.again import redecided
 from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.production_jobs.decisions import Decisions
-from brokerlab.brokerage.production_jobs.recipe import PRODUCTION
+from brokerlab.brokerage.production_jobs.facts import PRODUCTION
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.words import names_in
 from brokerlab.errors import BrokerlabWarning, ConfigError, DataError

@@ -9,12 +9,13 @@ import pytest
 
 from brokerlab.brokerage.engine.again import redecided
 from brokerlab.brokerage.engine.checklist import inserted, replaced, without
+from brokerlab.brokerage.engine.recipe import Recipe
 from brokerlab.brokerage.engine.rule import Rule, setting
 from brokerlab.brokerage.funnels import funnel
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE, brokerage_of
 from brokerlab.brokerage.production_jobs.checks import queue_checks
 from brokerlab.brokerage.production_jobs.decide import decide
-from brokerlab.brokerage.production_jobs.recipe import PRODUCTION, Recipe
+from brokerlab.brokerage.production_jobs.facts import PRODUCTION
 from brokerlab.brokerage.production_jobs.weights import product
 from brokerlab.brokerage.production_tasks.brokerage import BROKERAGE as TASKS
 from brokerlab.brokerage.rules import ProductionRules
@@ -125,7 +126,7 @@ def test_the_recipe_outlives_a_change_of_the_configuration(world):
         ({"when": pl.col("q_corecount") + 1}, "small: when is Int64, not true or false"),
         ({"when": pl.col("q_corecount") < "x"}, "small: when cannot be evaluated"),
         ({"name": "no_pilot"}, "two checks are called no_pilot"),
-        ({"name": "rank"}, "rank is the name of a rule about all queues"),
+        ({"name": "rank"}, "rank is the name of a rule about all places"),
     ],
 )
 def test_checks_that_cannot_work_are_refused(world, changed, said):

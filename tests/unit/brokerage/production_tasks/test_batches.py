@@ -199,6 +199,14 @@ def test_odd_input_is_decided_and_told(tables: dict[str, Any], finding: str) -> 
     assert result.findings["finding"].to_list() == [finding]
 
 
+def test_replicas_that_nobody_listed_are_unknown_not_bad() -> None:
+    tables = frames(world("A", datasets=[{"datasetname": "in", "is_master": True}]))
+    del tables["replicas"]
+    result = decide(tables, rules=ProductionRules("production"))
+    assert the_task(result)["outcome"] == "nucleus"
+    assert "replicas" in result.world.unasked
+
+
 def test_a_pattern_that_is_none_is_told() -> None:
     result = odd(output_datasets=[{"datasetname": "out", "storagetoken": "A_("}])
     assert the_task(result)["outcome"] == "no_candidates"
@@ -206,7 +214,8 @@ def test_a_pattern_that_is_none_is_told() -> None:
 
 
 def test_a_dataset_without_replicas_is_not_readable() -> None:
-    result = odd("production", datasets=[{"datasetname": "in", "is_master": True}])
+    datasets = [{"datasetname": "in", "is_master": True}]
+    result = odd("production", datasets=datasets, replicas=[])
     assert the_task(result)["outcome"] == "input_not_readable"
 
 

@@ -1,6 +1,6 @@
-"""What an organisation may replace in the job brokerage: checks, weight, tables and facts of its own.
+"""What an organisation may replace in a brokerage: checks, weight, tables and facts of its own.
 
-decide(tables, recipe=replace(PRODUCTION, name="ours", checks=our_checks))
+decide(tables, recipe=Recipe(name="ours", checks=our_checks))
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import dataframely as dy
 import polars as pl
@@ -16,13 +17,10 @@ from brokerlab.brokerage.engine.own import MOST_CHECKS, problems_of
 from brokerlab.brokerage.engine.pairs import Facts
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.engine.steps import LEFT, Change, Derived, Step, rules_of
-from brokerlab.brokerage.production_jobs.checks import queue_checks
-from brokerlab.brokerage.production_jobs.weights import product
-from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError, nearest
 
-ChecksOf = Callable[[ProductionRules], Sequence[Rule]]
-WeightOf = Callable[[ProductionRules], pl.Expr]
+ChecksOf = Callable[[Any], Sequence[Rule]]
+WeightOf = Callable[[Any], pl.Expr]
 FactsOf = Callable[[Facts, Mapping[str, pl.DataFrame]], Facts]
 
 
@@ -33,16 +31,16 @@ def as_they_are(facts: Facts, tables: Mapping[str, pl.DataFrame]) -> Facts:  # n
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Recipe:
-    """A job brokerage: its checks, its weight, and what both read beside the facts there are.
+    """A brokerage: its checks, its weight, and what both read beside the facts there are.
 
     Attributes:
         name: Name of the brokerage; part of every result's provenance.
-        checks: Function from the rule set to the checks of single queues, in order; see
-            :func:`~.checks.queue_checks` and :mod:`brokerlab.brokerage.engine.checklist`.
-        weight: Function from the rule set to the weight of a queue that passed: an expression of numbers from
-            0 on, over the columns of pairs and over ``running``, ``work_factor``, ``data_factor``, ``t1_factor``,
-            ``network_factor`` and ``preference_factor``; see :func:`~.weights.product`. Queues without any job
-            (row 6.5) rank by name before all others, whatever it says.
+        checks: Function from the rule set to the checks of single places, in order; null: those of the page, see
+            ``checks`` of the brokerage and :mod:`brokerlab.brokerage.engine.checklist`.
+        weight: Function from the rule set to the weight of a place that passed: an expression of numbers from 0 on, over
+            the columns of pairs and over the factors of the weight of the page. Null: that of the page. Of queues for
+            production jobs those without any job (row 6.5) rank by name before all others, whatever it says; of nuclei
+            it is all but the factor of the work, which changes as tasks are given a nucleus.
         tables: Contracts of input tables of one's own, or with columns of one's own.
         facts: Function from the facts and the input tables to the facts with columns added. By settled habit ``t_``
             begins a column of tasks and ``q_`` one of queues. It sees no settings: checks and weight name them, see
@@ -50,14 +48,10 @@ class Recipe:
     """
 
     name: str
-    checks: ChecksOf = queue_checks
-    weight: WeightOf = product
+    checks: ChecksOf | None = None
+    weight: WeightOf | None = None
     tables: Mapping[str, type[dy.Schema]] = field(default_factory=dict)
     facts: FactsOf = as_they_are
-
-
-PRODUCTION = Recipe(name="production-jobs")
-"""The production job brokerage of the documents."""
 
 
 def with_own_facts(recipe: Recipe, facts: Facts, tables: Mapping[str, pl.DataFrame]) -> Facts:
@@ -84,53 +78,59 @@ def with_own_facts(recipe: Recipe, facts: Facts, tables: Mapping[str, pl.DataFra
     return found
 
 
-def checks_of(recipe: Recipe, rules: ProductionRules) -> tuple[Rule, ...]:
-    """Return the checks of a recipe.
+def checks_of(
+    recipe: Recipe, usual: ChecksOf, rules: Any, steps: Sequence[Step]
+) -> tuple[Rule, ...]:
+    """Return the checks of a recipe, or the usual ones.
+
+    Args:
+        recipe: The recipe.
+        usual: Function from the rule set to the checks of the page.
+        rules: The rule set.
+        steps: What follows the checks.
 
     Raises:
-        ConfigError: Something that is no check.
+        ConfigError: No check or too many, something that is no check, names that occur twice or are taken.
     """
+    ours = tuple(usual(rules))
+    if recipe.checks is None:
+        return ours
     found = tuple(recipe.checks(rules))
     problems = [
         f"{check!r} is a {type(check).__name__}, not a Rule"
         for check in found
         if not isinstance(check, Rule)
     ]
+    if not 0 < len(found) <= MOST_CHECKS:
+        problems.append(f"{len(found)} checks, allowed are 1 to {MOST_CHECKS}")
+    names = [check.name for check in found if isinstance(check, Rule)]
+    problems += [
+        f"two checks are called {name}" for name in sorted({*names}) if names.count(name) > 1
+    ]
+    taken = {rule.name for rule in rules_of(steps)} - {check.name for check in ours}
+    problems += [
+        f"{name} is the name of a rule about all places" for name in names if name in taken
+    ]
     if problems:
         raise _refused(recipe, problems)
     return found
 
 
-def refuse_checks(
-    recipe: Recipe, checks: Sequence[Rule], steps: Sequence[Step], facts: Facts
-) -> None:
-    """Refuse checks of a recipe that cannot be evaluated and told.
+def refuse_checks(recipe: Recipe, checks: Sequence[Rule], facts: Facts) -> None:
+    """Refuse checks of one's own that cannot be evaluated and told.
 
     Args:
         recipe: The recipe.
         checks: Its checks.
-        steps: What follows them.
         facts: What checks may read.
 
     Raises:
-        ConfigError: No check or too many, names that occur twice or are taken, columns that nothing provides, expressions
-            that say neither yes nor no.
+        ConfigError: Columns that nothing provides, expressions that say neither yes nor no.
     """
-    if recipe.checks is queue_checks:
+    if recipe.checks is None:
         return
-    problems = []
-    if not 0 < len(checks) <= MOST_CHECKS:
-        problems.append(f"{len(checks)} checks, allowed are 1 to {MOST_CHECKS}")
-    names = [check.name for check in checks]
-    problems += [
-        f"two checks are called {name}" for name in sorted({*names}) if names.count(name) > 1
-    ]
-    taken = {rule.name for rule in rules_of(steps)}
-    problems += [
-        f"{name} is the name of a rule about all queues" for name in names if name in taken
-    ]
     schema = facts.schema
-    problems += [problem for check in checks for problem in problems_of(check, schema)]
+    problems = [problem for check in checks for problem in problems_of(check, schema)]
     if problems:
         raise _refused(recipe, problems)
 
@@ -139,20 +139,25 @@ def _refused(recipe: Recipe, problems: Sequence[str]) -> ConfigError:
     return ConfigError(f"brokerage {recipe.name}: checks: {'; '.join(problems)}")
 
 
-def weight_step(recipe: Recipe, rules: ProductionRules) -> tuple[Step, ...]:
-    """Return the step that makes the weight of a recipe from its factors.
+def own_weight(recipe: Recipe, rules: Any, name: str = "weight") -> tuple[Step, ...]:
+    """Return the steps that make a weight of one's own from the factors of the page's; none without one.
 
-    One of an organisation's own also makes ``weight_given`` and ``odd``, see :func:`refuse_weights`.
+    They also make ``weight_given`` and ``odd``, see :func:`refuse_weights`.
+
+    Args:
+        recipe: The recipe.
+        rules: Its rule set.
+        name: Column that it makes.
     """
-    weight = recipe.weight(rules)
-    if recipe.weight is product:
-        return (Derived({"weight": weight}),)
+    if recipe.weight is None:
+        return ()
+    weight, made = recipe.weight(rules), pl.col(name)
     known = partial(_with_known_columns, recipe.name, tuple(weight.meta.root_names()))
-    ranks = (pl.col("weight").is_finite() & (pl.col("weight") >= 0)).fill_null(value=False)
+    ranks = (made.is_finite() & (made >= 0)).fill_null(value=False)
     return (
         Change(function=known),
-        Derived({"weight": weight.cast(pl.Float64)}),
-        Derived({"weight_given": pl.col("weight"), "odd": LEFT & ~ranks}),
+        Derived({name: weight.cast(pl.Float64)}),
+        Derived({"weight_given": made, "odd": LEFT & ~ranks}),
     )
 
 
@@ -175,16 +180,16 @@ def refuse_weights(recipe: Recipe, ranked: pl.DataFrame) -> None:
 
     Args:
         recipe: The recipe.
-        ranked: Queues with the weight of :func:`weight_step`.
+        ranked: Places with the weight of :func:`own_weight`.
 
     Raises:
         ConfigError: The weight is no number from 0 on.
     """
-    if recipe.weight is product:
+    if recipe.weight is None:
         return
     odd = ranked.filter("odd")
     if odd.height:
         raise ConfigError(
-            f"brokerage {recipe.name}: weight: {odd.height} of {ranked.height} queues have one that cannot be "
+            f"brokerage {recipe.name}: weight: {odd.height} of {ranked.height} places have one that cannot be "
             f"ranked, such as {odd['weight_given'][0]}: allowed are numbers from 0 on"
         )
