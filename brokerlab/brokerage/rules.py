@@ -350,7 +350,7 @@ class ProductionRules(RuleSet):
         bootstrap_first: Queues without any job become candidates of weight 0, ranked first.
         jumbo_queues: Queues for jumbo jobs take those alone, outside the best ten, whatever locks and caps say.
         code_only_checks: Checks that no page names: ``source_down``, ``io_intensity_max``, ``locked``, ``local_data_only``,
-            ``below_min_weight``.
+            ``below_min_weight``, and that a task whose input is complete nowhere waits (``input_incomplete``).
         queued_line: Queued weight falls from 2 to 1 at 300 files, as in the plot (``plot``), or at NQUEUED_SAT_CAP and goes
             on falling (``cap``).
         throughput_step_50: Throughput weight between 50 and 75 MB/s.

@@ -60,6 +60,12 @@ def test_unified_queues_are_resolved():
     assert reasons(world.decided()) == {"UNIFIED/0": None, "UNIFIED/1": None}
 
 
+def test_input_that_is_complete_nowhere():
+    """production-jobs.md 1: whether the input is complete anywhere is not asked."""
+    world = one().data(10, here={"SITE": 10}).change("replicas", found=0)
+    assert why(world, MAX_MISSING_INPUT_FILES=0) is None
+
+
 @pytest.mark.parametrize(("hours", "free"), [(23.9, False), (24, True), (100, True)])
 def test_merge_jobs_are_freed_after_a_day(hours, free):
     """002, ATLAS Production Job Brokerage: Although merge jobs are pre-assigned to avoid transferring small pre-merged

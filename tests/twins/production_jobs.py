@@ -69,7 +69,7 @@ def decide(world: World, row: Row, hint_queues: list[str] | None = None) -> dict
     if not task.hint and task.nucleus is not None and task.nucleus not in world.nuclei:
         return {"outcome": "unknown_nucleus", "stage": None, "queues": []}
     state = input_state(task)
-    if state.incomplete:
+    if state.incomplete and world.rules.code_only_checks:
         return {"outcome": "input_incomplete", "stage": None, "queues": []}
     names = hint_queues if hint_queues is not None else candidates(task)
     task.look_around(state)

@@ -157,7 +157,8 @@ def configured(
         where, on=["jeditaskid", "snapshot"], how="left", maintain_order="left"
     ).with_columns(pl.col("t_remote_source", "t_no_complete").fill_null(value=True))
     tasks = known.with_facts_of_settings(tasks, of_tasks(known.rules), config, place_of)
-    outcomes = _outcomes(tasks, found.tasks, known.tables["nuclei"], hint=known.hint)
+    waiting = found.tasks if known.rules.code_only_checks else found.tasks.clear()
+    outcomes = _outcomes(tasks, waiting, known.tables["nuclei"], hint=known.hint)
     outcomes = outcomes.filter(~pl.col("outcome").is_in(known.silent))
     lists = known.lists.join(outcomes, on="t", how="anti")
     nowhere = pl.col("t_listed") & ~pl.col("t").is_in(lists["t"].unique().implode())
@@ -317,7 +318,15 @@ def _with_input(tasks: pl.DataFrame, tables: Tables) -> pl.DataFrame:
 def _outcomes(
     tasks: pl.DataFrame, complete: pl.DataFrame, nuclei: pl.DataFrame, *, hint: bool
 ) -> pl.DataFrame:
-    """Return the tasks that fail before any queue is looked at (section 2)."""
+    """Return the tasks that fail before any queue is looked at.
+
+    Args:
+        tasks: Facts of tasks.
+        complete: Tasks whose input is complete nowhere, with ``outcome`` and ``detail``; none without the switch
+            ``code_only_checks``: the page does not ask.
+        nuclei: Input table ``nuclei``.
+        hint: Nuclei are not looked at.
+    """
     known = nuclei["nucleus"].implode()
     lost = pl.col("t_nucleus").is_not_null() & ~pl.col("t_nucleus").is_in(known)
     unknown = tasks.filter(lost & (not hint)).select(

@@ -112,7 +112,8 @@ def test_completeness_of_another_vo_is_asked_anew() -> None:
     key = {"component": "jobbroker", "vo": "other", "key": "MAX_MISSING_INPUT_FILES"}
     row = {"app": "jedi", **key, "value": "0", "type": "int"}
     config = Config.from_frame(pl.DataFrame([row, row | {"key": "MIN_INPUT_COMPLETENESS", "value": "100"}]))  # fmt: skip
-    before, whole = made.decided(), decide(made.frames(), config=config)
+    rules = ProductionRules("production")
+    before, whole = made.decided(rules), decide(made.frames(), rules=rules, config=config)
     assert before.tasks["outcome"].to_list() == ["candidates"]
     assert whole.tasks["outcome"].to_list() == ["input_incomplete"]
     assert redecided(before, config).tasks.equals(whole.tasks)
