@@ -141,7 +141,7 @@ def _explained(
     """
     from brokerlab.brokerage import explain as explained
     from brokerlab.brokerage import explain_task, production_tasks
-    from brokerlab.brokerage.hints import hint_queues
+    from brokerlab.brokerage.production_jobs.decide import hint_queues
     from brokerlab.brokerage.replay import build
     from brokerlab.brokerage.replay.plan import time_of
     from brokerlab.brokerage.studies.kinds import ANALYSIS, PRODUCTION

@@ -14,7 +14,7 @@ from brokerlab.brokerage.replay import states
 from brokerlab.brokerage.replay.asof import as_of
 from brokerlab.brokerage.replay.clock import Clock
 from brokerlab.brokerage.replay.counts import by_parent
-from brokerlab.brokerage.replay.tables import FLOAT, INT, TEXT, TIME, collect, narrow
+from brokerlab.engines import FLOAT, INT, TEXT, TIME, collect, narrow
 
 WINDOW_S = 3 * 3600
 """Window of the pilots' activity [s] (production-jobs.md)."""

@@ -15,8 +15,8 @@ from brokerlab.brokerage.replay.clock import Clock
 from brokerlab.brokerage.replay.counts import Counts, disk_traffic
 from brokerlab.brokerage.replay.maker import Maker
 from brokerlab.brokerage.replay.recorded import recorded_counts
-from brokerlab.brokerage.replay.tables import TEXT, Types
 from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.engines import TEXT, Types
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.classes import ClassRules
 

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.replay.clock import Clock, repeated
-from brokerlab.brokerage.replay.tables import TIME, Types, collect, narrow
+from brokerlab.engines import TIME, Types, collect, narrow
 from brokerlab.numerics import IntArray
 
 ALWAYS_US = -(2**62)

@@ -12,7 +12,7 @@ import polars as pl
 from brokerlab.brokerage.replay import states
 from brokerlab.brokerage.replay.changes import MEASURES, Changes, Side, job_changes
 from brokerlab.brokerage.replay.clock import Clock
-from brokerlab.brokerage.replay.tables import collect, narrow, same_engine
+from brokerlab.engines import collect, narrow, same_engine
 
 UNTOLD = (
     "pending, waiting and defined count as assigned, sent and starting as activated, merging, stagein and stageout "

@@ -9,7 +9,7 @@ import polars as pl
 
 from brokerlab.brokerage.replay.asof import as_of
 from brokerlab.brokerage.replay.clock import Clock
-from brokerlab.brokerage.replay.tables import FLAG, INT, TEXT, TIME, collect, narrow
+from brokerlab.engines import FLAG, INT, TEXT, TIME, collect, narrow
 
 INPUTS = ("input", "pseudo_input", "pp_input")
 PSEUDO = ("pseudo_input", "pp_input")

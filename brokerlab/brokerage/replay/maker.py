@@ -15,8 +15,8 @@ from brokerlab.brokerage.replay import activity, inputs, places, taskrows, userr
 from brokerlab.brokerage.replay.clock import Clock
 from brokerlab.brokerage.replay.counts import Counts, job_tables
 from brokerlab.brokerage.replay.recorded import recorded_counts
-from brokerlab.brokerage.replay.tables import Types
 from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.engines import Types
 
 if TYPE_CHECKING:
     from brokerlab.archive import Archive

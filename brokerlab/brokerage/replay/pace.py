@@ -12,7 +12,7 @@ import polars as pl
 from brokerlab.brokerage.replay.changes import span_changes
 from brokerlab.brokerage.replay.clock import Clock
 from brokerlab.brokerage.replay.counts import by_parent
-from brokerlab.brokerage.replay.tables import INT, TEXT, TIME, collect, narrow
+from brokerlab.engines import INT, TEXT, TIME, collect, narrow
 from brokerlab.units import HOUR_S
 
 RATE_STATUSES = ("running", "holding", "transferring", "finished", "cancelled")

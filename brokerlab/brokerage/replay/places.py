@@ -11,7 +11,7 @@ from brokerlab.brokerage.analysis_jobs.endpoints import usable_space
 from brokerlab.brokerage.inputs.pseudo_queues import pseudo_queues, scale_per_core
 from brokerlab.brokerage.replay.asof import as_of
 from brokerlab.brokerage.replay.clock import Clock
-from brokerlab.brokerage.replay.tables import FLAG, FLOAT, INT, TEXT, Types, collect, narrow
+from brokerlab.engines import FLAG, FLOAT, INT, TEXT, Types, collect, narrow
 
 _QUEUES = {
     **dict.fromkeys(["panda_queue", "unified_name", "atlas_site", "role", "pandasite_state"], TEXT),

@@ -14,7 +14,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from brokerlab.brokerage.replay.tables import INT, collect, narrow
+from brokerlab.engines import INT, collect, narrow
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle import classes
 from brokerlab.times import rounded

@@ -12,7 +12,7 @@ from brokerlab.brokerage.replay.asof import as_of
 from brokerlab.brokerage.replay.changes import MEASURES, Changes, Side
 from brokerlab.brokerage.replay.clock import Clock
 from brokerlab.brokerage.replay.counts import Counts, by_parent
-from brokerlab.brokerage.replay.tables import FLOAT, INT, TEXT
+from brokerlab.engines import FLOAT, INT, TEXT
 
 MAX_AGE_S = 3600
 """Recorded numbers count while they are younger [s]; before and after, numbers are rebuilt."""

@@ -7,8 +7,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from brokerlab.brokerage.replay.tables import INT, TEXT, TIME, collect, narrow
-from brokerlab.engines import microseconds
+from brokerlab.engines import INT, TEXT, TIME, collect, microseconds, narrow
 from brokerlab.times import duration_us
 
 PRODUCTION_LABEL = "managed"

@@ -20,7 +20,7 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
-from brokerlab.brokerage.replay.tables import INT, TEXT, TIME
+from brokerlab.engines import INT, TEXT, TIME
 from brokerlab.lifecycle.status_log import OVER, entries
 
 GROUP = ("computingsite", "gshare", "workqueue_id", "resource_type", "nucleus")

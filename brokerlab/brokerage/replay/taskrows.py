@@ -8,7 +8,7 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab.archive.contracts import polars_schema
-from brokerlab.brokerage.replay.tables import FLOAT, INT, TEXT, TIME, collect, narrow
+from brokerlab.engines import FLOAT, INT, TEXT, TIME, collect, narrow
 
 _KINDS: dict[pl.DataType, nw.dtypes.DType] = {
     pl.Int32(): INT,

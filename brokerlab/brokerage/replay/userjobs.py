@@ -14,7 +14,7 @@ from brokerlab.brokerage.replay import states
 from brokerlab.brokerage.replay.changes import Changes, job_changes
 from brokerlab.brokerage.replay.clock import Clock
 from brokerlab.brokerage.replay.counts import by_parent
-from brokerlab.brokerage.replay.tables import TEXT, narrow, same_engine
+from brokerlab.engines import TEXT, narrow, same_engine
 
 LABEL = "user"
 """``prodsourcelabel`` of the jobs that count for users."""

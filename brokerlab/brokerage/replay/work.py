@@ -14,8 +14,8 @@ from brokerlab.brokerage.replay.changes import live_changes
 from brokerlab.brokerage.replay.clock import Clock
 from brokerlab.brokerage.replay.counts import by_parent
 from brokerlab.brokerage.replay.schedule import PRODUCTION_LABEL
-from brokerlab.brokerage.replay.tables import INT, TEXT, TIME, collect, narrow
 from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.engines import INT, TEXT, TIME, collect, narrow
 from brokerlab.numerics import IntArray
 
 OPEN = ("ready", "scouting", "running", "pending")

@@ -15,7 +15,7 @@ from brokerlab.brokerage.replay import asof
 from brokerlab.brokerage.replay.activity import LINK_AGE_S
 from brokerlab.brokerage.replay.asof import as_of
 from brokerlab.brokerage.replay.clock import Clock
-from brokerlab.brokerage.replay.tables import INT, TEXT
+from brokerlab.engines import INT, TEXT
 from brokerlab.errors import SchemaError
 from tests.unit.brokerage.replay.toys import at, instants_of, job, jobs_of
 
