@@ -15,7 +15,7 @@ panels together at least.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -114,7 +114,8 @@ def dots(
     shown = _prepared(frame, [value, label, *_given(colour, panels)], {value: title})
     across = _quantity(value, title, log=log, axis="x")
     tips = _tips(shown, [label, value], {value: title}, [colour, panels])
-    above, middle = _names_above(references, panels), _middle(shown, value, references, log=log)
+    above = _names_above(references, panels)
+    middle = _middle(shown, value, (references or {}).values(), log=log)
 
     def panel(part: pl.DataFrame) -> Any:
         names = part[label].unique(maintain_order=True).to_list()
@@ -563,13 +564,11 @@ def _references(
     return made
 
 
-def _middle(
-    shown: pl.DataFrame, value: str, references: Mapping[str, float] | None, *, log: bool
-) -> float:
+def _middle(shown: pl.DataFrame, value: str, lines: Iterable[float], *, log: bool) -> float:
     """Return the middle of the axis of a quantity with its intervals and references."""
     ends = (name for name in (value, f"{value}_lo", f"{value}_hi") if name in shown.columns)
     numbers = [each for name in ends for each in shown[name] if each is not None]
-    numbers += (references or {}).values()
+    numbers += lines
     low, high = min(numbers, default=0.0), max(numbers, default=0.0)
     return math.sqrt(max(low, 0) * high) if log else (low + high) / 2
 

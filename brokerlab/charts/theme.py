@@ -104,11 +104,10 @@ def brokerlab() -> alt.theme.ThemeConfig:
         "titleFontWeight": "normal",
         "labelLimit": 260,
     }
+    numbers = {"decimal": ".", "thousands": THIN, "grouping": [3], "currency": ["", ""]}
     config: Any = {
         "background": "white",
-        "locale": {
-            "number": {"decimal": ".", "thousands": THIN, "grouping": [3], "currency": ["", ""]}
-        },
+        "locale": {"number": numbers},
         "aria": False,  # the page announces each chart as one picture with its finding
         "font": FONT,
         "view": {"stroke": None},

@@ -275,9 +275,8 @@ def _facts(page: Page, params: Bare) -> list[dict[str, str]]:
         facts["Rule set"] = ", ".join(f"{k} {v}" for k, v in page.rules.to_dict().items())
     if page.config:
         facts["gdpconfig"] = f"digest {page.config.digest}"
-    values = _values(params)
     facts |= dict(page.facts)
-    asked = {name: typed(value) for name, value in values.items()}
+    asked = {name: typed(value) for name, value in _values(params).items()}
     facts["Parameters"] = ", ".join(f"{name} = {text}" for name, text in asked.items() if text)
     facts["Versions"] = ", ".join(f"{name} {number}" for name, number in versions().items())
     return [{"label": label, "value": value} for label, value in facts.items() if value]

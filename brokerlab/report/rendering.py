@@ -28,8 +28,7 @@ ID_REFERENCE = re.compile(r'(url\(#|href="#)')
 SETTING = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Za-z0-9]+)+\b")
 LONG = re.compile(r"\w{16,}")
 """Names that narrow columns break."""
-QUANTITY = re.compile(r"(?<=\d) (?=(?:h|s|min|[kMGT]B)\b)")
-"""Between a number and its unit."""
+BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:h|s|min|[kMGT]B)\b)")
 PAGE_BYTES = 2_900_000
 """Largest page; charts beyond it stay pictures."""
 CONTENTS_FROM = 4
@@ -83,7 +82,7 @@ def together(text: str) -> str:
         >>> together("margin -10 % [GB h], 1 h").replace(THIN, "_").replace("\u00a0", "~")
         'margin −10_% [GB~h], 1~h'
     """
-    text = QUANTITY.sub("\u00a0", thin(text))
+    text = BEFORE_UNIT.sub("\u00a0", thin(text))
     return text.replace(" %", f"{THIN}%").replace(" h]", "\u00a0h]")
 
 

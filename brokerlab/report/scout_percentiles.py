@@ -58,9 +58,7 @@ class Params(kit.Params):
     )
     relevant: float = Field(0.05, gt=0, le=1, description="smallest change that matters [1]")
     blocks: int = Field(4, ge=2, le=20, description="blocks of time to choose and score on")
-    switch_sample: int = Field(
-        200, ge=0, description="tasks to try single switches of the rules on, 0: none [1]"
-    )
+    switch_sample: int = Field(200, ge=0, description="tasks to try switches on, 0: none [1]")
     spark: str = Field(
         "",
         description="master of a Spark session that carries jobs and files, empty for this machine",
@@ -359,8 +357,7 @@ def _certainty(s: Study, p: Params) -> list[kit.Block]:
 
 
 def _rules_part(compared: ScoutRuleComparison) -> Part:
-    sentence = "{other} rules set {n_changed} of {n_values} values of {n_tasks:#task} otherwise."
-    differing = say(sentence, vars(compared), other=compared.other.capitalize())
+    sentence = "The other rules set {n_changed} of {n_values} values of {n_tasks:#task} otherwise."
     table = switch_table(
         compared.switches,
         {"n_changed": "Sets otherwise [values]", "explained": "Of the whole difference [%]"},
@@ -369,7 +366,7 @@ def _rules_part(compared: ScoutRuleComparison) -> Part:
     return Part(
         name="rules",
         title=f"{compared.current.capitalize()} against {compared.other} rules",
-        verdict=Verdict(kind="finding", sentence=differing),
+        verdict=Verdict(kind="finding", sentence=say(sentence, vars(compared))),
         sections={"Switch by switch": [table]},
         folded=True,
     )

@@ -115,7 +115,12 @@ def choose_nuclei(
 
 
 def try_switches(
-    replay: Replay, rules: ProductionRules, hints: pl.DataFrame, *, sample: int = 60, seed: int = 1
+    replay: Replay,
+    rules: ProductionRules,
+    hints: pl.DataFrame | None,
+    *,
+    sample: int = 60,
+    seed: int = 1,
 ) -> pl.DataFrame:
     """Try the switches of the choice alone on some tasks: see ``switches`` of `NucleusChoice`.
 
