@@ -368,7 +368,10 @@ def frontier(
         layers.append(points.mark_rule(strokeWidth=2).encode(y=f"{y}_lo:Q", y2=f"{y}_hi:Q"))
     dot = points.mark_point(filled=True, size=130, opacity=1)
     layers.append(dot.encode(y=up, shape=_shape(marked, named), tooltip=tips))
-    layers.append(_text(points.encode(y=up, text=f"{label}:N"), align="left", dx=10, dy=-9))
+    far = pl.col(x) > _middle(shown, x, (), log=False)
+    for part, align, dx in ((marked.filter(~far), "left", 10), (marked.filter(far), "right", -10)):
+        names = alt.Chart(part).encode(x=across, y=up, color=_colour(marked, named))
+        layers.append(_text(names.encode(text=f"{label}:N"), align=align, dx=dx, dy=-9))
     return alt.layer(*layers).properties(width=WIDTH, height=290)
 
 

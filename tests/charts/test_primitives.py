@@ -170,6 +170,24 @@ def test_names_of_lines_stand_where_there_is_room():
     assert aligned(made.to_dict()) == ["left", "left", "right", "right"]  # an edge and a text each
 
 
+def test_names_of_settings_stand_towards_the_middle():
+    chart = primitives.frontier(
+        FRONTIER.with_columns(setting=pl.lit("setting")), "x", "y", x_title="GB", y_title=SHARE
+    )
+    spec = chart.to_dict()
+    middle = (FRONTIER["x"].min() + FRONTIER["x"].max()) / 2
+    sides = {"left": set(), "right": set()}
+    for both in spec["layer"]:
+        for layer in both.get("layer", []):
+            if layer["mark"]["type"] == "text":
+                rows = spec["datasets"][layer.get("data", both.get("data"))["name"]]
+                sides[layer["mark"]["align"]] |= {row["x"] for row in rows}
+    assert all(x <= middle for x in sides["left"])
+    assert sides["left"]
+    assert all(x > middle for x in sides["right"])
+    assert sides["right"]
+
+
 def test_numbers_on_axes_are_written_as_on_pages():
     frame = pl.DataFrame({"name": ["a"], "jobs": [100_000]})
     with alt.theme.enable(theme.NAME):
