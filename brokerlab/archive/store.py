@@ -181,7 +181,8 @@ class Archive:
                 ``$name``.
             params: The values.
             outside: Whether the query may read files that are not of the archive, such as
-                ``read_csv('mine.csv')``, and Python frames by their name.
+                ``read_csv('mine.csv')``; its result may write itself to a file, others by way
+                of a frame (``.pl().write_csv(...)``).
 
         Returns:
             A relation; ``.pl()`` makes it a Polars frame.
@@ -287,6 +288,7 @@ class Archive:
                 "TimeZone": "UTC",
                 "temp_directory": str(spill),
                 "autoinstall_known_extensions": "false",
+                "python_enable_replacements": "false",
             }
         )
         allowed: list[str] = []

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.calibrate.stops import ScoutHistory
+from brokerlab.errors import InsufficientDataError
 from brokerlab.rulesets import changed_outcomes, switch_by_switch
 from brokerlab.scouts import ScoutRules, exhausted_checks
 from brokerlab.scouts.write import WRITTEN
@@ -37,15 +38,27 @@ class ScoutRuleComparison:
 
 
 def compare_scout_rules(
-    history: ScoutHistory, *, sample: int = 300, seed: int = 1
+    history: ScoutHistory,
+    *,
+    among: pl.DataFrame | None = None,
+    sample: int = 300,
+    seed: int = 1,
 ) -> ScoutRuleComparison:
     """Read the scouts of some tasks under the other rule set, and under each of its differences alone.
 
     Args:
         history: From :func:`brokerlab.calibrate.stops.read_scout_history`.
+        among: ``jeditaskid`` of the tasks to draw from; null: all.
         sample: Tasks at most, drawn at random.
         seed: Of the draw.
+
+    Raises:
+        InsufficientDataError: None of these tasks has scouts that were read.
     """
+    if among is not None:
+        history = replace(history, tasks=history.tasks.join(among, on="jeditaskid", how="semi"))
+    if history.tasks.is_empty():
+        raise InsufficientDataError("none of these tasks has scouts that were read")
     few, rules = sample_tasks(history, sample, seed=seed), history.rules
     other = ScoutRules("production" if rules.rules == "document" else "document")
 

@@ -88,7 +88,9 @@ def study(data: Data, p: Params) -> Study:
     """Decide again: what removes queues, what orders the others, which rules and keys matter."""
     dice: dict[str, Any] = {"n_boot": p.n_boot, "seed": p.seed}
     with collect_warnings() as odd:
-        tasks = study_production_tasks(data.period, data.nuclei, **dice)
+        tasks = study_production_tasks(
+            data.period, data.nuclei, switch_sample=p.switch_sample, **dice
+        )
         rule_sets = compare_rule_sets(
             data.period.replay, tasks.decisions, sample=p.switch_sample, **dice
         )
@@ -313,8 +315,10 @@ def _nucleus_blocks(nuclei: NucleusChoice | None, why: str) -> list[Block | None
             nuclei.switches,
             {"n_changed": "Decides otherwise [pairs]", "shift": "Another nucleus [% of draws]"},
             name="nucleus_switches",
-            caption="What each switch of the rules does to the choice",
-        ),
+            caption="What each switch of the rules does to the choice, on tasks drawn at random",
+        )
+        if nuclei.switches.height
+        else None,
     ]
 
 

@@ -104,7 +104,8 @@ def run(
         started=started,
         run_id=None if run_id is None else runs.checked_id(run_id),
     )
-    _verify(job.values.get("archive"))
+    if not job.values.get("spark"):  # its workers read what is too large for one process
+        _verify(job.values.get("archive"))
     job.home.mkdir(parents=True, exist_ok=True)
     inputs = None if run_id is None else runs.inputs_of(job.meanings, job.values, source)
     name = job.run_id or runs.free_id(job.home, started, job.given)
@@ -174,7 +175,7 @@ class _Job:
 
 def _verify(archive: object) -> None:
     """Hold the files of an archive to its manifest; a folder without one is for the report to refuse."""
-    if isinstance(archive, str) and (Path(archive) / manifests.NAME).is_file():
+    if isinstance(archive, str) and archive and (Path(archive) / manifests.NAME).is_file():
         files = manifests.read(Path(archive)).files()
         manifests.check(Path(archive), files, again=True)
 

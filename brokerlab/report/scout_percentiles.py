@@ -122,7 +122,9 @@ def study(data: Inputs, p: Params) -> Studies:
     if data.archive is not None and p.switch_sample and not p.spark:
         with contextlib.suppress(InsufficientDataError):
             history = read_scout_history(data.archive, rules=data.rules, config=data.config)
-            compared = compare_scout_rules(history, sample=p.switch_sample, seed=p.seed)
+            compared = compare_scout_rules(
+                history, among=data.tasks, sample=p.switch_sample, seed=p.seed
+            )
     return Studies(answered, unanswered, compared)
 
 

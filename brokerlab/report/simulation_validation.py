@@ -14,7 +14,6 @@ from brokerlab.calibrate import simulate
 from brokerlab.calibrate.simulate import Limits, QueueRules, Validation
 from brokerlab.calibrate.simulate.archive import Brokerage
 from brokerlab.calibrate.simulate.options import Fit
-from brokerlab.calibrate.simulate.record import NOTE
 from brokerlab.calibrate.simulate.validation import STATES, worst_first
 from brokerlab.charts import simulation as charts
 from brokerlab.report import kit
@@ -239,7 +238,7 @@ def _distances(s: Validation) -> Table:
 
 
 def _caveats(archive: Archive, s: Validation) -> list[Caveat]:
-    recorded = archive.manifest.note.startswith((NOTE, worlds.NOTE))
+    recorded = worlds.is_simulated(archive)
     pooled = s.world.delays.filter(~pl.col("own"))["panda_queue"].n_unique()
     left = ", ".join(f"{row['n_jobs']} {row['reason']}" for row in s.world.left_out.to_dicts())
     return [

@@ -8,7 +8,7 @@ import polars as pl
 from pydantic import Field
 
 from brokerlab import archive as archives
-from brokerlab import words
+from brokerlab import words, worlds
 from brokerlab.archive import Archive
 from brokerlab.calibrate.judge import MIN_UNITS
 from brokerlab.calibrate.key_screens import screen_keys
@@ -379,7 +379,7 @@ def _caveats(archive: Archive, s: StudyFrames) -> list[Caveat]:
     why = "; ".join(list(dict.fromkeys(one.reason for one in found.missing))[:3])
     odd = s.found.warnings
     told = {"n": len(found.unknown), "most": s.found.capacity_most, "left": left}
-    wrong = archive.synthetic and found.valid is False
+    wrong = archive.synthetic and not worlds.is_simulated(archive) and found.valid is False
     vouched = found.tried.height > 0 and found.valid is None
     classless = found.strata.height > 0 and "user_class" not in found.strata["stratum"]
     notes = {

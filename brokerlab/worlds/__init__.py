@@ -12,9 +12,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from brokerlab.worlds.make import NOTE, is_made, live
+    from brokerlab.worlds.make import is_made, is_simulated, live
 
-__all__ = ["NOTE", "is_made", "live"]
+__all__ = ["is_made", "is_simulated", "live"]
 
 
 def __getattr__(name: str) -> Any:

@@ -20,7 +20,8 @@ from brokerlab.archive.synthetic.grid import draw_grid
 from brokerlab.archive.synthetic.stories import stories
 from brokerlab.archive.synthetic.world import draw_world
 from brokerlab.archive.writer import ArchiveWriter
-from brokerlab.errors import collect_warnings
+from brokerlab.calibrate.simulate.record import NOTE as RECORDED
+from brokerlab.errors import ConfigError, collect_warnings
 from brokerlab.worlds import slots as slots_
 from brokerlab.worlds.life import Life
 from brokerlab.worlds.lived import lived_blocks
@@ -143,7 +144,7 @@ def is_made(into: str | Path, **settings: object) -> Manifest | None:
 
     Args:
         into: The folder.
-        **settings: As for ``live``.
+        **settings: As for ``live``; jobs, days and seed are needed.
 
     Raises:
         ConfigError: A setting is unknown or impossible.
@@ -153,8 +154,17 @@ def is_made(into: str | Path, **settings: object) -> Manifest | None:
     return made_before(into, asked, _note(asked))
 
 
+def is_simulated(archive: brokerlab.archive.Archive) -> bool:
+    """Return whether the simulator made the archive: a lived world, or the record of a simulation."""
+    return archive.manifest.note.startswith((NOTE, RECORDED))
+
+
 def _settings(**settings: Any) -> SynthSettings:
     """Build the settings; the largest task is small beside the whole work."""
+    missing = sorted({"jobs", "days", "seed"} - settings.keys())
+    if missing:
+        raise ConfigError(f"lived archive: {', '.join(missing)} not given")
+    settings["days"] = float(settings["days"])
     largest = max(200, min(20_000, int(settings["jobs"]) // LARGEST))
     return make_settings(**{"max_task_jobs": largest, **settings})
 

@@ -60,7 +60,7 @@ def with_settings(
             with_settings(part, reads, _at_their_instant(config, part), place_of, scopes)
             for part in parts
         ]
-        return pl.concat(then).sort("row").drop("row")
+        return pl.concat(then, how="vertical_relaxed").sort("row").drop("row")
     for column in dict.fromkeys(name for name in reads if name.startswith(SETTING)):
         key = column.removeprefix(SETTING)
         app, component = place_of(key).split("/")
@@ -89,6 +89,8 @@ def with_settings(
 
 def _at_their_instant(config: Config, tasks: pl.DataFrame) -> Config:
     """Return the settings of tasks of one instant; the defaults where there are none."""
+    if tasks.height and tasks["at"][0] is None:
+        raise ConfigError("tasks: at is null, and settings have a history: give the instant")
     return config.at(tasks["at"][0]) if tasks.height else Config.empty()
 
 

@@ -107,6 +107,7 @@ class TaskDecisions(PlaceDecisions[TaskWorld]):
             "rules": self.world.rules.to_dict(),
             "config_digest": self.world.config.digest,
             "seed": self.world.lasting_facts.seed,
+            "unasked": self.world.unasked,
         }
 
 

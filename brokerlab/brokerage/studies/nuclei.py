@@ -21,7 +21,7 @@ from brokerlab.brokerage.studies.removal import (
     removal_shares,
     with_flags,
 )
-from brokerlab.brokerage.studies.rule_sets import sample_brokerages
+from brokerlab.brokerage.studies.rule_sets import SWITCHES, sample_brokerages
 from brokerlab.brokerage.studies.weight_spread import divide_spread, factor_shares
 from brokerlab.brokerage.view import TASK
 from brokerlab.intervals import N_BOOT, shares
@@ -73,6 +73,7 @@ def choose_nuclei(
     tasks: pl.DataFrame,
     *,
     rules: ProductionRules,
+    sample: int = 60,
     n_boot: int = N_BOOT,
     seed: int = 1,
 ) -> NucleusChoice:
@@ -82,6 +83,7 @@ def choose_nuclei(
         replay: What the choice of the nucleus saw.
         tasks: ``jeditaskid``, ``nucleus`` of history.
         rules: Rule set.
+        sample: Tasks at most that switches are tried on, drawn at random.
         n_boot: Replicates over tasks.
         seed: Of the draws and of the replicates.
     """
@@ -110,7 +112,7 @@ def choose_nuclei(
         locality=shares_of(asked, "locality", WAYS),
         factors=factor_shares(spread, FACTORS, **dice),
         history=_history_shares(decisions, tasks, **dice),
-        switches=try_switches(replay, rules, hints, seed=seed),
+        switches=try_switches(replay, rules, hints, sample=sample, seed=seed),
     )
 
 
@@ -119,8 +121,8 @@ def try_switches(
     rules: ProductionRules,
     hints: pl.DataFrame | None,
     *,
-    sample: int = 60,
-    seed: int = 1,
+    sample: int,
+    seed: int,
 ) -> pl.DataFrame:
     """Try the switches of the choice alone on some tasks: see ``switches`` of `NucleusChoice`.
 
@@ -131,6 +133,8 @@ def try_switches(
         sample: Tasks at most, drawn at random.
         seed: Of both draws.
     """
+    if not sample:
+        return pl.DataFrame(schema=SWITCHES)
     tables = sample_brokerages(replay.for_tasks(), sample, seed=seed)
     other = ProductionRules("production" if rules.rules == "document" else "document")
 

@@ -172,13 +172,19 @@ class _Again:
 
 
 def study_production_tasks(
-    period: Period, nuclei: Replay | None = None, *, n_boot: int = N_BOOT, seed: int = 1
+    period: Period,
+    nuclei: Replay | None = None,
+    *,
+    switch_sample: int = 60,
+    n_boot: int = N_BOOT,
+    seed: int = 1,
 ) -> ProductionTasks:
     """Decide the production tasks of a period again, and sum up.
 
     Args:
         period: Of the production brokerage, from `period.replay_period`.
         nuclei: What the choice of the nucleus saw, from `period.replay_nuclei`; null: it is left out.
+        switch_sample: Tasks at most that the switches of that choice are tried on.
         n_boot: Bootstrap replicates over tasks.
         seed: Of the draws of nuclei and of the replicates.
 
@@ -196,7 +202,7 @@ def study_production_tasks(
     choice = None
     if nuclei is not None:
         known = period.archive.scan("tasks").select("jeditaskid", "nucleus").collect()
-        choice = choose_nuclei(nuclei, known, rules=period.rules, **dice)
+        choice = choose_nuclei(nuclei, known, rules=period.rules, sample=switch_sample, **dice)
     return ProductionTasks(
         **again.summed(tasks, **dice),
         removed_over_time=again.removed(timed, "time", **dice),

@@ -431,6 +431,8 @@ def test_other_files_are_read_only_where_asked(tmp_path, make_jobs, monkeypatch)
         opened.sql(query, {"name": str(mine)})
     assert opened.sql(query, {"name": str(mine)}, outside=True).fetchall() == [(1,)]
     assert opened.jobs.count("*").fetchall() == [(2,)]
+    with pytest.raises(DataError, match="kinds does not exist"):  # no variable of ours is a table
+        opened.sql("select * from kinds", outside=True)
 
 
 # whatever comes, the counts add up

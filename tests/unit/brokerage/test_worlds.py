@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import pandas as pd
@@ -16,6 +17,7 @@ from brokerlab.brokerage.analysis_jobs import contracts as analysis_contracts
 from brokerlab.brokerage.production_tasks import contracts as task_contracts
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError, SchemaError
+from brokerlab.gdpconfig import Config
 
 Rows = list[dict[str, Any]]
 
@@ -211,3 +213,16 @@ def test_tables_without_rows_are_tables() -> None:
     made = brokerage.world([], {"panda_queue": ["A"], "corecount": [None]})
     assert made["tasks"].height == 0
     assert production_jobs.decide(made).tasks.height == 0
+
+
+def test_settings_with_a_history_ask_for_the_instant() -> None:
+    turn = datetime(2026, 2, 1)
+    place = {"app": "jedi", "component": "jobbroker", "vo": "atlas", "type": "int"}
+    rows = [
+        place | {"key": "SIZE_CUTOFF_TO_MOVE_INPUT", "value": value, "valid_from": a, "valid_to": b}
+        for value, a, b in (("10", turn.replace(year=2025), turn), ("20", turn, None))
+    ]
+    with pytest.raises(ConfigError, match="at is null, and settings have a history"):
+        production_jobs.decide(
+            brokerage.world([{"at": None}], [{"panda_queue": "Q"}]), config=Config.from_rows(rows)
+        )

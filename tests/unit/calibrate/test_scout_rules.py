@@ -3,9 +3,11 @@
 from dataclasses import replace
 
 import polars as pl
+import pytest
 
 from brokerlab.calibrate.scout_rules import compare_scout_rules, decided, sample_tasks
 from brokerlab.calibrate.stops import ScoutHistory, read_scout_history
+from brokerlab.errors import InsufficientDataError
 from tests.scout_toys import settings
 from tests.unit.calibrate.test_stops import toy
 
@@ -48,3 +50,11 @@ def test_a_sample_holds_the_jobs_of_its_tasks_alone() -> None:
     assert sample_tasks(history(), 3, seed=1).tasks["jeditaskid"].to_list() == ids
     every = decided(history()).filter(pl.col("jeditaskid").is_in(ids))
     assert decided(few).equals(every)
+
+
+def test_only_the_tasks_that_are_asked_for_are_tried() -> None:
+    whole = history()
+    one = whole.tasks.select("jeditaskid").head(1)
+    assert compare_scout_rules(whole, among=one).n_tasks == 1
+    with pytest.raises(InsufficientDataError, match="none of these tasks has scouts"):
+        compare_scout_rules(whole, among=one.clear())

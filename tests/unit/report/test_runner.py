@@ -14,7 +14,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from brokerlab.errors import ConfigError, ReportError
+from brokerlab.errors import ConfigError, DataError, ReportError
 from brokerlab.report import kernel, run, runner
 
 AT = datetime(2026, 3, 24, 12, 0, 5, tzinfo=UTC)
@@ -81,6 +81,14 @@ def test_unknown_names_and_wrong_types_are_reported_together(notebooks, tmp_path
     assert "seed='x': must be a valid integer" in message
     assert "out_dir' is set by the runner" in message
     assert list(tmp_path.glob("toy")) == []
+
+
+def test_no_archive_is_not_the_current_folder(tmp_path, monkeypatch):
+    (tmp_path / "manifest.json").write_text("of something else")
+    monkeypatch.chdir(tmp_path)
+    runner._verify("")
+    with pytest.raises(DataError, match="the manifest cannot be read"):
+        runner._verify(".")
 
 
 def test_unknown_report_and_missing_cell(notebooks, tmp_path):

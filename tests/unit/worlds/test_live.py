@@ -30,10 +30,15 @@ def test_unknown_settings_are_refused(tmp_path: Path) -> None:
         worlds.live(tmp_path / "none", jobs=500, days=2, seed=1, queuess=30)
 
 
+def test_what_is_asked_of_a_made_archive_is_complete(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="jobs, seed not given"):
+        worlds.is_made(tmp_path, days=2)
+
+
 def test_about_as_many_jobs_as_asked(made: Made) -> None:
     assert made.manifest.counts["jobs"] == pytest.approx(ASKED["jobs"], rel=0.15)
     assert made.manifest.synthetic
-    assert made.manifest.note.startswith(worlds.NOTE)
+    assert worlds.is_simulated(made.archive)
 
 
 def test_slots_are_never_exceeded(made: Made) -> None:
