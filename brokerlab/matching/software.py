@@ -201,6 +201,8 @@ def match_software(
 
     Source: docs/rules/matching.md 3.
     """
+    if queue.releases == ANY_QUEUE and not rules.any_needs_no_request:
+        return Match(accept=True)
     if task.unnamed:
         return Match(accept=False, reason="release_unavailable")
     if task.release is None and not task.analysis:
@@ -209,8 +211,6 @@ def match_software(
         examined = examine(task.request, queue, rules=rules)
     if examined.reason is not None:
         return Match(accept=False, reason=examined.reason, problem=examined.problem)
-    if queue.releases == ANY_QUEUE and not rules.any_needs_no_request:
-        return Match(accept=True)
     try:
         reason = _software(task, queue, all_tags, examined, rules)
     except DescriptionError as error:

@@ -92,6 +92,13 @@ def table() -> str:
         tests = [f"`{case.file}::{case.test}`" for case in found] or ["**open**"]
         text = one.text.replace("|", "\\|").replace("<", "&lt;")
         rule = f"`{one.rule.removeprefix('brokerlab.')}`"
-        cells = (one.page, one.section, text, rule, ", ".join(named), ", ".join(tests))
+        cells = (
+            one.page,
+            one.section,
+            text,
+            rule,
+            ", ".join(dict.fromkeys(named)),
+            ", ".join(tests),
+        )
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"

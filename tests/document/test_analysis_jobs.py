@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from brokerlab.brokerage.analysis_jobs import AnalysisRules, throttle
+from brokerlab.brokerage.analysis_jobs import AnalysisRules, decide, throttle
 from brokerlab.gdpconfig import Config
 from brokerlab.units import MB
 from tests.unit.brokerage.analysis_jobs.toys import AT, SHARE, World
@@ -401,6 +401,15 @@ def test_any_skips_the_software_check():
     assert check(World(**task).queue("Q", releases=["24.0.40"])) == "cache"
 
 
+@pytest.mark.filterwarnings("ignore:software matching")
+@pytest.mark.parametrize("transhome", ["X", "AtlasOffline-21.0.1"])
+def test_any_skips_it_for_a_home_that_names_no_release(transhome):
+    """002, ATLAS Analysis Job Brokerage: This check is skipped when queues have ANY in the releases filed in CRIC."""
+    world = World(transhome=transhome).queue("Q", releases=["ANY"])
+    assert check(world) is None
+    assert check(world, PRODUCTION) == "cache"
+
+
 def test_auto_uses_what_is_published():
     """002, ATLAS Analysis Job Brokerage: If queues have AUTO in the releases filed, the brokerage uses the
     information published in a json by CRIC
@@ -447,6 +456,32 @@ def test_memory_ranges():
         (0.0, 1799.0, "lowmemory"),
     ):
         assert check(World(ramcount=2000).queue("Q", minrss=minrss, maxrss=maxrss)) == expected
+
+
+def test_memory_is_not_cut():
+    """002, ATLAS Analysis Job Brokerage: Queues are skipped if the estimated memory usage is not included in the
+    acceptable memory ranges.
+
+    2223 × 0.9 = 2000.7; production cuts it to 2000.
+    """
+    world = World(ramcount=2223).queue("Q", maxrss=2000.0)
+    assert check(world) == "lowmemory"
+    assert check(world, PRODUCTION) is None
+
+
+@pytest.mark.parametrize(
+    ("task", "expected", "deployed"),
+    [
+        ({"mergeramcount": 100}, None, "lowmemory"),  # 90; the code asks for 2000 at least
+        ({"ramcount": 5000}, "lowmemory", None),  # 4500; the code asks for nothing
+        ({"mergeramcount": 1100, "ramunit": "MBPerCore"}, None, "lowmemory"),  # 990
+    ],
+)
+def test_memory_of_merge_jobs(task, expected, deployed):
+    """002, ATLAS Analysis Job Brokerage: The expected memory site of each job is estimated for each queue"""
+    world = World(is_merging=True, **task).queue("Q", maxrss=1000.0)
+    assert check(world) == expected
+    assert check(world, PRODUCTION) == deployed
 
 
 SCRATCH = {
@@ -535,6 +570,34 @@ def test_walltime(merging):
         ({"mintime": 100601}, "longwalltime"),
     ):
         assert check(World(**task).queue("Q", **queue)) == expected
+
+
+def test_capacity_is_not_cut():
+    """002, ATLAS Analysis Job Brokerage: The estimated walltime must be between mintime and maxtime at the queue.
+
+    100 s × 10.05 HS06 × 90 % = 904.5 HS06 s, and the job needs 904.4; production cuts 904.5 to 904.
+    """
+    task = {"cputime": 904.4, "atom_nevents": 1, "cpuefficiency": 90.0}
+    world = World(**task).queue("Q", corepower=10.05, maxtime=100)
+    assert check(world) is None
+    assert check(world, PRODUCTION) == "shortwalltime"
+
+
+def test_efficiency_of_zero():
+    """003, cpuTime: Tasks can set cpuEfficiency to 0 to disable scaling with the number of events.
+
+    The base wall time is left: 10 s; in production nothing fits.
+    """
+    task = {"cpuefficiency": 0.0, "basewalltime": 10.0, "atom_nevents": 10}
+    for queue, expected in (
+        ({"maxtime": 100000}, None),
+        ({"maxtime": 10}, None),
+        ({"maxtime": 9}, "shortwalltime"),
+        ({"mintime": 10}, None),
+        ({"mintime": 11}, "longwalltime"),
+    ):
+        assert check(World(**task).queue("Q", **queue)) == expected
+    assert check(World(**task).queue("Q", maxtime=100000), PRODUCTION) == "shortwalltime"
 
 
 @pytest.mark.parametrize(
@@ -755,6 +818,20 @@ def test_batch_workers(running, workers, count):
     for status, number in (("running", workers - 1), ("submitted", 1), ("finished", 50)):
         world.add("worker_stats", panda_queue="Q", status=status, n_workers=number)
     assert weighed(world)["running"] == count
+
+
+def test_batch_workers_count_without_pilots():
+    """002, ATLAS Analysis Job Brokerage: min(nBatchJob, 20) if Rreal < 20 and nBatchJob (the number of
+    running+submitted batch workers at PQ) > Rreal. Mainly for bootstrap.
+    """
+    world = World().queue("Q")
+    world.add("worker_stats", panda_queue="Q", status="running", n_workers=15)
+    del world.rows["site_activity"]
+    tables = world.tables()
+    del tables["site_activity"]
+    for rules, running in (("document", 15), (PRODUCTION, 0)):
+        decided = decide(tables, rules=AnalysisRules(rules), config=Config.empty())
+        assert decided.weighed["running"].to_list() == [running]
 
 
 def with_slots(number: int) -> World:

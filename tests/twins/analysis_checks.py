@@ -163,7 +163,7 @@ def _any_queue(loop: Loop, offered: text.SoftwareQueue) -> Answer:
     """Judge a queue that says it has any release."""
     task, request = loop.task, loop.task.request
     if not task.world.matching.any_needs_no_request:
-        return "cache" if task.software.unnamed else None
+        return None
     if task.software.unnamed or request.asks_for_hardware:
         return "cache"
     by_characters = task.world.matching.regexp_by_characters
@@ -254,13 +254,15 @@ def local_quota(loop: Loop, queue: Row) -> Answer:
 
 def walltime(loop: Loop, queue: Row) -> Answer:
     task = loop.task
-    need = task.walltime()
+    scales = task.scales()
+    need = task.walltime() if scales else task.row.get("basewalltime") or 0
     if need <= 0 or exempt(task, task.merging):
         return None
     longest, least = queue.get("maxtime") or 0, queue.get("mintime") or 0
-    if longest and need > task.capacity(queue, longest):
+    if longest and need > (task.capacity(queue, longest) if scales else longest):
         return "shortwalltime"
-    return "longwalltime" if least and need < task.capacity(queue, least) else None
+    slot = task.capacity(queue, least) if scales else least
+    return "longwalltime" if least and need < slot else None
 
 
 def minimum_walltime(loop: Loop, queue: Row) -> Answer:

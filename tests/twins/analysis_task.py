@@ -47,21 +47,29 @@ class Task:
     def multi_core(self) -> bool:
         return self.cores not in (None, 0, 1)
 
-    def memory(self, corecount: int | None) -> int:
+    def memory(self, corecount: int | None) -> float:
         """Return the memory a job needs at a queue of so many cores [MB], 0 for none (4.8)."""
         ram, chunk = self.row.get("ramcount"), self.row.get("chunk_ramcount") or 0
         base = max(ram, chunk) if ram else chunk
+        by_code = self.world.rules.merge_memory == "deployed"
         if self.merging:
             merge = self.row.get("mergeramcount")
-            base = max(merge, chunk, 2000) if merge else chunk
+            if by_code:
+                base = max(merge, chunk, 2000) if merge else chunk
+            else:
+                base = max(merge or ram or 0, chunk)
         if not base:
             return 0
         per_core = self.row.get("ramunit") in ("MBPerCore", "MBPerCoreFixed")
-        if per_core and not self.merging:
+        if per_core and not (self.merging and by_code):
             base *= corecount or 1
         if self.world.rules.use_base_ram:
             base += self.row.get("baseramcount") or 0
-        return int(0.9 * base)
+        return self._cut(0.9 * base)
+
+    def _cut(self, number: float) -> float:
+        """Return whole numbers, or a number as it is."""
+        return int(number) if self.world.rules.whole_numbers else number
 
     def reads_directly(self, queue: Row) -> bool:
         """Say whether jobs read their input without copying it (4.9)."""
@@ -127,7 +135,12 @@ class Task:
         if value:
             value *= queue.get("corepower") or 0
         efficiency = self.row.get("cpuefficiency")
-        return int(value * (90 if efficiency is None else efficiency) / 100)
+        return self._cut(value * (90 if efficiency is None else efficiency) / 100)
+
+    def scales(self) -> bool:
+        """Say whether the work scales with events: not with an efficiency of 0."""
+        rejects = self.world.rules.zero_efficiency_rejects
+        return rejects or not self.hs06() or self.row.get("cpuefficiency") != 0
 
     def walltime_undefined(self) -> bool:
         """Say whether nothing is known of how long jobs run (4.12)."""

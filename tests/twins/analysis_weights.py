@@ -145,7 +145,8 @@ def _running(task: Task, state: State, rows: list[Row]) -> int:
     world, parent = task.world, state.parent
     running = world.counted(parent, task.gshare, "running")
     workers = min(20, world.active_workers(parent))
-    if world.pilots(parent) > 0 and running < 20 and workers > running:
+    counted = world.pilots(parent) > 0 or not world.rules.workers_need_pilots
+    if counted and running < 20 and workers > running:
         running = workers
     slots = slots_lookup(world.slots.get(parent, []), task.gshare, task.row.get("resource_type"))
     if slots is None or slots < 0:

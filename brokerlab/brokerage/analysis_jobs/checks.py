@@ -165,7 +165,7 @@ def _software_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
 
 
 def _memory_and_disk(rules: AnalysisRules) -> tuple[Rule, ...]:
-    low, high = shared.memory_checks()
+    low, high = shared.memory_checks(whole=rules.whole_numbers)
     single = rules.maxwdir_mode == "single_core"
     as_deployed = ProductionRules(
         "production", maxwdir_per_core=not single, scratch_equal_passes=single
@@ -231,10 +231,18 @@ def _storage_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
 
 def _time_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
     """Return ``shortwalltime``, ``longwalltime``, ``scout_walltime``, ``min_walltime``."""
-    counts = (col("t_need") > 0) & asked_of(col("t_merging"), rules)
     scout = col("t_scout") & asked_of(col("t_preassigned"), rules)
     applies = scout | col("t_walltime_undefined")
-    fits, least = capacity("q_maxtime"), capacity("q_mintime")
+    whole = rules.whole_numbers
+    fits, least = (capacity(limit, whole=whole) for limit in ("q_maxtime", "q_mintime"))
+    need, slot, taken = col("t_need"), fits, least
+    no_scaling = (col("t_efficiency") == 0) & col("t_hs06")
+    if rules.zero_efficiency_rejects:
+        no_scaling = no_scaling & pl.lit(value=False)
+    else:
+        need = pl.when(no_scaling).then(col("t_basewalltime")).otherwise(need)
+        slot = pl.when(no_scaling).then(col("q_maxtime")).otherwise(slot)
+        taken = pl.when(no_scaling).then(col("q_mintime")).otherwise(taken)
     if rules.min_capacity_mode == "capacity":
         day = at_least_one(col("q_corecount")) * (DAY_S * REFERENCE_POWER)
         short = (fits != 0) & (fits < day)
@@ -244,18 +252,28 @@ def _time_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
         applies = applies | col("t_merging")
         short = (col("q_maxtime") != 0) & (col("q_maxtime") < DAY_S)
         says, numbers = "24 h, the queue's maxtime is {q_maxtime} s", {}
+    counts = (need > 0) & asked_of(col("t_merging"), rules)
     long, little = "the largest job needs {t_need}", "the largest job needs only {t_need}"
+    base = "the base wall time of {t_basewalltime} s alone"
     maxtime, mintime = "maxtime of {q_maxtime} s", "mintime of {q_mintime} s"
     return (
         check(
             "4", "shortwalltime", f"{long} s, {{fits}} s fit into the queue's {maxtime}",
-            counts & (col("q_maxtime") != 0) & (col("t_need") > fits), numbers={"fits": fits},
-            variants={"t_hs06": f"{long} HS06 s, {{fits}} HS06 s fit into the queue's {maxtime}"},
+            counts & (col("q_maxtime") != 0) & (need > slot),
+            numbers={"fits": fits, "no_scaling": no_scaling},
+            variants={
+                "no_scaling": f"{base} is over the queue's {maxtime}",
+                "t_hs06": f"{long} HS06 s, {{fits}} HS06 s fit into the queue's {maxtime}",
+            },
         ),
         check(
             "4", "longwalltime", f"{little} s, and the queue's {mintime} asks for {{least}} s",
-            counts & (col("q_mintime") != 0) & (col("t_need") < least), numbers={"least": least},
-            variants={"t_hs06": f"{little} HS06 s, and the queue's {mintime} asks for {{least}} HS06 s"},
+            counts & (col("q_mintime") != 0) & (need < taken),
+            numbers={"least": least, "no_scaling": no_scaling},
+            variants={
+                "no_scaling": f"{base} is under the queue's {mintime}",
+                "t_hs06": f"{little} HS06 s, and the queue's {mintime} asks for {{least}} HS06 s",
+            },
         ),
         check(
             "4", "scout_walltime", f"scouts need {says}", applies & short & col("t_scout"),

@@ -76,6 +76,20 @@ SWITCHES: dict[str, Switch] = {
         sentence="number of jobs getting from queuing to running per hour in the PQ",
     ),
     "use_base_ram": Switch(True, False, _PAGE, sentence="(baseRamCount + ramCount)"),
+    "merge_memory": Switch(
+        "task",
+        "deployed",
+        _PAGE,
+        ("task", "deployed"),
+        sentence="The expected memory site of each job is estimated for each queue",
+    ),
+    "whole_numbers": Switch(False, True, _CODE),
+    "zero_efficiency_rejects": Switch(
+        False,
+        True,
+        "003, cpuTime",
+        sentence="Tasks can set cpuEfficiency to 0 to disable scaling with the number of events.",
+    ),
     "min_capacity_mode": Switch(
         "maxtime",
         "capacity",
@@ -103,6 +117,9 @@ SWITCHES: dict[str, Switch] = {
         _PAGE,
         ("larger", "sum"),
         sentence="The number of starting jobs if numSlots is set to zero",
+    ),
+    "workers_need_pilots": Switch(
+        False, True, _PAGE, sentence="min(nBatchJob, 20) if Rreal < 20 and nBatchJob"
     ),
     "slots_per_core": Switch(
         False, True, _PAGE, sentence="numSlots if it is set to a positive number for the queue"
@@ -202,12 +219,17 @@ class AnalysisRules(RuleSet):
         stabilizer_running: nR of the stabilizer: running jobs of the share at the queue, or the sum over its users.
         trr_scaled: The to-running rate of a queue is scaled to the share.
         use_base_ram: The memory need includes baseramcount.
+        merge_memory: Merge jobs need what is set for them or else for the task, by its unit; or, as the code has it, at
+            least 2000 MB where it is set for them, else that of the chunk, never per core.
+        whole_numbers: Memory is cut to whole MB, capacities to whole HS06 s, before they are compared.
+        zero_efficiency_rejects: cpuefficiency 0 means capacity 0 (else: the need is basewalltime alone).
         min_capacity_mode: 24 h compare with maxtime, or with its HS06 capacity.
         scratch_need: The page's sum, exact, or that of the code: 300 MB more, output by the effective size of the
             master dataset, at least ngbperjob, twice the input for merging, whole MB.
         maxwdir_mode: Every job gets its cores' part of maxwdir and must leave something free, or single-core jobs only
             get a part and may fill it.
         slots_zero_mode: 0 slots count the larger of running and starting jobs, or their sum.
+        workers_need_pilots: Batch workers count only where a pilot came in 3 h.
         slots_per_core: Slots are divided by the cores of the queue.
         use_l1_share: Usage is the lesser of that of the share and the equivalent of its first level.
         caps_need_all_counts: Caps act only where all four counts of the user are known.
@@ -253,10 +275,14 @@ class AnalysisRules(RuleSet):
     stabilizer_running: str
     trr_scaled: bool
     use_base_ram: bool
+    merge_memory: str
+    whole_numbers: bool
+    zero_efficiency_rejects: bool
     min_capacity_mode: str
     scratch_need: str
     maxwdir_mode: str
     slots_zero_mode: str
+    workers_need_pilots: bool
     slots_per_core: bool
     use_l1_share: bool
     caps_need_all_counts: bool

@@ -7,8 +7,12 @@ import polars as pl
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.inputs import units
 from brokerlab.brokerage.inputs.frames import yes
-from brokerlab.brokerage.production_jobs.task_facts import DEFAULT_CPU_EFFICIENCY, memory
-from brokerlab.brokerage.rules import AS_DEPLOYED
+from brokerlab.brokerage.production_jobs.task_facts import (
+    DEFAULT_CPU_EFFICIENCY,
+    PER_CORE_UNITS,
+    memory,
+)
+from brokerlab.brokerage.rules import AS_DEPLOYED, ProductionRules
 from brokerlab.units import GB, MB
 
 CLASS_A = 1
@@ -41,7 +45,7 @@ def task_facts(tasks: pl.DataFrame, *, rules: AnalysisRules) -> pl.DataFrame:
     )
     plain = frame.select(
         "t", "jeditaskid", "snapshot", "at", "t_merging",
-        **_plain(), **memory(AS_DEPLOYED), **_disk(rules), **_time(),
+        **_plain(), **_memory(rules), **_disk(rules), **_time(),
     )  # fmt: skip
     return _with_base_ram(plain, rules)
 
@@ -87,6 +91,15 @@ def _plain() -> dict[str, pl.Expr]:
             f"t_{name}": pl.col(name)
             for name in ("architecture", "transhome", "container_name", "transuses")
         },
+    }
+
+
+def _memory(rules: AnalysisRules) -> dict[str, pl.Expr]:
+    """Return the memory a job needs, that of merge jobs by the page or by the code (4.8)."""
+    if rules.merge_memory == "deployed":
+        return memory(AS_DEPLOYED)
+    return memory(ProductionRules(memory_by_unit=False)) | {
+        "t_ram_per_core": _text("ramcountunit").is_in(PER_CORE_UNITS)
     }
 
 

@@ -28,7 +28,7 @@ def weighed(rules: AnalysisRules) -> tuple[Derived, ...]:
 
     Args:
         rules: Switches ``basic_weight``, ``new_weight``, ``counted_jobs``, ``slots_zero_mode``, ``slots_per_core``,
-            ``data_factor``.
+            ``workers_need_pilots``, ``data_factor``.
 
     Returns:
         ``really_running``, ``waiting``, ``starting`` (jobs that count), ``running`` (R), ``orig``, ``new``, ``new_document``, ``budget_hi``, ``budget_mid``, ``budget_lo`` (M),
@@ -72,7 +72,9 @@ def _running(rules: AnalysisRules) -> pl.Expr:
     """
     real, slots = pl.col("really_running"), pl.col("x_numslots")
     workers = pl.min_horizontal("s_workers", MOST_WORKERS)
-    boots = (pl.col("s_pilots") > 0) & (real < MOST_WORKERS) & (workers > real)
+    boots = (real < MOST_WORKERS) & (workers > real)
+    if rules.workers_need_pilots:
+        boots = boots & (pl.col("s_pilots") > 0)
     base = pl.when(boots).then(workers).otherwise(real)
     filled = slots // pl.max_horizontal("q_corecount", 1) if rules.slots_per_core else slots
     if rules.slots_zero_mode == "sum":

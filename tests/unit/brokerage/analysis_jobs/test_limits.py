@@ -138,9 +138,9 @@ def test_merge_chunks_are_not_overloaded_nor_marked_in_production() -> None:
 
 def test_merge_memory_is_at_least_2000() -> None:
     world = World(is_merging=True, mergeramcount=1000).queue("Q", maxrss=1799.0)
-    assert world.checks()["Q"] == "lowmemory"
+    assert world.checks("production")["Q"] == "lowmemory"
     world.rows["queues"][0]["maxrss"] = 1800.0
-    assert world.checks()["Q"] is None
+    assert world.checks("production")["Q"] is None
 
 
 def test_bad_jobs_have_to_stay_below_the_larger_limit() -> None:

@@ -158,9 +158,13 @@ CASES: dict[str, tuple[World, See, Any, Any]] = {
     "count_total_row": (users(), of_weight("max_q_len"), 100.0, 200 * (1 / 3)),
     "trr_scaled": (users(), of_weight("trr"), 10.0, 5.0),
     "use_base_ram": (World(baseramcount=300).queue("Q", maxrss=2000.0), check, "lowmemory", None),
+    "merge_memory": (World(is_merging=True, mergeramcount=100).queue("Q", maxrss=1000.0), check, None, "lowmemory"),
+    "whole_numbers": (World(ramcount=2223).queue("Q", maxrss=2000.0), check, "lowmemory", None),
+    "zero_efficiency_rejects": (World(cpuefficiency=0.0, basewalltime=10.0).queue("Q", maxtime=100000), check, None, "shortwalltime"),
     "min_capacity_mode": (World(chunk_usescout=True).queue("Q", maxtime=86399, corepower=20.0), check, "scout_walltime", None),
     "maxwdir_mode": (World(corecount=8, atom_size=10 * MB).queue("Q", corecount=8, maxwdir=79.0), check, "disk", None),
     "slots_zero_mode": (slots(0), of_weight("running"), 9, 13),
+    "workers_need_pilots": (without_pilots().add("worker_stats", panda_queue="Q", status="running", n_workers=15), of_weight("running"), 15, 0),
     "slots_per_core": (slots(40), of_weight("running"), 40, 10),
     "use_l1_share": (over_target(), of_task("throttle"), "gshare_class_c", None),
     "closed_skips": (ended("closed", 1), check, None, "closed"),
@@ -194,6 +198,7 @@ SETTINGS: dict[str, dict[str, float]] = {
 }
 BESIDE: dict[str, dict[str, Any]] = {
     "new_weight": {"basic_weight": "new"},
+    "workers_need_pilots": {"code_only_exemptions": True},
     "count_total_row": {"cap_rt_effective": False},
     "trr_scaled": {"cap_rt_effective": False},
     "stabilizer_running": {"cap_rt_effective": False},
