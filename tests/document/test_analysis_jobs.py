@@ -312,6 +312,25 @@ def test_what_suppresses_locality(task, suppressed):
     assert check(with_input(**task), PRODUCTION, **keys) == "data_locality"
 
 
+@pytest.mark.parametrize("priority", [1999, 2000])
+def test_suppression_takes_no_queue_that_holds_the_input(priority):
+    """002, ATLAS Analysis Job Brokerage: This check is suppressed if taskPriority ≥ 2000
+
+    The queue still holds the input: nothing has to move to it.
+    """
+    asked = AnalysisRules(data_counts_without_locality=False)
+    for change, reason in (
+        ({"write_wan": "OFF"}, "blacklist"),
+        ({"space_usable": 100.0}, "storage"),
+    ):
+        world = with_input(taskpriority=priority)
+        inputs, outputs = world.rows["queue_endpoints"][:2]
+        inputs.update(change)
+        outputs["ddm_endpoint_name"] = "P_OTHER"
+        assert world.checks()["P"] is None
+        assert world.checks(asked)["P"] == (reason if priority == 2000 else None)
+
+
 def test_an_intensity_of_zero_is_at_most_the_cutoff():
     """002, ATLAS Analysis Job Brokerage: ioIntensity ≤ IO_INTENSITY_CUTOFF_USER
 
@@ -546,6 +565,23 @@ def test_free_space():
     assert check(World().queue("Q", e_space_usable=200.0)) == "storage"
     assert check(World().queue("Q", e_space_usable=200.5)) is None
     assert check(World().queue("Q", e_space_usable=200.0), PRODUCTION) is None
+
+
+@pytest.mark.parametrize(
+    ("space", "expected", "deployed"),
+    [
+        ({"space_free": 100.0, "space_expired": 500.0}, "storage", None),
+        ({"space_free": 300.0, "space_min_free": 200.0}, None, "storage"),
+    ],
+)
+def test_only_free_space_counts(space, expected, deployed):
+    """002, ATLAS Analysis Job Brokerage: free space in the local storage has to be over 200GB.
+
+    Production counts what can be used: free and expired, less what must stay free or cannot be used.
+    """
+    world = World().queue("Q").add("storage_endpoints", ddm_endpoint_name="Q_DISK", **space)
+    assert check(world) == expected
+    assert check(world, PRODUCTION) == deployed
 
 
 @pytest.mark.parametrize("flag", ["read_lan", "write_lan"])

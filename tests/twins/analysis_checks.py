@@ -27,6 +27,7 @@ class Loop:
     has_input: bool
     union: bool = False
     with_data: set[str] = field(default_factory=set)
+    held: set[str] = field(default_factory=set)
     without_vp: set[str] = field(default_factory=set)
 
     @property
@@ -211,7 +212,7 @@ def storage(loop: Loop, queue: Row) -> Answer:
     output, source = _default(outputs), _default(world.inputs(name))
     if _too_full(loop, output, world.broker("STORAGE_MIN_FREE_SIZE_OUTPUT")):
         return "storage"
-    if not loop.second:
+    if not loop.second or name in loop.held:
         return None
     if not world.inputs(name):
         return "storage"
@@ -238,7 +239,7 @@ def blacklist(loop: Loop, queue: Row) -> Answer:
     good = any(up(row, "read_lan") for row in inputs) and any(
         up(row, "write_lan") for row in outputs
     )
-    if name not in loop.with_data:
+    if name not in loop.with_data | loop.held:
         good = good and any(up(row, "write_wan") for row in inputs)
         good = good and any(up(row, "read_wan") for row in outputs) and loop.state.source
     return None if good else "blacklist"

@@ -148,6 +148,8 @@ class Walk:
             self._lists()
         if self.loop.locality and self.state.datasets:
             self._locality()
+        elif self.state.datasets and self.world.rules.data_counts_without_locality:
+            self.loop.held = self._selected().queues
         for step, once in STEPS:
             self._each(step, once)
         self._lists()
@@ -186,18 +188,22 @@ class Walk:
 
     def _locality(self) -> None:
         """Check 1."""
+        found = self._selected()
+        self.loop.union, self.loop.with_data = found.union, found.queues
+        self.loop.without_vp, self.data_weights = found.without_vp, found.weights
+        for name in list(self.left):
+            if self.world.parent[name] not in found.queues:
+                self.skip(name, "data_locality")
+
+    def _selected(self) -> Local:
+        """Return where the input is."""
         row = self.task.row
         use_vp = not (
             self.task.merging or row.get("avoidvp") or row.get("usescout") or row.get("uselocalio")
             or self.state.distributed
         )  # fmt: skip
         pool = set(self.parents())
-        found: Local = select(self.world, self.state, pool, use_vp=use_vp, site=self.task.site)
-        self.loop.union, self.loop.with_data = found.union, found.queues
-        self.loop.without_vp, self.data_weights = found.without_vp, found.weights
-        for name in list(self.left):
-            if self.world.parent[name] not in found.queues:
-                self.skip(name, "data_locality")
+        return select(self.world, self.state, pool, use_vp=use_vp, site=self.task.site)
 
     def _lists(self) -> None:
         """Check 19b, or P3 where lists come first."""

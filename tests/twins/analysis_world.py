@@ -43,6 +43,8 @@ SWITCHES: dict[str, tuple[Any, Any]] = {
     "best_ten_always": (True, False),
     "pending_min": (20, 60),
     "space_strict": (True, False),
+    "local_space": ("free", "usable"),
+    "data_counts_without_locality": (True, False),
     "new_weight": ("document", "budgets"),
     "data_factor": (False, True),
     "lists_need_limitedsites": (False, True),

@@ -190,8 +190,13 @@ def _storage_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
         setting_or(key, MIN_FREE_GB)
         for key in ("STORAGE_MIN_FREE_SIZE_OUTPUT", "STORAGE_MIN_FREE_SIZE")
     )
-    far = ~col("t_local") & (~col("e_input") | (~col("e_same") & little("e_in_space", limit_in)))
-    holds = col("t_local") & col("x_data")
+    stays = pl.lit(value=rules.data_counts_without_locality) & col("x_data")
+    holds = (col("t_local") & col("x_data")) | stays
+    far = (
+        ~col("t_local")
+        & ~stays
+        & (~col("e_input") | (~col("e_same") & little("e_in_space", limit_in)))
+    )
     wan = col("e_write_wan") & col("e_read_wan")
     far_off = ~holds & ~(wan & col("t_remote_source"))
     quota = check(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.inputs.endpoints import up
 from brokerlab.brokerage.production_jobs.counts import spread
 from brokerlab.brokerage.rules import ProductionRules
@@ -56,8 +57,18 @@ def usable_space() -> pl.Expr:
     return pl.when(known).then(free + expired - kept - unavailable)
 
 
+def _space(rules: AnalysisRules) -> pl.Expr:
+    """Return the space that counts [GB] (switch ``local_space``); nulls as in :func:`usable_space`."""
+    usable = usable_space()
+    free = pl.when(usable.is_not_null()).then(pl.col("space_free").fill_null(0.0))
+    return usable if rules.local_space == "usable" else free
+
+
 def _with_states(
-    links: pl.DataFrame, storage_endpoints: pl.DataFrame, snapshots: pl.DataFrame
+    links: pl.DataFrame,
+    storage_endpoints: pl.DataFrame,
+    snapshots: pl.DataFrame,
+    rules: AnalysisRules,
 ) -> pl.DataFrame:
     """Add ``snapshot`` and take states and space of the instant where they are known."""
     names = ("space_usable", *STATES)
@@ -65,7 +76,7 @@ def _with_states(
         return links.with_columns(snapshot=pl.lit(None, pl.Int64))
     then = storage_endpoints.select(
         "snapshot", "ddm_endpoint_name",
-        known=pl.lit(value=True), space_usable_then=usable_space(),
+        known=pl.lit(value=True), space_usable_then=_space(rules),
         **{f"{name}_then": pl.col(name) for name in STATES},
     ).unique(["snapshot", "ddm_endpoint_name"], keep="last", maintain_order=True)  # fmt: skip
     key = ["snapshot", "ddm_endpoint_name"]
@@ -76,7 +87,11 @@ def _with_states(
 
 
 def endpoint_facts(
-    queue_endpoints: pl.DataFrame, storage_endpoints: pl.DataFrame, snapshots: pl.DataFrame
+    queue_endpoints: pl.DataFrame,
+    storage_endpoints: pl.DataFrame,
+    snapshots: pl.DataFrame,
+    *,
+    rules: AnalysisRules,
 ) -> pl.DataFrame:
     """Sum up the endpoints of each queue.
 
@@ -84,6 +99,7 @@ def endpoint_facts(
         queue_endpoints: Input table.
         storage_endpoints: Input table; what it knows of an endpoint at an instant goes before the other.
         snapshots: ``snapshot`` of the tasks.
+        rules: Switch ``local_space``.
 
     Returns:
         One row per ``snapshot`` (null: every instant) and ``parent``: ``e_output`` and ``e_input`` (there are any), ``e_out_space``, ``e_in_space`` [GB] of
@@ -91,7 +107,7 @@ def endpoint_facts(
         ``e_write_wan``, ``e_read_wan`` (up), ``e_vp``, ``e_vp_default`` (a VP endpoint, in the scope that counts, in
         scope ``default``).
     """
-    rows = _with_states(in_scope(queue_endpoints), storage_endpoints, snapshots)
+    rows = _with_states(in_scope(queue_endpoints), storage_endpoints, snapshots, rules)
     takes, gives = pl.col("direction") == "input", pl.col("direction") == "output"
     default = pl.col("is_default").fill_null(value=False)
 

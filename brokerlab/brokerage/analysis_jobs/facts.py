@@ -228,7 +228,9 @@ def prepare(
     lazy = {name: frame.lazy() for name, frame in state.items()}
     tasks = run(with_class(with_grand(tasks.lazy(), lazy), lazy))
     tasks, pool = pools(tasks, queues, ids, rules=rules)
-    places = endpoint_facts(tables["queue_endpoints"], tables["storage_endpoints"], snapshots)
+    places = endpoint_facts(
+        tables["queue_endpoints"], tables["storage_endpoints"], snapshots, rules=rules
+    )
     known = AnalysisLasting(
         tables=tables,
         rules=rules,

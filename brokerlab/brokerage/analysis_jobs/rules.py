@@ -149,6 +149,12 @@ SWITCHES: dict[str, Switch] = {
         _PAGE,
         sentence="DISK size check, free space in the local storage has to be over 200GB.",
     ),
+    "local_space": Switch(
+        "free", "usable", _PAGE, ("free", "usable"), sentence="free space in the local storage"
+    ),
+    "data_counts_without_locality": Switch(
+        True, False, _PAGE, sentence="This check is suppressed if taskPriority ≥ 2000"
+    ),
     "new_weight": Switch(
         "document", "budgets", _PAGE, ("document", "budgets"), sentence="New basic weight ="
     ),
@@ -239,6 +245,10 @@ class AnalysisRules(RuleSet):
         best_ten_always: Ten candidates at most (else: more for distributed input and for several queues per job).
         pending_min: How long a task without candidates waits [min].
         space_strict: Space equal to the limit is too little.
+        local_space: Space of ``storage_endpoints`` that is ``free``, or ``usable``: free and expired, less what must stay
+            free or cannot be used.
+        data_counts_without_locality: Queues that hold the input need no transfer, also where the check of locality is
+            suppressed or given up (else: they are then asked for space and WAN as the others are).
         new_weight: New weight by the page's table, or by budgets per class with spill.
         data_factor: The basic weight is multiplied by a factor for input that is there.
         lists_need_limitedsites: Include and exclude lists count only with limitedsites.
@@ -292,6 +302,8 @@ class AnalysisRules(RuleSet):
     best_ten_always: bool
     pending_min: float
     space_strict: bool
+    local_space: str
+    data_counts_without_locality: bool
     new_weight: str
     data_factor: bool
     lists_need_limitedsites: bool

@@ -61,7 +61,12 @@ class AnalysisStage(Stage[AnalysisWorld]):
         """``parent, e_out_name``: default output endpoints."""
         tables = self.world.tables
         snapshots = self.world.tasks.select("snapshot").unique()
-        places = endpoint_facts(tables["queue_endpoints"], tables["storage_endpoints"], snapshots)
+        places = endpoint_facts(
+            tables["queue_endpoints"],
+            tables["storage_endpoints"],
+            snapshots,
+            rules=self.world.rules,
+        )
         return places.select("parent", "e_out_name").unique()
 
     def sides(self, lazy: Lazy, tables: Collection[str]) -> Sequence[LazySide]:

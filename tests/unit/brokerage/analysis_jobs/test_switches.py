@@ -53,6 +53,14 @@ def urgent() -> World:
     return world.add("replicas", datasetname="D", ddm_endpoint_name="Q_DISK", found=1, total=1)
 
 
+def urgent_without_wan() -> World:
+    """The input is at Q, which takes nothing over WAN; the check of locality is suppressed."""
+    world = urgent()
+    for row in world.rows["queue_endpoints"]:
+        row["write_wan"] = "OFF"
+    return world
+
+
 def slots(number: int) -> World:
     world = World(corecount=4).queue("Q", corecount=4)
     world.jobs("Q", "running", 9).jobs("Q", "starting", 4)
@@ -171,6 +179,8 @@ CASES: dict[str, tuple[World, See, Any, Any]] = {
     "used_sites_first": (used(), lambda decided: decided.queues["rank"].to_list(), [1, 2], [2, 1]),
     "pending_min": (World().queue("Q", status="offline"), lambda decided: (decided.tasks["pending_until"].item() - AT).seconds // 60, 20, 60),
     "space_strict": (World().queue("Q", e_space_usable=200.0), check, "storage", None),
+    "local_space": (World().queue("Q").add("storage_endpoints", ddm_endpoint_name="Q_DISK", space_free=100.0, space_expired=500.0), check, "storage", None),
+    "data_counts_without_locality": (urgent_without_wan(), check, None, "blacklist"),
     "new_weight": (of_class_a(), new_weight, "new_document", "new"),
     "lists_need_limitedsites": (World(excludedsite=["Q"]).queue("Q"), check, "excluded", None),
     "status_mode": (World().queue("Q", status="paused"), check, "status", None),
