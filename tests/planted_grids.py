@@ -83,13 +83,12 @@ class Plan:
 LOW_CAP = Plan(queued=(20, 20, 20, 20, 70, 70, 70, 70, 70, 70))
 READING = Plan(io=0.6, mbps=500.0)
 PLANTED: dict[str, tuple[Plan, int]] = {
-    "NQUEUELIMITSITE_MC 16 simul": (Plan(), 500),
     "NQUEUED_SAT_CAP": (LOW_CAP, 30),
     "IO_INTENSITY_CUTOFF": (READING, 200),
     "SIZE_CUTOFF_TO_MOVE_INPUT": (replace(READING, mbps=100.0), 10),
     "MAX_DISKIO_DEFAULT": (Plan(disk=0.9), 500),
 }
-"""Key to a grid that it rules, and a value that is wrong there."""
+"""Key to a grid that it rules under the page's rules, and a value that is wrong there."""
 
 
 def write(into: Path, plan: Plan, *, seed: int) -> Archive:

@@ -24,7 +24,6 @@ PROOF = Period(BEGIN + 7 * DAY, BEGIN + DAYS * DAY)
 GRID: dict[str, Any] = {"cycle": "4h", "warm_up": "1d"}
 FEW: dict[str, Any] = {"replications": 4, "most_replications": 8}
 VALUES = {
-    "NQUEUELIMITSITE_MC 16 simul": (1, 5, 20, 100, 500),
     "NQUEUED_SAT_CAP": (10, 30, 60, 100, 400, 1000),
     "IO_INTENSITY_CUTOFF": (0, 200, 700, 900, 3000),
     "SIZE_CUTOFF_TO_MOVE_INPUT": (1, 10, 60, 100, 300),
@@ -32,7 +31,6 @@ VALUES = {
 }
 """Values to try."""
 RIGHT = {
-    "NQUEUELIMITSITE_MC 16 simul": 1,
     "NQUEUED_SAT_CAP": 100,
     "IO_INTENSITY_CUTOFF": 900,
     "SIZE_CUTOFF_TO_MOVE_INPUT": 100,

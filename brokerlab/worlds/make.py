@@ -56,7 +56,7 @@ def live(
     """Make an archive of a world that was lived: jobs wait because slots are taken.
 
     Sites, queues, links, users, tasks, files and what jobs need are drawn as for ``synthesise``; the grid simulator lives
-    through them under the production brokerage's rules and the archive's own gdpconfig. Jobs of users and merge jobs go
+    through them under the rules of the page for production jobs (`document`) and the archive's own gdpconfig. Jobs of users and merge jobs go
     where they are drawn to, and wait there. The same settings give the same bytes.
 
     Args:

@@ -30,7 +30,11 @@ def scouted(config: dict[str, Any] | None = None, *keys: str, **task: Any) -> pl
 
 
 def limited(
-    key: str, *jobs: dict[str, Any], log: tuple[dict[str, Any], ...] = (), **config: Any
+    key: str,
+    *jobs: dict[str, Any],
+    log: tuple[dict[str, Any], ...] = (),
+    rules: str = "document",
+    **config: Any,
 ) -> dict[str, Any]:
     """Screen a limit on jobs at one queue; the last change is now."""
     fresh = job("finished", pandaid=99, modificationtime=0 * HOUR)
@@ -38,7 +42,7 @@ def limited(
     if log:
         tables["job_status_log"] = frame("status_log", list(log))
     assert tables["jobs"]["modificationtime"].max() == NOW
-    return screen_keys(tables, [key], config=settings(config)).row(0, named=True)
+    return screen_keys(tables, [key], rules=rules, config=settings(config)).row(0, named=True)
 
 
 def test_a_least_memory_above_what_scouts_say_changes_the_task():
@@ -93,13 +97,15 @@ def test_the_heartbeat_of_workflows_is_set_where_there_is_a_limit():
     assert (row["current"], row["state"]) == (2.0, CHANGES)  # longer ones leave the job alone
 
 
-def test_waiting_user_jobs_are_asked_at_the_end():
+def test_waiting_user_jobs_are_asked_at_the_end_under_production():
     own = {"prodsourcelabel": "user", "produsername": "alice", "jobdefinitionid": 3}
     waiting = job("activated", statechangetime=24 * HOUR, modificationtime=24 * HOUR, **own)
     seen = {"pandaid": 1, "jobstatus": "activated", "modificationtime": 24 * HOUR}
-    row = limited("ANALY_TIMEOUT[_<workinggroup>]", waiting, log=(seen,))
+    key = "ANALY_TIMEOUT[_<workinggroup>]"
+    row = limited(key, waiting, log=(seen,), rules="production")
     assert (row["current"], row["state"], row["n_changed"]) == (12.0, CHANGES, 1)
     assert row["at"] > 24
+    assert limited(key, waiting, log=(seen,))["state"] == NOTHING  # no page says so
 
 
 def test_what_the_tables_cannot_tell_is_said():
