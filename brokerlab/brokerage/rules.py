@@ -73,6 +73,11 @@ JOB_SWITCHES: dict[str, Switch] = {
         True,
         "by multiplying outDiskCount when outDiskCountUnit ends with “PerEvents”, otherwise, inputDiskCount is used.",
     ),
+    "direct_asks_task": _of_page(
+        False,
+        True,
+        "inputDiskCount is zero if the queues are configured to read input files directly from the local storage.",
+    ),
     "workdisk_adds": _of_page(False, True, "max (300 MB, workDiskCount)"),
     "maxwdir_per_core": _of_page(True, False, "maxwdir is divided by coreCount at each queue"),
     "scratch_equal_passes": _of_page(
@@ -281,6 +286,13 @@ TASK_SWITCHES: dict[str, Switch] = {
     "bare_satellites": Switch(
         False, True, _CHAIN, sentence="The nuclei are defined as bare nuclei"
     ),
+    "missing_parent_waits": Switch(
+        False,
+        True,
+        _CHAIN,
+        sentence="Otherwise, capable is ignored and the task can go to a normal nucleus.",
+    ),
+    "secondary_lends": Switch(False, True, "full-chain.md 1"),
     "bare_mode_of": Switch(
         "any",
         "first",
@@ -315,10 +327,12 @@ class ProductionRules(RuleSet):
         io_check_relents: Where every queue has too much to move, those with the rest on tape stay, or else all.
         io_check_exempts: Merging, event service and a single pre-assigned queue may move any input.
         memory_by_unit: Cores and ``baseramcount`` count for units per core alone, and merge jobs need what is set for them,
-            at least 2000 MB (else: one formula for all).
+            at least 2000 MB; without ramcount nothing is needed (else: one formula for all).
         whole_numbers: Needs are cut to whole MB, capacities to whole HS06 s, before they are compared.
         output_of_master: Output that scales with the input is reckoned from the master's files alone, and of these from
             the event range used.
+        direct_asks_task: Input is read in place only by tasks with allowinputlan, without uselocalio, that do not merge
+            (else: wherever the queue is configured so).
         workdisk_adds: Working directory is workdiskcount + 300 MB, 0 without it (else: the larger of the two).
         maxwdir_per_core: maxwdir is divided by the cores for every task (else: for single-core tasks).
         scratch_equal_passes: A job that fills maxwdir exactly passes.
@@ -389,6 +403,8 @@ class ProductionRules(RuleSet):
         capable_ignored: A task that is capable and not bound by its parent is an ordinary one in the choice of the
             nucleus (else: bare nuclei take it too).
         bare_satellites: Satellites with a bare mode are candidates of full chains.
+        missing_parent_waits: A full chain whose parent is not known waits (else: it has no parent).
+        secondary_lends: The site named by ``secondaryNucleus`` lends its storage to full chains (the page is silent).
         bare_mode_of: Bare mode of a site: of any of its queues, or of the first.
 
     Example:
@@ -414,6 +430,7 @@ class ProductionRules(RuleSet):
     memory_by_unit: bool
     whole_numbers: bool
     output_of_master: bool
+    direct_asks_task: bool
     workdisk_adds: bool
     maxwdir_per_core: bool
     scratch_equal_passes: bool
@@ -471,6 +488,8 @@ class ProductionRules(RuleSet):
     parent_binds: str
     capable_ignored: bool
     bare_satellites: bool
+    missing_parent_waits: bool
+    secondary_lends: bool
     bare_mode_of: str
 
 

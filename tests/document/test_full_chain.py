@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import pytest
 
+from brokerlab.brokerage.rules import ProductionRules
 from tests.brokerage_toys import World, reasons
-from tests.unit.brokerage.production_tasks.world import Row, decided, task, world
+from tests.unit.brokerage.production_tasks.world import Row, decided, task, the_task, world
 
 PARENT = 5
 MODES = {"N": None, "A": "allow", "O": "only", "B": "allow"}
@@ -111,6 +112,19 @@ def test_capable_is_ignored_otherwise(parent):
     """
     assert accept("capable", parent) == accept(None) == "NA"
     assert accept("capable", parent, "production") == "NAOB"
+
+
+def test_a_parent_that_is_not_known():
+    """002, Special Brokerage for ATLAS Full-chain: Otherwise, capable is ignored and the task can go to a normal
+    nucleus.
+
+    Production lets the task wait.
+    """
+    tables = world("N", tasks=[task(fullchain="capable", parent_tid=PARENT)], parent_tasks=[])
+    assert the_task(decided(tables))["outcome"] == "nucleus"
+    waits = ProductionRules(missing_parent_waits=True)
+    for rules in (waits, "production"):
+        assert the_task(decided(tables, rules))["outcome"] == "parent_missing"
 
 
 @pytest.mark.parametrize("fullchain", ["only", "require", "capable"])

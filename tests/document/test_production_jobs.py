@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.matching.connectivity import parse_connectivity
 from brokerlab.units import GB, MB
@@ -101,6 +102,19 @@ def test_files_queued_on_a_link():
     """
     assert why(one().link("SITE", queued=100), NQUEUED_SAT_CAP=100) is None
     assert why(one().link("SITE", queued=101), NQUEUED_SAT_CAP=100) == "link_backlog"
+
+
+def test_storage_of_queues_that_is_not_known():
+    """002, ATLAS Production Job Brokerage: For sattelite queues in addition:
+
+    Which queues are those of satellites is unknown without the table: checks that need it are named.
+    """
+    tables = one().link("SITE", queued=10_000).frames()
+    del tables["queue_storage_site"]
+    found = decide(tables)
+    assert reasons(found) == {"SITE": None}
+    named = ("nucleus_unwritable", "link_blocked", "link_backlog")
+    assert found.world.unasked["queue_storage_site"] == named
 
 
 def test_files_queued_for_a_nucleus():
@@ -267,6 +281,18 @@ def test_memory_of_a_job(task):
     assert why(one(task, maxrss=15_299.0)) == "memory_max"
 
 
+@pytest.mark.parametrize("ramcount", [0, None])
+def test_memory_of_the_base_alone(ramcount):
+    """002, ATLAS Production Job Brokerage: (baseRamCount + ramCount × coreCount) × compensation
+
+    (4000 + 0 × 8) × 0.9 = 3600 MB; production looks at no queue of a task without ramCount.
+    """
+    world = one({"ramcount": ramcount, "baseramcount": 4000}, maxrss=3599.0)
+    assert why(world) == "memory_max"
+    assert reasons(world.decided("production"))["SITE"] != "memory_max"
+    assert why(one({"ramcount": ramcount, "baseramcount": 4000}, maxrss=3600.0)) is None
+
+
 def test_compensation():
     """002, ATLAS Production Job Brokerage: where compensation is 0.9, avoiding sending jobs to high-memory queues when
     their expected memory usage is close to the lower limit.
@@ -346,8 +372,13 @@ def test_input_that_is_read_in_place():
     """002, ATLAS Production Job Brokerage: inputDiskCount is zero if the queues are configured to read input files
     directly from the local storage.
 
-    In the first term; the output is what it is.
+    In the first term; the output is what it is. Production asks the task too.
     """
+    large = {"atom_size": 100 * GB}
+    world = one(large, maxwdir=5000.0 * 8, direct_access_lan=True)
+    assert why(world) is None
+    assert why(one(large, maxwdir=5000.0 * 8)) == "scratch_disk"
+    assert reasons(world.decided("production")) == {"SITE": "scratch_disk"}
     needs(2000 + 300, OUTPUT, maxinputsize=-1)
     needs(2000 + 300, OUTPUT | {"allowinputlan": "use"}, direct_access_lan=True)
     needs(2 * 1000 + 300, OUTPUT | {"atom_size": 1000 * MB, "outdiskunit": "MB"}, maxinputsize=-1)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from brokerlab.brokerage import plugins
+from brokerlab.brokerage.production_tasks.decide import decide
 from brokerlab.brokerage.rules import ProductionRules
 from tests.unit.brokerage.production_tasks.world import (
     AT,
@@ -14,6 +15,7 @@ from tests.unit.brokerage.production_tasks.world import (
     at,
     decided,
     endpoint,
+    frames,
     nucleus,
     reasons,
     replica,
@@ -93,6 +95,31 @@ def test_a_nucleus_without_storage():
     tables = world("A", "B", nuclei=[nucleus("A", output_endpoints=[]), nucleus("B")])
     assert reasons(decided(tables)) == {"A": "no_storage", "B": None}
     assert the_task(decided(tables, "production"))["outcome"] == "abort"
+
+
+def test_storage_is_that_of_outputs():
+    """002, ATLAS Production Task Brokerage: The storages associated to nuclei must have enough space:
+
+    It is that of outputs; without their table the checks of storage are named as not asked.
+    """
+    tables = space(world("A", "B"), space_free=1.0, write_wan="OFF")
+    assert reason(tables) == "write_wan_down"
+    known = frames(tables)
+    del known["output_datasets"]
+    found = decide(known)
+    assert reasons(found)["A"] is None
+    checks = ("no_storage", "not_reached", "read_wan_down", "write_wan_down", "disk_space")
+    assert found.world.unasked["output_datasets"] == checks
+
+
+def test_storage_is_the_own():
+    """full-chain.md 1: production lends full chains the storage of secondaryNucleus, of which the page is silent."""
+    lender = nucleus("A", bare_mode="allow", secondary_nucleus="B")
+    tables = world("A", "B", nuclei=[lender, nucleus("B")], tasks=[task(fullchain="require")])
+    tables["storage_endpoints"][1]["read_wan"] = "OFF"
+    assert reason(tables) is None
+    assert reason(tables, ProductionRules(secondary_lends=True)) == "read_wan_down"
+    assert reason(tables, "production") == "read_wan_down"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import polars as pl
 from brokerlab.brokerage.inputs.endpoints import complete_here, endpoint_states
 from brokerlab.brokerage.production_jobs.checks_queue import compensated, reads_in_place
 from brokerlab.brokerage.production_jobs.checks_state import storage_checks
-from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.brokerage.rules import AS_DEPLOYED, ProductionRules
 
 LINK = ("panda_queue", "direction", "ddm_endpoint_name", "is_default")
 STATES = {
@@ -80,7 +80,7 @@ def direct_io(
         "p_maxinputsize": maxinputsize or 0,
         "p_direct_lan": bool(direct_access_lan),
     }
-    return bool(on(pair, reads_in_place()))
+    return bool(on(pair, reads_in_place(AS_DEPLOYED)))
 
 
 def ram_compensation(ramcount: int | None) -> int | None:

@@ -21,6 +21,7 @@ SWITCHES: dict[str, tuple[Any, Any]] = {
     "memory_by_unit": (False, True),
     "whole_numbers": (False, True),
     "output_of_master": (False, True),
+    "direct_asks_task": (False, True),
     "workdisk_adds": (False, True),
     "maxwdir_per_core": (True, False),
     "scratch_equal_passes": (False, True),

@@ -172,7 +172,7 @@ class Task:
     def memory(self, corecount: int | None) -> float:
         """Return the memory needed at a queue of so many cores [MB]."""
         base = self.memory_base()
-        if not base:
+        if not base and self.world.rules.memory_by_unit:
             return 0
         if not self.world.rules.memory_by_unit:
             base = base * (corecount or 1) + (self.row.get("baseramcount") or 0)
@@ -215,6 +215,8 @@ class Task:
 
     def reads_directly(self, queue: Row) -> bool:
         """Say whether jobs read their input without copying it (4.3)."""
+        if not self.world.rules.direct_asks_task:
+            return bool(queue.get("maxinputsize") == -1 or queue.get("direct_access_lan"))
         by_lan = (
             not self.row.get("uselocalio")
             and self.row.get("allowinputlan")

@@ -31,7 +31,7 @@ def queue_checks(rules: ProductionRules) -> tuple[Rule, ...]:
         queue.diskio_check(whole=rules.whole_numbers),
         *queue.core_checks(rules),
         *queue.software_checks(),
-        *queue.memory_checks(whole=rules.whole_numbers),
+        *queue.memory_checks(whole=rules.whole_numbers, base_alone=not rules.memory_by_unit),
         *queue.disk_checks(rules),
         *state.storage_checks(rules),
         *time_checks(rules),

@@ -159,23 +159,28 @@ def slot_cores() -> pl.Expr:
     return pl.when(col("q_corecount") != 0).then(col("q_corecount")).otherwise(pl.lit(1))
 
 
-def needed_ram(*, whole: bool) -> pl.Expr:
-    """Return the memory compared with the slot [MB], ``whole`` or exact; 0: no check."""
+def needed_ram(*, whole: bool, base_alone: bool) -> pl.Expr:
+    """Return the memory compared with the slot [MB], ``whole`` or exact; 0: no check.
+
+    ``base_alone``: the base counts where no memory is asked for per core.
+    """
     scaled = col("t_ram") * slot_cores() + col("t_base_ram")
     ram = pl.when(col("t_ram_per_core")).then(scaled).otherwise(col("t_ram"))
-    return pl.when(col("t_ram") == 0).then(pl.lit(0.0)).otherwise(compensated(ram, whole=whole))
+    need = compensated(ram, whole=whole)
+    return need if base_alone else pl.when(col("t_ram") == 0).then(pl.lit(0.0)).otherwise(need)
 
 
-def memory_checks(*, whole: bool = True) -> tuple[Rule, ...]:
+def memory_checks(*, whole: bool = True, base_alone: bool = False) -> tuple[Rule, ...]:
     """Return ``memory_max`` and ``memory_min``; see :func:`~.task_facts.memory`.
 
     Args:
         whole: The need is truncated to whole MB.
+        base_alone: A task without ``ramcount`` needs its base.
 
     Source: 002, ATLAS Production Job Brokerage: "Queues are skipped if the estimated memory usage is not included in the
         acceptable memory ranges."
     """
-    need = needed_ram(whole=whole)
+    need = needed_ram(whole=whole, base_alone=base_alone)
     based = col("t_ram_per_core") & (col("t_base_ram") != 0)
     numbers = {"need": need, "cores": slot_cores(), "based": based}
 
@@ -210,9 +215,15 @@ def memory_checks(*, whole: bool = True) -> tuple[Rule, ...]:
     )
 
 
-def reads_in_place() -> pl.Expr:
-    """Return whether jobs read their input in place, without a copy on scratch (4.3)."""
+def reads_in_place(rules: ProductionRules) -> pl.Expr:
+    """Return whether jobs read their input in place, without a copy on scratch (switch ``direct_asks_task``).
+
+    Source: 002, ATLAS Production Job Brokerage: "inputDiskCount is zero if the queues are configured to read input files
+        directly from the local storage."
+    """
     always = col("p_maxinputsize") == -1
+    if not rules.direct_asks_task:
+        return always | col("p_direct_lan")
     return ~col("t_merging") & (always | (col("t_reads_lan") & col("p_direct_lan")))
 
 
@@ -220,14 +231,13 @@ def disk_checks(rules: ProductionRules) -> tuple[Rule, ...]:
     """Return ``direct_access`` and ``scratch_disk``.
 
     Args:
-        rules: Switches ``maxwdir_per_core`` and ``scratch_equal_passes``.
+        rules: Switches ``direct_asks_task``, ``maxwdir_per_core`` and ``scratch_equal_passes``.
 
     Source: 002, ATLAS Production Job Brokerage: "maxwdir is divided by coreCount at each queue and the resultant value must
         be larger than the expected disk usage."
     """
-    scratch = (
-        pl.when(reads_in_place()).then(col("t_scratch_direct")).otherwise(col("t_scratch_copy"))
-    )
+    in_place = reads_in_place(rules)
+    scratch = pl.when(in_place).then(col("t_scratch_direct")).otherwise(col("t_scratch_copy"))
     shared = col("p_maxwdir") / at_least_one(col("p_corecount"))
     space = shared
     if not rules.maxwdir_per_core:
@@ -247,7 +257,7 @@ def disk_checks(rules: ProductionRules) -> tuple[Rule, ...]:
             "scratch_disk",
             f"the job needs {{scratch}} MB of scratch, its input included, {gets}",
             (col("p_maxwdir") != 0) & full,
-            numbers={"scratch": scratch, "space": space, "in_place": reads_in_place()},
+            numbers={"scratch": scratch, "space": space, "in_place": in_place},
             variants={
                 "in_place": f"the job needs {{scratch}} MB of scratch, reading its input in place, {gets}"
             },

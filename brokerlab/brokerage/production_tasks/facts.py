@@ -141,7 +141,7 @@ def prepare(
     tasks = _with_input(with_parents(tasks, tables), wanted, listed, unreadable, rules)
     queues = nucleus_facts(tasks, tables, rules)
     lists = _with_satellites(tasks, queues, rules)
-    pairs = _paired(tasks, queues, lists)
+    pairs = _paired(tasks, queues, lists, rules)
     endpoints = storage.endpoints_of(tables["nuclei"], tables["nucleus_endpoints"])
     known = TaskLasting(
         tables=tables,
@@ -328,14 +328,19 @@ def _with_satellites(
     return every.select("t", "q").sort("t", "q")
 
 
-def _paired(tasks: pl.DataFrame, queues: pl.DataFrame, lists: pl.DataFrame) -> pl.DataFrame:
-    """Return what facts of pairs are looked up by: keys of task and nucleus, and ``site``, whose endpoints count for outputs."""
+def _paired(
+    tasks: pl.DataFrame, queues: pl.DataFrame, lists: pl.DataFrame, rules: ProductionRules
+) -> pl.DataFrame:
+    """Return what facts of pairs are looked up by: keys of task and nucleus, and ``site``, whose endpoints count for outputs.
+
+    Switch ``secondary_lends``.
+    """
     facts = Facts(tasks.filter(pl.col("ended").is_null()), queues, lists, ())
     pairs = matched(facts)
     of_task = tasks.select(*KEY, "fullchain")[pl.Series(positions(tasks["t"], pairs["t"]))]
     of_nucleus = queues.select("n_id", "nucleus", "secondary_nucleus", "demand_gb")
     rows = [pairs, of_task, of_nucleus[pl.Series(positions(queues["q"], pairs["q"]))]]
-    chain = full_chain.is_full_chain(pl.col("fullchain"))
+    chain = full_chain.is_full_chain(pl.col("fullchain")) & rules.secondary_lends
     lender = pl.when(chain).then("secondary_nucleus")
     return pl.concat(rows, how="horizontal").with_columns(site=pl.coalesce(lender, "nucleus"))
 

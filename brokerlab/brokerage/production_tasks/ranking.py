@@ -45,7 +45,7 @@ def steps(rules: ProductionRules, recipe: Recipe) -> tuple[Step, ...]:
                 "F4",
                 "parent_missing",
                 "the task is full chain and its parent {parent_tid} is not known",
-                pl.col("parent_unknown"),
+                pl.col("parent_unknown") & pl.lit(value=rules.missing_parent_waits),
             ),
             *_full_chain(rules),
             *with_weight(rules),

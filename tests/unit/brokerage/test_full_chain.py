@@ -83,11 +83,12 @@ def test_a_parent_nucleus_lost_earlier_leaves_nothing() -> None:
 
 def test_an_unknown_parent_keeps_the_task_waiting() -> None:
     tables = chain_world("capable", {"fullchain": None, "nucleus": None}) | {"parent_tasks": []}
-    assert the_task(decided(tables))["outcome"] == "parent_missing"
+    rules = ProductionRules(missing_parent_waits=True)
+    assert the_task(decided(tables, rules))["outcome"] == "parent_missing"
     tables["tasks"][0]["fullchain"] = None
-    assert the_task(decided(tables))["outcome"] == "nucleus"
+    assert the_task(decided(tables, rules))["outcome"] == "nucleus"
     tables["tasks"][0] |= {"fullchain": "capable", "parent_tid": tables["tasks"][0]["jeditaskid"]}
-    assert the_task(decided(tables))["outcome"] == "nucleus"
+    assert the_task(decided(tables, rules))["outcome"] == "nucleus"
 
 
 def test_the_parents_own_flag_is_a_switch() -> None:

@@ -361,6 +361,7 @@ def scratch(
 
 
 DIRECT = {"direct_access_lan": True}
+ASKING = added(direct_asks_task=True)
 ANY_CORES = {"corecount": 0}
 
 
@@ -396,11 +397,17 @@ def test_scratch_disk(found: Found, expected: str | None) -> None:
     (scratch(1800, queue={"maxinputsize": -1}), "scratch_disk"),
     (scratch(1801, queue=DIRECT, allowinputlan="use"), None),
     (scratch(1801, queue=DIRECT, allowinputlan="only"), None),
-    (scratch(1801, queue=DIRECT), "scratch_disk"),
+    (scratch(1801, rules=ASKING, queue=DIRECT), "scratch_disk"),
+    (scratch(1801, queue=DIRECT), None),
     (scratch(1801, allowinputlan="use"), "scratch_disk"),
-    (scratch(1801, queue=DIRECT, allowinputlan="use", uselocalio=True), "scratch_disk"),
+    (
+        scratch(1801, rules=ASKING, queue=DIRECT, allowinputlan="use", uselocalio=True),
+        "scratch_disk",
+    ),
+    (scratch(1801, queue=DIRECT, allowinputlan="use", uselocalio=True), None),
     (scratch(1801, queue={"maxinputsize": -1}, uselocalio=True), None),
-    (scratch(1801, queue={"maxinputsize": -1}, **MERGE), "scratch_disk"),
+    (scratch(1801, rules=ASKING, queue={"maxinputsize": -1}, **MERGE), "scratch_disk"),
+    (scratch(1801, queue={"maxinputsize": -1}, **MERGE), None),
 )
 def test_input_read_in_place_takes_no_scratch(found: Found, expected: str | None) -> None:
     """ "inputDiskCount is zero if the queues are configured to read input files directly from the local storage." """

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from brokerlab.brokerage.rules import JOB_SWITCHES, SWITCHES, TASK_SWITCHES, ProductionRules
-from brokerlab.units import MB
+from brokerlab.units import GB, MB
 from tests.brokerage_toys import AT, World
 from tests.unit.brokerage.production_jobs.book import Found, ask, levelled, one, parent, told
 
@@ -173,6 +173,8 @@ DIFFERENCES = [
     Difference("backlog_inclusive", one().link("SITE", queued=150), None, "link_backlog"),
     Difference("backlog_inclusive", one().link("X", queued=10_000), None, "nucleus_backlog"),
     Difference("inactive_counts_starting", starting(), None, "inactive"),
+    Difference("direct_asks_task", one({"atom_size": 100 * GB}, maxwdir=20_000.0, direct_access_lan=True), None, "scratch_disk"),
+    Difference("memory_by_unit", one({"ramcount": 0, "baseramcount": 4000}, maxrss=2000.0), "memory_max", None),
     Difference("workdisk_adds", small(1950.0), None, "scratch_disk"),
     Difference("workdisk_adds", small(1700.0, workdiskcount=None), "scratch_disk", None),
     Difference("maxwdir_per_core", one(maxwdir=8000.0), "scratch_disk", None),

@@ -359,7 +359,8 @@ def test_secondary_nucleus_lends_its_storage_to_full_chain_tasks() -> None:
     tables["storage_endpoints"][1]["read_wan"] = "OFF"
     assert reasons(decided(tables)) == {"A": None, "B": "read_wan_down"}
     tables["tasks"] = [task(fullchain="capable")]
-    assert reasons(decided(tables)) == {"A": "read_wan_down", "B": "read_wan_down"}
+    rules = ProductionRules(secondary_lends=True)
+    assert reasons(decided(tables, rules)) == {"A": "read_wan_down", "B": "read_wan_down"}
 
 
 FLAGS = ("gathers_output", "read_wan_up", "write_wan_up")
