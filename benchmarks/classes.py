@@ -85,11 +85,11 @@ def run_ours(folder: Path) -> None:
     """Classify every queue at every instant."""
     import duckdb
 
-    from brokerlab.lifecycle import classes
+    from brokerlab.lifecycle import classification
 
     jobs = duckdb.connect().read_parquet(str(folder / "jobs" / "*.parquet"))
     queues = pl.read_parquet(folder / "queues.parquet")
-    found = classes.site_classes_at(jobs, queues, at=instants())
+    found = classification.site_classes_at(jobs, queues, at=instants())
     found.classes.write_parquet(folder / "ours.parquet")
     print(json.dumps({"classes": found.classes.height}))
 

@@ -9,13 +9,13 @@ import polars as pl
 
 from benchmarks import brokerage_world
 from benchmarks.brokerage_world import START
-from brokerlab.calibrate import simulate
+from brokerlab.calibrate import simulation
 
 DAYS, CHUNKS, LOAD = 30, 4, 0.85
 DAY_US = 86_400_000_000
 
 
-def make_world(n_jobs: int, n_tasks: int, n_queues: int, seed: int = 1) -> simulate.World:
+def make_world(n_jobs: int, n_tasks: int, n_queues: int, seed: int = 1) -> simulation.World:
     """Return the world.
 
     Every day is an epoch. A task's jobs are made in four chunks over a day from its own; they need lognormal wall times
@@ -51,10 +51,10 @@ def make_world(n_jobs: int, n_tasks: int, n_queues: int, seed: int = 1) -> simul
         "jeditaskid", site=pl.col("ddm_endpoint_name").str.strip_suffix("_DATADISK")
     )  # fmt: skip
     end = START + timedelta(days=DAYS)
-    return simulate.of_tables(
+    return simulation.of_tables(
         jobs, queues, tables, epochs, start=START, end=end,
         data={"present": present, "sources": sources.unique()},
-        transfers=simulate.Transfers(default_mbps=200.0),
+        transfers=simulation.Transfers(default_mbps=200.0),
     )  # fmt: skip
 
 

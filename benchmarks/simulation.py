@@ -1,11 +1,11 @@
 """A month of a grid's queues at once, against the same queues in SimPy.
 
-``ours``   ``simulate.run``, where every job stays at its queue: 1 M jobs at 400 queues over 30 days, frames in memory,
+``ours``   ``simulation.run``, where every job stays at its queue: 1 M jobs at 400 queues over 30 days, frames in memory,
            results as tables.
 ``simpy``  the tests' twin (``tests/twins/queue_core``), a process per job, on the first queues of the same world; its starts
            and ends must be ours, to the microsecond. Seconds are scaled to all jobs by their number (extrapolated).
 
-``grid``   ``simulate.run`` (only with ``--grid``): as many jobs of 3 tasks per 1,000 jobs before 400 candidate queues (220
+``grid``   ``simulation.run`` (only with ``--grid``): as many jobs of 3 tasks per 1,000 jobs before 400 candidate queues (220
            with slots, 240 of the candidates are pseudo-queues) over 30 days with a brokerage every hour, one seed: the
            very rules on what the queues are then, transfers over links of 200 MB/s, timeouts. The time is that of a
            run under settings of choice; making the world and preparing its static tables (once for all settings) is
@@ -28,10 +28,10 @@ import numpy as np
 import polars as pl
 
 from benchmarks.grid_world import make_world as make_grid_world
-from brokerlab.calibrate import simulate
-from brokerlab.calibrate.simulate import QueueRules
-from brokerlab.calibrate.simulate.loop import Loop
-from brokerlab.calibrate.simulate.outcome import attempts_of
+from brokerlab.calibrate import simulation
+from brokerlab.calibrate.simulation import QueueRules
+from brokerlab.calibrate.simulation.loop import Loop
+from brokerlab.calibrate.simulation.outcome import attempts_of
 
 T0 = np.datetime64("2026-03-01", "us")
 DAYS, QUEUES, SAMPLE_QUEUES = 30, 400, 12
@@ -88,20 +88,20 @@ def run_simpy(jobs: pl.DataFrame, queues: pl.DataFrame) -> tuple[float, pl.DataF
     return seconds, pl.DataFrame(out, schema=names, orient="row")
 
 
-def timed(jobs: pl.DataFrame, queues: pl.DataFrame) -> tuple[float, float, simulate.Outcome]:
+def timed(jobs: pl.DataFrame, queues: pl.DataFrame) -> tuple[float, float, simulation.Outcome]:
     """Run ours: wall and CPU seconds, checks and tables included, and the result."""
     wall, cpu = time.perf_counter(), time.process_time()
     start = T0.item()
     end, until = start + timedelta(days=DAYS), start + timedelta(days=4 * DAYS)
-    stay = simulate.Transfers(mode="none")
-    world = simulate.of_tables(
+    stay = simulation.Transfers(mode="none")
+    world = simulation.of_tables(
         jobs, queues, start=start, end=end, until=until, rules=RULES, transfers=stay
     )
-    done = simulate.run(world)
+    done = simulation.run(world)
     return time.perf_counter() - wall, time.process_time() - cpu, done
 
 
-def same(world: simulate.World, twin: pl.DataFrame) -> bool:
+def same(world: simulation.World, twin: pl.DataFrame) -> bool:
     """Tell whether both have the very same attempts."""
     loop = Loop(world)
     loop.run()
@@ -114,12 +114,12 @@ def run_grid(n_jobs: int, n_queues: int) -> None:
     """Print the seconds of a month with the brokerage replayed."""
     world = make_grid_world(n_jobs, max(n_jobs * 3 // 1000, 20), n_queues)
     begin = time.process_time()
-    simulate.run(
+    simulation.run(
         replace(world, until=world.begin + world.cycle, end=world.begin + world.cycle)
     )  # compiles
     once = time.process_time()
     wall, cpu = time.perf_counter(), time.process_time()
-    done = simulate.run(world)
+    done = simulation.run(world)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
     used = done.queues["used_core_s"].sum() / done.queues["capacity_core_s"].sum()

@@ -26,7 +26,7 @@ CHAPTERS = {
     "matching": "brokerlab.matching.rules:MatchingRules",
     "production brokerage": "brokerlab.brokerage.rules:ProductionRules",
     "analysis brokerage": "brokerlab.brokerage.analysis_jobs.rules:AnalysisRules",
-    "classes": "brokerlab.lifecycle.classes.rules:ClassRules",
+    "classes": "brokerlab.lifecycle.classification.rules:ClassRules",
     "waiting": "brokerlab.lifecycle.timeouts.rules:TimeoutRules",
 }
 """Chapter -> where its rule set is declared; by name, because the chapters stand above this module."""

@@ -38,7 +38,7 @@ import altair as alt
 
 from brokerlab.charts import theme
 from brokerlab.charts import waiting as charts
-from brokerlab.lifecycle import waiting as judge
+from brokerlab.lifecycle import waits as judge
 from brokerlab.lifecycle.timeouts import decision_table
 from brokerlab.report import kit
 from brokerlab.report import waiting_rules as report

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate import simulate
-from brokerlab.calibrate.simulate import kernel
-from brokerlab.calibrate.simulate.loop import Copy, Loop
-from brokerlab.calibrate.simulate.outcome import attempts_of
-from brokerlab.calibrate.simulate.state import micros
+from brokerlab.calibrate import simulation
+from brokerlab.calibrate.simulation import kernel
+from brokerlab.calibrate.simulation.loop import Copy, Loop
+from brokerlab.calibrate.simulation.outcome import attempts_of
+from brokerlab.calibrate.simulation.state import micros
 
 LONG = timedelta(days=90)
 """All jobs are over by then that will ever be."""
@@ -21,7 +21,7 @@ LONG = timedelta(days=90)
 
 def world(
     jobs: pl.DataFrame, queues: pl.DataFrame, *, at: datetime | None = None, **more: Any
-) -> simulate.World:
+) -> simulation.World:
     """Return the world; jobs are made when they are ready, those without a queue are placed by hand (:class:`Steps`)."""
     begin = at or jobs["readytime"].min()
     later = pl.col("computingsite").is_null()
@@ -31,7 +31,7 @@ def world(
     known = {"tasks": pl.DataFrame({"jeditaskid": [1], "snapshot": [0]})}
     epochs = pl.DataFrame({"snapshot": [0], "at": [begin]})
     more.setdefault("end", begin + LONG)
-    return simulate.of_tables(made, queues, known, epochs, start=begin, **more)
+    return simulation.of_tables(made, queues, known, epochs, start=begin, **more)
 
 
 def attempts(*tables: pl.DataFrame, seed: int = 0, **more: Any) -> pl.DataFrame:
@@ -45,7 +45,7 @@ def attempts(*tables: pl.DataFrame, seed: int = 0, **more: Any) -> pl.DataFrame:
 class Steps:
     """A world in steps."""
 
-    def __init__(self, made: simulate.World, seed: int = 0) -> None:
+    def __init__(self, made: simulation.World, seed: int = 0) -> None:
         self.world, self.copy = made, Copy.of(made, seed)
         self.state, self.now = self.copy.state, micros(made.begin)
 

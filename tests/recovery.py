@@ -9,7 +9,7 @@ from typing import Any
 
 import brokerlab.archive
 from brokerlab.archive import Archive
-from brokerlab.calibrate import simulate, thresholds
+from brokerlab.calibrate import simulation, thresholds
 from brokerlab.calibrate.settings import settings_at
 from brokerlab.calibrate.thresholds import Calibration, Period
 from brokerlab.calibrate.thresholds.archive_study import shares_of
@@ -77,10 +77,10 @@ class Recovery:
 def history(folder: Path, plan: Plan, *, seed: int) -> tuple[Archive, Archive]:
     """Write a grid and what happened on it under the plan's settings: what is drawn, and what the system recorded."""
     base = write(folder / "base", plan, seed=seed)
-    world = simulate.of_archive(
+    world = simulation.of_archive(
         base, start=BEGIN, end=BEGIN + DAYS * DAY, capacity=plan.capacity, **GRID | {"warm_up": "0"}
     )
-    simulate.record(world, base, folder / "seen", seed=seed)
+    simulation.record(world, base, folder / "seen", seed=seed)
     return base, brokerlab.archive.open(folder / "seen")
 
 

@@ -142,8 +142,8 @@ def _explained(
     from brokerlab.brokerage import explain as explained
     from brokerlab.brokerage import explain_task, production_tasks
     from brokerlab.brokerage.production_jobs.decide import hint_queues
-    from brokerlab.brokerage.replay import build
-    from brokerlab.brokerage.replay.plan import time_of
+    from brokerlab.brokerage.replaying import build
+    from brokerlab.brokerage.replaying.plan import time_of
     from brokerlab.brokerage.studies.kinds import ANALYSIS, PRODUCTION
     from brokerlab.brokerage.studies.period import jobs_that_ran
 

@@ -19,7 +19,7 @@ from brokerlab.brokerage.engine.settings import SCOPES, differing
 from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
 from brokerlab.brokerage.reach import reachable
-from brokerlab.brokerage.replay.build import Replay
+from brokerlab.brokerage.replaying.build import Replay
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.view import PLACED, TASK, AnyDecisions, View, view
 from brokerlab.errors import ConfigError, nearest

@@ -37,7 +37,7 @@ def drift(
 
     Exit code 0 holds, 8 does not, 6 this archive cannot tell, 9 its proof cannot be repeated on any archive.
     """
-    from brokerlab.brokerage.replay.plan import time_of
+    from brokerlab.brokerage.replaying.plan import time_of
     from brokerlab.calibrate.drift import later_archive
     from brokerlab.gdpconfig.proposal import after_applying, read
 

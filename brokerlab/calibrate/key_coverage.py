@@ -23,8 +23,8 @@ from brokerlab.calibrate.network_curve.proposal import KEYS as CURVE_KEYS
 from brokerlab.calibrate.percentiles.parameters import PARAMETERS
 from brokerlab.calibrate.thresholds.keys import THRESHOLDS
 from brokerlab.gdpconfig.keys import CatalogueKey, rows, rows_of
-from brokerlab.lifecycle.classes.settings import COMPONENT as CLASS_COMPONENT
-from brokerlab.lifecycle.classes.settings import KEYS as CLASS_KEYS
+from brokerlab.lifecycle.classification.settings import COMPONENT as CLASS_COMPONENT
+from brokerlab.lifecycle.classification.settings import KEYS as CLASS_KEYS
 from brokerlab.lifecycle.timeouts import TimeoutRules, decision_table
 from brokerlab.lifecycle.timeouts.settings import ANALY_TIMEOUT, FRACTION, NQUEUE, RATIO
 from brokerlab.scouts import ScoutRules
@@ -148,7 +148,7 @@ MECHANISMS: tuple[Mechanism, ...] = (
         named=lambda: _unusual_keys("analysis"),
     ),
     Mechanism(
-        name="lifecycle.waiting.limit_changes",
+        name="lifecycle.waits.limit_changes",
         how="screened",
         report="waiting-rules",
         keys=_waiting_keys,

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import polars as pl
 
 from brokerlab.brokerage.production_jobs.decisions import TEMPORARY
-from brokerlab.brokerage.replay import Replay
+from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.studies import removal
 from brokerlab.brokerage.studies.key_effects import KeyEffects, which_keys_matter
 from brokerlab.brokerage.studies.kinds import PRODUCTION, Kind

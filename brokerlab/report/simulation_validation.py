@@ -10,11 +10,11 @@ from pydantic import Field, field_validator
 from brokerlab import archive as archives
 from brokerlab import words, worlds
 from brokerlab.archive import Archive
-from brokerlab.calibrate import simulate
-from brokerlab.calibrate.simulate import Limits, QueueRules, Validation
-from brokerlab.calibrate.simulate.archive import Brokerage
-from brokerlab.calibrate.simulate.options import Fit
-from brokerlab.calibrate.simulate.validation import STATES, worst_first
+from brokerlab.calibrate import simulation
+from brokerlab.calibrate.simulation import Limits, QueueRules, Validation
+from brokerlab.calibrate.simulation.archive import Brokerage
+from brokerlab.calibrate.simulation.options import Fit
+from brokerlab.calibrate.simulation.validation import STATES, worst_first
 from brokerlab.charts import simulation as charts
 from brokerlab.report import kit
 from brokerlab.report.kit import Caveat, Chart, Number, Page, Table, Verdict, say
@@ -92,7 +92,7 @@ def load(p: Params) -> Archive:
 def study(archive: Archive, p: Params) -> Validation:
     """Simulate the period and compare."""
     replayed = p.brokerage == "replayed"
-    world = simulate.of_archive(
+    world = simulation.of_archive(
         archive,
         start=p.start,
         end=p.end,
@@ -103,8 +103,8 @@ def study(archive: Archive, p: Params) -> Validation:
         quantile=p.quantile,
         rules=QueueRules(fit=p.fit, attempts=3 if replayed else 1),
     )
-    seeds = range(p.seed, p.seed + (len(simulate.RUNS) if replayed else 1))
-    return simulate.validate(
+    seeds = range(p.seed, p.seed + (len(simulation.RUNS) if replayed else 1))
+    return simulation.validate(
         world, limits=Limits.of(p.limits), seeds=seeds, repeats=p.n_boot, seed=p.seed
     )
 

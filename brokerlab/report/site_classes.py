@@ -16,7 +16,7 @@ from brokerlab.archive.store import open_archive
 from brokerlab.charts import classes as charts
 from brokerlab.errors import InsufficientDataError
 from brokerlab.lifecycle import class_history as history
-from brokerlab.lifecycle.classes import ClassRules
+from brokerlab.lifecycle.classification import ClassRules
 from brokerlab.report import kit
 from brokerlab.report.kit import Block, Caveat, Chart, Number, Page, Table, Verdict, say
 from brokerlab.report.switches import switch_table

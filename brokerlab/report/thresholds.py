@@ -12,7 +12,7 @@ from brokerlab import words, worlds
 from brokerlab.archive import Archive
 from brokerlab.calibrate.judge import MIN_UNITS
 from brokerlab.calibrate.key_screens import screen_keys
-from brokerlab.calibrate.simulate.capacity import sources_in_words
+from brokerlab.calibrate.simulation.capacity import sources_in_words
 from brokerlab.calibrate.thresholds import Options, WhatIf, study_archive
 from brokerlab.calibrate.thresholds import frames as made
 from brokerlab.calibrate.thresholds.calibration import Validated

@@ -1,6 +1,6 @@
 """Which waiting rules fire, how much waiting do they end, and would other limits have ended more of it?
 
-`brokerlab.lifecycle.waiting` judges the waiting of a period; this shows it: rule by rule, at other limits, where, what
+`brokerlab.lifecycle.waits` judges the waiting of a period; this shows it: rule by rule, at other limits, where, what
 fast rebrokerage would move, and what the other rule set would do. Rows of single firings are not written:
 `Waiting.firings` returns them.
 """
@@ -14,13 +14,13 @@ import polars as pl
 from pydantic import Field, PositiveFloat
 
 from brokerlab.archive.store import open_archive
-from brokerlab.brokerage.replay.counts import Counts
+from brokerlab.brokerage.replaying.counts import Counts
 from brokerlab.charts import waiting as charts
 from brokerlab.errors import collect_warnings
-from brokerlab.lifecycle import waiting as judge
-from brokerlab.lifecycle.waiting import HALVED_AND_DOUBLED, OUTCOMES, Waiting, WaitingStudy
-from brokerlab.lifecycle.waiting.fast import PLACE, instants_of
-from brokerlab.lifecycle.waiting.period import Unit
+from brokerlab.lifecycle import waits as judge
+from brokerlab.lifecycle.waits import HALVED_AND_DOUBLED, OUTCOMES, Waiting, WaitingStudy
+from brokerlab.lifecycle.waits.fast import PLACE, instants_of
+from brokerlab.lifecycle.waits.period import Unit
 from brokerlab.report import kit
 from brokerlab.report.kit import Block, Caveat, Chart, Number, Page, Table, Verdict, say
 from brokerlab.report.switches import switch_table

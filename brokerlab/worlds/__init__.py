@@ -1,7 +1,7 @@
 """Worlds that are lived: archives whose jobs wait because slots are taken, and the truth beside them.
 
 ``live`` makes one. What is drawn before is ``brokerlab.archive.synthetic``; what lives is the grid simulator,
-``brokerlab.calibrate.simulate``. The parts load on first use.
+``brokerlab.calibrate.simulation``. The parts load on first use.
 
 * what is drawn: ``work`` puts the blocks side by side, ``slots`` says what queues have and what an operator knows of it;
 * the life: ``stage`` makes the simulator's world of it, ``life`` lets jobs come, go and try again;

@@ -32,8 +32,8 @@ from brokerlab.archive.synthetic.chains import (
 from brokerlab.archive.synthetic.requests import Requests
 from brokerlab.archive.synthetic.settings import SynthSettings
 from brokerlab.archive.synthetic.world import World as Queues
-from brokerlab.calibrate.simulate.loop import Copy, Loop
-from brokerlab.calibrate.simulate.state import (
+from brokerlab.calibrate.simulation.loop import Copy, Loop
+from brokerlab.calibrate.simulation.state import (
     DONE,
     KILLED_MEMORY,
     KILLED_WALLTIME,
@@ -44,10 +44,10 @@ from brokerlab.calibrate.simulate.state import (
     WAITING,
     Records,
 )
-from brokerlab.calibrate.simulate.state import (
+from brokerlab.calibrate.simulation.state import (
     FINISHED as ENDED_WELL,
 )
-from brokerlab.calibrate.simulate.world import World
+from brokerlab.calibrate.simulation.world import World
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 from brokerlab.worlds.work import Work
 

@@ -20,7 +20,7 @@ from brokerlab.archive.synthetic.grid import draw_grid
 from brokerlab.archive.synthetic.stories import stories
 from brokerlab.archive.synthetic.world import draw_world
 from brokerlab.archive.writer import ArchiveWriter
-from brokerlab.calibrate.simulate.record import NOTE as RECORDED
+from brokerlab.calibrate.simulation.record import NOTE as RECORDED
 from brokerlab.errors import ConfigError, collect_warnings
 from brokerlab.worlds import slots as slots_
 from brokerlab.worlds.life import Life

@@ -10,8 +10,8 @@ import polars as pl
 
 from brokerlab.archive.synthetic.chains import MAX_ATTEMPT
 from brokerlab.archive.synthetic.settings import SynthSettings
-from brokerlab.brokerage.replay.build import Replay, build
-from brokerlab.calibrate.simulate import QueueRules, Transfers, World, data, of_tables
+from brokerlab.brokerage.replaying.build import Replay, build
+from brokerlab.calibrate.simulation import QueueRules, Transfers, World, data, of_tables
 from brokerlab.gdpconfig import Config
 from brokerlab.units import DAY_S
 from brokerlab.worlds.work import Work

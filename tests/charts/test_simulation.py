@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from brokerlab.calibrate.simulate.validation import STATES
+from brokerlab.calibrate.simulation.validation import STATES
 from brokerlab.charts import simulation, theme
 from brokerlab.errors import SchemaError
 from tests.charts.specs import axis_titles

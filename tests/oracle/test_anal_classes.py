@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from brokerlab.gdpconfig import Config
-from brokerlab.lifecycle import classes
-from brokerlab.lifecycle.classes import ClassRules
+from brokerlab.lifecycle import classification
+from brokerlab.lifecycle.classification import ClassRules
 from tests.oracle import vectors
 
 PRODUCTION = ClassRules("production")
@@ -64,7 +64,7 @@ def near(got: Any, expected: Any) -> bool:
 
 
 def weighted_upper_limit(inputs: Row, expected: Row) -> bool:
-    limit = classes.weighted_upper_limit(**inputs)
+    limit = classification.weighted_upper_limit(**inputs)
     got = {name: getattr(limit, name) for name in expected}
     if len(set(inputs["values"])) == 1:  # rounding noise decides in the deployed code
         expected = {k: v for k, v in expected.items() if k not in ("w_stdev", "upper")}
@@ -79,7 +79,7 @@ JOBS = (
 
 def analysis_wait_stats(inputs: Row, expected: Row) -> bool:
     rules = ClassRules("production", half_life_hours=inputs["half_life_hours"])
-    found = classes.wait_stats(
+    found = classification.wait_stats(
         frame(inputs["jobs"], JOBS),
         frame(inputs["queues"], "panda_queue workflow"),
         status_log=frame(inputs["status_log"], "pandaid jobstatus modificationtime"),
@@ -97,8 +97,8 @@ def site_class(inputs: Row, expected: Row) -> bool:
     queues = frame(inputs["queues"], "panda_queue resource_type")
     jobs = frame(inputs["started_jobs"], "computingsite corecount starttime vo jobstatus table")
     at = datetime.fromisoformat(inputs["now"])
-    activity = classes.queue_activity(jobs, at=at, vo="atlas")
-    found = classes.site_classes(stats, queues, activity, rules=PRODUCTION)
+    activity = classification.queue_activity(jobs, at=at, vo="atlas")
+    found = classification.site_classes(stats, queues, activity, rules=PRODUCTION)
     if expected["error"]:  # the deployed code loses every class of that cycle
         return "no_resource_type" in found.classes["reason"].to_list()
     limits = found.percentiles.to_dicts() or [{"n_ranked": 0, "p33": None, "p67": None}]
@@ -113,13 +113,13 @@ def site_class(inputs: Row, expected: Row) -> bool:
 
 def user_usage(inputs: Row, expected: Row) -> bool:
     columns = "pandaid computingsite prodsourcelabel gshare processingtype produsername jobstatus corecount"
-    slots = classes.user_slots(frame(inputs["jobs"], columns), at=NOW, totals=True)
+    slots = classification.user_slots(frame(inputs["jobs"], columns), at=NOW, totals=True)
     wanted = [{k.lower(): v for k, v in row.items()} for row in expected["user_job_stats"]]
     key = ("computingsite", "gshare", "produsername")
     wanted.sort(key=lambda row: tuple(row[name] for name in key))
     rated = frame(inputs["site_class"], "computingsite class resource_type")
-    users = slots.filter(pl.col("produsername") != classes.TOTAL)
-    found = classes.user_usage(
+    users = slots.filter(pl.col("produsername") != classification.TOTAL)
+    found = classification.user_usage(
         users, rated, config=config_of(inputs["gdpconfig"]), rules=PRODUCTION
     )
     return near(slots.to_dicts(), wanted) and near(
@@ -150,7 +150,7 @@ def evaluated(row: Row) -> Row:
 def task_class(inputs: Row, expected: Row) -> bool:
     tasks = "jeditaskid username gshare tasktype prodsourcelabel status modificationtime"
     usage = frame(inputs["user_eval"], "user rem_slots_a rem_slots_b")
-    found = classes.task_classes(
+    found = classification.task_classes(
         frame(inputs["tasks"], tasks),
         frame(inputs["task_progress"], "jeditaskid nfiles nfilesfinished nfilesfailed njobs"),
         usage.rename({"user": "produsername"}),
@@ -170,7 +170,7 @@ def task_class(inputs: Row, expected: Row) -> bool:
 
 
 def gshare_usage(inputs: Row, expected: Row) -> bool:
-    found = classes.share_usage(
+    found = classification.share_usage(
         frame(inputs["shares"], "name value parent"),
         frame(inputs["share_job_stats"], "gshare jobstatus hs"),
     )

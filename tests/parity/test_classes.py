@@ -10,10 +10,10 @@ import duckdb
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from tests.unit.lifecycle.classification.toys import NOW, drawn
 
-from brokerlab.lifecycle import classes
-from brokerlab.lifecycle.classes import ClassRules
-from tests.unit.lifecycle.classes.toys import NOW, drawn
+from brokerlab.lifecycle import classification
+from brokerlab.lifecycle.classification import ClassRules
 
 SHARES = pl.DataFrame(
     {
@@ -31,9 +31,9 @@ def from_jobs(of: dict[str, Any], at: list[datetime], rules: ClassRules, log: An
     """Ask each question about job-sized tables once."""
     jobs = of["jobs"]
     return {
-        "waits": classes.wait_stats(jobs, of["queues"], status_log=log, at=at, rules=rules),
-        "slots": classes.user_slots(jobs, status_log=log, at=at),
-        "shares": classes.share_job_stats(jobs, status_log=log, at=at),
+        "waits": classification.wait_stats(jobs, of["queues"], status_log=log, at=at, rules=rules),
+        "slots": classification.user_slots(jobs, status_log=log, at=at),
+        "shares": classification.share_job_stats(jobs, status_log=log, at=at),
     }
 
 
@@ -43,11 +43,13 @@ def each_query(of: dict[str, Any], at: list[datetime]) -> Found:
     states = pl.DataFrame({"snapshot": range(len(at)), "at": at, "jeditaskid": 7})
     production = ClassRules("production")
     return {
-        "waits": classes.wait_stats(jobs, of["queues"], status_log=log, at=at, rules=production),
-        "slots": classes.user_slots(jobs, status_log=log, at=at),
-        "activity": classes.queue_activity(jobs, at=at, vo="atlas"),
-        "progress": classes.task_progress(states, of["files"], of["datasets"], jobs),
-        "states": classes.task_states(of["tasks"], status_log=of["task_status_log"], at=at),
+        "waits": classification.wait_stats(
+            jobs, of["queues"], status_log=log, at=at, rules=production
+        ),
+        "slots": classification.user_slots(jobs, status_log=log, at=at),
+        "activity": classification.queue_activity(jobs, at=at, vo="atlas"),
+        "progress": classification.task_progress(states, of["files"], of["datasets"], jobs),
+        "states": classification.task_states(of["tasks"], status_log=of["task_status_log"], at=at),
     }
 
 
@@ -56,17 +58,19 @@ def everything(of: dict[str, Any], at: list[datetime]) -> Found:
     rules = ClassRules()
     log = of["job_status_log"]
     found = each_query(of, at) | from_jobs(of, at, ClassRules("production"), log)
-    found["progress"] = classes.task_progress(
+    found["progress"] = classification.task_progress(
         found["states"], of["files"], of["datasets"], of["jobs"]
     )
     plain = from_jobs(of, at, rules, None)
-    states = classes.task_states(of["tasks"], at=at)
-    rated = classes.site_classes_at(of["jobs"], of["queues"], at=at, vo="atlas", rules=rules)
-    apart = classes.site_classes(plain["waits"], of["queues"], found["activity"], rules=rules)
+    states = classification.task_states(of["tasks"], at=at)
+    rated = classification.site_classes_at(of["jobs"], of["queues"], at=at, vo="atlas", rules=rules)
+    apart = classification.site_classes(
+        plain["waits"], of["queues"], found["activity"], rules=rules
+    )
     assert_frame_equal(apart.classes, rated.classes, check_exact=True)
-    usage = classes.user_usage(plain["slots"], rated.classes, rules=rules).users
-    tasks = classes.task_classes(states, found["progress"], usage, at=at, rules=rules)
-    shares = classes.share_usage(SHARES, plain["shares"])
+    usage = classification.user_usage(plain["slots"], rated.classes, rules=rules).users
+    tasks = classification.task_classes(states, found["progress"], usage, at=at, rules=rules)
+    shares = classification.share_usage(SHARES, plain["shares"])
     return found | {
         **{f"{name}, times": frame for name, frame in plain.items()},
         "states, times": states,

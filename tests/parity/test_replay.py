@@ -11,12 +11,12 @@ import duckdb
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
+from tests.unit.brokerage.replaying.toys import LOG, SCHEMA, at
 
-from brokerlab.brokerage import replay
-from brokerlab.brokerage.replay import pace, userjobs
-from brokerlab.brokerage.replay.clock import Clock
+from brokerlab.brokerage import replaying
+from brokerlab.brokerage.replaying import pace, userjobs
+from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.lifecycle import status_log
-from tests.unit.brokerage.replay.toys import LOG, SCHEMA, at
 
 EXTRA = {
     "nevents": pl.Int64,
@@ -121,7 +121,7 @@ def tables() -> dict[str, pl.DataFrame]:
     }  # fmt: skip
 
 
-INSTANTS = replay.instants(
+INSTANTS = replaying.instants(
     pl.DataFrame({"at": [at(m) for m in (-90, 0, 7, 30, 31, 90.25, 200, 299, 500)]}), every=None
 )
 
@@ -130,11 +130,11 @@ def each_kind(of: dict[str, Any]) -> dict[str, pl.DataFrame]:
     """Ask one question of each kind of query."""
     jobs = of["jobs"]
     return {
-        "counts, log": replay.job_counts(jobs, of["job_status_log"], INSTANTS),
-        "links": replay.network_matrix(of["network_matrix"], Clock.of(INSTANTS)),
-        "brokerages": replay.job_brokerages(jobs),
+        "counts, log": replaying.job_counts(jobs, of["job_status_log"], INSTANTS),
+        "links": replaying.network_matrix(of["network_matrix"], Clock.of(INSTANTS)),
+        "brokerages": replaying.job_brokerages(jobs),
         "starts": pace.to_run_rate(jobs, Clock.of(INSTANTS)),
-        "open": replay.open_tasks(of["tasks"], of["datasets"], jobs, INSTANTS),
+        "open": replaying.open_tasks(of["tasks"], of["datasets"], jobs, INSTANTS),
     }
 
 
@@ -146,11 +146,11 @@ def everything(of: dict[str, Any]) -> dict[str, pl.DataFrame]:
     units = INSTANTS.select("snapshot", username=pl.lit("ann"), origusername=pl.lit("A. Nn"), workinggroup=pl.lit(None, pl.String))  # fmt: skip
     users = userjobs.user_changes(jobs, log, clock)
     return each_kind(of) | {
-        "counts, times": replay.job_counts(jobs, None, INSTANTS),
-        "counts, grid": replay.job_counts(jobs, log, replay.instants(INSTANTS, every="10m")),
-        "pilots": replay.site_activity_of_jobs(jobs, clock),
-        "choices": replay.task_brokerages(of["tasks"]),
-        "types": replay.task_resource_types(jobs, pairs, INSTANTS),
+        "counts, times": replaying.job_counts(jobs, None, INSTANTS),
+        "counts, grid": replaying.job_counts(jobs, log, replaying.instants(INSTANTS, every="10m")),
+        "pilots": replaying.site_activity_of_jobs(jobs, clock),
+        "choices": replaying.task_brokerages(of["tasks"]),
+        "types": replaying.task_resource_types(jobs, pairs, INSTANTS),
         "ends": pace.failure_counts(jobs, pairs, clock, hours=2),
         "used": pace.sites_used(jobs, pairs, clock),
         "users": userjobs.user_job_stats(users, shares),

@@ -13,9 +13,9 @@ from polars.testing import assert_frame_equal
 import brokerlab.archive
 from brokerlab import carry
 from brokerlab.archive.synthetic import synthesise
-from brokerlab.brokerage import replay
+from brokerlab.brokerage import replaying
 from brokerlab.brokerage.production_jobs.decide import decide
-from brokerlab.brokerage.replay import Replay
+from brokerlab.brokerage.replaying import Replay
 
 pytestmark = [
     pytest.mark.spark,
@@ -34,7 +34,7 @@ def test_spark_decides_as_this_machine(
     monkeypatch.setattr(carry, "CHUNK_ROWS", 250)
     here = brokerlab.archive.open(tmp_path / "archive")
     there = brokerlab.archive.open(tmp_path / "archive", spark=spark)
-    whole = decided(replay.build(here, every="6h"))
+    whole = decided(replaying.build(here, every="6h"))
     carried: list[int] = []
 
     def counted(*args: Any) -> Any:
@@ -44,7 +44,7 @@ def test_spark_decides_as_this_machine(
 
     loads = pickle.loads
     monkeypatch.setattr(carry.pickle, "loads", counted)
-    parts = replay.map_tasks(there, decided, every="6h")
+    parts = replaying.map_tasks(there, decided, every="6h")
     keys = ["jeditaskid", "snapshot"]
     assert len(parts) > 1
     assert_frame_equal(pl.concat(parts).sort(keys), whole.sort(keys), check_exact=True)

@@ -17,7 +17,7 @@ from brokerlab.brokerage.live import prepare
 from brokerlab.brokerage.plugins import Brokerage
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE as JOBS
 from brokerlab.brokerage.production_tasks.brokerage import BROKERAGE as NUCLEI
-from brokerlab.brokerage.replay.build import Replay
+from brokerlab.brokerage.replaying.build import Replay
 from brokerlab.brokerage.view import view
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config

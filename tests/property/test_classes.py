@@ -9,11 +9,11 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
+from tests.unit.lifecycle.classification.toys import NOW, drawn
 
-from brokerlab.lifecycle import classes
-from brokerlab.lifecycle.classes import ClassRules
+from brokerlab.lifecycle import classification
+from brokerlab.lifecycle.classification import ClassRules
 from tests.parity.test_classes import everything, same
-from tests.unit.lifecycle.classes.toys import NOW, drawn
 
 WAIT = st.integers(0, 400_000_000).map(lambda ms: ms / 1000)  # waits are never denormal
 AGE = st.integers(0, 345_600)
@@ -50,11 +50,11 @@ def test_weighted_limits_do_not_depend_on_the_order_and_scale(
     jobs: list[tuple[float, int]], seed: int
 ) -> None:
     waits, ages = zip(*jobs, strict=True)
-    limit = classes.weighted_upper_limit(waits, ages)
+    limit = classification.weighted_upper_limit(waits, ages)
     shuffled = random.Random(seed).sample(jobs, len(jobs))  # noqa: S311 - not a secret
-    other = classes.weighted_upper_limit(*zip(*shuffled, strict=True))
+    other = classification.weighted_upper_limit(*zip(*shuffled, strict=True))
     assert abs(limit.w_mean - other.w_mean) <= 1e-9 * max(limit.w_mean, 1e-300)
-    double = classes.weighted_upper_limit([2 * wait for wait in waits], ages)
+    double = classification.weighted_upper_limit([2 * wait for wait in waits], ages)
     assert double.w_mean == 2 * limit.w_mean
     if limit.upper is not None and double.upper is not None:
         assert limit.upper >= min(limit.w_mean, 999_999)
@@ -85,7 +85,7 @@ def test_classes_follow_the_ranking(rows: list[tuple[float, int, float]]) -> Non
         {"computingsite": names, "analysis_starts_1d": 1},
         schema={"computingsite": pl.String, "analysis_starts_1d": pl.Int64},
     )
-    found = classes.site_classes(stats, queues, busy, rules=ClassRules()).classes
+    found = classification.site_classes(stats, queues, busy, rules=ClassRules()).classes
     assert found["class"].null_count() == 0
     hi = found.filter(pl.col("class") == 1)["ranking"].max()
     lo = found.filter(pl.col("class") == -1)["ranking"].min()
@@ -100,7 +100,7 @@ def test_targets_add_up_to_what_runs(leaves: list[tuple[int, int]]) -> None:
     shares = pl.DataFrame({"name": names, "value": [value for value, _ in leaves], "parent": None})
     running = [float(hs) for _, hs in leaves]
     stats = pl.DataFrame({"gshare": names, "jobstatus": "running", "hs": running})
-    found = classes.share_usage(shares.cast({"parent": pl.String}), stats).ranked_leaves()
+    found = classification.share_usage(shares.cast({"parent": pl.String}), stats).ranked_leaves()
     assert abs(found["target_hs"].sum() - sum(running)) <= 1e-9 * sum(running)
     assert found["rank"].to_list() == list(range(1, len(leaves) + 1))
     ratios = found["usage_perc"].to_list()

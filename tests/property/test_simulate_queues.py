@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from brokerlab.calibrate import simulate
-from brokerlab.calibrate.simulate import QueueRules
+from brokerlab.calibrate import simulation
+from brokerlab.calibrate.simulation import QueueRules
 from tests.queue_toys import LONG, Steps, attempts
 from tests.queue_toys import world as world_of
 from tests.twins import queue_core
@@ -206,7 +206,7 @@ def test_slots_hold_and_nothing_waits_beside_free_slots(world):
     assert last.height == len(world["jobs"])
     assert (last["attempt"] == last["n"]).all()
     seed = given_.pop("seed")
-    queues = simulate.run(world_of(**given_), seeds=(seed,)).queues
+    queues = simulation.run(world_of(**given_), seeds=(seed,)).queues
     assert (queues["used_core_s"].sum() > 0) == bool((ended["endtime"] > ended["starttime"]).any())
 
 

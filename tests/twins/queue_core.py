@@ -9,8 +9,8 @@ from typing import Any
 
 import simpy
 
-from brokerlab.calibrate.simulate import QueueRules
-from brokerlab.calibrate.simulate.draws import MEMORY, STARTUP, uniform
+from brokerlab.calibrate.simulation import QueueRules
+from brokerlab.calibrate.simulation.draws import MEMORY, STARTUP, uniform
 
 LAST = 2  # SimPy: after URGENT and NORMAL events of the same time
 Row = dict[str, Any]

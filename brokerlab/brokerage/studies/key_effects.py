@@ -12,7 +12,7 @@ from brokerlab.brokerage import production_tasks
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
 from brokerlab.brokerage.reach import reachable
-from brokerlab.brokerage.replay import Replay
+from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.sensitivities import keys_read, sensitivity_by_task
 from brokerlab.brokerage.studies.kinds import PRODUCTION, JobDecisions, Kind, kind_of
 from brokerlab.brokerage.view import PLACED, TASK, AnyDecisions, view

@@ -13,8 +13,8 @@ from brokerlab.brokerage.analysis_jobs.rules import SWITCHES as ANALYSIS_SWITCHE
 from brokerlab.brokerage.production_jobs.decide import decide as decide_production
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.production_jobs.settings import MIN_WEIGHT_KEY
-from brokerlab.brokerage.replay import Replay
-from brokerlab.brokerage.replay.build import LABELS
+from brokerlab.brokerage.replaying import Replay
+from brokerlab.brokerage.replaying.build import LABELS
 from brokerlab.brokerage.rules import JOB_SWITCHES, ProductionRules
 
 JobDecisions: TypeAlias = Decisions | AnalysisDecisions

@@ -13,7 +13,7 @@ import polars as pl
 from brokerlab.brokerage import production_tasks
 from brokerlab.brokerage.production_jobs.decide import hint_queues
 from brokerlab.brokerage.production_tasks import TaskDecisions
-from brokerlab.brokerage.replay import Replay
+from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.rules import TASK_SWITCHES, ProductionRules
 from brokerlab.brokerage.studies.removal import (
     count_removals,

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from brokerlab.archive.store import Archive
-from brokerlab.brokerage import replay
-from brokerlab.brokerage.replay import Replay
+from brokerlab.brokerage import replaying
+from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.studies.kinds import Kind
 from brokerlab.errors import DataError
 
@@ -103,10 +103,10 @@ def replay_period(
     class_rules = None
     if kind.stage == "analysis":
         # its classes rest on the life cycle, which production does not need
-        from brokerlab.lifecycle.classes import ClassRules
+        from brokerlab.lifecycle.classification import ClassRules
 
         class_rules = ClassRules(rules)
-    seen = replay.build_once(
+    seen = replaying.build_once(
         archive,
         start=start,
         end=end,
@@ -142,7 +142,7 @@ def replay_nuclei(
     """
     tasks = period.replay.tasks["jeditaskid"].unique().sort().to_list()
     try:
-        seen = replay.build_once(
+        seen = replaying.build_once(
             period.archive,
             start=start,
             end=end,
@@ -198,7 +198,7 @@ def draw_tasks(
     """
     if not most or not archive.has("jobs"):
         return None, 0
-    rows = replay.job_brokerages(archive.jobs, cycle=CYCLE, label=label)
+    rows = replaying.job_brokerages(archive.jobs, cycle=CYCLE, label=label)
     rows = rows.filter(~pl.col("is_merging"))
     if start is not None:
         rows = rows.filter(pl.col("at") >= start)

@@ -12,7 +12,7 @@ import polars as pl
 
 from brokerlab.brokerage.comparison import CHANGES, Comparison, compare
 from brokerlab.brokerage.engine.own import Own
-from brokerlab.brokerage.replay import Replay
+from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.studies.kinds import JobDecisions, Kind, kind_of
 from brokerlab.brokerage.studies.removal import CANDIDATE
 from brokerlab.brokerage.view import NOT_LOOKED_AT, TASK

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.replay import Replay
+from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.studies import (
     fairness,
     history,

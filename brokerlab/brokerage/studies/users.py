@@ -9,7 +9,7 @@ from brokerlab.brokerage.analysis_jobs.throttle import OUTCOMES
 from brokerlab.brokerage.analysis_jobs.throttle_rules import INCOMPLETE
 from brokerlab.brokerage.studies.removal import NO_SHARE
 from brokerlab.brokerage.view import TASK
-from brokerlab.lifecycle.classes.task_classes import NAMES as TASK_CLASSES
+from brokerlab.lifecycle.classification.task_classes import NAMES as TASK_CLASSES
 
 USER = "user"
 """Column of the unit of chance of most intervals: what one user sends rises and falls together."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from brokerlab.archive.store import Archive
-from brokerlab.calibrate import simulate
+from brokerlab.calibrate import simulation
 from brokerlab.calibrate.settings import settings_at
 from brokerlab.calibrate.thresholds.calibration import Calibration, Validated, calibrate
 from brokerlab.calibrate.thresholds.case import case_of
@@ -40,7 +40,7 @@ class ArchiveStudy:
         warnings: What was odd in the settings, each said once.
         cycle: From one brokerage to the next; empty: another simulation than the grid simulator.
         capacity_most: Queues of unknown capacity were given at most so many times the slots seen in use.
-        sources: ``panda_queue``, ``source``: where the slots of the queues come from (see ``simulate.capacity``); empty where
+        sources: ``panda_queue``, ``source``: where the slots of the queues come from (see ``simulation.capacity``); empty where
             the grid simulator was not used.
     """
 
@@ -210,20 +210,20 @@ def _day(at: datetime) -> datetime:
     return at.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-def believe(archive: Archive, period: Period, simulation: WhatIf) -> Believed:
+def believe(archive: Archive, period: Period, what_if: WhatIf) -> Believed:
     """Ask whether the simulation gives back a period: first with every job at its own queue, which is cheap.
 
     Args:
         archive: The archive.
         period: Of the choice.
-        simulation: The grid simulator; of any other only its queues are asked.
+        what_if: The grid simulator; of any other only its queues are asked.
     """
-    known = simulation.options["capacity"] if isinstance(simulation, GridWhatIf) else None
-    world = simulate.of_archive(
+    known = what_if.options["capacity"] if isinstance(what_if, GridWhatIf) else None
+    world = simulation.of_archive(
         archive, start=period.start, end=period.end, brokerage="seen", drain="0h", capacity=known
     )
-    queues = simulate.validate(world)
-    if not queues.ok or not isinstance(simulation, GridWhatIf):
+    queues = simulation.validate(world)
+    if not queues.ok or not isinstance(what_if, GridWhatIf):
         return Believed(ok=queues.ok, sentence=queues.sentence)
-    both = simulation.validate(period)
+    both = what_if.validate(period)
     return Believed(ok=both.ok, sentence=both.sentence)

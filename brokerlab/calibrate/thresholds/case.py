@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from brokerlab.brokerage.replay.plan import time_of
+from brokerlab.brokerage.replaying.plan import time_of
 from brokerlab.calibrate.thresholds.keys import THRESHOLDS
 from brokerlab.calibrate.thresholds.options import Options
 from brokerlab.calibrate.thresholds.outcomes import Period

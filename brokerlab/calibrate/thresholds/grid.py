@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from brokerlab.archive.store import open_archive
-from brokerlab.calibrate import simulate
-from brokerlab.calibrate.simulate.capacity import read_capacity
+from brokerlab.calibrate import simulation
+from brokerlab.calibrate.simulation.capacity import read_capacity
 from brokerlab.calibrate.thresholds.outcomes import Period
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
@@ -47,21 +47,23 @@ class GridWhatIf:
     drain: str
     options: dict[str, Any]
     digest: str
-    worlds: dict[Period, simulate.World] = field(default_factory=dict, repr=False, compare=False)
+    worlds: dict[Period, simulation.World] = field(default_factory=dict, repr=False, compare=False)
 
-    def __call__(self, config: Config, seeds: tuple[int, ...], period: Period) -> simulate.Outcome:
+    def __call__(
+        self, config: Config, seeds: tuple[int, ...], period: Period
+    ) -> simulation.Outcome:
         """Simulate a period."""
-        return simulate.run(self.world(period), config=config, seeds=seeds)
+        return simulation.run(self.world(period), config=config, seeds=seeds)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the worlds behind."""
         return {**vars(self), "worlds": {}}
 
-    def world(self, period: Period) -> simulate.World:
+    def world(self, period: Period) -> simulation.World:
         """Return the world of a period, read once."""
         if period not in self.worlds:
             left = timedelta(microseconds=duration_us(self.drain, "drain"))
-            self.worlds[period] = simulate.of_archive(
+            self.worlds[period] = simulation.of_archive(
                 open_archive(self.path), start=period.start, end=period.end - left, drain=self.drain,
                 **self.options,
             )  # fmt: skip
@@ -73,7 +75,7 @@ class GridWhatIf:
         return str(self.options["cycle"])
 
     def sources(self) -> pl.DataFrame:
-        """Return where the slots of the queues come from in the first world that was read, see ``simulate.capacity``.
+        """Return where the slots of the queues come from in the first world that was read, see ``simulation.capacity``.
 
         Returns:
             ``panda_queue``, ``source``; empty where none was read.
@@ -91,9 +93,9 @@ class GridWhatIf:
         options = {**self.options, "capacity_most": most}
         return replace(self, options=options, digest=digest_of([self.digest, most]), worlds={})
 
-    def validate(self, period: Period, **options: Any) -> simulate.Validation:
-        """Compare a period, as it was set, with what was seen; see :func:`simulate.validate`."""
-        return simulate.validate(self.world(period), **options)
+    def validate(self, period: Period, **options: Any) -> simulation.Validation:
+        """Compare a period, as it was set, with what was seen; see :func:`simulation.validate`."""
+        return simulation.validate(self.world(period), **options)
 
 
 def of_archive(
@@ -114,9 +116,9 @@ def of_archive(
         archive: The archive.
         periods: The periods.
         drain: How long after the last task that is judged the simulation goes on.
-        cycle: From one brokerage to the next; empty: as the archive shows it, see :func:`simulate.cycle_seen`.
-        capacity: Known slots, see :func:`simulate.capacity.read_capacity`; null or an empty text: none but the archive's.
-        **options: Of :func:`simulate.of_archive`.
+        cycle: From one brokerage to the next; empty: as the archive shows it, see :func:`simulation.cycle_seen`.
+        capacity: Known slots, see :func:`simulation.capacity.read_capacity`; null or an empty text: none but the archive's.
+        **options: Of :func:`simulation.of_archive`.
 
     Raises:
         ConfigError: A period that is not longer than ``drain``; no such file of slots.
@@ -130,7 +132,7 @@ def of_archive(
         raise ConfigError(f"periods {'; '.join(short)}: must be longer than drain={drain}")
     given = None if isinstance(capacity, str) and not capacity else capacity
     known = None if given is None else read_capacity(given)
-    options |= {"cycle": cycle or simulate.cycle_seen(archive, options.get("stage", "jobs"))}
+    options |= {"cycle": cycle or simulation.cycle_seen(archive, options.get("stage", "jobs"))}
     about = {name: repr(value) for name, value in sorted(options.items())}
     slots = "" if known is None else known.write_csv()
     rules = differences().select("chapter", "switch", "document").rows()

@@ -11,8 +11,8 @@ import polars as pl
 from brokerlab.brokerage import analysis_jobs
 from brokerlab.brokerage.analysis_jobs.keys import TABLE_KEYS
 from brokerlab.brokerage.production_jobs.decide import decide
-from brokerlab.brokerage.replay import Replay, build_once
-from brokerlab.brokerage.replay.counts import Counts
+from brokerlab.brokerage.replaying import Replay, build_once
+from brokerlab.brokerage.replaying.counts import Counts
 from brokerlab.brokerage.sensitivities import keys_read, sensitivity
 from brokerlab.calibrate.thresholds.keys import HOLDS
 from brokerlab.calibrate.thresholds.outcomes import Period

@@ -14,9 +14,15 @@ import polars as pl
 from brokerlab.archive.store import Archive
 from brokerlab.errors import DataError, EmptyPeriodError
 from brokerlab.gdpconfig import Config
-from brokerlab.lifecycle import classes
-from brokerlab.lifecycle.classes import ClassRules
-from brokerlab.lifecycle.classes.wait_stats import MERGE, PROBE_USER, SAMPLE_S, USER, USER_ANALYSIS
+from brokerlab.lifecycle import classification
+from brokerlab.lifecycle.classification import ClassRules
+from brokerlab.lifecycle.classification.wait_stats import (
+    MERGE,
+    PROBE_USER,
+    SAMPLE_S,
+    USER,
+    USER_ANALYSIS,
+)
 from brokerlab.times import duration_us, rounded
 
 COVERED = 0.99
@@ -40,11 +46,11 @@ class Period:
         every: Step of the instants.
         instants: ``snapshot`` from 0, ``at``.
         queues: ``panda_queue, resource_type, workflow`` of every queue that may run analysis or did.
-        activity: What queues started, see :func:`brokerlab.lifecycle.classes.queue_activity`.
-        user_slots: Slots of users by queue, see :func:`brokerlab.lifecycle.classes.user_slots`.
+        activity: What queues started, see :func:`brokerlab.lifecycle.classification.queue_activity`.
+        user_slots: Slots of users by queue, see :func:`brokerlab.lifecycle.classification.user_slots`.
         jobs: Analysis jobs made in the period: ``snapshot`` (the last instant before), ``queue``, ``is_sampled`` (merge
             job or probe), ``wait_s`` (null: not started).
-        states: Tasks as they were, see :func:`brokerlab.lifecycle.classes.task_states`; None without a table of tasks.
+        states: Tasks as they were, see :func:`brokerlab.lifecycle.classification.task_states`; None without a table of tasks.
         progress: Progress of their input; None where a table for it is missing.
         share_usage: Shares against their targets, with ``at``; None without a tree of shares.
         n_sampled: Jobs of the archive whose waits rate queues.
@@ -82,7 +88,7 @@ class Period:
 
     def wait_stats(self, rules: ClassRules) -> pl.DataFrame:
         """Return the statistics of the waits at every instant under a rule set."""
-        return classes.wait_stats(
+        return classification.wait_stats(
             self.archive.jobs,
             self.queues,
             status_log=_table(self.archive, "job_status_log"),
@@ -131,8 +137,8 @@ def read_period(
         every=every,
         instants=instants,
         queues=_queues(archive),
-        activity=classes.queue_activity(archive.jobs, at=instants),
-        user_slots=classes.user_slots(archive.jobs, status_log=log, at=instants),
+        activity=classification.queue_activity(archive.jobs, at=instants),
+        user_slots=classification.user_slots(archive.jobs, status_log=log, at=instants),
         jobs=_jobs(archive, instants, every),
         states=states,
         progress=progress,
@@ -259,10 +265,10 @@ def _tasks(
         return None, None, ()
     lacking = tuple(n for n in ("task_status_log", "files", "datasets") if not archive.has(n))
     log = _table(archive, "task_status_log")
-    states = classes.task_states(archive.relation("tasks"), status_log=log, at=instants)
+    states = classification.task_states(archive.relation("tasks"), status_log=log, at=instants)
     if "files" in lacking or "datasets" in lacking:
         return states, None, lacking
-    progress = classes.task_progress(states, archive.files, archive.datasets, archive.jobs)
+    progress = classification.task_progress(states, archive.files, archive.datasets, archive.jobs)
     return states, progress, lacking
 
 
@@ -271,9 +277,9 @@ def _shares(archive: Archive, instants: pl.DataFrame) -> tuple[pl.DataFrame | No
     if not archive.has("gshares"):
         return None, ""
     log = _table(archive, "job_status_log")
-    stats = classes.share_job_stats(archive.jobs, status_log=log, at=instants)
+    stats = classification.share_job_stats(archive.jobs, status_log=log, at=instants)
     try:
-        usage = classes.share_usage(archive.scan("gshares").collect(), stats).usage
+        usage = classification.share_usage(archive.scan("gshares").collect(), stats).usage
     except DataError as problem:
         return None, str(problem)
     return usage.join(instants, on="snapshot").sort("snapshot", "gshare"), ""

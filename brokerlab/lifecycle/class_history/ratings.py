@@ -9,9 +9,9 @@ from typing import Any
 import polars as pl
 
 from brokerlab.intervals import N_BOOT, Formula, clustered
-from brokerlab.lifecycle import classes
+from brokerlab.lifecycle import classification
 from brokerlab.lifecycle.class_history.period import KEYS, Period
-from brokerlab.lifecycle.classes import ClassRules, SiteClasses
+from brokerlab.lifecycle.classification import ClassRules, SiteClasses
 
 CLASSES = ("hi", "mid", "lo")
 NONE = "none"
@@ -43,7 +43,7 @@ class QueueRatings:
     Attributes:
         period: What they were made from.
         rules: The rule set.
-        stats: Statistics of the waits, see :func:`brokerlab.lifecycle.classes.wait_stats`.
+        stats: Statistics of the waits, see :func:`brokerlab.lifecycle.classification.wait_stats`.
         found: Classes and percentiles.
         cells: One row per instant and queue, sorted: ``snapshot, queue, at, day``, ``slots`` (analysis slots that run
             there then), ``jobs`` (analysis jobs made until the next instant, without merge jobs and probes),
@@ -89,7 +89,7 @@ def _rated(
     period: Period, rules: ClassRules, stats: pl.DataFrame | None, cells: pl.DataFrame
 ) -> QueueRatings:
     stats = period.wait_stats(rules) if stats is None else stats
-    found = classes.site_classes(stats, period.queues, period.activity, rules=rules)
+    found = classification.site_classes(stats, period.queues, period.activity, rules=rules)
     rated = found.classes.select(
         "snapshot",
         *["computingsite", "class_name", "reason"],

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import polars as pl
 
 from brokerlab.intervals import N_BOOT, Formula, clustered
-from brokerlab.lifecycle import classes
+from brokerlab.lifecycle import classification
 from brokerlab.lifecycle.class_history.ratings import CLASSES, QueueRatings
-from brokerlab.lifecycle.classes import TOTAL
-from brokerlab.lifecycle.classes.share_usage import TOP
+from brokerlab.lifecycle.classification import TOTAL
+from brokerlab.lifecycle.classification.share_usage import TOP
 
 TASK_CLASSES = ("S", "A", "B", "C")
 NOT_RATED = "not_rated"
@@ -27,7 +27,7 @@ class TaskRatings:
     Attributes:
         cells: One row per instant and active task: ``snapshot, at, day, jeditaskid, user, gshare, class_name`` (S, A, B, C,
             not_rated), ``pct_finished`` [%], ``reason, to_express``.
-        usage: :attr:`brokerlab.lifecycle.classes.UserUsage.users`.
+        usage: :attr:`brokerlab.lifecycle.classification.UserUsage.users`.
     """
 
     cells: pl.DataFrame
@@ -58,10 +58,10 @@ def rate_tasks(ratings: QueueRatings) -> TaskRatings | None:
     period, rules = ratings.period, ratings.rules
     if period.states is None:
         return None
-    usage = classes.user_usage(
+    usage = classification.user_usage(
         period.user_slots, ratings.found.classes, config=period.config, rules=rules
     ).users
-    rated = classes.task_classes(
+    rated = classification.task_classes(
         period.states, period.progress, usage, at=period.instants, config=period.config, rules=rules
     ).classes
     cells = rated.select(

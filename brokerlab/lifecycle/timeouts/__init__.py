@@ -2,7 +2,7 @@
 
 :func:`decide` judges the live jobs of an instant, :func:`fast_rebrokerage` the queues of a share (``_at``: at many instants),
 :func:`would_fire` the histories of an archive; :func:`histories` reads them once to be asked again and again.
-:func:`decision_table` shows the rules; what limits cost says :mod:`brokerlab.lifecycle.waiting`. Every rule is a value
+:func:`decision_table` shows the rules; what limits cost says :mod:`brokerlab.lifecycle.waits`. Every rule is a value
 (:class:`TimeoutRule`); the two rule sets are :class:`TimeoutRules`.
 """
 

@@ -2,7 +2,7 @@
 
 A span has the job's columns as its row has them, but the status and the times that held then: ``modificationtime``
 and ``statechangetime`` are its beginning. Jobs with entries in the status log are read from it, the others from their
-times, which tell less (:mod:`brokerlab.lifecycle.classes.spans`). Heartbeats divide a span; without them nobody knows
+times, which tell less (:mod:`brokerlab.lifecycle.classification.spans`). Heartbeats divide a span; without them nobody knows
 when a job that is over last gave a sign, so its ``modificationtime`` is null where heartbeats count. That of a live
 job is the one of its row.
 """
@@ -15,7 +15,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 
 from brokerlab.engines import INT, TEXT, TIME, Types, microseconds, narrow, same_engine
-from brokerlab.lifecycle.classes.spans import changed, status_spans
+from brokerlab.lifecycle.classification.spans import changed, status_spans
 from brokerlab.lifecycle.timeouts.words import TIMES
 
 JOBS: Types = {

@@ -16,7 +16,7 @@ from brokerlab.brokerage.engine.decide import in_parts
 from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.reach import reachable, slots
-from brokerlab.brokerage.replay import Replay
+from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import BrokerlabWarning, ConfigError
 from brokerlab.gdpconfig import Config

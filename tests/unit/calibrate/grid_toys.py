@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate import simulate
+from brokerlab.calibrate import simulation
 from tests.brokerage_toys import AT, NUCLEUS, SHARE, World
 
 HOUR = timedelta(hours=1)
@@ -56,10 +56,10 @@ def jobs(n: int = 300, *, hours: float = 12.0, seed: int = 1, **columns: Any) ->
 
 def world(
     frame: pl.DataFrame | None = None, *, queues: Mapping[str, int] = SLOTS, hours: float = 24, **more: Any
-) -> simulate.World:  # fmt: skip
+) -> simulation.World:  # fmt: skip
     """Return the grid; all jobs are judged."""
     own = more.pop("tables", None) or tables(queues)
     slots = pl.DataFrame({"panda_queue": list(queues), "slots": list(queues.values())})
     epochs = pl.DataFrame({"snapshot": [0], "at": [AT]})
     whole = {"start": AT, "end": AT + hours * HOUR} | more
-    return simulate.of_tables(jobs() if frame is None else frame, slots, own, epochs, **whole)
+    return simulation.of_tables(jobs() if frame is None else frame, slots, own, epochs, **whole)

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 import polars as pl
 import pytest
 
-from brokerlab.calibrate.simulate.archive import cycle_of
-from brokerlab.calibrate.simulate.capacity import (
+from brokerlab.calibrate.simulation.archive import cycle_of
+from brokerlab.calibrate.simulation.capacity import (
     capacity_of,
     full_windows,
     in_use,

@@ -9,12 +9,12 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from brokerlab.calibrate import simulate
-from brokerlab.calibrate.simulate import QueueRules, draws
-from brokerlab.calibrate.simulate.loop import choose
-from brokerlab.calibrate.simulate.moves import queue_up
-from brokerlab.calibrate.simulate.outcome import user_classes
-from brokerlab.calibrate.simulate.state import micros
+from brokerlab.calibrate import simulation
+from brokerlab.calibrate.simulation import QueueRules, draws
+from brokerlab.calibrate.simulation.loop import choose
+from brokerlab.calibrate.simulation.moves import queue_up
+from brokerlab.calibrate.simulation.outcome import user_classes
+from brokerlab.calibrate.simulation.state import micros
 from brokerlab.errors import ConfigError, DataError, SchemaError
 from brokerlab.gdpconfig import Config
 from brokerlab.units import GB, MB
@@ -24,12 +24,12 @@ from tests.unit.calibrate.grid_toys import HOUR, SLOTS, jobs, tables, world
 
 @pytest.fixture(scope="module")
 def usual():
-    return world(transfers=simulate.Transfers(mode="none"))
+    return world(transfers=simulation.Transfers(mode="none"))
 
 
 @pytest.fixture(scope="module")
 def outcome(usual):
-    return simulate.run(usual, seeds=(1, 2))
+    return simulation.run(usual, seeds=(1, 2))
 
 
 def test_every_job_ends_once_or_waits(usual, outcome):
@@ -70,7 +70,7 @@ def test_cores_in_use_never_exceed_slots(outcome):
 
 def test_seeds_are_worlds_of_their_own_and_repeat(usual, outcome):
     for seed in (2, 1):
-        alone = simulate.run(usual, seeds=(seed,))
+        alone = simulation.run(usual, seeds=(seed,))
         assert_frame_equal(alone.jobs, outcome.jobs.filter(pl.col("seed") == seed))
         assert_frame_equal(alone.tasks, outcome.tasks.filter(pl.col("seed") == seed))
     one, other = (outcome.jobs.filter(pl.col("seed") == s)["computingsite"] for s in (1, 2))
@@ -78,7 +78,7 @@ def test_seeds_are_worlds_of_their_own_and_repeat(usual, outcome):
 
 
 def test_a_setting_that_touches_no_decision_changes_nothing(usual, outcome):
-    same = simulate.run(usual, config=config(IO_INTENSITY_CUTOFF=400), seeds=(1, 2))
+    same = simulation.run(usual, config=config(IO_INTENSITY_CUTOFF=400), seeds=(1, 2))
     assert same.config.digest != outcome.config.digest
     assert_frame_equal(same.jobs, outcome.jobs)
 
@@ -137,7 +137,7 @@ def test_input_travels_over_the_best_link_and_output_to_the_nucleus():
         jeditaskid=pl.lit(1), creationtime=pl.Series(made), walltime_s=3600.0,
         input_bytes=pl.Series([GB, 2 * GB, GB]), output_bytes=pl.Series([GB, 0, GB]),
     )  # fmt: skip
-    done = simulate.run(world(frame, queues={"A_Q": 80}, tables=own, data=data)).jobs
+    done = simulation.run(world(frame, queues={"A_Q": 80}, tables=own, data=data)).jobs
     half = [256, 256 + 512, 256]  # [s]: half of the input at 2 MB/s; the second waits for the first
     ready = (done["readytime"] - pl.Series(made)).dt.total_seconds().to_list()
     assert ready == [half[0], half[1] - 60, half[2]]
@@ -145,8 +145,8 @@ def test_input_travels_over_the_best_link_and_output_to_the_nucleus():
     assert done["transferred_bytes"].to_list() == [GB // 2 + GB, GB, GB // 2 + GB]
     travel = (done["overtime"] - done["endtime"]).dt.total_seconds().to_list()
     assert travel == [256, 0, 256]
-    slower = simulate.Transfers(overhead_s=30.0, least_mbps=8.0)
-    late = simulate.run(
+    slower = simulation.Transfers(overhead_s=30.0, least_mbps=8.0)
+    late = simulation.run(
         world(frame, queues={"A_Q": 80}, tables=own, data=data, transfers=slower)
     ).jobs
     assert (late["readytime"] - pl.Series(made)).dt.total_seconds().to_list() == [94, 162, 94]
@@ -156,7 +156,9 @@ def test_input_travels_over_the_best_link_and_output_to_the_nucleus():
 def test_killed_jobs_are_brokered_again_and_lose_their_time():
     frame = jobs(40, hours=2).with_columns(walltime_s=7200.0, walltime_limit_s=3600.0)
     rules = QueueRules(attempts=3)
-    done = simulate.run(world(frame, rules=rules, transfers=simulate.Transfers(mode="none"))).jobs
+    done = simulation.run(
+        world(frame, rules=rules, transfers=simulation.Transfers(mode="none"))
+    ).jobs
     assert done["state"].unique().to_list() == ["failed"]
     assert done["n_attempts"].to_list() == [3] * 40
     assert done["lost_core_s"].to_list() == [3 * 3600.0 * 8] * 40
@@ -170,7 +172,7 @@ def test_jobs_that_came_with_a_queue_stay_there():
         computingsite=pl.when(fixed).then(pl.lit("B_Q")),
         readytime=pl.when(fixed).then(pl.col("creationtime") + HOUR),
     )
-    done = simulate.run(world(frame, transfers=simulate.Transfers(mode="none"))).jobs
+    done = simulation.run(world(frame, transfers=simulation.Transfers(mode="none"))).jobs
     own = done.filter(~pl.col("brokered"))
     assert set(own["computingsite"]) == {"B_Q"}
     assert (own["readytime"] - own["creationtime"]).unique().to_list() == [HOUR]
@@ -193,11 +195,11 @@ def test_a_stuck_job_is_moved_by_the_timeout():
     given = own | {"queues": both, "tasks": tasks}
     epochs = pl.DataFrame({"snapshot": [0, 1], "at": [AT, AT + 24 * HOUR]})
     queues = pl.DataFrame({"panda_queue": ["A_Q", "B_Q"], "slots": [0, 0]})
-    world_ = simulate.of_tables(
+    world_ = simulation.of_tables(
         jobs(20, hours=1), queues, given, epochs, start=AT, end=AT + 60 * HOUR, capacity=capacity,
-        transfers=simulate.Transfers(mode="none"),
+        transfers=simulation.Transfers(mode="none"),
     )  # fmt: skip
-    done = simulate.run(world_, seeds=(1, 2)).jobs
+    done = simulation.run(world_, seeds=(1, 2)).jobs
     assert done["n_moves"].to_list() == [1] * 40
     assert done["computingsite"].unique().to_list() == ["B_Q"]
     assert done["waiting_s"].min() > 48 * 3600
@@ -209,8 +211,8 @@ def test_fast_rebrokerage_takes_back_what_is_too_much():
     settings = {f"FAST_REBRO_THRESHOLD_NQUEUE_{SHARE}": 10, "FAST_REBRO_THRESHOLD_NQNR_RATIO": 2,
                 "FAST_REBRO_THRESHOLD_NQUEUE_FRAC": 0.1}  # fmt: skip
     given = Config.empty().with_values(settings)
-    calm = world(frame, transfers=simulate.Transfers(mode="none"), hours=8)
-    before, after = simulate.run(calm).jobs, simulate.run(calm, config=given).jobs
+    calm = world(frame, transfers=simulation.Transfers(mode="none"), hours=8)
+    before, after = simulation.run(calm).jobs, simulation.run(calm, config=given).jobs
     assert before["n_moves"].sum() == 0
     assert after["n_moves"].sum() > 0
 
@@ -231,8 +233,8 @@ def test_jobs_that_stay_count_for_fast_rebrokerage():
     )
     settings = {f"FAST_REBRO_THRESHOLD_NQUEUE_{SHARE}": 60, "FAST_REBRO_THRESHOLD_NQNR_RATIO": 1,
                 "FAST_REBRO_THRESHOLD_NQUEUE_FRAC": 0.1}  # fmt: skip
-    mixed = world(fixed, transfers=simulate.Transfers(mode="none"), hours=4, queues={"A_Q": 8})
-    done = simulate.run(mixed, config=Config.empty().with_values(settings)).jobs
+    mixed = world(fixed, transfers=simulation.Transfers(mode="none"), hours=4, queues={"A_Q": 8})
+    done = simulation.run(mixed, config=Config.empty().with_values(settings)).jobs
     assert done.filter("brokered")["n_moves"].sum() > 0
     assert done.filter(~pl.col("brokered"))["n_moves"].sum() == 0
 
@@ -251,15 +253,15 @@ def test_users_are_of_groups_or_have_many_jobs_or_few():
 
 def test_what_cannot_be_is_refused(usual):
     with pytest.raises(ConfigError, match="seeds are"):
-        simulate.run(usual, seeds=(1, 1))
+        simulation.run(usual, seeds=(1, 1))
     with pytest.raises(ConfigError, match="seeds are"):
-        simulate.run(usual, seeds=())
+        simulation.run(usual, seeds=())
     with pytest.raises(ConfigError) as caught:
         world(stage="tasks", end=AT - HOUR, cycle=timedelta(seconds=1))
     for said in ("stage is 'tasks'", "are not in order", "cycle is 0:00:01"):
         assert said in str(caught.value)
     with pytest.raises(ConfigError) as caught:
-        simulate.Transfers(mode="air", default_mbps=0, least_mbps=-1, overhead_s=-1)  # type: ignore[arg-type]
+        simulation.Transfers(mode="air", default_mbps=0, least_mbps=-1, overhead_s=-1)  # type: ignore[arg-type]
     assert str(caught.value).count(";") == 3
     with pytest.raises(SchemaError, match=r"jobs\.creationtime is missing"):
         world(jobs().drop("creationtime"))
@@ -276,9 +278,9 @@ def test_what_cannot_be_is_refused(usual):
 
 def test_fairness_is_jains_index_over_shares_users_and_classes():
     made = world(
-        jobs(60, prodsourcelabel=pl.lit("user")), transfers=simulate.Transfers(mode="none")
+        jobs(60, prodsourcelabel=pl.lit("user")), transfers=simulation.Transfers(mode="none")
     )
-    found = simulate.run(made, seeds=(3,))
+    found = simulation.run(made, seeds=(3,))
     assert found.fairness.select("by", "measure").rows() == [
         (by, measure) for by in ("gshare", "produsername", "user_class") for measure in ("core_s", "speed")
     ]  # fmt: skip
@@ -294,5 +296,5 @@ def test_fairness_is_jains_index_over_shares_users_and_classes():
         assert row["jain"] == pytest.approx(speed.sum() ** 2 / (len(speed) * (speed**2).sum()))
         assert (row["lowest"], row["highest"]) == pytest.approx((speed.min(), speed.max()))
     assert found.fairness.filter(pl.col("by") == "user_class")["n"].to_list() == [2, 2]
-    nobody = simulate.run(world(transfers=simulate.Transfers(mode="none")), seeds=(3,))
+    nobody = simulation.run(world(transfers=simulation.Transfers(mode="none")), seeds=(3,))
     assert "user_class" not in nobody.fairness["by"].to_list()

@@ -12,12 +12,12 @@ from polars.testing import assert_frame_equal
 import brokerlab.archive
 from brokerlab.archive.synthetic import synthesise
 from brokerlab.brokerage.link_metrics import THROUGHPUT_KEYS
-from brokerlab.brokerage.replay import build
-from brokerlab.calibrate import simulate
-from brokerlab.calibrate.simulate import Limits, data
-from brokerlab.calibrate.simulate.capacity import read_capacity
-from brokerlab.calibrate.simulate.loop import Loop
-from brokerlab.calibrate.simulate.state import instants
+from brokerlab.brokerage.replaying import build
+from brokerlab.calibrate import simulation
+from brokerlab.calibrate.simulation import Limits, data
+from brokerlab.calibrate.simulation.capacity import read_capacity
+from brokerlab.calibrate.simulation.loop import Loop
+from brokerlab.calibrate.simulation.state import instants
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
 
 PERIOD = {
@@ -41,7 +41,7 @@ def base(tmp_path_factory):
 @pytest.fixture(scope="module")
 def truth(base):
     """The world of the base archive with constant slots, few enough that jobs wait."""
-    world = simulate.of_archive(base, **PERIOD)
+    world = simulation.of_archive(base, **PERIOD)
     most = world.capacity.group_by("panda_queue", maintain_order=True).agg(
         pl.col("ts").min(),
         slots=(pl.col("slots").max() * SHRUNK).ceil().cast(pl.Int64).clip(16),
@@ -52,19 +52,19 @@ def truth(base):
 @pytest.fixture(scope="module")
 def made(truth, base, tmp_path_factory):
     folder = tmp_path_factory.mktemp("grid") / "made"
-    simulate.record(truth, base, folder, seed=7)
+    simulation.record(truth, base, folder, seed=7)
     return brokerlab.archive.open(folder)
 
 
 @pytest.fixture(scope="module")
 def users(base):
     """The world in which the brokerage of users is simulated."""
-    return simulate.of_archive(base, **PERIOD, stage="analysis")
+    return simulation.of_archive(base, **PERIOD, stage="analysis")
 
 
 @pytest.fixture(scope="module")
 def again(made):
-    return simulate.of_archive(made, **PERIOD, capacity=made.truth("capacity"))
+    return simulation.of_archive(made, **PERIOD, capacity=made.truth("capacity"))
 
 
 def test_a_world_is_read_from_an_archive(truth, base):
@@ -91,11 +91,11 @@ def test_a_world_is_read_from_an_archive(truth, base):
 
 def test_a_queue_that_ran_nothing_may_be_given_no_slots(base):
     hour = {**PERIOD, "end": "2026-03-01T01:00:00", "brokerage": "seen"}
-    world = simulate.of_archive(base, **hour)
+    world = simulation.of_archive(base, **hour)
     idle = sorted(set(world.unknown) - set(world.queues["panda_queue"]))[:1]
     assert idle
     given = read_capacity(pl.DataFrame({"panda_queue": idle, "slots": [0]}))
-    other = simulate.of_archive(base, **hour, capacity=given)
+    other = simulation.of_archive(base, **hour, capacity=given)
     assert_frame_equal(other.queues, world.queues)
     assert set(world.unknown) - set(other.unknown) == set(idle)
 
@@ -108,7 +108,7 @@ def test_what_a_simulation_did_is_an_archive_like_any_other(truth, made):
     assert set(retries["parentid"]) <= set(jobs["pandaid"])
     failed = jobs.filter(pl.col("jobstatus") == "failed")
     assert set(retries["parentid"]) <= set(failed["pandaid"])
-    done = simulate.run(truth, seeds=(7,)).jobs
+    done = simulation.run(truth, seeds=(7,)).jobs
     ended = done.filter((pl.col("state") == "finished") & (pl.col("n_attempts") == 1))
     both = ended.join(jobs, on="pandaid", suffix="_made")
     assert both.height == ended.height
@@ -118,7 +118,7 @@ def test_what_a_simulation_did_is_an_archive_like_any_other(truth, made):
 
 
 def test_the_archive_of_the_simulator_is_reproduced(again):
-    found = simulate.validate(again, seeds=(1, 2, 3), repeats=10)
+    found = simulation.validate(again, seeds=(1, 2, 3), repeats=10)
     assert found.ok, found.queues.glimpse(return_type="string")
     assert found.sentence.startswith("The simulation reproduces placement, waiting times")
     judged = found.queues.filter(pl.col("judged"))
@@ -128,7 +128,7 @@ def test_the_archive_of_the_simulator_is_reproduced(again):
 
 def test_what_was_seen_ends_with_the_simulation(again):
     """Waits and kills after the end, which a longer archive knows, do not count: the simulation has none."""
-    outcome = simulate.run(again, seeds=(1, 2))
+    outcome = simulation.run(again, seeds=(1, 2))
 
     def told(hours, ending):
         late = pl.lit(again.until, pl.Datetime("us")) + timedelta(hours=hours)
@@ -138,21 +138,23 @@ def test_what_was_seen_ends_with_the_simulation(again):
             observed_end=pl.when(other).then(late).otherwise("observed_end"),
             observed_outcome=pl.when(other).then(pl.lit(ending)).otherwise("observed_outcome"),
         )
-        return simulate.compare(replace(outcome, world=replace(again, seen=seen)), repeats=1).queues
+        return simulation.compare(
+            replace(outcome, world=replace(again, seen=seen)), repeats=1
+        ).queues
 
     assert_frame_equal(told(1, "finished"), told(100, "killed_memory"))
 
 
 def test_the_use_that_was_seen_holds_retries(again, made):
     assert made.scan("jobs").filter(pl.col("parentid").is_not_null()).collect().height > 0
-    found = simulate.compare(simulate.run(again), repeats=1).queues
+    found = simulation.compare(simulation.run(again), repeats=1).queues
     jobs = made.scan("jobs").collect().filter(pl.col("starttime").is_not_null())
     over = pl.lit(again.end, pl.Datetime("us"))
     lasts = pl.min_horizontal("endtime", over) - pl.min_horizontal("starttime", over)
     used = jobs.group_by(panda_queue="computingsite").agg(
         used=(lasts.dt.total_seconds(fractional=True) * pl.col("corecount")).sum()
     )
-    there = simulate.run(again).queues.select("panda_queue", "capacity_core_s")
+    there = simulation.run(again).queues.select("panda_queue", "capacity_core_s")
     both = found.join(used, on="panda_queue").join(there, on="panda_queue")
     part = both["used"] / both["capacity_core_s"]
     assert (both["utilisation_observed"] - part).abs().max() < 1e-6
@@ -180,7 +182,7 @@ def test_links_are_not_known_from_later(first):
 def test_wrong_slots_are_seen(again, factor):
     slots = (pl.col("slots") * factor).cast(pl.Int64)
     wrong = replace(again, capacity=again.capacity.with_columns(slots))
-    found = simulate.validate(wrong, seeds=(1, 2, 3), repeats=2)
+    found = simulation.validate(wrong, seeds=(1, 2, 3), repeats=2)
     assert not found.ok
     assert found.sentence.startswith("No answer: ")
     assert found.queues["fails"].str.contains("waiting").sum() >= 2
@@ -188,17 +190,17 @@ def test_wrong_slots_are_seen(again, factor):
 
 def test_what_cannot_be_is_refused(base, truth, tmp_path):
     with pytest.raises(ConfigError, match="stage is 'tasks'"):
-        simulate.of_archive(base, **PERIOD, stage="tasks")
+        simulation.of_archive(base, **PERIOD, stage="tasks")
     with pytest.raises(ConfigError, match="is empty"):
-        simulate.of_archive(base, start="2026-03-02", end="2026-03-01")
+        simulation.of_archive(base, start="2026-03-02", end="2026-03-01")
     with pytest.raises(InsufficientDataError, match="choose a period"):
-        simulate.of_archive(base, start="2027-03-01", end="2027-03-02")
+        simulation.of_archive(base, start="2027-03-01", end="2027-03-02")
     with pytest.raises(ConfigError, match="cycle"):
-        simulate.of_archive(base, **(PERIOD | {"cycle": "soon"}))
-    other = simulate.of_tables(truth.jobs, truth.queues, truth.tables, truth.epochs,
+        simulation.of_archive(base, **(PERIOD | {"cycle": "soon"}))
+    other = simulation.of_tables(truth.jobs, truth.queues, truth.tables, truth.epochs,
                            start=datetime(2026, 3, 1), end=datetime(2026, 3, 2))  # fmt: skip
     with pytest.raises(DataError, match="read from archive none"):
-        simulate.record(other, base, tmp_path)
+        simulation.record(other, base, tmp_path)
     with pytest.raises(ConfigError, match="placement is -1"):
         Limits(placement=-1)
 
@@ -224,7 +226,7 @@ def told(world, seed, monkeypatch):
     clock, broker = [], Loop._broker
     twin.__dict__["standing"] = Spy(world.standing, seen, clock)
     monkeypatch.setattr(Loop, "_broker", lambda loop, now: clock.append(now) or broker(loop, now))
-    simulate.run(twin, seeds=(seed,))
+    simulation.run(twin, seeds=(seed,))
     return seen
 
 
@@ -236,7 +238,7 @@ def test_the_brokerage_is_told_what_a_replay_of_the_record_tells(
     world, archive = truth, made
     if stage == "analysis":
         world = users
-        simulate.record(world, base, tmp_path / "users", seed=7)
+        simulation.record(world, base, tmp_path / "users", seed=7)
         archive = brokerlab.archive.open(tmp_path / "users")
     now, wanted, state = told(world, 7, monkeypatch)[10 if stage == "jobs" else 5]
     at = instants([now])[0]
@@ -276,10 +278,10 @@ def test_the_brokerage_is_told_what_a_replay_of_the_record_tells(
 
 
 def test_users_have_caps(users):
-    both, alone = simulate.run(users, seeds=(1, 2)).jobs, simulate.run(users, seeds=(2,)).jobs
+    both, alone = simulation.run(users, seeds=(1, 2)).jobs, simulation.run(users, seeds=(2,)).jobs
     assert_frame_equal(alone, both.filter(pl.col("seed") == 2))
     free = alone.filter("brokered")
     none = users.config.with_values({"CAP_RUNNING_USER_JOBS": 1})
-    held = simulate.run(users, config=none, seeds=(2,)).jobs.filter("brokered")
+    held = simulation.run(users, config=none, seeds=(2,)).jobs.filter("brokered")
     running = [part.filter(pl.col("starttime").is_not_null()).height for part in (free, held)]
     assert 0 < running[1] < running[0]

@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from brokerlab.calibrate import simulate
-from brokerlab.calibrate.simulate import QueueRules
-from brokerlab.calibrate.simulate.comparison import quantiles
-from brokerlab.calibrate.simulate.draws import mix, uniform
+from brokerlab.calibrate import simulation
+from brokerlab.calibrate.simulation import QueueRules
+from brokerlab.calibrate.simulation.comparison import quantiles
+from brokerlab.calibrate.simulation.draws import mix, uniform
 from brokerlab.errors import ConfigError, DataError, SchemaError
 from tests.queue_toys import Steps, attempts, world
 
@@ -111,14 +111,14 @@ def test_slots_over_time_count_in_starts_and_in_utilisation():
         {"panda_queue": "Q", "ts": [at(-5), at(0.5), at(3)], "slots": [1, 0, 2]}
     )
     made = world(jobs_of({}, {}, {}), QUEUE, capacity=capacity, end=at(4))
-    done = simulate.run(made)
+    done = simulation.run(made)
     assert starts(done.jobs) == [0, 3, 3]
     row = done.queues.row(0, named=True)
     assert row["used_core_s"] == 3 * HOUR
     assert row["capacity_core_s"] == 0.5 * HOUR + 0 + 2 * HOUR
     assert row["utilisation"] == 3 / 2.5
     early = world(jobs_of({}, {}, {}), QUEUE, capacity=capacity, end=at(0.75))
-    done = simulate.run(early)
+    done = simulation.run(early)
     assert done.jobs["state"].to_list() == ["running", "waiting", "waiting"]
     assert done.jobs["waiting_s"].to_list() == [0, 0.75 * HOUR, 0.75 * HOUR]
     assert done.queues["used_core_s"].item() == 0.75 * HOUR
@@ -172,7 +172,7 @@ def test_waiting_is_summed_up():
 
 def test_a_world_without_jobs_has_queues_all_the_same():
     empty = jobs_of({}).clear()
-    done = simulate.run(world(empty, QUEUE, at=T0, end=at(1)))
+    done = simulation.run(world(empty, QUEUE, at=T0, end=at(1)))
     assert done.jobs.is_empty()
     assert done.queues["utilisation"].to_list() == [0.0]
 
@@ -199,7 +199,7 @@ def test_all_that_is_wrong_is_said_at_once():
     with pytest.raises(SchemaError, match=r"jobs\.walltime_s is missing"):
         world(jobs_of({}).drop("walltime_s"), QUEUE)
     with pytest.raises(ConfigError, match=r"seeds are \[-1\]"):
-        simulate.run(world(jobs_of({}), QUEUE), seeds=(-1,))
+        simulation.run(world(jobs_of({}), QUEUE), seeds=(-1,))
     with pytest.raises(ConfigError) as refused:
         QueueRules(fit="best", attempts=0, retry_delay_s=-1, memory_ladder_mb=(2, 1))  # type: ignore[arg-type]
     assert str(refused.value).count(";") == 3

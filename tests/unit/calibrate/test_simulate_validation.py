@@ -12,10 +12,10 @@ from scipy import stats
 
 import brokerlab.archive
 from brokerlab.archive import ArchiveWriter
-from brokerlab.calibrate import simulate
-from brokerlab.calibrate.simulate import Limits, QueueRules, validate
-from brokerlab.calibrate.simulate.comparison import Steps
-from brokerlab.calibrate.simulate.validation import STATES, worst_first
+from brokerlab.calibrate import simulation
+from brokerlab.calibrate.simulation import Limits, QueueRules, validate
+from brokerlab.calibrate.simulation.comparison import Steps
+from brokerlab.calibrate.simulation.validation import STATES, worst_first
 from brokerlab.errors import ConfigError, InsufficientDataError
 from tests.queue_toys import attempts
 
@@ -24,7 +24,7 @@ START, END = T0 + timedelta(days=6), T0 + timedelta(days=12)
 SLOTS = {"BUSY": 40, "FREE": 300, "SHRINKS": 60, "TINY": 5}
 
 
-def read(folder, jobs, queues, *, start=START, end=END, **more) -> simulate.World:
+def read(folder, jobs, queues, *, start=START, end=END, **more) -> simulation.World:
     """Write an archive and read a period of it, every job at its own queue."""
     with ArchiveWriter(folder, synthetic=True, mode="replace") as writer:
         also = {
@@ -36,7 +36,9 @@ def read(folder, jobs, queues, *, start=START, end=END, **more) -> simulate.Worl
         writer.write("queues", queues.with_columns(**constant))
         writer.commit()
     archive = brokerlab.archive.open(folder)
-    return simulate.of_archive(archive, start=start, end=end, brokerage="seen", drain="0h", **more)
+    return simulation.of_archive(
+        archive, start=start, end=end, brokerage="seen", drain="0h", **more
+    )
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +91,7 @@ def truth() -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 @pytest.fixture(scope="module")
-def inputs(truth, tmp_path_factory) -> simulate.World:
+def inputs(truth, tmp_path_factory) -> simulation.World:
     return read(tmp_path_factory.mktemp("seen"), *truth)
 
 
@@ -128,7 +130,7 @@ def test_a_queueing_archive_is_reproduced(inputs):
 
 
 def test_every_job_stays_at_its_own_queue(inputs):
-    done = simulate.run(inputs, seeds=(1, 2)).jobs
+    done = simulation.run(inputs, seeds=(1, 2)).jobs
     both = done.join(inputs.seen, on="pandaid")
     assert both.height == done.height > 1000
     assert (both["computingsite"] == both["observed_site"]).all()
@@ -190,7 +192,7 @@ def test_what_is_missing_is_counted_or_refused(truth, inputs, tmp_path):
     with pytest.raises(ConfigError, match="quantile is 2"):
         read(tmp_path, *truth, quantile=2)
     with pytest.raises(ConfigError, match="brokerage is 'mine', allowed: seen, replayed"):
-        simulate.of_archive(None, brokerage="mine")
+        simulation.of_archive(None, brokerage="mine")
     none = validate(inputs, repeats=1, limits=Limits(least_jobs=10**6))
     assert not none.ok
     assert "nothing can be judged" in none.sentence

@@ -9,7 +9,7 @@ import pytest
 
 import brokerlab.archive
 from brokerlab.archive import ArchiveWriter
-from brokerlab.calibrate import simulate, thresholds
+from brokerlab.calibrate import simulation, thresholds
 from brokerlab.calibrate.settings import settings_at
 from brokerlab.calibrate.thresholds import Period
 from brokerlab.calibrate.thresholds.grid import of_archive
@@ -36,10 +36,10 @@ def plan():
 def seen(plan, tmp_path_factory):
     folder = tmp_path_factory.mktemp("planted")
     base = write(folder / "base", plan, seed=1)
-    world = simulate.of_archive(
+    world = simulation.of_archive(
         base, start=BEGIN, end=BEGIN + 7 * DAY, capacity=plan.capacity, cycle="4h", warm_up="0"
     )
-    simulate.record(world, base, folder / "seen", seed=1)
+    simulation.record(world, base, folder / "seen", seed=1)
     return brokerlab.archive.open(folder / "seen")
 
 
@@ -130,12 +130,12 @@ def test_the_report_changes_a_planted_cap_or_says_that_the_capacity_is_unknown(
 def test_runs_are_added_where_few_leave_it_open(seen, plan):
     """Two runs refuse what more of them pass: what was seen is one run, too."""
     world = of_archive(seen, PERIODS, capacity=plan.capacity, **GRID).world(PERIODS[0])
-    few = simulate.validate(world, seeds=(4, 5), most_runs=2, repeats=2)
+    few = simulation.validate(world, seeds=(4, 5), most_runs=2, repeats=2)
     assert (few.ok, few.open, few.runs) == (False, True, 2)
-    more = simulate.validate(world, seeds=(4, 5), repeats=2)
+    more = simulation.validate(world, seeds=(4, 5), repeats=2)
     assert more.ok
     assert 2 < more.runs <= 64
     half = replace(world, capacity=world.capacity.with_columns(pl.col("slots") // 2))
-    wrong = simulate.validate(half, seeds=(3, 4, 5, 6), repeats=2)
+    wrong = simulation.validate(half, seeds=(3, 4, 5, 6), repeats=2)
     assert not wrong.ok
     assert (wrong.runs, wrong.open) == (4, False)  # more runs would not help

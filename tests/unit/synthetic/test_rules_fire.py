@@ -13,9 +13,9 @@ import brokerlab.archive
 from brokerlab.archive import Archive
 from brokerlab.archive.synthetic import synthesise
 from brokerlab.archive.synthetic.stories import STORY_SHARE
-from brokerlab.brokerage import analysis_jobs, funnel, replay
+from brokerlab.brokerage import analysis_jobs, funnel, replaying
 from brokerlab.gdpconfig import Config
-from brokerlab.lifecycle import classes, timeouts
+from brokerlab.lifecycle import classification, timeouts
 
 START, DAYS = datetime(2026, 3, 1), 28
 END = START + timedelta(days=DAYS)
@@ -106,22 +106,24 @@ def test_fast_rebrokerage_is_triggered_and_prevented(told: Told) -> None:
 
 def test_queues_and_tasks_are_of_every_class(told: Told) -> None:
     at = [START + timedelta(hours=6 * i) for i in range(1, 4 * DAYS)]
-    rated = classes.site_classes_at(told.jobs, told.queues, status_log=told.log, at=at)
+    rated = classification.site_classes_at(told.jobs, told.queues, status_log=told.log, at=at)
     counts = dict(rated.classes.drop_nulls("class").group_by("class").len().rows())
     assert set(counts) == {-1, 0, 1}
-    slots = classes.user_slots(told.jobs, at=at)
-    used = classes.user_usage(slots, rated.classes, config=told.config)
+    slots = classification.user_slots(told.jobs, at=at)
+    used = classification.user_usage(slots, rated.classes, config=told.config)
     scan = told.archive.scan
-    states = classes.task_states(scan("tasks"), status_log=scan("task_status_log"), at=at)
+    states = classification.task_states(scan("tasks"), status_log=scan("task_status_log"), at=at)
     assert {"running", "scouting", "pending", "throttled"} <= set(states["status"])
-    progress = classes.task_progress(states, scan("files"), scan("datasets"), scan("jobs"))
-    found = classes.task_classes(states, progress, used.users, at=at, config=told.config).classes
+    progress = classification.task_progress(states, scan("files"), scan("datasets"), scan("jobs"))
+    found = classification.task_classes(
+        states, progress, used.users, at=at, config=told.config
+    ).classes
     assert {"S", "A"} <= set(found["class_name"])
 
 
 @pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
 def test_users_are_stopped_and_queues_left_out(told: Told) -> None:
-    seen = replay.build(told.archive, stage="analysis")
+    seen = replaying.build(told.archive, stage="analysis")
     nothing: dict[str, set[str]] = {}
     for name in ("document", "production"):
         rules = analysis_jobs.AnalysisRules(name)

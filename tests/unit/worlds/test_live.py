@@ -8,8 +8,8 @@ import pytest
 
 from brokerlab import scouts, worlds
 from brokerlab.archive.synthetic.light import LIGHT
-from brokerlab.calibrate import simulate
-from brokerlab.calibrate.simulate.capacity import in_use
+from brokerlab.calibrate import simulation
+from brokerlab.calibrate.simulation.capacity import in_use
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
 from tests.unit.worlds.conftest import ASKED, Made
@@ -126,8 +126,8 @@ def test_tasks_of_production_go_where_the_rules_send_them(made: Made) -> None:
 
 
 def test_the_simulator_gives_it_back(made: Made) -> None:
-    world = simulate.of_archive(made.archive, brokerage="seen", drain="0h")
-    found = simulate.validate(world, repeats=20)
+    world = simulation.of_archive(made.archive, brokerage="seen", drain="0h")
+    found = simulation.validate(world, repeats=20)
     assert found.ok, found.sentence
     assert set(world.sources["source"]) <= {"slots", "full", "pledge", "nothing", "busiest"}
     written = made.table("slots")["pandaqueuename"].to_list()

@@ -12,7 +12,7 @@ from brokerlab.brokerage import compare, funnel, keys_read, sensitivity
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules, decide
 from brokerlab.brokerage.analysis_jobs.keys import place_of
 from brokerlab.brokerage.engine.again import redecided
-from brokerlab.brokerage.replay import Replay
+from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config

@@ -12,7 +12,7 @@ from brokerlab.brokerage import analysis_jobs
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
 from brokerlab.brokerage.engine.own import Own
 from brokerlab.brokerage.engine.rule import Rule
-from brokerlab.brokerage.replay import Replay
+from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.studies import removal, rule_sets
 from brokerlab.brokerage.studies.key_effects import check_keys, which_keys_matter
 from brokerlab.brokerage.studies.kinds import ANALYSIS, PRODUCTION, kind_of

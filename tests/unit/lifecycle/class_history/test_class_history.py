@@ -12,7 +12,7 @@ from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.errors import EmptyPeriodError, MissingTableError
 from brokerlab.lifecycle import class_history as history
 from brokerlab.lifecycle.class_history.waits import band
-from brokerlab.lifecycle.classes import ClassRules
+from brokerlab.lifecycle.classification import ClassRules
 from brokerlab.units import HOUR_S
 from tests.unit.lifecycle.class_history.toy import (
     DICE,

@@ -1,0 +1,40 @@
+"""What the brokerage saw: its input tables at many instants, rebuilt from an archive.
+
+:func:`build` makes them all; the parts can be called alone.
+"""
+
+from brokerlab.brokerage.replaying.activity import (
+    network_matrix,
+    site_activity_of_data,
+    site_activity_of_jobs,
+    slots,
+    worker_stats,
+)
+from brokerlab.brokerage.replaying.build import Replay, build, build_once, map_tasks
+from brokerlab.brokerage.replaying.clock import instants
+from brokerlab.brokerage.replaying.counts import job_counts
+from brokerlab.brokerage.replaying.pace import failure_counts, sites_used, to_run_rate
+from brokerlab.brokerage.replaying.schedule import job_brokerages, task_brokerages
+from brokerlab.brokerage.replaying.work import open_tasks, remaining_work, task_resource_types
+
+__all__ = [
+    "Replay",
+    "build",
+    "build_once",
+    "failure_counts",
+    "instants",
+    "job_brokerages",
+    "job_counts",
+    "map_tasks",
+    "network_matrix",
+    "open_tasks",
+    "remaining_work",
+    "site_activity_of_data",
+    "site_activity_of_jobs",
+    "sites_used",
+    "slots",
+    "task_brokerages",
+    "task_resource_types",
+    "to_run_rate",
+    "worker_stats",
+]

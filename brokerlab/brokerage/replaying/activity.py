@@ -1,0 +1,225 @@
+"""Pilots, workers, slots and links at every instant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import polars as pl
+
+from brokerlab.brokerage.replaying import states
+from brokerlab.brokerage.replaying.asof import as_of
+from brokerlab.brokerage.replaying.clock import Clock
+from brokerlab.brokerage.replaying.counts import by_parent
+from brokerlab.engines import FLOAT, INT, TEXT, TIME, collect, narrow
+
+WINDOW_S = 3 * 3600
+"""Window of the pilots' activity [s] (production-jobs.md)."""
+LINK_AGE_S = 3600
+"""Links count while they are younger [s] (network-weight.md 2)."""
+_DATA = {
+    "site": TEXT,
+    "flag": TEXT,
+    "hours": INT,
+    **dict.fromkeys(["getjob", "updatejob"], INT),
+    "laststart": TIME,
+}
+_WORKERS = {**dict.fromkeys(["computingsite", "resourcetype", "status"], TEXT), "n_workers": INT}
+_SLOTS = {
+    **dict.fromkeys(["pandaqueuename", "gshare", "resourcetype"], TEXT),
+    "numslots": INT,
+    "expirationtime": TIME,
+}
+_LINKS = {**dict.fromkeys(["src", "dst", "key"], TEXT), "value": FLOAT}
+QUEUED = "Production Output_queued"
+"""Key of the files that wait on a link."""
+_ANALYSIS_QUEUE = "ANALY_"
+
+
+def site_activity_of_data(site_data: Any, clock: Clock) -> pl.DataFrame:
+    """Return what the pilots of each queue did in the last three hours, from the snapshots of the system.
+
+    Rows of flag ``analysis`` count for queues named ``ANALY_...`` only, rows of another window than 3 h not at all.
+    Where the last row is 3 h old or older no pilot has been seen; its last start stands.
+
+    Args:
+        site_data: Table ``site_data`` of any engine.
+        clock: The instants.
+
+    Returns:
+        ``snapshot`` (if there is a history), ``computingsite``, ``getjob``, ``updatejob``, ``laststart``, sorted.
+    """
+    hours = nw.coalesce("hours", nw.lit(3)) == 3
+    flag = nw.coalesce("flag", nw.lit("production"))
+    analysis = nw.col("site").str.starts_with(_ANALYSIS_QUEUE)
+    meant = (analysis & (flag == "analysis")) | (~analysis & (flag == "production"))
+    held = as_of(site_data, "site_data", _DATA, clock, entity=["site"], where=hours & meant)
+    held = _silenced(held, clock)
+    keys = [name for name in ("snapshot",) if name in held.columns]
+    return held.group_by(*keys, computingsite="site", maintain_order=True).agg(
+        pl.col("getjob", "updatejob").sum(), pl.col("laststart").max()
+    )
+
+
+def _silenced(held: pl.DataFrame, clock: Clock) -> pl.DataFrame:
+    """Count no pilots where a queue's last row is too old to tell of the last three hours; its last start stands."""
+    at = pl.DataFrame({"snapshot": clock.snapshots, "at": clock.at_us}).with_columns(
+        pl.col("at").cast(pl.Datetime("us"))
+    )
+    oldest, latest = held["ts"].min(), at["at"].max()
+    window = timedelta(seconds=WINDOW_S)
+    if not isinstance(oldest, datetime) or not isinstance(latest, datetime):
+        return held
+    if oldest > latest - window:
+        return held
+    if "snapshot" not in held.columns:
+        held = at.select("snapshot").join(held, how="cross")
+    silent = (pl.col("ts") <= pl.col("at") - window).fill_null(value=False)
+    pilots = [
+        pl.when(silent).then(0).otherwise(name).alias(name) for name in ("getjob", "updatejob")
+    ]
+    return held.join(at, on="snapshot", maintain_order="left").with_columns(pilots)
+
+
+def site_activity_of_jobs(
+    jobs: Any, clock: Clock, *, parents: Mapping[str, str] | None = None
+) -> pl.DataFrame:
+    """Estimate what the pilots of each queue did in the last three hours from the jobs that ran.
+
+    ``getjob`` counts the jobs started in ``(t - 3 h, t]``, ``updatejob`` those that ran in it: a pilot that found no
+    job is not seen.
+
+    Args:
+        jobs: Table ``jobs`` of any engine.
+        clock: The instants.
+        parents: Parent of each pseudo-queue.
+
+    Returns:
+        ``snapshot, computingsite, getjob, updatejob`` (jobs), ``laststart`` (last start at or before the instant), for
+        queues with a start by then; sorted.
+    """
+    names = ["snapshot", "computingsite", "getjob", "updatejob", "laststart"]
+    if not len(clock):
+        kinds: dict[str, Any] = dict.fromkeys(names, pl.Int64)
+        return pl.DataFrame(
+            schema=kinds | {"computingsite": pl.String, "laststart": pl.Datetime("us")}
+        )
+    both = clock.earlier(WINDOW_S)
+    table = narrow(jobs, "jobs", states.JOB_COLUMNS, states.JOB_REQUIRED)
+    ran = states.times(states.prepared(table)).filter(~nw.col("starttime").is_null())
+    starts = _per_moment(ran, "started", both, parents)
+    stops = _per_moment(ran, "stopped", both, parents)
+    sites = pl.concat([starts, stops])["computingsite"].unique().sort().to_list()
+    begun, last = _levels(starts, sites, both)
+    ended, _ = _levels(stops, sites, both)
+    now = np.searchsorted(both.at_us, clock.at_us)
+    before = np.searchsorted(both.at_us, clock.at_us - WINDOW_S * 1_000_000)
+    got, updated = begun[:, now] - begun[:, before], begun[:, now] - ended[:, before]
+    place, site = np.nonzero(begun[:, now].T)
+    frame = pl.DataFrame(
+        {
+            "snapshot": clock.snapshots[place],
+            "computingsite": pl.Series(sites, dtype=pl.String).gather(pl.Series(site)),
+            "getjob": got[site, place],
+            "updatejob": updated[site, place],
+            "laststart": last[:, now][site, place],
+        }
+    )
+    return frame.with_columns(pl.col("laststart").cast(pl.Datetime("us"))).sort(*names[:2])
+
+
+def _per_moment(
+    ran: nw.LazyFrame[Any], time: str, clock: Clock, parents: Mapping[str, str] | None
+) -> pl.DataFrame:
+    """Count the jobs of each queue that pass a time at each moment, and the latest such time."""
+    named = ran.filter(~nw.col("computingsite").is_null())
+    found = collect(
+        clock.moments(named.select("computingsite", time=nw.col(time)))
+        .group_by("computingsite", "moment")
+        .agg(nw.len().cast(nw.Int64).alias("n"), nw.col("time").max().alias("last"))
+    )
+    return by_parent(found, parents).with_columns(
+        pl.col("last").cast(pl.Datetime("us")).cast(pl.Int64), place=clock.place(found["moment"])
+    )
+
+
+def _levels(passed: pl.DataFrame, sites: list[str], clock: Clock) -> tuple[Any, Any]:
+    """Return how many jobs have passed, and the latest time, by queue (rows) and instant (columns)."""
+    rows = pl.DataFrame({"computingsite": sites}, schema={"computingsite": pl.String})
+    code = passed.select("computingsite").join(
+        rows.with_row_index("row"), on="computingsite", maintain_order="left"
+    )
+    at = code["row"].to_numpy(), passed["place"].to_numpy()
+    count = np.zeros((len(sites), len(clock)), np.int64)
+    last = np.zeros((len(sites), len(clock)), np.int64)
+    np.add.at(count, at, passed["n"].to_numpy())
+    np.maximum.at(last, at, passed["last"].to_numpy())
+    return np.cumsum(count, axis=1), np.maximum.accumulate(last, axis=1)
+
+
+def worker_stats(frame: Any, clock: Clock, *, seen_within_s: int | None = None) -> pl.DataFrame:
+    """Return batch workers by queue, resource type and status at every instant (contract ``WorkerStats``).
+
+    Args:
+        frame: Table ``worker_stats`` of any engine.
+        clock: The instants.
+        seen_within_s: Rows whose ``lastupdate`` was this old when they were recorded do not count [s].
+    """
+    columns = {**_WORKERS, "lastupdate": TIME}
+    held = as_of(frame, "worker_stats", columns, clock, entity=["computingsite"])
+    if (
+        seen_within_s is not None
+    ):  # afterwards: what was recorded last holds, though it be too old to count
+        late = pl.col("lastupdate") + timedelta(seconds=seen_within_s) <= pl.col("ts")
+        held = held.filter(~late.fill_null(value=False))
+    keys = [name for name in ("snapshot",) if name in held.columns]
+    named = held.rename({"computingsite": "panda_queue", "resourcetype": "resource_type"})
+    keys += ["panda_queue", "resource_type", "status"]  # in which order they come
+    return named.group_by(keys, maintain_order=True).agg(pl.col("n_workers").sum())
+
+
+def slots(frame: Any, clock: Clock) -> pl.DataFrame:
+    """Return the slots set for queues at every instant: valid ones that are not negative (contract ``Slots``).
+
+    Args:
+        frame: Table ``slots`` of any engine. A row without ``ts`` holds from its ``modificationtime``.
+        clock: The instants.
+    """
+    lazy = narrow(
+        frame, "slots", {**_SLOTS, "ts": TIME, "modificationtime": TIME}, ("pandaqueuename",)
+    )
+    timed = lazy.with_columns(ts=nw.coalesce("ts", "modificationtime"))
+    entity = ["pandaqueuename", "gshare", "resourcetype"]
+    held = as_of(timed, "slots", _SLOTS, clock, entity=entity)
+    if "snapshot" not in held.columns:
+        held = held.join(pl.DataFrame({"snapshot": clock.snapshots}), how="cross")
+    at = pl.DataFrame({"snapshot": clock.snapshots, "at": clock.time_of(clock.at_us)})
+    expiry = pl.col("expirationtime")
+    valid = held.join(at, on="snapshot").filter(
+        (expiry.is_null() | (expiry > pl.col("at"))) & (pl.col("numslots") >= 0)
+    )
+    keys = ["snapshot", "panda_queue", "gshare", "resourcetype"]
+    return valid.rename({"pandaqueuename": "panda_queue"}).select(*keys, "numslots").sort(keys)
+
+
+def network_matrix(frame: Any, clock: Clock, *, only: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Return the links measured in the hour before every instant (contract ``NetworkMatrix``).
+
+    Args:
+        frame: Table ``network_matrix`` of any engine.
+        clock: The instants.
+        only: ``snapshot``, ``dst`` and perhaps ``key``: what is wanted; None takes all.
+    """
+    held = as_of(
+        frame,
+        "network_matrix",
+        _LINKS,
+        clock,
+        entity=["src", "dst", "key"],
+        max_age_s=LINK_AGE_S,
+        only=only,
+    )
+    return held.filter(pl.col("ts").is_not_null())

@@ -1,0 +1,234 @@
+"""Makes the tables of a replay of user tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from brokerlab.brokerage.analysis_jobs.settings import COMPONENT
+from brokerlab.brokerage.production_jobs.settings import read
+from brokerlab.brokerage.replaying import pace, places, ratings, userjobs, userrows
+from brokerlab.brokerage.replaying.clock import Clock
+from brokerlab.brokerage.replaying.counts import Counts, disk_traffic
+from brokerlab.brokerage.replaying.maker import Maker
+from brokerlab.brokerage.replaying.recorded import recorded_counts
+from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.engines import TEXT, Types
+from brokerlab.gdpconfig import Config
+from brokerlab.lifecycle.classification import ClassRules
+
+if TYPE_CHECKING:
+    from brokerlab.archive import Archive
+
+SEEN_WITHIN_S = 3600
+"""Batch workers that were seen within this time count [s] (analysis-jobs.md 1)."""
+
+
+class AnalysisMaker(Maker):
+    """Makes the tables of the analysis brokerage, ``analysis_jobs.contracts.TABLES``."""
+
+    more_of_queues: Types = {"cloud": TEXT}  # noqa: RUF012
+    workers_within_s = SEEN_WITHIN_S
+
+    def __init__(
+        self,
+        archive: Archive,
+        planned: pl.DataFrame,
+        instants: pl.DataFrame,
+        *,
+        merging: bool,
+        config: Config,
+        class_rules: ClassRules | None,
+    ) -> None:
+        super().__init__(
+            archive,
+            planned,
+            instants,
+            stage="analysis",
+            merging=merging,
+            resource_work_queues=None,
+            rules=ProductionRules(),
+        )
+        self.config, self.class_rules = config, class_rules
+
+    def make(self, *, files: bool) -> None:
+        """Make every table that the archive allows; without ``files`` those that do not follow from them."""
+        self._make_tasks()
+        self._make_places()
+        self._make_counts()
+        self._make_users()
+        self._make_pace()
+        self._make_activity()
+        self._make_input()
+        if files:
+            self._read_files()
+        self._make_ratings()
+        self.notes.append(
+            "the archive does not tell quotas, nor the lists of included and excluded queues: no such check can fail"
+        )
+
+    @property
+    def pairs(self) -> pl.DataFrame:
+        """Tasks and instants."""
+        return self.tables["tasks"].select("jeditaskid", "snapshot")
+
+    def _make_tasks(self) -> None:
+        """Make ``tasks``."""
+        super()._make_tasks()
+        self.tables["tasks"] = userrows.user_rows(self.tables["tasks"])
+
+    def _make_links(self, found: Any) -> None:
+        """Make ``queue_endpoints``, with what is known of each endpoint at last."""
+        links = places.scoped_endpoints(found)
+        storage = self.tables.get("storage_endpoints")
+        self.tables["queue_endpoints"] = places.endpoints_with_storage(links, storage)
+
+    def _make_counts(self) -> None:
+        """Make ``job_stats`` and ``diskio_usage``."""
+        counts = Counts.of(
+            self.archive.jobs, self._lazy("job_status_log"), self.instants, parents=self.parents
+        )
+        self.notes += counts.notes
+        self.tables |= _job_tables(counts)
+        if self.archive.has("job_stats"):
+            known = recorded_counts(self.archive.job_stats, self.instants, parents=self.parents)
+            self._replace_counts(known, _job_tables(known))
+
+    def _log(self) -> Any:
+        """Return the status log; none where there is none."""
+        has = self.archive.has("job_status_log")
+        return self.archive.job_status_log if has else None
+
+    def _make_users(self) -> None:
+        """Make the numbers of jobs of users."""
+        jobs = self.archive.jobs
+        changes = userjobs.user_changes(jobs, self._log(), self.clock, parents=self.parents)
+        shares = self.tables["tasks"].select("snapshot", "gshare").unique()
+        self.tables["user_job_stats"] = userjobs.user_job_stats(changes, shares)
+        self.tables["user_totals"] = userjobs.user_totals(changes, users_of(self.tables["tasks"]))
+
+    def _make_pace(self) -> None:
+        """Make what happened in the last hours."""
+        jobs, clock, parents = self.archive.jobs, self.clock, self.parents
+        self.tables["to_run_rate"] = pace.to_run_rate(jobs, clock, parents=parents)
+        self.tables["sites_used"] = pace.sites_used(jobs, self.pairs, clock, parents=parents)
+        self.notes.append("queues where a task had jobs count as those with datasets of its output")
+
+    def _copied(self, datasets: pl.DataFrame) -> pl.DataFrame:
+        """Ask for the replicas of distributed datasets too: whether some queue has all of one decides."""
+        return datasets.with_columns(distributed="pseudo")
+
+    def _make_input(self) -> None:
+        """Make what tasks read."""
+        super()._make_input()
+        if "datasets" in self.tables:
+            own = self.tables["datasets"] = userrows.user_datasets(self.tables["datasets"])
+            self._count_unknown(own)
+        if "n_jobs" in self.tables["tasks"].columns:
+            self.notes.append(
+                "a chunk splits into as many jobs as were made in its cycle, tried again ones included"
+            )
+
+    def _count_unknown(self, datasets: pl.DataFrame) -> None:
+        """Count the input datasets of which no replica is known."""
+        if "replicas" not in self.tables:
+            return
+        real = datasets.filter(~pl.col("pseudo")).select("datasetname").drop_nulls().unique()
+        lost = real.join(self.tables["replicas"], on="datasetname", how="anti").height
+        if lost:
+            self.notes.append(
+                f"{lost:,} of {len(real):,} input datasets have no replica in the archive: they count as complete nowhere"
+            )
+
+    def _make_ratings(self) -> None:
+        """Make the classes of queues and tasks, and the usage of users and shares."""
+        jobs, instants, log = self.archive.jobs, self.instants, self._log()
+        rated = ratings.site_ratings(
+            jobs, self._known_queues(), instants, status_log=log, rules=self.class_rules
+        )
+        known = rated.drop_nulls("class")
+        self.tables["site_class"] = known.select("snapshot", "computingsite", "class")
+        if (shares := self._whole("gshares")) is not None:
+            self.tables["gshare_usage"] = ratings.share_ratings(
+                jobs, shares, instants, status_log=log
+            )
+        users = ratings.users(jobs, rated, instants, status_log=log)
+        names = ("tasks", "task_status_log", *ratings.PROGRESS)
+        told = {name: self.archive.relation(name) for name in names if self.archive.has(name)}
+        active = ratings.active_tasks(told, self.pairs, users.at)
+        basis = {"slots": users.slots, "rated": users.rated, "states": active.states}
+        if active.progress is not None:
+            basis["progress"] = active.progress
+        self.of_settings = OfSettings(
+            self.archive, self.tables, self.instants, basis, self.class_rules
+        )
+        self.tables |= self.of_settings(self.config)
+        recorded = [name for name in ("metrics", "task_evaluation") if self.archive.has(name)]
+        if recorded:
+            self.notes.append(f"{' and '.join(recorded)} of the archive are not read")
+        self.notes.append(
+            f"classes of queues are evaluated every {ratings.SITES_EVERY}, of tasks, with users and shares, every "
+            f"{ratings.USERS_EVERY}, by the rule set {(self.class_rules or ClassRules()).rules}; "
+            f"{len(known):,} classes of queues at {len(instants):,} instants, every other queue counts as mid"
+        )
+
+    def _known_queues(self) -> pl.DataFrame:
+        """Return the last row of each queue of the archive."""
+        queues = self.archive.scan("queues").collect()
+        if "ts" in queues.columns:
+            queues = queues.sort("ts", nulls_last=False, maintain_order=True)
+        return queues.unique("panda_queue", keep="last", maintain_order=True)
+
+
+@dataclass(frozen=True)
+class OfSettings:
+    """Makes the tables of a replay that depend on settings.
+
+    Attributes:
+        archive: The archive.
+        tables: Those of the replay, ``tasks`` and ``queues`` among them.
+        instants: ``snapshot``, ``at``.
+        basis: What thresholds are laid on: ``slots`` and ``rated`` (`ratings.Users`), ``states`` and perhaps
+            ``progress`` (`ratings.ActiveTasks`).
+        class_rules: Rule set of the classes.
+    """
+
+    archive: Archive
+    tables: Mapping[str, pl.DataFrame]
+    instants: pl.DataFrame
+    basis: Mapping[str, pl.DataFrame]
+    class_rules: ClassRules | None
+
+    def __call__(self, config: Config) -> dict[str, pl.DataFrame]:
+        """Return ``failure_counts``, ``user_eval`` and ``task_class``."""
+        tasks, basis = self.tables["tasks"], self.basis
+        pairs = tasks.select("jeditaskid", "snapshot")
+        at = ratings.Ticks.of(self.instants, ratings.USERS_EVERY)
+        usage = ratings.Users(at, basis["slots"], basis["rated"]).usage(config, self.class_rules)
+        active = ratings.ActiveTasks(at, pairs, basis["states"], basis.get("progress"))
+        ended = pace.failure_counts(
+            self.archive.jobs,
+            pairs,
+            Clock.of(self.instants),
+            hours=read(config, "TW_DONE_JOB_STAT", component=COMPONENT),
+            parents=places.parents(self.tables["queues"]),
+        )
+        return {
+            "failure_counts": ended,
+            "user_eval": ratings.user_ratings(at, usage, users_of(tasks)),
+            "task_class": active.rated(usage, config, self.class_rules),
+        }
+
+
+def users_of(tasks: pl.DataFrame) -> pl.DataFrame:
+    """Return the users and working groups of tasks at their instants."""
+    return tasks.select("snapshot", "username", "origusername", "workinggroup").unique()
+
+
+def _job_tables(counts: Counts) -> dict[str, pl.DataFrame]:
+    """Return the tables that the analysis brokerage reads of all jobs."""
+    columns = ("computingsite", "gshare", "resource_type", "jobstatus")
+    return {"job_stats": counts.table(*columns), "diskio_usage": disk_traffic(counts)}

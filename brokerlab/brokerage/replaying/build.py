@@ -1,0 +1,371 @@
+"""Make every input table of the production brokerage from an archive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from html import escape
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import dataframely as dy
+import polars as pl
+
+from brokerlab import carry
+from brokerlab.archive.kept import Result, kept
+from brokerlab.brokerage import contracts as job_contracts
+from brokerlab.brokerage.engine.settings import differing
+from brokerlab.brokerage.production_tasks import contracts as task_contracts
+from brokerlab.brokerage.replaying import inputs, plan, schedule
+from brokerlab.brokerage.replaying.maker import Maker, OfFiles
+from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.errors import ConfigError, MissingTableError, nearest
+from brokerlab.gdpconfig import Config
+
+if TYPE_CHECKING:
+    from brokerlab.archive import Archive
+    from brokerlab.brokerage.replaying.analysis import OfSettings
+    from brokerlab.lifecycle.classification import ClassRules
+
+STAGES = ("jobs", "tasks", "analysis")
+LABELS = {"jobs": schedule.PRODUCTION_LABEL, "tasks": schedule.PRODUCTION_LABEL, "analysis": "user"}
+"""``prodsourcelabel`` of what a stage brokers."""
+T = TypeVar("T")
+OF_STAGE = "of the stage"
+"""Stands for it."""
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What the brokerage saw at every instant.
+
+    Attributes:
+        tables: The input tables by the chapters' names, ``tasks`` among them; what the archive lacks is not here.
+        instants: ``snapshot``, ``at``.
+        stage: ``jobs``, ``tasks`` or ``analysis``: the brokerage that is replayed.
+        config: The configuration at the last instant.
+        notes: What was approximated, and what is missing, in sentences.
+        archive_digest: Digest of the archive.
+        synthetic: The archive was generated.
+        open_tasks: Tasks with work left at every instant (``stage="tasks"``), see :func:`work.open_tasks`;
+            ``remaining_work`` is made of them.
+        remake: Makes the tables that depend on settings, see :meth:`with_config`; None: none do, or, of user tasks, the
+            jobs that they are made from are not at hand (chunks of :func:`map_tasks`).
+    """
+
+    tables: Mapping[str, pl.DataFrame]
+    instants: pl.DataFrame
+    stage: str
+    config: Config
+    notes: tuple[str, ...]
+    archive_digest: str
+    synthetic: bool
+    open_tasks: pl.DataFrame
+    remake: OfSettings | None = field(default=None, repr=False, compare=False)
+
+    def with_config(self, config: Config) -> Replay:
+        """Return the replay under other settings.
+
+        Of the analysis brokerage's tables ``failure_counts`` (TW_DONE_JOB_STAT), ``user_eval`` and ``task_class``
+        (thresholds of component ``analy_eval``) depend on them: they are made anew.
+
+        Args:
+            config: The settings, without a history.
+
+        Raises:
+            ConfigError: In a chunk of user tasks: settings under which these tables would be others.
+        """
+        if self.stage == "analysis" and self.remake is None:
+            self._refuse_other_tables(config)
+        changed = {} if self.remake is None else self.remake(config)
+        tables = MappingProxyType({**self.tables, **changed})
+        return replace(self, tables=tables, config=config)
+
+    def _refuse_other_tables(self, config: Config) -> None:
+        """Refuse settings under which tables that cannot be made here would be others."""
+        from brokerlab.brokerage.analysis_jobs import keys
+
+        other = differing(config, self.config, keys.TABLE_KEYS, keys.place_of)
+        if other:
+            raise ConfigError(
+                f"{', '.join(other)}: tables of the replay depend on it and cannot be made again in a chunk of tasks; ask "
+                "build(...).with_config"
+            )
+
+    @property
+    def tasks(self) -> pl.DataFrame:
+        """One row per task and instant."""
+        return self.tables["tasks"]
+
+    def for_jobs(self) -> dict[str, pl.DataFrame]:
+        """Return the tables of the job brokerage (``brokerage.contracts.TABLES``)."""
+        return self.tables_of(job_contracts.TABLES)
+
+    def for_tasks(self) -> dict[str, pl.DataFrame]:
+        """Return the tables of the task brokerage (``production_tasks.contracts.TABLES``)."""
+        return self.tables_of(task_contracts.TABLES)
+
+    def for_analysis(self) -> dict[str, pl.DataFrame]:
+        """Return the tables of the analysis brokerage (``analysis_jobs.contracts.TABLES``)."""
+        from brokerlab.brokerage.analysis_jobs.contracts import TABLES
+
+        return self.tables_of(TABLES)
+
+    def tables_of(self, contracts: Mapping[str, type[dy.Schema]]) -> dict[str, pl.DataFrame]:
+        """Return the tables of a brokerage, with the columns that it reads.
+
+        Args:
+            contracts: Its input tables, such as ``brokerlab.brokerage.plugins.get(name).tables``.
+        """
+        return {
+            name: frame.select(key for key in contracts[name].columns() if key in frame.columns)
+            for name, frame in self.tables.items()
+            if name in contracts
+        }
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one row per table: ``table``, ``rows``, ``history`` (its rows hold for one instant each)."""
+        rows = [(name, f.height, "snapshot" in f.columns) for name, f in self.tables.items()]
+        return pl.DataFrame(rows, schema=["table", "rows", "history"], orient="row").sort("table")
+
+    def _repr_html_(self) -> str:
+        kind = "synthetic archive" if self.synthetic else "archive"
+        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        return (
+            f"<p>{len(self.tasks):,} brokerages ({self.stage}) at {len(self.instants):,} instants, from the {kind} "
+            f"{escape(self.archive_digest[:12])}</p><ul>{notes}</ul>"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return sizes, notes and provenance."""
+        return {
+            "stage": self.stage,
+            "instants": len(self.instants),
+            "rows": {name: frame.height for name, frame in self.tables.items()},
+            "notes": list(self.notes),
+            "archive": self.archive_digest,
+            "config": self.config.digest,
+            "synthetic": self.synthetic,
+        }
+
+
+def build(
+    archive: Archive,
+    *,
+    start: datetime | str | None = None,
+    end: datetime | str | None = None,
+    at: datetime | str | None = None,
+    tasks: Sequence[int] | pl.DataFrame | None = None,
+    stage: str = "jobs",
+    every: str | None = "10m",
+    cycle: str = "1h",
+    label: str | None = OF_STAGE,
+    merging: bool = False,
+    resource_work_queues: pl.DataFrame | None = None,
+    rules: ProductionRules | None = None,
+    class_rules: ClassRules | None = None,
+    files: bool = True,
+) -> Replay:
+    """Rebuild the brokerage's input tables at every instant at which tasks were brokered.
+
+    Each table is made in one query over the whole period, whatever the number of instants.
+
+    Args:
+        archive: An archive, ``brokerlab.archive.open(path)``.
+        start: First brokerage, naive UTC or such a text; None = the first there is.
+        end: Brokerages before this time; None = to the last.
+        at: One instant for all tasks, instead of their own: ``tasks``, or else (not ``stage="tasks"``) every task with
+            jobs made by then and after.
+        tasks: What to broker: ids of tasks, or a table ``jeditaskid``, perhaps ``at``, ``is_merging``, ``use_scout``;
+            None takes every task of the label.
+        stage: ``jobs``: where jobs of production go; ``tasks``: the choice of the nucleus; ``analysis``: where jobs of
+            users go.
+        every: Grid to which instants are rounded down, so that tasks share them; None keeps each.
+        cycle: Jobs of a task made in one such cycle of the clock come from one brokerage (not ``stage="tasks"``).
+        label: ``prodsourcelabel``; by default that of the stage, managed or user; None takes all.
+        merging: Broker the merge chunks instead of the ordinary ones (tables about a task's input are of one kind).
+        resource_work_queues: ``workqueue_id``, ``queue_name`` of work queues that are resource queues.
+        rules: Switches ``milli_units_converted`` (``remaining_work``) and, for jobs, ``bare_mode_of`` (``nuclei``);
+            everything else is the same for every rule set.
+        class_rules: Rule set of the classes of queues and tasks (``stage="analysis"``); document by default.
+        files: Make what follows from the files of the tasks too; :func:`map_tasks` makes it chunk by chunk.
+
+    Returns:
+        The replay.
+
+    Raises:
+        ConfigError: An argument that cannot be.
+        MissingTableError: The archive lacks ``jobs``, ``tasks`` or ``queues``.
+        EmptyPeriodError: No task is brokered in the period. (Both are a `DataError`.)
+
+    Source:
+        production-jobs.md; production-tasks.md 1; analysis-jobs.md
+        section 1.
+    """
+    _check(archive, stage)
+    asked = plan.Asked(
+        start=plan.time_of(start, "start"),
+        end=plan.time_of(end, "end"),
+        at=plan.time_of(at, "at"),
+        tasks=tasks,
+        stage=stage,
+        cycle=cycle,
+        label=LABELS[stage] if label == OF_STAGE else label,
+        merging=merging,
+    )
+    planned, numbered = plan.planned(archive, asked, every=every)
+    config = _config(archive, numbered["at"].max())
+    remake = None
+    if stage == "analysis":
+        # its classes rest on the life cycle, which production does not need
+        from brokerlab.brokerage.replaying.analysis import AnalysisMaker
+
+        analysis = AnalysisMaker(
+            archive, planned, numbered, merging=merging, config=config, class_rules=class_rules
+        )
+        maker: Maker = analysis
+    else:
+        maker = Maker(
+            archive,
+            planned,
+            numbered,
+            stage=stage,
+            merging=merging,
+            resource_work_queues=resource_work_queues,
+            rules=rules or ProductionRules(),
+        )
+    maker.make(files=files)
+    if stage == "analysis":
+        remake = analysis.of_settings
+    return Replay(
+        tables=MappingProxyType(maker.tables),
+        instants=numbered,
+        stage=stage,
+        config=config,
+        notes=tuple(maker.notes),
+        archive_digest=archive.digest,
+        synthetic=archive.synthetic,
+        open_tasks=maker.open_tasks,
+        remake=remake,
+    )
+
+
+def build_once(
+    archive: Archive,
+    *,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    tasks: Sequence[int] | None = None,
+    stage: str = "jobs",
+    every: str | None = "10m",
+    rules: ProductionRules | None = None,
+    class_rules: ClassRules | None = None,
+) -> Replay:
+    """Return a replay as :func:`build` makes it, keeping it beside the archive for the next report that asks for it.
+
+    Args:
+        archive: The archive.
+        start: See :func:`build`, as all the others.
+        end: The end of the period.
+        tasks: Ids of tasks.
+        stage: The stage.
+        every: The grid.
+        rules: Rules of production.
+        class_rules: Rules of the classes.
+
+    Raises:
+        DataError: See :func:`build`.
+    """
+    asked = {"start": start, "end": end, "tasks": tasks, "stage": stage, "every": every}
+    switches = {
+        "rules": None if rules is None else rules.to_dict(),
+        "class_rules": None if class_rules is None else class_rules.to_dict(),
+    }
+
+    def make() -> Result:
+        made = build(archive, **asked, rules=rules, class_rules=class_rules)  # type: ignore[arg-type]
+        frames = {"instants": made.instants, "open_tasks": made.open_tasks}
+        frames |= {f"table-{name}": frame for name, frame in made.tables.items()}
+        if made.remake is not None:
+            frames |= {f"basis-{name}": frame for name, frame in made.remake.basis.items()}
+        return Result(frames, made.notes)
+
+    result = kept(archive, "replay", asked | switches, make)
+    tables, basis = (
+        {name.removeprefix(kind): frame for name, frame in result.frames.items() if kind in name}
+        for kind in ("table-", "basis-")
+    )
+    instants, remake = result.frames["instants"], None
+    if stage == "analysis":
+        from brokerlab.brokerage.replaying.analysis import OfSettings
+
+        remake = OfSettings(archive, tables, instants, basis, class_rules)
+    return Replay(
+        tables=MappingProxyType(tables),
+        instants=instants,
+        stage=stage,
+        config=_config(archive, instants["at"].max()),
+        notes=result.texts,
+        archive_digest=archive.digest,
+        synthetic=archive.synthetic,
+        open_tasks=result.frames["open_tasks"],
+        remake=remake,
+    )
+
+
+def map_tasks(archive: Archive, function: Callable[[Replay], T], **asked: Any) -> list[T]:
+    """Apply a function to the replay of each chunk of tasks, on this machine or on Spark.
+
+    What is seen at queues and instants is rebuilt once and travels with the function; files, of which there may be more
+    than fit into memory, are dealt out by task and never come together. What the function returns should have the
+    size of the tasks, e.g. decisions on them.
+
+    Args:
+        archive: The archive; opened with a Spark session, Spark counts its jobs and carries the chunks.
+        function: Takes the replay of some tasks, perhaps of none. It sees these tasks only, while the choice of the nucleus
+            looks at all tasks of a cycle: decide it on the whole, after what it needs of the files is made by chunk.
+        asked: What is replayed, see :func:`build`.
+
+    Returns:
+        What the function returned, by chunk.
+
+    Raises:
+        DataError: See :func:`build`.
+    """
+    whole = build(archive, files=False, **asked)
+    of_files = OfFiles(whole.stage)
+    own: dict[str, pl.DataFrame] = {}
+    shared: dict[str, pl.DataFrame] = {}
+    for name, frame in whole.tables.items():
+        by_task = "jeditaskid" in frame.columns and name != "parent_tasks"
+        (own if by_task else shared)[name] = frame
+    bare = replace(whole, tables={}, open_tasks=pl.DataFrame(), remake=None)
+
+    def of_chunk(chunk: carry.Chunk) -> T:
+        tables = {**shared, **{name: chunk[name] for name in own}}
+        tables |= of_files(chunk.get("files"), tables)
+        return function(replace(bare, tables=tables))
+
+    if not archive.has("files"):
+        return [of_chunk(own)]
+    files = inputs.files_read(archive.relation("files"))
+    return carry.deal({"files": files}, own).map(of_chunk)
+
+
+def _check(archive: Archive, stage: str) -> None:
+    """Refuse an unknown stage and an archive without the tables that everything rests on."""
+    if stage not in STAGES:
+        raise ConfigError(f"stage={stage!r}: {nearest(stage, STAGES)}")
+    missing = [name for name in ("jobs", "tasks", "queues") if not archive.has(name)]
+    if missing:
+        raise MissingTableError(
+            f"a replay needs {', '.join(missing)}; ingest a source that holds them ({archive.path})"
+        )
+
+
+def _config(archive: Archive, moment: Any) -> Config:
+    """Return the settings at a time; defaults where the archive has none."""
+    if not archive.has("gdpconfig"):
+        return Config.empty()
+    return Config.from_frame(archive.scan("gdpconfig").collect()).at(moment)

@@ -1,0 +1,296 @@
+"""Changes of counts over time, added up in the engine, and the counts at the instants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import polars as pl
+
+from brokerlab.brokerage.replaying import states
+from brokerlab.brokerage.replaying.clock import Clock, repeated
+from brokerlab.engines import collect, unpivot
+from brokerlab.numerics import IntArray
+
+MEASURES = ("njobs", *states.WEIGHTS)
+"""What is counted: jobs, cores, disk traffic."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """What a group of rows of :class:`Changes` adds to, or takes from.
+
+    Attributes:
+        groups: ``group`` and its columns; groups that are not here count for nothing on this side.
+        sign: 1 adds, -1 takes.
+    """
+
+    groups: pl.DataFrame
+    sign: int
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What happens to the counts of each group.
+
+    The same rows may stand on two sides: a job that starts is one more that runs and one less that waits.
+
+    Attributes:
+        sides: What the groups of the rows are.
+        rows: ``group``, ``place`` (position of the first instant that sees the change), and one column per measure;
+            several rows may be of one group and place.
+        n_groups: Number of groups, numbered from 0.
+        clock: The instants.
+    """
+
+    sides: tuple[Side, ...]
+    rows: pl.DataFrame
+    n_groups: int
+    clock: Clock
+
+    def at_instants(
+        self, by: Sequence[str], measures: Sequence[str], where: pl.Expr | None = None
+    ) -> pl.DataFrame:
+        """Add changes up over time: what there is at every instant.
+
+        Args:
+            by: Columns of the groups to count by; null is a value of its own.
+            measures: Columns of the rows to add up.
+            where: Condition on the groups.
+
+        Returns:
+            ``snapshot``, ``by``, the measures; no row where the first measure is 0; sorted by ``snapshot`` and ``by``.
+        """
+        levels = self._levels(by, measures, where)
+        key, place = levels.key, levels.place
+        instants = len(self.clock)
+        until = np.append(np.where(key[1:] == key[:-1], place[1:], instants), instants)[: len(key)]
+        length = np.where(levels.values[0] != 0, until - place, 0)
+        row, at = repeated(place, length)
+        # the rows come by key: those of one instant keep that order
+        order = np.argsort(at, kind="stable")
+        row = row[order]
+        return self._shown(levels, at[order], key[row], row, measures)
+
+    def at_pairs(
+        self,
+        by: Sequence[str],
+        measures: Sequence[str],
+        pairs: pl.DataFrame,
+        where: pl.Expr | None = None,
+    ) -> pl.DataFrame:
+        """Add changes up over time: what there is at some instants for some groups each.
+
+        Args:
+            by: Columns of the groups to count by; null is a value of its own.
+            measures: Columns of the rows to add up.
+            pairs: ``snapshot`` and columns of ``by``: what is asked for.
+            where: Condition on the groups.
+
+        Returns:
+            As :meth:`at_instants`, of these pairs only.
+        """
+        levels = self._levels(by, measures, where)
+        shared = [name for name in pairs.columns if name != "snapshot"]
+        placed = pl.DataFrame({"snapshot": self.clock.snapshots}).with_row_index("at")
+        asked = pairs.unique().join(placed, on="snapshot").select("at", *shared)
+        wanted = levels.keys.select("key", *shared).join(asked, on=shared, nulls_equal=True)
+        at = wanted["at"].cast(pl.Int64).to_numpy()
+        key = wanted["key"].cast(pl.Int64).to_numpy()
+        instants = len(self.clock)
+        row = (
+            np.searchsorted(levels.key * instants + levels.place, key * instants + at, "right") - 1
+        )
+        row = np.where((row >= 0) & (levels.key[row] == key), row, -1) if len(levels.key) else row
+        row, at, key = row[row >= 0], at[row >= 0], key[row >= 0]
+        there = levels.values[0][row] != 0
+        row, at, key = row[there], at[there], key[there]
+        order = np.lexsort((key, at))
+        return self._shown(levels, at[order], key[order], row[order], measures)
+
+    def _levels(self, by: Sequence[str], measures: Sequence[str], where: pl.Expr | None) -> _Levels:
+        """Add the changes of each combination of some columns up over time."""
+        meant = pl.lit(value=True) if where is None else where.fill_null(value=False)
+        inside = [side.groups.filter(meant).select("group", *by) for side in self.sides]
+        keys = pl.concat(inside).select(by).unique().sort(by).with_row_index("key")
+        instants = max(len(self.clock), 1)
+        signed = []
+        for side, own in zip(self.sides, inside, strict=True):
+            numbered = own.join(keys, on=list(by), nulls_equal=True)
+            number = np.full(self.n_groups, -1, np.int64)
+            number[numbered["group"].to_numpy()] = numbered["key"].to_numpy()
+            slot = pl.Series(number[self.rows["group"].to_numpy()])
+            change = [pl.col(name).cast(pl.Int64) * side.sign for name in measures]
+            kept = self.rows.with_columns(key=slot).filter(pl.col("key") >= 0)
+            signed.append(kept.select(pl.col("key") * instants + pl.col("place"), *change))
+        summed = (
+            pl.concat(signed)
+            .group_by("key")
+            .agg(pl.col(name).sum() for name in measures)
+            .sort("key")
+        )
+        key, place = np.divmod(summed["key"].to_numpy(), instants)
+        begins = np.searchsorted(key, np.arange(len(keys)))[key] if len(key) else key
+        values = []
+        for name in measures:
+            total = np.concatenate([[0], np.cumsum(summed[name].to_numpy())])
+            values.append(total[1:] - total[begins])
+        return _Levels(keys, key, place, values)
+
+    def _shown(
+        self, levels: _Levels, at: IntArray, key: IntArray, row: IntArray, measures: Sequence[str]
+    ) -> pl.DataFrame:
+        """Put positions of instants, keys and levels into a table."""
+        snapshot = pl.Series("snapshot", self.clock.snapshots[at], dtype=pl.Int64)
+        values = [
+            pl.Series(name, level[row], dtype=pl.Int64)
+            for name, level in zip(measures, levels.values, strict=True)
+        ]
+        shown = levels.keys.drop("key")[key]
+        return pl.DataFrame([snapshot, *shown.get_columns(), *values])
+
+
+@dataclass(frozen=True)
+class _Levels:
+    """What there is from each change on: by key and place, in this order."""
+
+    keys: pl.DataFrame
+    key: IntArray
+    place: IntArray
+    values: list[IntArray]
+
+
+def job_changes(
+    jobs: nw.LazyFrame[Any],
+    log: nw.LazyFrame[Any] | None,
+    clock: Clock,
+    by: Sequence[str] = states.GROUP,
+) -> Changes:
+    """Add up in the engine what every job's changes of status do to the counts.
+
+    Jobs with an entry in the log are read from it, the others from their times.
+
+    Args:
+        jobs: Result of :func:`states.prepared`.
+        log: Status log of the same engine; None if there is none.
+        clock: The instants.
+        by: Columns of the jobs to count by, besides the status.
+
+    Returns:
+        Changes by ``by`` and ``jobstatus``, of ``njobs, ncores, diskio_sum, diskio_jobs``.
+    """
+    boundary, status = pl.col("boundary"), pl.col("jobstatus")
+    begins = dict(zip(states.BOUNDARIES, states.ENTERED, strict=True))
+    ends = dict(zip(states.BOUNDARIES[1:], states.ENTERED[:-1], strict=True))
+    plain, parts = jobs, []
+    if log is not None:
+        plain = jobs.join(log.select("pandaid").unique(), on="pandaid", how="anti")
+        spans = states.spans(log, jobs, by)
+        passed = _passed(spans, ("enter", "leave"), [*by, "jobstatus"], clock)
+        sides = [pl.when(boundary == name).then(status) for name in ("enter", "leave")]
+        parts.append(_with_status(passed, sides, by))
+    passed = _passed(states.times(plain), states.BOUNDARIES, [*by, "after", "now"], clock)
+    parts.append(_with_status(passed, [_named(boundary, begins), _named(boundary, ends)], by))
+    return _joined(parts)
+
+
+def live_changes(jobs: nw.LazyFrame[Any], clock: Clock, by: Sequence[str]) -> Changes:
+    """Add up in the engine how many jobs there are that are not over, whatever their status, by their times.
+
+    Args:
+        jobs: Result of :func:`states.prepared`.
+        clock: The instants.
+        by: Columns of the jobs to count by.
+
+    Returns:
+        Changes by ``by``.
+    """
+    ends = states.times(jobs).with_columns(left=nw.col("over_at"))
+    return _between(ends, ("created", "left"), by, clock)
+
+
+def span_changes(spans: nw.LazyFrame[Any], clock: Clock, by: Sequence[str]) -> Changes:
+    """Add up in the engine how many rows hold at each instant.
+
+    Args:
+        spans: Columns ``by``, ``enter``, ``leave`` (null: to this day): a row holds from the one to before the other.
+        clock: The instants.
+        by: Columns to count by.
+
+    Returns:
+        Changes by ``by``; of the measures ``njobs`` only counts.
+    """
+    nothing = {name: nw.lit(0) for name in states.WEIGHTS}
+    return _between(spans.with_columns(**nothing), ("enter", "leave"), by, clock)
+
+
+def _between(
+    rows: nw.LazyFrame[Any], times: tuple[str, str], by: Sequence[str], clock: Clock
+) -> Changes:
+    """Count rows from the first time to before the second."""
+    passed = _passed(rows, times, by, clock)
+    groups = passed.sides[0].groups
+    sides = [groups.filter(pl.col("boundary") == name) for name in times]
+    return replace(passed, sides=(Side(sides[0], 1), Side(sides[1], -1)))
+
+
+def _named(boundary: pl.Expr, status: dict[str, str]) -> pl.Expr:
+    """Return the status at a boundary; null where there is none."""
+    state = boundary.replace_strict(status, default=None, return_dtype=pl.String)
+    own = pl.when(state == "after").then("after").when(state == "now").then("now")
+    return own.otherwise(state)
+
+
+def _with_status(passed: Changes, statuses: Sequence[pl.Expr], by: Sequence[str]) -> Changes:
+    """Name the status that begins at each boundary, and the one that ends; null is none."""
+    groups = passed.sides[0].groups
+    named = [groups.select("group", *by, jobstatus=s).drop_nulls("jobstatus") for s in statuses]
+    return replace(passed, sides=(Side(named[0], 1), Side(named[1], -1)))
+
+
+def _joined(parts: Sequence[Changes]) -> Changes:
+    """Put changes of different jobs together."""
+    sides: list[Side] = []
+    rows: list[pl.DataFrame] = []
+    first = 0
+    for part in parts:
+        further = pl.col("group") + first
+        sides += [replace(side, groups=side.groups.with_columns(further)) for side in part.sides]
+        rows.append(part.rows.with_columns(further))
+        first += part.n_groups
+    return Changes(tuple(sides), pl.concat(rows), first, parts[0].clock)
+
+
+def _passed(
+    jobs: nw.LazyFrame[Any], boundaries: Sequence[str], keys: Sequence[str], clock: Clock
+) -> Changes:
+    """Add up in the engine what passes each boundary at each moment, and place the moments.
+
+    Args:
+        jobs: ``keys``, the weights, and one column of times per boundary.
+        boundaries: Those columns.
+        keys: Columns to count by.
+        clock: The instants.
+
+    Returns:
+        Changes by ``keys`` and ``boundary``.
+    """
+    stacked = unpivot(jobs, boundaries, [*keys, *states.WEIGHTS], name="boundary", value="time")
+    by = [*keys, "boundary"]
+    sums = [nw.col(name).sum().cast(nw.Int64).alias(name) for name in states.WEIGHTS]
+    moments = clock.moments(stacked).group_by(*by, "moment")
+    found = collect(moments.agg(nw.len().cast(nw.Int64).alias("njobs"), *sums))
+    texts = [name for name in by if found.schema[name] == pl.String]
+    # a number for many texts
+    coded = found.with_columns(
+        pl.col(texts).cast(pl.Categorical), place=clock.place(found["moment"])
+    )
+    groups = coded.select(by).unique().with_row_index("group")
+    rows = coded.join(groups, on=by, nulls_equal=True)
+    small = ("group", "place", "njobs", "ncores", "diskio_jobs")
+    named = groups.with_columns(pl.col("group").cast(pl.Int32), pl.col(texts).cast(pl.String))
+    kept = rows.select(pl.col(small).cast(pl.Int32), "diskio_sum")
+    return Changes((Side(named, 1),), kept, len(groups), clock)

@@ -1,0 +1,245 @@
+"""Numbers of jobs at the instants, and the tables of the brokerage made from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from brokerlab.brokerage.replaying import states
+from brokerlab.brokerage.replaying.changes import MEASURES, Changes, Side, job_changes
+from brokerlab.brokerage.replaying.clock import Clock
+from brokerlab.engines import collect, narrow, same_engine
+
+UNTOLD = (
+    "pending, waiting and defined count as assigned, sent and starting as activated, merging, stagein and stageout "
+    "as running or holding"
+)
+"""Statuses that times cannot tell apart."""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Numbers of jobs by group at every instant, kept as changes until they are asked for.
+
+    Attributes:
+        changes: Changes by ``states.GROUP`` and ``jobstatus``.
+        notes: What was approximated, with counts.
+    """
+
+    changes: Changes
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        jobs: Any,
+        status_log: Any,
+        instants: pl.DataFrame,
+        *,
+        parents: Mapping[str, str] | None = None,
+    ) -> Counts:
+        """Add up the changes of status of all jobs in the engine.
+
+        Args:
+            jobs: Table ``jobs`` of any engine.
+            status_log: Table ``job_status_log`` of the same engine; None if there is none.
+            instants: ``snapshot``, ``at``.
+            parents: Parent of each pseudo-queue; jobs are counted by the parent's name.
+
+        Raises:
+            SchemaError: Columns are missing.
+            DataError: The instants are not usable, or the tables live in different engines.
+        """
+        clock = Clock.of(instants)
+        table = narrow(jobs, "jobs", states.JOB_COLUMNS, states.JOB_REQUIRED)
+        log = None
+        if status_log is not None:
+            log = narrow(status_log, "job_status_log", states.LOG_COLUMNS, states.LOG_REQUIRED)
+            same_engine({"jobs": table, "job_status_log": log})
+        notes = _notes(table, log)
+        if not len(clock):
+            return cls(_none(clock), notes)
+        changes = job_changes(states.prepared(table), log, clock)
+        sides = (replace(side, groups=by_parent(side.groups, parents)) for side in changes.sides)
+        return cls(replace(changes, sides=tuple(sides)), notes)
+
+    def table(self, *by: str, where: pl.Expr | None = None, measure: str = "njobs") -> pl.DataFrame:
+        """Return the number of jobs, or of cores, by some of the columns.
+
+        Args:
+            by: Columns of ``states.GROUP`` and ``jobstatus``.
+            where: Condition on those columns.
+            measure: ``njobs`` or ``ncores``.
+
+        Returns:
+            ``snapshot``, ``by``, the measure; no row where it is 0; sorted.
+        """
+        return self.changes.at_instants(by, (measure,), where)
+
+
+def job_counts(jobs: Any, status_log: Any, instants: pl.DataFrame) -> pl.DataFrame:
+    """Count jobs by queue, share, work queue, resource type, nucleus and status at every instant.
+
+    The status is that of the last log entry at or before the instant. Jobs without log are counted by their times
+    (see :mod:`brokerlab.brokerage.replaying.states`: some statuses cannot be told apart then). The job-sized part runs in
+    the engine of ``jobs``, once for all instants.
+
+    Args:
+        jobs: Table ``jobs`` of any engine.
+        status_log: Table ``job_status_log`` of the same engine, or None.
+        instants: ``snapshot``, ``at`` (naive UTC).
+
+    Returns:
+        ``snapshot, computingsite, gshare, workqueue_id, resource_type, nucleus, jobstatus, njobs`` (jobs, > 0), sorted
+        by all of them; null where the job has none.
+
+    Raises:
+        SchemaError: Columns are missing.
+        DataError: The instants are not usable, or the tables live in different engines.
+
+    Source:
+        archive.md section 8, ``job_stats``.
+
+    Example:
+        >>> from datetime import datetime
+        >>> job = {"pandaid": 1, "jobstatus": "finished", "computingsite": "Q", "gshare": "A"}
+        >>> job["creationtime"] = datetime(2026, 3, 1, 10)
+        >>> job["starttime"] = datetime(2026, 3, 1, 11)
+        >>> job["endtime"] = job["modificationtime"] = datetime(2026, 3, 1, 12)
+        >>> at = [datetime(2026, 3, 1, hour) for hour in (10, 11, 12)]
+        >>> found = job_counts(pl.DataFrame([job]), None, pl.DataFrame({"snapshot": [0, 1, 2], "at": at}))
+        >>> found.select("snapshot", "jobstatus", "njobs").rows()
+        [(0, 'activated', 1), (1, 'running', 1)]
+    """
+    return Counts.of(jobs, status_log, instants).table(*states.GROUP, "jobstatus")
+
+
+def by_parent(frame: pl.DataFrame, parents: Mapping[str, str] | None) -> pl.DataFrame:
+    """Name queues by their parent: as ``queues`` says, else the part before ``/`` (production-jobs.md)."""
+    known = dict(parents or {})
+    return frame.with_columns(
+        pl.col("computingsite").replace(known).str.split("/").list.first().alias("computingsite")
+    )
+
+
+def job_tables(
+    counts: Counts, resource_work_queues: pl.DataFrame, *, shares: pl.DataFrame | None = None
+) -> dict[str, pl.DataFrame]:
+    """Make the brokerage's statistics tables from the counts.
+
+    Args:
+        counts: The counts.
+        resource_work_queues: ``workqueue_id``, ``queue_name`` of the work queues that are resource queues.
+        shares: ``snapshot``, ``gshare``: what ``job_stats_rt`` is read for, by share; None keeps all.
+
+    Returns:
+        ``job_stats``, ``job_stats_rt`` (by share; and by name of the resource work queue), ``job_stats_workqueue``,
+        ``job_stats_gshare_only``, ``transferring_by_nucleus``, ``core_stats``, ``diskio_usage``, each with
+        ``snapshot``, sorted by key.
+
+    Source:
+        production-jobs.md.
+    """
+    columns = ["gshare", "computingsite", "resource_type", "jobstatus"]
+    by_type = None if shares is None else counts.changes.at_pairs(columns, ["njobs"], shares)
+    found = statistics(counts.table, resource_work_queues, by_type=by_type)
+    return found | {"diskio_usage": disk_traffic(counts)}
+
+
+class Table(Protocol):
+    """Gives the number of jobs, or of cores, by some columns; see :meth:`Counts.table`."""
+
+    def __call__(
+        self, *by: str, where: pl.Expr | None = None, measure: str = "njobs"
+    ) -> pl.DataFrame:
+        """Return one row per combination that has any."""
+
+
+def statistics(
+    table: Table, resource_work_queues: pl.DataFrame, *, by_type: pl.DataFrame | None = None
+) -> dict[str, pl.DataFrame]:
+    """Make the brokerage's statistics tables from anything that counts; see :func:`job_tables`.
+
+    Args:
+        table: Counts.
+        resource_work_queues: ``workqueue_id``, ``queue_name`` of the work queues that are resource queues.
+        by_type: Jobs by share, queue, resource type and status; None: as counted.
+    """
+    ids = resource_work_queues["workqueue_id"].to_list()
+    resource = pl.col("workqueue_id").is_in(ids).fill_null(value=False)
+    site, status = "computingsite", "jobstatus"
+    everything = table(site, "gshare", status)
+    columns = ["gshare", site, "resource_type", status]
+    types = [table(*columns) if by_type is None else by_type]
+    if ids:
+        queued = table("workqueue_id", site, "resource_type", status, where=resource)
+        names = resource_work_queues.select(
+            pl.col("workqueue_id").cast(pl.Int64), gshare=pl.col("queue_name").cast(pl.String)
+        )
+        types.append(queued.join(names, on="workqueue_id").select(types[0].columns))
+    moving = pl.col(status) == "transferring"
+    return {
+        "job_stats": everything,
+        "job_stats_rt": pl.concat(types),
+        "job_stats_workqueue": table(site, "workqueue_id", status, where=resource),
+        # the same table where no work queue is a resource queue; the brokerage reads it for their tasks only
+        "job_stats_gshare_only": table(site, "gshare", status, where=~resource)
+        if ids
+        else everything.clear(),
+        "transferring_by_nucleus": table(
+            site, "nucleus", where=moving & pl.col("nucleus").is_not_null()
+        ),
+        "core_stats": table(
+            site, status, where=pl.col(status).is_in(["running", "starting"]), measure="ncores"
+        ),
+    }
+
+
+def disk_traffic(counts: Counts) -> pl.DataFrame:
+    """Return the mean of ``diskio / corecount`` over the running jobs that have one [kB/s per core]."""
+    running = pl.col("jobstatus") == "running"
+    sums = counts.changes.at_instants(["computingsite"], ("diskio_jobs", "diskio_sum"), running)
+    mean = sums["diskio_sum"].to_numpy() / sums["diskio_jobs"].to_numpy() / states.DISKIO_UNIT
+    return sums.select(
+        "snapshot", "computingsite", diskio_per_core=pl.Series(mean, dtype=pl.Float64)
+    )
+
+
+def _notes(jobs: nw.LazyFrame[Any], log: nw.LazyFrame[Any] | None) -> tuple[str, ...]:
+    """Count the jobs that are read from the log, from times, and not at all."""
+    last = nw.coalesce("statechangetime", "modificationtime", "endtime", "starttime")
+    unknown = nw.col("creationtime").is_null() | last.is_null()
+    total, lost = _sizes(jobs, unknown)
+    if log is not None:
+        plain = jobs.join(log.select("pandaid").unique(), on="pandaid", how="anti")
+        without, lost = _sizes(plain, unknown)
+    else:
+        without = total
+    said = []
+    if without:
+        said.append(
+            f"{without:,} of {total:,} jobs have no status log and are counted by their times: {UNTOLD}"
+        )
+    if lost:
+        said.append(f"{lost:,} jobs without time of creation or end are not counted")
+    return tuple(said)
+
+
+def _sizes(jobs: nw.LazyFrame[Any], unknown: nw.Expr) -> tuple[int, int]:
+    """Count rows, and those of them that a condition holds for."""
+    flagged = jobs.select(one=nw.lit(1), bad=nw.when(unknown).then(nw.lit(1)).otherwise(nw.lit(0)))
+    total, bad = collect(flagged.select(nw.col("one").sum(), nw.col("bad").sum())).row(0)
+    return int(total or 0), int(bad or 0)
+
+
+def _none(clock: Clock) -> Changes:
+    """Return no changes."""
+    names = dict.fromkeys([*states.GROUP, "jobstatus"], pl.String)
+    groups = {"group": pl.Int32} | names | {"workqueue_id": pl.Int64}
+    numbers = dict.fromkeys(["group", "place", *MEASURES], pl.Int32)
+    rows = pl.DataFrame(schema=numbers)
+    return Changes((Side(pl.DataFrame(schema=groups), 1),), rows, 0, clock)

@@ -1,0 +1,340 @@
+"""Makes the tables of a replay, one query each, and keeps notes of what it had to do without."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from brokerlab.brokerage.analysis_jobs.endpoints import in_scope
+from brokerlab.brokerage.full_chain import bare_modes
+from brokerlab.brokerage.inputs.atoms import atoms
+from brokerlab.brokerage.replaying import activity, inputs, places, taskrows, userrows, work
+from brokerlab.brokerage.replaying.clock import Clock
+from brokerlab.brokerage.replaying.counts import Counts, job_tables
+from brokerlab.brokerage.replaying.recorded import recorded_counts
+from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.engines import Types
+
+if TYPE_CHECKING:
+    from brokerlab.archive import Archive
+
+_ABSENT = {
+    "job_status_log": "all jobs are counted by their times",
+    "site_data": "the activity of pilots is estimated from the jobs that ran",
+    "task_status_log": "tasks are brokered when made and open until they end",
+    "ddm_endpoints": "what endpoints can do and hold is unknown, and checks that need it remove nothing",
+    "queue_endpoints": "endpoints of queues and nuclei are unknown, and checks that need them remove nothing",
+    "network_matrix": "no link is known",
+    "worker_stats": "no batch worker is known",
+    "slots": "no slots are set",
+    "software_tags": "what queues publish is unknown, and checks of software and hardware remove nothing",
+    "replicas": "where input is complete is unknown, and checks that need it remove nothing",
+    "datasets": "tasks have no input and no output",
+    "files": "no file is known, and jobs have size 0",
+    "resource_types": "unified queues have no pseudo-queues",
+    "gshares": "no target of a share is known, and no task is held back by its class",
+}
+"""What follows from a table that the archive does not have."""
+
+
+LOCATING = ("replicas", "queue_endpoints", "storage_endpoints")
+"""Tables from which it is derived where files can be read."""
+
+
+@dataclass(frozen=True)
+class OfFiles:
+    """Makes the tables of a replay that follow from the files of its tasks, of all or of a chunk of them.
+
+    Attributes:
+        stage: The brokerage that is replayed.
+    """
+
+    stage: str
+
+    def __call__(self, files: Any, tables: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+        """Return ``files``, ``tasks`` with what their input splits into, and ``file_locations`` where it is not known.
+
+        Args:
+            files: Table ``files`` of any engine; None: there is none.
+            tables: The other tables of the replay, of the same tasks.
+        """
+        tasks, datasets = tables["tasks"], tables.get("datasets")
+        made: dict[str, pl.DataFrame] = {}
+        if files is not None and datasets is not None:
+            own = made["files"] = inputs.input_files(files, datasets)
+            smallest = atoms(tasks, datasets, own)
+            tasks = tasks.join(smallest, on="jeditaskid", how="left", maintain_order="left")
+            if "file_locations" not in tables and all(name in tables for name in LOCATING):
+                replicas, links, endpoints = (tables[name] for name in LOCATING)
+                made["file_locations"] = inputs.file_locations(
+                    own, replicas, self._readers(links), endpoints
+                )
+        if self.stage == "analysis":
+            tasks = userrows.with_number_of_jobs(tasks, datasets, made.get("files"))
+        return made | {"tasks": tasks}
+
+    def _readers(self, links: pl.DataFrame) -> pl.DataFrame:
+        """Return the endpoints of queues that jobs read from."""
+        if self.stage != "analysis":
+            return links
+        columns = ["panda_queue", "direction", "ddm_endpoint_name", "is_default", "is_local"]
+        return in_scope(links).select(columns)
+
+
+class Maker:
+    """Makes tables of the production brokerage at some instants; ``make`` fills ``tables`` and ``notes``.
+
+    Attributes:
+        tables: Name to frame.
+        notes: What was approximated, and what is missing.
+        open_tasks: Tasks with work left, where the choice of the nucleus is replayed.
+    """
+
+    more_of_queues: Types = {}  # noqa: RUF012
+    workers_within_s: int | None = None
+
+    def __init__(
+        self,
+        archive: Archive,
+        planned: pl.DataFrame,
+        instants: pl.DataFrame,
+        *,
+        stage: str,
+        merging: bool,
+        resource_work_queues: pl.DataFrame | None,
+        rules: ProductionRules,
+    ) -> None:
+        self.archive, self.planned, self.instants = archive, planned, instants
+        self.stage, self.merging, self.rules = stage, merging, rules
+        self.clock = Clock.of(instants)
+        none = pl.DataFrame(schema={"workqueue_id": pl.Int64, "queue_name": pl.String})
+        resource = none if resource_work_queues is None else resource_work_queues
+        self.tables: dict[str, pl.DataFrame] = {"resource_work_queues": resource}
+        self.open_tasks = pl.DataFrame()
+        self.notes: list[str] = []
+
+    def make(self, *, files: bool) -> None:
+        """Make every table that the archive allows; without ``files`` those that do not follow from them."""
+        self._make_tasks()
+        self._make_places()
+        self._make_counts()
+        self._make_activity()
+        self._make_network()
+        self._make_input()
+        if files:
+            self._read_files()
+        if self.stage == "tasks":
+            self._make_work()
+        else:
+            pairs = self.tables["tasks"].select("jeditaskid", "snapshot")
+            self.tables["task_resource_types"] = work.task_resource_types(
+                self.archive.jobs, pairs, self.instants, parents=self.parents
+            )
+
+    def _make_tasks(self) -> None:
+        """Make ``tasks`` and ``parent_tasks``."""
+        planned = self.planned
+        own = taskrows.read_tasks(self.archive.tasks, planned["jeditaskid"].unique().to_list())
+        known = planned.join(own, on="jeditaskid", how="semi")
+        lost = planned["jeditaskid"].n_unique() - known["jeditaskid"].n_unique()
+        if lost:
+            self.notes.append(f"{lost:,} tasks with jobs are not in the table tasks: left out")
+        rows = taskrows.task_rows(known, own, stage=self.stage)
+        early = rows.height if self.stage == "tasks" else int(rows["use_scout"].sum())
+        self.notes.append(
+            "parameters of tasks, their priorities and the settings of scouts among them, are those of the end of the "
+            f"archive; at {early:,} of {rows.height:,} brokerages before scouts, memory and CPU time are those submitted"
+        )
+        self.tables["tasks"] = rows
+        self.task_ids = rows["jeditaskid"].unique().sort().to_list()
+        parents = rows["parent_tid"].drop_nulls().unique().to_list()
+        family = taskrows.read_tasks(self.archive.tasks, parents)
+        self.tables["parent_tasks"] = taskrows.parents(family)
+
+    def _make_places(self) -> None:
+        """Make queues, endpoints, nuclei and software."""
+        types = self._whole("resource_types")
+        queues = places.queues(self.archive.queues, types, self.clock, more=self.more_of_queues)
+        self.tables["queues"] = queues
+        self.parents = places.parents(queues)
+        if types is not None:
+            self.tables["resource_types"] = types
+        if (found := self._lazy("ddm_endpoints")) is not None:
+            self.tables["storage_endpoints"] = places.storage_endpoints(found, self.clock)
+        if (found := self._lazy("queue_endpoints")) is not None:
+            self._make_links(found)
+        if (tags := self._whole("software_tags")) is not None:
+            self.tables["sw_tags"] = tags
+        for name in ("worker_node_gpu", "worker_node_cpu_level"):
+            if self.archive.has(name):
+                self.tables[name] = self.archive.scan(name).collect()
+        if "worker_node_cpu_level" not in self.tables and self.archive.has("worker_nodes"):
+            nodes = self.archive.scan("worker_nodes").collect()
+            self.tables["worker_node_cpu_level"] = places.cpu_levels(nodes, queues)
+
+    def _make_links(self, found: Any) -> None:
+        """Make what follows from the endpoints of queues."""
+        queues, links = self.tables["queues"], places.queue_endpoints(found)
+        self.tables["queue_endpoints"] = links
+        endpoints = self.tables.get("storage_endpoints")
+        if self.archive.has("queue_storage_site"):
+            self.tables["queue_storage_site"] = self.archive.scan("queue_storage_site").collect()
+        elif endpoints is not None:
+            self.tables["queue_storage_site"] = places.queue_storage_site(links, endpoints)
+        nuclei = places.nuclei(queues, links)
+        if (
+            self.stage == "jobs"
+        ):  # a nucleus keeps its endpoints, queues and mode over a replay of jobs
+            nuclei = nuclei.unique("nucleus", keep="last", maintain_order=True).drop(
+                "snapshot", strict=False
+            )
+            last = queues.unique("panda_queue", keep="last", maintain_order=True)
+            modes = bare_modes(last.drop("snapshot", strict=False), rules=self.rules)
+            nuclei = nuclei.join(
+                modes.drop("mixed"), on="nucleus", how="left", maintain_order="left"
+            )
+        self.tables["nuclei"] = nuclei
+
+    def _make_counts(self) -> None:
+        """Make the numbers of jobs."""
+        counts = Counts.of(
+            self.archive.jobs, self._lazy("job_status_log"), self.instants, parents=self.parents
+        )
+        self.notes += counts.notes
+        shares = self.tables["tasks"].select("snapshot", "gshare").unique()
+        resource = self.tables["resource_work_queues"]
+        self.tables |= job_tables(counts, resource, shares=shares)
+        if not self.archive.has("job_stats"):
+            return
+        known = recorded_counts(self.archive.job_stats, self.instants, parents=self.parents)
+        self._replace_counts(known, job_tables(known, resource, shares=shares))
+
+    def _replace_counts(self, known: Counts, tables: dict[str, pl.DataFrame]) -> None:
+        """Take the recorded numbers at the instants that they cover."""
+        covered = pl.DataFrame({"snapshot": known.changes.clock.snapshots})
+        self.notes.append(
+            f"numbers of jobs are those recorded in job_stats at {len(covered):,} of {len(self.instants):,} instants"
+        )
+        for name, frame in tables.items():
+            if name != "core_stats":  # cores are not recorded
+                rebuilt = self.tables[name].join(covered, on="snapshot", how="anti")
+                self.tables[name] = pl.concat([rebuilt, frame]).sort(frame.columns)
+
+    def _make_activity(self) -> None:
+        """Make pilots, workers and slots."""
+        clock = self.clock
+        if (found := self._lazy("site_data")) is not None:
+            self.tables["site_activity"] = activity.site_activity_of_data(found, clock)
+        else:
+            self.tables["site_activity"] = activity.site_activity_of_jobs(
+                self.archive.jobs, clock, parents=self.parents
+            )
+        if (found := self._lazy("worker_stats")) is not None:
+            self.tables["worker_stats"] = activity.worker_stats(
+                found, clock, seen_within_s=self.workers_within_s
+            )
+        if (found := self._lazy("slots")) is not None:
+            self.tables["slots"] = activity.slots(found, clock)
+
+    def _make_network(self) -> None:
+        """Make the links between sites."""
+        if (found := self._lazy("network_matrix")) is not None:
+            self.tables["network_matrix"] = activity.network_matrix(
+                found, self.clock, only=self._wanted_links()
+            )
+
+    def _wanted_links(self) -> pl.DataFrame:
+        """Return what of the links is read: those to the tasks' nuclei, or the files queued for every nucleus."""
+        if self.stage == "jobs":
+            rows = self.tables["tasks"].select("snapshot", dst="nucleus")
+            return rows.drop_nulls().unique()
+        empty = pl.DataFrame(schema={"nucleus": pl.String})
+        sites = self.tables.get("nuclei", empty).select(dst="nucleus").unique()
+        queued = sites.with_columns(key=pl.lit(activity.QUEUED))
+        return self.instants.select("snapshot").join(queued, how="cross")
+
+    def _make_input(self) -> None:
+        """Make what tasks read and write, and the smallest job."""
+        if (table := self._lazy("datasets")) is None:
+            return
+        every = inputs.read_datasets(table, self.task_ids)
+        own = inputs.input_datasets(every, merging=self.merging)
+        self.tables["datasets"] = own
+        self.tables["output_datasets"] = inputs.output_datasets(every)
+        rows = self.tables["tasks"].join(
+            inputs.master_times(every), on="jeditaskid", how="left", maintain_order="left"
+        )
+        self.tables["tasks"] = rows
+        if self._lazy("files") is not None:
+            self.notes.append(
+                "all files of a task's input count as considered at each of its brokerages"
+            )
+        if (table := self._lazy("replicas")) is not None:
+            pairs = rows.select("jeditaskid", "snapshot")
+            copied = inputs.replicas(table, self._copied(own), pairs, self.clock)
+            self.tables["replicas"] = self._steady(copied)
+        self._read_locations()
+
+    def _read_files(self) -> None:
+        """Make what follows from the files of the tasks' input."""
+        files = self.archive.relation("files") if self.archive.has("files") else None
+        self.tables |= OfFiles(self.stage)(files, self.tables)
+
+    def _copied(self, datasets: pl.DataFrame) -> pl.DataFrame:
+        """Return the input datasets, ``distributed`` where replicas are not asked for."""
+        return datasets
+
+    def _steady(self, replicas: pl.DataFrame) -> pl.DataFrame:
+        """Keep one state of a task's replicas for the job brokerage, which reads its input once per task."""
+        if self.stage == "tasks" or "snapshot" not in replicas.columns:
+            return replicas
+        self.notes.append("replicas of a task's input are those at its last brokerage")
+        last = pl.col("snapshot") == pl.col("snapshot").max().over("jeditaskid")
+        return replicas.filter(last).drop("snapshot")
+
+    def _read_locations(self) -> None:
+        """Read where files can be read from; without it, it is derived from the replicas."""
+        if self.archive.has("file_locations"):
+            names = self.tables["datasets"]["datasetname"].drop_nulls().unique().to_list()
+            known = self.archive.scan("file_locations").filter(pl.col("datasetname").is_in(names))
+            self.tables["file_locations"] = known.collect()
+        elif self.archive.has("files") and all(name in self.tables for name in LOCATING):
+            self.notes.append(
+                "files are where their dataset is complete; partial copies are not seen"
+            )
+
+    def _make_work(self) -> None:
+        """Make the work that is left at nuclei, and in each task."""
+        if not self.archive.has("datasets"):
+            return
+        log = self._lazy("task_status_log")
+        left = work.open_tasks(
+            self.archive.tasks,
+            self.archive.datasets,
+            self.archive.jobs,
+            self.instants,
+            status_log=log,
+        )
+        self.open_tasks = left
+        rows = self.tables["tasks"]
+        self.tables["remaining_work"] = work.remaining_work(left, rows, rules=self.rules)
+        events = work.master_events(self.archive.datasets)
+        self.tables["tasks"] = work.with_task_work(rows, events)
+        self.notes.append("events used by an instant are those of the jobs finished by then")
+
+    def _lazy(self, name: str) -> Any:
+        """Return a lazy table of the archive; none, with a note, where there is none."""
+        if self.archive.has(name):
+            return self.archive.relation(name)
+        self.notes.append(f"the archive has no {name}: {_ABSENT[name]}")
+        return None
+
+    def _whole(self, name: str) -> pl.DataFrame | None:
+        """Return a small table of the archive; none, with a note, where there is none."""
+        if self.archive.has(name):
+            return self.archive.scan(name).collect()
+        self.notes.append(f"the archive has no {name}: {_ABSENT[name]}")
+        return None

@@ -1,0 +1,164 @@
+"""What happened lately: starts at queues, and how the jobs of a task ended, where it has been."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from brokerlab.brokerage.replaying.changes import span_changes
+from brokerlab.brokerage.replaying.clock import Clock
+from brokerlab.brokerage.replaying.counts import by_parent
+from brokerlab.engines import INT, TEXT, TIME, collect, narrow
+from brokerlab.units import HOUR_S
+
+RATE_STATUSES = ("running", "holding", "transferring", "finished", "cancelled")
+"""Jobs that started and are in one of these count as started."""
+RATE_WINDOW_S, RATE_DELAY_S = 6 * HOUR_S, 300
+"""Starts count from six hours to five minutes before the instant [s]."""
+NOT_FAILED = 3
+"""Value of ``relocationflag`` with which a closed job is nobody's failure."""
+_US = timedelta(microseconds=1)
+_TIMES = ("starttime", "endtime", "statechangetime", "modificationtime")
+_STARTS = {**dict.fromkeys(["computingsite", "jobstatus"], TEXT), **dict.fromkeys(_TIMES, TIME)}
+_ENDS = {
+    "jeditaskid": INT,
+    **dict.fromkeys(["computingsite", "jobstatus", "jobsubstatus"], TEXT),
+    **dict.fromkeys(["piloterrorcode", "relocationflag"], INT),
+    **dict.fromkeys(_TIMES, TIME),
+}
+_USED = {"jeditaskid": INT, "computingsite": TEXT, "creationtime": TIME}
+_LAST = nw.coalesce("statechangetime", "modificationtime", "endtime", "starttime")
+
+
+def to_run_rate(
+    jobs: Any, clock: Clock, *, parents: Mapping[str, str] | None = None
+) -> pl.DataFrame:
+    """Return how many jobs per hour started at each queue: starts in ``[t - 6 h, t - 300 s)`` over that time.
+
+    Jobs of all labels, shares and tables count, running or ended, but those that had failed or were closed by then.
+
+    Args:
+        jobs: Table ``jobs`` of any engine.
+        clock: The instants, at least one.
+        parents: Parent of each pseudo-queue.
+
+    Returns:
+        Contract ``ToRunRate``, sorted; no row where nothing started.
+
+    Raises:
+        SchemaError: Columns are missing.
+
+    Source:
+        analysis-jobs.md 1 (D7).
+    """
+    table = narrow(jobs, "jobs", _STARTS, ("computingsite", "jobstatus", "starttime"))
+    began = nw.col("starttime")
+    # a span begins when it is seen and ends when it is seen no more: after t - 300 s, up to t - 6 h, to the microsecond
+    seen = began + nw.lit(timedelta(seconds=RATE_DELAY_S) + _US)
+    past = began + nw.lit(timedelta(seconds=RATE_WINDOW_S) + _US)
+    lost = nw.when(~nw.col("jobstatus").is_in(RATE_STATUSES)).then(_LAST)
+    spans = (
+        table.filter(~began.is_null() & ~nw.col("computingsite").is_null())
+        .with_columns(enter=seen, past=past, lost=lost)
+        .with_columns(leave=nw.min_horizontal("past", "lost"))
+        .filter(nw.col("enter") < nw.col("leave"))
+        .select("computingsite", "enter", "leave")
+    )
+    found = span_changes(spans, clock, ["computingsite"]).at_instants(["computingsite"], ["njobs"])
+    keys = ["snapshot", "computingsite"]
+    summed = by_parent(found, parents).group_by(keys).agg(pl.col("njobs").sum()).sort(keys)
+    rate = summed["njobs"].to_numpy() / ((RATE_WINDOW_S - RATE_DELAY_S) / HOUR_S)
+    return summed.select(*keys, jobs_per_hour=pl.Series(rate, dtype=pl.Float64))
+
+
+def failure_counts(
+    jobs: Any,
+    pairs: pl.DataFrame,
+    clock: Clock,
+    *,
+    hours: float,
+    parents: Mapping[str, str] | None = None,
+) -> pl.DataFrame:
+    """Count the jobs of tasks that ended in the hours before each instant, by queue.
+
+    Finished ones; failed ones with an error of the pilot; closed ones that were to be assigned anew, by force
+    (``relocationflag`` is neither null nor 3). The window is ``(t - hours, t]``.
+
+    Args:
+        jobs: Table ``jobs`` of any engine.
+        pairs: ``jeditaskid``, ``snapshot``: what is asked for.
+        clock: The instants, at least one.
+        hours: TW_DONE_JOB_STAT [h].
+        parents: Parent of each pseudo-queue.
+
+    Returns:
+        Contract ``FailureCounts``, sorted by key.
+
+    Raises:
+        SchemaError: Columns are missing.
+
+    Source:
+        analysis-jobs.md 1.
+    """
+    table = narrow(jobs, "jobs", _ENDS, ("jeditaskid", "computingsite", "jobstatus"))
+    status = nw.col("jobstatus")
+    pilot = (nw.coalesce("piloterrorcode", nw.lit(0)) != 0) & (status == "failed")
+    again = nw.coalesce("jobsubstatus", nw.lit("")) == "toreassign"
+    forced = nw.coalesce("relocationflag", nw.lit(NOT_FAILED)) != NOT_FAILED
+    counted = (status == "finished") | pilot | ((status == "closed") & again & forced)
+    known = ~nw.col("computingsite").is_null()
+    mine = nw.col("jeditaskid").is_in(pairs["jeditaskid"].unique().to_list())
+    spans = table.filter(mine & known & counted).with_columns(enter=_LAST)
+    window = nw.lit(timedelta(hours=hours))
+    keys = ["snapshot", "jeditaskid", "computingsite", "jobstatus"]
+    changes = span_changes(
+        spans.with_columns(leave=nw.col("enter") + window).select(*keys[1:], "enter", "leave"),
+        clock,
+        keys[1:],
+    )
+    found = changes.at_pairs(keys[1:], ["njobs"], pairs.select("snapshot", "jeditaskid"))
+    return by_parent(found, parents).group_by(keys).agg(pl.col("njobs").sum()).sort(keys)
+
+
+def sites_used(
+    jobs: Any,
+    pairs: pl.DataFrame,
+    clock: Clock,
+    *,
+    parents: Mapping[str, str] | None = None,
+) -> pl.DataFrame:
+    """Return the queues at which a task had jobs by each instant: there its outputs have datasets.
+
+    The archive knows of one queue per job, the last one.
+
+    Args:
+        jobs: Table ``jobs`` of any engine.
+        pairs: ``jeditaskid``, ``snapshot``: what is asked for.
+        clock: The instants.
+        parents: Parent of each pseudo-queue.
+
+    Returns:
+        Contract ``SitesUsed``, sorted.
+
+    Raises:
+        SchemaError: Columns are missing.
+
+    Source:
+        analysis-jobs.md 1 and 8.
+    """
+    table = narrow(jobs, "jobs", _USED, tuple(_USED))
+    mine = nw.col("jeditaskid").is_in(pairs["jeditaskid"].unique().to_list())
+    first = (
+        table.filter(mine & ~nw.col("computingsite").is_null())
+        .group_by("jeditaskid", "computingsite")
+        .agg(nw.col("creationtime").min().alias("since"))
+    )
+    at = pl.DataFrame({"snapshot": clock.snapshots, "at": clock.time_of(clock.at_us)})
+    keys = ["snapshot", "jeditaskid", "computingsite"]
+    asked = pairs.select("jeditaskid", "snapshot").unique().join(at, on="snapshot")
+    joined = asked.join(collect(first), on="jeditaskid").filter(pl.col("since") <= pl.col("at"))
+    return by_parent(joined, parents).select(keys).unique().sort(keys)

@@ -1,0 +1,142 @@
+"""What to broker, and when: the tasks of a replay and its instants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from brokerlab.brokerage.replaying import schedule
+from brokerlab.brokerage.replaying.clock import instants
+from brokerlab.errors import ConfigError, EmptyPeriodError, SchemaError
+from brokerlab.times import rounded
+
+if TYPE_CHECKING:
+    from brokerlab.archive import Archive
+
+_COLUMNS: dict[str, Any] = {
+    "jeditaskid": pl.Int64,
+    "at": pl.Datetime("us"),
+    "is_merging": pl.Boolean,
+    "use_scout": pl.Boolean,
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a replay is asked for; see :func:`build.build`."""
+
+    start: datetime | None
+    end: datetime | None
+    at: datetime | None
+    tasks: Sequence[int] | pl.DataFrame | None
+    stage: str
+    cycle: str
+    label: str | None
+    merging: bool
+
+
+def time_of(value: datetime | str | None, name: str) -> datetime | None:
+    """Read a time: naive UTC, as such or as text.
+
+    Args:
+        value: The time.
+        name: Name of the argument, for messages.
+
+    Raises:
+        ConfigError: It is no time, or it has a zone.
+
+    Example:
+        >>> time_of("2026-03-01T12:00", "at")
+        datetime.datetime(2026, 3, 1, 12, 0)
+    """
+    if value is None:
+        return None
+    try:
+        found = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise ConfigError(
+            f"{name}={value!r}: allowed is a time such as '2026-03-01T12:00'"
+        ) from None
+    if found.tzinfo is not None:
+        raise ConfigError(f"{name}={value!r}: it has a zone; UTC without zone is needed")
+    return found
+
+
+def planned(
+    archive: Archive, asked: Asked, *, every: str | None
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Choose the tasks and instants.
+
+    Args:
+        archive: The archive.
+        asked: What is asked for.
+        every: Grid to which instants are rounded down; None keeps each.
+
+    Returns:
+        One row per task and instant: ``jeditaskid, snapshot, at`` (the instant), ``brokerage_time`` (when it was),
+        perhaps ``is_merging, use_scout, n_jobs``; and the instants, ``snapshot, at``.
+
+    Raises:
+        EmptyPeriodError: Nothing is brokered in the period.
+    """
+    found = _brokerages(archive, asked)
+    if "is_merging" in found.columns:
+        found = found.filter(pl.col("is_merging").fill_null(value=False) == asked.merging)
+    if asked.at is not None:
+        found = _all_at(found, asked)
+    if asked.start is not None:
+        found = found.filter(pl.col("at") >= asked.start)
+    if asked.end is not None:
+        found = found.filter(pl.col("at") < asked.end)
+    if found.is_empty():
+        raise EmptyPeriodError(
+            f"no task is brokered in the period; widen it, or name other tasks ({archive.path}, start={asked.start}, "
+            f"end={asked.end}, at={asked.at}, label={asked.label}, merging={asked.merging})"
+        )
+    grid = None if asked.at is not None else every
+    numbered = instants(found, every=grid)
+    timed = found.rename({"at": "brokerage_time"}).with_columns(
+        at=rounded(pl.col("brokerage_time"), grid)
+    )
+    placed = timed.join(numbered, on="at").sort("jeditaskid", "brokerage_time")
+    once = placed.unique(["jeditaskid", "snapshot"], keep="first", maintain_order=True)
+    return once, numbered
+
+
+def _brokerages(archive: Archive, asked: Asked) -> pl.DataFrame:
+    """Return the brokerages of the tasks asked for: as given, or from the archive."""
+    tasks = asked.tasks
+    if isinstance(tasks, pl.DataFrame) and "jeditaskid" not in tasks.columns:
+        raise SchemaError("tasks.jeditaskid: column missing; name the tasks to broker")
+    if isinstance(tasks, pl.DataFrame) and "at" in tasks.columns:
+        known = [
+            pl.col(name).cast(kind) for name, kind in _COLUMNS.items() if name in tasks.columns
+        ]
+        return tasks.select(known).drop_nulls(["jeditaskid", "at"])
+    if asked.stage != "tasks":
+        found = schedule.job_brokerages(archive.jobs, cycle=asked.cycle, label=asked.label)
+    else:
+        log = archive.task_status_log if archive.has("task_status_log") else None
+        found = schedule.task_brokerages(archive.tasks, log, label=asked.label)
+    if tasks is None:
+        return found
+    ids = tasks["jeditaskid"].to_list() if isinstance(tasks, pl.DataFrame) else list(tasks)
+    return found.filter(pl.col("jeditaskid").is_in(ids))
+
+
+def _all_at(found: pl.DataFrame, asked: Asked) -> pl.DataFrame:
+    """Broker every task once, at the instant; its kind of chunk is that of the last brokerage by then."""
+    at = pl.lit(asked.at, pl.Datetime("us"))
+    if asked.tasks is None:
+        if asked.stage == "tasks":
+            raise ConfigError("at: say which tasks are to get a nucleus then: tasks=[...]")
+        first, last = pl.col("at").min().over("jeditaskid"), pl.col("at").max().over("jeditaskid")
+        found = found.filter((first <= at) & (last >= at))
+    # those after the instant come first, so that the last one by then is kept where there is one
+    ordered = found.sort("jeditaskid", pl.col("at") <= at, "at")
+    once = ordered.unique("jeditaskid", keep="last", maintain_order=True)
+    return once.with_columns(at=at)

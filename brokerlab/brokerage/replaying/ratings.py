@@ -1,0 +1,243 @@
+"""Classes of queues and tasks, usage of users and shares: as they were evaluated last before each instant.
+
+The deployed system evaluates queues every 30 minutes and the rest about every 10 (classes.md 3, 8). So
+each is evaluated here on such a grid of the clock, and an instant sees the last evaluation: a value is up to 30 or 10
+minutes old, and ``timestamp`` says when it was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from brokerlab.engines import INT, collect, narrow
+from brokerlab.gdpconfig import Config
+from brokerlab.lifecycle import classification
+from brokerlab.times import rounded
+
+SITES_EVERY, USERS_EVERY = "30m", "10m"
+"""How often queues, and users, tasks and shares are evaluated."""
+PROGRESS = ("files", "datasets", "jobs")
+"""Tables that tell the progress of tasks."""
+
+
+@dataclass(frozen=True)
+class Ticks:
+    """The times of evaluation that instants see.
+
+    Attributes:
+        instants: ``snapshot, at``, ``tick`` (number of the last evaluation), ``timestamp`` (its time).
+        ticks: ``snapshot`` (that number), ``at``.
+    """
+
+    instants: pl.DataFrame
+    ticks: pl.DataFrame
+
+    @classmethod
+    def of(cls, instants: pl.DataFrame, every: str) -> Ticks:
+        """Round instants down to a grid of the clock.
+
+        Example:
+            >>> from datetime import datetime
+            >>> at = pl.DataFrame({"snapshot": [4], "at": [datetime(2026, 3, 1, 12, 47)]})
+            >>> Ticks.of(at, "30m").ticks.rows()
+            [(0, datetime.datetime(2026, 3, 1, 12, 30))]
+        """
+        timed = instants.select("snapshot", "at", timestamp=rounded(pl.col("at"), every))
+        times = timed.select("timestamp").unique().sort("timestamp").with_row_index("tick")
+        numbered = times.with_columns(pl.col("tick").cast(pl.Int64))
+        joined = timed.join(numbered, on="timestamp", maintain_order="left")
+        return cls(joined, numbered.select(snapshot="tick", at="timestamp"))
+
+    def seen(self, rows: pl.DataFrame, *columns: str) -> pl.DataFrame:
+        """Return for each instant the rows of its evaluation: ``snapshot``, the columns, ``timestamp``."""
+        own = rows.select(*columns, tick="snapshot")
+        joined = self.instants.select("snapshot", "tick", "timestamp").join(own, on="tick")
+        return joined.select("snapshot", *columns, "timestamp").sort("snapshot", *columns)
+
+
+def site_ratings(
+    jobs: Any,
+    queues: pl.DataFrame,
+    instants: pl.DataFrame,
+    *,
+    status_log: Any,
+    rules: classification.ClassRules | None = None,
+) -> pl.DataFrame:
+    """Rate the queues.
+
+    Args:
+        jobs: Table ``jobs`` of any engine.
+        queues: Table ``queues``, one row per queue.
+        instants: ``snapshot``, ``at``.
+        status_log: Table ``job_status_log`` of the same engine; None if there is none. Unless every job is in it, waits
+            are those of the jobs' own times (switch ``wait_time``).
+        rules: Rule set of the classes.
+
+    Returns:
+        ``snapshot, computingsite, resource_type, class`` (null: not classified), ``timestamp``, sorted.
+
+    Source:
+        classes.md 1 to 3.
+    """
+    at = Ticks.of(instants, SITES_EVERY)
+    rules = classification.ClassRules() if rules is None else rules
+    if status_log is not None and not covered(jobs, status_log):
+        rules = classification.ClassRules(**{**rules.to_dict(), "wait_time": "recorded"})
+    found = classification.site_classes_at(
+        jobs, queues, status_log=status_log, at=at.ticks, rules=rules
+    )
+    return at.seen(found.classes, "computingsite", "resource_type", "class")
+
+
+@dataclass(frozen=True)
+class Users:
+    """What users occupy at each evaluation, and the classes of queues then.
+
+    Attributes:
+        at: The times of evaluation.
+        slots: Slots by queue, see :func:`brokerlab.lifecycle.classification.user_slots`.
+        rated: Classes of queues by evaluation.
+    """
+
+    at: Ticks
+    slots: pl.DataFrame
+    rated: pl.DataFrame
+
+    def usage(self, config: Config, rules: classification.ClassRules | None) -> pl.DataFrame:
+        """Return :attr:`brokerlab.lifecycle.classification.UserUsage.users` by evaluation, under these thresholds."""
+        return classification.user_usage(self.slots, self.rated, config=config, rules=rules).users
+
+
+def users(jobs: Any, rated: pl.DataFrame, instants: pl.DataFrame, *, status_log: Any) -> Users:
+    """Count the slots of users.
+
+    Args:
+        jobs: Table ``jobs`` of any engine.
+        rated: Result of :func:`site_ratings`.
+        instants: ``snapshot``, ``at``.
+        status_log: Table ``job_status_log`` of the same engine; None if there is none.
+
+    Source:
+        classes.md 4.
+    """
+    at = Ticks.of(instants, USERS_EVERY)
+    slots = classification.user_slots(jobs, status_log=status_log, at=at.ticks)
+    # instants of one tick lie in the same half hour and see the same classes
+    first = at.instants.unique("tick", keep="first", maintain_order=True)
+    known = first.select("snapshot", "tick").join(rated, on="snapshot").drop("snapshot")
+    return Users(at, slots, known.rename({"tick": "snapshot"}))
+
+
+def user_ratings(at: Ticks, usage: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
+    """Return what is left to the users of tasks (contract ``UserEval``), sorted.
+
+    Args:
+        at: The times of evaluation.
+        usage: Result of :meth:`Users.usage`.
+        units: ``snapshot, username`` (as in ``produsername``), ``origusername`` (name of the row; null: ``username``).
+    """
+    seen = at.seen(usage, "produsername", "rem_slots_a", "rem_slots_b")
+    names = units.select(
+        "snapshot", produsername="username", user=pl.coalesce("origusername", "username")
+    )
+    joined = names.drop_nulls().unique().join(seen, on=["snapshot", "produsername"])
+    columns = ["snapshot", "user", "rem_slots_a", "rem_slots_b", "timestamp"]
+    return joined.select(columns).sort(columns)
+
+
+def share_ratings(
+    jobs: Any, shares: pl.DataFrame, instants: pl.DataFrame, *, status_log: Any
+) -> pl.DataFrame:
+    """Hold what runs in each share against its target (contract ``GshareUsage``).
+
+    Args:
+        jobs: Table ``jobs`` of any engine.
+        shares: Table ``gshares``.
+        instants: ``snapshot``, ``at``.
+        status_log: Table ``job_status_log`` of the same engine; None if there is none.
+
+    Source:
+        classes.md 7.
+    """
+    at = Ticks.of(instants, USERS_EVERY)
+    stats = classification.share_job_stats(jobs, status_log=status_log, at=at.ticks)
+    found = classification.share_usage(shares, stats).usage
+    return at.seen(found, "gshare", "usage_perc", "eqiv_usage_perc")
+
+
+@dataclass(frozen=True)
+class ActiveTasks:
+    """Tasks to be brokered and their progress at each evaluation.
+
+    Attributes:
+        at: The times of evaluation.
+        pairs: ``jeditaskid``, ``snapshot``: what is asked for.
+        states: See :func:`brokerlab.lifecycle.classification.task_states`.
+        progress: See :func:`brokerlab.lifecycle.classification.task_progress`; None: nothing is known.
+    """
+
+    at: Ticks
+    pairs: pl.DataFrame
+    states: pl.DataFrame
+    progress: pl.DataFrame | None
+
+    def rated(
+        self, usage: pl.DataFrame, config: Config, rules: classification.ClassRules | None
+    ) -> pl.DataFrame:
+        """Return the classes under these thresholds (contract ``TaskClass``), sorted.
+
+        A task that was not active at its evaluation, e.g. before it began, has no row.
+
+        Args:
+            usage: Result of :meth:`Users.usage`.
+            config: Thresholds.
+            rules: Rule set of the classes.
+        """
+        found = classification.task_classes(
+            self.states, self.progress, usage, at=self.at.ticks, config=config, rules=rules
+        ).classes
+        seen = self.at.seen(found, "jeditaskid", "class")
+        theirs = seen.join(self.pairs, on=["jeditaskid", "snapshot"], how="semi")
+        return theirs.sort("snapshot", "jeditaskid")
+
+
+def active_tasks(tables: Mapping[str, Any], pairs: pl.DataFrame, at: Ticks) -> ActiveTasks:
+    """Find the state and progress of the tasks to be brokered.
+
+    Args:
+        tables: ``tasks``, perhaps ``task_status_log``; and ``files``, ``datasets``, ``jobs``, without one of which no
+            progress is known; of one engine.
+        pairs: ``jeditaskid``, ``snapshot``: what is asked for.
+        at: The times of evaluation.
+
+    Source:
+        classes.md 5.
+    """
+    ids = pairs["jeditaskid"].unique().to_list()
+    own = {
+        name: nw.from_native(table).lazy().filter(nw.col("jeditaskid").is_in(ids)).to_native()
+        for name, table in tables.items()
+    }
+    states = classification.task_states(
+        own["tasks"], status_log=own.get("task_status_log"), at=at.ticks
+    )
+    asked = pairs.join(at.instants.select("snapshot", "tick"), on="snapshot")
+    wanted = asked.select("jeditaskid", snapshot="tick").unique()
+    active = states.join(wanted, on=["jeditaskid", "snapshot"], how="semi")
+    progress = None
+    if active.height and all(name in own for name in PROGRESS):
+        progress = classification.task_progress(active, *(own[name] for name in PROGRESS))
+    return ActiveTasks(at, pairs, active, progress)
+
+
+def covered(jobs: Any, status_log: Any) -> bool:
+    """Whether every job has an entry in the status log."""
+    ids = {"pandaid": INT}
+    table = narrow(jobs, "jobs", ids, ("pandaid",))
+    log = narrow(status_log, "job_status_log", ids, ("pandaid",))
+    return collect(table.join(log, on="pandaid", how="anti").head(1)).is_empty()

@@ -1,0 +1,142 @@
+"""Jobs of users at the instants: by queue and share, and in all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from brokerlab.brokerage.analysis_jobs.sides import QUEUED
+from brokerlab.brokerage.replaying import states
+from brokerlab.brokerage.replaying.changes import Changes, job_changes
+from brokerlab.brokerage.replaying.clock import Clock
+from brokerlab.brokerage.replaying.counts import by_parent
+from brokerlab.engines import TEXT, narrow, same_engine
+
+LABEL = "user"
+"""``prodsourcelabel`` of the jobs that count for users."""
+HELD = "throttled"
+"""Counts as queued too where all jobs of a user are added up."""
+NOT_YET = ("pending", "waiting")
+"""Jobs in these statuses are in none of the tables that are read by queue."""
+_JOBS = {
+    **states.JOB_COLUMNS,
+    **dict.fromkeys(["prodsourcelabel", "processingtype", "produsername", "workinggroup"], TEXT),
+}
+_BY = ("computingsite", "gshare", "produsername", "workinggroup", "merging")
+_STATUS = pl.col("jobstatus")
+
+
+def user_changes(
+    jobs: Any, status_log: Any, clock: Clock, *, parents: Mapping[str, str] | None = None
+) -> Changes:
+    """Add up in the engine the changes of status of all jobs of users.
+
+    Args:
+        jobs: Table ``jobs`` of any engine.
+        status_log: Table ``job_status_log`` of the same engine; None if there is none.
+        clock: The instants, at least one.
+        parents: Parent of each pseudo-queue; jobs are counted by the parent's name.
+
+    Returns:
+        Changes by ``computingsite, gshare, produsername, workinggroup, merging`` (0/1) and ``jobstatus``.
+
+    Raises:
+        SchemaError: Columns are missing.
+        DataError: The tables live in different engines.
+    """
+    required = (*states.JOB_REQUIRED, "prodsourcelabel", "produsername")
+    table = narrow(jobs, "jobs", _JOBS, required)
+    log = None
+    if status_log is not None:
+        log = narrow(status_log, "job_status_log", states.LOG_COLUMNS, states.LOG_REQUIRED)
+        same_engine({"jobs": table, "job_status_log": log})
+    own = table.filter((nw.col("prodsourcelabel") == LABEL) & ~nw.col("produsername").is_null())
+    merges = nw.coalesce("processingtype", nw.lit("")) == "pmerge"
+    marked = own.with_columns(merging=nw.when(merges).then(nw.lit(1)).otherwise(nw.lit(0)))
+    changes = job_changes(states.prepared(marked), log, clock, _BY)
+    sides = (replace(side, groups=by_parent(side.groups, parents)) for side in changes.sides)
+    return replace(changes, sides=tuple(sides))
+
+
+def user_job_stats(changes: Changes, shares: pl.DataFrame) -> pl.DataFrame:
+    """Count the jobs of each user at each queue, merge jobs aside.
+
+    Args:
+        changes: Result of :func:`user_changes`.
+        shares: ``snapshot``, ``gshare``: what is asked for.
+
+    Returns:
+        Contract ``UserJobStats``, sorted by key: a row for every user with a live job there, queued, running or in
+        another status (such as holding); pending and waiting ones do not count.
+
+    Source:
+        analysis-jobs.md 1 (D20).
+    """
+    keys = ["snapshot", "computingsite", "gshare", "produsername"]
+    meant = (pl.col("merging") == 0) & ~_STATUS.is_in(NOT_YET)
+    found = changes.at_pairs([*keys[1:], "jobstatus"], ["njobs"], shares, meant)
+    counted = found.drop_nulls("computingsite").group_by(keys)
+    return counted.agg(
+        nqueue=_summed("njobs", QUEUED), nrunning=_summed("njobs", ("running",))
+    ).sort(keys)
+
+
+def user_totals(changes: Changes, units: pl.DataFrame) -> pl.DataFrame:
+    """Add up the jobs and cores of users and of working groups over all queues.
+
+    Args:
+        changes: Result of :func:`user_changes`; null and 0 cores count as 1.
+        units: ``snapshot, username`` (as in ``produsername``), ``origusername`` (name of the user's row; null:
+            ``username``), ``workinggroup``, of the tasks to be brokered.
+
+    Returns:
+        Contract ``UserTotals``, sorted: one row per instant and user (of jobs without working group), and one per
+        instant and group that a task has; 0 where there are no jobs.
+
+    Source:
+        analysis-jobs.md 1.
+    """
+    users = units.filter(pl.col("workinggroup").is_null()).drop_nulls("username")
+    named = users.select(
+        "snapshot", "username", origusername=pl.coalesce("origusername", "username")
+    )
+    groups = units.select("snapshot", "workinggroup").drop_nulls().unique()
+    of_users = _totals(
+        changes,
+        "produsername",
+        named.unique().rename({"username": "produsername"}),
+        pl.col("workinggroup").is_null(),
+    )
+    of_groups = _totals(changes, "workinggroup", groups, pl.lit(value=True))
+    numbers = ["nrunjobs", "nqueuedjobs", "nruncores", "nqueuedcores"]
+    columns = ["snapshot", "origusername", "workinggroup", *numbers]
+    none = pl.lit(None, pl.String)
+    return pl.concat(
+        [
+            of_users.with_columns(workinggroup=none).select(columns),
+            of_groups.with_columns(origusername=none).select(columns),
+        ]
+    ).sort(columns)
+
+
+def _totals(changes: Changes, name: str, units: pl.DataFrame, where: pl.Expr) -> pl.DataFrame:
+    """Add up the jobs of each unit."""
+    keys = ["snapshot", name]
+    found = changes.at_pairs([name, "jobstatus"], ["njobs", "ncores"], units.select(keys), where)
+    waiting = (*QUEUED, HELD)
+    sums = found.group_by(keys).agg(
+        nrunjobs=_summed("njobs", ("running",)),
+        nqueuedjobs=_summed("njobs", waiting),
+        nruncores=_summed("ncores", ("running",)),
+        nqueuedcores=_summed("ncores", waiting),
+    )
+    joined = units.join(sums, on=keys, how="left")
+    return joined.with_columns(pl.col(n).fill_null(0) for n in sums.columns if n not in keys)
+
+
+def _summed(measure: str, statuses: tuple[str, ...]) -> pl.Expr:
+    return pl.col(measure).filter(_STATUS.is_in(statuses)).sum()

@@ -1,0 +1,268 @@
+"""Work that tasks have left at every instant, and the resource types that a task's jobs have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import polars as pl
+
+from brokerlab.brokerage.production_tasks import work as chapter
+from brokerlab.brokerage.replaying import states
+from brokerlab.brokerage.replaying.changes import live_changes
+from brokerlab.brokerage.replaying.clock import Clock
+from brokerlab.brokerage.replaying.counts import by_parent
+from brokerlab.brokerage.replaying.schedule import PRODUCTION_LABEL
+from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.engines import INT, TEXT, TIME, collect, narrow
+from brokerlab.numerics import IntArray
+
+OPEN = ("ready", "scouting", "running", "pending")
+"""Statuses of tasks whose work counts (production-tasks.md 1, ``remaining_work``)."""
+OVER = ("done", "finished", "failed", "broken", "aborted", "exhausted", "passed")
+"""Statuses in which a task has no work left for its nucleus."""
+SMALLEST_SHARE = 0.2
+"""Least share of a task's jobs at a queue that a resource type needs (production-jobs.md)."""
+_TASKS = {
+    **dict.fromkeys(["jeditaskid", "currentpriority", "cputime"], INT),
+    **dict.fromkeys(["prodsourcelabel", "nucleus", "gshare", "status", "cputimeunit"], TEXT),
+    **dict.fromkeys(["creationdate", "endtime", "modificationtime"], TIME),
+}
+_DATASETS = {
+    **dict.fromkeys(["jeditaskid", "datasetid", "masterid", "nevents", "neventstobeused"], INT),
+    "type": TEXT,
+}
+_LOG = {"jeditaskid": INT, "status": TEXT, "modificationtime": TIME}
+_DONE = {
+    **dict.fromkeys(["pandaid", "jeditaskid", "nevents"], INT),
+    **dict.fromkeys(["jobstatus", "processingtype"], TEXT),
+    **dict.fromkeys(["statechangetime", "modificationtime", "endtime", "starttime"], TIME),
+}
+_INPUTS = ("input", "pseudo_input", "pp_input")
+
+
+def open_tasks(
+    tasks: Any,
+    datasets: Any,
+    jobs: Any,
+    instants: pl.DataFrame,
+    *,
+    status_log: Any = None,
+    label: str | None = PRODUCTION_LABEL,
+) -> pl.DataFrame:
+    """Return the tasks with work left at every instant, and how many of their events were used by then.
+
+    The archive keeps the last counters only. So ``neventsused`` is the sum of ``nevents`` of the jobs that had finished
+    by the instant, merge jobs aside, and never more than the events of the master input. With a status log a task is
+    open while its last entry is one of ``OPEN``; without, from after it was made until it ended.
+
+    Args:
+        tasks: Table ``tasks`` of any engine.
+        datasets: Table ``datasets``; events of the master input.
+        jobs: Table ``jobs``.
+        instants: ``snapshot``, ``at``.
+        status_log: Table ``task_status_log``; None if there is none.
+        label: ``prodsourcelabel``; None takes all.
+
+    Returns:
+        ``snapshot, jeditaskid, nucleus, workqueue_name`` (the gshare), ``currentpriority, nevents, neventsused, cputime,
+        cputimeunit``, sorted; tasks without nucleus or events left are not in it.
+
+    Raises:
+        SchemaError: Columns are missing.
+
+    Source:
+        production-tasks.md 1.
+    """
+    clock = Clock.of(instants)
+    lazy = narrow(tasks, "tasks", _TASKS, ("jeditaskid", "status", "creationdate"))
+    if label is not None:
+        lazy = lazy.filter(nw.col("prodsourcelabel") == label)
+    known = collect(lazy.filter(~nw.col("nucleus").is_null())).sort("jeditaskid")
+    known = known.join(master_events(datasets), on="jeditaskid")
+    spans = _spans_of_times(known, clock)
+    if status_log is not None:
+        logged = _spans_of_log(status_log, clock)
+        spans = pl.concat([spans.join(logged, on="jeditaskid", how="anti"), logged])
+    at = spans.filter(pl.col("place") < pl.col("until")).with_columns(
+        place=pl.int_ranges("place", "until")
+    )
+    rows = at.explode("place").join(known, on="jeditaskid")
+    used = used_events(jobs, clock).at(rows["jeditaskid"], rows["place"].to_numpy())
+    snapshots = pl.Series("snapshot", clock.snapshots, dtype=pl.Int64)
+    full = rows.with_columns(
+        snapshot=snapshots.gather(rows["place"]),
+        neventsused=pl.min_horizontal(pl.Series(used), "nevents"),
+        workqueue_name="gshare",
+    )
+    names = ["nucleus", "workqueue_name", "currentpriority", "nevents", "neventsused", "cputime"]
+    left = full.filter(pl.col("neventsused") < pl.col("nevents"))
+    return left.select("snapshot", "jeditaskid", *names, "cputimeunit").sort(
+        "snapshot", "jeditaskid"
+    )
+
+
+def remaining_work(
+    open_tasks: pl.DataFrame, tasks: pl.DataFrame, *, rules: ProductionRules
+) -> pl.DataFrame:
+    """Sum the work left at nuclei as the tasks to be brokered ask for it (contract ``RemainingWork``).
+
+    Args:
+        open_tasks: Result of :func:`open_tasks`.
+        tasks: ``snapshot, workqueue_name, currentpriority`` of the tasks to be brokered.
+        rules: Switch ``milli_units_converted``.
+    """
+    asked = tasks.select("snapshot", "workqueue_name", pl.col("currentpriority").cast(pl.Int64))
+    return chapter.remaining_work(open_tasks, asked, rules=rules)
+
+
+class UsedEvents:
+    """Events that finished jobs had used, by task and time; made by :func:`used_events`."""
+
+    def __init__(self, done: pl.DataFrame, clock: Clock) -> None:
+        ordered = done.group_by("jeditaskid", "place").agg(pl.col("n").sum())
+        ordered = ordered.sort("jeditaskid", "place")
+        self.tasks, first = np.unique(ordered["jeditaskid"].to_numpy(), return_index=True)
+        self.slots = max(len(clock), 1)
+        task = np.searchsorted(self.tasks, ordered["jeditaskid"].to_numpy())
+        self.slot = task * self.slots + ordered["place"].to_numpy()
+        total = np.concatenate([[0], np.cumsum(ordered["n"].to_numpy())])
+        self.total, self.before = total, total[first]
+
+    def at(self, tasks: pl.Series, places: IntArray) -> IntArray:
+        """Return the events used by tasks at positions of instants."""
+        ids = tasks.to_numpy()
+        if not len(self.tasks):
+            return np.zeros(len(ids), np.int64)
+        task = np.minimum(np.searchsorted(self.tasks, ids), len(self.tasks) - 1)
+        reached = np.searchsorted(self.slot, task * self.slots + places, side="right")
+        return np.where(self.tasks[task] == ids, self.total[reached] - self.before[task], 0)
+
+
+def used_events(jobs: Any, clock: Clock) -> UsedEvents:
+    """Add up in the engine the events of finished jobs, by task and instant; merge jobs use none.
+
+    Args:
+        jobs: Table ``jobs`` of any engine.
+        clock: The instants.
+    """
+    table = narrow(jobs, "jobs", _DONE, ("pandaid", "jeditaskid", "jobstatus"))
+    last = nw.coalesce("statechangetime", "modificationtime", "endtime", "starttime")
+    merging = nw.coalesce("processingtype", nw.lit("")) == "pmerge"
+    finished = table.filter(
+        (nw.col("jobstatus") == "finished") & ~merging & (nw.col("nevents") > 0)
+    )
+    timed = finished.filter(~nw.col("jeditaskid").is_null())
+    if not len(clock):
+        kinds = dict.fromkeys(["jeditaskid", "place", "n"], pl.Int64)
+        return UsedEvents(pl.DataFrame(schema=kinds), clock)
+    found = collect(
+        clock.moments(timed.select("jeditaskid", "nevents", time=last))
+        .group_by("jeditaskid", "moment")
+        .agg(nw.col("nevents").sum().cast(nw.Int64).alias("n"))
+    )
+    return UsedEvents(found.with_columns(place=clock.place(found["moment"])), clock)
+
+
+def task_resource_types(
+    jobs: Any, pairs: pl.DataFrame, instants: pl.DataFrame, *, parents: dict[str, str] | None = None
+) -> pl.DataFrame:
+    """Return the resource types that hold at least 20 % of a task's jobs at a queue (contract ``TaskResourceTypes``).
+
+    Jobs that are not over count, by their times.
+
+    Args:
+        jobs: Table ``jobs`` of any engine.
+        pairs: ``jeditaskid``, ``snapshot``: what is asked for.
+        instants: ``snapshot``, ``at``.
+        parents: Parent of each pseudo-queue.
+
+    Source:
+        production-jobs.md.
+    """
+    names = ["snapshot", "jeditaskid", "computingsite", "resource_type"]
+    clock = Clock.of(instants)
+    if not len(clock) or pairs.is_empty():
+        kinds: dict[str, Any] = dict.fromkeys(names[:2], pl.Int64)
+        return pl.DataFrame(schema=kinds | dict.fromkeys(names[2:], pl.String))
+    table = narrow(jobs, "jobs", states.JOB_COLUMNS, (*states.JOB_REQUIRED, "jeditaskid"))
+    own = table.filter(nw.col("jeditaskid").is_in(pairs["jeditaskid"].unique().to_list()))
+    changes = live_changes(states.prepared(own), clock, names[1:])
+    found = changes.at_pairs(names[1:], ["njobs"], pairs.select("snapshot", "jeditaskid"))
+    counted = by_parent(found, parents).group_by(names).agg(pl.col("njobs").sum())
+    return large_types(counted, "snapshot")
+
+
+def large_types(counted: pl.DataFrame, instant: str) -> pl.DataFrame:
+    """Keep the resource types that hold at least 20 % of a task's jobs at a queue.
+
+    Args:
+        counted: ``instant``, ``jeditaskid``, ``computingsite``, ``resource_type``, ``njobs``; each combination once.
+        instant: Column of the instant.
+    """
+    names = [instant, "jeditaskid", "computingsite", "resource_type"]
+    share = pl.col("njobs") / pl.col("njobs").sum().over(names[:3])
+    return counted.filter(share >= SMALLEST_SHARE).select(names).sort(names)
+
+
+def with_task_work(rows: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
+    """Add ``task_rw`` [HS06 s]: the work of a task of which nothing is used yet.
+
+    Args:
+        rows: ``jeditaskid, cputime, cputimeunit``.
+        events: Result of :func:`master_events`.
+
+    Source:
+        production-tasks.md 1.
+    """
+    joined = rows.join(events, on="jeditaskid", how="left", maintain_order="left")
+    whole = joined.with_columns(neventsused=pl.lit(0, pl.Int64))
+    return whole.with_columns(task_rw=chapter.work_left()).drop("nevents", "neventsused")
+
+
+def master_events(datasets: Any) -> pl.DataFrame:
+    """Return the events of the master inputs of each task, where there are any: ``jeditaskid``, ``nevents``.
+
+    Args:
+        datasets: Table ``datasets`` of any engine.
+    """
+    lazy = narrow(datasets, "datasets", _DATASETS, ("jeditaskid", "type"))
+    master = lazy.filter(nw.col("masterid").is_null() & nw.col("type").is_in(_INPUTS))
+    events = nw.coalesce("nevents", "neventstobeused")
+    summed = master.select("jeditaskid", n=events).group_by("jeditaskid")
+    found = collect(summed.agg(nw.col("n").sum().cast(nw.Int64).alias("nevents")))
+    return found.filter(pl.col("nevents") > 0)
+
+
+def _spans_of_times(tasks: pl.DataFrame, clock: Clock) -> pl.DataFrame:
+    """Return where tasks are open by their times: ``jeditaskid``, ``place``, ``until``."""
+    ended = pl.when(pl.col("status").is_in(OVER)).then(pl.coalesce("endtime", "modificationtime"))
+    spans = tasks.select("jeditaskid", begin="creationdate", end=ended)
+    begin = spans["begin"].cast(pl.Int64).to_numpy()
+    never = int(clock.at_us[-1]) + 1 if len(clock) else 0
+    end = spans["end"].cast(pl.Int64).fill_null(never).to_numpy()
+    # strictly after it was made: it has no nucleus at the instant of its own brokerage
+    return spans.select(
+        "jeditaskid",
+        place=pl.Series(np.searchsorted(clock.at_us, begin, side="right"), dtype=pl.Int64),
+        until=pl.Series(np.searchsorted(clock.at_us, end, side="left"), dtype=pl.Int64),
+    )
+
+
+def _spans_of_log(status_log: Any, clock: Clock) -> pl.DataFrame:
+    """Return where tasks are open by their status log."""
+    log = collect(narrow(status_log, "task_status_log", _LOG, tuple(_LOG))).drop_nulls()
+    # of entries of one time the one furthest on holds: an open status before an end
+    rank = pl.col("status").is_in(OVER).cast(pl.Int8) - pl.col("status").is_in(OPEN).cast(pl.Int8)
+    ordered = log.with_columns(rank=rank).sort("jeditaskid", "modificationtime", "rank", "status")
+    following = pl.col("modificationtime").shift(-1).over("jeditaskid")
+    spans = ordered.with_columns(end=following).filter(pl.col("status").is_in(OPEN))
+    begin = spans["modificationtime"].cast(pl.Int64).to_numpy()
+    never = int(clock.at_us[-1]) + 1 if len(clock) else 0
+    end = spans["end"].cast(pl.Int64).fill_null(never).to_numpy()
+    return spans.select(
+        "jeditaskid",
+        place=pl.Series(np.searchsorted(clock.at_us, begin, side="left"), dtype=pl.Int64),
+        until=pl.Series(np.searchsorted(clock.at_us, end, side="left"), dtype=pl.Int64),
+    )

@@ -1,0 +1,353 @@
+"""The world of a period of an archive."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Literal, get_args
+
+import polars as pl
+
+from brokerlab.brokerage.analysis_jobs.queue_facts import TYPES
+from brokerlab.brokerage.production_jobs.queue_facts import PRODUCTION_TYPES
+from brokerlab.brokerage.replaying.build import LABELS, Replay, build
+from brokerlab.brokerage.replaying.plan import time_of
+from brokerlab.calibrate.settings import settings_at
+from brokerlab.calibrate.simulation import data, history
+from brokerlab.calibrate.simulation.capacity import KNOWN, LOWER, upper_slots, with_given
+from brokerlab.calibrate.simulation.history import Period, limited
+from brokerlab.calibrate.simulation.options import QueueRules, Transfers
+from brokerlab.calibrate.simulation.state import SECOND
+from brokerlab.calibrate.simulation.world import STAGES, World, of_tables
+from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.times import duration_us
+
+Brokerage = Literal["seen", "replayed"]
+BROKERAGES: tuple[Brokerage, ...] = get_args(Brokerage)
+TOGETHER, APART = timedelta(seconds=10), timedelta(minutes=1)
+"""So close are jobs of one batch, and so far apart are batches at least."""
+SHOWN = 0.75
+"""Part of the jobs that follow another one so closely, from which batches show."""
+LEAST_CYCLE = timedelta(minutes=30)
+"""Shortest cycle that is read from an archive."""
+
+
+def of_archive(
+    archive: Any,
+    *,
+    start: datetime | str | None = None,
+    end: datetime | str | None = None,
+    brokerage: Brokerage = "replayed",
+    stage: str = "jobs",
+    cycle: str = "1h",
+    epoch: str = "1d",
+    warm_up: str = "2d",
+    drain: str | None = None,
+    window: str = "1d",
+    quantile: float = 1.0,
+    capacity: pl.DataFrame | None = None,
+    capacity_most: float = 1.0,
+    transfers: Transfers | None = None,
+    rules: QueueRules | None = None,
+) -> World:
+    """Read a period of an archive; nothing in the world depends on the settings that will be tried.
+
+    Where the brokerage is ``replayed``, jobs of the stage made from the beginning on are placed by it. Others stay where
+    they were: those of other labels, merge jobs, those whose task the archive does not know, and those made before the
+    beginning, which wait or run on with what they had left of their wall time. Where it is as ``seen``, all jobs stay.
+
+    What jobs need, slots and start-up delays: see :func:`.history.read`; queues are the parents of pseudo-queues. Where the
+    simulation tries again itself, the archive's own retries of killed jobs are left out, and these need what their last
+    retry needed. To queues that ran nothing, and whose slots nobody states, nothing is sent; ``capacity_most`` asks what
+    would be if they and the others of unknown capacity had more.
+
+    The brokerage of users sees quotas and classes of queues as they were, and everything else of users, their tasks and
+    shares as simulated; tasks that it holds back (caps of users, classes) are asked again at the next cycle.
+
+    State of queues, storage, links and replicas is that of the middle of each epoch (of its part before the end), as
+    :func:`brokerlab.brokerage.replaying.build` rebuilds it; pilots, batch workers and files queued on links are those seen,
+    whatever the simulation does.
+
+    Args:
+        archive: An archive, ``brokerlab.archive.open(path)``.
+        start: Jobs made from here on are judged, naive UTC or such a text; null: from the middle of the archive on.
+        end: Jobs made from here on are not; null: to its end.
+        brokerage: ``seen``: jobs are at the queues where they were; ``replayed``: the brokerage of the stage places its jobs.
+        stage: ``jobs`` (production) or ``analysis``.
+        cycle: From one brokerage to the next; empty: see :func:`cycle_seen`.
+        epoch: How long one state of queues, storage and links holds.
+        warm_up: Simulated before ``start``, so that the period does not begin with empty queues.
+        drain: Simulated after ``end``, with the jobs that came then; None: a day, or to the archive's end.
+        window: Slots that are read from the archive are constant so long.
+        quantile: Share of a window's time in which no more cores were in use than are taken for its slots, above 0 to 1.
+        capacity: Slots over time (``contracts.Capacity``) of the queues where they are known, also of queues that
+            ran nothing; those of others, or of all (None), are read from the archive.
+        capacity_most: Where slots are a lower bound, so many times the busiest time is taken for them, see
+            :func:`.capacity.upper_slots`; 1: the lower bound.
+        transfers: How data move; None: ``links`` where the archive knows replicas and files, else ``observed``; ``none`` where
+            the brokerage is as seen.
+        rules: Options of the queues; default: three attempts, or one where the brokerage is as seen, as every retry is a job of
+            its own in an archive.
+
+    Returns:
+        The world.
+
+    Raises:
+        ConfigError: An argument that cannot be.
+        MissingTableError: The archive lacks ``jobs`` or ``queues``.
+        DataError: It lacks ``tasks``, or no task is brokered in the period.
+        InsufficientDataError: No job of the period has run.
+    """
+    constant = _duration(window, "window")
+    problems = []
+    for name, value, allowed in (("stage", stage, STAGES), ("brokerage", brokerage, BROKERAGES)):
+        if value not in allowed:
+            problems.append(f"{name} is '{value}', allowed: {', '.join(allowed)}")
+    if constant < timedelta(minutes=1) or not 0 < quantile <= 1:
+        problems.append(f"window is {window}, quantile is {quantile}: from 1m, above 0 to 1")
+    if not capacity_most >= 1:
+        problems.append(
+            f"capacity_most is {capacity_most}: from 1, times the busiest time of a queue"
+        )
+    if problems:
+        raise ConfigError("; ".join(problems))
+    period = _period(archive, start, end, _duration(warm_up, "warm_up"), drain)
+    replayed = brokerage == "replayed"
+    ruling = rules or QueueRules(attempts=3 if replayed else 1)
+    label = LABELS[stage] if replayed else None
+    seen = history.read(
+        archive,
+        period,
+        window=constant,
+        quantile=quantile,
+        label=label,
+        attempts=ruling.attempts,
+    )
+    there = _slots(archive, seen.capacity, capacity, capacity_most, stage)
+    about: dict[str, Any] = {"transfers": transfers or Transfers(mode="none")}
+    notes: tuple[str, ...] = ()
+    tasks = pl.Series(dtype=pl.Int64)
+    if replayed:
+        replay, epochs = _replayed(archive, seen.jobs, period, _duration(epoch, "epoch"), stage)
+        moving = transfers or Transfers(mode="links" if data.known(replay) else "observed")
+        notes, tasks = replay.notes, replay.tasks["jeditaskid"].unique()
+        about = {
+            "tables": replay.for_analysis() if stage == "analysis" else replay.for_jobs(),
+            "epochs": epochs,
+            "cycle": _duration(cycle or cycle_seen(archive, stage), "cycle"),
+            "data": data.of_replay(archive, replay, seen.jobs, moving),
+            "transfers": moving,
+            "config": settings_at(archive, period.start),
+            "shares": archive.scan("gshares").collect() if archive.has("gshares") else None,
+        }
+    queues = _with_idle(archive, seen.queues, there)
+    # others ran nothing and have no slots, read or given: they are left out
+    named = pl.col("panda_queue").is_in(queues["panda_queue"].implode())
+    world = of_tables(
+        _jobs(seen.jobs, tasks, period),
+        queues,
+        start=period.start,
+        end=period.end,
+        stage=stage,
+        begin=period.begin,
+        until=period.until,
+        capacity=there.filter(named | (pl.col("slots") > 0)),
+        delays=seen.delays,
+        rules=ruling,
+        **about,
+    )
+    return replace(
+        world,
+        notes=(*notes, *_notes(world)),
+        left_out=seen.left_out,
+        seen=seen.seen,
+        sources=_sources(there),
+        archive_digest=archive.digest,
+    )
+
+
+def cycle_seen(archive: Any, stage: str = "jobs") -> str:
+    """Return the time from one brokerage to the next where the archive shows it, else an hour.
+
+    Args:
+        archive: The archive.
+        stage: ``jobs`` or ``analysis``: whose jobs are looked at.
+
+    Example:
+        >>> cycle_seen(archive)  # doctest: +SKIP
+        '30m'
+    """
+    jobs = archive.scan("jobs")
+    names = jobs.collect_schema().names()
+    mine = jobs.filter(pl.col("prodsourcelabel") == LABELS[stage])
+    if "parentid" in names:
+        mine = mine.filter(pl.col("parentid").is_null())
+    shown = cycle_of(mine.select("jeditaskid", "creationtime").collect())
+    return "1h" if shown is None else f"{shown // timedelta(minutes=1)}m"
+
+
+def cycle_of(jobs: pl.DataFrame) -> timedelta | None:
+    """Return the time between two brokerages of a task, where its jobs' creation shows it.
+
+    The system makes jobs in batches, right after a brokerage. It shows where three of four jobs follow another one of
+    their task within `TOGETHER`: it is the median time between batches, but at least `LEAST_CYCLE`, as shorter cycles
+    take long to simulate.
+
+    Args:
+        jobs: ``jeditaskid``, ``creationtime``, without retries.
+
+    Returns:
+        In whole minutes; null where it does not show.
+    """
+    ordered = jobs.drop_nulls().sort("jeditaskid", "creationtime")
+    gaps = ordered.select(gap=pl.col("creationtime").diff().over("jeditaskid"))["gap"].drop_nulls()
+    between = gaps.filter(gaps > APART)
+    if between.is_empty() or (gaps <= TOGETHER).mean() < SHOWN:  # type: ignore[operator]
+        return None
+    minutes = round(between.dt.total_seconds().median() / 60)  # type: ignore[operator, arg-type]
+    return max(timedelta(minutes=minutes), LEAST_CYCLE)
+
+
+def _slots(
+    archive: Any, seen: pl.DataFrame, given: pl.DataFrame | None, most: float, stage: str
+) -> pl.DataFrame:
+    """Return the slots of all queues with their ``source``: those given, else read from the archive."""
+    seen = with_given(seen, given)
+    known = archive.scan("queues").select("panda_queue", "unified_name", "status", "type").collect()
+    parents = pl.coalesce("unified_name", "panda_queue") == pl.col("panda_queue")
+    types = PRODUCTION_TYPES if stage == "jobs" else TYPES
+    asked = known.filter(parents, pl.col("status") == "online", pl.col("type").is_in(types))
+    online = asked.select("panda_queue").unique()
+    return upper_slots(seen, online.join(seen, on="panda_queue", how="anti"), most)
+
+
+def _sources(slots: pl.DataFrame) -> pl.DataFrame:
+    """Return where each queue's slots come from, of several sources the least sure."""
+    order = pl.Enum([*KNOWN, *LOWER])
+    return (
+        slots.group_by("panda_queue")
+        .agg(source=pl.col("source").cast(order).max().cast(pl.String))
+        .sort("panda_queue")
+    )
+
+
+def _with_idle(archive: Any, queues: pl.DataFrame, capacity: pl.DataFrame) -> pl.DataFrame:
+    """Add the queues of the archive that ran nothing, but that have slots; they have no start-up delay."""
+    known = archive.scan("queues").collect()
+    idle = capacity.filter(pl.col("slots") > 0).join(known, on="panda_queue", how="semi")
+    idle = idle.select("panda_queue").join(queues, on="panda_queue", how="anti")
+    return pl.concat([queues, limited(known, idle)]).sort("panda_queue")
+
+
+def _duration(text: str, name: str) -> timedelta:
+    """Read a duration such as 1h; 0 is one, too."""
+    return (
+        timedelta(0)
+        if text.strip("smhd") == "0"
+        else timedelta(microseconds=duration_us(text, name))
+    )
+
+
+def _period(
+    archive: Any,
+    start: datetime | str | None,
+    end: datetime | str | None,
+    warm_up: timedelta,
+    drain: str | None,
+) -> Period:
+    """Say when the simulation begins and is over."""
+    if archive.manifest.window is None:
+        raise InsufficientDataError(f"{archive.path}: no job has a time")
+    opens, closes = (datetime.fromisoformat(text) for text in archive.manifest.window)
+    first = time_of(start, "start") or opens + (closes - opens) / 2
+    last = time_of(end, "end") or closes
+    if first >= last:
+        raise ConfigError(f"the period from {first} to {last} is empty: end it after its start")
+    until = max(last, min(closes, last + timedelta(days=1)))
+    if drain is not None:
+        until = last + _duration(drain, "drain")
+    return Period(first - warm_up, first, last, until)
+
+
+def _replayed(
+    archive: Any, own: pl.DataFrame, period: Period, epoch: timedelta, stage: str
+) -> tuple[Replay, pl.DataFrame]:
+    """Rebuild the brokerage's tables for the middle of every epoch; each task has rows from its first to its last job's."""
+    begin = pl.lit(period.begin, pl.Datetime("us"))
+    lasts = pl.lit(epoch)
+    number = (pl.col("creationtime") - begin).dt.total_microseconds() // (
+        epoch // timedelta(microseconds=1)
+    )
+    scout = pl.col("specialhandling").fill_null("").str.contains(r"(^|,)sj(,|$)")
+    made = (
+        own.filter("ours")
+        .group_by("jeditaskid", epoch=number)
+        .agg(use_scout=scout.mean() > pl.lit(0.5))
+    )
+    spans = made.group_by("jeditaskid").agg(
+        epoch=pl.int_ranges(pl.col("epoch").min(), pl.col("epoch").max() + 2).first()
+    )
+    last = int((period.until - period.begin - timedelta(microseconds=1)) // epoch)
+    rows = (
+        spans.explode("epoch")
+        .filter(pl.col("epoch") <= last)
+        .join(made, on=["jeditaskid", "epoch"], how="left")
+        .with_columns(
+            pl.col("use_scout").fill_null(value=False),
+            is_merging=pl.lit(value=False),
+            since=begin + pl.col("epoch") * lasts,
+        )
+        .with_columns(
+            at=pl.min_horizontal(
+                pl.col("since") + pl.lit(epoch / 2), pl.lit(period.until, pl.Datetime("us"))
+            )
+        )
+        .sort("jeditaskid", "at")
+    )
+    replay = build(archive, tasks=rows.drop("since", "epoch"), stage=stage, every=None, label=None)
+    epochs = replay.instants.join(rows.select("at", "since").unique(), on="at").select(
+        "snapshot", at="since"
+    )
+    return replay, epochs
+
+
+def _jobs(own: pl.DataFrame, tasks: pl.Series, period: Period) -> pl.DataFrame:
+    """Return the jobs of the world: the stage's without a queue, others at theirs."""
+    brokered = pl.col("ours") & pl.col("jeditaskid").is_in(tasks.implode())
+    begin = pl.lit(period.begin, pl.Datetime("us"))
+    runs = (pl.col("observed_start") <= begin).fill_null(value=False)
+    so_far = (begin - pl.col("observed_start")).dt.total_microseconds() / pl.lit(SECOND)
+    prepared = (pl.col("readytime") - pl.col("creationtime")).dt.total_microseconds()
+    free = pl.col("brokered")
+    return own.with_columns(brokered=brokered).with_columns(
+        pl.when(~free).then("computingsite").alias("computingsite"),
+        pl.when(~free).then(pl.max_horizontal("readytime", begin)).alias("readytime"),
+        walltime_s=pl.when(~free & runs)
+        .then((pl.col("walltime_s") - so_far).clip(0))
+        .otherwise("walltime_s"),
+        prepared_s=(prepared / pl.lit(SECOND)).clip(0),
+        input_bytes="inputfilebytes",
+        output_bytes="outputfilebytes",
+    )
+
+
+def _notes(world: World) -> list[str]:
+    """Say what was approximated, beside what the replay says."""
+    if not world.brokered:
+        return ["the brokerage: every job stays at the queue where it was"]
+    jobs, names = world.jobs, world.queues["panda_queue"]
+    fixed = jobs.filter(~pl.col("brokered")).height
+    known = world.data["places"]["panda_queue"].str.split("/").list.first().unique()
+    idle = known.filter(~known.is_in(names.implode())).len()
+    notes = [
+        f"{fixed:,} of {jobs.height:,} jobs stay at their own queue: of other labels, merge jobs, of unknown tasks, or made before the beginning"
+    ]
+    if idle:
+        notes.append(
+            f"{idle:,} queues ran nothing in the period: their slots are unknown and nothing is sent there"
+        )
+    if world.transfers.mode == "observed":
+        notes.append(
+            "jobs are ready as long after they were made as was seen, wherever they go; no input travels"
+        )
+    return notes

@@ -1,0 +1,358 @@
+"""How many slots queues have: given, set, seen when a queue was full, pledged; else a lower bound.
+
+A queue that a setting starves shows no capacity: what another setting would do there cannot be told from the archive alone.
+
+Source: calibration.md, section 4.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from brokerlab.brokerage.inputs.slots import slot_counts
+from brokerlab.brokerage.replaying import activity
+from brokerlab.brokerage.replaying.clock import Clock
+from brokerlab.errors import ConfigError, DataError
+
+KNOWN = ("given", "slots", "full", "pledge")
+"""Where slots come from that are taken as they are, the surest first; others are lower bounds."""
+LOWER = ("busiest", "nothing")
+"""Lower bounds: the most that ran at once while jobs did not wait for slots, or nothing ran at all."""
+SOURCES = {
+    "given": "given",
+    "slots": "as set (slots)",
+    "full": "seen when full",
+    "pledge": "as pledged",
+    "busiest": "never full, at least those in use",
+    "nothing": "not known, nothing ran",
+}
+"""Where slots come from, in words."""
+PATIENCE = timedelta(minutes=30)
+"""Jobs that waited longer than a start-up takes wait for slots."""
+NEARLY = 0.9
+"""Part of the busiest time's cores from which a queue counts as full: wide jobs leave some free."""
+EVER = datetime.fromisoformat("1970-01-01")
+"""From when on slots hold that are given without a time."""
+
+
+def in_use(jobs: pl.DataFrame) -> pl.DataFrame:
+    """Return the cores in use at every change: ``panda_queue``, ``time``, ``cores``, sorted by both.
+
+    Args:
+        jobs: ``computingsite``, ``starttime``, ``endtime``, ``corecount``, without nulls.
+    """
+    columns = {"panda_queue": "computingsite"}
+    up = jobs.select(**columns, time="starttime", cores="corecount")
+    down = jobs.select(**columns, time="endtime", cores=-pl.col("corecount"))
+    return (
+        pl.concat([up, down])
+        .group_by("panda_queue", "time")
+        .agg(pl.col("cores").sum())
+        .sort("panda_queue", "time")
+        .with_columns(pl.col("cores").cum_sum().over("panda_queue"))
+    )
+
+
+def capacity_of(
+    use: pl.DataFrame, *, begin: datetime, end: datetime, window: timedelta, quantile: float
+) -> pl.DataFrame:
+    """Estimate the slots of every queue and window from the cores that were in use.
+
+    With the quantile 1, the maximum: what was seen running fits, so that the order of starts seen is possible in the
+    simulation too. A queue that was never full seems smaller than it is, which delays no job that was seen to start. A
+    window in which nothing ran says nothing: the one before holds (before the first use, the first).
+
+    Args:
+        use: From :func:`in_use`.
+        begin: First window's beginning.
+        end: No window begins at or after it; the last one's slots hold from there on.
+        window: Length of a window.
+        quantile: Share of a window's time in which no more cores were in use, above 0 to 1.
+
+    Returns:
+        ``panda_queue``, ``ts``, ``slots``; one row per queue and window, sorted.
+    """
+    windows = pl.datetime_range(
+        begin, end, window, time_unit="us", closed="left", eager=True
+    ).to_frame("time")
+    names = use.select("panda_queue").unique()
+    marks = names.join(windows, how="cross").with_columns(ts=pl.col("time"))
+    at_marks = marks.sort("time").join_asof(
+        use.sort("time"), on="time", by="panda_queue", check_sortedness=False
+    )
+    inside = (
+        use.filter(pl.col("time").is_between(begin, end, closed="left"))
+        .sort("time")
+        .join_asof(windows.with_columns(ts="time"), on="time", check_sortedness=False)
+    )
+    steps = pl.concat(
+        [part.select("panda_queue", "ts", "time", "cores") for part in (at_marks, inside)]
+    ).sort("panda_queue", "time", maintain_order=True)
+    following = pl.col("time").shift(-1).over("panda_queue", order_by="time").fill_null(end)
+    lasts = (following - pl.col("time")).dt.total_microseconds()
+    found = (
+        steps.with_columns(pl.col("cores").fill_null(0), lasts=lasts)
+        .filter(pl.col("lasts") > 0)
+        .sort("panda_queue", "ts", "cores")
+        .with_columns(
+            until=pl.col("lasts").cum_sum().over("panda_queue", "ts"),
+            total=pl.col("lasts").sum().over("panda_queue", "ts"),
+        )
+        .filter(pl.col("until") >= pl.col("total") * quantile)
+        .group_by("panda_queue", "ts")
+        .agg(slots=pl.col("cores").min())
+        .sort("panda_queue", "ts")
+    )
+    seen = pl.when(pl.col("slots") > 0).then("slots")
+    held = seen.forward_fill().backward_fill().over("panda_queue", order_by="ts")
+    return found.with_columns(slots=held.fill_null(0))
+
+
+def full_windows(jobs: pl.DataFrame, capacity: pl.DataFrame, *, window: timedelta) -> pl.DataFrame:
+    """Return the windows in which a queue was full: its busiest time is then its capacity, not a lower bound of it.
+
+    It was full if jobs waited longer than a start-up takes for a 24th of the window while nearly as many cores were in use
+    as at its busiest time, and if most of the time that they waited was such.
+
+    Args:
+        jobs: ``computingsite``, ``readytime``, ``starttime``, ``endtime``, ``corecount``, without nulls.
+        capacity: From :func:`capacity_of`.
+        window: Its windows.
+
+    Returns:
+        ``panda_queue``, ``ts``, sorted.
+    """
+    rows = jobs.select(
+        "readytime", "starttime", "endtime", "corecount", panda_queue="computingsite"
+    )
+    late = rows.with_columns(since=pl.col("readytime") + pl.lit(PATIENCE))
+    late = late.filter(pl.col("since") < pl.col("starttime"))
+    zero, one = pl.lit(0, pl.Int64), pl.lit(1, pl.Int64)
+    cores = pl.col("corecount").cast(pl.Int64)
+    steps = [
+        rows.select("panda_queue", time="starttime", cores=cores, late=zero),
+        rows.select("panda_queue", time="endtime", cores=-cores, late=zero),
+        late.select("panda_queue", time="since", cores=zero, late=one),
+        late.select("panda_queue", time="starttime", cores=zero, late=-one),
+        capacity.select("panda_queue", time="ts", cores=zero, late=zero),
+    ]
+    state = (
+        pl.concat(steps)
+        .group_by("panda_queue", "time")
+        .agg(pl.col("cores", "late").sum())
+        .sort("panda_queue", "time")
+        .with_columns(pl.col("cores", "late").cum_sum().over("panda_queue"))
+        .with_columns(until=pl.col("time").shift(-1).over("panda_queue", order_by="time"))
+        .drop_nulls("until")
+        .sort("time")
+        .join_asof(
+            capacity.sort("ts"), left_on="time", right_on="ts", by="panda_queue",
+            check_sortedness=False,
+        )
+    )  # fmt: skip
+    lasts = pl.col("until") - pl.col("time")
+    busy = pl.col("cores") >= pl.col("slots") * NEARLY
+    waited = state.filter(pl.col("late") > 0, pl.col("ts").is_not_null(), pl.col("slots") > 0)
+    times = waited.group_by("panda_queue", "ts").agg(all=lasts.sum(), busy=lasts.filter(busy).sum())
+    enough = (pl.col("busy") >= pl.lit(window / 24)) & (pl.col("busy") * 2 >= pl.col("all"))
+    return times.filter(enough).select("panda_queue", "ts").sort("panda_queue", "ts")
+
+
+def stated_slots(
+    slots: Any | None, queues: Any, windows: pl.Series, length: timedelta
+) -> pl.DataFrame:
+    """Return what an archive states of its queues' slots in every window: set slots, else the pledge.
+
+    Slots count that are set for any share in the middle of the window, those of all resource types together; a pledge counts
+    above 0 (-1: opportunistic, 0 or null: none).
+
+    Args:
+        slots: The archive's ``slots``; null: it has none.
+        queues: The archive's ``queues``.
+        windows: Beginnings of the windows.
+        length: Of a window.
+
+    Returns:
+        ``panda_queue``, ``ts``, ``slots``, ``source`` (slots, pledge), sorted.
+    """
+    ts = pl.DataFrame({"snapshot": np.arange(len(windows)), "ts": windows})
+    names = queues.columns
+    pledges = pl.DataFrame(schema={"panda_queue": pl.String, "slots": pl.Int64})
+    if "pledgedcpu" in names:
+        pledges = (
+            queues.select("panda_queue", slots=pl.col("pledgedcpu").cast(pl.Int64))
+            .filter(pl.col("slots") > 0)
+            .group_by("panda_queue")
+            .agg(pl.col("slots").max())
+        )
+    stated = pledges.join(ts, how="cross").select(
+        "panda_queue", "ts", "slots", source=pl.lit("pledge")
+    )
+    if slots is not None:
+        clock = Clock.of(ts.select("snapshot", at=pl.col("ts") + pl.lit(length / 2)))
+        held = activity.slots(slots, clock)
+        wanted = held.select("snapshot", "panda_queue").unique()
+        tag = pl.lit(None, pl.String)
+        found = slot_counts(held, wanted.with_columns(tag=tag, resource_type=tag))
+        of_slots = (
+            found.filter(pl.col("numslots") > 0)
+            .join(ts, on="snapshot")
+            .select("panda_queue", "ts", slots="numslots", source=pl.lit("slots"))
+        )
+        rest = stated.join(of_slots, on=["panda_queue", "ts"], how="anti")
+        stated = pl.concat([of_slots, rest])
+    return stated.sort("panda_queue", "ts")
+
+
+def with_sources(capacity: pl.DataFrame, full: pl.DataFrame, stated: pl.DataFrame) -> pl.DataFrame:
+    """Say where the slots of every window come from, and take what is stated where it is the better knowledge.
+
+    Set slots go before what was seen, a pledge before a busiest time at which nobody waited; never fewer slots than
+    ran at once. A queue that was full in some windows has as many slots in others as in the full one before, else after.
+    Queues of which slots are stated though they ran nothing are added.
+
+    Args:
+        capacity: From :func:`capacity_of`.
+        full: From :func:`full_windows`.
+        stated: From :func:`stated_slots`, for the same windows.
+
+    Returns:
+        ``panda_queue``, ``ts``, ``slots``, ``source`` (slots, full, pledge, busiest, see `KNOWN` and `LOWER`), sorted.
+    """
+    key = ["panda_queue", "ts"]
+    both = capacity.join(
+        stated.select(*key, stated="slots", of="source"), on=key, how="full", coalesce=True
+    ).join(full.with_columns(full=pl.lit(value=True)), on=key, how="left")
+    then = pl.when("full").then("slots")
+    near = then.forward_fill().backward_fill().over("panda_queue", order_by="ts")
+    source = (
+        pl.when(pl.col("of") == "slots")
+        .then("of")
+        .when(near.is_not_null())
+        .then(pl.lit("full"))
+        .otherwise(pl.coalesce("of", pl.lit("busiest")))
+    )
+    known = (
+        pl.when(source == "full").then(near).when(source.is_in(["slots", "pledge"])).then("stated")
+    )
+    return both.select(
+        *key, slots=pl.max_horizontal("slots", known).cast(pl.Int64), source=source
+    ).sort(key)
+
+
+def upper_slots(capacity: pl.DataFrame, queues: pl.DataFrame, most: float) -> pl.DataFrame:
+    """Return the slots at the upper end of what they may be: only lower bounds grow.
+
+    A queue of which slots are stated in another window has at most as many as then; another at most ``most`` times its
+    busiest time, and no fewer than the median queue at its busiest. So has one that ran nothing.
+
+    Args:
+        capacity: From :func:`with_sources`; ``source`` may be "nothing".
+        queues: ``panda_queue`` of those that ran nothing and of which nothing is stated.
+        most: Of the busiest time, from 1; 1: lower bounds are taken as they are.
+
+    Returns:
+        The columns of ``capacity``, with rows for ``queues``, sorted.
+    """
+    first = capacity["ts"].min()
+    idle = queues.select(
+        "panda_queue", ts=pl.lit(first), slots=pl.lit(0, pl.Int64), source=pl.lit("nothing")
+    )
+    rows = pl.concat([capacity, idle.cast(capacity.schema)])
+    if most == 1:
+        return rows.sort("panda_queue", "ts")
+    ran = capacity.group_by("panda_queue").agg(pl.col("slots").max()).filter(pl.col("slots") > 0)
+    usual = pl.lit(ran["slots"].median(), pl.Float64)
+    sure = pl.col("source").is_in(KNOWN)
+    then = pl.col("slots").filter(sure).max().over("panda_queue")
+    grown = pl.max_horizontal(pl.col("slots").max().over("panda_queue") * most, usual).ceil()
+    top = pl.max_horizontal("slots", pl.coalesce(then, grown))
+    slots = pl.when(sure).then("slots").otherwise(top.cast(pl.Int64))
+    return rows.with_columns(slots=slots).sort("panda_queue", "ts")
+
+
+def read_capacity(given: pl.DataFrame | str | Path) -> pl.DataFrame:
+    """Read slots that somebody knows.
+
+    Args:
+        given: A frame, or a file (``.parquet``, else CSV with a header): ``panda_queue``, ``slots`` [cores], perhaps ``ts``
+            (from here on, UTC without zone; null or absent: always).
+
+    Returns:
+        ``panda_queue``, ``ts``, ``slots``, sorted.
+
+    Raises:
+        ConfigError: There is no such file.
+        DataError: Columns are missing, or values are no slots or times.
+    """
+    name = "capacity" if isinstance(given, pl.DataFrame) else f"capacity {given}"
+    frame = given if isinstance(given, pl.DataFrame) else _read(Path(given), name)
+    if missing := [column for column in ("panda_queue", "slots") if column not in frame.columns]:
+        raise DataError(
+            f"{name}: column {', '.join(missing)} is missing, there are {', '.join(frame.columns)}; "
+            "give panda_queue, slots [cores] and perhaps ts [UTC]"
+        )
+    if "ts" not in frame.columns:
+        frame = frame.with_columns(ts=pl.lit(None, pl.Datetime("us")))
+    wrong = []
+    for column, kind in _GIVEN.items():
+        told = frame[column]
+        if kind == pl.Datetime("us") and told.dtype == pl.String:
+            cast = told.str.to_datetime(time_unit="us", strict=False)
+        else:
+            cast = told.cast(kind, strict=False)
+        bad = cast.is_null() & told.is_not_null() if column == "ts" else cast.is_null()
+        wrong += [f"{column} {told.filter(bad)[0]!r} in {bad.sum()} rows"] if bad.any() else []
+        frame = frame.with_columns(cast.alias(column))
+    few = frame.filter(pl.col("slots") < 0)
+    wrong += [f"slots {few['slots'][0]} in {few.height} rows"] if few.height else []
+    if wrong:
+        raise DataError(
+            f"{name}: {'; '.join(wrong)}: allowed are names, whole cores from 0, times such as 2026-03-01 00:00:00"
+        )
+    rows = frame.select("panda_queue", pl.col("ts").fill_null(EVER), "slots")
+    return rows.sort("panda_queue", "ts")
+
+
+_GIVEN: dict[str, Any] = {"panda_queue": pl.String(), "slots": pl.Int64(), "ts": pl.Datetime("us")}
+
+
+def _read(path: Path, name: str) -> pl.DataFrame:
+    if not path.is_file():
+        raise ConfigError(f"{name}: there is no such file")
+    try:
+        return pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise DataError(f"{name}: cannot be read as {path.suffix or 'CSV'} ({error})") from None
+
+
+def with_given(seen: pl.DataFrame, given: pl.DataFrame | None) -> pl.DataFrame:
+    """Put slots that are given in the place of those read from an archive.
+
+    Args:
+        seen: From :func:`with_sources`.
+        given: From :func:`read_capacity`; null: none are.
+    """
+    if given is None:
+        return seen
+    sure = given.select("panda_queue", "ts", "slots", source=pl.lit("given")).cast(seen.schema)
+    return pl.concat([sure, seen.join(sure, on="panda_queue", how="anti")]).sort(
+        "panda_queue", "ts"
+    )
+
+
+def sources_in_words(sources: pl.DataFrame) -> str:
+    """Say of how many queues the slots are known, and whence.
+
+    Args:
+        sources: ``panda_queue``, ``source``.
+    """
+    counts = dict(sources["source"].value_counts().iter_rows())
+    return ", ".join(
+        f"{counts[key]} queues: {text}" for key, text in SOURCES.items() if key in counts
+    )

@@ -1,0 +1,217 @@
+"""The jobs of all simulated worlds at an instant, and their numbers as the brokerage's tables have them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from brokerlab.brokerage.replaying.work import SMALLEST_SHARE
+from brokerlab.calibrate.simulation.arrays import DISKIO_UNIT, Arrays
+from brokerlab.calibrate.simulation.state import DONE, RUNNING, WAITING, Records
+from brokerlab.compiled import compiled
+from brokerlab.numerics import BoolArray, IntArray
+
+ASSIGNED, ACTIVATED, MOVING_OUT, IN_SLOTS, UNBROKERED = range(5)
+"""States of the jobs of a census."""
+STATUSES = pl.Series("jobstatus", ["assigned", "activated", "transferring", "running"])
+"""By the states of the census."""
+
+
+@dataclass(frozen=True)
+class Census:
+    """The jobs at queues of all worlds at an instant; equal lengths.
+
+    Attributes:
+        world: Number of the world.
+        job: Row of the job.
+        state: Of the states above.
+        queue: Row of the queue.
+    """
+
+    world: IntArray
+    job: IntArray
+    state: IntArray
+    queue: IntArray
+
+
+@compiled
+def look(
+    attempt: Records,
+    order: IntArray,
+    created: IntArray,
+    brokered: BoolArray,
+    gone: IntArray,
+    first: int,
+    last: int,
+    now: int,
+    jobs: IntArray,
+    states: IntArray,
+) -> tuple[int, int]:
+    """Write down the jobs of an instant that are not over, and their state.
+
+    Args:
+        attempt: Of the event loop.
+        order: Rows in the order of making.
+        created: When each was made [us].
+        brokered: Whether the brokerage places it.
+        gone: When its outputs have arrived, for jobs that are done [us].
+        first: Place in the order before which all are over.
+        last: Place in the order from which on none is looked at.
+        now: The instant [us].
+        jobs: Filled with rows.
+        states: Filled with their states.
+
+    Returns:
+        How many were written, and the next ``first``.
+    """
+    n, begin = 0, -1
+    for place in range(first, last):
+        job = order[place]
+        status = attempt["status"][job]
+        if status == DONE:
+            if gone[job] <= now:
+                continue
+            state = MOVING_OUT
+        elif status == RUNNING:
+            state = IN_SLOTS
+        elif status == WAITING:
+            if created[job] > now:
+                state = -1
+            else:
+                state = ACTIVATED if attempt["ready"][job] <= now else ASSIGNED
+        else:
+            state = UNBROKERED if brokered[job] else -1
+        if begin < 0:
+            begin = place
+        if state >= 0:
+            jobs[n], states[n] = job, state
+            n += 1
+    return n, last if begin < 0 else begin
+
+
+def counted_of(found: Census, arrays: Arrays) -> pl.DataFrame:
+    """Count jobs by world, queue, status and every column of the groups.
+
+    Returns:
+        ``world, computingsite, jobstatus, njobs, ncores``, ``traffic`` per core of those ``measured`` jobs that have one, and
+        the columns of the groups; combinations may repeat.
+    """
+    diskio = pl.col("diskio")
+    jobs = pl.DataFrame(
+        {
+            "world": found.world,
+            "queue": found.queue,
+            "group": arrays.group[found.job],
+            "state": found.state,
+            "diskio": arrays.diskio[found.job],
+        }
+    )
+    codes = ("world", "queue", "group", "state")
+    counted = jobs.group_by(codes).agg(
+        njobs=pl.len().cast(pl.Int64), traffic=diskio.clip(0).sum(), measured=(diskio >= 0).sum()
+    )
+    counted = counted.sort(codes)
+    return counted.select(
+        "world",
+        computingsite=arrays.queue_names.gather(counted["queue"]),
+        jobstatus=STATUSES.gather(counted["state"]),
+        njobs="njobs",
+        ncores=counted["njobs"] * arrays.group_cores[counted["group"]],
+        traffic="traffic",
+        measured="measured",
+    ).hstack(arrays.groups[counted["group"]])
+
+
+def by_share(found: Census, arrays: Arrays) -> pl.DataFrame:
+    """Count jobs by queue, share, work queue and status in every world, as fast rebrokerage reads it.
+
+    Returns:
+        ``snapshot`` (the world), ``computingsite, gshare, workqueue_id, jobstatus, njobs``; jobs without share are left out.
+    """
+    known = counted_of(found, arrays).drop_nulls("gshare").rename({"world": "snapshot"})
+    return known.select("snapshot", "computingsite", "gshare", "workqueue_id", "jobstatus", "njobs")
+
+
+def disk_traffic(base: pl.DataFrame) -> pl.DataFrame:
+    """Return the mean disk traffic per core of running jobs that have one, by queue [kB/s]; ``base``: all jobs, counted."""
+    running = base.filter(pl.col("jobstatus") == STATUSES[IN_SLOTS], pl.col("measured") > 0)
+    return running.group_by("world", "computingsite").agg(
+        diskio_per_core=pl.col("traffic").sum() / pl.col("measured").sum() / DISKIO_UNIT
+    )
+
+
+def tables_of(
+    found: Census, arrays: Arrays, wanted: IntArray, resource: pl.DataFrame
+) -> dict[str, pl.DataFrame]:
+    """Make the count tables of the brokerage of production.
+
+    Args:
+        found: The jobs.
+        arrays: Codes of jobs and queues.
+        wanted: Rows of the tasks that will be brokered; ``task_resource_types`` is of these.
+        resource: ``workqueue_id``, ``queue_name`` of work queues that are resource queues.
+
+    Returns:
+        ``job_stats``, ``job_stats_rt``, ``job_stats_workqueue``, ``job_stats_gshare_only``, ``transferring_by_nucleus``,
+        ``core_stats``, ``diskio_usage``, ``task_resource_types``, each with ``world``.
+
+    Source: production-jobs.md.
+    """
+    base = counted_of(found, arrays)
+    site, status = "computingsite", "jobstatus"
+
+    def summed(rows: pl.DataFrame, *by: str, what: str = "njobs") -> pl.DataFrame:
+        return rows.group_by("world", *by).agg(pl.col(what).sum())
+
+    names = resource.select(pl.col("workqueue_id").cast(pl.Int64), gshare="queue_name")
+    mine = pl.col("workqueue_id").is_in(names["workqueue_id"].implode()).fill_null(value=False)
+    own = base.filter(mine)
+    rest = base.clear() if names.is_empty() else base.filter(~mine)
+    by_share = summed(base, "gshare", site, "resource_type", status)
+    by_queue = summed(own, "workqueue_id", site, "resource_type", status)
+    by_queue = by_queue.join(names, on="workqueue_id").select(by_share.columns)
+    moving = base.filter(pl.col(status) == STATUSES[MOVING_OUT]).drop_nulls("nucleus")
+    running = base.filter(pl.col(status) == STATUSES[IN_SLOTS])
+    return {
+        "job_stats": summed(base, site, "gshare", status),
+        "job_stats_rt": pl.concat([by_share, by_queue]),
+        "job_stats_workqueue": summed(own, site, "workqueue_id", status),
+        "job_stats_gshare_only": summed(rest, site, "gshare", status),
+        "transferring_by_nucleus": summed(moving, site, "nucleus"),
+        "core_stats": summed(running, site, status, what="ncores"),
+        "diskio_usage": disk_traffic(base),
+        "task_resource_types": _types_of_tasks(found, arrays, wanted),
+    }
+
+
+def _types_of_tasks(found: Census, arrays: Arrays, wanted: IntArray) -> pl.DataFrame:
+    """Return the resource types that hold at least 20 % of a task's jobs at a queue."""
+    asked = np.zeros(len(arrays.tasks) + 1, np.bool_)
+    asked[wanted] = True
+    own = asked[arrays.task[found.job]]
+    job = found.job[own]
+    counted = (
+        pl.DataFrame(
+            {
+                "world": found.world[own],
+                "task": arrays.task[job],
+                "queue": found.queue[own],
+                "group": arrays.group[job],
+            }
+        )
+        .group_by("world", "task", "queue", "group")
+        .len("njobs")
+    )
+    keys = ["world", "computingsite", "jeditaskid"]
+    of_types = counted.select(
+        "world",
+        computingsite=arrays.queue_names.gather(counted["queue"]),
+        jeditaskid=pl.Series(arrays.tasks[counted["task"]], dtype=pl.Int64),
+        resource_type=arrays.groups["resource_type"].gather(counted["group"]),
+        njobs=pl.col("njobs").cast(pl.Int64),
+    )
+    summed = of_types.group_by(*keys, "resource_type").agg(pl.col("njobs").sum())
+    share = pl.col("njobs") / pl.col("njobs").sum().over(keys)
+    return summed.filter(share >= SMALLEST_SHARE).drop("njobs")

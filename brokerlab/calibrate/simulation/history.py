@@ -1,0 +1,374 @@
+"""What an archive saw of a period: its jobs with what they need, also those that were not over at its end, and its queues."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+import polars as pl
+
+from brokerlab.brokerage.replaying.counts import by_parent
+from brokerlab.calibrate.simulation.capacity import (
+    capacity_of,
+    full_windows,
+    in_use,
+    stated_slots,
+    with_sources,
+)
+from brokerlab.calibrate.simulation.state import SECOND
+from brokerlab.errors import DataError, InsufficientDataError
+from brokerlab.lifecycle.status_log import OVER
+
+_READ: dict[str, Any] = {
+    "pandaid": pl.Int64, "jeditaskid": pl.Int64, "parentid": pl.Int64, "computingsite": pl.String,
+    "jobstatus": pl.String, "creationtime": pl.Datetime("us"), "activatedtime": pl.Datetime("us"),
+    "starttime": pl.Datetime("us"), "endtime": pl.Datetime("us"), "corecount": pl.Int64,
+    "actualcorecount": pl.Int64, "maxpss": pl.Int64, "currentpriority": pl.Int64, "gshare": pl.String,
+    "produsername": pl.String, "workinggroup": pl.String, "prodsourcelabel": pl.String,
+    "processingtype": pl.String, "specialhandling": pl.String, "nucleus": pl.String,
+    "resource_type": pl.String, "workqueue_id": pl.Int64, "diskio": pl.Int64,
+    "inputfilebytes": pl.Int64, "outputfilebytes": pl.Int64,
+}  # fmt: skip
+"""What is read of the archive's jobs."""
+_MERGE = "pmerge"
+_FREE = 0.8
+"""Part of the slots up to which a queue counts as free, for start-up delays."""
+_LEAST_DELAYS = 20
+"""Start-up delays that a queue needs to have its own; others take those of all queues."""
+_LONGEST_STARTUP_S = 900.0
+"""Where the mean delay is longer it is no start-up: what it is at such a queue says nothing of others."""
+_NEAR = 0.99  # of the limit of wall time: pilots stop a little before or after
+
+
+@dataclass(frozen=True)
+class Period:
+    """The instants of a simulation: it begins, jobs are judged from ``start`` to ``end``, it is over."""
+
+    begin: datetime
+    start: datetime
+    end: datetime
+    until: datetime
+
+
+@dataclass(frozen=True)
+class History:
+    """What an archive saw.
+
+    Attributes:
+        jobs: What jobs need and are; ``ours``: of the stage, made from the beginning on.
+        queues: As ``contracts.Queues``, without slots.
+        capacity: As ``contracts.Capacity``, with ``source``: where the slots come from, see :func:`.capacity.with_sources`.
+        delays: As ``contracts.Delays``; from the time before the period.
+        left_out: ``reason``, ``n_jobs``: jobs of the archive that the simulation does not have.
+        seen: See :attr:`.world.World.seen`.
+    """
+
+    jobs: pl.DataFrame
+    queues: pl.DataFrame
+    capacity: pl.DataFrame
+    delays: pl.DataFrame
+    left_out: pl.DataFrame
+    seen: pl.DataFrame
+
+
+def read(
+    archive: Any,
+    period: Period,
+    *,
+    window: timedelta,
+    quantile: float,
+    label: str | None,
+    attempts: int,
+) -> History:
+    """Read jobs and queues, jobs by the parents of pseudo-queues.
+
+    A job is ready when it was activated (``activatedtime``, else ``creationtime``) and needs the wall time it had. Its peak
+    is ``maxpss``, the limits are the queue's ``maxtime`` and ``maxrss``. A failed job at its limit counts as killed there,
+    and its true need is unknown: it is taken as a second more wall time, or, for memory, twice the wall time it had, since the
+    simulator kills halfway on average. Jobs that wait or run at the end need the median of their task, else of all.
+
+    Slots are a state of the world, not a setting, so they are read from the period itself: those set (``slots``), else the
+    busiest time of a window in which jobs waited, else the pledge, else the busiest time, a lower bound; start-up delays
+    are a model and are read from the time before it.
+
+    Args:
+        archive: The archive.
+        period: When the simulation is.
+        window: Length of a window of constant slots.
+        quantile: Of the cores in use in a window that is taken for its slots; 1 is the maximum.
+        label: ``prodsourcelabel`` of the jobs that the brokerage places; null: it places none.
+        attempts: Of a job in the simulation; above 1 the archive's own retries of killed jobs are left out.
+
+    Raises:
+        DataError: Jobs have no queues.
+        InsufficientDataError: No job of the period has run.
+    """
+    rows = _rows(archive, period.until)
+    ran = rows.filter(pl.col("reason").is_null())
+    if ran.filter(pl.col("readytime") >= period.start).is_empty():
+        raise InsufficientDataError(
+            f"no job of the period has run; none became ready from {period.start} to {period.until}: choose a period of the "
+            "archive"
+        )
+    queues, capacity, delays = _queues(archive, ran, period, window, quantile)
+    names = queues["panda_queue"].implode()
+    wait = rows.filter(pl.col("reason") == "waits", pl.col("computingsite").is_in(names))
+    live = pl.concat([ran.filter(pl.col("endtime") > period.begin), wait])
+    jobs = _with_needs(live.sort("pandaid"), queues)
+    seen = _marked(jobs, period, label)
+    own = _marked(_without_retries(jobs, attempts), period, label) if attempts > 1 else seen
+    if label is not None and not own["ours"].any():
+        raise InsufficientDataError(
+            f"{archive.path}: no job of label {label} was made from {period.begin} to {period.until} and has run; choose "
+            "another period or stage"
+        )
+    absent = rows.filter(pl.col("reason").is_not_null(), pl.col("readytime") < period.until)
+    absent = absent.join(wait, on="pandaid", how="anti")
+    reason = pl.col("reason").replace("waits", "never started")
+    return History(
+        own,
+        queues,
+        capacity.filter(pl.col("panda_queue").is_in(names)),
+        delays.filter(pl.col("panda_queue").is_in(names)),
+        absent.group_by(reason).agg(n_jobs=pl.len().cast(pl.Int64)).sort("reason"),
+        _seen(seen),
+    )
+
+
+def _rows(archive: Any, until: datetime) -> pl.DataFrame:
+    """Return the jobs made or ready before the end, with ``readytime``, ``runs`` (at the end) and ``reason``.
+
+    ``reason``: null for those that ran, ``waits`` for those that wait at the end, else why the simulation cannot have them.
+    """
+    jobs = archive.scan("jobs")
+    names = jobs.collect_schema().names()
+    if "computingsite" not in names:
+        raise DataError(f"{archive.path}: jobs have no computingsite; ingest a source that has it")
+    columns = [
+        (pl.col(name) if name in names else pl.lit(None)).cast(kind).alias(name)
+        for name, kind in _READ.items()
+    ]
+    parents = archive.scan("queues").select("panda_queue", "unified_name").unique("panda_queue")
+    rows = by_parent(
+        jobs.select(columns).collect(), dict(parents.drop_nulls().collect().iter_rows())
+    )
+    over = pl.lit(until, pl.Datetime("us"))
+    live = ~pl.col("jobstatus").is_in(OVER) & pl.col("computingsite").is_not_null()
+    runs = live & (pl.col("starttime") < over) & pl.col("endtime").is_null()
+    waits = live & pl.col("starttime").is_null() & (pl.col("creationtime") < over)
+    cores = (pl.when(pl.col(name) > 0).then(name) for name in ("actualcorecount", "corecount"))
+    reason = (
+        pl.when(waits)
+        .then(pl.lit("waits"))
+        .when(pl.col("computingsite").is_null())
+        .then(pl.lit("no queue"))
+        .when(pl.col("starttime").is_null())
+        .then(pl.lit("never started"))
+        .when(pl.col("endtime").is_null())
+        .then(pl.lit("no end recorded"))
+        .when(pl.col("starttime") < pl.col("readytime"))
+        .then(pl.lit("started before it was ready"))
+        .when(pl.col("endtime") < pl.col("starttime"))
+        .then(pl.lit("ended before it started"))
+    )
+    return (
+        rows.with_columns(
+            corecount=pl.coalesce(*cores, pl.lit(1, pl.Int64)),
+            readytime=pl.coalesce("activatedtime", "creationtime"),
+            runs=runs.fill_null(value=False),
+        )
+        .with_columns(endtime=pl.when("runs").then(over).otherwise("endtime"))
+        .with_columns(reason=reason)
+        .filter((pl.col("readytime") < over) | (pl.col("reason") == "waits"))
+    )
+
+
+def _queues(
+    archive: Any, ran: pl.DataFrame, period: Period, window: timedelta, quantile: float
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """Return the queues where jobs ran or of which slots are stated, slots, and start-up delays."""
+    queues = archive.scan("queues").collect()
+    queues = queues.filter(pl.coalesce("unified_name", "panda_queue") == pl.col("panda_queue"))
+    use, before = in_use(ran), ran.filter(pl.col("readytime") < period.start)
+    first = min(period.begin, cast("datetime", ran["starttime"].min()))
+    earlier = capacity_of(use, begin=first, end=period.start, window=window, quantile=quantile)
+    delays = delays_of(before, in_use(ran.with_columns(starttime="readytime")), earlier)
+    busiest = capacity_of(
+        use, begin=period.begin, end=period.until, window=window, quantile=quantile
+    )
+    windows = pl.datetime_range(
+        period.begin, period.until, window, time_unit="us", closed="left", eager=True
+    )
+    slots = archive.scan("slots") if archive.has("slots") else None
+    stated = stated_slots(slots, queues, windows, window)
+    capacity = with_sources(busiest, full_windows(ran, busiest, window=window), stated)
+    places = ran.filter(pl.col("endtime") > period.begin).select(panda_queue="computingsite")
+    told = capacity.filter(pl.col("source").is_in(["slots", "pledge"])).select("panda_queue")
+    told = told.join(queues, on="panda_queue", how="semi")
+    return limited(queues, pl.concat([places, told])), capacity, delays
+
+
+def delays_of(jobs: pl.DataFrame, claims: pl.DataFrame, capacity: pl.DataFrame) -> pl.DataFrame:
+    """Return the start-up delays of jobs that became ready while their queue had free slots.
+
+    Slots are free that are enough for everybody who runs or is ready, the jobs that became ready at the same time among
+    them: of a batch larger than its queue most jobs wait for slots, though at first none of it runs.
+
+    Args:
+        jobs: ``computingsite``, ``readytime``, ``starttime``, ``corecount``, without nulls.
+        claims: Cores of the jobs that are ready or run, as :func:`in_use` counts those that run.
+        capacity: From :func:`capacity_of`.
+
+    Returns:
+        ``panda_queue``, ``delay_s``, ``own`` (false: of all queues where delays are those of a start-up); sorted.
+    """
+    rows = jobs.select("readytime", "starttime", "corecount", panda_queue="computingsite")
+    seen = (
+        rows.sort("readytime")
+        .join_asof(
+            claims.sort("time"),
+            left_on="readytime",
+            right_on="time",
+            by="panda_queue",
+            check_sortedness=False,
+        )
+        .join_asof(
+            capacity.sort("ts"),
+            left_on="readytime",
+            right_on="ts",
+            by="panda_queue",
+            check_sortedness=False,
+        )
+        .filter(pl.col("cores") <= pl.col("slots") * _FREE)
+        .select(
+            "panda_queue",
+            delay_s=(pl.col("starttime") - pl.col("readytime")).dt.total_microseconds()
+            / pl.lit(1_000_000),
+        )
+    )
+    own = seen.filter(pl.len().over("panda_queue") >= _LEAST_DELAYS).with_columns(
+        own=pl.lit(value=True)
+    )
+    others = capacity.select("panda_queue").unique().join(own, on="panda_queue", how="anti")
+    short = own.filter(pl.col("delay_s").mean().over("panda_queue") <= _LONGEST_STARTUP_S)
+    usual = _spread(seen if short.is_empty() else short)
+    pooled = others.join(usual, how="cross").with_columns(own=pl.lit(value=False))
+    return pl.concat([own, pooled]).sort("panda_queue", "delay_s")
+
+
+def _spread(seen: pl.DataFrame, most: int = 100) -> pl.DataFrame:
+    """Return at most so many delays, evenly spread over the sorted ones."""
+    ordered = seen.select("delay_s").sort("delay_s")
+    if ordered.height <= most:
+        return ordered
+    return ordered.gather_every(-(-ordered.height // most))
+
+
+def limited(queues: pl.DataFrame, names: pl.DataFrame) -> pl.DataFrame:
+    """Return queues, each once and sorted, with their limits; those that the archive does not know have none.
+
+    Args:
+        queues: The archive's.
+        names: ``panda_queue``.
+    """
+    limits = queues.select("panda_queue", "maxtime", "maxrss")
+    last = limits.sort(limits.columns).unique("panda_queue", keep="last", maintain_order=True)
+    wanted = names.unique().sort("panda_queue")
+    return wanted.join(last, on="panda_queue", how="left", maintain_order="left").select(
+        "panda_queue",
+        pl.lit(0, pl.Int64).alias("slots"),
+        pl.col("maxtime", "maxrss").cast(pl.Int64),
+    )
+
+
+def _with_needs(rows: pl.DataFrame, queues: pl.DataFrame) -> pl.DataFrame:
+    """Return what jobs need, ``walltime_s`` and ``peak_memory_mb``, and how they ended as seen."""
+    wall = (pl.col("endtime") - pl.col("starttime")).dt.total_microseconds() / pl.lit(SECOND)
+    limit, most = (pl.col(name).replace(0, None) for name in ("maxtime", "maxrss"))
+    failed = pl.col("jobstatus") == "failed"
+    outcome = (
+        pl.when(pl.col("reason") == "waits")
+        .then(pl.lit("waiting"))
+        .when("runs")
+        .then(pl.lit("running"))
+        .when(failed & (pl.col("peak_memory_mb") > most))
+        .then(pl.lit("killed_memory"))
+        .when(failed & (pl.col("wall") >= limit * _NEAR))
+        .then(pl.lit("killed_walltime"))
+        .otherwise(pl.lit("finished"))
+    )
+    usual = pl.col("wall").filter(pl.col("observed_outcome") == "finished").median()
+    of_task = pl.when(pl.col("jeditaskid").is_not_null()).then(usual.over("jeditaskid"))
+    usual = pl.coalesce(of_task, usual, pl.lit(0.0))
+    seen = pl.col("observed_outcome")
+    need = (
+        pl.when(seen == "killed_memory")
+        .then(pl.col("wall") * 2)
+        .when(seen == "killed_walltime")
+        .then(pl.max_horizontal("wall", limit) + 1)
+        .when(seen.is_in(["running", "waiting"]))
+        .then(pl.max_horizontal("wall", usual))
+        .otherwise("wall")
+    )
+    peak = pl.col("maxpss").cast(pl.Float64).replace(0, None) / 1024
+    return (
+        rows.join(queues, left_on="computingsite", right_on="panda_queue", how="left")
+        .with_columns(wall=wall, peak_memory_mb=peak)
+        .with_columns(observed_outcome=outcome)
+        .with_columns(
+            walltime_s=need,
+            observed_start="starttime",
+            observed_end=pl.when(~pl.col("runs")).then("endtime"),
+        )
+        .sort("pandaid")
+    )
+
+
+def _without_retries(jobs: pl.DataFrame, attempts: int) -> pl.DataFrame:
+    """Leave the retries of killed jobs out, and let these need what their last retry needed."""
+    killed = pl.col("observed_outcome").str.starts_with("killed")
+    need = jobs.select("pandaid", "parentid", "walltime_s", last="observed_outcome")
+    for _ in range(attempts):
+        after = need.drop_nulls("parentid").unique("parentid", maintain_order=True)
+        joined = need.join(
+            after.select(pandaid="parentid", then_s="walltime_s", then="last"),
+            on="pandaid",
+            how="left",
+            maintain_order="left",
+        )
+        again = pl.col("last").str.starts_with("killed") & pl.col("then").is_not_null()
+        need = joined.with_columns(
+            walltime_s=pl.when(again).then("then_s").otherwise("walltime_s"),
+            last=pl.when(again).then("then").otherwise("last"),
+        ).drop("then_s", "then")
+    roots = jobs.filter(killed)["pandaid"]
+    retry = pl.col("parentid").is_in(roots.implode()).fill_null(value=False)
+    return jobs.with_columns(walltime_s=need["walltime_s"]).filter(~retry)
+
+
+def _marked(jobs: pl.DataFrame, period: Period, label: str | None) -> pl.DataFrame:
+    """Return the jobs made before the simulation is over; ``ours``: those that the brokerage of the stage places."""
+    ours = (
+        (pl.col("prodsourcelabel") == pl.lit(label, pl.String))
+        & (pl.col("processingtype").fill_null("") != _MERGE)
+        & (pl.col("creationtime") >= period.begin)
+        & pl.col("jeditaskid").is_not_null()
+    )
+    made = pl.coalesce("creationtime", "readytime").alias("creationtime")
+    return (
+        jobs.with_columns(made)
+        .with_columns(ours=ours.fill_null(value=False))
+        .filter(pl.col("creationtime") < period.until)
+    )
+
+
+def _seen(jobs: pl.DataFrame) -> pl.DataFrame:
+    """Return what was seen; a job that waited for its inputs was not ready."""
+    waited = (pl.col("observed_outcome") != "waiting") | pl.col("activatedtime").is_not_null()
+    return jobs.select(
+        *("pandaid", "observed_start", "observed_end", "observed_outcome"),
+        observed_site="computingsite",
+        observed_ready=pl.when(waited).then("readytime"),
+        observed_cores="corecount",
+    )

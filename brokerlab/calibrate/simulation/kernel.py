@@ -1,0 +1,225 @@
+"""The event loop: what happens at the queues up to an instant, compiled.
+
+Every start depends on all ends before it, so there is no form with grouping and joins. At one instant the order is:
+ends of attempts, changes of slots, jobs offered to the slots (each by pandaid), then starts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from brokerlab.calibrate.simulation.draws import MEMORY, STARTUP, uniform
+from brokerlab.calibrate.simulation.heaps import (
+    goes_before,
+    join_line,
+    leave_line,
+    pop,
+    push,
+    thin_line,
+)
+from brokerlab.calibrate.simulation.state import (
+    CHANGE,
+    CLOCK,
+    DONE,
+    END,
+    FINISHED,
+    HEAP,
+    KILLED_MEMORY,
+    KILLED_WALLTIME,
+    KIND,
+    LINED,
+    LOG,
+    NEVER,
+    OPEN,
+    RELEASE,
+    RUNNING,
+    UNPLACED,
+    WAITING,
+    State,
+)
+from brokerlab.compiled import compiled
+from brokerlab.numerics import IntArray
+
+
+@compiled
+def offered(state: State, job: int) -> int:
+    """Return when a job is offered to the slots of its queue: ready, and the start-up delay of its attempt later."""
+    places, attempt = state.places, state.attempt
+    queue = attempt["queue"][job]
+    first, n_delays = places.queues["first_delay"][queue], places.queues["n_delays"][queue]
+    delay = 0
+    if n_delays > 0:
+        drawn = uniform(
+            state.settings.seed, state.work["pandaid"][job], attempt["number"][job], STARTUP
+        )
+        delay = places.delay[first + int(drawn * n_delays)]
+    return int(attempt["ready"][job] + delay)
+
+
+@compiled
+def announce(state: State, job: int) -> None:
+    """Let a job wait at its queue from its ready time on, until it is offered to the slots."""
+    state.attempt["status"][job] = WAITING
+    state.events.counters[OPEN] += 1
+    push(state.events, offered(state, job), RELEASE * KIND + job)
+
+
+@compiled
+def announce_all(state: State, jobs: IntArray) -> None:
+    """Announce several jobs."""
+    for job in jobs:
+        announce(state, job)
+
+
+@compiled
+def _begin(state: State, job: int, now: int) -> None:
+    """Start a job: when and how the attempt will end is known from here."""
+    work, places, attempt = state.work, state.places, state.attempt
+    queue = attempt["queue"][job]
+    lasts, outcome = work["wall"][job], work["fate"][job]
+    if work["peak_mb"][job] > min(attempt["limit_mb"][job], places.queues["maxrss"][queue]):
+        drawn = uniform(state.settings.seed, work["pandaid"][job], attempt["number"][job], MEMORY)
+        lasts, outcome = int(drawn * work["wall"][job]), KILLED_MEMORY
+    limit = min(work["wall_limit"][job], places.queues["maxtime"][queue])
+    if limit < lasts:
+        lasts, outcome = limit, KILLED_WALLTIME
+    attempt["status"][job], attempt["start"][job], attempt["outcome"][job] = RUNNING, now, outcome
+    places.queues["in_use"][queue] += work["cores"][job]
+    state.events.counters[OPEN] += 1
+    push(state.events, now + lasts, END * KIND + job)
+
+
+@compiled
+def _fill(state: State, queue: int, now: int) -> None:
+    """Start what can start at a queue."""
+    places, attempt, work = state.places, state.attempt, state.work
+    n_widths = len(places.widths)
+    while places.queues["in_use"][queue] < places.queues["slots"][queue]:
+        free = places.queues["slots"][queue] - places.queues["in_use"][queue]
+        first, line = -1, -1
+        for width in range(n_widths):
+            head = places.waiting[queue * n_widths + width]
+            if head < 0 or (state.settings.first_fit and places.widths[width] > free):
+                continue
+            if first < 0 or goes_before(attempt, work, head, first):
+                first, line = head, queue * n_widths + width
+        if first < 0 or work["cores"][first] > free:
+            return
+        leave_line(attempt, work, places.waiting, line)
+        state.events.counters[LINED] -= 1
+        _begin(state, first, now)
+
+
+@compiled
+def _finish(state: State, job: int, now: int) -> None:
+    """End an attempt, write it down, and let a killed job try again."""
+    attempt, log, settings = state.attempt, state.log, state.settings
+    queue, outcome = attempt["queue"][job], attempt["outcome"][job]
+    state.places.queues["in_use"][queue] -= state.work["cores"][job]
+    place = state.events.counters[LOG]
+    state.events.counters[LOG] += 1
+    log["job"][place], log["number"][place], log["queue"][place] = (
+        job,
+        attempt["number"][job],
+        queue,
+    )
+    log["ready"][place], log["start"][place] = attempt["ready"][job], attempt["start"][job]
+    log["end"][place], log["outcome"][place] = now, outcome
+    if outcome == FINISHED or attempt["number"][job] >= settings.attempts:
+        attempt["status"][job] = DONE
+        return
+    if outcome == KILLED_MEMORY:
+        limit = min(attempt["limit_mb"][job], state.places.queues["maxrss"][queue])
+        for rung in settings.ladder_mb:
+            if rung > limit:
+                attempt["limit_mb"][job] = rung
+                break
+    attempt["number"][job] += 1
+    attempt["ready"][job] = now + settings.retry_delay
+    if state.work["home"][job] < 0:
+        attempt["status"][job], attempt["queue"][job] = UNPLACED, -1
+    else:
+        announce(state, job)
+
+
+@compiled
+def _happen(state: State, now: int, what: int) -> int:
+    """Let an event happen; returns the queue where jobs may start now, -1 for none."""
+    work, places, events = state.work, state.places, state.events
+    kind, row = what // KIND, what % KIND
+    if kind == CHANGE:
+        queue = places.change_queue[row]
+        places.queues["slots"][queue] = places.change_slots[row]
+        return int(queue)
+    events.counters[OPEN] -= 1
+    queue = state.attempt["queue"][row]
+    if kind == END:
+        _finish(state, row, now)
+    elif work["cores"][row] <= places.queues["most_slots"][queue]:
+        line = queue * len(places.widths) + work["width"][row]
+        join_line(state.attempt, work, places.waiting, line, row)
+        events.counters[LINED] += 1
+    else:  # will never fit: waits for ever, but holds nobody up
+        return -1
+    return int(queue)
+
+
+@compiled
+def advance(state: State, until: int) -> None:
+    """Let everything happen that happens before an instant, or everything if it is NEVER."""
+    places, events = state.places, state.events
+    touched = np.empty(len(places.queues), np.int64)
+    marked = np.zeros(len(places.queues), np.bool_)
+    while events.counters[HEAP] > 0 and events.time[0] < until:
+        if until == NEVER and events.counters[OPEN] == 0 and events.counters[LINED] == 0:
+            break  # only changes of slots are left, and nobody waits for them
+        now, n_touched = events.time[0], 0
+        while events.counters[HEAP] > 0 and events.time[0] == now:
+            queue = _happen(state, now, pop(events)[1])
+            if queue >= 0 and not marked[queue]:
+                marked[queue] = True
+                touched[n_touched] = queue
+                n_touched += 1
+        for place in range(n_touched):
+            queue = touched[place]
+            marked[queue] = False
+            _fill(state, queue, now)
+        events.counters[CLOCK] = now
+    if until != NEVER:
+        events.counters[CLOCK] = until
+
+
+@compiled
+def withdraw(state: State, jobs: IntArray, now: int) -> None:
+    """Take waiting jobs back from their queues: those not yet offered out of the events, others out of their lines.
+
+    Args:
+        state: The arrays; changed.
+        jobs: Rows of jobs that wait, each once.
+        now: They are free from here on.
+    """
+    places, attempt, events = state.places, state.attempt, state.events
+    n_widths = len(places.widths)
+    leaves = np.zeros(len(attempt), np.bool_)
+    lines = np.zeros(len(places.waiting), np.bool_)
+    announced = False
+    for job in jobs:
+        leaves[job] = True
+        lines[attempt["queue"][job] * n_widths + state.work["width"][job]] = True
+        announced = announced or offered(state, job) >= events.counters[CLOCK]
+    n_events = events.counters[HEAP] if announced else 0
+    if announced:
+        events.counters[HEAP] = 0
+    for place in range(n_events):  # the heap grows again behind the place that is read
+        time, what = events.time[place], events.what[place]
+        if what // KIND == RELEASE and leaves[what % KIND]:
+            events.counters[OPEN] -= 1
+        else:
+            push(events, time, what)
+    for line in range(len(lines)):
+        if lines[line]:
+            events.counters[LINED] -= thin_line(attempt, state.work, places.waiting, line, leaves)
+    for job in jobs:
+        attempt["status"][job], attempt["queue"][job] = UNPLACED, -1
+        attempt["ready"][job] = now
+        attempt["moves"][job] += 1

@@ -1,0 +1,281 @@
+"""A run: queues go on to the next brokerage, the brokerage looks and decides, jobs travel to where they are sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from brokerlab.calibrate.simulation import draws, kernel
+from brokerlab.calibrate.simulation.census import IN_SLOTS, UNBROKERED, Census, look, tables_of
+from brokerlab.calibrate.simulation.moves import Mover
+from brokerlab.calibrate.simulation.patience import Patience
+from brokerlab.calibrate.simulation.state import (
+    LOG,
+    NEVER,
+    RUNNING,
+    Records,
+    State,
+    micros,
+    state_of,
+)
+from brokerlab.calibrate.simulation.users import Users
+from brokerlab.calibrate.simulation.world import World
+from brokerlab.compiled import compiled
+from brokerlab.errors import ConfigError
+from brokerlab.gdpconfig import Config
+from brokerlab.lifecycle.timeouts import TimeoutRules
+from brokerlab.numerics import FloatArray, IntArray
+
+
+@dataclass
+class Copy:
+    """One of the simulated worlds, with its own seed.
+
+    Attributes:
+        state: Jobs and queues.
+        mover: The links.
+        placed: (jobs,) when it was placed last [us].
+        gone: (jobs,) when the outputs of a job have arrived [us].
+        last_start: (queues,) last start of a job [us], -1 before.
+        first: Place in the order of making before which all jobs are over.
+        logged: Attempts in the log that the links know of.
+        old: Attempts in the log that ended too long ago to be asked for.
+    """
+
+    state: State
+    mover: Mover
+    placed: IntArray
+    gone: IntArray
+    last_start: IntArray
+    first: int = 0
+    logged: int = 0
+    old: int = 0
+
+    @classmethod
+    def of(cls, world: World, seed: int) -> Copy:
+        """Set up a world; jobs with a queue of their own wait there from the beginning."""
+        state = state_of(world, seed)
+        kernel.announce_all(state, np.flatnonzero(state.attempt["queue"] >= 0))
+        return cls(
+            state,
+            Mover.of(world),
+            placed=world.created.copy(),
+            gone=np.full(len(state.work), NEVER),
+            last_start=np.full(world.queues.height, -1),
+        )
+
+    @property
+    def log(self) -> Records:
+        """The attempts that have ended, in the order of time."""
+        return self.state.log[: int(self.state.events.counters[LOG])]
+
+    def advance(self, now: int) -> None:
+        """Let the queues run up to an instant [us], and send off the outputs of what ended."""
+        kernel.advance(self.state, now)
+        ended = self.log[self.logged :]
+        self.mover.send_outputs(self.state, ended, self.gone)
+        np.maximum.at(self.last_start, ended["queue"], ended["start"])
+        self.logged += len(ended)
+
+    def recent_starts(self, since: int) -> tuple[IntArray, IntArray]:
+        """Return when and where jobs started since an instant [us], with some that started before.
+
+        Args:
+            since: The instant; never earlier than at the last call.
+        """
+        log = self.log[self.old :]
+        runs = self.state.attempt[self.state.attempt["status"] == RUNNING]
+        ended = np.searchsorted(log["end"], since)  # what ended before started before
+        self.old += int(ended)
+        both = (log[ended:], runs)
+        return (
+            np.concatenate([part["start"] for part in both]),
+            np.concatenate([part["queue"] for part in both]),
+        )
+
+
+@dataclass(frozen=True)
+class Pending:
+    """Jobs of all worlds that the brokerage has to place; equal lengths.
+
+    Attributes:
+        world: Number of the world.
+        job: Row of the job.
+        ready: From when on it may have a queue [us].
+    """
+
+    world: IntArray
+    job: IntArray
+    ready: IntArray
+
+
+class Loop:
+    """All worlds in lockstep: one look and one decision for all of them at every cycle."""
+
+    def __init__(
+        self,
+        world: World,
+        config: Config | None = None,
+        seeds: Sequence[int] = (1,),
+        timeouts: TimeoutRules | None = None,
+    ) -> None:
+        """Set the worlds up; arguments and errors as :func:`.outcome.run`."""
+        if not seeds or min(seeds) < 0 or len(set(seeds)) < len(seeds):
+            raise ConfigError(f"seeds are {list(seeds)}: name one or more, each once, from 0")
+        settings = world.config if config is None else config
+        self.config = settings.at(world.start) if settings.has_history else settings
+        self.world = world
+        self.begin, self.until = micros(world.begin), micros(world.until)
+        self.step = micros(world.begin + world.cycle) - self.begin
+        self.copies = [Copy.of(world, seed) for seed in seeds]
+        if not world.brokered:
+            return
+        self.arrays = world.arrays
+        self.standing = world.standing.with_config(self.config)
+        self.patience = Patience.of(world, self.config, timeouts or TimeoutRules())
+        self.users = Users.of(world, self.config) if world.stage == "analysis" else None
+        self.created, self.order = world.created, self.arrays.order
+        self.made = self.created[self.order]
+        empty = pl.DataFrame(schema={"workqueue_id": pl.Int64, "queue_name": pl.String})
+        self.resource = world.tables.get("resource_work_queues", empty)
+        room = len(self.order)
+        self._jobs, self._states = np.empty(room, np.int64), np.empty(room, np.int64)
+
+    def run(self) -> None:
+        """Run to the end; where the brokerage places no job, in one step."""
+        now = self.begin
+        while self.world.brokered and now < self.until:
+            for copy in self.copies:
+                copy.advance(now)
+            self._broker(now)
+            now += self.step
+        for copy in self.copies:
+            copy.advance(self.until)
+
+    def _broker(self, now: int) -> None:
+        """Look at all worlds, move who waited too long, place the jobs that have no queue."""
+        found, pending = self._look(now)
+        epoch = max(int(np.searchsorted(self.arrays.epoch_at, now, side="right")) - 1, 0)
+        snapshot = int(self.world.epochs["snapshot"][epoch])
+        if self.patience.act(self, found, now, snapshot):
+            found, pending = self._look(now)
+        if not len(pending.job):
+            return
+        task = self.arrays.task[pending.job]
+        wanted = np.unique(task)
+        if self.users is not None:
+            state = self.users.tables(self, found, wanted, now, snapshot)
+        else:
+            state = tables_of(found, self.arrays, wanted, self.resource)
+        ranked = self._decide(task, pending, state, epoch)
+        self._place(task, pending, ranked)
+
+    def _look(self, now: int) -> tuple[Census, Pending]:
+        """Take the census of every world."""
+        last = int(np.searchsorted(self.made, now + self.step))
+        there: list[tuple[IntArray, ...]] = []
+        due: list[tuple[IntArray, ...]] = []
+        for number, copy in enumerate(self.copies):
+            attempt = copy.state.attempt
+            n, copy.first = look(
+                attempt, self.order, self.created, self.arrays.brokered, copy.gone,
+                copy.first, last, now, self._jobs, self._states,
+            )  # fmt: skip
+            job, state = self._jobs[:n], self._states[:n]
+            at = state != UNBROKERED
+            free, job, state = job[~at], job[at], state[at]
+            runs = job[state == IN_SLOTS]
+            np.maximum.at(copy.last_start, attempt["queue"][runs], attempt["start"][runs])
+            there.append((np.full(len(job), number), job, state, attempt["queue"][job]))
+            ready = attempt["ready"][free]
+            asked = np.where(ready < NEVER, ready, self.created[free])
+            now_due = asked < now + self.step
+            free, asked = free[now_due], np.maximum(asked[now_due], now)
+            due.append((np.full(len(free), number), free, asked))
+        return Census(*_joined(there)), Pending(*_joined(due))
+
+    def _decide(
+        self, task: IntArray, pending: Pending, state: Mapping[str, pl.DataFrame], epoch: int
+    ) -> pl.DataFrame:
+        """Ask the rules once for all tasks and worlds: ``task, world, queue, share``, by task, world and name."""
+        n_worlds = len(self.copies)
+        pairs = np.unique(task * n_worlds + pending.world)
+        rows, worlds = pairs // n_worlds, pairs % n_worlds
+        wanted = pl.DataFrame(
+            {
+                "jeditaskid": self.arrays.tasks[rows],
+                "snapshot": self.arrays.snapshot[epoch, rows],
+                "world": worlds,
+            }
+        )
+        found = self.standing.decide(wanted, state)
+        numbered = wanted.with_columns(pair=pl.Series(pairs))
+        ranked: pl.DataFrame = (
+            found.queues.with_columns(pl.col("panda_queue").cast(pl.String))
+            .join(numbered, on=["jeditaskid", "snapshot", "world"])
+            .join(self.arrays.candidates, on="panda_queue")
+            .filter(pl.col("queue") >= 0)
+            .sort("pair", "panda_queue")
+            .select("pair", "queue", share=pl.col("share") / pl.col("share").sum().over("pair"))
+        )
+        return ranked
+
+    def _place(self, task: IntArray, pending: Pending, ranked: pl.DataFrame) -> None:
+        """Let every job draw a candidate by its share, and travel there."""
+        pairs = ranked["pair"].to_numpy()
+        own = task * len(self.copies) + pending.world
+        first, last = np.searchsorted(pairs, own), np.searchsorted(pairs, own, side="right")
+        share, queues = ranked["share"].to_numpy(), ranked["queue"].to_numpy()
+        for number, copy in enumerate(self.copies):
+            here = pending.world == number
+            job = pending.job[here]
+            state = copy.state
+            times = state.attempt["number"][job] + state.attempt["moves"][job]
+            drawn = draws.placements(state.settings.seed, state.work["pandaid"][job], times)
+            chosen = choose(drawn, first[here], last[here], share)
+            sent = chosen >= 0
+            self._send(copy, job[sent], queues[chosen[sent]], pending.ready[here][sent])
+
+    def _send(self, copy: Copy, job: IntArray, queue: IntArray, asked: IntArray) -> None:
+        """Bring the input of jobs to their queues, where they wait from then on."""
+        order = np.lexsort((job, asked))
+        job, queue, asked = job[order], queue[order], asked[order]
+        attempt = copy.state.attempt
+        attempt["queue"][job], copy.placed[job] = queue, asked
+        attempt["ready"][job] = self._arrive(copy, job, queue, asked)
+        kernel.announce_all(copy.state, np.sort(job))
+
+    def _arrive(self, copy: Copy, job: IntArray, queue: IntArray, asked: IntArray) -> IntArray:
+        """Return when the inputs of jobs are at the queues that were chosen for them [us]."""
+        return copy.mover.bring_inputs(job, queue, asked)
+
+
+def _joined(parts: list[tuple[IntArray, ...]]) -> list[IntArray]:
+    """Put the columns of all worlds one after the other."""
+    return [np.concatenate(columns) for columns in zip(*parts, strict=True)]
+
+
+@compiled
+def choose(drawn: FloatArray, first: IntArray, last: IntArray, share: FloatArray) -> IntArray:
+    """Return for every job the candidate whose part of [0, 1) its draw falls into; -1 without candidates.
+
+    Args:
+        drawn: (jobs,).
+        first: (jobs,) its first candidate.
+        last: (jobs,) behind its last one.
+        share: (candidates,) adds up to 1 over those of a task.
+    """
+    chosen = np.full(len(drawn), -1, np.int64)
+    for row in range(len(drawn)):
+        up_to = 0.0
+        for candidate in range(first[row], last[row]):
+            if share[candidate] <= 0.0:
+                continue
+            chosen[row] = candidate  # the last one, where the shares add up to a little less than 1
+            up_to += share[candidate]
+            if drawn[row] < up_to:
+                break
+    return chosen

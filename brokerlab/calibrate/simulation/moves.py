@@ -1,0 +1,122 @@
+"""Data on their way: inputs to queues, outputs to nuclei, over links that serve one transfer after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from brokerlab.calibrate.simulation.state import DONE, FINISHED, SECOND, Records, State
+from brokerlab.calibrate.simulation.world import World
+from brokerlab.compiled import compiled
+from brokerlab.numerics import IntArray
+
+
+@dataclass
+class Mover:
+    """The links of a world, inputs and outputs apart, and what was moved for each job.
+
+    Attributes:
+        world: Data, sites and rates.
+        inputs_free: (links,) from when on each is free for inputs [us].
+        outputs_free: (links,) the same for outputs.
+        moved: (jobs,) bytes that travelled for it.
+        spent: (jobs,) time from its placements to its inputs being there [us].
+    """
+
+    world: World
+    inputs_free: IntArray
+    outputs_free: IntArray
+    moved: IntArray
+    spent: IntArray
+
+    @classmethod
+    def of(cls, world: World) -> Mover:
+        """Let nothing be on its way."""
+        links = len(world.arrays.us_per_byte) if world.transfers.mode == "links" else 0
+        free = np.full(links, np.iinfo(np.int64).min)
+        nothing = np.zeros(world.jobs.height, np.int64)
+        return cls(world, free, free.copy(), nothing, nothing.copy())
+
+    def bring_inputs(self, job: IntArray, queue: IntArray, asked: IntArray) -> IntArray:
+        """Return when the inputs of jobs are at their queues [us].
+
+        Args:
+            job: Rows, in the order in which they are served.
+            queue: Where each goes.
+            asked: From when on it may travel [us].
+        """
+        arrays, mode = self.world.arrays, self.world.transfers.mode
+        if mode == "observed":
+            self.spent[job] += arrays.prepared[job]
+            return asked + arrays.prepared[job]
+        if mode == "none" or not arrays.lacking.size:
+            return asked
+        task, site = arrays.task[job], arrays.site[queue]
+        part = np.where(task >= 0, arrays.lacking[task, queue], 0.0)
+        bytes_ = np.round(part * arrays.input_bytes[job]).astype(np.int64)
+        source = np.where(task >= 0, arrays.source[task, site], -1)
+        there = self._through(source, site, bytes_, asked, job, self.inputs_free)
+        self.spent[job] += there - asked
+        return there
+
+    def send_outputs(self, state: State, log: Records, gone: IntArray) -> None:
+        """Send off the outputs of the attempts that have ended.
+
+        Args:
+            state: Of the event loop.
+            log: Attempts.
+            gone: When each job's outputs have arrived [us]; filled.
+        """
+        job, end = log["job"].copy(), log["end"].copy()
+        over = state.attempt["status"][job] == DONE
+        over &= state.attempt["number"][job] == log["number"]
+        gone[job[over]] = end[over]
+        if self.world.transfers.mode != "links":
+            return
+        own = np.flatnonzero(over & (log["outcome"] == FINISHED))
+        order = own[np.lexsort((job[own], end[own]))]
+        job, end, queue = job[order], end[order], log["queue"][order]
+        arrays = self.world.arrays
+        site, home = arrays.site[queue], arrays.home[job]
+        gone[job] = self._through(site, home, arrays.output_bytes[job], end, job, self.outputs_free)
+
+    def _through(
+        self,
+        source: IntArray,
+        target: IntArray,
+        bytes_: IntArray,
+        asked: IntArray,
+        job: IntArray,
+        free: IntArray,
+    ) -> IntArray:
+        """Send bytes from site to site; what stays at a site, or is nowhere, takes no time."""
+        there, arrays = asked.copy(), self.world.arrays
+        far = np.flatnonzero((source >= 0) & (target >= 0) & (source != target) & (bytes_ > 0))
+        link = source[far] * len(arrays.sites) + target[far]
+        lasts = np.round(bytes_[far] * arrays.us_per_byte[link]).astype(np.int64)
+        overhead = round(self.world.transfers.overhead_s * SECOND)
+        there[far] = queue_up(link, asked[far], lasts, free) + overhead
+        self.moved[job[far]] += bytes_[far]
+        return there
+
+
+@compiled
+def queue_up(link: IntArray, asked: IntArray, lasts: IntArray, free: IntArray) -> IntArray:
+    """Let transfers pass their links one after the other: ``end = max(asked, end before) + lasts``.
+
+    Args:
+        link: Of each transfer, in the order in which they are served.
+        asked: When each could begin [us].
+        lasts: How long each takes [us].
+        free: (links,) from when on each is free [us]; changed.
+
+    Returns:
+        When each is through [us].
+    """
+    end = np.empty(len(link), np.int64)
+    for row in range(len(link)):
+        begin = max(asked[row], free[link[row]])
+        end[row] = begin + lasts[row]
+        free[link[row]] = end[row]
+    return end

@@ -1,0 +1,282 @@
+"""What the brokerage of users sees of all simulated worlds: jobs of users, lately ended jobs, classes and usage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from brokerlab.brokerage.analysis_jobs.settings import COMPONENT
+from brokerlab.brokerage.production_jobs.settings import read
+from brokerlab.brokerage.replaying.pace import RATE_DELAY_S, RATE_WINDOW_S
+from brokerlab.brokerage.replaying.userjobs import LABEL
+from brokerlab.calibrate.simulation.census import Census, counted_of, disk_traffic
+from brokerlab.calibrate.simulation.state import FINISHED, SECOND
+from brokerlab.gdpconfig import Config
+from brokerlab.lifecycle.classification import share_usage, task_classes, user_usage
+from brokerlab.lifecycle.classification.site_classes import GRID
+from brokerlab.lifecycle.timeouts.statuses import QUEUED
+from brokerlab.numerics import IntArray
+from brokerlab.units import HOUR_S
+
+if TYPE_CHECKING:
+    from brokerlab.calibrate.simulation.loop import Loop
+    from brokerlab.calibrate.simulation.world import World
+
+_STATUS = pl.col("jobstatus")
+_ENDED = pl.Series(["finished", "failed"])
+_CLASSED = ("jeditaskid", "username", "gshare", "tasktype", "prodsourcelabel")
+
+
+@dataclass(frozen=True)
+class Users:
+    """What the settings and the static world say about users.
+
+    Attributes:
+        config: The settings.
+        window: Jobs that ended so long ago count for their task (TW_DONE_JOB_STAT) [us].
+        tasks: ``jeditaskid`` with what classes read of it, one row per task.
+        units: ``jeditaskid, username, origusername, workinggroup``.
+        site_class: ``snapshot`` (null: every one), ``computingsite, class``.
+        shares: Tree of the global shares; empty: no usage of shares is known.
+        n_jobs: (tasks,) jobs that each task has in all.
+    """
+
+    config: Config
+    window: int
+    tasks: pl.DataFrame
+    units: pl.DataFrame
+    site_class: pl.DataFrame
+    shares: pl.DataFrame
+    n_jobs: IntArray
+
+    @classmethod
+    def of(cls, world: World, config: Config) -> Users:
+        """Look up once what does not change."""
+        rows = world.tables["tasks"].unique("jeditaskid", keep="last", maintain_order=True)
+        wanted = {*_CLASSED, "origusername", "workinggroup"}
+        missing = [
+            pl.lit("anal" if name == "tasktype" else None, pl.String).alias(name)
+            for name in sorted(wanted - set(rows.columns))
+        ]
+        tasks = rows.with_columns(missing)
+        none = pl.DataFrame(
+            schema={"snapshot": pl.Int64, "computingsite": pl.String, "class": pl.Int64}
+        )
+        rated = world.tables.get("site_class", none)
+        if "snapshot" not in rated.columns:
+            rated = rated.with_columns(snapshot=pl.lit(None, pl.Int64))
+        arrays = world.arrays
+        known = arrays.task[arrays.task >= 0]
+        return cls(
+            config,
+            round(read(config, "TW_DONE_JOB_STAT", component=COMPONENT) * HOUR_S * SECOND),
+            tasks.select(_CLASSED),
+            tasks.select("jeditaskid", "username", "origusername", "workinggroup"),
+            rated,
+            world.shares,
+            np.bincount(known, minlength=len(arrays.tasks)),
+        )
+
+    def tables(
+        self, loop: Loop, found: Census, wanted: IntArray, now: int, snapshot: int
+    ) -> dict[str, pl.DataFrame]:
+        """Make the count tables of the brokerage of users.
+
+        Args:
+            loop: The worlds.
+            found: Their jobs.
+            wanted: Rows of the tasks that will be brokered.
+            now: The instant [us since 1970].
+            snapshot: Which classes of queues hold.
+
+        Returns:
+            The tables with ``world``. Files of a task's input count as its jobs where progress is asked for; queues of all
+            types count for the usage of users; a killed job counts as failed.
+
+        Source: analysis-jobs.md 1; classes.md 4, 5, 7.
+        """
+        n_worlds = len(loop.copies)
+        base = counted_of(found, loop.arrays)
+        tasks = pl.DataFrame({"jeditaskid": loop.arrays.tasks[wanted]})
+        units = self.units.join(tasks, on="jeditaskid", how="semi")
+        ended = _ended(loop, wanted)
+        usage = self._usage(base, snapshot)
+        summed = base.group_by("world", "computingsite", "gshare", "resource_type", "jobstatus")
+        users = base.filter(
+            (pl.col("prodsourcelabel") == LABEL) & pl.col("produsername").is_not_null()
+        )
+        names = ["world", "computingsite", "gshare", "produsername"]
+        of_users = users.group_by(names).agg(
+            nqueue=_sum("njobs", QUEUED), nrunning=_sum("njobs", ("running",))
+        )
+        return {
+            "job_stats": summed.agg(pl.col("njobs").sum()),
+            "diskio_usage": disk_traffic(base),
+            "user_job_stats": of_users,
+            "user_totals": _totals(users, units, n_worlds),
+            "to_run_rate": _rate(loop, now),
+            "failure_counts": _lately(ended, now - self.window),
+            "sites_used": _used(loop, ended, found, wanted),
+            "user_eval": _left(usage, units),
+            "task_class": self._classes(loop, usage, tasks, ended, now),
+            "gshare_usage": self._shares(base, n_worlds),
+        }
+
+    def _usage(self, base: pl.DataFrame, snapshot: int) -> pl.DataFrame:
+        """Return what users occupy in every world (``snapshot`` is the world)."""
+        here = pl.col("snapshot").is_null() | (pl.col("snapshot") == snapshot)
+        rated = self.site_class.filter(here).drop("snapshot")
+        classes = rated.with_columns(resource_type=pl.lit(GRID))
+        mine = base.filter(pl.col("prodsourcelabel") == LABEL)
+        slots = mine.group_by(
+            "computingsite", "gshare", "produsername", snapshot="world"
+        ).agg(
+            nqueue=_sum("njobs", QUEUED),
+            nrunning=_sum("njobs", ("running",)),
+            slotsqueue=_sum("ncores", QUEUED),
+            slotsrunning=_sum("ncores", ("running",)),
+        )  # fmt: skip
+        return user_usage(slots, classes, config=self.config).users
+
+    def _classes(
+        self, loop: Loop, usage: pl.DataFrame, tasks: pl.DataFrame, ended: pl.DataFrame, now: int
+    ) -> pl.DataFrame:
+        """Return the classes of tasks in every world."""
+        at = pl.lit(now).cast(pl.Datetime("us"))
+        worlds = pl.DataFrame(
+            {"snapshot": range(len(loop.copies))}, schema={"snapshot": pl.Int64}
+        ).with_columns(at=at)
+        rows = self.tasks.join(tasks, on="jeditaskid", how="semi")
+        whole = pl.DataFrame({"jeditaskid": loop.arrays.tasks, "nfiles": self.n_jobs}).with_columns(
+            njobs="nfiles"
+        )
+        finished = ended.filter(_STATUS == "finished").group_by("jeditaskid", snapshot="world")
+        done = finished.agg(nfilesfinished=pl.len().cast(pl.Int64))
+        progress = (
+            worlds.select("snapshot")
+            .join(whole.join(tasks, on="jeditaskid"), how="cross")
+            .join(done, on=["jeditaskid", "snapshot"], how="left")
+        )
+        active = rows.with_columns(status=pl.lit("running"), modificationtime=at)
+        found = task_classes(active, progress, usage, at=worlds, config=self.config).classes
+        return found.drop_nulls("class").select("jeditaskid", "class", world="snapshot")
+
+    def _shares(self, base: pl.DataFrame, n_worlds: int) -> pl.DataFrame:
+        """Hold what runs in each share against its target, cores in the place of HS06; also where nothing runs."""
+        if self.shares.is_empty():
+            kinds = dict.fromkeys(["usage_perc", "eqiv_usage_perc"], pl.Float64)
+            return pl.DataFrame(schema={"world": pl.Int64, "gshare": pl.String, **kinds})
+        stats = base.group_by("gshare", "jobstatus", snapshot="world").agg(
+            hs=pl.col("ncores").sum().cast(pl.Float64)
+        )
+        nothing = pl.DataFrame(
+            {"snapshot": range(n_worlds), "gshare": self.shares["name"][0]},
+            schema={"snapshot": pl.Int64, "gshare": pl.String},
+        ).with_columns(jobstatus=pl.lit("running"), hs=pl.lit(0.0))
+        usage = share_usage(self.shares, pl.concat([stats, nothing], how="diagonal")).usage
+        return usage.select("gshare", "usage_perc", "eqiv_usage_perc", world="snapshot")
+
+
+def _sum(measure: str, statuses: tuple[str, ...]) -> pl.Expr:
+    return pl.col(measure).filter(_STATUS.is_in(statuses)).sum().cast(pl.Int64)
+
+
+def _left(usage: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
+    """Return what is left to the users of tasks."""
+    names = units.select(
+        produsername="username", user=pl.coalesce("origusername", "username")
+    ).drop_nulls()
+    joined = usage.join(names.unique(), on="produsername")
+    return joined.select("user", "rem_slots_a", "rem_slots_b", world="snapshot")
+
+
+def _totals(users: pl.DataFrame, units: pl.DataFrame, n_worlds: int) -> pl.DataFrame:
+    """Add up jobs and cores of the users and groups of tasks, 0 where there are none."""
+    worlds = pl.DataFrame({"world": range(n_worlds)}, schema={"world": pl.Int64})
+    alone = units.filter(pl.col("workinggroup").is_null()).drop_nulls("username")
+    people = alone.select("username", origusername=pl.coalesce("origusername", "username")).unique()
+    groups = units.select("workinggroup").drop_nulls().unique()
+    sums = {
+        "nrunjobs": _sum("njobs", ("running",)),
+        "nqueuedjobs": _sum("njobs", QUEUED),
+        "nruncores": _sum("ncores", ("running",)),
+        "nqueuedcores": _sum("ncores", QUEUED),
+    }
+    own = users.filter(pl.col("workinggroup").is_null())
+    of_users = worlds.join(people, how="cross").join(
+        own.group_by("world", username="produsername").agg(**sums),
+        on=["world", "username"],
+        how="left",
+    )
+    of_groups = worlds.join(groups, how="cross").join(
+        users.group_by("world", "workinggroup").agg(**sums),
+        on=["world", "workinggroup"],
+        how="left",
+    )
+    return pl.concat([of_users, of_groups], how="diagonal").select(
+        "world", "origusername", "workinggroup", pl.col(*sums).fill_null(0)
+    )
+
+
+def _ended(loop: Loop, wanted: IntArray) -> pl.DataFrame:
+    """Return the ended attempts of tasks: ``world, jeditaskid, computingsite, jobstatus, end`` [us]."""
+    asked = np.zeros(len(loop.arrays.tasks) + 1, np.bool_)
+    asked[wanted] = True
+    parts = []
+    for number, copy in enumerate(loop.copies):
+        own = copy.log[asked[loop.arrays.task[copy.log["job"]]]]
+        parts.append(
+            pl.DataFrame(
+                {
+                    "world": np.full(len(own), number),
+                    "jeditaskid": loop.arrays.tasks[loop.arrays.task[own["job"]]],
+                    "computingsite": loop.arrays.queue_names.gather(own["queue"]),
+                    "jobstatus": _ENDED.gather((own["outcome"] != FINISHED).astype(np.int64)),
+                    "end": own["end"],
+                }
+            )
+        )
+    return pl.concat(parts)
+
+
+def _lately(ended: pl.DataFrame, since: int) -> pl.DataFrame:
+    """Count the attempts that ended since an instant."""
+    keys = ["world", "jeditaskid", "computingsite", "jobstatus"]
+    return ended.filter(pl.col("end") > since).group_by(keys).agg(njobs=pl.len().cast(pl.Int64))
+
+
+def _used(loop: Loop, ended: pl.DataFrame, found: Census, wanted: IntArray) -> pl.DataFrame:
+    """Return the queues at which tasks have or had jobs."""
+    own = np.isin(loop.arrays.task[found.job], wanted)
+    live = pl.DataFrame(
+        {
+            "world": found.world[own],
+            "jeditaskid": loop.arrays.tasks[loop.arrays.task[found.job[own]]],
+            "computingsite": loop.arrays.queue_names.gather(found.queue[own]),
+        }
+    )
+    return pl.concat([live, ended.select(live.columns)]).unique()
+
+
+def _rate(loop: Loop, now: int) -> pl.DataFrame:
+    """Return how many jobs per hour started at each queue: from six hours to five minutes ago."""
+    first, last = now - RATE_WINDOW_S * SECOND, now - RATE_DELAY_S * SECOND
+    parts = []
+    for number, copy in enumerate(loop.copies):
+        starts, queues = copy.recent_starts(first)
+        seen = (starts >= first) & (starts < last)
+        n = np.bincount(queues[seen], minlength=len(loop.arrays.queue_names))
+        rows = np.flatnonzero(n)
+        parts.append(
+            pl.DataFrame(
+                {
+                    "world": np.full(len(rows), number),
+                    "computingsite": loop.arrays.queue_names.gather(rows),
+                    "jobs_per_hour": n[rows] / ((RATE_WINDOW_S - RATE_DELAY_S) / HOUR_S),
+                }
+            )
+        )
+    return pl.concat(parts)

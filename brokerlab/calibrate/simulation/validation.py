@@ -1,0 +1,369 @@
+"""Does the simulation, under the archive's own settings, give what the archive saw? Asked before any proposal.
+
+Where every job stays at its own queue, both sides have the same jobs there, so that what differs is the simulator: its slots,
+delays and order. Where the brokerage is replayed, it is asked, too: jobs are at other queues than they were, so that
+queues are compared by the numbers and the waits of their jobs, not job by job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from brokerlab.calibrate.simulation.comparison import Limits, Sides, judged
+from brokerlab.calibrate.simulation.outcome import Outcome, run
+from brokerlab.calibrate.simulation.state import SECOND
+from brokerlab.calibrate.simulation.world import World
+from brokerlab.errors import ConfigError, DataError, InsufficientDataError
+from brokerlab.gdpconfig import Config
+
+_HOUR = 3600.0
+RUNS = tuple(range(1, 17))
+"""Seeds: of 16 runs alike, what was seen is farther off than all the others one time in 17."""
+MOST_RUNS = 64
+"""Runs at most where fewer leave it open."""
+SPARE = 0.5
+"""By this part the largest distance between runs may grow with more of them."""
+LIMITS = {
+    "placement": "placement",
+    "waiting": "wasserstein_h",
+    "shape": "ks",
+    "timing": "correlation",
+    "unexplained": "delay_h",
+    "utilisation": "utilisation",
+    "kills": "kills",
+}
+"""What is beyond its limit in ``fails``, and the limit it is held to."""
+STATES = (
+    "within limits",
+    "waits agree, not by slots",
+    "waits differ",
+    "use or kills differ",
+    "too few jobs",
+)
+"""Of a queue; the second: other jobs wait than waited, or fitted delays and not slots make the waits."""
+
+
+@dataclass(frozen=True)
+class Validation:
+    """The answer, and what it rests on.
+
+    Attributes:
+        ok: The simulation may be used; reports propose nothing without it.
+        sentence: The verdict in words, with numbers.
+        passed_share: Part of the jobs of judged queues that are at queues within all limits.
+        queues: One row per queue, sorted: ``panda_queue``, ``n_jobs``, ``n_simulated`` (mean over runs),
+            ``mean_observed_h``, ``mean_simulated_h`` (waiting), ``wasserstein_h`` with ``wasserstein_h_lo`` and
+            ``wasserstein_h_hi`` (95 %, bootstrap over tasks), ``ks``, ``correlation`` (Spearman, job by job, or of the
+            means of 24 parts of the period where the brokerage chose the queues; null where one side is constant),
+            ``mean_delay_h`` (fitted start-up), ``utilisation_observed``, ``utilisation_simulated``, ``kills_observed``,
+            ``kills_simulated`` (parts of the jobs). How far runs are from one another: ``wasserstein_spread_h``,
+            ``ks_spread``, ``n_spread``, ``kills_spread``, ``utilisation_spread`` (0 for one run), ``correlation_lowest``
+            (1 for one run). ``judged``, and ``fails``, what is beyond its limit and beyond that: placement (numbers of
+            jobs), waiting, shape (ks), timing (correlation), unexplained (delays), utilisation, kills; comma list; empty
+            where none or not judged.
+        shares: The same distances by ``gshare``, for reading, not for the verdict.
+        quantiles: ``computingsite``, ``gshare``, ``n``, ``rank``, ``observed_s``, ``simulated_s``.
+        by_queue: The same by ``computingsite`` alone.
+        limits: What it was held to.
+        world: What was simulated.
+        runs: Simulated runs.
+        open: No, but yes were the runs by `SPARE` farther from one another, as more of them may be.
+    """
+
+    ok: bool
+    sentence: str
+    passed_share: float
+    queues: pl.DataFrame
+    shares: pl.DataFrame
+    quantiles: pl.DataFrame
+    by_queue: pl.DataFrame
+    limits: Limits
+    world: World
+    runs: int
+    open: bool
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the verdict and its numbers."""
+        return {
+            "ok": self.ok,
+            "sentence": self.sentence,
+            "passed_share": self.passed_share,
+            "queues_judged": self.n_judged,
+            "queues_passed": self.n_passed,
+            "limits": dict(vars(self.limits)),
+            "runs": self.runs,
+        }
+
+    @property
+    def n_judged(self) -> int:
+        """Queues with enough jobs."""
+        return self.queues.filter("judged").height
+
+    @property
+    def n_passed(self) -> int:
+        """Those of them that are within all limits."""
+        return self.queues.filter(pl.col("judged") & (pl.col("fails") == "")).height
+
+    @property
+    def n_undecided(self) -> int:
+        """Judged queues where the limit of the waits lies inside the interval of the distance."""
+        held = self.limits
+        limit = pl.max_horizontal(
+            pl.lit(held.wasserstein_h), pl.col("mean_observed_h") * held.relative
+        )
+        inside = (pl.col("wasserstein_h_lo") <= limit) & (pl.col("wasserstein_h_hi") > limit)
+        return self.queues.filter("judged", inside).height
+
+    @property
+    def fitted(self) -> pl.DataFrame:
+        """Queues where delays are too long to be a start-up, or other jobs wait than waited: another load says nothing."""
+        return self.queues.filter(pl.col("fails").str.contains("unexplained|timing"))
+
+    @property
+    def states(self) -> dict[str, int]:
+        """Of each of `STATES`, at how many queues."""
+        found = self.waits([50.0])["state"]
+        return {name: int((found == name).sum()) for name in STATES}
+
+    def broken_limits(self) -> pl.DataFrame:
+        """Return at how many queues each limit is broken.
+
+        Returns:
+            One row per limit of :data:`LIMITS`, most often broken first: ``limit``, ``value`` (of :class:`.comparison.Limits`),
+            ``n_queues``, ``n_jobs`` of these queues.
+        """
+        rows = []
+        for name, entry in LIMITS.items():
+            broken = self.queues.filter(pl.col("fails").str.split(", ").list.contains(name))
+            n_jobs = int(broken["n_jobs"].sum())
+            rows.append((name, float(getattr(self.limits, entry)), broken.height, n_jobs))
+        schema = {"limit": pl.String, "value": pl.Float64, "n_queues": pl.Int64, "n_jobs": pl.Int64}
+        return pl.DataFrame(rows, schema=schema, orient="row").sort(
+            "n_queues", "limit", descending=[True, False]
+        )
+
+    def waits(self, ranks: Sequence[float] = (50.0, 90.0)) -> pl.DataFrame:
+        """Return percentiles of the waits of every queue that has simulated jobs.
+
+        Returns:
+            One row per rank and queue, sorted by rank, state and queue: ``rank``, ``panda_queue``, ``observed_h``,
+            ``simulated_h`` [h], ``state`` (of `STATES`).
+        """
+        fails = pl.col("fails")
+        state = (
+            pl.when(~pl.col("judged"))
+            .then(pl.lit(STATES[4]))
+            .when(fails == "")
+            .then(pl.lit(STATES[0]))
+            .when(fails.str.contains("placement|waiting|shape"))
+            .then(pl.lit(STATES[2]))
+            .when(fails.str.contains("timing|unexplained"))
+            .then(pl.lit(STATES[1]))
+            .otherwise(pl.lit(STATES[3]))
+        )
+        states = self.queues.select("panda_queue", state=state)
+        return (
+            self.by_queue.filter(pl.col("rank").is_in(ranks))
+            .rename({"computingsite": "panda_queue"})
+            .join(states, on="panda_queue", maintain_order="left")
+            .select(
+                "rank",
+                "panda_queue",
+                observed_h=pl.col("observed_s") / _HOUR,
+                simulated_h=pl.col("simulated_s") / _HOUR,
+                state="state",
+            )
+            .drop_nulls("simulated_h")
+            .sort("rank", pl.col("state").cast(pl.Enum(STATES)), "panda_queue")
+        )
+
+
+def worst_first(distances: pl.DataFrame, column: str) -> pl.DataFrame:
+    """Sort distances, unknown ones and the largest first, with ``role`` (worst: the first; null: not).
+
+    Args:
+        distances: :attr:`Validation.queues` or :attr:`Validation.shares`.
+        column: Whose they are; null becomes unknown.
+    """
+    worst = distances.sort("wasserstein_h", column, descending=[True, False], nulls_last=False)
+    role = pl.when(pl.int_range(pl.len()) == 0).then(pl.lit("worst"))
+    return worst.with_columns(pl.col(column).fill_null("unknown"), role=role)
+
+
+def validate(
+    world: World,
+    *,
+    config: Config | None = None,
+    limits: Limits | None = None,
+    seeds: Sequence[int] | None = None,
+    most_runs: int = MOST_RUNS,
+    repeats: int = 100,
+    seed: int = 0,
+) -> Validation:
+    """Simulate the period under the settings that ruled, and compare with what was seen.
+
+    What was seen is one run of the world, with chances of its own: where the simulated runs are farther from one another
+    than a limit, what was seen may be as far from them.
+
+    Waits are those of first attempts, from a job's inputs being at its queue to its start; a job that still waits at the
+    end counts with its wait so far, and kills after it do not count, on both sides, though the archive may know more. Where
+    the brokerage chose the queues, the correlation is not job by job, but that of the mean waits of 24 parts of the period.
+
+    Args:
+        world: From :func:`of_archive`.
+        config: The settings; None: those that ruled.
+        limits: What the simulation may be off; ``placement`` counts where the brokerage chose the queues.
+        seeds: Runs that are compared together at first; None: `RUNS`, or one where every job stays at its own queue. Small grids
+            need more of them, where chance decides more: where the answer is no but :attr:`Validation.open`, there are twice
+            as many, with the seeds that follow ...
+        most_runs: ... and so on up to so many; at most as many as ``seeds``: no more.
+        repeats: Bootstrap repeats over tasks, from 1.
+        seed: Of the bootstrap.
+
+    Returns:
+        The verdict; no queue with enough jobs is no pass.
+
+    Raises:
+        ConfigError: No repeats, or seeds that cannot be.
+        DataError: The world was not read from an archive.
+        InsufficientDataError: No job of the period has run.
+    """
+    first = (RUNS if world.brokered else RUNS[:1]) if seeds is None else seeds
+    outcome = run(world, config=config, seeds=first)
+    found = compare(outcome, limits=limits, repeats=repeats, seed=seed)
+    while found.open and (n := min(2 * found.runs, most_runs) - found.runs) > 0:
+        following = max(outcome.seeds) + 1
+        outcome = outcome.joined(run(world, config=config, seeds=range(following, following + n)))
+        found = compare(outcome, limits=limits, repeats=repeats, seed=seed)
+    return found
+
+
+def compare(
+    outcome: Outcome, *, limits: Limits | None = None, repeats: int = 100, seed: int = 0
+) -> Validation:
+    """Compare an outcome with what the archive saw; arguments, result and errors as :func:`validate`."""
+    world, held = outcome.world, limits or Limits()
+    if repeats < 1:
+        raise ConfigError(f"repeats is {repeats}, from 1")
+    if world.seen.is_empty():
+        raise DataError("the world was not read from an archive: nothing was seen to compare with")
+    sides = _sides(outcome)
+    if sides.observed.is_empty():
+        raise InsufficientDataError(
+            f"no job was made from {world.start} to {world.end} and has run"
+        )
+    fitted = world.delays.group_by("panda_queue").agg(mean_delay_h=pl.col("delay_s").mean() / _HOUR)
+    distances = sides.distances("computingsite", repeats, seed)
+    queues = (
+        distances.rename({"computingsite": "panda_queue"})
+        .join(_used(outcome), on="panda_queue", how="left")
+        .join(fitted, on="panda_queue", how="left")
+    )
+    wider = judged(queues, held, placed=world.brokered, spare=SPARE)
+    queues = judged(queues, held, placed=world.brokered)
+    enough, good, share = _within(queues)
+    ok = enough.height > 0 and share >= held.queues
+    return Validation(
+        ok,
+        _sentence(good.height, enough.height, share, held, placed=world.brokered),
+        share,
+        queues,
+        sides.distances("gshare", repeats, seed),
+        sides.quantiles(("computingsite", "gshare")),
+        sides.quantiles(("computingsite",)),
+        held,
+        world,
+        sides.runs,
+        open=not ok and enough.height > 0 and _within(wider)[2] >= held.queues,
+    )
+
+
+def _within(queues: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, float]:
+    """Return the judged queues, those within all limits, and the part of the jobs that are at these."""
+    enough = queues.filter(pl.col("judged"))
+    good = enough.filter(pl.col("fails") == "")
+    n_good, n_judged = (int(frame["n_jobs"].sum()) for frame in (good, enough))
+    return enough, good, n_good / n_judged if n_judged else 0.0
+
+
+def _sentence(good: int, judged: int, share: float, limits: Limits, *, placed: bool) -> str:
+    if judged == 0:
+        return f"No answer: no queue has {limits.least_jobs} jobs in the period, so nothing can be judged."
+    what = f"{'placement, ' if placed else ''}waiting times, utilisation and kills"
+    asked = round(100 * limits.queues)
+    if share >= limits.queues:
+        return (
+            f"The simulation reproduces {what} at {good} of {judged} queues ({100 * share:.0f} % of their jobs; at least "
+            f"{asked} % are asked for)."
+        )
+    return (
+        f"No answer: the simulation does not reproduce {what} at {judged - good} of {judged} queues ({100 - 100 * share:.0f} % "
+        f"of their jobs; at most {100 - asked} % are allowed)."
+    )
+
+
+def _sides(outcome: Outcome) -> Sides:
+    """Return the judged jobs with their first waits on both sides; job by job, where each stays at its own queue."""
+    world, runs = outcome.world, len(outcome.seeds)
+    numbers = {seed: place for place, seed in enumerate(outcome.seeds)}
+    task = pl.coalesce("jeditaskid", -pl.col("pandaid"))
+    simulated = outcome.jobs.filter(pl.col("first_wait_s").is_not_null()).select(
+        *("pandaid", "gshare"),
+        computingsite="first_site",
+        task=task,
+        when="creationtime",
+        wait_s="first_wait_s",
+        killed=pl.col("lost_core_s") > 0,
+        run=pl.col("seed").replace_strict(numbers),
+    )
+    until = pl.lit(world.until, pl.Datetime("us"))
+    wait = pl.min_horizontal("observed_start", until) - pl.col("observed_ready")
+    killed = pl.col("observed_outcome").str.starts_with("killed")
+    observed = (
+        world.jobs.filter(pl.col("creationtime").is_between(world.start, world.end, closed="left"))
+        .select("pandaid", "gshare", "jeditaskid", "creationtime")
+        .join(world.seen, on="pandaid")
+        .filter(pl.col("observed_ready") <= until)
+        .select(
+            *("pandaid", "gshare"),
+            computingsite="observed_site",
+            task=task,
+            when="creationtime",
+            wait_s=wait.dt.total_microseconds() / pl.lit(SECOND),
+            killed=killed & (pl.col("observed_end") <= until).fill_null(value=False),
+        )
+        .sort("computingsite", "pandaid")
+    )
+    if world.brokered or runs > 1:
+        return Sides(observed, simulated, paired=False, runs=runs)
+    same = observed.select("pandaid").join(simulated, on="pandaid", maintain_order="left")
+    return Sides(observed.join(same, on="pandaid", how="semi"), same, paired=True)
+
+
+def _used(outcome: Outcome) -> pl.DataFrame:
+    """Return the used part of every queue's slots in the period, on both sides."""
+    world = outcome.world
+    whole = [pl.lit(instant, pl.Datetime("us")) for instant in (world.start, world.end)]
+    ended = pl.col("observed_end").fill_null(whole[1])
+    lasts = ended.clip(*whole) - pl.col("observed_start").clip(*whole)
+    core_us = lasts.dt.total_microseconds() * pl.col("observed_cores")
+    seen = world.seen.group_by(panda_queue="observed_site").agg(
+        observed=core_us.sum() / pl.lit(SECOND)
+    )
+    part, runs = pl.col("utilisation"), len(outcome.seeds)
+    rest = (part.sum() - part) / max(runs - 1, 1)  # mean of the other runs
+    made = outcome.queues.group_by("panda_queue", maintain_order=True).agg(
+        pl.col("used_core_s").mean(),
+        pl.col("capacity_core_s").first(),
+        utilisation_spread=(part - rest).abs().max() if runs > 1 else pl.lit(0.0),
+    )
+    there = pl.col("capacity_core_s")
+    return made.join(seen, on="panda_queue", how="left").select(
+        "panda_queue",
+        pl.col("utilisation_spread").fill_null(0.0),
+        utilisation_observed=pl.when(there > 0).then(pl.col("observed").fill_null(0) / there),
+        utilisation_simulated=pl.when(there > 0).then(pl.col("used_core_s") / there),
+    )

@@ -1,0 +1,297 @@
+"""The world of a simulation: what does not depend on the settings that are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from brokerlab.calibrate.simulation.arrays import Arrays, arrays_of
+from brokerlab.calibrate.simulation.capacity import LOWER
+from brokerlab.calibrate.simulation.contracts import DATA, QUEUES
+from brokerlab.calibrate.simulation.options import QueueRules, Transfers
+from brokerlab.errors import ConfigError, DataError
+from brokerlab.frames import prepared
+from brokerlab.gdpconfig import Config
+from brokerlab.numerics import IntArray
+
+STAGES = ("jobs", "analysis")
+"""Brokerages that can place jobs: of production, of users."""
+NOTHING: Mapping[str, pl.DataFrame] = MappingProxyType({})
+_SHOWN = 5
+_MOST_S = 1e9  # 31 years; longer is misread
+_SECONDS = (0.0, _MOST_S, f"must be 0 to {_MOST_S:.0e} s")
+_RANGES: dict[tuple[str, str], tuple[float, float, str]] = {
+    ("jobs", "walltime_s"): _SECONDS,
+    ("jobs", "walltime_limit_s"): _SECONDS,
+    ("jobs", "corecount"): (0, 2**20, "must be 0 to 2^20 cores"),
+    ("jobs", "peak_memory_mb"): (0, np.inf, "must be 0 or more"),
+    ("jobs", "memory_limit_mb"): (0, np.inf, "must be 0 or more"),
+    ("jobs", "pandaid"): (0, 2**62, "must be 0 or more"),
+    ("queues", "slots"): (0, 2**40, "must be 0 or more"),
+    ("queues", "startup_s"): _SECONDS,
+    ("queues", "maxtime"): _SECONDS,
+    ("queues", "maxrss"): (0, 2**40, "must be 0 or more"),
+    ("capacity", "slots"): (0, 2**40, "must be 0 or more"),
+    ("delays", "delay_s"): _SECONDS,
+}
+_KEYS = {"jobs": ["pandaid"], "queues": ["panda_queue"], "capacity": ["panda_queue", "ts"]}
+
+
+@dataclass(frozen=True)
+class World:
+    """Jobs, queues, data and links of a period, and what the brokerage reads that no decision changes.
+
+    Attributes:
+        jobs: As ``contracts.Jobs``, by pandaid.
+        queues: As ``contracts.Queues``, by name.
+        capacity: As ``contracts.Capacity``, by queue and time.
+        delays: As ``contracts.Delays``, by queue and delay.
+        tables: Input tables of the brokerage by the chapters' names; ``tasks`` has a row per task and epoch, other tables
+            with ``snapshot`` hold for an epoch. Numbers of jobs in them are replaced by those of the simulation.
+        epochs: ``snapshot``, ``at``: from when on its tables hold.
+        data: ``places``, ``links``, ``sources``, ``present`` as in ``contracts``.
+        stage: ``jobs`` (production) or ``analysis``.
+        begin: First instant of the simulation.
+        start: Jobs made from here on are judged.
+        end: Jobs made from here on are not.
+        until: Last instant; jobs come until then.
+        cycle: From one brokerage to the next.
+        rules: Options of the queues.
+        transfers: How data move.
+        config: The settings that ruled, used where a run names none.
+        shares: Tree of the global shares (``name, value, parent``), for the brokerage of users; empty: not known.
+        notes: What was approximated, and what is missing, in sentences.
+        left_out: ``reason``, ``n_jobs``: jobs of the archive that the simulation does not have.
+        seen: What the archive saw of the jobs, and of retries that the simulation makes itself: ``pandaid``,
+            ``observed_start``, ``observed_end``, ``observed_outcome``, ``observed_site``, ``observed_ready``,
+            ``observed_cores``; empty where there is no archive.
+        sources: ``panda_queue``, ``source``: where the slots of the queues come from, also of those that ran nothing, see
+            ``capacity.KNOWN`` and ``LOWER``; empty where there is no archive.
+        archive_digest: Digest of the archive; empty without one.
+    """
+
+    jobs: pl.DataFrame
+    queues: pl.DataFrame
+    capacity: pl.DataFrame
+    delays: pl.DataFrame
+    tables: Mapping[str, pl.DataFrame]
+    epochs: pl.DataFrame
+    data: Mapping[str, pl.DataFrame]
+    stage: str
+    begin: datetime
+    start: datetime
+    end: datetime
+    until: datetime
+    cycle: timedelta
+    rules: QueueRules
+    transfers: Transfers
+    config: Config
+    shares: pl.DataFrame
+    notes: tuple[str, ...] = ()
+    left_out: pl.DataFrame = field(default_factory=pl.DataFrame)
+    seen: pl.DataFrame = field(default_factory=pl.DataFrame)
+    sources: pl.DataFrame = field(default_factory=pl.DataFrame)
+    archive_digest: str = ""
+
+    @cached_property
+    def arrays(self) -> Arrays:
+        """What the loop works on, made once."""
+        return arrays_of(self)
+
+    @cached_property
+    def created(self) -> IntArray:
+        """When the jobs were made [us since 1970]."""
+        return self.jobs["creationtime"].to_physical().to_numpy()
+
+    @cached_property
+    def brokered(self) -> bool:
+        """Whether the brokerage places some of the jobs; if not, every job stays at its queue."""
+        return bool(self.jobs["brokered"].any())
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Queues of which only a lower bound of the slots is known."""
+        if self.sources.is_empty():
+            return ()
+        return tuple(self.sources.filter(pl.col("source").is_in(LOWER))["panda_queue"])
+
+    @cached_property
+    def standing(self) -> Any:
+        """The brokerage over the static tables, prepared once; settings are changed on it."""
+        from brokerlab.brokerage import live  # heavy, and not needed to look at a world
+
+        return live.prepare(dict(self.tables), stage=self.stage, config=self.config)
+
+    def _repr_html_(self) -> str:
+        n = int(self.jobs["brokered"].sum())
+        return (
+            f"<p>{self.jobs.height:,} jobs, {n:,} of them placed by the brokerage ({self.stage}) every {self.cycle}, at "
+            f"{self.queues.height} queues, {self.begin} to {self.until}; judged are jobs made from {self.start} to {self.end}.</p>"
+        )
+
+
+def of_tables(
+    jobs: Any,
+    queues: Any,
+    tables: Mapping[str, pl.DataFrame] = NOTHING,
+    epochs: pl.DataFrame | None = None,
+    *,
+    start: datetime,
+    end: datetime,
+    stage: str = "jobs",
+    cycle: timedelta = timedelta(hours=1),
+    begin: datetime | None = None,
+    until: datetime | None = None,
+    capacity: Any | None = None,
+    delays: Any | None = None,
+    data: Mapping[str, pl.DataFrame] = NOTHING,
+    rules: QueueRules | None = None,
+    transfers: Transfers | None = None,
+    config: Config | None = None,
+    shares: pl.DataFrame | None = None,
+) -> World:
+    """Make a world of tables; :func:`of_archive` makes one of an archive.
+
+    Args:
+        jobs: One row per job, see ``contracts.Jobs``. Those that are not ``brokered`` need ``computingsite`` and
+            ``readytime``. Units: [s], [MB], [cores], [B].
+        queues: ``contracts.Queues``, parents of pseudo-queues.
+        tables: Input tables of the brokerage, see :class:`World`; needed where it places jobs.
+        epochs: ``snapshot``, ``at``; needed where it places jobs.
+        start: Jobs made from here on are judged ...
+        end: ... up to here.
+        stage: ``jobs`` or ``analysis``.
+        cycle: From one brokerage to the next.
+        begin: First instant; default ``start``. Jobs with a queue may be ready before it.
+        until: Last instant; default ``end``.
+        capacity: Slots over time, ``contracts.Capacity``; queues without a row keep ``queues.slots``.
+        delays: Start-up delays to draw from, ``contracts.Delays``; queues without a row take ``queues.startup_s``.
+        data: ``places``, ``links``, ``sources``, ``present``; without ``places`` the queues of ``tables`` say where they
+            are.
+        rules: Options of the queues.
+        transfers: How data move.
+        config: Settings that ruled.
+        shares: Tree of the global shares, for ``analysis``.
+
+    Returns:
+        The world.
+
+    Raises:
+        SchemaError: Columns are missing or of another type.
+        ConfigError: The period is empty, the stage unknown, the cycle shorter than a minute.
+        DataError: Keys repeat, queues or tasks are unknown, numbers are out of range.
+
+    Example:
+        >>> when = [datetime(2026, 3, 1, hour) for hour in (0, 0, 1)]
+        >>> jobs = pl.DataFrame(
+        ...     {"pandaid": [1, 2, 3], "computingsite": "CERN", "creationtime": when, "readytime": when, "walltime_s": 7200.0}
+        ... )
+        >>> queues = pl.DataFrame({"panda_queue": ["CERN"], "slots": [1]})
+        >>> from brokerlab.calibrate import simulation
+        >>> done = simulation.run(of_tables(jobs, queues, start=when[0], end=datetime(2026, 3, 1, 6)))
+        >>> done.jobs["waiting_s"].to_list(), done.queues["utilisation"].to_list()
+        ([0.0, 7200.0, 10800.0], [1.0])
+    """
+    first, last = begin or start, until or end
+    problems = []
+    if stage not in STAGES:
+        problems.append(f"stage is '{stage}', allowed: {', '.join(STAGES)}")
+    if not first <= start < end <= last:
+        problems.append(f"begin {first}, start {start}, end {end}, until {last} are not in order")
+    if cycle < timedelta(minutes=1):
+        problems.append(f"cycle is {cycle}, at least a minute")
+    if problems:
+        raise ConfigError("simulation: " + "; ".join(problems))
+    given = {"jobs": jobs, "queues": queues, "capacity": capacity, "delays": delays}
+    held = prepared({name: frame for name, frame in given.items() if frame is not None}, QUEUES)
+    none = pl.DataFrame(schema={"snapshot": pl.Int64, "at": pl.Datetime("us")})
+    instants = none if epochs is None else epochs.sort("at", "snapshot")
+    _check(held, _tasks(tables, instants))
+    cores = pl.col("corecount").fill_null(1).replace(0, 1)
+    free = pl.col("brokered").fill_null(value=False), pl.col("currentpriority").fill_null(0)
+    return World(
+        jobs=held["jobs"].with_columns(cores, *free).sort("pandaid"),
+        queues=held["queues"].sort("panda_queue"),
+        capacity=held["capacity"].sort("panda_queue", "ts"),
+        delays=held["delays"].sort("panda_queue", "delay_s"),
+        tables=MappingProxyType(dict(tables)),
+        epochs=instants,
+        data=MappingProxyType(prepared({"places": places_of(tables), **data}, DATA)),
+        stage=stage,
+        begin=first,
+        start=start,
+        end=end,
+        until=last,
+        cycle=cycle,
+        rules=rules or QueueRules(),
+        transfers=transfers or Transfers(),
+        config=config or Config.empty(),
+        shares=pl.DataFrame() if shares is None else shares,
+    )
+
+
+def places_of(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """Return queue, parent and site of the brokerage's table of queues, as they are last."""
+    if "queues" not in tables:
+        return pl.DataFrame()
+    queues = tables["queues"]
+    missing = [
+        pl.lit(None, pl.String).alias(name)
+        for name in ("unified_name", "pandasite")
+        if name not in queues.columns
+    ]
+    last = queues.with_columns(missing).unique("panda_queue", keep="last", maintain_order=True)
+    return last.select("panda_queue", "unified_name", site="pandasite").sort("panda_queue")
+
+
+def _tasks(tables: Mapping[str, pl.DataFrame], epochs: pl.DataFrame) -> pl.Series:
+    """Return the tasks that the brokerage knows in some epoch."""
+    if "tasks" not in tables:
+        return pl.Series(dtype=pl.Int64)
+    known = pl.col("snapshot").fill_null(0).is_in(epochs["snapshot"].implode())
+    return tables["tasks"].filter(known)["jeditaskid"].cast(pl.Int64)
+
+
+def _check(held: Mapping[str, pl.DataFrame], tasks: pl.Series) -> None:
+    """Refuse tables that contradict themselves or each other, all that is wrong at once."""
+    problems = []
+
+    def refuse(table: str, what: str, wrong: pl.Expr, key: str, do: str) -> None:
+        rows = held[table].filter(wrong)
+        if rows.height:
+            shown = ", ".join(str(value) for value in rows[key].unique().sort().head(_SHOWN))
+            problems.append(f"{table}: {what} in {rows.height} rows ({key} {shown}): {do}")
+
+    known = held["queues"]["panda_queue"].implode()
+    for table in held:
+        if keys := _KEYS.get(table):
+            again = ~pl.struct(keys).is_first_distinct()
+            refuse(table, f"{', '.join(keys)} repeats", again, keys[0], "keep one row for each")
+        if table != "queues":
+            queue = "computingsite" if table == "jobs" else "panda_queue"
+            missing = ~pl.col(queue).is_in(known)
+            refuse(table, "queue is not in queues", missing, queue, "add it there")
+    for (table, column), (low, high, do) in _RANGES.items():
+        key = "pandaid" if table == "jobs" else "panda_queue"
+        refuse(table, f"{column} is out of range", ~pl.col(column).is_between(low, high), key, do)
+    brokered = pl.col("brokered").fill_null(value=False)
+    at, since = pl.col("computingsite").is_not_null(), pl.col("readytime").is_not_null()
+    lost = ~pl.col("jeditaskid").is_in(tasks.implode()).fill_null(value=False)
+    do = "set brokered, computingsite and readytime"
+    for what, wrong in {
+        "only one of computingsite and readytime is known": at != since,
+        "to be brokered, but the task is not among the brokerage's tasks of any epoch": brokered
+        & lost,
+        "to be brokered, but with a queue": brokered & at,
+        "not to be brokered, but without a queue": ~brokered & ~at & ~since,
+    }.items():
+        refuse("jobs", what, wrong, "pandaid", do)
+    if problems:
+        raise DataError("simulation: " + "; ".join(problems))

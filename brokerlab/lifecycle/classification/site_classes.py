@@ -1,0 +1,225 @@
+"""Classes of queues: hi, mid and lo by how quickly they start analysis jobs.
+
+Source: docs/rules/classes.md 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import dataframely as dy
+import numpy as np
+import polars as pl
+
+from brokerlab.errors import SchemaError
+from brokerlab.frames import prepared
+from brokerlab.lifecycle.classification.rules import ClassRules
+from brokerlab.units import HOUR_S
+
+HI, MID, LO = 1, 0, -1
+STALE_MINUTES = 120
+"""Older statistics are ignored [min]."""
+GRID = "GRID"
+
+
+class WaitStats(dy.Schema):
+    """Statistics of queues: what :func:`brokerlab.lifecycle.classification.wait_stats` returns, or a recorded metric."""
+
+    snapshot = dy.Int64(nullable=True)
+    at = dy.Datetime(nullable=True, time_unit="us")
+    computingsite = dy.String(nullable=False)
+    age_minutes = dy.Float64(nullable=True)
+    w_cl95upp = dy.Float64(nullable=True)
+    long_q_n = dy.Int64(nullable=True)
+    long_q_mean = dy.Float64(nullable=True)
+
+
+class Queues(dy.Schema):
+    """Queues and what they are."""
+
+    panda_queue = dy.String(nullable=False)
+    resource_type = dy.String(nullable=True)
+    resource_type_q = dy.String(nullable=True)
+
+
+class Activity(dy.Schema):
+    """Starts of queues: what :func:`brokerlab.lifecycle.classification.queue_activity` returns."""
+
+    snapshot = dy.Int64(nullable=True)
+    computingsite = dy.String(nullable=False)
+    strr_6h = dy.Float64(nullable=True)
+    strr_1d = dy.Float64(nullable=True)
+    analysis_starts_1d = dy.Int64(nullable=True)
+
+
+CONTRACTS: dict[str, type[dy.Schema]] = {
+    "wait_stats": WaitStats,
+    "queues": Queues,
+    "activity": Activity,
+}
+
+
+@dataclass(frozen=True)
+class SiteClasses:
+    """Classes of queues and what they were compared with.
+
+    Attributes:
+        classes: One row per snapshot and queue with statistics, sorted: ``snapshot, at`` (null if the statistics have
+            none), ``computingsite, resource_type, w_cl95upp, long_q_n, long_q_mean, ranking`` [s], ``strr_6h, strr_1d,
+            analysis_starts_1d``, ``class`` (1 hi, 0 mid, -1 lo, null unclassified), ``class_name``, ``reason``
+            (``stale``, ``no_statistics``, ``no_resource_type``; null where there is a class).
+        percentiles: One row per snapshot with such a queue: ``snapshot, n_ranked`` (queues that the percentiles are
+            taken of), ``p33, p67`` [s] (null without any), ``hi_limit_s, lo_limit_s`` (null: nothing compares).
+        rules: Name and digest of the rule set.
+    """
+
+    classes: pl.DataFrame
+    percentiles: pl.DataFrame
+    rules: str
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the classes."""
+        return self.classes
+
+
+def site_classes(
+    wait_stats: Any,
+    queues: Any,
+    activity: Any | None = None,
+    *,
+    rules: ClassRules | None = None,
+) -> SiteClasses:
+    """Rate queues by the wait that a job must expect: ``ranking = max(w_cl95upp, long_q_mean)``.
+
+    Args:
+        wait_stats: ``computingsite, w_cl95upp, long_q_n, long_q_mean``, perhaps ``snapshot`` (absent: one instant) and
+            ``age_minutes`` (rows older than 120 are ignored).
+        queues: ``panda_queue``, ``resource_type`` (or ``resource_type_q``): ``GRID``, ``hpc``, ``cloud``, ...
+        activity: ``computingsite, strr_6h, strr_1d, analysis_starts_1d``, perhaps ``snapshot``; queues that are
+            absent started nothing.
+        rules: The rule set; null = ``document``.
+
+    Returns:
+        Classes, and the percentiles they come from.
+
+    Raises:
+        SchemaError: Columns have another type, or activity does not say which jobs are analysis jobs where the rules
+            ask for them.
+
+    Source:
+        docs/rules/classes.md 3; switches hi_test, percentile_basis, percentile_low, percentile_high,
+        hi_limit_hours, lo_limit_hours, short_queue_jobs, empty_percentile, recent_activity.
+
+    Example:
+        >>> stats = pl.DataFrame({"computingsite": ["A"], "w_cl95upp": [60.0], "long_q_n": [0], "long_q_mean": [9.0]})
+        >>> queues = pl.DataFrame({"panda_queue": ["A"], "resource_type": ["GRID"]})
+        >>> busy = pl.DataFrame({"computingsite": ["A"], "analysis_starts_1d": [5]})
+        >>> site_classes(stats, queues, busy).classes.select("computingsite", "class", "class_name").row(0)
+        ('A', 1, 'hi')
+    """
+    rules = ClassRules() if rules is None else rules
+    given = {"wait_stats": wait_stats, "queues": queues}
+    tables = prepared(given if activity is None else {**given, "activity": activity}, CONTRACTS)
+    rows = _joined(tables, rules)
+    ranked = rows.filter(pl.col("reason").is_null())
+    percentiles = _percentiles(rows, ranked, rules)
+    classified = _classified(rows.join(percentiles, on="snapshot", how="left"), rules)
+    return SiteClasses(classified, percentiles, rules.digest)
+
+
+def _joined(tables: dict[str, pl.DataFrame], rules: ClassRules) -> pl.DataFrame:
+    """Join type and activity to the statistics, and say why a queue is not classified."""
+    kind = pl.coalesce("resource_type", "resource_type_q")
+    queues = tables["queues"].select(computingsite="panda_queue", resource_type=kind)
+    activity = tables["activity"]
+    analysis = rules.recent_activity == "analysis_start"
+    if analysis and activity.height and activity["analysis_starts_1d"].null_count():
+        raise SchemaError(
+            "activity.analysis_starts_1d: nulls; starts of analysis jobs are needed (jobs.prodsourcelabel), or set "
+            "recent_activity='slot_rate'"
+        )
+    keys = ["computingsite"]
+    if activity["snapshot"].null_count() == 0:
+        keys.append("snapshot")
+    else:
+        activity = activity.drop("snapshot")
+    rows = tables["wait_stats"].with_columns(pl.col("snapshot").fill_null(0))
+    joined = rows.join(
+        queues.unique("computingsite", keep="first", maintain_order=True),
+        on="computingsite",
+        how="left",
+    ).join(activity, on=keys, how="left")
+    ranking = pl.max_horizontal("w_cl95upp", "long_q_mean")
+    unknown = pl.any_horizontal(pl.col("w_cl95upp", "long_q_mean", "long_q_n").is_null())
+    reason = (
+        pl.when(pl.col("age_minutes") > STALE_MINUTES)
+        .then(pl.lit("stale"))
+        .when(unknown)
+        .then(pl.lit("no_statistics"))
+        .when(pl.col("resource_type").is_null())
+        .then(pl.lit("no_resource_type"))
+    )
+    return joined.with_columns(
+        pl.col("strr_6h", "strr_1d").fill_null(0.0),
+        pl.col("analysis_starts_1d").fill_null(0),
+        ranking=pl.when(~unknown).then(ranking),
+        reason=reason,
+    ).sort("snapshot", "computingsite")
+
+
+def _percentiles(rows: pl.DataFrame, ranked: pl.DataFrame, rules: ClassRules) -> pl.DataFrame:
+    """Take the two percentiles of every snapshot."""
+    basis = ranked
+    column = "w_cl95upp"
+    if rules.percentile_basis == "grid_ranking":
+        basis, column = ranked.filter(pl.col("resource_type") == GRID), "ranking"
+    ranks = (rules.percentile_low, rules.percentile_high)
+    ordered = basis.select("snapshot", column).sort("snapshot")
+    snapshots, first = np.unique(ordered["snapshot"].to_numpy(), return_index=True)
+    parts = np.split(ordered[column].to_numpy(), first[1:])
+    found = []
+    for snapshot, values in zip(
+        snapshots, parts, strict=False
+    ):  # of no queue there is one empty part
+        # not numerics.percentile: queues of equal ranking must give exactly it, as "<=" compares with it
+        low, high = np.quantile(values, ranks)
+        found.append((int(snapshot), len(values), float(low), float(high)))
+    names = {"snapshot": pl.Int64, "n_ranked": pl.Int64, "p33": pl.Float64, "p67": pl.Float64}
+    taken = pl.DataFrame(found, schema=names, orient="row")
+    every = rows.select("snapshot").unique().sort("snapshot")
+    joined = every.join(taken, on="snapshot", how="left", maintain_order="left")
+    low, high = (
+        pl.lit(float(hours) * HOUR_S) for hours in (rules.hi_limit_hours, rules.lo_limit_hours)
+    )
+    limits = {
+        "hi_limit_s": pl.max_horizontal("p33", low),
+        "lo_limit_s": pl.max_horizontal("p67", high),
+    }
+    if rules.empty_percentile == "mid":
+        limits = {name: pl.when(pl.col("p33").is_not_null()).then(e) for name, e in limits.items()}
+    return joined.with_columns(pl.col("n_ranked").fill_null(0), **limits)
+
+
+def _classified(rows: pl.DataFrame, rules: ClassRules) -> pl.DataFrame:
+    """Compare every queue with the limits; a limit that is null compares as false."""
+    ranking, upper, limit = pl.col("ranking"), pl.col("w_cl95upp"), pl.col("hi_limit_s")
+    waiting, few = pl.col("long_q_n"), rules.short_queue_jobs
+    if rules.hi_test == "all":
+        quick = (ranking < limit) & (waiting < few)
+    else:
+        quick = (ranking <= limit) | ((upper <= limit) & (waiting <= few))
+    by_rate = rules.recent_activity == "slot_rate"
+    active = pl.col("strr_1d") > 0 if by_rate else pl.col("analysis_starts_1d") > 0
+    hi = (quick & active).fill_null(value=False)
+    value = pl.when(hi).then(HI).when(ranking > pl.col("lo_limit_s")).then(LO).otherwise(MID)
+    known = pl.col("reason").is_null()
+    names = {HI: "hi", MID: "mid", LO: "lo"}
+    classed = rows.with_columns(pl.when(known).then(value).cast(pl.Int64).alias("class"))
+    named = pl.col("class").replace_strict(names, return_dtype=pl.String)
+    unknown = pl.when(~known).then(pl.lit("unknown")).otherwise(named)
+    return classed.with_columns(class_name=unknown).select(
+        *["snapshot", "at", "computingsite", "resource_type"],
+        *["w_cl95upp", "long_q_n", "long_q_mean"],
+        *["ranking", "strr_6h", "strr_1d", "analysis_starts_1d", "class", "class_name", "reason"],
+    )

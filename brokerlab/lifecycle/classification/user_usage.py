@@ -1,0 +1,153 @@
+"""Slots that users occupy at hi, mid and lo queues, and what their quotas leave.
+
+Source: docs/rules/classes.md 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import dataframely as dy
+import polars as pl
+
+from brokerlab.frames import prepared
+from brokerlab.gdpconfig import Config
+from brokerlab.lifecycle.classification.levels import quotient
+from brokerlab.lifecycle.classification.rules import ClassRules
+from brokerlab.lifecycle.classification.settings import class_settings
+from brokerlab.lifecycle.classification.site_classes import GRID, HI, LO, MID
+
+SHARES = ("User Analysis", "Express Analysis")
+"""Shares whose slots are held against a user."""
+TOTAL = "_total"
+"""Stands for all users."""
+COUNTS = ("nqueue", "nrunning", "slotsqueue", "slotsrunning")
+CLASSES = {"hi": HI, "mid": MID, "lo": LO}
+
+
+class UserSlots(dy.Schema):
+    """Jobs and slots of users by queue: what :func:`brokerlab.lifecycle.classification.user_slots` returns."""
+
+    snapshot = dy.Int64(nullable=True)
+    at = dy.Datetime(nullable=True, time_unit="us")
+    computingsite = dy.String(nullable=False)
+    gshare = dy.String(nullable=True)
+    produsername = dy.String(nullable=True)
+    nqueue = dy.Int64(nullable=True)
+    nrunning = dy.Int64(nullable=True)
+    slotsqueue = dy.Int64(nullable=True)
+    slotsrunning = dy.Int64(nullable=True)
+
+
+class Classes(dy.Schema):
+    """Classes of queues: what :func:`brokerlab.lifecycle.classification.site_classes` returns."""
+
+    snapshot = dy.Int64(nullable=True)
+    computingsite = dy.String(nullable=False)
+    resource_type = dy.String(nullable=True)
+
+
+CONTRACTS: dict[str, type[dy.Schema]] = {"user_slots": UserSlots}
+
+
+@dataclass(frozen=True)
+class UserUsage:
+    """What users occupy.
+
+    Attributes:
+        users: One row per snapshot and user (``_total`` is all of them), sorted: ``snapshot, produsername``, for each
+            of hi, mid, lo ``nqueue_hi, nrunning_hi`` (jobs), ``slotsqueue_hi, slots_hi`` (slots, ``slots_`` are the
+            running ones); ``threshold_a, threshold_b, rem_slots_a, rem_slots_b`` (slots), ``rem_slot_ratio_a,
+            rem_slot_ratio_b`` (null where the threshold is 0).
+        rules: Name and digest of the rule set.
+        config_digest: Digest of the configuration.
+    """
+
+    users: pl.DataFrame
+    rules: str
+    config_digest: str
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return the users."""
+        return self.users
+
+
+def user_usage(
+    user_slots: Any,
+    classes: pl.DataFrame,
+    *,
+    config: Config | None = None,
+    rules: ClassRules | None = None,
+) -> UserUsage:
+    """Sum the slots of every user by class of queue, and say what the thresholds leave.
+
+    Only queues of type GRID that have a class count, in the shares User Analysis and Express Analysis.
+
+    Args:
+        user_slots: ``computingsite, gshare, produsername, nqueue, nrunning, slotsqueue, slotsrunning``, perhaps
+            ``snapshot`` and ``at``; null counts as 0, a user that is null as a user.
+        classes: ``computingsite, resource_type, class``, perhaps ``snapshot``: :attr:`SiteClasses.classes`.
+        config: gdpconfig; null = defaults.
+        rules: The rule set; null = ``document``.
+
+    Returns:
+        The users with a row at such a queue, even if all its numbers are 0.
+
+    Raises:
+        SchemaError: Columns have another type.
+        ConfigError: A threshold has a history and the slots have no ``at``.
+
+    Source:
+        docs/rules/classes.md 4; keys USER_USAGE_THRESHOLD_A, USER_USAGE_THRESHOLD_B; switch
+        default_threshold_b.
+
+    Example:
+        >>> slots = {"computingsite": ["A"], "gshare": ["User Analysis"], "produsername": ["ann"]}
+        >>> classes = {"computingsite": ["A"], "resource_type": ["GRID"], "class": [1]}
+        >>> usage = user_usage(pl.DataFrame({**slots, "slotsrunning": [400]}), pl.DataFrame(classes))
+        >>> usage.users.select("produsername", "slots_hi", "rem_slots_a", "rem_slots_b").row(1)
+        ('ann', 400, 600.0, 7600.0)
+    """
+    rules = ClassRules() if rules is None else rules
+    config = Config.empty() if config is None else config
+    slots = prepared({"user_slots": user_slots}, CONTRACTS)["user_slots"]
+    slots = slots.with_columns(pl.col("snapshot").fill_null(0), pl.col(COUNTS).fill_null(0))
+    rated = classes.filter((pl.col("resource_type") == GRID) & pl.col("class").is_not_null())
+    keys = [name for name in ("snapshot", "computingsite") if name in rated.columns]
+    counted = slots.filter(pl.col("gshare").is_in(SHARES)).join(
+        rated.select(*keys, pl.col("class").cast(pl.Int64)), on=keys
+    )
+    everyone = counted.with_columns(produsername=pl.lit(TOTAL))
+    sums = _by_class(pl.concat([counted, everyone]))
+    times = slots.group_by("snapshot").agg(pl.col("at").max())
+    known = times.select(pl.all() if times["at"].null_count() == 0 else "snapshot")
+    settings = class_settings(config, rules, known)
+    users = _remaining(sums.join(settings, on="snapshot", how="left", maintain_order="left"))
+    return UserUsage(users, rules.digest, config.digest)
+
+
+def _by_class(rows: pl.DataFrame) -> pl.DataFrame:
+    """Sum every count by user and class, the classes side by side."""
+    sums = [
+        pl.when(pl.col("class") == number).then(count).otherwise(0).sum().alias(f"{short}_{name}")
+        for name, number in CLASSES.items()
+        for count, short in zip(COUNTS, (*COUNTS[:3], "slots"), strict=True)
+    ]
+    return rows.group_by("snapshot", "produsername").agg(sums).sort("snapshot", "produsername")
+
+
+def _remaining(users: pl.DataFrame) -> pl.DataFrame:
+    """Return what the thresholds leave, and as a part of them."""
+    used = {"a": pl.col("slots_hi"), "b": pl.col("slots_hi") + pl.col("slots_mid")}
+    left = {
+        f"rem_slots_{name}": pl.max_horizontal(pl.col(f"threshold_{name}") - slots, pl.lit(0.0))
+        for name, slots in used.items()
+    }
+    rows = users.with_columns(**left)
+    ratio = {
+        f"rem_slot_ratio_{name}": quotient(rows[f"rem_slots_{name}"], rows[f"threshold_{name}"])
+        for name in used
+    }
+    read = ["progress_a", "progress_b", "max_rem_jobs_a", "max_rem_jobs_b"]
+    return rows.with_columns(**ratio).drop(read)

@@ -1,0 +1,122 @@
+"""Weighted mean of waits and the upper limit that one job's wait stays below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from brokerlab.errors import ConfigError, DataError
+from brokerlab.lifecycle.classification.kernels import moments
+from brokerlab.numerics import FloatArray
+from brokerlab.units import HOUR_S
+
+LARGEST_S = 999_999.0
+"""Upper limits are cut here [s]."""
+ROUNDING = 1e-9
+"""A relative standard deviation below is the rounding of waits that are all equal."""
+
+
+def upper_limit(
+    mean: FloatArray, stdev: FloatArray, freedom: FloatArray, cl: float = 0.95
+) -> FloatArray:
+    """Bound one wait from above: ``min(mean + stdev * t_cl(freedom), 999999)``.
+
+    Args:
+        mean: Mean waits [s].
+        stdev: Standard deviations, population form [s].
+        freedom: Degrees of freedom, any positive real.
+        cl: One-sided confidence level.
+
+    Returns:
+        Limits [s]; NaN where all waits are equal or there are no degrees of freedom.
+
+    Source: docs/rules/classes.md 2, items 5 to 7.
+    """
+    spread = (stdev > ROUNDING * np.abs(mean)) & (freedom > 0)
+    quantile = special.stdtrit(np.where(spread, freedom, 1.0), cl)
+    # the quantile overflows to infinity for tiny degrees of freedom: the cut catches it
+    limit = np.minimum(mean + stdev * quantile, LARGEST_S)
+    return np.where(spread, limit, np.nan)
+
+
+@dataclass(frozen=True)
+class WeightedLimit:
+    """Statistics of the waits of one queue; every one in seconds but for ``n`` and ``sum_of_weights``.
+
+    Attributes:
+        n: Number of jobs.
+        sum_of_weights: Sum of the weights.
+        w_mean: Weighted mean; null without jobs.
+        w_stdev: Weighted standard deviation, population form.
+        upper: Weighted upper limit; null where all waits are equal (``degenerate``) or there are none.
+        mean: Mean.
+        stdev: Standard deviation, population form.
+        median: Median.
+        unweighted_upper: Upper limit from n alone; null for n = 1 or equal waits.
+    """
+
+    n: int
+    sum_of_weights: float
+    w_mean: float | None
+    w_stdev: float | None
+    upper: float | None
+    mean: float | None
+    stdev: float | None
+    median: float | None
+    unweighted_upper: float | None
+
+    @property
+    def degenerate(self) -> bool:
+        """All waits are equal: no upper limit exists."""
+        return self.n > 0 and self.upper is None
+
+
+def weighted_upper_limit(
+    values: Sequence[float],
+    ages: Sequence[float],
+    *,
+    half_life_hours: float = 6,
+    cl: float = 0.95,
+) -> WeightedLimit:
+    """Weigh waits by their age and bound one job's wait from above.
+
+    ``w = 2 ** (-age / half-life)``; the effective number of jobs is the sum of weights + 1.
+
+    Args:
+        values: Waits [s].
+        ages: How long ago each job started [s], whole seconds.
+        half_life_hours: Half-life of a weight [h], above 0.
+        cl: One-sided confidence level, between 0 and 1.
+
+    Raises:
+        ConfigError: Half-life or confidence level are impossible.
+        DataError: The lists differ in length.
+
+    Source: docs/rules/classes.md 2.
+
+    Example:
+        >>> limit = weighted_upper_limit([0, 600], [0, 0])
+        >>> limit.sum_of_weights, limit.w_mean, limit.w_stdev, round(limit.upper, 1)
+        (2.0, 300.0, 300.0, 1176.0)
+        >>> weighted_upper_limit([500], [60]).upper is None
+        True
+    """
+    if not half_life_hours > 0 or not 0 < cl < 1:
+        raise ConfigError(
+            f"half_life_hours={half_life_hours!r}, cl={cl!r}: allowed are a half-life above 0 and a level between 0 and 1"
+        )
+    if len(values) != len(ages):
+        raise DataError(f"{len(values)} values and {len(ages)} ages: one age per value is needed")
+    if not len(values):
+        return WeightedLimit(0, 0.0, *[None] * 7)
+    waits = np.asarray(values, dtype=np.float64)
+    weights = np.exp2(-np.asarray(ages, dtype=np.float64) / (half_life_hours * HOUR_S))
+    total, w_mean, w_stdev, mean, stdev, median = moments(waits, weights)
+    numbers = np.array([w_mean, mean]), np.array([w_stdev, stdev])
+    upper, unweighted = upper_limit(*numbers, np.array([total, len(values) - 1.0]), cl)
+    found = (w_mean, w_stdev, upper, mean, stdev, median, unweighted)
+    told = [None if np.isnan(number) else float(number) for number in found]
+    return WeightedLimit(len(values), float(total), *told)

@@ -1,0 +1,72 @@
+"""What waiting costs in a period: which timeouts fire, what became of the jobs, other limits, the other rule set.
+
+:func:`read_waiting` reads the histories of an archive's period once; :meth:`Waiting.firings` asks them for the rules that
+fire. :func:`by_rule`, :func:`by_level` and :func:`wasted_waiting` add firings up, :func:`other_limits` judges the same waits with shorter and longer limits,
+:func:`compare_rule_sets` with the rules of the other set, and :func:`fast_rebrokerage_over` looks at the queues of a share
+at many instants. All give frames with 95 % intervals from drawing queues or tasks again. :func:`study_waiting` asks for
+all of it.
+"""
+
+from brokerlab.lifecycle.waits.fast import FastOver, fast_rebrokerage_over
+from brokerlab.lifecycle.waits.firings import (
+    OUTCOMES,
+    RULE,
+    firings_over_time,
+    label_outcomes,
+    usual_limits,
+    wait_of_jobs,
+    wasted_waiting,
+    with_names,
+)
+from brokerlab.lifecycle.waits.limits import (
+    ALL_RULES,
+    HALVED_AND_DOUBLED,
+    SCALES,
+    all_limits_changed,
+    fired_before,
+    limit_changes,
+    other_limits,
+    undecided_by_end,
+)
+from brokerlab.lifecycle.waits.overview import (
+    by_level,
+    by_rule,
+    late_rules,
+    numbers_of,
+    quiet_rules,
+)
+from brokerlab.lifecycle.waits.period import Waiting, read_waiting
+from brokerlab.lifecycle.waits.rule_sets import RuleSetComparison, compare_rule_sets
+from brokerlab.lifecycle.waits.study import WaitingStudy, study_waiting
+
+__all__ = [
+    "ALL_RULES",
+    "HALVED_AND_DOUBLED",
+    "OUTCOMES",
+    "RULE",
+    "SCALES",
+    "FastOver",
+    "RuleSetComparison",
+    "Waiting",
+    "WaitingStudy",
+    "all_limits_changed",
+    "by_level",
+    "by_rule",
+    "compare_rule_sets",
+    "fast_rebrokerage_over",
+    "fired_before",
+    "firings_over_time",
+    "label_outcomes",
+    "late_rules",
+    "limit_changes",
+    "numbers_of",
+    "other_limits",
+    "quiet_rules",
+    "read_waiting",
+    "study_waiting",
+    "undecided_by_end",
+    "usual_limits",
+    "wait_of_jobs",
+    "wasted_waiting",
+    "with_names",
+]
