@@ -1001,6 +1001,16 @@ def test_a_task_without_candidates_waits():
         assert task["outcome"] == "temporary_error"
 
 
+@pytest.mark.parametrize(
+    ("rules", "outcome"), [("document", "temporary_error"), (PRODUCTION, "fatal")]
+)
+def test_a_preassigned_task_waits_too(rules, outcome):
+    """002, ATLAS Analysis Job Brokerage: If all queues are still skipped, the task is pending for 20 min."""
+    world = World(site="Q").queue("P").queue("Q", corecount=8)
+    assert world.checks(rules) == {"P": "nonpreassigned", "Q": "cpucore"}
+    assert world.decided(rules).tasks["outcome"].item() == outcome
+
+
 def test_the_best_ten():
     """002, ATLAS Analysis Job Brokerage: Otherwise, the remaining candidates are sorted by weight, and the best 10
     candidates are taken.

@@ -122,23 +122,27 @@ def relaxation(world: World, task: Row) -> str | None:
 
 def select(world: World, state: Input, pool: set[str], *, use_vp: bool, site: str | None) -> Local:
     """Return the queues of a pool that the check of locality selects (d to f)."""
-    disk, every = [], []
+    disk, every, plain = [], [], []
     for dataset in state.datasets:
         disk.append(_holders(world, dataset, pool, tape=False, vp=use_vp))
         every.append(_holders(world, dataset, pool, tape=True, vp=True))
+        plain.append(_holders(world, dataset, pool, tape=True, vp=False))
     found = Local()
     for on_disk, anywhere in zip(disk, every, strict=True):
         for queue in on_disk | anywhere:
             step = 1 if queue in on_disk else TAPE_ONLY
             found.weights[queue] = found.weights.get(queue, 0) + step
-    found.without_vp = _without_vp(world, state, pool)
-    disk_all, every_all = set.intersection(*disk), set.intersection(*every)
-    union = set.union(*disk) or set.union(*every)
-    found.union = not disk_all and not every_all
+    disk_all, every_all, every_any = (
+        set.intersection(*disk),
+        set.intersection(*every),
+        set.union(*every),
+    )
+    found.union = site is None and not disk_all and not every_all
+    found.without_vp = set.union(*plain) if found.union else set.intersection(*plain)
     if site is not None:
-        found.queues = next((some for some in (every_all, union) if site in some), set())
+        found.queues = next((some for some in (every_all, every_any) if site in some), set())
     else:
-        found.queues = disk_all or every_all or union
+        found.queues = disk_all or every_all or set.union(*disk) or every_any
     return found
 
 
@@ -166,14 +170,3 @@ def _holders(world: World, dataset: Dataset, pool: set[str], *, tape: bool, vp: 
     if not complete:
         return incomplete
     return complete if plain or not incomplete_allowed else complete | incomplete
-
-
-def _without_vp(world: World, state: Input, pool: set[str]) -> set[str]:
-    """Return the queues that have some data at an endpoint that is not VP."""
-    names = {row["ddm_endpoint_name"] for dataset in state.datasets for row in dataset.replicas}
-    return {
-        queue
-        for queue in pool
-        for endpoint in world.inputs(queue)
-        if endpoint["ddm_endpoint_name"] in names and not is_vp(endpoint)
-    }

@@ -224,7 +224,8 @@ class Walk:
         if self.task.site is None:
             return
         others = [n for n in self.left if not is_site(self.task, self.world.queues[n])]
-        self.fatal = bool(others) and len(others) == len(self.left)
+        all_others = bool(others) and len(others) == len(self.left)
+        self.fatal = all_others and self.world.rules.preassigned_failure == "fatal"
         for name in others:
             self.skip(name, "nonpreassigned")
 

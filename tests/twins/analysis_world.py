@@ -42,6 +42,7 @@ SWITCHES: dict[str, tuple[Any, Any]] = {
     "used_sites_first": (False, True),
     "best_ten_always": (True, False),
     "pending_min": (20, 60),
+    "preassigned_failure": ("waits", "fatal"),
     "space_strict": (True, False),
     "local_space": ("free", "usable"),
     "data_counts_without_locality": (True, False),

@@ -11,6 +11,7 @@ import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import ranking
 from brokerlab.brokerage.analysis_jobs.facts import AnalysisWorld
+from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.engine.decisions import QueueDecisions
 from brokerlab.brokerage.engine.pairs import matched
 from brokerlab.brokerage.engine.steps import names_of
@@ -128,7 +129,7 @@ def _of_tasks(world: AnalysisWorld, pairs: pl.DataFrame) -> pl.DataFrame:
         .join(world.outcomes, on="t", how="left")
         .with_columns(pl.col("n_queues", "n_candidates").fill_null(0))
     )
-    return found.with_columns(outcome=outcome()).sort("t").select(
+    return found.with_columns(outcome=outcome(world.rules)).sort("t").select(
         "jeditaskid", "snapshot", "at", "outcome", "throttle",
         stage=pl.when(pl.col("n_candidates") == 0).then("stage"), loop="loop",
         n_queues="n_queues", n_candidates="n_candidates",
@@ -138,13 +139,14 @@ def _of_tasks(world: AnalysisWorld, pairs: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def outcome() -> pl.Expr:
-    """Return how a task ends.
+def outcome(rules: AnalysisRules) -> pl.Expr:
+    """Return how a task ends (switch ``preassigned_failure``).
 
     It reads ``outcome`` (how it ended before any queue was looked at), ``n_candidates``, ``t_preassigned``,
     ``stranger`` (some queue was skipped as :data:`PREASSIGNED`) and ``past`` (some by a later check).
     """
-    filtered = pl.col("t_preassigned") & pl.col("stranger") & ~pl.col("past")
+    ends = pl.lit(value=rules.preassigned_failure == "fatal")
+    filtered = ends & pl.col("t_preassigned") & pl.col("stranger") & ~pl.col("past")
     return pl.coalesce(
         "outcome",
         pl.when(pl.col("n_candidates") > 0).then(pl.lit("candidates")),

@@ -15,6 +15,8 @@ from brokerlab.gdpconfig import Config
 KEY = ["jeditaskid", "snapshot"]
 TAPE_WEIGHT = 0.001
 CONTAINER = "/"
+LISTS = ("any", "disk", "plain")
+"""Lists of the queues that have a dataset: anywhere, on disk (or VP, if the task reads it), anywhere but VP."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +26,9 @@ class Locality:
     Attributes:
         tasks: ``t``, ``t_has_input``, ``t_distributed`` (some input is), ``t_incomplete`` (no complete copy that can
             be read), ``t_remote_source`` (every input can be read over WAN somewhere), ``t_union`` (no queue has
-            every dataset).
+            every dataset, and the task is not pre-assigned).
         queues: ``t, parent``, ``x_data`` (candidate by locality), ``x_data_weight``, ``x_non_vp`` (has data at
-            endpoints that are not VP).
+            endpoints that are not VP: all datasets, of a union some).
     """
 
     tasks: pl.DataFrame
@@ -62,7 +64,7 @@ def locality(
     uses = about.select("t", t_vp=pl.col("t_uses_vp") & ~pl.col("t_distributed"))
     lists = _lists(copies.join(uses, on="t"), asked)
     chosen, union = _chosen(lists, asked)
-    weights = _weights(copies, lists)
+    weights = _weights(lists, asked, union)
     queues = chosen.join(weights, on=["t", "parent"], how="full", coalesce=True).with_columns(
         pl.col("x_data", "x_non_vp").fill_null(value=False), pl.col("x_data_weight").fill_null(0.0)
     )
@@ -159,18 +161,19 @@ def _about(
 
 
 def _lists(copies: pl.DataFrame, asked: pl.DataFrame) -> pl.DataFrame:
-    """Return the queues of each dataset: ``t, datasetname, parent, any, disk`` (in which list it is) (4.1d)."""
+    """Return the queues of each dataset: ``t, datasetname, parent`` and :data:`LISTS` (in which list it is) (4)."""
     facts = asked.select("t", "datasetname", "distributed", "on_disk")
     at_queue = copies.group_by("t", "datasetname", "parent").agg(
         has_vp=pl.col("vp").any(),
         strong=(pl.col("whole") & pl.col("disk")).any(),
         **_states("any", pl.lit(value=True)),
         **_states("disk", ~pl.col("tape") & (pl.col("t_vp") | ~pl.col("vp"))),
+        **_states("plain", ~pl.col("vp")),
     )
     dataset = ("t", "datasetname")
     frame = at_queue.join(facts, on=dataset).with_columns(n=pl.col("strong").any().over(dataset))
     allowed = pl.col("distributed") | ~pl.col("on_disk")
-    for name in ("any", "disk"):
+    for name in LISTS:
         banned = pl.col("n") & pl.col("has_vp")
         c, i = pl.col(f"{name}_c") & ~banned, pl.col(f"{name}_i") & ~banned
         frame = frame.with_columns(c=c, i=i)
@@ -178,7 +181,7 @@ def _lists(copies: pl.DataFrame, asked: pl.DataFrame) -> pl.DataFrame:
         only = pl.col("n") | ~allowed
         chosen = pl.when(none).then("i").when(only).then("c").otherwise(pl.col("c") | pl.col("i"))
         frame = frame.with_columns(chosen.alias(name))
-    return frame.select(*dataset, "parent", "any", "disk")
+    return frame.select(*dataset, "parent", *LISTS)
 
 
 def _states(name: str, kept: pl.Expr) -> dict[str, pl.Expr]:
@@ -208,11 +211,8 @@ def _chosen(lists: pl.DataFrame, asked: pl.DataFrame) -> tuple[pl.DataFrame, pl.
         **{f"has_{kind}": pl.col(kind).any() for kind in kinds},
         **{f"home_{kind}": (pl.col(kind) & (pl.col("parent") == pl.col("home"))).any() for kind in kinds},
     )  # fmt: skip
-    home_union = pl.when("has_some_disk").then("home_some_disk").otherwise("home_some_any")
-    bound = (
-        pl.when("home_all_any").then(pl.lit("all_any"))
-        .when(home_union).then(pl.when("has_some_disk").then(pl.lit("some_disk")).otherwise(pl.lit("some_any")))
-    )  # fmt: skip
+    of_home = ("all_any", "some_any")
+    bound = pl.coalesce(pl.when(f"home_{kind}").then(pl.lit(kind)) for kind in of_home)
     free = pl.coalesce(pl.when(f"has_{kind}").then(pl.lit(kind)) for kind in kinds)
     kind = exists.select(
         "t", kind=pl.when(pl.col("home").is_not_null()).then(bound).otherwise(free)
@@ -220,13 +220,19 @@ def _chosen(lists: pl.DataFrame, asked: pl.DataFrame) -> tuple[pl.DataFrame, pl.
     picked = at_queue.join(kind, on="t").with_columns(
         x_data=pl.coalesce(pl.when(pl.col("kind") == name).then(name) for name in kinds)
     )
-    union = exists.filter(~pl.col("has_all_disk") & ~pl.col("has_all_any"))["t"]
+    none_has_all = ~pl.col("has_all_disk") & ~pl.col("has_all_any")
+    union = exists.filter(none_has_all & pl.col("home").is_null())["t"]
     return picked.filter("x_data").select("t", "parent", "x_data"), union
 
 
-def _weights(copies: pl.DataFrame, lists: pl.DataFrame) -> pl.DataFrame:
-    """Return the data weight of queues by the lists they are in (4.1f), and which have data that is not VP."""
+def _weights(lists: pl.DataFrame, asked: pl.DataFrame, union: pl.Series) -> pl.DataFrame:
+    """Return the data weight of queues by the lists they are in, and which have the data without VP."""
     by_dataset = pl.when("disk").then(1.0).when("any").then(TAPE_WEIGHT).otherwise(0.0)
-    weights = lists.group_by("t", "parent").agg(x_data_weight=by_dataset.sum())
-    plain = copies.group_by("t", "parent").agg(x_non_vp=(~pl.col("vp")).any())
-    return weights.join(plain, on=["t", "parent"])
+    at_queue = lists.group_by("t", "parent").agg(
+        x_data_weight=by_dataset.sum(), n_plain=pl.col("plain").sum()
+    )
+    number = asked.group_by("t").agg(n=pl.len())
+    least = pl.when(pl.col("t").is_in(union.implode())).then(1).otherwise("n")
+    return at_queue.join(number, on="t").select(
+        "t", "parent", "x_data_weight", x_non_vp=pl.col("n_plain") >= least
+    )

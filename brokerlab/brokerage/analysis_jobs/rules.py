@@ -143,6 +143,13 @@ SWITCHES: dict[str, Switch] = {
     ),
     "best_ten_always": Switch(True, False, _PAGE, sentence="the best 10 candidates are taken"),
     "pending_min": Switch(20, 60, _PAGE, sentence="the task is pending for 20 min"),
+    "preassigned_failure": Switch(
+        "waits",
+        "fatal",
+        _PAGE,
+        ("waits", "fatal"),
+        sentence="If all queues are still skipped, the task is pending for 20 min.",
+    ),
     "space_strict": Switch(
         True,
         False,
@@ -244,6 +251,7 @@ class AnalysisRules(RuleSet):
         used_sites_first: Queues that the task already uses come first.
         best_ten_always: Ten candidates at most (else: more for distributed input and for several queues per job).
         pending_min: How long a task without candidates waits [min].
+        preassigned_failure: A task whose own queue is skipped ``waits`` as any other one, or ends (``fatal``).
         space_strict: Space equal to the limit is too little.
         local_space: Space of ``storage_endpoints`` that is ``free``, or ``usable``: free and expired, less what must stay
             free or cannot be used.
@@ -301,6 +309,7 @@ class AnalysisRules(RuleSet):
     used_sites_first: bool
     best_ten_always: bool
     pending_min: float
+    preassigned_failure: str
     space_strict: bool
     local_space: str
     data_counts_without_locality: bool

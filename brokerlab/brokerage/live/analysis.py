@@ -122,4 +122,4 @@ class AnalysisStage(Stage[AnalysisWorld]):
                 "past": tally.counts[:, last + 1 :].any(axis=1),
             }
         )
-        return how.select(outcome=outcome())["outcome"]
+        return how.select(outcome=outcome(self.world.rules))["outcome"]

@@ -147,7 +147,8 @@ def test_an_endpoint_in_site_lists_its_queues() -> None:
 
 def test_a_preassigned_queue_that_fails_is_fatal() -> None:
     world = World(site="A").queue("A", maxtime=1).queue("B")
-    assert world.decided().tasks["outcome"].to_list() == ["fatal"]
+    assert world.decided("production").tasks["outcome"].to_list() == ["fatal"]
+    assert world.decided().tasks["outcome"].to_list() == ["temporary_error"]
 
 
 def _with_input(**task: Any) -> World:

@@ -339,7 +339,7 @@ def test_queues_that_are_not_looked_at() -> None:
 
 def test_a_task_whose_own_queue_was_skipped_is_fatal() -> None:
     made = World(site="A").queue("A", maxrss=1.0).queue("B")
-    answer = explain_task(made.decided(), jeditaskid=1)
+    answer = explain_task(made.decided("production"), jeditaskid=1)
     assert answer.outcome == "fatal"
     assert "the queue that it is pre-assigned to was skipped (fatal)" in answer.sentences[0]
     assert "lowmemory: 1 queue more" in answer.text

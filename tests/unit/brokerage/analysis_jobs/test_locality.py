@@ -147,3 +147,33 @@ def test_a_second_loop_needs_a_source_over_wan() -> None:
         world = World().queue("A", maxtime=1, e_read_wan=wan).queue("B")
         decided = data(world, D={"A_DISK": (1, 1)}).decided()
         assert decided.tasks["loop"].to_list() == [loop]
+
+
+def merging_at(site: str | None) -> World:
+    """A merging task whose first dataset is whole at VP endpoints of V alone, and whose second one is whole at B."""
+    task = {"is_merging": True, "allowincompleteinds": True, "site": site}
+    world = reading(World(**task).queue("B").queue("V"), "V", "V_VP_DISK")
+    return data(world, D={"V_VP_DISK": (5, 5)}, E={"B_DISK": (5, 5)})
+
+
+def test_a_preassigned_queue_that_has_data_by_vp_brings_in_those_that_have_the_rest() -> None:
+    """What is on no disk of its site counts too; then V falls as a VP queue, and B as another one."""
+    world = merging_at("V")
+    assert world.checks("production") == {"B": "nonpreassigned", "V": "avoid_vp"}
+    assert world.decided("production").tasks["outcome"].to_list() == ["fatal"]
+    free = merging_at(None)
+    assert free.checks("production") == {"B": None, "V": "data_locality"}
+
+
+def test_the_union_of_a_preassigned_task_does_not_ban_vp() -> None:
+    """Only tasks that may go anywhere avoid VP where no queue has all of the input."""
+    world = reading(World(site="V").queue("A").queue("V"), "V", "V_VP_DISK")
+    data(world, D={"A_DISK": (5, 5)}, E={"V_DISK": (5, 5)})
+    assert world.checks("production") == {"A": "nonpreassigned", "V": None}
+
+
+def test_a_queue_that_reads_one_dataset_by_vp_alone_is_overloaded_as_a_vp_queue() -> None:
+    """It holds the other dataset on its disk; that does not make it a queue with all of the input."""
+    world = reading(World(allowincompleteinds=True).queue("V"), "V", "V_VP_DISK")
+    data(world, D={"V_VP_DISK": (5, 5)}, E={"V_DISK": (5, 5)}).jobs("V", "activated", 30)
+    assert world.checks("production") == {"V": "overloaded_vp"}

@@ -178,6 +178,7 @@ CASES: dict[str, tuple[World, See, Any, Any]] = {
     "closed_skips": (ended("closed", 1), check, None, "closed"),
     "used_sites_first": (used(), lambda decided: decided.queues["rank"].to_list(), [1, 2], [2, 1]),
     "pending_min": (World().queue("Q", status="offline"), lambda decided: (decided.tasks["pending_until"].item() - AT).seconds // 60, 20, 60),
+    "preassigned_failure": (World(site="Q").queue("P").queue("Q", corecount=8), of_task("outcome"), "temporary_error", "fatal"),
     "space_strict": (World().queue("Q", e_space_usable=200.0), check, "storage", None),
     "local_space": (World().queue("Q").add("storage_endpoints", ddm_endpoint_name="Q_DISK", space_free=100.0, space_expired=500.0), check, "storage", None),
     "data_counts_without_locality": (urgent_without_wan(), check, None, "blacklist"),
