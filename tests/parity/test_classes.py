@@ -10,10 +10,10 @@ import duckdb
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
-from tests.unit.lifecycle.classification.toys import NOW, drawn
 
 from brokerlab.lifecycle import classification
 from brokerlab.lifecycle.classification import ClassRules
+from tests.unit.lifecycle.classification.toys import NOW, drawn
 
 SHARES = pl.DataFrame(
     {

@@ -11,12 +11,12 @@ import duckdb
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
-from tests.unit.brokerage.replaying.toys import LOG, SCHEMA, at
 
 from brokerlab.brokerage import replaying
 from brokerlab.brokerage.replaying import pace, userjobs
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.lifecycle import status_log
+from tests.unit.brokerage.replaying.toys import LOG, SCHEMA, at
 
 EXTRA = {
     "nevents": pl.Int64,

@@ -9,11 +9,11 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
-from tests.unit.lifecycle.classification.toys import NOW, drawn
 
 from brokerlab.lifecycle import classification
 from brokerlab.lifecycle.classification import ClassRules
 from tests.parity.test_classes import everything, same
+from tests.unit.lifecycle.classification.toys import NOW, drawn
 
 WAIT = st.integers(0, 400_000_000).map(lambda ms: ms / 1000)  # waits are never denormal
 AGE = st.integers(0, 345_600)

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.lifecycle.waits.toys import BACKLOG, JOBS, QUEUES, started, write
 
 from brokerlab.archive.store import Archive
 from brokerlab.errors import ConfigError, EmptyPeriodError, InsufficientDataError
 from brokerlab.report import waiting_rules as report
 from brokerlab.words import THIN
 from tests.notebooks import pages
+from tests.unit.lifecycle.waits.toys import BACKLOG, JOBS, QUEUES, started, write
 
 
 def page_of(archive: Archive, out: Path, **asked: Any) -> dict[str, Any]:
