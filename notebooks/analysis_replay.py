@@ -54,7 +54,7 @@ p = report.Params.of(globals())
 
 # %%
 period = report.load(p)
-period.archive.summary()
+period.archive
 
 # %% [markdown]
 # What the brokerage of user tasks saw, table by table:

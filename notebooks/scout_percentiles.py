@@ -60,7 +60,7 @@ p = report.Params.of(globals())
 
 # %%
 data = report.load(p)
-data.archive.summary()
+data.archive
 
 # %%
 data.quantities.select(

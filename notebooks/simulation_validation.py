@@ -52,7 +52,7 @@ p = report.Params.of(globals())
 
 # %%
 data = report.load(p)
-data.summary()
+data
 
 # %%
 study = report.study(data, p)

@@ -56,7 +56,7 @@ alt.renderers.enable("svg")
 alt.theme.enable(theme.NAME)
 p = report.Params.of(globals())
 period = report.load(p)
-period.archive.summary()
+period.archive
 
 # %% [markdown]
 # ## Rate queues and tasks

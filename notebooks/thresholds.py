@@ -64,7 +64,7 @@ p = report.Params.of(globals())
 
 # %%
 data = report.load(p)
-data.summary()
+data
 
 # %%
 study = report.study(data, p)

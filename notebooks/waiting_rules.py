@@ -53,7 +53,7 @@ p = report.Params.of(globals())
 
 # %%
 data = report.load(p)
-data.waiting.archive.summary()
+data.waiting.archive
 
 # %%
 decision_table(rules=data.waiting.rules, config=data.waiting.config)

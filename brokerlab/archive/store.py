@@ -1,4 +1,4 @@
-"""Open an archive folder: lazy tables for Polars and DuckDB, SQL, a summary.
+"""Open an archive folder: lazy tables for Polars and DuckDB, SQL, a profile.
 
 Nothing is read before it is asked for, so a folder may be far larger than memory.
 """
@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import jinja2
 import polars as pl
 
 from brokerlab.archive import manifest as manifests
 from brokerlab.archive import parquet
 from brokerlab.archive.contracts import STORED, TABLES, contract, polars_schema
 from brokerlab.archive.manifest import DataFile, Manifest
-from brokerlab.archive.summary import Summary, summarise
+from brokerlab.archive.profiling import Profile, profile
 from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.errors import ConfigError, DataError, MissingTableError, nearest
 
@@ -226,9 +227,12 @@ class Archive:
         manifests.check(self.path, files)
         return parquet.lazy([self.path / file.path for file in files]).collect()
 
-    def summary(self) -> Summary:
-        """Count rows, tasks and queues, the time window and the shares of job status."""
-        return summarise(self.path.name, self.manifest, self.sql)
+    def profile(self) -> Profile:
+        """Look at every table: coverage, nulls, ranges, joins, outliers, doubled keys and gaps, as frames.
+
+        See :func:`brokerlab.archive.profile`.
+        """
+        return profile(self)
 
     def verify(self) -> None:
         """Read every file again and compare its digest with the manifest.
@@ -252,6 +256,9 @@ class Archive:
         counts = ", ".join(f"{name} {rows:,}" for name, rows in self.manifest.counts.items())
         kind = "synthetic archive" if self.synthetic else "archive"
         return f"<{kind} {self.path}: {counts or 'empty'}>"
+
+    def _repr_html_(self) -> str:
+        return _TEMPLATE.render(name=self.path.name, manifest=self.manifest)
 
     def _files(self, table: str) -> tuple[DataFile, ...]:
         """Return the live files of a table, unchanged since they were written, or say what there is."""
@@ -347,3 +354,24 @@ def _problem(folder: Path, file: DataFile) -> str | None:
         if handle.read() != _PARQUET_END:
             return f"{file.path}: does not end like a Parquet file (changed)"
     return None
+
+
+_TEMPLATE = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
+    """\
+<div style="font-family: system-ui, sans-serif; max-width: 42em">
+<p><strong>Archive {{ name }}</strong>{% if manifest.synthetic %} · synthetic{% endif %}
+{% if manifest.window %}· {{ manifest.window[0] }} to {{ manifest.window[1] }} UTC {% endif %}
+· {{ manifest.sources|length }} sources · digest <code>{{ manifest.digest[:12] }}</code></p>
+<table>
+<thead><tr><th style="text-align: left">table</th><th style="text-align: right">rows</th></tr></thead>
+<tbody>
+{% for table, count in manifest.counts.items() %}
+<tr><td style="text-align: left">{{ table }}</td>
+<td style="text-align: right">{{ "{:,}".format(count) }}</td></tr>
+{% endfor %}
+</tbody>
+</table>
+<p>Next: <code>.profile()</code> (what to look at first), <code>.sql("select ...")</code>, <code>.jobs</code></p>
+</div>
+"""
+)

@@ -85,27 +85,23 @@ def test_a_wrong_query_keeps_the_words_of_duckdb(folder):
         archive.open(folder).sql("select * from nowhere")
 
 
-def test_summary_counts_and_escapes(tmp_path, make_jobs):
+def test_an_archive_shows_itself(tmp_path, make_jobs):
     path = tmp_path / "<b>archive"
     with archive.ArchiveWriter(path) as writer:
-        writer.write("jobs", make_jobs(4, jobstatus=["<script>"] + ["finished"] * 3))
+        writer.write("jobs", make_jobs(4))
         writer.commit()
-    summary = archive.open(path).summary()
-    assert summary.rows == {"jobs": 4}
-    assert (summary.n_tasks, summary.n_queues) == (1, 1)
-    assert summary.status_share == {"finished": 0.75, "<script>": 0.25}
-    assert summary.first == "2026-03-01T00:12:00"
-    html = summary._repr_html_()
-    assert "&lt;script&gt; 25.00 %" in html
-    assert "<script>" not in html
+    opened = archive.open(path)
+    html = opened._repr_html_()
+    assert "2026-03-01T00:12:00" in html
+    assert '<td style="text-align: right">4</td>' in html
     assert "<b>" not in html
 
 
-def test_the_summary_of_an_archive_without_jobs(tmp_path):
+def test_an_archive_without_jobs_shows_itself(tmp_path):
     with archive.ArchiveWriter(tmp_path) as writer:
         writer.commit()
-    summary = archive.open(tmp_path).summary()
-    assert (summary.rows, summary.status_share, summary.first) == ({}, {}, None)
+    opened = archive.open(tmp_path)
+    assert "0 sources" in opened._repr_html_()
 
 
 def test_files_with_other_extra_columns_are_read_together(folder, make_jobs):

@@ -1,0 +1,647 @@
+"""Look at an archive before it is trusted: coverage, nulls, ranges, keys, outliers, doubled rows, gaps.
+
+DuckDB reads each table column by column and spills to disk, so that ten million jobs need no more memory than a column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import jinja2
+import polars as pl
+
+from brokerlab.archive.contracts import STORED, describe, key_columns, version_column
+
+if TYPE_CHECKING:
+    from brokerlab.archive.store import Archive
+
+FAR_TIMES = 100
+"""A value so many times the 99th percentile of its column is an outlier."""
+FAR_YEARS = 5
+"""A time so many years from the median of its column is an outlier."""
+GAP_HOURS, GAP_STEPS = 24, 20
+"""Nothing for longer than this [h], and than so many mean steps between rows, is a gap."""
+TOGETHER = 4
+"""Columns whose values are in memory at a time."""
+SHOWN = 3
+"""Examples of keys."""
+
+EVENTS = {
+    "jobs": "creationtime",
+    "job_status_log": "modificationtime",
+    "tasks": "creationdate",
+    "task_status_log": "modificationtime",
+    "workers": "submittime",
+}
+"""Tables in which something always happens, and the time that says when: their gaps are looked for."""
+MIXED = "by "
+"""Beginning of a unit that differs from row to row: values are not compared."""
+
+
+@dataclass(frozen=True)
+class Join:
+    """Columns of a table whose values are to be found in columns of another."""
+
+    table: str
+    columns: tuple[str, ...]
+    other: str
+    other_columns: tuple[str, ...]
+
+
+def _join(left: str, right: str) -> Join:
+    """Read ``table.a,b`` twice; no columns on the right: the same."""
+    (table, _, columns), (other, _, others) = left.partition("."), right.partition(".")
+    return Join(table, tuple(columns.split(",")), other, tuple((others or columns).split(",")))
+
+
+JOINS = (
+    _join("jobs.jeditaskid", "tasks"),
+    _join("jobs.computingsite", "queues.panda_queue"),
+    _join("jobs.gshare", "gshares.name"),
+    _join("jobs.resource_type", "resource_types.resource_name"),
+    _join("tasks.jeditaskid", "jobs"),
+    _join("tasks.gshare", "gshares.name"),
+    _join("tasks.nucleus", "queues.atlas_site"),
+    _join("datasets.jeditaskid", "tasks"),
+    _join("files.jeditaskid,datasetid", "datasets"),
+    _join("files.pandaid", "jobs"),
+    _join("jobs_files.pandaid", "jobs"),
+    _join("job_status_log.pandaid", "jobs"),
+    _join("job_status_log.computingsite", "queues.panda_queue"),
+    _join("task_status_log.jeditaskid", "tasks"),
+    _join("task_attempts.jeditaskid", "tasks"),
+    _join("queue_endpoints.panda_queue", "queues"),
+    _join("queue_endpoints.ddm_endpoint_name", "ddm_endpoints"),
+    _join("replicas.ddm_endpoint_name", "ddm_endpoints"),
+    _join("replicas.datasetname", "datasets"),
+    _join("file_locations.panda_queue", "queues"),
+    _join("workers.computingsite", "queues.panda_queue"),
+    _join("worker_stats.computingsite", "queues.panda_queue"),
+    _join("slots.pandaqueuename", "queues.panda_queue"),
+    _join("site_data.site", "queues.panda_queue"),
+    _join("network_matrix.src", "queues.atlas_site"),
+)
+"""Keys that lead from table to table."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """A value that cannot be true: the column, the rule in words, and as SQL over a row of the table."""
+
+    table: str
+    column: str
+    rule: str
+    broken: str
+
+
+CORES = "greatest(coalesce(nullif(actualcorecount, 0), nullif(corecount, 0), 1), 1)"
+"""Cores of a job, as SQL."""
+CHECKS = (
+    Check("jobs", "starttime", "before creationtime", "starttime < creationtime"),
+    Check("jobs", "endtime", "before creationtime", "endtime < creationtime"),
+    Check(
+        "jobs",
+        "cpuconsumptiontime",
+        "more than 1.5 × run time × cores (and 1 min)",
+        f"cpuconsumptiontime > 60 + 1.5 * epoch(endtime - starttime) * {CORES}",
+    ),
+    Check("jobs", "maxpss", "above maxrss", "maxrss > 0 and maxpss > maxrss"),
+    Check(
+        "jobs",
+        "maxpss",
+        "outside 10 MB to 2 TB (unit kB)",
+        "maxpss not in (0) and maxpss not between 1e4 and 2e9",
+    ),
+    Check(
+        "jobs",
+        "minramcount",
+        "outside 10 MB to 2 TB (unit MB)",
+        "minramcount not in (0) and minramcount not between 10 and 2e6",
+    ),
+    Check("jobs", "corecount", "above 1,024 cores", "corecount > 1024"),
+    Check(
+        "jobs",
+        "jobstatus",
+        "finished without endtime",
+        "jobstatus = 'finished' and endtime is null",
+    ),
+    Check(
+        "tasks",
+        "ramcount",
+        "outside 1 MB to 2 TB (unit MB)",
+        "ramcount not in (0) and ramcount not between 1 and 2e6",
+    ),
+    Check("tasks", "starttime", "before creationdate", "starttime < creationdate"),
+    Check(
+        "queues",
+        "corepower",
+        "outside 1 to 100 HS06/core",
+        "corepower not in (0) and corepower not between 1 and 100",
+    ),
+)
+"""What no row should have; where a whole column is outside its range its unit is mistaken."""
+
+_TABLES: dict[str, Any] = {
+    "table": pl.String,
+    "rows": pl.Int64,
+    "time": pl.String,
+    "first": pl.Datetime("us"),
+    "last": pl.Datetime("us"),
+    "days": pl.Int64,
+    "days_with": pl.Int64,
+    "longest_gap_h": pl.Float64,
+}
+_COLUMNS: dict[str, Any] = {
+    "table": pl.String,
+    "column": pl.String,
+    "type": pl.String,
+    "unit": pl.String,
+    "rows": pl.Int64,
+    "nulls": pl.Int64,
+    "null_share": pl.Float64,
+    "zeros": pl.Int64,
+    "different": pl.Int64,
+    "least": pl.Float64,
+    "p01": pl.Float64,
+    "median": pl.Float64,
+    "p99": pl.Float64,
+    "most": pl.Float64,
+    "first": pl.Datetime("us"),
+    "last": pl.Datetime("us"),
+    "null_means": pl.String,
+}
+_JOINS: dict[str, Any] = {
+    "table": pl.String,
+    "key": pl.String,
+    "other": pl.String,
+    "rows": pl.Int64,
+    "null_rows": pl.Int64,
+    "matched_rows": pl.Int64,
+    "matched_share": pl.Float64,
+    "keys": pl.Int64,
+    "matched_keys": pl.Int64,
+    "unused_keys": pl.Int64,
+    "unmatched": pl.List(pl.String),
+}
+_OUTLIERS: dict[str, Any] = {
+    "table": pl.String,
+    "column": pl.String,
+    "rule": pl.String,
+    "rows": pl.Int64,
+    "share": pl.Float64,
+    "worst": pl.String,
+    "unit": pl.String,
+    "example": pl.String,
+}
+_DUPLICATES: dict[str, Any] = {
+    "table": pl.String,
+    "key": pl.String,
+    "keys": pl.Int64,
+    "rows": pl.Int64,
+    "examples": pl.List(pl.String),
+}
+_GAPS: dict[str, Any] = {
+    "table": pl.String,
+    "column": pl.String,
+    "start": pl.Datetime("us"),
+    "end": pl.Datetime("us"),
+    "hours": pl.Float64,
+}
+_FAULTS: dict[str, Any] = {
+    "table": pl.String,
+    "column": pl.String,
+    "fault": pl.String,
+    "rows": pl.Int64,
+    "share": pl.Float64,
+    "example": pl.String,
+}
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What an archive holds, as frames; `frame` lists what should be looked at.
+
+    Attributes:
+        name: Name of the archive folder.
+        synthetic: Whether the jobs were generated.
+        tables: ``table, rows``, its ``time`` column (null: it has none), ``first, last`` [UTC], ``days`` from the first to
+            the last, ``days_with`` rows, ``longest_gap_h`` without a row [h].
+        columns: ``table, column, type``, ``unit`` (of the contract; null: none, or the column is in no contract), ``rows,
+            nulls, null_share`` [1], ``zeros``, ``different`` values (approximate, within some per cent), of numbers ``least,
+            most`` and of those with a unit ``p01, median, p99`` [unit], of times ``first, last`` [UTC], ``null_means``.
+        joins: ``table, key, other`` (table and columns where the key is to be found), ``rows, null_rows`` (no key, not
+            counted as unmatched), ``matched_rows, matched_share`` [1] (of rows with a key), ``keys, matched_keys,
+            unused_keys`` (of the other table), ``unmatched`` (the keys with most rows). Null: the other table is not there.
+        outliers: ``table, column``, the ``rule`` in words, ``rows, share`` [1] of the rows with a value, the ``worst`` of
+            them with its ``unit``, and the key of an ``example``.
+        duplicates: ``table, key`` (columns), ``keys`` that stand in several rows, ``rows`` of them, ``examples``.
+        gaps: ``table, column, start, end`` [UTC], ``hours``: of the tables of `EVENTS`, nothing for longer than
+            `GAP_HOURS` and `GAP_STEPS` mean steps.
+    """
+
+    name: str
+    synthetic: bool
+    tables: pl.DataFrame
+    columns: pl.DataFrame
+    joins: pl.DataFrame
+    outliers: pl.DataFrame
+    duplicates: pl.DataFrame
+    gaps: pl.DataFrame
+
+    def frame(self) -> pl.DataFrame:
+        """Return what should be looked at, most rows first.
+
+        Returns:
+            ``table, column, fault`` (in words), ``rows, share`` [1] (of the rows concerned; null for gaps), ``example``.
+            Left out are keys into tables that are not there, and tables without jobs.
+        """
+        missing = pl.col("rows") - pl.col("null_rows") - pl.col("matched_rows")
+        texts = pl.col("unmatched").list.join(", ")
+        parts = [
+            self.joins.filter(missing > 0).select(
+                "table",
+                pl.col("key").alias("column"),
+                fault=pl.format("not in {}", "other"),
+                rows=missing,
+                share=1 - pl.col("matched_share"),
+                example=texts,
+            ),
+            self.outliers.select(
+                "table",
+                "column",
+                pl.col("rule").alias("fault"),
+                "rows",
+                "share",
+                pl.format("{}, e.g. row {}", "worst", "example").alias("example"),
+            ),
+            self.duplicates.join(self.tables.select("table", all="rows"), on="table").select(
+                "table",
+                pl.col("key").alias("column"),
+                fault=pl.lit("key in several rows"),
+                rows="rows",
+                share=pl.col("rows") / pl.col("all"),
+                example=pl.col("examples").list.join(", "),
+            ),
+            self.gaps.select(
+                "table",
+                "column",
+                fault=pl.format("nothing for {} h", pl.col("hours").round(0).cast(pl.Int64)),
+                rows=pl.lit(None, dtype=pl.Int64),
+                share=pl.lit(None, dtype=pl.Float64),
+                example=pl.col("start").dt.strftime("from %Y-%m-%d %H:%M UTC"),
+            ),
+        ]
+        return pl.concat([part.cast(pl.Schema(_FAULTS)) for part in parts]).sort(
+            "rows", descending=True, nulls_last=True, maintain_order=True
+        )
+
+    def __repr__(self) -> str:
+        rows = dict(self.tables.select("table", "rows").rows())
+        return (
+            f"Profile of {self.name}: {len(rows)} tables, {rows.get('jobs', 0):,} jobs; "
+            f"{self.frame().height} things to look at in .frame(); .tables .columns .joins "
+            ".outliers .duplicates .gaps"
+        )
+
+    def _repr_html_(self) -> str:
+        faults = self.frame()
+        return _TEMPLATE.render(
+            p=self, tables=self.tables.to_dicts(), faults=faults.head(12).to_dicts(), n=len(faults)
+        )
+
+
+def profile(archive: Archive) -> Profile:
+    """Look at every table of an archive: coverage, nulls, ranges, joins, outliers, doubled keys, gaps.
+
+    Percentiles are exact. Nothing is judged that is not there: keys into absent tables are null.
+
+    Args:
+        archive: The archive.
+
+    Returns:
+        The frames, and a view for notebooks.
+
+    Example:
+        >>> import tempfile
+        >>> from brokerlab.archive import ArchiveWriter, open
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with ArchiveWriter(folder) as writer:
+        ...         writer.write("gshares", pl.DataFrame({"name": ["A", "B"], "value": [30.0, 7e9]}))
+        ...         _ = writer.commit()
+        ...     open(folder).profile().columns.filter(column="value").select("unit", "median", "most").row(0)
+        ('%', 30.0, 7000000000.0)
+    """
+    names = [name for name in STORED if archive.manifest.counts.get(name)]
+    tables, columns, outliers, duplicates, gaps = [], [], [], [], []
+    for name in names:
+        table = _Table(archive, name)
+        found = table.columns()
+        columns += found
+        outliers += table.outliers(found)
+        duplicates += table.duplicates()
+        coverage, holes = table.coverage(found)
+        tables.append(coverage)
+        gaps += holes
+    joins = [row for join in JOINS if join.table in names for row in _matched(archive, join, names)]
+    return Profile(
+        name=archive.path.name,
+        synthetic=archive.synthetic,
+        tables=pl.DataFrame(tables, schema=_TABLES),
+        columns=pl.DataFrame(columns, schema=_COLUMNS),
+        joins=pl.DataFrame(joins, schema=_JOINS),
+        outliers=pl.DataFrame(outliers, schema=_OUTLIERS),
+        duplicates=pl.DataFrame(duplicates, schema=_DUPLICATES),
+        gaps=pl.DataFrame(gaps, schema=_GAPS),
+    )
+
+
+class _Table:
+    """One table, asked by SQL."""
+
+    def __init__(self, archive: Archive, name: str) -> None:
+        self.archive = archive
+        self.name = name
+        self.rows = _rows(archive, name)
+        self.types = dict(archive.scan(name).collect_schema())
+        self.about = {row["column"]: row for row in describe(name).iter_rows(named=True)}
+        keys = [key for key in key_columns(name) if key in self.types]
+        self.keys = keys or list(self.types)[:1]
+
+    def columns(self) -> list[dict[str, Any]]:
+        """Count and range every column."""
+        wanted = ["count(*)"]
+        for name, kind in self.types.items():
+            it = _quoted(name)
+            wanted += [f"count({it})", f"approx_count_distinct({it})"]
+            ranged = kind.is_numeric() or kind.is_temporal()
+            wanted += [f"min({it})", f"max({it})"] if ranged else ["null", "null"]
+            wanted.append(f"count(*) filter ({it} = 0)" if kind.is_numeric() else "null")
+        rows, *found = _one(self.rows, ", ".join(wanted))
+        made = []
+        for i, (name, kind) in enumerate(self.types.items()):
+            known, different, low, high, zeros = found[5 * i : 5 * i + 5]
+            about = self.about.get(name, {})
+            row = {
+                "table": self.name,
+                "column": name,
+                "type": about.get("type") or str(kind),
+                "unit": _unit(about.get("unit")),
+                "rows": rows,
+                "nulls": rows - known,
+                "null_share": (rows - known) / rows,
+                "zeros": zeros,
+                "different": different,
+                "null_means": about.get("null"),
+            }
+            ends = ("first", "last") if kind.is_temporal() else ("least", "most")
+            row |= dict(zip(ends, (low, high), strict=True))
+            made.append(row)
+        measured = [row for row in made if _is_measured(row)]
+        for i in range(0, len(measured), TOGETHER):
+            self.add_percentiles(measured[i : i + TOGETHER])
+        return made
+
+    def add_percentiles(self, columns: Sequence[dict[str, Any]]) -> None:
+        """Add exact percentiles to some columns; these are in memory together."""
+        wanted = [f"quantile_disc({_quoted(c['column'])}, [0.01, 0.5, 0.99])" for c in columns]
+        for row, found in zip(columns, _one(self.rows, ", ".join(wanted)), strict=True):
+            row |= dict(zip(("p01", "median", "p99"), found, strict=True))
+
+    def outliers(self, columns: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return what no row should have, and what is far from all others."""
+        checks = [check for check in CHECKS if check.table == self.name]
+        checks = [check for check in checks if check.column in self.types]
+        checks += [check for row in columns for check in self._far(row)]
+        if not checks:
+            return []
+        key = _quoted(self.keys[0])
+        wanted = []
+        for check in checks:
+            it, rule = _quoted(check.column), f"filter ({check.broken})"
+            wanted += [f"count(*) {rule}", f"count({it})", f"min({it}) {rule}", f"max({it}) {rule}"]
+            wanted += [f"min({key}) {rule}"]
+        found = _one(self.rows, ", ".join(wanted))
+        units = {row["column"]: row["unit"] for row in columns}
+        made = []
+        for i, check in enumerate(checks):
+            rows, known, low, high, example = found[5 * i : 5 * i + 5]
+            if rows:
+                worst = low if "before" in check.rule or "outside" in check.rule else high
+                made.append(
+                    {
+                        "table": self.name,
+                        "column": check.column,
+                        "rule": check.rule,
+                        "rows": rows,
+                        "share": rows / known,
+                        "worst": _text(worst),
+                        "unit": units[check.column],
+                        "example": _text(example),
+                    }
+                )
+        return made
+
+    def _far(self, row: dict[str, Any]) -> list[Check]:
+        """Return the rule of a column by its own values, where some value breaks it."""
+        name, most = row["column"], row.get("most")
+        it = _quoted(name)
+        if row.get("p99") is not None and most > FAR_TIMES * row["p99"]:  # zeros count there
+            (high,) = _one(self.rows.filter(f"{it} > 0"), f"quantile_disc({it}, 0.99)")
+            rule = f"above {FAR_TIMES} × the 99th percentile of positive values"
+            return [Check(self.name, name, rule, f"{it} > {FAR_TIMES * high}")]
+        timed = self.name in EVENTS and row.get("first") is not None
+        if timed and (near := self._near(row)):
+            rule = f"more than {FAR_YEARS} years from the median"
+            return [Check(self.name, name, rule, f"not ({near})")]
+        return []
+
+    def _near(self, row: dict[str, Any]) -> str:
+        """Return the condition that a time is near the median of its column; empty: all are."""
+        if row["last"] - row["first"] <= timedelta(days=365 * FAR_YEARS):
+            return ""
+        it = _quoted(row["column"])
+        (middle,) = _one(self.rows, f"quantile_disc({it}, 0.5)")
+        years = f"interval {FAR_YEARS} year"
+        return f"{it} between timestamp '{middle}' - {years} and timestamp '{middle}' + {years}"
+
+    def duplicates(self) -> list[dict[str, Any]]:
+        """Return the keys that stand in several rows; null equals null."""
+        if not key_columns(self.name):
+            return []
+        keys = ", ".join(map(_quoted, self.keys))
+        doubled = self.rows.aggregate(f"{keys}, count(*) as n", keys).filter("n > 1")
+        n, rows = _one(doubled, "count(*), sum(n)")
+        if not n:
+            return []
+        shown = doubled.order(f"n desc, {keys}").limit(SHOWN).fetchall()
+        return [
+            {
+                "table": self.name,
+                "key": ", ".join(self.keys),
+                "keys": n,
+                "rows": int(rows),
+                "examples": [", ".join(map(_text, row[:-1])) for row in shown],
+            }
+        ]
+
+    def coverage(
+        self, columns: Sequence[dict[str, Any]]
+    ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """Return when there are rows, and the gaps where something always happens."""
+        times = {row["column"]: row for row in columns if row.get("first") is not None}
+        wanted = [EVENTS.get(self.name), version_column(self.name), *times]
+        time = next((name for name in wanted if name in times), None)
+        about = {"table": self.name, "rows": columns[0]["rows"], "time": time}
+        if time is None:
+            return about, []
+        it, near = _quoted(time), self._near(times[time])
+        rows = self.rows.filter(near or f"{it} is not null")
+        # within an hour there is no gap: rows are many, hours are few
+        hours = rows.aggregate(
+            f"min({it}) as f, max({it}) as l, count(*) as n", f"date_trunc('hour', {it})"
+        )
+        steps = hours.project(
+            "f, l, n, lead(f) over (order by f) as following, epoch(following - l) / 3600 as long"
+        )
+        n, first, last, days, gap = _one(
+            steps, "sum(n), min(f), max(l), count(distinct l::date), max(long)"
+        )
+        about |= {
+            "first": first,
+            "last": last,
+            "days": (last.date() - first.date()).days + 1,
+            "days_with": days,
+            "longest_gap_h": gap,
+        }
+        step = (last - first).total_seconds() / 3600 / max(int(n) - 1, 1)
+        least = max(GAP_HOURS, GAP_STEPS * step)
+        if self.name not in EVENTS:
+            return about, []
+        found = steps.filter(f"long > {least}").order("l").project("l, following, long").fetchall()
+        where = {"table": self.name, "column": time}
+        return about, [
+            where | {"start": start, "end": end, "hours": long} for start, end, long in found
+        ]
+
+
+def _matched(archive: Archive, join: Join, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Count the rows and keys that are found in the other table."""
+    types = archive.scan(join.table).collect_schema()
+    if any(column not in types for column in join.columns):
+        return []
+    about: dict[str, Any] = {
+        "table": join.table,
+        "key": ", ".join(join.columns),
+        "other": f"{join.other}.{', '.join(join.other_columns)}",
+    }
+    table = _rows(archive, join.table)
+    (rows,) = _one(table, "count(*)")
+    left = _keys(table, join.columns, "a").set_alias("left_keys")
+    known, n_keys = _one(left, "sum(n), count(*)")
+    known = int(known or 0)
+    about |= {"rows": rows, "null_rows": rows - known, "keys": n_keys}
+    if join.other not in names:
+        return [about]
+    right = _keys(_rows(archive, join.other), join.other_columns, "b").set_alias("right_keys")
+    (all_keys,) = _one(right, "count(*)")
+    numbers = range(len(join.columns))
+    both = left.join(right, " and ".join(f"a{i} = b{i}" for i in numbers), how="left")
+    matched, matched_keys = _one(both.filter("b0 is not null"), "sum(left_keys.n), count(*)")
+    matched = int(matched or 0)
+    lost: list[tuple[Any, ...]] = []
+    if matched < known:
+        keys = ", ".join(f"a{i}" for i in numbers)
+        missing = both.filter("b0 is null").order(f"left_keys.n desc, {keys}").limit(SHOWN)
+        lost = missing.project(keys).fetchall()
+    return [
+        about
+        | {
+            "matched_rows": matched,
+            "matched_share": matched / known if known else None,
+            "matched_keys": matched_keys,
+            "unused_keys": all_keys - matched_keys,
+            "unmatched": [", ".join(map(_text, row)) for row in lost],
+        }
+    ]
+
+
+def _rows(archive: Archive, table: str) -> duckdb.DuckDBPyRelation:
+    return archive.sql(f"from {_quoted(table)}")
+
+
+def _one(rows: duckdb.DuckDBPyRelation, wanted: str) -> tuple[Any, ...]:
+    """Return the one row of aggregates over all rows."""
+    return rows.aggregate(wanted).fetchall()[0]
+
+
+def _keys(
+    rows: duckdb.DuckDBPyRelation, columns: Sequence[str], prefix: str
+) -> duckdb.DuckDBPyRelation:
+    """Return the different keys without nulls, as ``prefix0, prefix1...``, and their rows ``n``."""
+    names = [_quoted(column) for column in columns]
+    given = rows.filter(" and ".join(f"{name} is not null" for name in names))
+    named = ", ".join(f"{name} as {prefix}{i}" for i, name in enumerate(names))
+    return given.aggregate(f"{named}, count(*) as n", ", ".join(names))
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _is_measured(row: dict[str, Any]) -> bool:
+    """Tell whether a column holds numbers of one unit."""
+    unit = row["unit"]
+    return bool(unit) and row.get("least") is not None and not unit.startswith(MIXED)
+
+
+def _unit(unit: str | None) -> str | None:
+    return None if unit in (None, "-", "UTC") else unit
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M}"
+    return f"{value:,}" if isinstance(value, float) else str(value)
+
+
+_TEMPLATE = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
+    """\
+<div style="font-family: system-ui, sans-serif; max-width: 60em">
+<p><strong>Profile of {{ p.name }}</strong>{% if p.synthetic %} · synthetic{% endif %}</p>
+<table>
+<thead><tr><th>table</th><th>rows</th><th>from</th><th>to (UTC)</th><th>days with rows</th></tr></thead>
+<tbody>
+{% for row in tables %}
+<tr><td>{{ row.table }}</td><td>{{ "{:,}".format(row.rows) }}</td>
+{% if row.time %}
+<td>{{ row.first.strftime("%Y-%m-%d %H:%M") }}</td><td>{{ row.last.strftime("%Y-%m-%d %H:%M") }}</td>
+<td>{{ row.days_with }} of {{ row.days }}</td></tr>
+{% else %}
+<td>–</td><td>–</td><td>–</td></tr>
+{% endif %}
+{% endfor %}
+</tbody>
+</table>
+{% if n %}
+<p>{{ n }} to look at{% if n > faults|length %}, the first {{ faults|length }}{% endif %} (all: <code>.frame()</code>):</p>
+<table>
+<thead><tr><th>table</th><th>column</th><th>what</th><th>rows</th><th>example</th></tr></thead>
+<tbody>
+{% for row in faults %}
+<tr><td>{{ row.table }}</td><td>{{ row.column }}</td><td>{{ row.fault }}</td>
+<td>{{ "–" if row.rows is none else "{:,}".format(row.rows) }}</td><td>{{ row.example }}</td></tr>
+{% endfor %}
+</tbody>
+</table>
+{% else %}
+<p>Nothing odd: keys match, no outliers, no doubled keys, no gaps.</p>
+{% endif %}
+<p>Next: <code>.columns</code> (nulls, units, ranges), <code>.joins</code>, <code>.outliers</code>,
+<code>.duplicates</code>, <code>.gaps</code>; <code>archive.sql("select ...")</code></p>
+</div>
+"""
+)
