@@ -135,11 +135,11 @@ def run_ours(folder: Path) -> float:
 
     connection = duckdb.connect()
     read = connection.read_parquet
-    result = scouts.estimate(
-        read(str(folder / "jobs" / "*.parquet")),
-        read(str(folder / "files" / "*.parquet")),
-        *(read(str(folder / f"{name}.parquet")) for name in ("tasks", "datasets", "queues")),
-    )
+    large = {name: read(str(folder / name / "*.parquet")) for name in ("jobs", "files")}
+    small = {
+        name: read(str(folder / f"{name}.parquet")) for name in ("tasks", "datasets", "queues")
+    }
+    result = scouts.estimate(large | small)
     return float(result.parameters["ramcount"].sum())
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -53,9 +53,15 @@ QUEUES = {
     "direct_access_lan": pl.Boolean,
 }
 OUTPUTS = {"pandaid": pl.Int64, "type": pl.String, "dataset": pl.String, "fsize": pl.Int64}
+NAMES = ("jobs", "files", "tasks", "datasets", "queues")
 PRIMARY, SECONDARY, LIBRARY, MERGE = 1, 2, 3, 4  # datasetid of every toy task
 
 Tables = tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, pl.DataFrame, pl.DataFrame]
+
+
+def by_name(tables: Iterable[Any]) -> dict[str, Any]:
+    """Return jobs, files, tasks, datasets, queues and what follows them by name."""
+    return dict(zip((*NAMES, "jobs_files"), tables, strict=False))
 
 
 def at(seconds: float) -> datetime:
@@ -180,12 +186,15 @@ class Toy:
         self, rules: str = "document", *, config: Mapping[str, Any] | None = None, **keywords: Any
     ) -> scouts.ScoutResult:
         """Read the scouts; unknown keywords are switches of the rules."""
-        names = ("at", "merge", "seed", "max_scouts", "worker_nodes", "cpu_benchmarks")
+        names = ("at", "merge", "seed", "max_scouts")
         options = {key: keywords.pop(key) for key in names if key in keywords}
+        tables = by_name(self.tables())
+        hosts = ("worker_nodes", "cpu_benchmarks")
+        tables |= {name: keywords.pop(name) for name in hosts if name in keywords}
         if self.outputs:
-            options["jobs_files"] = frame(self.outputs, OUTPUTS)
+            tables["jobs_files"] = frame(self.outputs, OUTPUTS)
         return scouts.estimate(
-            *self.tables(),
+            tables,
             rules=scouts.ScoutRules(rules, **keywords),
             config=settings(config),
             **options,

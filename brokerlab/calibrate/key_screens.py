@@ -34,8 +34,9 @@ from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.keys import CatalogueKey, find
 from brokerlab.lifecycle.timeouts import TimeoutRules, decide, decision_table, histories
 from brokerlab.lifecycle.timeouts.settings import ANALY_TIMEOUT, Limits
-from brokerlab.scouts import ScoutRules, estimate, exhausted_checks, retry_checks
+from brokerlab.scouts import ScoutRules, estimate, exhausted, retry_checks
 from brokerlab.scouts.estimate import PARAMETER_KEYS
+from brokerlab.scouts.estimate import TABLES as SCOUT_TABLES
 from brokerlab.scouts.retry import retry_rules
 from brokerlab.scouts.write import WRITTEN
 
@@ -211,10 +212,10 @@ class _Source:
 
     def _retries(self) -> Decide:
         """Ask of every task whether it is exhausted, or its retry rejected, at the end of the archive."""
-        tables = [self.scan(name) for name in ("jobs", "files", "tasks", "datasets", "queues")]
-        jobs, files, tasks = tables[:3]
+        tables = {name: self.scan(name) for name in SCOUT_TABLES}
+        jobs, files, tasks = (tables[name] for name in ("jobs", "files", "tasks"))
         rules = ScoutRules(self.rules)
-        said = estimate(*tables, rules=rules, config=self.config, max_scouts=None)
+        said = estimate(tables, rules=rules, config=self.config, max_scouts=None)
         fixed: dict[str, Any] = {"files": files, "scouts": said, "rules": rules, "at": self.end}
 
         def decided(config: Config) -> pl.DataFrame:
@@ -258,7 +259,7 @@ class _Source:
 def _of_scouts(history: ScoutHistory, config: Config) -> pl.DataFrame:
     """Return the parameters that scouts write, and whether and by which check a task is stopped."""
     said = history.scouts(config)
-    verdicts = exhausted_checks(history.tasks, said, config=config).verdicts
+    verdicts = exhausted({"tasks": history.tasks}, scouts=said, config=config).verdicts
     written = [name for name in WRITTEN if name in said.parameters.columns]
     return said.parameters.select(*TASK, "succeeded", "newng", *written).join(
         verdicts.select(*TASK, "rule", "action"), on=TASK

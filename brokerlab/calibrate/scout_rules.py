@@ -10,7 +10,7 @@ import polars as pl
 from brokerlab.calibrate.stops import ScoutHistory
 from brokerlab.errors import InsufficientDataError
 from brokerlab.rulesets import changed_outcomes, switch_by_switch
-from brokerlab.scouts import ScoutRules, exhausted_checks
+from brokerlab.scouts import ScoutRules, exhausted
 from brokerlab.scouts.write import WRITTEN
 
 KEYS = ["jeditaskid", "what"]
@@ -94,7 +94,7 @@ def sample_tasks(history: ScoutHistory, sample: int, *, seed: int) -> ScoutHisto
 def decided(history: ScoutHistory) -> pl.DataFrame:
     """Return what the scouts of every task decide: ``jeditaskid``, ``what`` (a parameter, ``rule`` or ``action``), ``value`` as text."""
     scouts = history.scouts(history.config)
-    verdicts = exhausted_checks(history.tasks, scouts, config=history.config).verdicts
+    verdicts = exhausted({"tasks": history.tasks}, scouts=scouts, config=history.config).verdicts
     written = [name for name in ("newng", *WRITTEN) if name in scouts.parameters.columns]
     wide = scouts.parameters.select("jeditaskid", "succeeded", *written).join(
         verdicts.select("jeditaskid", "rule", "action"), on="jeditaskid"

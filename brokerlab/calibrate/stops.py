@@ -108,9 +108,14 @@ class ScoutHistory:
         if key not in self._memo:
             jobs, files, datasets, queues = self.later if later else self.tables
             when: dict[str, Any] = {"max_scouts": None} if later else {"at": self.at}
-            self._memo[key] = estimate(
-                jobs, files, self.tasks, datasets, queues, rules=self.rules, config=config, **when
-            )
+            tables = {
+                "jobs": jobs,
+                "files": files,
+                "tasks": self.tasks,
+                "datasets": datasets,
+                "queues": queues,
+            }
+            self._memo[key] = estimate(tables, rules=self.rules, config=config, **when)
         return self._memo[key]
 
 

@@ -21,8 +21,7 @@ Where each sentence of the scouts document is implemented (sections of docs/rule
 """
 
 from brokerlab.scouts.estimate import ScoutResult, estimate, job_quantities
-from brokerlab.scouts.exhausted import ExhaustedResult
-from brokerlab.scouts.exhausted import evaluate as exhausted_checks
+from brokerlab.scouts.exhausted import ExhaustedResult, exhausted
 from brokerlab.scouts.failures import failure_metrics
 from brokerlab.scouts.replay import replay
 from brokerlab.scouts.resource_type import resource_types
@@ -38,7 +37,7 @@ __all__ = [
     "ScoutResult",
     "ScoutRules",
     "estimate",
-    "exhausted_checks",
+    "exhausted",
     "failure_metrics",
     "is_overdue",
     "job_quantities",

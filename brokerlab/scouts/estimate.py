@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.archive.given import Source, tables_of
 from brokerlab.carry import Chunk
 from brokerlab.gdpconfig import Config
 from brokerlab.numerics import IntArray
@@ -22,6 +23,9 @@ from brokerlab.scouts.tables import deal
 from brokerlab.scouts.used_jobs import Choice, all_settings, queue_settings, refuse_impossible
 
 MAX_SCOUTS = 1000
+TABLES = ("jobs", "files", "tasks", "datasets", "queues")
+"""Without them scouts say nothing."""
+OPTIONAL = ("jobs_files", "worker_nodes", "cpu_benchmarks")
 PARAMETER_KEYS = {
     "cputime": "SCOUT_CPUTIME_RANK",
     "ramcount": "SCOUT_RAMCOUNT_RANK",
@@ -67,15 +71,8 @@ class ScoutResult:
 
 
 def estimate(
-    jobs: Any,
-    files: Any,
-    tasks: Any,
-    datasets: Any,
-    queues: Any,
+    source: Source,
     *,
-    jobs_files: Any = None,
-    worker_nodes: Any = None,
-    cpu_benchmarks: Any = None,
     rules: ScoutRules | None = None,
     config: Config | None = None,
     at: datetime | pl.DataFrame | None = None,
@@ -86,15 +83,11 @@ def estimate(
     """Compute every parameter that scouts set, for every task.
 
     Args:
-        jobs: ``jobs`` table (``brokerlab tables jobs``) of any engine narwhals reads.
-        files: ``files`` table (4).
-        tasks: ``tasks`` table (2); the tasks to be estimated.
-        datasets: ``datasets`` table (3).
-        queues: ``queues`` table (5). Without both ``maxinputsize`` and ``direct_access_lan`` the jobs
-            with forced copy to scratch are not known and counted as 0.
-        jobs_files: Output files of jobs, needed for ``newng`` only.
-        worker_nodes: With ``cpu_benchmarks``, core power by host (3.2).
-        cpu_benchmarks: See ``worker_nodes``. PanDA looks them up for ordinary jobs only: give none for merge jobs.
+        source: An archive, or its tables by name, of any engine narwhals reads (``brokerlab tables jobs``): ``jobs``,
+            ``files`` (4), ``tasks`` (2; those to be estimated), ``datasets`` (3), ``queues`` (5; without both ``maxinputsize``
+            and ``direct_access_lan`` the jobs with forced copy to scratch are not known and counted as 0). If they are there:
+            ``jobs_files``, needed for ``newng`` only; ``worker_nodes`` with ``cpu_benchmarks``: core power by host (3.2),
+            which PanDA looks up for ordinary jobs only, not for merge jobs.
         rules: Rule set; default the document's.
         config: gdpconfig; default the catalogue's defaults.
         at: Look at the archive as it was at an instant [UTC], or at one per task (frame with
@@ -107,7 +100,8 @@ def estimate(
         One row per task; null = not set.
 
     Raises:
-        SchemaError: Columns are missing.
+        SchemaError: Columns are missing, or a table has an unknown name.
+        MissingTableError: A needed table is missing.
         DataError: A task occurs twice, or tables come from different engines.
         ConfigError: An argument is out of range, or one of two tables of benchmarks is missing.
 
@@ -116,28 +110,29 @@ def estimate(
     rules = rules or ScoutRules()
     config = config or Config.empty()
     refuse_impossible(at, max_scouts)
-    hosts = host_tables(worker_nodes, cpu_benchmarks)
+    tables = tables_of(source, TABLES, OPTIONAL)
+    hosts = None if merge else host_tables(tables.get("worker_nodes"), tables.get("cpu_benchmarks"))
     choice = Choice(
         rules=rules,
-        sites=queue_settings(queues),
+        sites=queue_settings(tables["queues"]),
         hosts=hosts,
         merge=merge,
         seed=seed,
         max_scouts=max_scouts,
     )
-    settings = all_settings(tasks, datasets, config, rules, at, merge=merge)
+    settings = all_settings(tables["tasks"], tables["datasets"], config, rules, at, merge=merge)
     chunks = deal(
-        jobs,
-        files,
-        datasets,
+        tables["jobs"],
+        tables["files"],
+        tables["datasets"],
         {"tasks": settings},
         hosts=hosts is not None,
         history=at is not None,
     )
     found = chunks.map(partial(_estimate, choice=choice, config=scout_config(config, rules)))
     values, tags, origins = (pl.concat(parts) for parts in zip(*found, strict=True))
-    if jobs_files is not None and not merge:  # merge jobs set no nGBPerJob (10)
-        values = values.update(new_ng(origins, jobs_files, rules), on="jeditaskid")
+    if "jobs_files" in tables and not merge:  # merge jobs set no nGBPerJob (10)
+        values = values.update(new_ng(origins, tables["jobs_files"], rules), on="jeditaskid")
     return ScoutResult(
         values.sort("jeditaskid"),
         tags.sort("jeditaskid", "pandaid", "parameter"),
@@ -147,11 +142,7 @@ def estimate(
 
 
 def job_quantities(
-    jobs: Any,
-    files: Any,
-    tasks: Any,
-    datasets: Any,
-    queues: Any,
+    source: Source,
     *,
     rules: ScoutRules | None = None,
     at: datetime | pl.DataFrame | None = None,
@@ -161,11 +152,7 @@ def job_quantities(
     """Compute what every finished job says about its task, before any percentile.
 
     Args:
-        jobs: As for :func:`estimate`, as the other tables.
-        files: See there.
-        tasks: See there.
-        datasets: See there.
-        queues: See there.
+        source: As for :func:`estimate`.
         rules: Rule set; default the document's.
         at: See there.
         seed: See there.
@@ -184,9 +171,13 @@ def job_quantities(
     """
     rules = rules or ScoutRules()
     refuse_impossible(at, max_jobs)
-    choice = Choice(rules=rules, sites=queue_settings(queues), seed=seed, max_scouts=max_jobs)
-    settings = all_settings(tasks, datasets, Config.empty(), rules, at)
-    chunks = deal(jobs, files, datasets, {"tasks": settings}, history=True)
+    tables = tables_of(source, TABLES)
+    sites = queue_settings(tables["queues"])
+    choice = Choice(rules=rules, sites=sites, seed=seed, max_scouts=max_jobs)
+    settings = all_settings(tables["tasks"], tables["datasets"], Config.empty(), rules, at)
+    chunks = deal(
+        tables["jobs"], tables["files"], tables["datasets"], {"tasks": settings}, history=True
+    )
     found = pl.concat(chunks.map(partial(quantities, choice=choice)))
     return found.sort("jeditaskid", "pandaid", maintain_order=True)
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.archive.given import Source, tables_of
+from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
 from brokerlab.scouts.checks import (
     ONLY_REPORTED,
@@ -18,7 +20,7 @@ from brokerlab.scouts.checks import (
     decided,
     many_short_jobs,
 )
-from brokerlab.scouts.estimate import ScoutResult
+from brokerlab.scouts.estimate import ScoutResult, estimate
 from brokerlab.scouts.rules import ScoutRules
 from brokerlab.scouts.settings import label_settings, splitrule_with, task_settings
 from brokerlab.scouts.split_rule import remove_tag, set_tag, tag_value
@@ -60,29 +62,42 @@ class ExhaustedResult(Decisions):
     """
 
 
-def evaluate(
-    tasks: Any,
-    scouts: ScoutResult,
+def exhausted(
+    source: Source,
     *,
+    scouts: ScoutResult | None = None,
+    rules: ScoutRules | None = None,
     config: Config | None = None,
     use_exhausted: bool = True,
 ) -> ExhaustedResult:
     """Run the exhausted checks on every task.
 
     Args:
-        tasks: ``tasks`` table as it was before its scouts were read.
-        scouts: Result of :func:`brokerlab.scouts.estimate` for these tasks; its rule set is used.
+        source: An archive, or tables by name; ``tasks`` as they were before their scouts were read.
+        scouts: Result of :func:`brokerlab.scouts.estimate` for these tasks; its rule set is used. None: it is asked, which
+            needs its tables.
+        rules: Rule set where scouts are asked; default the document's.
         config: gdpconfig; default the catalogue's defaults.
         use_exhausted: False where the trigger does not allow the checks (T3).
 
     Returns:
         Verdicts and trace, sorted by ``jeditaskid``.
 
+    Raises:
+        ConfigError: ``scouts`` were made under other rules than those given.
+        MissingTableError: A needed table is missing.
+
     Source: docs/rules/exhausted.md 1 and 2.
     """
+    if scouts is None:
+        scouts = estimate(source, rules=rules, config=config)
+    elif rules is not None and rules != scouts.rules:
+        raise ConfigError(
+            f"rules: {rules.digest}, but the scouts given are of {scouts.rules.digest}"
+        )
     rules = scouts.rules
     config = config or Config.empty()
-    frame = _inputs(tasks, scouts, config)
+    frame = _inputs(tables_of(source, ["tasks"])["tasks"], scouts, config)
     frame = frame.with_columns(open=pl.lit(use_exhausted) & _eligible(rules))
     order, traces = checks(rules), []
     for check in order:
@@ -102,8 +117,8 @@ def each_check(tasks: Any, scouts: ScoutResult, *, config: Config | None = None)
     """Ask every check of every task on its own, whatever the others say.
 
     Args:
-        tasks: As for :func:`evaluate`, like the others.
-        scouts: See there.
+        tasks: The table, as it was before its scouts were read.
+        scouts: See :func:`exhausted`.
         config: See there.
 
     Returns:

@@ -7,7 +7,8 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from brokerlab.scouts.estimate import ScoutResult, estimate
+from brokerlab.archive.given import Source, tables_of
+from brokerlab.scouts.estimate import OPTIONAL, TABLES, ScoutResult, estimate
 from brokerlab.scouts.rules import ScoutRules
 from brokerlab.scouts.settings import splitrule_after_scouts, uses_scouts
 from brokerlab.scouts.split_rule import tag_column
@@ -19,11 +20,7 @@ STAGES = (("T1", "T1b"), ("T2a", "T2"), ("T2b",))
 
 
 def replay(
-    jobs: Any,
-    files: Any,
-    tasks: Any,
-    datasets: Any,
-    queues: Any,
+    source: Source,
     *,
     at: pl.DataFrame | None = None,
     rules: ScoutRules | None = None,
@@ -34,11 +31,7 @@ def replay(
     Where the scouts succeeded the task does not use scouts any more (``US=3``) at the next trigger.
 
     Args:
-        jobs: As for :func:`brokerlab.scouts.estimate`, as the other tables.
-        files: See there.
-        tasks: The tasks as they were before any scout.
-        datasets: See there.
-        queues: See there.
+        source: As for :func:`brokerlab.scouts.estimate`; its tasks as they were before any scout.
         at: ``jeditaskid, trigger, at`` [UTC]; default what :func:`brokerlab.scouts.triggers` finds.
         rules: Rule set; default the document's.
         options: Further arguments of ``estimate``.
@@ -50,12 +43,14 @@ def replay(
     Source: 003, introduction; docs/rules/scouts.md 7, 9, 13; docs/rules/exhausted.md 1 (scout flag).
     """
     rules = rules or ScoutRules()
-    when = triggers(jobs, files, tasks, datasets, rules=rules) if at is None else at
-    current: pl.DataFrame = nw.from_native(tasks).lazy().collect("polars").to_native()
+    tables = tables_of(source, TABLES, OPTIONAL)
+    read = (tables[name] for name in ("jobs", "files", "tasks", "datasets"))
+    when = triggers(*read, rules=rules) if at is None else at
+    current: pl.DataFrame = nw.from_native(tables["tasks"]).lazy().collect("polars").to_native()
     parts, tags, digest = [], [], ""
     for names in STAGES:
         stage = when.filter(pl.col("trigger").is_in(names)).select("jeditaskid", "trigger", "at")
-        found = estimate(jobs, files, current, datasets, queues, at=stage, rules=rules, **options)
+        found = estimate({**tables, "tasks": current}, at=stage, rules=rules, **options)
         current = _after_scouts(write_tasks(current, found), found)
         parts.append(stage.join(found.parameters, on="jeditaskid", how="inner"))
         tags.append(found.tags.join(stage.drop("at"), on="jeditaskid", how="inner"))

@@ -431,7 +431,7 @@ def checked(
 ) -> dict[str, Any]:
     """Return the verdict on the only task."""
     result = toy.result(rules, config=config, **switches)
-    found = scouts.exhausted_checks(toy.tables()[2], result, config=settings(config))
+    found = scouts.exhausted({"tasks": toy.tables()[2]}, scouts=result, config=settings(config))
     return found.verdicts.row(0, named=True)
 
 

@@ -75,8 +75,8 @@ def frame(rows: list[dict[str, Any]], columns: dict[str, Any]) -> pl.DataFrame:
     return pl.DataFrame(data)
 
 
-def arguments(inputs: dict[str, Any]) -> tuple[tuple[pl.DataFrame, ...], dict[str, Any]]:
-    """Return the five tables and the keyword arguments of one recorded case."""
+def arguments(inputs: dict[str, Any]) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+    """Return the tables by name and the keyword arguments of one recorded case."""
     options = inputs.get("options", {})
     task = dict(inputs["tasks"][0])
     config = list(inputs.get("gdpconfig", []))
@@ -98,24 +98,23 @@ def arguments(inputs: dict[str, Any]) -> tuple[tuple[pl.DataFrame, ...], dict[st
     with_sites = options.get("with_sites", options.get("use_exhausted") is not None)
     if not with_sites or not options.get("with_task", True):
         queues = queues.drop("maxinputsize", "direct_access_lan")
-    tables = (
-        frame(inputs["jobs"], columns.JOB_COLUMNS | columns.HOST_COLUMN | columns.HISTORY_COLUMNS),
-        frame(inputs["files"], columns.FILE_COLUMNS),
-        frame([task], columns.TASK_COLUMNS),
-        frame(inputs["datasets"], columns.DATASET_COLUMNS),
-        queues,
-    )
+    job_columns = columns.JOB_COLUMNS | columns.HOST_COLUMN | columns.HISTORY_COLUMNS
+    tables = {
+        "jobs": frame(inputs["jobs"], job_columns),
+        "files": frame(inputs["files"], columns.FILE_COLUMNS),
+        "tasks": frame([task], columns.TASK_COLUMNS),
+        "datasets": frame(inputs["datasets"], columns.DATASET_COLUMNS),
+        "queues": queues,
+    }
     keywords: dict[str, Any] = {
         "rules": PRODUCTION,
         "config": Config.from_frame(config_frame(config)),
     }
     if "jobs_files" in inputs:
-        keywords["jobs_files"] = frame(inputs["jobs_files"], columns.JOBS_FILES_COLUMNS)
+        tables["jobs_files"] = frame(inputs["jobs_files"], columns.JOBS_FILES_COLUMNS)
     if with_sites and "worker_nodes" in inputs:
-        keywords["worker_nodes"] = pl.DataFrame(inputs["worker_nodes"], infer_schema_length=None)
-        keywords["cpu_benchmarks"] = pl.DataFrame(
-            inputs["cpu_benchmarks"], infer_schema_length=None
-        )
+        tables["worker_nodes"] = pl.DataFrame(inputs["worker_nodes"], infer_schema_length=None)
+        tables["cpu_benchmarks"] = pl.DataFrame(inputs["cpu_benchmarks"], infer_schema_length=None)
     return tables, keywords
 
 
@@ -177,20 +176,21 @@ def answer_data(inputs: dict[str, Any]) -> dict[str, Any]:
     """Answer a ``scout_data`` case."""
     tables, keywords = arguments(inputs)
     merge = inputs.get("options", {}).get("merge", False)
-    return recorded(scouts.estimate(*tables, **keywords, merge=merge))
+    return recorded(scouts.estimate(tables, **keywords, merge=merge))
 
 
 def answer_set(inputs: dict[str, Any]) -> dict[str, Any]:
     """Answer a ``scout_set`` case: parameters, merge parameters, exhausted checks, the written task."""
     tables, keywords = arguments(inputs)
-    tasks, config = tables[2], keywords["config"]
-    result = scouts.estimate(*tables, **keywords)
+    tasks, config = tables["tasks"], keywords["config"]
+    result = scouts.estimate(tables, **keywords)
     merge = None
     if tag_value(tasks["splitrule"].item(), "MO") is not None:
-        plain = {k: v for k, v in keywords.items() if k not in ("worker_nodes", "cpu_benchmarks")}
-        merge = scouts.estimate(*tables, **plain, merge=True)
+        merge = scouts.estimate(tables, **keywords, merge=True)
     use_exhausted = inputs["options"]["use_exhausted"]
-    verdict = scouts.exhausted_checks(tasks, result, config=config, use_exhausted=use_exhausted)
+    verdict = scouts.exhausted(
+        {"tasks": tasks}, scouts=result, config=config, use_exhausted=use_exhausted
+    )
     written = scouts.write_tasks(tasks, result, exhausted=verdict, merge_scouts=merge)
     row, before = written.row(0, named=True), tasks.row(0, named=True)
     answer = recorded(result) | {

@@ -94,7 +94,7 @@ def frame_rows(made: Any) -> int:
 
 
 def estimated(archive: brokerlab.archive.Archive) -> scouts.ScoutResult:
-    return scouts.estimate(*(archive.relation(name) for name in TABLES))
+    return scouts.estimate(archive)
 
 
 def tried(archive: brokerlab.archive.Archive) -> Backtest:

@@ -19,7 +19,7 @@ from brokerlab.errors import DataError
 from brokerlab.scouts.tables import deal
 from brokerlab.units import KB, MB
 from tests import scout_toys
-from tests.scout_toys import Toy
+from tests.scout_toys import Toy, by_name
 
 NAMES = ("jobs", "files", "tasks", "datasets", "queues")
 Tables = tuple[Any, ...]
@@ -124,19 +124,19 @@ def parquet(tables: Tables, folder: Path) -> Tables:
 
 def everything(tables: Tables) -> dict[str, pl.DataFrame]:
     """Ask every question that reads job-sized tables."""
-    *frames, outputs = tables
+    *frames, _ = tables
     found = {}
     for rules in ("document", "production"):
         rule_set = scouts.ScoutRules(rules)
-        result = scouts.estimate(*frames, jobs_files=outputs, rules=rule_set)
+        result = scouts.estimate(by_name(tables), rules=rule_set)
         found |= {f"parameters, {rules}": result.parameters, f"tags, {rules}": result.tags}
         found[f"triggers, {rules}"] = scouts.triggers(*frames[:4], rules=rule_set)
-    found["job quantities"] = scouts.job_quantities(*frames)
-    merge = scouts.estimate(*frames, merge=True)
+    found["job quantities"] = scouts.job_quantities(by_name(frames))
+    merge = scouts.estimate(by_name(frames), merge=True)
     found |= {"merge": merge.parameters, "merge tags": merge.tags}
     middle = scout_toys.T0.replace(day=2)
-    found["at"] = scouts.estimate(*frames, at=middle, max_scouts=7).parameters
-    found["verdicts"] = scouts.exhausted_checks(frames[2], result).verdicts
+    found["at"] = scouts.estimate(by_name(frames), at=middle, max_scouts=7).parameters
+    found["verdicts"] = scouts.exhausted({"tasks": frames[2]}, scouts=result).verdicts
     found["failures"] = scouts.failure_metrics(frames[0])
     found["retries"] = scouts.retry_checks(frames[2], frames[0], files=frames[1]).verdicts
     found["written"] = scouts.write_tasks(frames[2], result)
@@ -214,7 +214,7 @@ def test_products_beyond_53_bits(engine: Engine, fsize: int, span: int, nevents:
     """int(fsize * (endevent - startevent + 1) / nevents), as Python reads it (scouts.md 3.3)"""
     file = {"fsize": fsize, "startevent": 0, "endevent": span - 1, "nevents": nevents}
     toy = Toy().job(1, 3600, file=file)
-    found = scouts.job_quantities(*engine(toy.tables()))
+    found = scouts.job_quantities(by_name(engine(toy.tables())))
     assert found["input_mb"].item() == int(fsize * span / nevents) / MB
 
 
@@ -248,4 +248,4 @@ def test_spark_beside_another_engine(spark: Any, synthetic_tables: Tables, tmp_p
     with pytest.raises(
         DataError, match=r"one Spark session.*jobs: pyspark, files: polars.*convert them"
     ):
-        scouts.estimate(jobs, *synthetic_tables[1:5])
+        scouts.estimate(by_name((jobs, *synthetic_tables[1:5])))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from brokerlab import scouts
 from brokerlab.scouts import formulas
 from brokerlab.units import MB
-from tests.scout_toys import Toy
+from tests.scout_toys import Toy, by_name
 
 some = settings(derandomize=True, deadline=None, max_examples=15)
 
@@ -58,7 +58,7 @@ def test_every_job(rows: list[dict[str, Any]], efficiency: int, base: int | None
         toy.files.pop()
         for file in row["files"]:
             toy.file(pandaid, **file)
-    found = scouts.job_quantities(*toy.tables()).rows(named=True)
+    found = scouts.job_quantities(by_name(toy.tables())).rows(named=True)
     assert [row["pandaid"] for row in found] == list(range(1, len(rows) + 1))
     for got, row, job in zip(found, rows, toy.jobs, strict=True):
         size = sum(formulas.effective_file_size_mb(**file) for file in row["files"])
@@ -87,7 +87,7 @@ def test_job_cloning(texts: list[str]) -> None:
     for pandaid, text in enumerate(texts, start=1):
         toy.job(pandaid, specialhandling=text, eventservice=1, jobsetid=pandaid)
         toy.jobs[-1] |= {"outputfilebytes": MB, "nevents": 100}
-    found = scouts.job_quantities(*toy.tables())
+    found = scouts.job_quantities(by_name(toy.tables()))
     expected = [formulas.is_job_cloning(text) for text in texts]
     assert found["outdisk_bytes"].is_not_null().to_list() == expected
 

@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 
 from brokerlab import scouts
 from brokerlab.numerics import SortedGroups, percentile
-from tests.scout_toys import Toy, at
+from tests.scout_toys import Toy, at, by_name
 
 few = settings(derandomize=True, deadline=None, max_examples=12)
 many = settings(derandomize=True, deadline=None, max_examples=200)
@@ -192,7 +192,7 @@ def test_many_tasks_at_once_are_one_after_the_other(toy: Toy, rules: str) -> Non
     rule_set = scouts.ScoutRules(rules)
     jobs, files, tasks, datasets, queues = toy.tables()
     alone = [
-        scouts.estimate(jobs, files, one, datasets, queues, rules=rule_set)
+        scouts.estimate(by_name((jobs, files, one, datasets, queues)), rules=rule_set)
         for one in tasks.partition_by("jeditaskid")
     ]
     parameters = pl.concat([result.parameters for result in alone])

@@ -29,7 +29,7 @@ def periods(tmp_path_factory):
         }
         jobs, _, tasks, _, queues = tables.values()
         found = backtest(
-            scouts.job_quantities(*tables.values()),
+            scouts.job_quantities(tables),
             tasks,
             queues,
             jobs,

@@ -32,18 +32,12 @@ def test_estimates_equal_those_of_scouts(tables, rules, rank, margin):
     }
     first = triggers(jobs, files, tasks, datasets).filter(pl.col("trigger").str.starts_with("T1"))
     written = scouts.estimate(
-        jobs,
-        files,
-        tasks,
-        datasets,
-        queues,
+        tables,
         rules=scouts.ScoutRules(rules),
         config=Config.empty().with_values(keys),
         at=first.select("jeditaskid", "at"),
     ).parameters
-    quantities = scouts.job_quantities(
-        jobs, files, tasks, datasets, queues, rules=scouts.ScoutRules(rules)
-    )
+    quantities = scouts.job_quantities(tables, rules=scouts.ScoutRules(rules))
     made = Assumptions(rules=scouts.ScoutRules(rules), min_scored=1)
     for parameter, setting in {
         "ramcount": (rank, margin),

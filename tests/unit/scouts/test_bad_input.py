@@ -12,7 +12,7 @@ from polars.testing import assert_frame_equal
 
 from brokerlab import scouts
 from brokerlab.errors import BrokerlabError, DataError
-from tests.scout_toys import Toy, at
+from tests.scout_toys import Toy, at, by_name
 
 
 def healthy() -> Toy:
@@ -55,7 +55,9 @@ def test_long_texts() -> None:
 
 def test_numbers_as_text_are_read() -> None:
     jobs, *others = healthy().tables()
-    found = scouts.estimate(jobs.with_columns(pl.col("pandaid").cast(pl.String)), *others)
+    found = scouts.estimate(
+        by_name((jobs.with_columns(pl.col("pandaid").cast(pl.String)), *others))
+    )
     assert found.parameters["cputime"].to_list() == [540, 540]
 
 
@@ -64,7 +66,7 @@ def test_numbers_as_text_are_read() -> None:
 def test_times_of_other_precision_or_with_a_zone(unit: Any, zone: str | None) -> None:
     jobs, *others = healthy().tables()
     times = pl.col("starttime", "endtime").cast(pl.Datetime(unit)).dt.replace_time_zone(zone)
-    found = scouts.estimate(jobs.with_columns(times), *others)
+    found = scouts.estimate(by_name((jobs.with_columns(times), *others)))
     assert found.parameters["cputime"].to_list() == [540, 540]
 
 
@@ -88,8 +90,8 @@ def two_engines(tables: tuple[pl.DataFrame, ...]) -> list[Any]:
 @pytest.mark.parametrize("mixed", [two_sessions, two_engines])
 def test_tables_of_different_engines_on_this_machine(mixed: Any) -> None:
     tables = healthy().tables()
-    expected = scouts.estimate(*tables).parameters
-    assert_frame_equal(scouts.estimate(*mixed(tables)).parameters, expected)
+    expected = scouts.estimate(by_name(tables)).parameters
+    assert_frame_equal(scouts.estimate(by_name(mixed(tables))).parameters, expected)
 
 
 def test_two_instants_of_one_task() -> None:

@@ -35,8 +35,8 @@ def checked(
 ) -> ExhaustedResult:
     result = toy.result(rules, config=config, **switches)
     tasks = toy.tables()[2]
-    return scouts.exhausted_checks(
-        tasks, result, config=settings(config), use_exhausted=use_exhausted
+    return scouts.exhausted(
+        {"tasks": tasks}, scouts=result, config=settings(config), use_exhausted=use_exhausted
     )
 
 

@@ -73,11 +73,7 @@ def at_kth_scout(archive: Archive, task: int, k: int, rules: str) -> dict[str, o
     jobs, files, tasks, datasets, queues = (archive.scan(name) for name in TABLES)
     one = tasks.filter(pl.col("jeditaskid") == task).with_columns(baseramcount=pl.lit(base))
     found = scouts.estimate(
-        jobs,
-        files,
-        one,
-        datasets,
-        queues,
+        {"jobs": jobs, "files": files, "tasks": one, "datasets": datasets, "queues": queues},
         rules=scouts.ScoutRules(rules),
         at=nth_end(archive, task, k),
     )

@@ -8,7 +8,7 @@ import pytest
 
 from brokerlab import scouts
 from brokerlab.gdpconfig import Config
-from tests.scout_toys import Toy
+from tests.scout_toys import Toy, by_name
 
 CONFIG = Config.empty().with_values({"SCOUT_RAMCOUNT_RANK": 90})
 RULES = scouts.ScoutRules("production", leak_exhausts=True)
@@ -18,9 +18,9 @@ Result = scouts.ScoutResult | scouts.ExhaustedResult | scouts.RetryResult
 @pytest.fixture(params=["scouts", "exhausted", "retry"])
 def result(request: pytest.FixtureRequest) -> Result:
     tables = Toy().job(1, maxpss=2048 * 1024).tables()
-    found = scouts.estimate(*tables, rules=RULES, config=CONFIG)
+    found = scouts.estimate(by_name(tables), rules=RULES, config=CONFIG)
     if request.param == "exhausted":
-        return scouts.exhausted_checks(tables[2], found, config=CONFIG)
+        return scouts.exhausted({"tasks": tables[2]}, scouts=found, config=CONFIG)
     if request.param == "retry":
         return scouts.retry_checks(tables[2], tables[0], scouts=found, config=CONFIG)
     return found

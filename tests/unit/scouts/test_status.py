@@ -24,7 +24,7 @@ def task(
 
 def after(toy: Toy, **keywords: Any) -> dict[str, Any]:
     tasks, result = toy.tables()[2], toy.result()
-    verdicts = scouts.exhausted_checks(tasks, result)
+    verdicts = scouts.exhausted({"tasks": tasks}, scouts=result)
     return scouts.next_status(tasks, result, verdicts, **keywords).row(0, named=True)
 
 
@@ -103,7 +103,7 @@ def test_flag_of_a_task_without_split_rule():
 def test_several_tasks():
     toy = task("scouting", stopped=True).task(2, status="running").task(3).job(2, task=3)
     tasks, result = toy.tables()[2], toy.result()
-    found = scouts.next_status(tasks, result, scouts.exhausted_checks(tasks, result))
+    found = scouts.next_status(tasks, result, scouts.exhausted({"tasks": tasks}, scouts=result))
     assert found["status"].to_list() == ["exhausted", "running", "scouted"]
 
 

@@ -11,7 +11,7 @@ import pytest
 from brokerlab import scouts
 from brokerlab.errors import DataError, SchemaError
 from brokerlab.units import KB, MB
-from tests.scout_toys import T0, Toy, at
+from tests.scout_toys import T0, Toy, at, by_name
 
 FULL = {
     "outputfilebytes": 100 * 50 * KB,
@@ -290,7 +290,7 @@ def chosen(n: int, seed: int, size: int) -> list[int]:
 
 @pytest.mark.parametrize("seed", [0, 1, 77])
 def test_the_cap_takes_the_smallest_hashes(seed):
-    found = scouts.job_quantities(*crowd().tables(), seed=seed, max_jobs=10)
+    found = scouts.job_quantities(by_name(crowd().tables()), seed=seed, max_jobs=10)
     assert found["pandaid"].to_list() == chosen(40, seed, 10)
     assert chosen(40, 0, 10) != chosen(40, 1, 10)
 
@@ -351,18 +351,19 @@ def test_missing_columns_are_named_at_once():
     jobs, files, tasks, datasets, queues = Toy().job(1).tables()
     wrong = (jobs.drop("jobstatus"), files.drop("status").rename({"type": "typ"}))
     with pytest.raises(SchemaError, match=r"(?s)jobs\.jobstatus.*files\.type.*typ.*files\.status"):
-        scouts.estimate(*wrong, tasks, datasets, queues)
+        scouts.estimate(by_name((*wrong, tasks, datasets, queues)))
 
 
 def test_optional_columns_may_be_absent():
     jobs, files, tasks, datasets, queues = Toy(prodsourcelabel=None).job(1).tables()
-    found = scouts.estimate(
+    tables = (
         jobs.select("pandaid", "jeditaskid", "jobstatus", "starttime", "endtime"),
         files.select("jeditaskid", "datasetid", "pandaid", "type", "status"),
         tasks.select("jeditaskid"),
         datasets.select("jeditaskid", "datasetid", "type", "masterid"),
         queues.select("panda_queue"),
     )
+    found = scouts.estimate(by_name(tables))
     assert found.parameters["n_jobs_used"].to_list() == [1]
 
 
@@ -377,5 +378,5 @@ def test_a_task_twice_is_refused():
 def test_empty_tables(empty):
     tables = list(Toy().job(1, **FULL).tables())
     tables[empty] = tables[empty].clear()
-    found = scouts.estimate(*tables).parameters
+    found = scouts.estimate(by_name(tables)).parameters
     assert found.height == (0 if empty == 2 else 1)

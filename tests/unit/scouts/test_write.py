@@ -9,7 +9,7 @@ import pytest
 
 from brokerlab import scouts
 from brokerlab.units import KB, MB
-from tests.scout_toys import Toy, at, settings
+from tests.scout_toys import Toy, at, by_name, settings
 
 FULL: dict[str, Any] = {
     "outputfilebytes": 100 * 50 * KB,
@@ -85,7 +85,7 @@ def test_presets_never_go_down_from_the_first_to_the_second_trigger():
     ]
     toy.jobs, toy.files = toy.jobs[1:], toy.files[1:]  # the large job is not among the later ones
     jobs, files, _, datasets, queues = toy.tables()
-    second = scouts.estimate(jobs, files, first, datasets, queues)
+    second = scouts.estimate(by_name((jobs, files, first, datasets, queues)))
     row = scouts.write_tasks(first, second).row(0, named=True)
     assert (row["workdiskcount"], row["walltime"]) == (8, 5400)
     assert (row["ramcount"], row["outdiskcount"]) == (550, 20)  # the others follow, up or down
@@ -119,7 +119,7 @@ def test_exhausted_tasks_keep_their_old_status(status):
     toy.job(1, 1000, cpuconsumptiontime=2001)
     toy.task(2, splitrule="NF=1", nfiles=1000, status=status, oldstatus="defined").job(2, task=2)
     tasks, result = toy.tables()[2], toy.result()
-    verdict = scouts.exhausted_checks(tasks, result)
+    verdict = scouts.exhausted({"tasks": tasks}, scouts=result)
     found = scouts.write_tasks(tasks, result, exhausted=verdict)
     assert found.select("status", "oldstatus").rows() == [
         ("exhausted", status),
@@ -136,7 +136,7 @@ def test_changed_split_rules_are_written():
         "SCOUT_CHANGE_SR_managed": True,
     }
     tasks, result = toy.tables()[2], toy.result("production", config=config)
-    verdict = scouts.exhausted_checks(tasks, result, config=settings(config))
+    verdict = scouts.exhausted({"tasks": tasks}, scouts=result, config=settings(config))
     row = scouts.write_tasks(tasks, result, exhausted=verdict).row(0, named=True)
     assert (row["splitrule"], row["status"]) == ("US=3,MF=200", "scouting")
 
@@ -158,7 +158,7 @@ def test_other_tasks_columns_and_order():
 def test_tasks_without_status_or_split_rule_columns():
     toy = Toy(splitrule="NF=1", nfiles=1000).job(1, 1000, cpuconsumptiontime=2001)
     tasks, result = toy.tables()[2].drop("status", "splitrule"), toy.result()
-    verdict = scouts.exhausted_checks(tasks, result)
+    verdict = scouts.exhausted({"tasks": tasks}, scouts=result)
     assert verdict.verdicts["rule"].item() == "X6"
     row = scouts.write_tasks(tasks, result, exhausted=verdict).row(0, named=True)
     assert (row["status"], row["splitrule"], row["cputime"]) == (None, None, 150)
@@ -169,6 +169,6 @@ def test_only_tasks_at_work_become_exhausted(status):
     """running: exhausted only if still running (exhausted.md 1)."""
     toy = Toy(splitrule="NF=1", nfiles=1000, status=status).job(1, 1000, cpuconsumptiontime=2001)
     tasks, result = toy.tables()[2], toy.result()
-    verdict = scouts.exhausted_checks(tasks, result)
+    verdict = scouts.exhausted({"tasks": tasks}, scouts=result)
     assert verdict.verdicts.select("rule", "status").row(0) == ("X6", status)
     assert scouts.write_tasks(tasks, result, exhausted=verdict)["status"].item() == status

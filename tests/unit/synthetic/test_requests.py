@@ -18,7 +18,7 @@ PARAMETERS = [
 def recomputed(made: Made) -> pl.DataFrame:
     archive = brokerlab.archive.open(made.path)
     result = scouts.estimate(
-        *(archive.scan(t) for t in ("jobs", "files", "tasks", "datasets", "queues")),
+        archive,
         rules=scouts.ScoutRules(rules="production"),
         config=Config.from_frame(made.tables["gdpconfig"]),
         at=made.truth.select("jeditaskid", at="decided_at"),

@@ -80,10 +80,9 @@ def test_nothing_comes_before_what_it_waits_for(made: Made) -> None:
 
 
 def test_requests_are_those_of_the_scouts_that_had_ended(made: Made) -> None:
-    tables = (made.archive.scan(t) for t in ("jobs", "files", "tasks", "datasets", "queues"))
     truth = made.archive.truth("tasks")
     found = scouts.estimate(
-        *tables,
+        made.archive,
         rules=scouts.ScoutRules(rules="production"),
         config=Config.from_frame(made.table("gdpconfig")),
         at=truth.select("jeditaskid", at="decided_at"),

@@ -1,0 +1,99 @@
+"""What public calls are given: an archive, or tables by name for those who have only frames."""
+
+from __future__ import annotations
+
+import atexit
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import polars as pl
+
+from brokerlab.archive.contracts import TABLES
+from brokerlab.archive.store import Archive, open_archive
+from brokerlab.archive.writer import ArchiveWriter
+from brokerlab.errors import ConfigError, MissingTableError, SchemaError, nearest
+from brokerlab.frames import polars_frame
+
+Source: TypeAlias = Archive | Mapping[str, Any]
+"""An archive, or a mapping of tables by name: frames of any engine narwhals reads."""
+
+
+def tables_of(
+    source: Source, needed: Sequence[str], optional: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return tables by name, as they are given; a table that is not there is not in the mapping.
+
+    Args:
+        source: An archive, or tables by name.
+        needed: Tables without which there is no answer.
+        optional: Further tables that are looked at.
+
+    Raises:
+        ConfigError: Neither an archive nor a mapping.
+        SchemaError: A name in the mapping is that of no table.
+        MissingTableError: A needed table is missing; all of them are named.
+    """
+    wanted = (*needed, *optional)
+    if isinstance(source, Archive):
+        found = {name: source.relation(name) for name in wanted if source.has(name)}
+        where = str(source.path)
+    else:
+        _check_names(source)
+        found = {name: source[name] for name in wanted if source.get(name) is not None}
+        where = "the mapping of tables"
+    if missing := [name for name in needed if name not in found]:
+        raise MissingTableError(
+            f"{where}: has no table '{missing[0]}'; needed are {', '.join(needed)}, missing {', '.join(missing)}"
+        )
+    return found
+
+
+def archive_of(source: Source) -> Archive:
+    """Return an archive as it is, and tables by name as an archive in a folder of this process.
+
+    Args:
+        source: An archive, or tables by name. Their rows are held to the contracts of the archive
+            (``brokerlab tables``); columns that are absent are null.
+
+    Raises:
+        ConfigError: Neither an archive nor a mapping.
+        SchemaError: An unknown table, a required column that is missing, a value of another type.
+    """
+    if isinstance(source, Archive):
+        return source
+    _check_names(source)
+    folder = tempfile.TemporaryDirectory(prefix="brokerlab-tables-")
+    atexit.register(folder.cleanup)
+    with ArchiveWriter(Path(folder.name), note="tables given by name") as writer:
+        for name, table in source.items():
+            writer.write(name, _whole(name, table))
+        writer.commit()
+    return open_archive(folder.name)
+
+
+def _whole(name: str, table: Any) -> pl.DataFrame:
+    """Return a table as a Polars frame with all columns of its contract, those that are absent as null."""
+    try:
+        frame = polars_frame(table, TABLES[name])
+    except SchemaError as error:
+        raise SchemaError(f"{name}: {error}") from None
+    absent = {
+        key: pl.lit(None, column.dtype)
+        for key, column in TABLES[name].columns().items()
+        if key not in frame.columns and column.nullable
+    }
+    return frame.with_columns(**absent)
+
+
+def _check_names(source: Any) -> None:
+    """Refuse what is no mapping, and names of no table."""
+    if not isinstance(source, Mapping):
+        raise ConfigError(
+            f"given is a {type(source).__name__}; allowed are an archive (brokerlab.open(folder)) "
+            "and a mapping of tables by name, such as {'jobs': frame}"
+        )
+    for name in source:
+        if name not in TABLES:
+            raise SchemaError(f"unknown table '{name}': {nearest(str(name), TABLES)}")
