@@ -95,7 +95,7 @@ def timed(jobs: pl.DataFrame, queues: pl.DataFrame) -> tuple[float, float, simul
     end, until = start + timedelta(days=DAYS), start + timedelta(days=4 * DAYS)
     stay = simulation.Transfers(mode="none")
     world = simulation.of_tables(
-        jobs, queues, start=start, end=end, until=until, rules=RULES, transfers=stay
+        jobs, queues, start=start, end=end, until=until, queueing=RULES, transfers=stay
     )
     done = simulation.run(world)
     return time.perf_counter() - wall, time.process_time() - cpu, done

@@ -29,6 +29,7 @@ n_boot: int = 100  # bootstrap replicates [1]
 seed: int = 1  # seed of simulation and bootstrap
 start: str = ""  # period begins, empty for the middle of the archive [ISO 8601, UTC]
 end: str = ""  # period ends, empty for the end of the archive [ISO 8601, UTC]
+rules: str = "document"  # rule set, document or production [name]
 limits: dict = {}  # limits other than the defaults, by name, such as wasserstein_h
 fit: str = "first"  # which jobs start at free cores, first or strict [name]
 window: str = "1d"  # slots are constant so long [duration]

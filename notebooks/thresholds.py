@@ -29,6 +29,7 @@ n_boot: int = 2000  # bootstrap replicates [1]
 seed: int = 1  # seed of simulations, bootstrap and search
 start: str = ""  # choice from here on, empty: archive's second day [ISO 8601, UTC]
 end: str = ""  # scores end, empty for the archive's last day [ISO 8601, UTC]
+rules: str = "document"  # rule set, document or production [name]
 keys: list = []  # keys to look at, empty for all thresholds [gdpconfig key]
 points: int = 5  # values per key between its guard rails, the current one not counted [1]
 objective: str = "turnaround_h"  # what is to be small, or waiting_h, moved_tb... [name]

@@ -19,6 +19,7 @@ import polars as pl
 import brokerlab.archive
 from brokerlab.archive import Archive, ArchiveWriter
 from brokerlab.numerics import FloatArray, IntArray
+from brokerlab.rulesets import RuleSetName
 
 BEGIN = datetime(2026, 3, 1)
 SHARE = "MC 16 simul"
@@ -41,6 +42,7 @@ class Plan:
         queued: Files queued on the links from each site.
         disk: Share of tasks with ``disk_kbps`` of disk traffic per core [kB/s], others 100.
         settings: Keys of ``jedi/jobbroker`` and their values.
+        rules: Rule set that decides.
     """
 
     days: int = 8
@@ -56,6 +58,7 @@ class Plan:
     disk: float = 0.0
     disk_kbps: int = 4000
     settings: Mapping[str, int] = field(default_factory=dict)
+    rules: RuleSetName = "document"
 
     @property
     def sites(self) -> list[str]:
@@ -83,12 +86,13 @@ class Plan:
 LOW_CAP = Plan(queued=(20, 20, 20, 20, 70, 70, 70, 70, 70, 70))
 READING = Plan(io=0.6, mbps=500.0)
 PLANTED: dict[str, tuple[Plan, int]] = {
+    "NQUEUELIMITSITE_MC 16 simul": (Plan(rules="production"), 500),
     "NQUEUED_SAT_CAP": (LOW_CAP, 30),
     "IO_INTENSITY_CUTOFF": (READING, 200),
     "SIZE_CUTOFF_TO_MOVE_INPUT": (replace(READING, mbps=100.0), 10),
     "MAX_DISKIO_DEFAULT": (Plan(disk=0.9), 500),
 }
-"""Key to a grid that it rules under the page's rules, and a value that is wrong there."""
+"""Key to a grid that it rules, and a value that is wrong there; the page does not name NQUEUELIMITSITE."""
 
 
 def write(into: Path, plan: Plan, *, seed: int) -> Archive:

@@ -24,6 +24,7 @@ PROOF = Period(BEGIN + 7 * DAY, BEGIN + DAYS * DAY)
 GRID: dict[str, Any] = {"cycle": "4h", "warm_up": "1d"}
 FEW: dict[str, Any] = {"replications": 4, "most_replications": 8}
 VALUES = {
+    "NQUEUELIMITSITE_MC 16 simul": (1, 5, 20, 100, 500),
     "NQUEUED_SAT_CAP": (10, 30, 60, 100, 400, 1000),
     "IO_INTENSITY_CUTOFF": (0, 200, 700, 900, 3000),
     "SIZE_CUTOFF_TO_MOVE_INPUT": (1, 10, 60, 100, 300),
@@ -31,6 +32,7 @@ VALUES = {
 }
 """Values to try."""
 RIGHT = {
+    "NQUEUELIMITSITE_MC 16 simul": 1,
     "NQUEUED_SAT_CAP": 100,
     "IO_INTENSITY_CUTOFF": 900,
     "SIZE_CUTOFF_TO_MOVE_INPUT": 100,
@@ -78,7 +80,12 @@ def history(folder: Path, plan: Plan, *, seed: int) -> tuple[Archive, Archive]:
     """Write a grid and what happened on it under the plan's settings: what is drawn, and what the system recorded."""
     base = write(folder / "base", plan, seed=seed)
     world = simulation.of_archive(
-        base, start=BEGIN, end=BEGIN + DAYS * DAY, capacity=plan.capacity, **GRID | {"warm_up": "0"}
+        base,
+        start=BEGIN,
+        end=BEGIN + DAYS * DAY,
+        capacity=plan.capacity,
+        rules=plan.rules,
+        **GRID | {"warm_up": "0"},
     )
     simulation.record(world, base, folder / "seen", seed=seed)
     return base, brokerlab.archive.open(folder / "seen")
@@ -97,7 +104,9 @@ def recovered(folder: Path, key: str, planted: int, *, seed: int) -> Recovery:
     plan = replace(PLANTED[key][0], days=DAYS, settings={key: planted})
     values = VALUES[key]
     base, seen = history(folder, plan, seed=seed)
-    what_if = of_archive(seen, (CALIBRATION, PROOF), capacity=plan.capacity, **GRID)
+    what_if = of_archive(
+        seen, (CALIBRATION, PROOF), capacity=plan.capacity, rules=plan.rules, **GRID
+    )
     options = thresholds.Options(
         keys=[key], limits=ANY_COST, rounds=0, alpha=ALPHA, n_boot=500, seed=seed, workers=1, **FEW
     )  # fmt: skip
@@ -109,11 +118,12 @@ def recovered(folder: Path, key: str, planted: int, *, seed: int) -> Recovery:
         created_at=datetime(2026, 4, 1),
         grids={key: sorted({planted, *values})},
         shares=shares_of(seen),
+        rules=plan.rules,
     )
     validation = what_if.validate(CALIBRATION)
     result = thresholds.calibrate(case, what_if, validation=validation)
     acts = acting(result, key, planted)
-    true = of_archive(base, (PROOF,), capacity=plan.capacity, **GRID)
+    true = of_archive(base, (PROOF,), capacity=plan.capacity, rules=plan.rules, **GRID)
     asked = sorted({planted, acts, *values})
     return Recovery(
         key, planted, result, acts, {value: objective(true, key, value) for value in asked}

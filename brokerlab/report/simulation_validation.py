@@ -39,7 +39,7 @@ MOVING = {
 """How data travel, by mode."""
 
 
-class Params(kit.Dated):
+class Params(kit.Params):
     """What may be asked."""
 
     report: ClassVar = "simulation-validation"
@@ -101,7 +101,8 @@ def study(archive: Archive, p: Params) -> Validation:
         drain="0h",
         window=p.window,
         quantile=p.quantile,
-        rules=QueueRules(fit=p.fit, attempts=3 if replayed else 1),
+        rules=p.rules,
+        queueing=QueueRules(fit=p.fit, attempts=3 if replayed else 1),
     )
     seeds = range(p.seed, p.seed + (len(simulation.RUNS) if replayed else 1))
     return simulation.validate(
@@ -287,7 +288,7 @@ def _facts(s: Validation, p: Params) -> dict[str, str]:
         n=s.world.jobs["brokered"].sum(),
         cycle=p.cycle or words.duration(s.world.cycle.total_seconds()),
         runs=s.runs,
-        attempts=s.world.rules.attempts,
+        attempts=s.world.queueing.attempts,
     )
     moving = f"{MOVING[s.world.transfers.mode]}; storage and links as in the middle of each day"
     return {**known, "Brokerage": placed, "Data": moving}

@@ -31,7 +31,7 @@ BARS = 12
 """Keys drawn of the screen, those that could change most."""
 
 
-class Params(Options, kit.Dated):
+class Params(Options, kit.Params):
     """What may be asked."""
 
     report: ClassVar = "thresholds"
@@ -84,12 +84,13 @@ def study(
         end=p.end,
         screen_days=p.screen_days,
         stage=p.stage,
+        rules=p.rules,
         store=p.store or None,
         what_if=what_if,
         validation=validation,
     )
     others = screen_keys(
-        archive, [] if p.keys else None, config=found.calibration.case.space.config
+        archive, [] if p.keys else None, rules=p.rules, config=found.calibration.case.space.config
     )
     return StudyFrames.of(found, others)
 

@@ -61,7 +61,7 @@ def world_of(
         delays=delays,
         data=data.of_replay(archive, replay, jobs.select(creationtime=pl.lit(until)), moving),
         transfers=moving,
-        rules=QueueRules(attempts=MAX_ATTEMPT),
+        queueing=QueueRules(attempts=MAX_ATTEMPT),
         config=_config(archive, begin),
     )
     free = [pl.lit(None, world.jobs.schema[c]).alias(c) for c in ("computingsite", "readytime")]

@@ -89,7 +89,7 @@ def arguments(world: dict[str, Any]) -> dict[str, Any]:
         "queues": pl.DataFrame(queues, schema=QUEUES),
         "capacity": pl.DataFrame(world["capacity"], schema=stamp, orient="row"),
         "delays": pl.DataFrame(world["delays"], schema=drawn, orient="row"),
-        "rules": world["rules"],
+        "queueing": world["rules"],
         "seed": world["seed"],
     }
 

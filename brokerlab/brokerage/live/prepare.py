@@ -91,6 +91,15 @@ def prepare(
     return Standing.of(chapter.stage(world))
 
 
+def rules_of(stage: str, rules: str) -> ProductionRules | AnalysisRules:
+    """Return the rule set of a stage by its name, ``document`` or ``production``.
+
+    Raises:
+        ConfigError: An unknown stage or name.
+    """
+    return _chapter(stage).rules(rules)
+
+
 def _chapter(stage: str) -> _Chapter:
     if stage not in STAGES:
         raise ConfigError(f"stage {stage!r} cannot stand; allowed are {', '.join(STAGES)}")

@@ -19,7 +19,7 @@ from brokerlab.calibrate.thresholds.archive_study import too_short
 from brokerlab.calibrate.thresholds.grid import of_archive
 from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig.proposal import Filed, Proposal, find
-from brokerlab.rulesets import NAMES
+from brokerlab.rulesets import RuleSetName
 
 NO_PROOF = (
     "no proof of {keys} can be repeated on an archive alone; run the report that proposed it on the later archive, and "
@@ -78,8 +78,7 @@ class LaterArchive:
 
     def _percentiles(self, proposal: Proposal) -> Drift:
         """Ask a proposal on the scouts' percentiles, under its rule set; `drift` refuses unknown ones."""
-        named = (proposal.digests.rules or "").split(" ")[0]
-        rules = named if named in NAMES else NAMES[0]
+        rules = _rules_of(proposal)
         if rules not in self._scouts:
             self._scouts[rules] = load(self.archive, start=self.start, end=self.end, rules=rules)
         return drift(proposal, self._scouts[rules])
@@ -103,7 +102,8 @@ class LaterArchive:
         if short := too_short(self.archive, {"later": period}):
             raise InsufficientDataError(short[0])
         config = settings_at(self.archive, period.end)
-        simulation = of_archive(self.archive, [period])
+        rules = _rules_of(proposal)
+        simulation = of_archive(self.archive, [period], rules=rules)
         validation = simulation.validate(period)
         return thresholds_drift(proposal, simulation, period, config=config, validation=validation)
 
@@ -125,6 +125,12 @@ class LaterArchive:
                 f"{path} ends {period.end}, before what the proposal was not made from begins ({period.start})"
             )
         return period
+
+
+def _rules_of(proposal: Proposal) -> RuleSetName:
+    """Return the rule set that a proposal was made under, ``document`` where it names none."""
+    named = (proposal.digests.rules or "").split(" ")[0]
+    return "production" if named == "production" else "document"
 
 
 def later_archive(

@@ -12,6 +12,7 @@ from brokerlab.brokerage.analysis_jobs.queue_facts import TYPES
 from brokerlab.brokerage.production_jobs.queue_facts import PRODUCTION_TYPES
 from brokerlab.brokerage.replaying.build import LABELS, Replay, build
 from brokerlab.brokerage.replaying.plan import time_of
+from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.calibrate.settings import settings_at
 from brokerlab.calibrate.simulation import data, history
 from brokerlab.calibrate.simulation.capacity import KNOWN, LOWER, upper_slots, with_given
@@ -20,6 +21,8 @@ from brokerlab.calibrate.simulation.options import QueueRules, Transfers
 from brokerlab.calibrate.simulation.state import SECOND
 from brokerlab.calibrate.simulation.world import STAGES, World, of_tables
 from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.lifecycle.classification.rules import ClassRules
+from brokerlab.rulesets import RuleSetName
 from brokerlab.times import duration_us
 
 Brokerage = Literal["seen", "replayed"]
@@ -48,7 +51,8 @@ def of_archive(
     capacity: pl.DataFrame | None = None,
     capacity_most: float = 1.0,
     transfers: Transfers | None = None,
-    rules: QueueRules | None = None,
+    rules: RuleSetName = "document",
+    queueing: QueueRules | None = None,
 ) -> World:
     """Read a period of an archive; nothing in the world depends on the settings that will be tried.
 
@@ -86,7 +90,8 @@ def of_archive(
             :func:`.capacity.upper_slots`; 1: the lower bound.
         transfers: How data move; None: ``links`` where the archive knows replicas and files, else ``observed``; ``none`` where
             the brokerage is as seen.
-        rules: Options of the queues; default: three attempts, or one where the brokerage is as seen, as every retry is a job of
+        rules: Rule set that the brokerage and the timeouts decide by, ``document`` or ``production``.
+        queueing: Options of the queues; default: three attempts, or one where the brokerage is as seen, as every retry is a job of
             its own in an archive.
 
     Returns:
@@ -113,7 +118,7 @@ def of_archive(
         raise ConfigError("; ".join(problems))
     period = _period(archive, start, end, _duration(warm_up, "warm_up"), drain)
     replayed = brokerage == "replayed"
-    ruling = rules or QueueRules(attempts=3 if replayed else 1)
+    retried = queueing or QueueRules(attempts=3 if replayed else 1)
     label = LABELS[stage] if replayed else None
     seen = history.read(
         archive,
@@ -121,14 +126,15 @@ def of_archive(
         window=constant,
         quantile=quantile,
         label=label,
-        attempts=ruling.attempts,
+        attempts=retried.attempts,
     )
     there = _slots(archive, seen.capacity, capacity, capacity_most, stage)
     about: dict[str, Any] = {"transfers": transfers or Transfers(mode="none")}
     notes: tuple[str, ...] = ()
     tasks = pl.Series(dtype=pl.Int64)
     if replayed:
-        replay, epochs = _replayed(archive, seen.jobs, period, _duration(epoch, "epoch"), stage)
+        lasting = _duration(epoch, "epoch")
+        replay, epochs = _replayed(archive, seen.jobs, period, lasting, stage, rules)
         moving = transfers or Transfers(mode="links" if data.known(replay) else "observed")
         notes, tasks = replay.notes, replay.tasks["jeditaskid"].unique()
         about = {
@@ -153,7 +159,8 @@ def of_archive(
         until=period.until,
         capacity=there.filter(named | (pl.col("slots") > 0)),
         delays=seen.delays,
-        rules=ruling,
+        rules=rules,
+        queueing=retried,
         **about,
     )
     return replace(
@@ -270,7 +277,12 @@ def _period(
 
 
 def _replayed(
-    archive: Any, own: pl.DataFrame, period: Period, epoch: timedelta, stage: str
+    archive: Any,
+    own: pl.DataFrame,
+    period: Period,
+    epoch: timedelta,
+    stage: str,
+    rules: RuleSetName,
 ) -> tuple[Replay, pl.DataFrame]:
     """Rebuild the brokerage's tables for the middle of every epoch; each task has rows from its first to its last job's."""
     begin = pl.lit(period.begin, pl.Datetime("us"))
@@ -304,7 +316,15 @@ def _replayed(
         )
         .sort("jeditaskid", "at")
     )
-    replay = build(archive, tasks=rows.drop("since", "epoch"), stage=stage, every=None, label=None)
+    replay = build(
+        archive,
+        tasks=rows.drop("since", "epoch"),
+        stage=stage,
+        every=None,
+        label=None,
+        rules=ProductionRules(rules),
+        class_rules=ClassRules(rules),
+    )
     epochs = replay.instants.join(rows.select("at", "since").unique(), on="at").select(
         "snapshot", at="since"
     )

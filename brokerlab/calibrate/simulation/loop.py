@@ -120,7 +120,6 @@ class Loop:
         world: World,
         config: Config | None = None,
         seeds: Sequence[int] = (1,),
-        timeouts: TimeoutRules | None = None,
     ) -> None:
         """Set the worlds up; arguments and errors as :func:`.outcome.run`."""
         if not seeds or min(seeds) < 0 or len(set(seeds)) < len(seeds):
@@ -135,7 +134,7 @@ class Loop:
             return
         self.arrays = world.arrays
         self.standing = world.standing.with_config(self.config)
-        self.patience = Patience.of(world, self.config, timeouts or TimeoutRules())
+        self.patience = Patience.of(world, self.config, TimeoutRules(world.rules))
         self.users = Users.of(world, self.config) if world.stage == "analysis" else None
         self.created, self.order = world.created, self.arrays.order
         self.made = self.created[self.order]

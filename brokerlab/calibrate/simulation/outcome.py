@@ -26,7 +26,6 @@ from brokerlab.calibrate.simulation.state import (
 )
 from brokerlab.calibrate.simulation.world import World
 from brokerlab.gdpconfig import Config
-from brokerlab.lifecycle.timeouts import TimeoutRules
 from brokerlab.numerics import FloatArray, IntArray
 
 STATES = pl.Enum(["finished", "failed", "waiting", "running"])
@@ -138,7 +137,6 @@ def run(
     *,
     config: Config | None = None,
     seeds: Sequence[int] = (1,),
-    timeouts: TimeoutRules | None = None,
 ) -> Outcome:
     """Simulate the period under settings.
 
@@ -164,7 +162,6 @@ def run(
         world: From :func:`of_archive` or :func:`of_tables`.
         config: The settings; None: those that ruled in the world. A history is read at the beginning of the period.
         seeds: One world each, 0 or more; the same seed gives the same world, alone or among others.
-        timeouts: Rule set of timeouts and fast rebrokerage; default ``document``.
 
     Returns:
         The outcome of every world.
@@ -173,7 +170,7 @@ def run(
         ConfigError: No seeds, negative or repeated ones; settings that no rule can work with.
     """
     wanted = tuple(int(seed) for seed in seeds)
-    loop = Loop(world, config, wanted, timeouts)
+    loop = Loop(world, config, wanted)
     loop.run()
     start, end = micros(world.start), micros(world.end)
     judged = np.flatnonzero((world.created >= start) & (world.created < end))

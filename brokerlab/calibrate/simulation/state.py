@@ -130,7 +130,7 @@ def state_of(world: World, seed: int) -> State:
         world: Jobs, queues and options.
         seed: Of all draws.
     """
-    jobs, n, rules = world.jobs, world.jobs.height, world.rules
+    jobs, n, rules = world.jobs, world.jobs.height, world.queueing
     ready = jobs["readytime"].to_physical().fill_null(NEVER).to_numpy()
     begin = int(ready.min(initial=micros(world.begin)))
     widths, width = np.unique(jobs["corecount"].to_numpy(), return_inverse=True)

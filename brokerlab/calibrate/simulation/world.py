@@ -16,10 +16,11 @@ from brokerlab.calibrate.simulation.arrays import Arrays, arrays_of
 from brokerlab.calibrate.simulation.capacity import LOWER
 from brokerlab.calibrate.simulation.contracts import DATA, QUEUES
 from brokerlab.calibrate.simulation.options import QueueRules, Transfers
-from brokerlab.errors import ConfigError, DataError
+from brokerlab.errors import ConfigError, DataError, nearest
 from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
 from brokerlab.numerics import IntArray
+from brokerlab.rulesets import NAMES, RuleSetName
 
 STAGES = ("jobs", "analysis")
 """Brokerages that can place jobs: of production, of users."""
@@ -63,7 +64,8 @@ class World:
         end: Jobs made from here on are not.
         until: Last instant; jobs come until then.
         cycle: From one brokerage to the next.
-        rules: Options of the queues.
+        rules: Rule set that the brokerage and the timeouts decide by, ``document`` or ``production``.
+        queueing: Options of the queues.
         transfers: How data move.
         config: The settings that ruled, used where a run names none.
         shares: Tree of the global shares (``name, value, parent``), for the brokerage of users; empty: not known.
@@ -90,7 +92,8 @@ class World:
     end: datetime
     until: datetime
     cycle: timedelta
-    rules: QueueRules
+    rules: RuleSetName
+    queueing: QueueRules
     transfers: Transfers
     config: Config
     shares: pl.DataFrame
@@ -127,7 +130,8 @@ class World:
         """The brokerage over the static tables, prepared once; settings are changed on it."""
         from brokerlab.brokerage import live  # heavy, and not needed to look at a world
 
-        return live.prepare(dict(self.tables), stage=self.stage, config=self.config)
+        rules = live.rules_of(self.stage, self.rules)
+        return live.prepare(dict(self.tables), stage=self.stage, rules=rules, config=self.config)
 
     def _repr_html_(self) -> str:
         n = int(self.jobs["brokered"].sum())
@@ -152,7 +156,8 @@ def of_tables(
     capacity: Any | None = None,
     delays: Any | None = None,
     data: Mapping[str, pl.DataFrame] = NOTHING,
-    rules: QueueRules | None = None,
+    rules: RuleSetName = "document",
+    queueing: QueueRules | None = None,
     transfers: Transfers | None = None,
     config: Config | None = None,
     shares: pl.DataFrame | None = None,
@@ -175,7 +180,8 @@ def of_tables(
         delays: Start-up delays to draw from, ``contracts.Delays``; queues without a row take ``queues.startup_s``.
         data: ``places``, ``links``, ``sources``, ``present``; without ``places`` the queues of ``tables`` say where they
             are.
-        rules: Options of the queues.
+        rules: Rule set, ``document`` or ``production``.
+        queueing: Options of the queues.
         transfers: How data move.
         config: Settings that ruled.
         shares: Tree of the global shares, for ``analysis``.
@@ -185,7 +191,7 @@ def of_tables(
 
     Raises:
         SchemaError: Columns are missing or of another type.
-        ConfigError: The period is empty, the stage unknown, the cycle shorter than a minute.
+        ConfigError: The period is empty, the stage or the rule set unknown, the cycle shorter than a minute.
         DataError: Keys repeat, queues or tasks are unknown, numbers are out of range.
 
     Example:
@@ -203,6 +209,8 @@ def of_tables(
     problems = []
     if stage not in STAGES:
         problems.append(f"stage is '{stage}', allowed: {', '.join(STAGES)}")
+    if rules not in NAMES:
+        problems.append(f"rules={rules!r}: {nearest(rules, NAMES)}")
     if not first <= start < end <= last:
         problems.append(f"begin {first}, start {start}, end {end}, until {last} are not in order")
     if cycle < timedelta(minutes=1):
@@ -230,7 +238,8 @@ def of_tables(
         end=end,
         until=last,
         cycle=cycle,
-        rules=rules or QueueRules(),
+        rules=rules,
+        queueing=queueing or QueueRules(),
         transfers=transfers or Transfers(),
         config=config or Config.empty(),
         shares=pl.DataFrame() if shares is None else shares,

@@ -20,6 +20,7 @@ from brokerlab.calibrate.thresholds.options import Options
 from brokerlab.calibrate.thresholds.outcomes import Period, WhatIf
 from brokerlab.calibrate.thresholds.screening import screen, summed
 from brokerlab.errors import ConfigError, InsufficientDataError, collect_warnings
+from brokerlab.rulesets import RuleSetName
 
 MIN_TASKS = 10
 """Of each period; fewer have no spread to speak of."""
@@ -76,6 +77,7 @@ def study_archive(
     end: datetime | None = None,
     screen_days: float = 4.0,
     stage: str = "jobs",
+    rules: RuleSetName = "document",
     store: str | Path | None = None,
     capacity: pl.DataFrame | str | Path | None = None,
     what_if: WhatIf | None = None,
@@ -92,6 +94,7 @@ def study_archive(
         end: The scored period ends; null: with the archive's last whole day.
         screen_days: Days at the end of the choice that are screened [days].
         stage: What is simulated: ``jobs`` (production) or ``analysis``.
+        rules: Rule set that the screen and the simulations decide by.
         store: Folder for results of simulations; null: none.
         capacity: Known slots of queues for the grid simulator, see :func:`.grid.of_archive`; null: as ``options`` say.
         what_if: Another simulation; null: the grid simulator.
@@ -114,6 +117,7 @@ def study_archive(
         stage=stage,
         cycle=options.cycle,
         capacity=options.capacity if capacity is None else capacity,
+        rules=rules,
     )
     with collect_warnings() as warnings:
         case = case_of(
@@ -123,10 +127,11 @@ def study_archive(
             proof=late,
             created_at=created_at,
             shares=shares_of(archive),
+            rules=rules,
             archive_digest=archive.digest,
             synthetic=archive.synthetic,
         )
-        curves, reasons = screen(archive, case.space, period)
+        curves, reasons = screen(archive, case.space, period, rules=rules)
         calibration = calibrate(
             case,
             simulation,

@@ -39,8 +39,6 @@ from brokerlab.calibrate.thresholds.words import (
 from brokerlab.calibrate.verdict import Verdict, Wording, document_of, evidence_of, sentence_of
 from brokerlab.gdpconfig.proposal import Evidence, Proposal, Window
 
-RULES = "document"
-"""Name of the rule set that simulations decide with."""
 LONG = 400
 """Characters of a title at most."""
 LATER = 1_000_000
@@ -447,7 +445,7 @@ def _about(case: Case, setting: Setting) -> dict[str, Any]:
         "title": title if len(title) <= LONG else f"{title[: LONG - 3]}...",
         "created_at": case.created_at,
         "archive_digest": case.archive_digest,
-        "rules_digest": RULES,
+        "rules_digest": case.rules,
     }
 
 

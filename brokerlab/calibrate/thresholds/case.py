@@ -14,6 +14,7 @@ from brokerlab.calibrate.thresholds.outcomes import Period
 from brokerlab.calibrate.thresholds.settings import Space, space_of
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
+from brokerlab.rulesets import RuleSetName
 
 Given = tuple[datetime | str, datetime | str]
 """A period as it is given: from, and before; UTC without zone."""
@@ -29,6 +30,7 @@ class Case:
         periods: Of the choice, and scored.
         options: Objective, limits, simulations.
         created_at: Of the proposal, UTC without zone.
+        rules: Rule set that simulations decide by, ``document`` or ``production``.
         archive_digest: Null without an archive.
         synthetic: The archive was generated.
         why: What the validation of the simulation said; empty: none was made.
@@ -39,6 +41,7 @@ class Case:
     periods: tuple[Period, Period]
     options: Options
     created_at: datetime
+    rules: RuleSetName = "document"
     archive_digest: str | None = None
     synthetic: bool = False
     why: str = ""
@@ -53,6 +56,7 @@ def case_of(
     created_at: datetime,
     grids: Mapping[str, Iterable[Any]] | None = None,
     shares: Sequence[str] = (),
+    rules: RuleSetName = "document",
     archive_digest: str | None = None,
     synthetic: bool = False,
 ) -> Case:
@@ -66,6 +70,7 @@ def case_of(
         created_at: Time of the proposal, UTC without zone.
         grids: Values to try, by key; others have the default grid.
         shares: Global shares that occur.
+        rules: Rule set that simulations decide by.
         archive_digest: Of the archive; null without one.
         synthetic: The archive was generated.
 
@@ -98,6 +103,7 @@ def case_of(
         periods=(periods[0], periods[1]),
         options=options,
         created_at=created_at,
+        rules=rules,
         archive_digest=archive_digest,
         synthetic=synthetic,
     )

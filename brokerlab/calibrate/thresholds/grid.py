@@ -17,7 +17,7 @@ from brokerlab.calibrate.thresholds.outcomes import Period
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.values import digest_of
-from brokerlab.rulesets import differences
+from brokerlab.rulesets import RuleSetName, differences
 from brokerlab.times import duration_us
 
 if TYPE_CHECKING:
@@ -105,6 +105,7 @@ def of_archive(
     drain: str = "1d",
     cycle: str = "",
     capacity: pl.DataFrame | str | Path | None = None,
+    rules: RuleSetName = "document",
     **options: Any,
 ) -> GridWhatIf:
     """Simulate some periods of an archive.
@@ -118,6 +119,7 @@ def of_archive(
         drain: How long after the last task that is judged the simulation goes on.
         cycle: From one brokerage to the next; empty: as the archive shows it, see :func:`simulation.cycle_seen`.
         capacity: Known slots, see :func:`simulation.capacity.read_capacity`; null or an empty text: none but the archive's.
+        rules: Rule set that the brokerage and the timeouts decide by.
         **options: Of :func:`simulation.of_archive`.
 
     Raises:
@@ -135,7 +137,7 @@ def of_archive(
     options |= {"cycle": cycle or simulation.cycle_seen(archive, options.get("stage", "jobs"))}
     about = {name: repr(value) for name, value in sorted(options.items())}
     slots = "" if known is None else known.write_csv()
-    rules = differences().select("chapter", "switch", "document").rows()
-    digest = digest_of([VERSION, rules, archive.digest, drain, about, slots])
-    options |= {"capacity": known}
+    switches = differences().select("chapter", "switch", rules).rows()
+    digest = digest_of([VERSION, switches, archive.digest, drain, about, slots])
+    options |= {"capacity": known, "rules": rules}
     return GridWhatIf(archive.path, tuple(periods), drain, options, digest)

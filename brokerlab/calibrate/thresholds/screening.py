@@ -10,16 +10,20 @@ import polars as pl
 
 from brokerlab.brokerage import analysis_jobs
 from brokerlab.brokerage.analysis_jobs.keys import TABLE_KEYS
+from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.replaying import Replay, build_once
 from brokerlab.brokerage.replaying.counts import Counts
+from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.sensitivities import keys_read, sensitivity
 from brokerlab.calibrate.thresholds.keys import HOLDS
 from brokerlab.calibrate.thresholds.outcomes import Period
 from brokerlab.calibrate.thresholds.settings import Key, Space, shown
 from brokerlab.errors import BrokerlabWarning, DataError
 from brokerlab.gdpconfig import Config
-from brokerlab.lifecycle.timeouts import fast_rebrokerage_at
+from brokerlab.lifecycle.classification.rules import ClassRules
+from brokerlab.lifecycle.timeouts import TimeoutRules, fast_rebrokerage_at
+from brokerlab.rulesets import RuleSetName
 from brokerlab.times import rounded
 
 if TYPE_CHECKING:
@@ -41,7 +45,11 @@ READ_BY_NONE = "no check and no weight reads it under these settings"
 
 
 def screen(
-    archive: Archive, space: Space, period: Period
+    archive: Archive,
+    space: Space,
+    period: Period,
+    *,
+    rules: RuleSetName = "document",
 ) -> tuple[pl.DataFrame, dict[str, tuple[str, str]]]:
     """Try every value of every key on the brokerages of a period.
 
@@ -52,6 +60,7 @@ def screen(
         archive: The archive.
         space: The keys, with their values.
         period: Brokerages of this time.
+        rules: Rule set that decides.
 
     Returns:
         One row per key and value: ``key, value`` (null: none), ``n_pairs`` decided differently (task and queue, or nucleus;
@@ -68,10 +77,17 @@ def screen(
         try:
             if stage == "lifecycle":
                 tables = _fast(archive, period)
-                rows += [_moved(space, key, tables) for key in here]
+                rows += [_moved(space, key, tables, rules) for key in here]
                 continue
-            replay = build_once(archive, start=period.start, end=period.end, stage=stage)
-            tried, unread = _decided(replay.with_config(space.config), here)
+            replay = build_once(
+                archive,
+                start=period.start,
+                end=period.end,
+                stage=stage,
+                rules=ProductionRules(rules),
+                class_rules=ClassRules(rules),
+            )
+            tried, unread = _decided(replay.with_config(space.config), here, rules)
         except DataError as problem:
             reasons |= {key.name: (UNTOLD, str(problem)) for key in here}
         else:
@@ -161,21 +177,27 @@ _SUMMED = pl.Schema(
 )
 
 
-def _decided(replay: Replay, keys: list[Key]) -> tuple[list[pl.DataFrame], list[str]]:
+def _decided(
+    replay: Replay, keys: list[Key], rules: RuleSetName
+) -> tuple[list[pl.DataFrame], list[str]]:
     """Try the keys of a brokerage; return what they change, and the names of those that nothing reads.
 
     Queues are decided once, and what a value touches again; of nuclei the replay itself is asked.
     """
+    of_production, of_users = ProductionRules(rules), AnalysisRules(rules)
+    chosen = of_users if replay.stage == "analysis" else of_production
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BrokerlabWarning)  # odd policies: the replay's report
         asked: Any = replay
         if replay.stage == "jobs":
-            asked = decide(replay.for_jobs(), config=replay.config)
+            asked = decide(replay.for_jobs(), rules=of_production, config=replay.config)
         elif replay.stage == "analysis":
-            asked = analysis_jobs.decide(replay.for_analysis(), config=replay.config)
-        read = {*keys_read(asked), *TABLE_KEYS}
+            asked = analysis_jobs.decide(
+                replay.for_analysis(), rules=of_users, config=replay.config
+            )
+        read = {*keys_read(asked, rules=chosen), *TABLE_KEYS}
         tried = [
-            _tried(key, replay if key.threshold.key in TABLE_KEYS else asked)
+            _tried(key, replay if key.threshold.key in TABLE_KEYS else asked, chosen)
             for key in keys
             if key.threshold.key in read
         ]
@@ -203,10 +225,10 @@ def _fast(archive: Archive, period: Period) -> dict[str, Any]:
     }
 
 
-def _tried(key: Key, asked: Any) -> pl.DataFrame:
+def _tried(key: Key, asked: Any, rules: ProductionRules | AnalysisRules) -> pl.DataFrame:
     """Try a key's values, the current one left out."""
     values = [value for value in key.grid if key.mixed or value != key.current]
-    found = sensitivity(asked, key.name, [*values, key.current])
+    found = sensitivity(asked, key.name, [*values, key.current], rules=rules)
     before = found["n_without"][-1] if not key.mixed else found["n_without"].min()
     return found.head(len(values)).select(
         key=pl.lit(key.name),
@@ -219,12 +241,12 @@ def _tried(key: Key, asked: Any) -> pl.DataFrame:
     ).cast(_SCHEMA)  # fmt: skip
 
 
-def _moved(space: Space, key: Key, tables: Mapping[str, Any]) -> pl.DataFrame:
+def _moved(space: Space, key: Key, tables: Mapping[str, Any], rules: RuleSetName) -> pl.DataFrame:
     """Try a key of the fast rebrokerage: which queues and shares give back other jobs."""
-    base = _given_back(tables, space.config)
+    base = _given_back(tables, space.config, rules)
     rows = []
     for setting in space.single(key.name):
-        other = _given_back(tables, space.configured(setting))
+        other = _given_back(tables, space.configured(setting), rules)
         both = base.join(other, on=PLACE, how="full", coalesce=True, suffix="_other")
         change = (pl.col("n_moved_other").fill_null(0) - pl.col("n_moved").fill_null(0)).abs()
         n_pairs, n_jobs = both.select(n=(change > 0).sum(), jobs=change.sum()).row(0)
@@ -233,6 +255,6 @@ def _moved(space: Space, key: Key, tables: Mapping[str, Any]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
 
 
-def _given_back(tables: Mapping[str, Any], config: Config) -> pl.DataFrame:
-    found = fast_rebrokerage_at(tables, config=config)
+def _given_back(tables: Mapping[str, Any], config: Config, rules: RuleSetName) -> pl.DataFrame:
+    found = fast_rebrokerage_at(tables, rules=TimeoutRules(rules), config=config)
     return found.filter("triggered").select(*PLACE, "n_moved")

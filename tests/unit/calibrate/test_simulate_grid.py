@@ -83,6 +83,20 @@ def test_a_setting_that_touches_no_decision_changes_nothing(usual, outcome):
     assert_frame_equal(same.jobs, outcome.jobs)
 
 
+def test_the_rule_set_decides_which_settings_count():
+    """NQUEUELIMITSITE is read by the deployed code alone; the page does not name it."""
+    few, many = (config(**{f"NQUEUELIMITSITE_{SHARE}": limit}) for limit in (1, 10**6))
+    longer = jobs(walltime_s=pl.lit(40_000.0))  # so that jobs wait
+    still = simulation.Transfers(mode="none")
+
+    def sent(rules: str, settings: Config) -> list[str | None]:
+        outcome = simulation.run(world(longer, transfers=still, rules=rules), config=settings)
+        return outcome.jobs["computingsite"].to_list()
+
+    assert sent("document", few) == sent("document", many)
+    assert sent("production", few) != sent("production", many)
+
+
 def test_jobs_go_where_the_shares_send_them(usual, outcome):
     """Of the first cycle all shares are known: the queues are empty and alike."""
     first = outcome.jobs.filter(pl.col("creationtime") < AT + HOUR)
@@ -155,9 +169,9 @@ def test_input_travels_over_the_best_link_and_output_to_the_nucleus():
 
 def test_killed_jobs_are_brokered_again_and_lose_their_time():
     frame = jobs(40, hours=2).with_columns(walltime_s=7200.0, walltime_limit_s=3600.0)
-    rules = QueueRules(attempts=3)
+    queueing = QueueRules(attempts=3)
     done = simulation.run(
-        world(frame, rules=rules, transfers=simulation.Transfers(mode="none"))
+        world(frame, queueing=queueing, transfers=simulation.Transfers(mode="none"))
     ).jobs
     assert done["state"].unique().to_list() == ["failed"]
     assert done["n_attempts"].to_list() == [3] * 40
@@ -257,8 +271,8 @@ def test_what_cannot_be_is_refused(usual):
     with pytest.raises(ConfigError, match="seeds are"):
         simulation.run(usual, seeds=())
     with pytest.raises(ConfigError) as caught:
-        world(stage="tasks", end=AT - HOUR, cycle=timedelta(seconds=1))
-    for said in ("stage is 'tasks'", "are not in order", "cycle is 0:00:01"):
+        world(stage="tasks", rules="deployed", end=AT - HOUR, cycle=timedelta(seconds=1))
+    for said in ("stage is 'tasks'", "rules='deployed'", "are not in order", "cycle is 0:00:01"):
         assert said in str(caught.value)
     with pytest.raises(ConfigError) as caught:
         simulation.Transfers(mode="air", default_mbps=0, least_mbps=-1, overhead_s=-1)  # type: ignore[arg-type]

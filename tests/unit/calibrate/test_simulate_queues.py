@@ -62,7 +62,7 @@ def test_priority_goes_before_time_and_time_before_pandaid():
 def test_a_job_that_does_not_fit_holds_others_up_only_if_strict():
     rows = [{"corecount": 6}, {"corecount": 8}, {"corecount": 2}, {"corecount": 20}]
     assert starts(attempts(jobs_of(*rows), QUEUE)) == [0, 1, 0, None]
-    assert starts(attempts(jobs_of(*rows), QUEUE, rules=QueueRules(fit="strict"))) == [
+    assert starts(attempts(jobs_of(*rows), QUEUE, queueing=QueueRules(fit="strict"))) == [
         0,
         1,
         2,
@@ -84,11 +84,11 @@ def test_kills_take_the_smaller_limit_and_end_the_retries():
         {"walltime_s": HOUR, "walltime_limit_s": None},
     ]
     queue = QUEUE.with_columns(maxtime=pl.Series([10800]))
-    done = attempts(jobs_of(*rows), queue, rules=QueueRules(attempts=2, retry_delay_s=HOUR / 2))
+    done = attempts(jobs_of(*rows), queue, queueing=QueueRules(attempts=2, retry_delay_s=HOUR / 2))
     assert done["outcome"].to_list() == ["killed_walltime"] * 2 + ["finished"] * 2
     assert starts(done) == [0, 2.5, 0, 0]
     shorter = attempts(
-        jobs_of(*rows), queue.with_columns(maxtime=3600), rules=QueueRules(attempts=1)
+        jobs_of(*rows), queue.with_columns(maxtime=3600), queueing=QueueRules(attempts=1)
     )
     assert shorter["outcome"].to_list() == ["killed_walltime"] * 2 + ["finished"]
 
@@ -96,13 +96,13 @@ def test_kills_take_the_smaller_limit_and_end_the_retries():
 def test_memory_climbs_the_ladder():
     rows = [{"peak_memory_mb": 3000.0, "memory_limit_mb": 1000.0}, {"peak_memory_mb": 900.0}]
     ladder = QueueRules(attempts=4, memory_ladder_mb=(1000, 2000, 4000))
-    done = attempts(jobs_of(*rows), QUEUE, rules=ladder, seed=3)
+    done = attempts(jobs_of(*rows), QUEUE, queueing=ladder, seed=3)
     assert done["outcome"].to_list() == ["killed_memory"] * 2 + ["finished"] * 2
     lasted = (done["endtime"] - done["starttime"]).dt.total_seconds()
     assert [int(uniform(3, 1, k, 2) * HOUR) for k in (1, 2)] == lasted[:2].to_list()
-    without = attempts(jobs_of(*rows), QUEUE, rules=QueueRules(attempts=3), seed=3)
+    without = attempts(jobs_of(*rows), QUEUE, queueing=QueueRules(attempts=3), seed=3)
     assert without["outcome"].to_list() == ["killed_memory"] * 3 + ["finished"]
-    capped = attempts(jobs_of(*rows), QUEUE.with_columns(maxrss=1500), rules=ladder, seed=3)
+    capped = attempts(jobs_of(*rows), QUEUE.with_columns(maxrss=1500), queueing=ladder, seed=3)
     assert capped["outcome"].to_list() == ["killed_memory"] * 4 + ["finished"]
 
 
@@ -142,12 +142,12 @@ def test_start_up_delays_run_while_a_job_waits_and_hold_no_slot():
 def test_killed_jobs_that_were_placed_wait_for_a_new_place():
     rows = [{"walltime_s": 3 * HOUR, "walltime_limit_s": 2 * HOUR}, {"corecount": 8}]
     queues = pl.DataFrame({"panda_queue": ["Q", "R"], "slots": [8, 8]})
-    rules = QueueRules(attempts=2, retry_delay_s=HOUR / 2)
+    queueing = QueueRules(attempts=2, retry_delay_s=HOUR / 2)
     jobs = jobs_of(*rows)
     names = ("computingsite", "readytime")
     free = pl.when(pl.col("pandaid") > 1)  # the other one comes without a queue
     steps = Steps(
-        world(jobs.with_columns(free.then(n).alias(n) for n in names), queues, rules=rules)
+        world(jobs.with_columns(free.then(n).alias(n) for n in names), queues, queueing=queueing)
     )
     steps.place(jobs.head(1).select("pandaid", *names))
     steps.advance(at(2.2))

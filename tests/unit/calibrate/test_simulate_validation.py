@@ -76,8 +76,8 @@ def truth() -> tuple[pl.DataFrame, pl.DataFrame]:
         {"panda_queue": "SHRINKS", "ts": [T0 + timedelta(days=8)], "slots": [35]}
     )
     delays = pl.DataFrame({"panda_queue": ["FREE"] * 3, "delay_s": [60.0, 300.0, 900.0]})
-    rules = QueueRules(attempts=1)
-    made = attempts(jobs, queues, capacity=capacity, delays=delays, rules=rules, seed=11)
+    queueing = QueueRules(attempts=1)
+    made = attempts(jobs, queues, capacity=capacity, delays=delays, queueing=queueing, seed=11)
     killed = pl.col("outcome").str.starts_with("killed")
     about = jobs.select("pandaid", "peak_memory_mb", "gshare", "jeditaskid")
     archive = made.join(about, on="pandaid").select(

@@ -84,6 +84,10 @@ def test_results_under_other_rules_are_not_found_again(seen, monkeypatch):
     assert of_archive(seen, PERIODS).digest != digest
 
 
+def test_each_rule_set_has_its_own_results(seen):
+    assert of_archive(seen, PERIODS, rules="production").digest != of_archive(seen, PERIODS).digest
+
+
 @pytest.fixture(scope="module")
 def with_slots(seen, tmp_path_factory):
     """The same archive, and the slots of its queues are set in it."""
