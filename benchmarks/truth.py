@@ -264,15 +264,14 @@ def fixed_coverage(
     for n in sizes:
         rng = np.random.default_rng([seed, n])
         hits = {name: [0, 0, 0] for name in of}
-        for place in range(histories):
-            picked = rng.integers(0, world.n_tasks, n)
-            w = capped_weights(world.sizes[picked])
-            for name, formula in of.items():
-                values = world.values["loss" if "loss" in name else "exceed_rate"]
-                for now, then in pairs:
-                    x = formula(
-                        values[:, world.settings.index(now)], values[:, world.settings.index(then)]
-                    )
+        for now, then in pairs:
+            places = world.settings.index(now), world.settings.index(then)
+            for place in range(histories):
+                picked = rng.integers(0, world.n_tasks, n)  # own ones: hits are independent
+                w = capped_weights(world.sizes[picked])
+                for name, formula in of.items():
+                    values = world.values["loss" if "loss" in name else "exceed_rate"]
+                    x = formula(*(values[:, at] for at in places))
                     truth = float(weights @ x / weights.sum())
                     _, low, high = studentised(x[picked], w, n_boot=n_boot, seed=place + 1)
                     hits[name][0 if truth < low else 2 if truth > high else 1] += 1

@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 
 from brokerlab.calibrate.stops import ScoutHistory
-from brokerlab.errors import InsufficientDataError
 from brokerlab.rulesets import changed_outcomes, switch_by_switch
 from brokerlab.scouts import ScoutRules, exhausted
 from brokerlab.scouts.write import WRITTEN
@@ -40,7 +39,6 @@ class ScoutRuleComparison:
 def compare_scout_rules(
     history: ScoutHistory,
     *,
-    among: pl.DataFrame | None = None,
     sample: int = 300,
     seed: int = 1,
 ) -> ScoutRuleComparison:
@@ -48,17 +46,9 @@ def compare_scout_rules(
 
     Args:
         history: From :func:`brokerlab.calibrate.stops.read_scout_history`.
-        among: ``jeditaskid`` of the tasks to draw from; null: all.
         sample: Tasks at most, drawn at random.
         seed: Of the draw.
-
-    Raises:
-        InsufficientDataError: None of these tasks has scouts that were read.
     """
-    if among is not None:
-        history = replace(history, tasks=history.tasks.join(among, on="jeditaskid", how="semi"))
-    if history.tasks.is_empty():
-        raise InsufficientDataError("none of these tasks has scouts that were read")
     few, rules = sample_tasks(history, sample, seed=seed), history.rules
     other = ScoutRules("production" if rules.rules == "document" else "document")
 

@@ -99,6 +99,21 @@ class ScoutHistory:
         changed = splitrule_with(self.tasks, "US", pl.lit(AFTER_AVALANCHE))
         return set_splitrule(self.tasks, changed)
 
+    def among(self, tasks: pl.DataFrame) -> ScoutHistory:
+        """Return the history of some tasks.
+
+        Args:
+            tasks: ``jeditaskid``; others are left out.
+
+        Raises:
+            InsufficientDataError: None of them has scouts that were read.
+        """
+        kept = self.tasks.join(tasks, on="jeditaskid", how="semi")
+        if kept.is_empty():
+            raise InsufficientDataError("none of these tasks has scouts that were read")
+        at = self.at.join(kept, on="jeditaskid", how="semi")
+        return replace(self, tasks=kept, at=at, _memo={})
+
     def _once(self, config: Config, *, later: bool) -> ScoutResult:
         """Read scouts once for all configurations that tell them the same."""
         own = [config.get(key) for key in PARAMETER_KEYS.values()]

@@ -18,7 +18,7 @@ from brokerlab.calibrate.percentiles import load as load_inputs
 from brokerlab.calibrate.percentiles import study as study_one
 from brokerlab.calibrate.percentiles.caveats import told_once
 from brokerlab.calibrate.scout_rules import ScoutRuleComparison, compare_scout_rules
-from brokerlab.calibrate.stops import read_scout_history
+from brokerlab.calibrate.stops import ANY, backtest_stops, read_scout_history
 from brokerlab.charts import scouts as charts
 from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig.proposal.filters import tasks_in_words
@@ -33,6 +33,17 @@ NAMES = {"ramcount": "ramCount", "cputime": "cpuTime", "outdiskcount": "outDiskC
 CHOSEN = "Chosen on earlier tasks"
 """What the second setting of a table is: it may differ from block to block."""
 
+CHECKS = {
+    "X1": "X1 cpuTime far from the request",
+    "X2": "X2 ramCount far from the request",
+    "X3": "X3 memory leak",
+    "X4": "X4 short jobs",
+    "X5": "X5 CPU efficiency",
+    "X6": "X6 CPU time above time x cores",
+    "X7": "X7 success rate of scouts",
+    ANY: "Any of them",
+}
+"""The checks as a page names them."""
 QUESTIONS = ("alpha", "relevant", "gshare", "processingtype", "start", "end")
 """Parameters that make another question of the same one."""
 
@@ -81,12 +92,14 @@ class Params(kit.Params):
 class Studies(NamedTuple):
     """One study per parameter, the most consequential first; why the archive has too little data for the others.
 
-    ``rule_sets`` is what the switches between the rule sets do; null where no task has scouts that were read, or none is tried.
+    ``rule_sets`` is what the switches between the rule sets do, ``stops`` what became of the tasks that the checks stop; null
+    where no task has scouts that were read, or they are not asked.
     """
 
     answered: list[Study]
     unanswered: dict[str, str]
     rule_sets: ScoutRuleComparison | None
+    stops: pl.DataFrame | None
 
 
 @kit.answers
@@ -118,14 +131,15 @@ def study(data: Inputs, p: Params) -> Studies:
         except InsufficientDataError as error:
             unanswered[name] = str(error)
     answered.sort(key=lambda s: (not s.acts, -abs(s.comparison.quantity("loss")["diff"])))
-    compared = None
-    if data.archive is not None and p.switch_sample and not p.spark:
+    compared = stops = None
+    if data.archive is not None and not p.spark:
         with contextlib.suppress(InsufficientDataError):
-            history = read_scout_history(data.archive, rules=data.rules, config=data.config)
-            compared = compare_scout_rules(
-                history, among=data.tasks, sample=p.switch_sample, seed=p.seed
-            )
-    return Studies(answered, unanswered, compared)
+            read = read_scout_history(data.archive, rules=data.rules, config=data.config)
+            history = read.among(data.tasks)
+            stops = backtest_stops(history, n_boot=p.n_boot, seed=p.seed).checks
+            if p.switch_sample:
+                compared = compare_scout_rules(history, sample=p.switch_sample, seed=p.seed)
+    return Studies(answered, unanswered, compared, stops)
 
 
 def page(data: Inputs, studies: Studies, p: Params) -> Page:
@@ -133,6 +147,7 @@ def page(data: Inputs, studies: Studies, p: Params) -> Page:
     filters = tasks_in_words(data.filters) if data.filters else ""
     parts = [_part(one, p, filters) for one in studies.answered]
     parts += [kit.unanswered(n, NAMES[n], why) for n, why in studies.unanswered.items()]
+    parts += [] if studies.stops is None else [_stops_part(studies.stops)]
     parts += [_rules_part(studies.rule_sets)] if studies.rule_sets else []
     first = parts[0]
     return Page(
@@ -356,6 +371,40 @@ def _certainty(s: Study, p: Params) -> list[kit.Block]:
             },
         ),
     ]
+
+
+def _stops_part(stops: pl.DataFrame) -> Part:
+    every = stops.row(by_predicate=pl.col("check") == ANY, named=True)
+    sentence = (
+        "{n_stopped:#task} would be stopped, of which {n_stopped_well} would have gone well; "
+    )
+    sentence += "of {n_passed:#task} let through {n_passed_badly} went badly."
+    shown = stops.with_columns(pl.col("check").replace(CHECKS))
+    table = Table(
+        name="stops",
+        frame=shown,
+        caption=say("{n_tasks:#task} as scouts saw them at their first trigger", every),
+        columns={
+            "check": "Check",
+            "n_stopped": "Stopped [tasks]",
+            "false_share": "Would have gone well [% of stopped tasks]",
+            "lost_core_h": "Their finished work [core h]",
+            "n_passed": "Let through [tasks]",
+            "missed_share": "Went badly [% of tasks let through]",
+            "missed_core_h": "Their work [core h]",
+            "n_unknown": "No later job [tasks]",
+        },
+        most=len(CHECKS),
+        note="Each check is asked alone. A task goes well if its later jobs do not fire the check and half of them finish. "
+        "Tasks that really were stopped have no later jobs: stricter settings can be judged by this, laxer ones cannot.",
+    )
+    return Part(
+        name="stops",
+        title="Checks that stop a task",
+        verdict=Verdict(kind="finding", sentence=say(sentence, every)),
+        sections={"Check by check": [table]},
+        folded=True,
+    )
 
 
 def _rules_part(compared: ScoutRuleComparison) -> Part:

@@ -43,12 +43,23 @@ def row_of(rows, **wanted):
 
 def test_every_parameter_has_an_answer(stored):
     page = stored["page"]
-    assert [part["name"] for part in page["parts"] if part["folded"]] == ["rules"]
-    assert {part["name"] for part in page["parts"]} == {*PARAMETERS, "rules"}
+    assert [part["name"] for part in page["parts"] if part["folded"]] == ["stops", "rules"]
+    assert {part["name"] for part in page["parts"]} == {*PARAMETERS, "stops", "rules"}
     assert {part["verdict"]["kind"] for part in page["parts"] if not part["folded"]} <= KINDS
     assert page["verdict"] == page["parts"][0]["verdict"]
     assert page["synthetic"] is True
     assert page["cannot_tell"][0].startswith("The archive is synthetic")
+
+
+def test_what_became_of_stopped_tasks_adds_up(stored):
+    (stops,) = [part for part in stored["page"]["parts"] if part["name"] == "stops"]
+    rows = stored["numbers"]["stops_stops"]
+    assert [row["check"][:3].strip() for row in rows] == [*(f"X{i}" for i in range(1, 8)), "Any"]
+    for row in rows:
+        assert row["n_stopped"] + row["n_passed"] + row["n_unknown"] == row["n_tasks"]
+        assert row["n_stopped"] <= rows[-1]["n_stopped"]
+    assert rows[-1]["n_stopped"] > 0
+    assert stops["verdict"]["sentence"].startswith(f"{rows[-1]['n_stopped']} tasks would be")
 
 
 def test_numbers_agree_with_each_other(stored):

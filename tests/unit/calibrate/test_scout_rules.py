@@ -55,6 +55,6 @@ def test_a_sample_holds_the_jobs_of_its_tasks_alone() -> None:
 def test_only_the_tasks_that_are_asked_for_are_tried() -> None:
     whole = history()
     one = whole.tasks.select("jeditaskid").head(1)
-    assert compare_scout_rules(whole, among=one).n_tasks == 1
+    assert compare_scout_rules(whole.among(one)).n_tasks == 1
     with pytest.raises(InsufficientDataError, match="none of these tasks has scouts"):
-        compare_scout_rules(whole, among=one.clear())
+        whole.among(one.clear())
