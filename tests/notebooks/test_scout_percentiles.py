@@ -149,7 +149,7 @@ def test_papermill_alone_writes_the_same_page(stored, archive, tmp_path):
         kernel_name="python3",
     )
     again = check_page(tmp_path / "out")
-    assert [part["name"] for part in again["page"]["parts"]] == ["ramcount", "rules"]
+    assert [part["name"] for part in again["page"]["parts"]] == ["ramcount", "stops", "rules"]
     for name in ("ramcount_settings", "ramcount_compared", "ramcount_strata"):
         assert again["numbers"][name] == stored["numbers"][name]
 
