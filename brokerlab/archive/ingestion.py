@@ -4,28 +4,45 @@ For every source and table: rows in = accepted + quarantined + duplicates.
 """
 
 import hashlib
+import itertools
+import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Mapping as Named
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
 
 import polars as pl
 
-from brokerlab.archive import approximate, parquet, readers, schema
+from brokerlab.archive import approximate, frames, parquet, readers, schema
+from brokerlab.archive import manifest as manifests
 from brokerlab.archive.contracts import key_columns
 from brokerlab.archive.manifest import Manifest, Source
+from brokerlab.archive.mapping import Mapping, NotTaken, Shaper, Wishes, save
 from brokerlab.archive.merge import PARTIAL, Merged, lay_out, merge_bucket
 from brokerlab.archive.resolve import RANK, SOURCE
 from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.errors import BrokerlabError, DataError, SchemaError
 
-SUFFIXES = (".parquet", ".csv", ".csv.gz", ".json", ".json.gz")
+_TEXTS = (".csv", ".tsv", ".json", ".ndjson", ".jsonl")
+SUFFIXES = (
+    ".parquet",
+    *(f"{kind}{packed}" for kind in _TEXTS for packed in ("", ".gz")),
+    ".pq",
+    ".duckdb",
+    ".sqlite",
+    ".sqlite3",
+    ".db",
+)
 """Files taken from a folder given as a source."""
 
 BUCKET_BYTES = 256 << 20
 """Unpacked bytes of sources per bucket; one bucket is in memory at a time."""
 BY_TASK = ("jobs", "files")
 """Tables laid out by task."""
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _PACKED = {".gz": 8, ".parquet": 4}
 """How much larger than the file the same rows are as plain CSV, roughly."""
 
@@ -43,6 +60,10 @@ class IngestReport:
         approximated: Tasks that have stand-ins for files.
         superseded: Rows of the archive that a later row replaced, by table.
         manifest: The archive's manifest afterwards.
+        not_taken: Columns of sources that are none of their tables, kept beside them, with the
+            options that would take them where a name is near.
+        mappings: Files that keep what was said about columns, for the next export.
+        left_out: Files of folders, and tables of databases, that were not read.
     """
 
     sources: tuple[Source, ...]
@@ -50,6 +71,9 @@ class IngestReport:
     approximated: int
     superseded: dict[str, int]
     manifest: Manifest
+    not_taken: tuple[NotTaken, ...] = ()
+    mappings: tuple[Path, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     def to_frame(self) -> pl.DataFrame:
         """Return one row per source and table.
@@ -69,25 +93,31 @@ class IngestReport:
 
 
 def ingest(
-    sources: Sequence[str | Path],
+    sources: Any,
     into: str | Path,
     *,
     table: str | None = None,
-    fill: Sequence[str | Path] = (),
+    mapping: Mapping | Named[str, Any] | str | Path | None = None,
+    fill: Sequence[Any] = (),
     progress: Progress | None = None,
 ) -> IngestReport:
-    """Read files into an archive folder.
+    """Read files and frames into an archive folder.
 
-    Formats are recognised by content: Parquet and CSV with canonical or database names in any
-    case, JSON of the BigPanDA monitor, queue records, links, software, site lists and transfer
-    matrices in JSON, job tables of the InVEx kind. Rows of the same key: the
+    Formats are recognised by content: Parquet, CSV and JSON records, one a line or in one
+    document, also hits of Elasticsearch and OpenSearch; tables of DuckDB and SQLite; JSON of the
+    BigPanDA monitor, queue records, links, software, site lists and transfer matrices in JSON,
+    job tables of the InVEx kind. Names of columns are canonical or of the database, whatever
+    their case and underscores; ``mapping`` says what others mean. Rows of the same key: the
     later ``modificationtime`` stays. Tasks with jobs but no files get stand-ins marked
     ``approximate``. Refused rows stand in the table ``quarantine``.
 
     Args:
-        sources: Files, or folders whose files of known suffix are taken.
+        sources: A file, a folder whose files of known suffix are taken, a frame of pandas, Polars
+            (eager or lazy), Arrow or DuckDB, several of these, or these by table.
         into: The archive folder, made if absent.
         table: Table of all sources, where name and columns do not tell.
+        mapping: What foreign columns mean: a ``Mapping``, a dictionary of its fields, or a file
+            of one. It is kept in the archive; null = the one kept for the same columns, if any.
         fill: Files of partial rows (key columns and any others) that fill nulls of rows with the
             same key and are never rows themselves; a value that contradicts goes to quarantine.
         progress: Called after every batch.
@@ -97,16 +127,23 @@ def ingest(
 
     Raises:
         DataError: A file cannot be read; nothing is changed then.
-        SchemaError: A source lacks a required column.
+        SchemaError: A source lacks a required column, its dates may be read in two ways, or the
+            mapping does not fit its columns; the message says what to type.
 
     Source:
         archive.md sections 0 and 13.
     """
-    wanted = [(path, False) for path in _expanded(sources)] + [(p, True) for p in _expanded(fill)]
+    given = _given(mapping)
+    left_out: list[str] = []
+    wanted = [
+        *_wanted(sources, table or (given.table if given else ""), left_out, partial=False),
+        *_wanted(fill, "", left_out, partial=True),
+    ]
     with ArchiveWriter(into) as writer:
-        jobs, skipped = _new_sources(writer.base, wanted, table)
+        wishes = Wishes.of(writer.path, given)
+        jobs, skipped = _new_sources(writer, wanted, wishes)
         if not jobs:
-            return IngestReport((), tuple(skipped), 0, {}, writer.base)
+            return IngestReport((), tuple(skipped), 0, {}, writer.base, left_out=tuple(left_out))
         run = _Run(writer, _buckets(jobs))
         for rank, job in enumerate(jobs, start=1):
             run.stage(rank, job, _telling(progress, rank - 1, len(jobs)))
@@ -116,8 +153,32 @@ def ingest(
         entries = run.entries(jobs, merged)
         _check_sums(writer, entries, merged)
         manifest = writer.commit(sources=entries)
+        kept = save(writer.path, (m for job in jobs for m in job.shaper.used.values()))
     superseded = {name: m.superseded for name, m in merged.items() if m.superseded}
-    return IngestReport(entries, tuple(skipped), approximated, superseded, manifest)
+    return IngestReport(
+        entries,
+        tuple(skipped),
+        approximated,
+        superseded,
+        manifest,
+        not_taken=tuple(column for job in jobs for column in job.shaper.not_taken),
+        mappings=tuple(dict.fromkeys(kept)),
+        left_out=(
+            *left_out,
+            *(f"{job.name}: {what}" for job in jobs for what in job.found.left_out),
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """A source as it is asked for: a file, or a frame."""
+
+    source: Any
+    name: str
+    table: str | None
+    partial: bool
+    partition: dict[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -129,6 +190,8 @@ class _Job:
     sha256: str
     found: readers.Detected
     partial: bool
+    shaper: Shaper
+    mapping: str
 
 
 @dataclass
@@ -148,7 +211,7 @@ class _Run:
         """Read one source; put good rows aside by key, refused ones into the quarantine."""
         rows, refused = defaultdict[str, int](int), defaultdict[str, int](int)
         notes: dict[str, None] = {}
-        for batch in readers.read(job.path, job.found):
+        for batch in readers.read(job.path, job.found, job.shaper, job.shaper.wishes.table):
             good, bad = _sifted(batch, job)
             bad = pl.concat([bad, _quarantined(batch, job.name)])
             if len(bad):
@@ -216,6 +279,7 @@ class _Run:
                     quarantined=refused,
                     duplicates={t: n - accepted[t] - refused[t] for t, n in rows.items()},
                     notes=tuple(self.notes[rank]),
+                    mapping=job.mapping,
                 )
             )
         return tuple(made)
@@ -270,48 +334,153 @@ def _quarantined(batch: readers.Batch, name: str) -> pl.DataFrame:
     )
 
 
-def _expanded(sources: Iterable[str | Path]) -> list[Path]:
-    """Replace folders by their files of known suffix, sorted by name."""
+def _given(mapping: Mapping | Named[str, Any] | str | Path | None) -> Mapping | None:
+    """Return what the caller says about columns as a mapping."""
+    if mapping is None or isinstance(mapping, Mapping):
+        return mapping
+    if isinstance(mapping, str | Path):
+        return Mapping.read(mapping)
+    return Mapping.of(mapping)
+
+
+def _wanted(sources: Any, table: str, left_out: list[str], *, partial: bool) -> list[_Wanted]:
+    """List what is to be read; folders are replaced by their files of known suffix, by name."""
+    if isinstance(sources, Named) and not frames.is_frame(sources):
+        return [
+            one
+            for name, source in sources.items()
+            for one in _wanted(source, name, left_out, partial=partial)
+        ]
+    if frames.is_frame(sources):
+        return [_Wanted(sources, frames.kind_of(sources), table or None, partial)]
+    if isinstance(sources, str | Path):
+        folder = Path(sources)
+        if not folder.is_dir():
+            return [_Wanted(folder, folder.name, table or None, partial)]
+        return [
+            _Wanted(
+                path,
+                str(path.relative_to(folder)),
+                table or None,
+                partial,
+                _partition(folder, path),
+            )
+            for path in _expanded(folder, left_out)
+        ]
+    if not isinstance(sources, Iterable):
+        raise DataError(f"a source is a {type(sources).__name__}; allowed: {frames.ALLOWED}")
+    return [one for source in sources for one in _wanted(source, table, left_out, partial=partial)]
+
+
+def _expanded(source: Path, left_out: list[str]) -> list[Path]:
+    """Return the files of known suffix in a folder, sorted by name."""
+    if (source / manifests.NAME).exists():
+        raise DataError(f"{source}: is an archive; name folders of its tables, e.g. {source}/jobs")
     found: list[Path] = []
-    for source in map(Path, sources):
-        if source.is_dir():
-            inside = sorted(p for p in source.iterdir() if p.name.lower().endswith(SUFFIXES))
-            if not inside:
-                raise DataError(f"{source}: no file to read in it; allowed: {', '.join(SUFFIXES)}")
-            found += inside
-        else:
-            found.append(source)
-    return found
+    for place, folders, files in os.walk(source):
+        if "_delta_log" in folders:
+            raise DataError(
+                f"{place}: is a Delta table, whose files alone may hold deleted rows; export it"
+            )
+        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
+        for name in files:
+            path = Path(place, name)
+            if name.lower().endswith(SUFFIXES):
+                found.append(path)
+            elif not name.startswith((".", "_")):
+                left_out.append(f"{path.relative_to(source)}: no known suffix")
+    if not found:
+        raise DataError(f"{source}: no file to read in it; allowed: {', '.join(SUFFIXES)}")
+    return sorted(found)
+
+
+def _partition(folder: Path, path: Path) -> dict[str, str | None]:
+    """Return the columns that stand in the path of a file, as Hive and Spark write them."""
+    parts = [part.partition("=") for part in path.relative_to(folder).parts[:-1] if "=" in part]
+    return {name: None if value == _HIVE_NULL else unquote(value) for name, _, value in parts}
 
 
 def _new_sources(
-    base: Manifest, wanted: list[tuple[Path, bool]], table: str | None
+    writer: ArchiveWriter, wanted: list[_Wanted], wishes: Wishes
 ) -> tuple[list[_Job], list[str]]:
-    """Recognise every file before reading any; leave out bytes the archive already has."""
-    known = {source.sha256 for source in base.sources}
+    """Recognise every source before reading any; leave out bytes the archive already has."""
+    known = {(source.sha256, source.mapping) for source in writer.base.sources}
+    read_before = {sha256 for sha256, _ in known}
     jobs: list[_Job] = []
     skipped: list[str] = []
     problems: list[BrokerlabError] = []
-    for path, partial in wanted:
+    for number, one in enumerate(wanted):
+        path, spooled = one.source, not isinstance(one.source, Path)
         try:
-            found = readers.detect(path, table=None if partial else table)
+            if spooled:
+                path = writer.scratch() / f"frame-{number}.parquet"
+                frames.write(one.source, path)
+            found = readers.detect(
+                path,
+                table=None if one.partial else one.table,
+                table_of=wishes.table,
+                partition=one.partition,
+            )
+            _refuse_options(one, found, wishes)
             with path.open("rb") as handle:
                 digest = hashlib.file_digest(handle, "sha256").hexdigest()
         except BrokerlabError as error:
-            problems.append(error)
+            problems.append(
+                type(error)(str(error).replace(str(path), one.name)) if spooled else error
+            )
             continue
-        if digest in known:
-            skipped.append(path.name)
-        else:
-            known.add(digest)
-            doubled = any(job.name == path.name for job in jobs)
-            name = str(path) if doubled else path.name  # names tell sources apart
-            jobs.append(_Job(path, name, digest, found, partial))
+        mapping = wishes.given.digest if wishes.given and not one.partial else ""
+        if (digest, mapping) in known or (not mapping and digest in read_before):
+            skipped.append(one.name)
+            continue
+        known.add((digest, mapping))
+        read_before.add(digest)
+        name = _own_name(one, jobs)
+        kept = Wishes() if one.partial else wishes
+        shaper = Shaper(name, kept, found.table, one.partial, named=_is_named(path, found))
+        jobs.append(_Job(path, name, digest, found, one.partial, shaper, mapping))
     if len(problems) == 1:
         raise problems[0]
     if problems:
         raise type(problems[0])("\n".join(str(problem) for problem in problems))
     return jobs, skipped
+
+
+def _is_named(path: Path, found: readers.Detected) -> bool:
+    """Whether only the caller tells the table of a source."""
+    told = readers.table_of_name(path.name) or readers.table_of_columns(found.names)
+    return found.named and told != found.table
+
+
+def _refuse_options(one: _Wanted, found: readers.Detected, wishes: Wishes) -> None:
+    """Refuse what is said about columns where it cannot be used.
+
+    Raises:
+        SchemaError: The source has no columns of its own, or several tables.
+    """
+    if one.partial or wishes.given is None or not wishes.given.says:
+        return
+    if found.format in ("invex", "links"):
+        what = "jobs of the InVEx kind" if found.format == "invex" else "a flat table of links"
+        raise SchemaError(
+            f"{one.name}: is {what}; --map, --default, --unit and --dates are not for it"
+        )
+    if len(set(found.tables.values())) > 1:
+        tables = ", ".join(sorted(set(found.tables.values())))
+        raise SchemaError(
+            f"{one.name}: holds {tables}; say --table for which of them --map, --default, --unit and "
+            "--dates are"
+        )
+
+
+def _own_name(one: _Wanted, jobs: list[_Job]) -> str:
+    """Return a name that tells a source apart from those before it."""
+    taken = {job.name for job in jobs}
+    if one.name not in taken:
+        return one.name
+    if isinstance(one.source, Path) and str(one.source) not in taken:
+        return str(one.source)
+    return next(name for n in itertools.count(2) if (name := f"{one.name} {n}") not in taken)
 
 
 def _buckets(jobs: list[_Job]) -> int:

@@ -54,6 +54,7 @@ class Source:
         quarantined: Rows refused, by table.
         duplicates: Rows that lost to or equalled another of the same key, by table.
         notes: What the reader converted or inferred, in sentences.
+        mapping: Digest of what was said about its columns; empty if nothing.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Source:
     quarantined: dict[str, int] = field(default_factory=dict)
     duplicates: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    mapping: str = ""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import polars as pl
 from brokerlab.archive import parsing
 from brokerlab.archive.contracts import contract, key_columns, polars_schema
 from brokerlab.archive.contracts._columns import MAX_JSON
+from brokerlab.archive.names import GLOBAL_ALIASES
 from brokerlab.archive.resolve import ROW, resolve
 from brokerlab.errors import SchemaError
 
@@ -19,7 +20,6 @@ Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
 _SHOWN = 5
 _SHORT = 40
-_GLOBAL_ALIASES = {"jeditaskid": ("taskid",), "pandaid": ("jobid",)}
 
 
 @dataclass(frozen=True)
@@ -161,6 +161,19 @@ def sift(
     return staged.filter(~broken).select(*plan.values(), ROW), refused
 
 
+def problem_of_value(table: str, column: str, text: str) -> str | None:
+    """Say why a text cannot stand in a column of a table; None where it can.
+
+    Example:
+        >>> problem_of_value("jobs", "maxpss", "-5")
+        'maxpss -5 is negative, allowed: 0 and above'
+    """
+    frame = pl.LazyFrame({column: [text]})
+    plan = _Plan(table, {column: column}, frame.collect_schema(), {})
+    reasons = _reasons(plan, plan.staged(frame).filter(plan.broken()).collect())["reasons"]
+    return "; ".join(reasons[0]) if len(reasons) else None
+
+
 @dataclass(frozen=True)
 class _Plan:
     """How the columns of one source become those of one table."""
@@ -173,7 +186,7 @@ class _Plan:
     @classmethod
     def of(cls, table: str, schema: pl.Schema, *, partial: bool = False) -> "_Plan":
         """Match names, aliases included, and refuse what can never work."""
-        source_of, extra, problems = _match_names(table, list(schema))
+        source_of, extra, problems = match_names(table, list(schema))
         plan = cls(table=table, source_of=source_of, schema=schema, extra=extra)
         for name, target in polars_schema(table).items():
             column = contract(table).columns()[name]
@@ -336,8 +349,8 @@ def _summarised(table: str, bad: pl.DataFrame) -> list[str]:
     ]
 
 
-def _match_names(table: str, found: list[str]) -> tuple[dict[str, str], dict[str, str], list[str]]:
-    """Map canonical to source names; also the extra columns and the clashes."""
+def match_names(table: str, found: list[str]) -> tuple[dict[str, str], dict[str, str], list[str]]:
+    """Map canonical to source names; also the other columns by their lowered names, and the clashes."""
     lowered: dict[str, str] = {}
     problems: list[str] = []
     for name in found:
@@ -354,7 +367,7 @@ def _match_names(table: str, found: list[str]) -> tuple[dict[str, str], dict[str
     source_of: dict[str, str] = {}
     for canonical, column in contract(table).columns().items():
         aliases = (column.metadata or {}).get("aliases", ())
-        candidates = (canonical, *aliases, *_GLOBAL_ALIASES.get(canonical, ()))
+        candidates = (canonical, *aliases, *GLOBAL_ALIASES.get(canonical, ()))
         taken = next((name for name in candidates if name in lowered), None)
         if taken is not None:
             source_of[canonical] = lowered[taken]

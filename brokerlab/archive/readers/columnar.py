@@ -8,20 +8,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from brokerlab.archive.readers.batch import Batch, numbered
-from brokerlab.archive.readers.detect import truncated
-from brokerlab.archive.readers.units import settle_units
-from brokerlab.errors import DataError
+from brokerlab.archive.readers.detect import Detected, truncated
 
 BATCH_ROWS = 250_000
 """Rows held at a time."""
 
 
-def read(path: Path, table: str | None) -> Iterator[Batch]:
+def read(path: Path, found: Detected) -> Iterator[Batch]:
     """Read a Parquet file batch by batch.
 
     Args:
         path: The file.
-        table: Its canonical table.
+        found: Its table, and the columns that stand in its path.
 
     Yields:
         One batch per 250,000 rows; one empty batch if the file has no rows.
@@ -29,18 +27,25 @@ def read(path: Path, table: str | None) -> Iterator[Batch]:
     Raises:
         DataError: The file is truncated or damaged.
     """
-    if table is None:
-        raise DataError(f"{path}: say --table for this Parquet file")
+    table = found.table or ""
     first = 1
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as source:
             for piece in source.iter_batches(batch_size=BATCH_ROWS):
                 frame = pl.DataFrame(pl.from_arrow(pa.Table.from_batches([piece])))
-                frame, notes = settle_units(table, frame)
-                yield Batch(table, frame, numbered(frame, first), notes=notes)
+                yield Batch(table, _with_path(frame, found), numbered(frame, first))
                 first += len(frame)
             if first == 1:
                 frame = pl.DataFrame(pl.from_arrow(source.schema_arrow.empty_table()))
-                yield Batch(table, frame, numbered(frame))
+                yield Batch(table, _with_path(frame, found), numbered(frame))
     except (pa.ArrowException, OSError) as error:
         raise truncated(path, "Parquet", error) from error
+
+
+def _with_path(frame: pl.DataFrame, found: Detected) -> pl.DataFrame:
+    """Add the columns that stand in the path of the file."""
+    return frame.with_columns(
+        pl.lit(value, dtype=pl.String).alias(name)
+        for name, value in found.partition.items()
+        if name not in frame.columns
+    )

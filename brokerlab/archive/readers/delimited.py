@@ -15,7 +15,6 @@ import pyarrow.csv as pa_csv
 from brokerlab.archive.contracts import contract
 from brokerlab.archive.readers.batch import REFUSED, Batch, nothing_refused
 from brokerlab.archive.readers.detect import Detected, opened, truncated, wrong_encoding
-from brokerlab.archive.readers.units import settle_units
 from brokerlab.errors import DataError
 
 BLOCK_BYTES = 32 << 20
@@ -66,8 +65,7 @@ def read(path: Path, found: Detected) -> Iterator[Batch]:
     """
     table = found.table or ""
     for frame, rows, refused in pieces(path, found):
-        settled, notes = settle_units(table, frame)
-        yield Batch(table, settled, rows, refused, notes)
+        yield Batch(table, frame, rows, refused)
 
 
 def pieces(path: Path, found: Detected) -> Iterator[tuple[pl.DataFrame, pl.Series, pl.DataFrame]]:

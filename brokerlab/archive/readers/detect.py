@@ -5,8 +5,9 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from brokerlab.archive.contracts import TABLES, contract
+from brokerlab.archive.names import looks_like, table_of_columns
 from brokerlab.archive.parsing import is_pattern
 from brokerlab.errors import DataError, SchemaError
 
@@ -67,7 +69,11 @@ _GZIP = b"\x1f\x8b"
 _PARQUET = b"PAR1"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _UTF8_BOM = b"\xef\xbb\xbf"
+_SQLITE = b"SQLite format 3\x00"
+_DUCKDB = b"DUCK"
 _HEAD = 1 << 20
+MAX_COLUMNS = 4096
+"""Most columns of a source; the widest table of PanDA has some 130."""
 
 
 @dataclass(frozen=True)
@@ -75,11 +81,16 @@ class Detected:
     """What a file is.
 
     Attributes:
-        format: ``parquet``, ``csv``, ``invex``, ``links`` (flat table of links) or ``json``.
+        format: ``parquet``, ``csv``, ``invex``, ``links`` (flat table of links), ``json``, ``lines``
+            (one JSON record a line), ``duckdb`` or ``sqlite``.
         table: Canonical table; None where the content tells (JSON) or there are several (InVEx).
         encoding: Of text files.
         delimiter: Of CSV files; empty for others.
         named: The caller gave the table; else it is read from the file's name or columns.
+        names: Names of the columns, where they are known before the file is read.
+        tables: Canonical table by table of a database.
+        left_out: What of the file is not read, and why.
+        partition: Columns that stand in the path (``name=value`` folders).
     """
 
     format: str
@@ -87,14 +98,30 @@ class Detected:
     encoding: str = "utf-8"
     delimiter: str = ","
     named: bool = False
+    names: tuple[str, ...] = ()
+    tables: dict[str, str] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
+    partition: dict[str, str | None] = field(default_factory=dict)
 
 
-def detect(path: Path, *, table: str | None = None) -> Detected:
+TableOf = Callable[[Iterable[str]], str | None]
+"""Tells the table by the names of columns."""
+
+
+def detect(
+    path: Path,
+    *,
+    table: str | None = None,
+    table_of: TableOf = table_of_columns,
+    partition: dict[str, str | None] | None = None,
+) -> Detected:
     """Recognise a file.
 
     Args:
         path: The file.
         table: Its table where the caller knows.
+        table_of: Tells the table by the columns, where the file's name does not.
+        partition: Columns that stand in the path.
 
     Returns:
         Format and table.
@@ -111,29 +138,71 @@ def detect(path: Path, *, table: str | None = None) -> Detected:
         contract(table)
     head = _head(path)
     if head.startswith(_PARQUET):
-        return _detected_parquet(path, table)
+        return _detected_parquet(path, table, table_of, partition or {})
+    if head.startswith(_SQLITE) or head[8:12] == _DUCKDB:
+        return Detected(
+            "sqlite" if head.startswith(_SQLITE) else "duckdb", table, "", "", table is not None
+        )
     text, encoding = _decoded(path, head)
+    if _has_lines(path, text):
+        return Detected("lines", table or table_of_name(path.name), encoding, "", table is not None)
     if text.lstrip("\ufeff \t\r\n")[:1] in ("{", "["):
         return Detected("json", table or table_of_name(path.name), encoding, "", table is not None)
     header = text.lstrip("\ufeff").splitlines()[0] if text.strip() else ""
     delimiter = next((d for d in ",;\t|" if d in header), ",")
-    names = [n.strip().lower() for n in next(csv.reader([header], delimiter=delimiter), [])]
+    columns = _fields(path, header, delimiter)
+    names = [n.strip().lower() for n in columns]
     if not names or not any(names):
         raise DataError(f"{path}: is empty: no header line; remove it or export it again")
-    doubled = sorted({n for n in names if names.count(n) > 1})
-    if doubled:
-        raise SchemaError(f"{path}: columns occur twice: {', '.join(doubled)}; keep one of each")
+    check_columns(path, names)
     if patterns := [n for n in names if is_pattern(n)]:
         raise SchemaError(f"{path}: columns mean other ones: {', '.join(patterns)}; rename them")
     if table is None and set(names) >= INVEX_COLUMNS:
         return Detected("invex", None, encoding, delimiter)
     if table in (None, "network_matrix") and is_link_table(names):
         return Detected("links", "network_matrix", encoding, delimiter)
-    found = table or table_of_name(path.name) or _table_of_columns(names)
-    return Detected("csv", found or _named(path), encoding, delimiter)
+    found = table or table_of_records(path, columns, table_of)
+    return Detected("csv", found, encoding, delimiter, table is not None, tuple(columns))
 
 
-def _detected_parquet(path: Path, table: str | None) -> Detected:
+def _fields(path: Path, header: str, delimiter: str) -> list[str]:
+    """Cut a header line."""
+    try:
+        return next(csv.reader([header], delimiter=delimiter), [])
+    except csv.Error as error:
+        raise DataError(
+            f"{path}: the header cannot be read ({error}); mend its first line"
+        ) from error
+
+
+def check_columns(path: Path, names: list[str]) -> None:
+    """Refuse columns that occur twice, and more of them than any table has.
+
+    Raises:
+        SchemaError: There are such columns.
+    """
+    if len(names) > MAX_COLUMNS:
+        raise SchemaError(
+            f"{path}: {len(names)} columns, allowed: {MAX_COLUMNS}; leave out what is not needed"
+        )
+    if doubled := sorted(name for name, n in Counter(names).items() if n > 1):
+        shown = ", ".join(name[:60] for name in doubled[:20])
+        raise SchemaError(f"{path}: columns occur twice: {shown}; keep one of each")
+
+
+def _has_lines(path: Path, text: str) -> bool:
+    """Whether a file holds a JSON record on every line."""
+    lines = (line for line in text.lstrip("\ufeff").split("\n") if line.strip())
+    first, second = next(lines, "").strip(), next(lines, "").strip()
+    if not first.startswith("{"):
+        return False
+    by_name = any(f".{end}" in path.name.lower() for end in ("ndjson", "jsonl"))
+    return by_name or (first.endswith("}") and second.startswith("{"))
+
+
+def _detected_parquet(
+    path: Path, table: str | None, table_of: TableOf, partition: dict[str, str | None]
+) -> Detected:
     """Recognise a Parquet file by its columns or its name."""
     try:
         names = pq.read_schema(path).names
@@ -141,7 +210,10 @@ def _detected_parquet(path: Path, table: str | None) -> Detected:
         raise truncated(path, "Parquet", error) from error
     if table in (None, "network_matrix") and is_link_table(names):
         return Detected("links", "network_matrix", delimiter="")
-    return Detected("parquet", table or _named(path), delimiter="")
+    check_columns(path, names)
+    names += [name for name in partition if name not in names]
+    found = table or table_of_records(path, names, table_of)
+    return Detected("parquet", found, "", "", table is not None, tuple(names), partition=partition)
 
 
 def is_link_table(names: Iterable[str]) -> bool:
@@ -217,9 +289,28 @@ def _decoded(path: Path, head: bytes) -> tuple[str, str]:
         return head[: error.start].decode(encoding), encoding
 
 
-def _table_of_columns(names: list[str]) -> str | None:
-    """Find the one table whose required columns are all there, if the key tells it apart."""
-    has = set(names)
+def table_of_records(path: Path, names: Iterable[str], table_of: TableOf) -> str:
+    """Return the table of records by the file's name, their names, or the file's folder.
+
+    Raises:
+        DataError: None of these tells; the message says what to type.
+    """
+    names = list(names)
+    found = table_of_name(path.name) or _only_table(names) or table_of(names)
+    found = found or table_of_name(path.parent.name)
+    if found is None:
+        near = looks_like(names)
+        raise DataError(
+            f"{path}: cannot tell its table from name or columns; name it like 'jobs.csv' or "
+            f"'JOBSARCHIVED4.csv', or say --table{f' {near}, which it looks like' if near else ''}"
+            f"; tables: {', '.join(TABLES)}"
+        )
+    return found
+
+
+def _only_table(names: Iterable[str]) -> str | None:
+    """Find the one table that has all the columns and whose required columns are all there."""
+    has = {name.strip().lower() for name in names}
     fits = [
         table
         for table, kind in TABLES.items()
@@ -227,14 +318,3 @@ def _table_of_columns(names: list[str]) -> str | None:
         and has <= set(kind.columns())
     ]
     return fits[0] if len(fits) == 1 else None
-
-
-def _named(path: Path) -> str:
-    """Return the table of the file's name or say how to give it."""
-    found = table_of_name(path.name)
-    if found is None:
-        raise DataError(
-            f"{path}: cannot tell its table from name or columns; name it like 'jobs.csv' or "
-            f"'JOBSARCHIVED4.csv', or say --table; tables: {', '.join(TABLES)}"
-        )
-    return found

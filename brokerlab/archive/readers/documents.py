@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from brokerlab.archive.readers import (
+    lines,
     monitor,
     network,
     queue_records,
@@ -15,7 +16,7 @@ from brokerlab.archive.readers import (
     transfer_matrix,
 )
 from brokerlab.archive.readers.batch import Batch
-from brokerlab.archive.readers.detect import Detected
+from brokerlab.archive.readers.detect import Detected, TableOf
 from brokerlab.errors import DataError
 
 
@@ -46,12 +47,13 @@ KINDS = (
 """In the order in which they are asked; the monitor's answers come last."""
 
 
-def read(path: Path, found: Detected) -> Iterator[Batch]:
+def read(path: Path, found: Detected, table_of: TableOf) -> Iterator[Batch]:
     """Read a JSON file.
 
     Args:
         path: The file.
         found: What ``detect`` said; its table is a hint, unless the caller named it.
+        table_of: Tells the table of records by their names.
 
     Yields:
         Batches of every table in it.
@@ -60,11 +62,14 @@ def read(path: Path, found: Detected) -> Iterator[Batch]:
         DataError: Truncated, not JSON, nothing that can be recognised, or not the named table.
     """
     data = records.load(path)
+    if (hits := lines.hits(data)) is not None:
+        yield lines.batch_of_hits(path, data, hits, found, table_of)
+        return
     kind = next((kind for kind in KINDS if kind.looks(data, found.table)), None)
     if kind is None and isinstance(data, records.Ambiguous):
         raise DataError(f"{path}: {data}; keep one of each")
     if kind is None:
-        yield from monitor.read(path, data, found.table)
+        yield from monitor.read(path, data, found.table, table_of)
     elif found.named and found.table not in kind.tables:
         raise DataError(
             f"{path}: holds {kind.what}, which fills {', '.join(kind.tables)}, not '{found.table}'; "

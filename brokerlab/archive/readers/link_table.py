@@ -43,7 +43,7 @@ def _pieces(path: Path, found: Detected) -> Iterator[tuple[pl.DataFrame, pl.Seri
     if found.delimiter:
         yield from delimited.pieces(path, found)
         return
-    for piece in columnar.read(path, found.table):
+    for piece in columnar.read(path, found):
         yield piece.frame, piece.rows, piece.refused
 
 

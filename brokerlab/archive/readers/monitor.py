@@ -8,8 +8,9 @@ import polars as pl
 
 from brokerlab.archive.contracts import polars_schema
 from brokerlab.archive.readers.batch import Batch
+from brokerlab.archive.readers.detect import TableOf
 from brokerlab.archive.readers.records import Record, Told, series, told_apart
-from brokerlab.archive.readers.units import KB_PER_MB, MAX_DURATION_S, settle_units, settled_tasks
+from brokerlab.archive.readers.units import KB_PER_MB, MAX_DURATION_S, settled_tasks
 from brokerlab.errors import DataError
 
 JOB_COLUMNS_DROPPED = [
@@ -45,13 +46,14 @@ EVENT_SERVICE = {
 _ENDED = {"finished", "failed", "cancelled", "closed"}
 
 
-def read(path: Path, data: Any, table: str | None) -> Iterator[Batch]:
+def read(path: Path, data: Any, table: str | None, table_of: TableOf) -> Iterator[Batch]:
     """Read one document: an answer of the monitor, several of them by address, or records.
 
     Args:
         path: The file, for messages.
         data: Its content.
         table: Table of plain records; None to tell from the content.
+        table_of: Tells the table of records by their names.
 
     Yields:
         Batches of ``jobs``, ``tasks`` and ``datasets``.
@@ -60,7 +62,7 @@ def read(path: Path, data: Any, table: str | None) -> Iterator[Batch]:
         DataError: Nothing in it that can be recognised.
     """
     found = False
-    for kind, items, notes in _answers(data, table):
+    for kind, items, notes in _answers(data, table, table_of):
         found = True
         if kind == "jobs":
             yield _jobs(items, notes)
@@ -76,22 +78,34 @@ def read(path: Path, data: Any, table: str | None) -> Iterator[Batch]:
         )
 
 
-def _answers(data: Any, table: str | None) -> Iterator[tuple[str, list[Any], Told]]:
+def _answers(
+    data: Any, table: str | None, table_of: TableOf
+) -> Iterator[tuple[str, list[Any], Told]]:
     """Yield (table, items, notes) for everything that can be recognised."""
     if isinstance(data, dict) and isinstance(data.get("jobs"), list):
         yield "jobs", data["jobs"], ()
-    elif isinstance(data, dict) and data and all(str(key).startswith("http") for key in data):
-        skipped = [key for key in data if not list(_answers(data[key], None))]
+    elif _has_addresses(data):
+        answers = {
+            key: [] if _has_addresses(value) else list(_answers(value, None, table_of))
+            for key, value in data.items()
+        }
+        skipped = [key for key, inside in answers.items() if not inside]
         notes = tuple(f"skipped, neither jobs nor tasks: {key[:100]}" for key in skipped)
-        for key in data:
-            for kind, records, own in _answers(data[key], None):
-                yield kind, records, own + notes
-                notes = ()
+        for kind, records, own in (one for inside in answers.values() for one in inside):
+            yield kind, records, own + notes
+            notes = ()
     elif isinstance(data, list):
-        names = {name.lower() for item in data if isinstance(item, dict) for name in item}
-        told = table or _kind(names)
+        written = {name for item in data if isinstance(item, dict) for name in item}
+        told = table or _kind({name.lower() for name in written}) or table_of(written)
         if told is not None:
             yield told, data, ()
+
+
+def _has_addresses(data: Any) -> bool:
+    """Whether a document holds answers by their address."""
+    return (
+        isinstance(data, dict) and bool(data) and all(str(key).startswith("http") for key in data)
+    )
 
 
 def _kind(names: set[str]) -> str | None:
@@ -143,8 +157,7 @@ def _batch(table: str, items: list[Any], notes: Told) -> Batch:
     records, rows, refused = told_apart(items)
     if not records:
         return _without_rows(table, refused, notes)
-    frame, converted = settle_units(table, _frame(records))
-    return Batch(table, frame, rows, refused, notes + converted)
+    return Batch(table, _frame(records), rows, refused, notes)
 
 
 def _without_rows(table: str, refused: pl.DataFrame, notes: Told) -> Batch:

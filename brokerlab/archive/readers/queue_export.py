@@ -1,6 +1,6 @@
 """Read exports of the database table ``SCHEDCONFIG_JSON``: a queue record as JSON in the column ``data``."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import polars as pl
@@ -10,6 +10,12 @@ from brokerlab.archive.readers.queue_records import Queues
 from brokerlab.archive.readers.records import Refusal, parse, words
 
 _NAME, _DATA, _UPDATED = "panda_queue", "data", "last_update"
+
+
+def is_export(table: str, names: Iterable[str]) -> bool:
+    """Whether columns are those of an export with the record of a queue as JSON."""
+    low = {name.strip().lower() for name in names}
+    return table == "queues" and _DATA in low and not {"type", "status"} & low
 
 
 def expanded(batch: Batch) -> Iterator[Batch]:
@@ -25,8 +31,7 @@ def expanded(batch: Batch) -> Iterator[Batch]:
         archive.md section 5.
     """
     names = {name.strip().lower(): name for name in batch.frame.columns}
-    is_export = batch.table == "queues" and _DATA in names and not {"type", "status"} & set(names)
-    if not is_export or batch.frame.schema[names[_DATA]] != pl.String:
+    if not is_export(batch.table, names) or batch.frame.schema[names[_DATA]] != pl.String:
         yield batch
         return
     found = Queues()

@@ -4,6 +4,7 @@ import gzip
 import json
 import re
 import zlib
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from brokerlab.archive.contracts import polars_schema
+from brokerlab.archive.names import meant, plain
 from brokerlab.archive.readers.batch import REFUSED, Batch
 from brokerlab.archive.readers.detect import opened, truncated, wrong_encoding
 from brokerlab.errors import DataError
@@ -92,7 +94,7 @@ def _record(pairs: list[tuple[str, Any]]) -> Record | Ambiguous:
     if len(record) == len(pairs):
         return record
     names = [name for name, _ in pairs]
-    doubled = sorted({name for name in names if names.count(name) > 1})
+    doubled = sorted(name for name, n in Counter(names).items() if n > 1)
     found = Ambiguous(f"names occur twice: {', '.join(doubled)}")
     found.pairs = pairs
     return found
@@ -166,6 +168,32 @@ def column(table: str, name: str, values: list[Any]) -> pl.Series:
     elif target is not None and target.is_numeric():
         values = [json.dumps(v) if isinstance(v, bool) else v for v in values]
     return series(name, values)
+
+
+def source_column(table: str, name: str, values: list[Any]) -> pl.Series:
+    """Make a column of records as a source names it; what is no column of the table is text.
+
+    Args:
+        table: Canonical table.
+        name: Name in the source.
+        values: Texts, numbers, truth values, nulls, lists and records.
+    """
+    canonical = meant(table).get(plain(name))
+    if canonical is None:
+        values = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
+        return pl.Series(name, values, dtype=pl.String)
+    return column(table, canonical, values).alias(name)
+
+
+def holds_half_character(text: str, data: Any) -> bool:
+    """Whether a document escapes half a character, which no text can hold."""
+    if not _HALF_CHARACTER.search(text.encode()):
+        return False
+    try:
+        json.dumps(data, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def batch(

@@ -1,0 +1,202 @@
+"""Units that a source may have instead of those of the contracts; conversions are exact.
+
+Memory and sizes count by 1024, as PanDA counts them: 1 MB = 1024 kB.
+"""
+
+import re
+from datetime import datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+
+import polars as pl
+
+from brokerlab.archive.contracts import contract
+from brokerlab.archive.parsing import LONGEST_SCALAR
+from brokerlab.errors import nearest
+
+_SIZES = {name: Fraction(1024**n) for n, name in enumerate(("B", "kB", "MB", "GB", "TB"))}
+_TIMES = {
+    "ns": Fraction(1, 10**9),
+    "us": Fraction(1, 10**6),
+    "ms": Fraction(1, 10**3),
+    "s": Fraction(1),
+    "min": Fraction(60),
+    "h": Fraction(3600),
+    "days": Fraction(86400),
+}
+_SHARES = {"%": Fraction(1), "fraction": Fraction(100), "per mille": Fraction(1, 10)}
+_FAMILIES = (_SIZES, _TIMES, _SHARES)
+_EPOCH_UNITS = ("s", "ms", "us", "ns")
+_OTHER_SPELLINGS = {
+    "byte": "B",
+    "bytes": "B",
+    "KB": "kB",
+    "kb": "kB",
+    "mb": "MB",
+    "gb": "GB",
+    "tb": "TB",
+    "KiB": "kB",
+    "MiB": "MB",
+    "GiB": "GB",
+    "TiB": "TB",
+    "sec": "s",
+    "secs": "s",
+    "seconds": "s",
+    "minutes": "min",
+    "mins": "min",
+    "hours": "h",
+    "d": "days",
+}
+_PER = re.compile(r"^(?P<top>[^/]+)/(?P<bottom>\S+)(?P<rest> per core)?$")
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  (canonical times are UTC without zone)
+_DIGITS = 30
+"""Numbers of more digits before or after the point are no measurements."""
+
+
+def unit_of(table: str, column: str) -> str:
+    """Return the unit that a column has in the archive."""
+    unit: str = (contract(table).columns()[column].metadata or {})["unit"]
+    return unit
+
+
+def spelled(unit: str) -> str | None:
+    """Return a simple unit as it is written here; None if it is none.
+
+    Example:
+        >>> spelled("mb"), spelled("MiB"), spelled("Mb")
+        ('MB', 'MB', None)
+    """
+    usual = _OTHER_SPELLINGS.get(unit, unit)
+    return usual if any(usual in family for family in _FAMILIES) else None
+
+
+def convertible(table: str, column: str, unit: str) -> bool:
+    """Whether values of a column can be given in a unit."""
+    return problem(table, column, unit) is None
+
+
+def problem(table: str, column: str, unit: str) -> str | None:
+    """Say why values of a column cannot be given in a unit; None where they can.
+
+    Example:
+        >>> problem("jobs", "maxpss", "s")
+        'maxpss is in kB; allowed: B, GB, MB, TB, kB'
+        >>> problem("jobs", "jobstatus", "MB")
+        'jobstatus has no unit'
+    """
+    own = unit_of(table, column)
+    if isinstance(contract(table).columns()[column].dtype, pl.Datetime):
+        if unit in _EPOCH_UNITS:
+            return None
+        return f"{column} is a time; allowed: {', '.join(_EPOCH_UNITS)} since 1970-01-01 UTC"
+    if not contract(table).columns()[column].dtype.is_numeric() or own == "-":
+        return f"{column} has no unit"
+    allowed = _allowed(own)
+    if unit in allowed or _factor(own, unit) is not None:
+        return None
+    if not allowed:
+        return f"{column} is in {own}; no other unit is known for it"
+    hint = nearest(unit, allowed)
+    return f"{column} is in {own}; {hint}"
+
+
+def converter(table: str, column: str, unit: str) -> "Converter":
+    """Return what converts values of a column from a unit to that of the archive."""
+    kind = contract(table).columns()[column].dtype
+    if isinstance(kind, pl.Datetime):
+        return Converter(unit, _TIMES[unit], "time")
+    factor = _factor(unit_of(table, column), unit)
+    return Converter(unit, factor or Fraction(1), "whole" if kind.is_integer() else "float")
+
+
+class Converter:
+    """Multiplies values by a factor, exactly.
+
+    Args:
+        unit: The unit of the values.
+        factor: What one of it is in the unit of the archive; seconds for times.
+        kind: ``whole`` rounds to whole numbers (half to even), ``float``, or ``time`` since 1970.
+    """
+
+    def __init__(self, unit: str, factor: Fraction, kind: str) -> None:
+        self.unit = unit
+        self.factor = factor
+        self.kind = kind
+
+    def column(self, values: pl.Series) -> pl.Series:
+        """Convert a column of numbers or texts; what is no number gets its unit as a mark.
+
+        Args:
+            values: As the source holds them; lists and times come back as they are.
+
+        Returns:
+            Texts.
+        """
+        kind = values.dtype
+        if isinstance(kind, pl.Duration):
+            values = values.dt.total_nanoseconds()
+        elif kind.is_nested() or kind.is_temporal() or kind in (pl.Binary, pl.Object, pl.Boolean):
+            return values
+        texts = values.cast(pl.String).str.strip_chars()
+        distinct = texts.drop_nulls().unique()
+        made = [self._of(text) for text in distinct]
+        new = pl.Series(made, dtype=pl.String)
+        return texts.replace_strict(distinct, new, default=None, return_dtype=pl.String).alias(
+            values.name
+        )
+
+    def _of(self, text: str) -> str:
+        """Convert one value; a text that is no plain number can then not be read as one."""
+        if text in ("", "NULL", "null"):
+            return text
+        number = _number(text)
+        result = None if number is None else self._written(number * self.factor)
+        return f"{text[:LONGEST_SCALAR]} {self.unit}" if result is None else result
+
+    def _written(self, value: Fraction) -> str | None:
+        """Write a converted value as text; None for a time outside of the calendar."""
+        if self.kind == "whole":
+            return str(round(value))
+        if self.kind == "float":
+            return repr(float(value))
+        try:
+            return str(_EPOCH + timedelta(microseconds=round(value * 10**6)))
+        except OverflowError:
+            return None
+
+
+def _number(text: str) -> Fraction | None:
+    """Read a finite number of a plausible size exactly."""
+    if len(text) > LONGEST_SCALAR:
+        return None
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return None
+    if not number.is_finite() or (number and abs(number.adjusted()) > _DIGITS):
+        return None
+    return Fraction(number) if number else Fraction(0)
+
+
+def _factor(own: str, other: str) -> Fraction | None:
+    """Return how many of our unit are in one of another; None if they measure different things."""
+    if own == other:
+        return Fraction(1)
+    ours, theirs = _PER.match(own), _PER.match(other)
+    if ours and theirs and ours["rest"] == theirs["rest"]:
+        top = _factor(ours["top"], theirs["top"])
+        bottom = _factor(ours["bottom"], theirs["bottom"])
+        return None if top is None or bottom is None else top / bottom
+    if ours or theirs:
+        return None
+    mine, yours = spelled(own), spelled(other)
+    family = next((f for f in _FAMILIES if mine in f and yours in f), None)
+    return None if family is None else family[yours or ""] / family[mine or ""]
+
+
+def _allowed(own: str) -> list[str]:
+    """List the units that measure what ours does."""
+    simple = [unit for family in _FAMILIES for unit in family]
+    rates = [f"{size}/s{rest}" for size in _SIZES for rest in ("", " per core")]
+    inverse = [f"{time}/{size}" for time in _TIMES for size in _SIZES]
+    return [unit for unit in (*simple, *rates, *inverse) if _factor(own, unit) is not None]

@@ -1,0 +1,638 @@
+"""What foreign columns mean: names, defaults, units, order of dates; kept in the archive for the next export.
+
+A ``Mapping`` is what the user says; ``Shaper`` makes rows of a source out of it, under canonical names.
+"""
+
+import hashlib
+import json
+import shlex
+import tomllib
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Mapping as Named
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from brokerlab.archive import conversion, dates, names, parsing, schema
+from brokerlab.archive.contracts import contract, polars_schema
+from brokerlab.archive.readers.batch import Batch
+from brokerlab.archive.readers.queue_export import is_export
+from brokerlab.errors import SchemaError, nearest
+
+FOLDER = "mappings"
+"""Folder of an archive with the mappings that were used for it."""
+NONE = "none"
+"""Stands for a mapping that changes nothing, where the archive has one that may be meant."""
+
+_SHOWN = 20
+
+
+class Mapping(BaseModel):
+    """How the columns of an export become those of a table; saved as a small JSON document.
+
+    Attributes:
+        table: Canonical table; empty where name or columns of the source tell.
+        columns: Canonical column by the name in the source.
+        defaults: Value of columns that the source lacks; for a time also the name of another time.
+        units: Unit of columns by canonical name, where it is not that of the archive.
+        dates: ``day-first`` or ``month-first``; empty where the dates tell.
+        export: Names of all columns of the export it was saved for, lowered and sorted.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    table: str = ""
+    columns: dict[str, str] = Field(default_factory=dict)
+    defaults: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    units: dict[str, str] = Field(default_factory=dict)
+    dates: str = ""
+    export: tuple[str, ...] = ()
+
+    @classmethod
+    def of_options(
+        cls,
+        *,
+        map: Sequence[str] = (),  # noqa: A002  (the option is called so)
+        default: Sequence[str] = (),
+        unit: Sequence[str] = (),
+        dates: str = "",
+    ) -> Self:
+        """Make a mapping of options as they are typed.
+
+        Args:
+            map: ``NAME=column``, the name in the source first.
+            default: ``column=value``.
+            unit: ``column=unit``.
+            dates: ``day-first`` or ``month-first``.
+
+        Raises:
+            SchemaError: An option without ``=``, or a column that is given twice.
+
+        Example:
+            >>> Mapping.of_options(map=["TaskID=jeditaskid"], unit=["maxpss=MB"]).units
+            {'maxpss': 'MB'}
+        """
+        problems: list[str] = []
+        columns = _pairs("--map", "TaskID=jeditaskid", map, problems)
+        values = _pairs("--default", "prodsourcelabel=managed", default, problems)
+        units = _pairs("--unit", "maxpss=MB", unit, problems)
+        if problems:
+            raise SchemaError("\n".join(problems))
+        defaults: dict[str, str | int | float | bool] = dict(values)
+        return cls(columns=columns, defaults=defaults, units=units, dates=dates)
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """Read a mapping from a JSON or TOML document.
+
+        Raises:
+            SchemaError: There is none, or it is no mapping; every wrong entry is named.
+        """
+        file = Path(path)
+        try:
+            text = file.read_text(encoding="utf-8")
+            raw = tomllib.loads(text) if file.suffix.lower() == ".toml" else json.loads(text)
+            return cls.of(raw)
+        except SchemaError as error:
+            raise SchemaError(f"{file}: {error}") from error
+        except OSError as error:
+            raise SchemaError(
+                f"{file}: cannot be read ({error.strerror}); check the path"
+            ) from error
+        except (ValueError, RecursionError) as error:
+            words = str(error)[:200]
+            raise SchemaError(f"{file}: is neither JSON nor TOML of a mapping ({words})") from error
+
+    @classmethod
+    def of(cls, fields: Named[str, Any]) -> Self:
+        """Make a mapping of its fields.
+
+        Raises:
+            SchemaError: Unknown fields, or values that do not fit; every wrong one is named.
+        """
+        try:
+            return cls.model_validate(fields)
+        except ValidationError as error:
+            wrong = [
+                f"{'.'.join(map(str, one['loc'])) or 'the document'}: {one['msg']}"
+                for one in error.errors()[:_SHOWN]
+            ]
+            allowed = ", ".join(cls.model_fields)
+            raise SchemaError(f"is no mapping: {'; '.join(wrong)}; allowed: {allowed}") from error
+
+    def write(self, path: Path) -> None:
+        """Write the document; the file is there whole or not at all."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f".{path.name}.partial")
+        partial.write_text(self.model_dump_json(indent=1, exclude_defaults=True) + "\n", "utf-8")
+        partial.replace(path)
+
+    def joined(self, other: "Mapping") -> "Mapping":
+        """Return this mapping with what another one says beside it; the other one wins."""
+        return Mapping(
+            table=other.table or self.table,
+            columns=self.columns | other.columns,
+            defaults=self.defaults | other.defaults,
+            units=self.units | other.units,
+            dates=other.dates or self.dates,
+        )
+
+    @property
+    def says(self) -> bool:
+        """Whether it says anything about columns."""
+        return bool(self.columns or self.defaults or self.units or self.dates)
+
+    @property
+    def digest(self) -> str:
+        """Digest of what it says, whichever export it is for."""
+        said = self.model_dump_json(exclude={"export"})
+        return hashlib.sha256(said.encode()).hexdigest()[:16]
+
+    def named(self, found: Iterable[str]) -> dict[str, str]:
+        """Return the canonical column by name of the source, as the source writes it."""
+        lowered = {name.strip().lower(): column for name, column in self.columns.items()}
+        exact = set(self.columns)
+        return {
+            name: self.columns[name] if name in exact else lowered[name.strip().lower()]
+            for name in found
+            if name in exact or name.strip().lower() in lowered
+        }
+
+
+def _pairs(option: str, example: str, texts: Sequence[str], problems: list[str]) -> dict[str, str]:
+    """Cut ``name=value`` options; what is wrong goes to the problems."""
+    pairs: dict[str, str] = {}
+    for text in texts:
+        name, mark, value = (part.strip() for part in text.partition("="))
+        if not (name and mark and value):
+            problems.append(f"{option} {text}: allowed: NAME=VALUE, e.g. {option} {example}")
+        elif name in pairs and pairs[name] != value:
+            problems.append(
+                f"{option} {text}: '{name}' is given twice, as {pairs[name]} too; keep one"
+            )
+        pairs.setdefault(name, value)
+    return pairs
+
+
+def export_of(found: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of the columns of an export as a mapping keeps them."""
+    return tuple(sorted(name.strip().lower() for name in found))
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What is known about the columns of sources before they are read.
+
+    Attributes:
+        given: What the user says now; None if nothing.
+        saved: Mappings of the archive, by file.
+    """
+
+    given: Mapping | None = None
+    saved: dict[Path, Mapping] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, folder: Path, given: Mapping | None) -> "Wishes":
+        """Read the mappings of an archive.
+
+        Raises:
+            SchemaError: One of them is damaged, or the given one names no table.
+        """
+        if given is not None and given.table:
+            contract(given.table)
+        files = sorted((folder / FOLDER).glob("*.json"))
+        return cls(given, {path: Mapping.read(path) for path in files})
+
+    def table(self, found: Iterable[str]) -> str | None:
+        """Tell the table of columns."""
+        found = list(found)
+        if self.given is not None:
+            if self.given.table:
+                return self.given.table
+            renamed = self.given.named(found)
+            known = [*(renamed.get(name, name) for name in found), *self.given.defaults]
+            return names.table_of_columns(known)
+        export = export_of(found)
+        for mapping in self.saved.values():
+            if mapping.export == export and mapping.table:
+                return mapping.table
+        return names.table_of_columns(found)
+
+    def mapping(self, source: str, table: str, found: Sequence[str]) -> tuple[Mapping, str]:
+        """Return the mapping of columns and, where it is a saved one, its file.
+
+        Raises:
+            SchemaError: A saved one names columns of this source but was saved for another export.
+        """
+        if self.given is not None:
+            return self.given, ""
+        export = set(export_of(found))
+        near: list[Path] = []
+        for path, mapping in self.saved.items():
+            if mapping.table != table or not mapping.says:
+                continue
+            if set(mapping.export) == export:
+                return mapping, path.name
+            of_source = {name.strip().lower() for name in mapping.columns}
+            of_table = {*mapping.units, *mapping.defaults} if not of_source else set()
+            if (of_source and of_source <= export) or of_table & export:
+                near.append(path)
+        if near:
+            kept = self.saved[near[0]]
+            more, less = export - set(kept.export), set(kept.export) - export
+            changed = [f"more: {_listed(sorted(more))}"] if more else []
+            changed += [f"missing: {_listed(sorted(less))}"] if less else []
+            raise SchemaError(
+                f"{source}: has columns that {near[0]} maps, but not the columns it was saved for "
+                f"({'; '.join(changed)}); say --mapping {near[0]} to use it, or --mapping {NONE}"
+            )
+        return Mapping(table=table), ""
+
+
+@dataclass(frozen=True)
+class NotTaken:
+    """A column of a source that is no column of its table.
+
+    Attributes:
+        source: Name of the source.
+        table: Canonical table.
+        column: The column, kept under this name beside the canonical ones.
+        suggestion: The option to type if it means one of them; empty where nothing is near.
+    """
+
+    source: str
+    table: str
+    column: str
+    suggestion: str = ""
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is done to the columns of one table of one source."""
+
+    table: str
+    mapping: Mapping
+    rename: dict[str, str]
+    copies: dict[str, tuple[str, ...]]
+    notes: tuple[str, ...]
+    not_taken: tuple[NotTaken, ...]
+
+    def times(self, frame: pl.DataFrame) -> list[str]:
+        """Return the columns of texts that mean times, by their names in the source."""
+        kinds = polars_schema(self.table)
+        return [
+            name
+            for name in frame.columns
+            if isinstance(kinds.get(self.target(name)), pl.Datetime)
+            and frame.schema[name] == pl.String
+            and self.target(name) not in self.mapping.units
+        ]
+
+    def target(self, name: str) -> str:
+        """Return the canonical name of a column of the source; empty if it has none."""
+        return self.rename.get(name, "")
+
+    def apply(self, frame: pl.DataFrame, order: dates.Order | None) -> pl.DataFrame:
+        """Give rows of the source canonical names, values and units."""
+        changed = [
+            dates.normalised(frame[name], order)
+            for name in self.times(frame)
+            if len(dates.unusual(frame[name]))
+        ]
+        frame = frame.with_columns(changed)
+        for name in frame.columns:
+            unit = self.mapping.units.get(self.target(name), "")
+            if isinstance(frame.schema[name], pl.Duration) and not unit:
+                unit = "ns"
+            column = self.target(name)
+            if unit and column and conversion.convertible(self.table, column, unit):
+                convert = conversion.converter(self.table, column, unit)
+                frame = frame.with_columns(convert.column(frame[name]))
+        frame = frame.rename({old: new for old, new in self.rename.items() if old in frame.columns})
+        constants = [
+            pl.lit(_text(value)).alias(name)
+            for name, value in self.mapping.defaults.items()
+            if name not in self.copies
+        ]
+        frame = frame.with_columns(constants)
+        return frame.with_columns(
+            pl.coalesce(*[_time(frame, name) for name in sources]).alias(target)
+            for target, sources in self.copies.items()
+        )
+
+
+def plan(
+    source: str, table: str, found: Sequence[str], mapping: Mapping, *, partial: bool = False
+) -> _Plan:
+    """Find out what is to be done to the columns of a source.
+
+    Args:
+        source: Its name, for messages.
+        table: Its canonical table.
+        found: Names of its columns.
+        mapping: What is said about them.
+        partial: The rows only fill others, so that required columns may be missing.
+
+    Raises:
+        SchemaError: Options that do not fit the columns, and required columns that are missing;
+            the message names everything, and what to type.
+    """
+    rename = mapping.named(found)
+    problems = _problems(source, table, found, mapping, rename)
+    if problems:
+        raise SchemaError("\n".join(problems))
+    renamed = [rename.get(name, name) for name in found]
+    source_of, extra, clashes = schema.match_names(table, renamed)
+    if clashes:
+        raise SchemaError("\n".join(f"{source}: {clash}" for clash in clashes))
+    notes = []
+    by_plain: dict[str, list[str]] = {}
+    for name in extra.values():
+        by_plain.setdefault(names.plain(name), []).append(name)
+    known = names.meant(table)
+    for word, alike in by_plain.items():
+        column = known.get(word)
+        if (
+            len(alike) == 1
+            and column
+            and column not in source_of
+            and column not in mapping.defaults
+        ):
+            source_of[column] = alike[0]
+            extra = {low: name for low, name in extra.items() if name != alike[0]}
+            notes.append(f"column '{alike[0]}' taken as {column}")
+    original = {rename.get(name, name): name for name in found}
+    rename = {original[name]: column for column, name in source_of.items()}
+    copies = _copies(table, source_of, mapping)
+    free = [n for n in polars_schema(table) if n not in source_of and n not in mapping.defaults]
+    not_taken = tuple(
+        NotTaken(source, table, name, _option(table, name, free)) for name in extra.values()
+    )
+    lacking = [
+        name
+        for name, column in contract(table).columns().items()
+        if not column.nullable and name in free and name not in copies
+    ]
+    if lacking and not partial and not is_export(table, found):
+        raise SchemaError("\n".join(_missing(source, table, lacking, found, not_taken, source_of)))
+    for target, times in copies.items():
+        if target in mapping.defaults:
+            notes.append(f"{target}: not in the source, {times[0]} stands for it")
+        else:
+            shown = ", else ".join(times)
+            notes.append(f"{target}: not in the source, {shown} stands for it")
+    notes += [
+        f"{name}: {unit} converted to {conversion.unit_of(table, name)}"
+        for name, unit in mapping.units.items()
+    ]
+    return _Plan(table, mapping, rename, copies, tuple(notes), not_taken)
+
+
+def _problems(
+    source: str, table: str, found: Sequence[str], mapping: Mapping, rename: dict[str, str]
+) -> list[str]:
+    """List the options that do not fit the columns of a source."""
+    kinds = polars_schema(table)
+    problems = []
+    lowered = {name.strip().lower() for name in found}
+    taken: dict[str, str] = {}
+    own, _, _ = schema.match_names(table, [name for name in found if name not in rename])
+    for name, column in mapping.columns.items():
+        option = f"--map {name}={column}"
+        if column not in kinds:
+            problems.append(f"{option}: {_unknown(table, column)}")
+        elif name.strip().lower() not in lowered:
+            problems.append(f"{option}: {source} has no column '{name}': {_near(name, found)}")
+        elif column in taken:
+            problems.append(f"{option}: {column} is mapped from '{taken[column]}' too; keep one")
+        elif column in own:
+            problems.append(
+                f"{option}: {source} has {column} already, as '{own[column]}'; keep one of them"
+            )
+        taken.setdefault(column, name)
+    known = names.meant(table)
+    plain = {known[word] for name in found if (word := names.plain(name)) in known}
+    there = {*own, *rename.values(), *plain}
+    for column, value in mapping.defaults.items():
+        option = f"--default {column}={value}"
+        if column not in kinds:
+            problems.append(f"{option}: {_unknown(table, column)}")
+        elif column in rename.values():
+            problems.append(f"{option}: {column} is mapped from '{taken[column]}' too; keep one")
+        elif column in there:
+            problems.append(f"{option}: {source} has this column; leave the default out")
+        elif not _is_time_of(table, value, there) and (wrong := _unfit(table, column, value)):
+            problems.append(f"{option}: {wrong}")
+    for column, unit in mapping.units.items():
+        option = f"--unit {column}={unit}"
+        if column not in kinds:
+            problems.append(f"{option}: {_unknown(table, column)}")
+        elif wrong := conversion.problem(table, column, unit):
+            problems.append(f"{option}: {wrong}")
+        elif column not in there:
+            problems.append(f"{option}: {source} has no column {column}; say --map NAME={column}")
+    if mapping.dates and mapping.dates not in dates.ORDERS:
+        problems.append(f"--dates {mapping.dates}: allowed: {', '.join(dates.ORDERS)}")
+    return problems
+
+
+def _unknown(table: str, column: str) -> str:
+    """Say that a table has no such column, and which one may be meant."""
+    near = names.suggestion(table, column, list(polars_schema(table)))
+    hint = f"did you mean '{near[0]}'?" if near else f"'brokerlab tables {table}' lists them"
+    return f"{table} has no column '{column}': {hint}"
+
+
+def _near(name: str, found: Sequence[str]) -> str:
+    """Hint at the column of the source that may be meant."""
+    if len(found) <= _SHOWN:
+        return nearest(name, found)
+    hint = nearest(name, found)
+    return hint if hint.startswith("did you mean") else f"it has {_listed(sorted(found))}"
+
+
+def _is_time_of(table: str, value: object, there: Collection[str]) -> bool:
+    """Whether a default is the name of a time that the source has."""
+    return value in there and isinstance(polars_schema(table).get(str(value)), pl.Datetime)
+
+
+def _unfit(table: str, column: str, value: object) -> str | None:
+    """Say why a value cannot stand in a column; None where it can."""
+    target = polars_schema(table)[column]
+    if isinstance(target, pl.Datetime) and value in polars_schema(table):
+        return f"the source has no time '{value}'; allowed: one that it has, or a time"
+    return schema.problem_of_value(table, column, _text(value))
+
+
+def _text(value: object) -> str:
+    """Write a default as a source would."""
+    return json.dumps(value) if isinstance(value, bool) else str(value)
+
+
+def _copies(table: str, source_of: dict[str, str], mapping: Mapping) -> dict[str, tuple[str, ...]]:
+    """Return the times that stand for a time that the source lacks."""
+    kinds = polars_schema(table)
+    copies: dict[str, tuple[str, ...]] = {
+        name: (str(value),)
+        for name, value in mapping.defaults.items()
+        if isinstance(kinds.get(name), pl.Datetime) and value in source_of
+    }
+    derived = tuple(name for name in names.DERIVED.get(table, ()) if name in source_of)
+    if derived and "modificationtime" not in {*source_of, *mapping.defaults}:
+        copies["modificationtime"] = derived
+    return copies
+
+
+def _time(frame: pl.DataFrame, name: str) -> pl.Expr:
+    """Return a column of the contract as a time, null where it is none."""
+    kind = frame.schema[name]
+    value = parsing.parsed(parsing.cleaned(pl.col(name), kind), kind, pl.Datetime("us"))
+    return pl.lit(None, dtype=pl.Datetime("us")) if value is None else parsing.without_epoch(value)
+
+
+def _option(table: str, name: str, free: Sequence[str]) -> str:
+    """Write the options that take a column; empty where nothing is near."""
+    near = names.suggestion(table, name, free)
+    if near is None:
+        return ""
+    column, unit = near
+    taken = f"--map {shlex.quote(f'{name}={column}')}"
+    return f"{taken} --unit {column}={unit}" if unit else taken
+
+
+def _missing(
+    source: str,
+    table: str,
+    lacking: Sequence[str],
+    found: Sequence[str],
+    not_taken: Sequence[NotTaken],
+    there: Iterable[str],
+) -> list[str]:
+    """Say which required columns are missing, and what to type for each."""
+    lines = []
+    for name in lacking:
+        meant = [n.suggestion for n in not_taken if f"={name}" in n.suggestion]
+        lines.append(
+            f"{source}: {table}.{name}: required column is missing; say "
+            f"{meant[0] if meant else f'--map NAME={name}'}{_or_default(table, name, there)}"
+        )
+    lines.append(f"{source}: columns found: {_listed(sorted(found)) or 'none'}")
+    return lines
+
+
+_EXAMPLES = {"prodsourcelabel": "managed", "jobstatus": "finished", "vo": "atlas"}
+
+
+def _or_default(table: str, name: str, there: Iterable[str]) -> str:
+    """Return the default that may be typed for a column; nothing for keys."""
+    column = contract(table).columns()[name]
+    if (column.metadata or {}).get("key"):
+        return ""
+    if isinstance(column.dtype, pl.Datetime):
+        kinds = polars_schema(table)
+        times = [n for n in there if isinstance(kinds[n], pl.Datetime)]
+        start = "starttime" if "starttime" in times else next(iter(times), None)
+        return f" or --default {name}={start} (another time stands for it)" if start else ""
+    return f" or --default {name}={_EXAMPLES.get(name, 'VALUE')} (of all rows)"
+
+
+def _listed(some: Sequence[str]) -> str:
+    """List names, cut to a few."""
+    cut = [name[:60] for name in some[:_SHOWN]]
+    return ", ".join(cut) + (f" and {len(some) - _SHOWN} more" if len(some) > _SHOWN else "")
+
+
+@dataclass
+class Shaper:
+    """Gives the rows of one source canonical names, values and units.
+
+    Attributes:
+        source: Its name.
+        wishes: What is known about columns.
+        table: The only table that the given options are for; None for the first of the source.
+        partial: The rows only fill others.
+        named: The table was given, and neither name nor columns tell it.
+        used: The mappings to keep, by table.
+        not_taken: Columns that are none of their tables.
+    """
+
+    source: str
+    wishes: Wishes
+    table: str | None = None
+    partial: bool = False
+    named: bool = False
+    used: dict[str, Mapping] = field(default_factory=dict)
+    not_taken: dict[NotTaken, None] = field(default_factory=dict)
+    _plans: dict[tuple[str, tuple[str, ...]], _Plan] = field(default_factory=dict)
+
+    def __call__(self, batches: Callable[[], Iterator[Batch]]) -> Iterator[Batch]:
+        """Shape the rows of a source; it is read once more where its dates need that.
+
+        Args:
+            batches: Reads the source from its start.
+
+        Raises:
+            SchemaError: Options, columns or dates do not fit.
+        """
+        order: dates.Order | None = None
+        for batch in batches():
+            chosen = self._plan(batch)
+            times = chosen.times(batch.frame)
+            ordered = [name for name in times if dates.needs_order(batch.frame[name])]
+            notes = chosen.notes
+            if chosen.mapping.dates:
+                order = "day-first" if chosen.mapping.dates == "day-first" else "month-first"
+            elif ordered and order is None:
+                order = dates.order_of(self.source, self._texts(batches()))
+                self.used = {
+                    table: kept.model_copy(update={"dates": order})
+                    for table, kept in self.used.items()
+                }
+            if order is not None and ordered:
+                notes = (*notes, f"dates with the year at the end read {order}, as UTC")
+            frame = chosen.apply(batch.frame, order)
+            yield replace(batch, frame=frame, notes=(*batch.notes, *notes))
+
+    def _plan(self, batch: Batch) -> _Plan:
+        """Return the plan for the columns of a batch."""
+        found = tuple(batch.frame.columns)
+        key = batch.table, found
+        if key not in self._plans:
+            self.table = self.table or batch.table
+            mapping, file = Mapping(), ""
+            if batch.table == self.table:
+                mapping, file = self.wishes.mapping(self.source, batch.table, found)
+            made = plan(self.source, batch.table, found, mapping, partial=self.partial)
+            if file:
+                made = replace(made, notes=(f"columns read as {FOLDER}/{file} says", *made.notes))
+            elif mapping.says or (self.named and batch.table == self.table):
+                self.used[batch.table] = mapping.model_copy(
+                    update={"table": batch.table, "export": export_of(found)}
+                )
+            self.not_taken.update(dict.fromkeys(made.not_taken))
+            self._plans[key] = made
+        return self._plans[key]
+
+    def _texts(self, batches: Iterable[Batch]) -> Iterator[tuple[str, pl.Series, pl.Series]]:
+        """Yield the columns of texts that mean times."""
+        for batch in batches:
+            for name in self._plan(batch).times(batch.frame):
+                yield name, batch.frame[name], batch.rows
+
+
+def save(folder: Path, mappings: Iterable[Mapping]) -> list[Path]:
+    """Keep mappings in an archive, one file for each table and export.
+
+    Returns:
+        The files.
+    """
+    files = []
+    for mapping in mappings:
+        export = hashlib.sha256("\n".join(mapping.export).encode()).hexdigest()[:8]
+        path = folder / FOLDER / f"{mapping.table}-{export}.json"
+        mapping.write(path)
+        files.append(path)
+    return files

@@ -1,0 +1,187 @@
+"""Tell which column of a table a foreign name means: the same, a near one, or none; and the table by its columns."""
+
+import difflib
+import re
+from collections.abc import Collection, Iterable
+
+from brokerlab.archive import conversion
+from brokerlab.archive.contracts import TABLES, contract
+
+GLOBAL_ALIASES = {"jeditaskid": ("taskid",), "pandaid": ("jobid",)}
+"""Names that stand for a key in every table that has it."""
+
+DERIVED = {
+    "jobs": ("endtime", "statechangetime", "starttime", "creationtime"),
+    "tasks": ("statechangetime", "endtime", "starttime", "creationdate"),
+}
+"""Where a table has no ``modificationtime``: the first of these times that a row has stands for it."""
+
+MEANINGS = {
+    "cputime": ("cpuconsumptiontime",),
+    "site": ("computingsite", "site"),
+    "queue": ("computingsite", "panda_queue"),
+    "pandaqueue": ("computingsite",),
+    "status": ("jobstatus", "status"),
+    "state": ("jobstatus", "status"),
+    "created": ("creationtime", "creationdate"),
+    "creationdate": ("creationtime",),
+    "submitted": ("creationtime", "creationdate"),
+    "submittime": ("creationtime", "creationdate"),
+    "submissiontime": ("creationtime", "creationdate"),
+    "queuedtime": ("creationtime",),
+    "started": ("starttime",),
+    "startdate": ("starttime",),
+    "ended": ("endtime",),
+    "enddate": ("endtime",),
+    "finishtime": ("endtime",),
+    "stoptime": ("endtime",),
+    "completiontime": ("endtime",),
+    "modified": ("modificationtime",),
+    "updated": ("modificationtime",),
+    "lastupdate": ("modificationtime",),
+    "user": ("produsername", "username"),
+    "username": ("produsername",),
+    "owner": ("produsername", "username"),
+    "cores": ("corecount",),
+    "ncores": ("corecount",),
+    "cpus": ("corecount",),
+    "ncpus": ("corecount",),
+    "memory": ("maxpss",),
+    "maxmemory": ("maxpss",),
+    "peakmemory": ("maxpss",),
+    "pss": ("maxpss",),
+    "rss": ("maxrss",),
+    "peakrss": ("maxrss",),
+    "requestedmemory": ("minramcount", "ramcount"),
+    "label": ("prodsourcelabel",),
+    "share": ("gshare",),
+    "task": ("jeditaskid",),
+    "job": ("pandaid",),
+    "id": ("pandaid", "jeditaskid"),
+    "priority": ("currentpriority",),
+    "exitcode": ("transexitcode",),
+    "events": ("nevents",),
+    "inputsize": ("inputfilebytes",),
+    "inputbytes": ("inputfilebytes",),
+    "outputsize": ("outputfilebytes",),
+}
+"""Frequent foreign names, without case, marks and unit, by what they may mean; only suggested, never taken."""
+
+_MARKS = re.compile(r"[\s_.\-]+")
+_PARTS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+_NEAR = 0.8
+_LEAST = 3
+"""A table is told by its columns from this many on."""
+
+
+def plain(name: str) -> str:
+    """Write a name without case and the marks between its parts.
+
+    Example:
+        >>> plain("CPU_Consumption-Time")
+        'cpuconsumptiontime'
+    """
+    return _MARKS.sub("", name.strip().lower())
+
+
+def meant(table: str) -> dict[str, str]:
+    """Return the columns of a table by every plain name they go by."""
+    found: dict[str, str] = {}
+    for name, column in contract(table).columns().items():
+        for alias in (column.metadata or {}).get("aliases", ()):
+            found.setdefault(plain(alias), name)
+        for alias in GLOBAL_ALIASES.get(name, ()):
+            found.setdefault(alias, name)
+    own = {plain(name): name for name in contract(table).columns()}
+    return found | own
+
+
+def suggestion(table: str, name: str, free: Collection[str]) -> tuple[str, str] | None:
+    """Find the column that a foreign name probably means.
+
+    Args:
+        table: Canonical table.
+        name: The name in the source.
+        free: Columns of the table that the source does not have yet.
+
+    Returns:
+        The column and the unit that the name ends with, empty if none; None where nothing is near.
+
+    Example:
+        >>> suggestion("jobs", "MaxPSS_MB", ["maxpss", "maxrss"])
+        ('maxpss', 'MB')
+        >>> suggestion("jobs", "cpu_time", ["cpuconsumptiontime", "maxrss"])
+        ('cpuconsumptiontime', '')
+    """
+    parts = _PARTS.findall(name)
+    if len(parts) > 1:
+        unit = conversion.spelled(parts[-1])
+        column = _near(table, parts[:-1], free) if unit else None
+        if column and unit and conversion.convertible(table, column, unit):
+            return column, unit if unit != conversion.unit_of(table, column) else ""
+    column = _near(table, parts, free)
+    return None if column is None else (column, "")
+
+
+def _near(table: str, parts: list[str], free: Collection[str]) -> str | None:
+    """Find a free column that is called nearly so: the same, known to mean it, holding its parts, or alike."""
+    word = "".join(parts).lower()
+    known = meant(table).get(word)
+    candidates = [known, *MEANINGS.get(word, ())]
+    if hit := next((name for name in candidates if name in free), None):
+        return hit
+    pattern = re.compile(".*".join(map(re.escape, (part.lower() for part in parts))))
+    if len(word) > _LEAST and (holding := [n for n in free if pattern.search(plain(n))]):
+        return min(holding, key=lambda n: (len(n), n))
+    spelled = {plain(n): n for n in sorted(free)}
+    close = difflib.get_close_matches(word, list(spelled), n=1, cutoff=_NEAR)
+    return spelled[close[0]] if close else None
+
+
+def table_of_columns(names: Iterable[str]) -> str | None:
+    """Tell the table by its columns: it has all that are required, and more of them than any other table.
+
+    Args:
+        names: Names of the columns, in any case.
+
+    Returns:
+        The table; None where too few are known, or two tables fit equally.
+
+    Example:
+        >>> table_of_columns(["PandaID", "job_status", "prodsourcelabel", "creationtime", "endtime"])
+        'jobs'
+        >>> table_of_columns(["name", "value"]) is None
+        True
+    """
+    counts = _known(names)
+    has = {plain(name) for name in names}
+    fits = {
+        table: n
+        for table, n in counts.items()
+        if n >= _LEAST and 2 * n >= len(has) and not missing(table, has)
+    }
+    best = [table for table, n in fits.items() if n == max(fits.values())]
+    return best[0] if len(best) == 1 else None
+
+
+def looks_like(names: Iterable[str]) -> str | None:
+    """Return the table that has most of the columns, two at least, where one has more than all others."""
+    counts = _known(names)
+    most = max(counts.values())
+    best = [table for table, n in counts.items() if n == most]
+    return best[0] if len(best) == 1 and most > 1 else None
+
+
+def missing(table: str, has: Collection[str]) -> list[str]:
+    """Return the required columns of a table that plain names do not give, derived times left out."""
+    known = meant(table)
+    there = {known[name] for name in has if name in known}
+    required = [n for n, c in contract(table).columns().items() if not c.nullable]
+    derived = ["modificationtime"] if there & set(DERIVED.get(table, ())) else []
+    return [name for name in required if name not in there and name not in derived]
+
+
+def _known(names: Iterable[str]) -> dict[str, int]:
+    """Count for every table how many of its columns the names give."""
+    has = {plain(name) for name in names}
+    return {table: len({c for n, c in meant(table).items() if n in has}) for table in TABLES}

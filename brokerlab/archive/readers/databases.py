@@ -1,0 +1,175 @@
+"""Read tables of DuckDB and SQLite files; views and what is in other files stay closed."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+
+from brokerlab.archive.readers import records
+from brokerlab.archive.readers.batch import Batch, numbered
+from brokerlab.archive.readers.detect import (
+    Detected,
+    TableOf,
+    check_columns,
+    table_of_name,
+    truncated,
+)
+from brokerlab.errors import DataError
+
+BATCH_ROWS = 100_000
+"""Rows held at a time."""
+_LONGEST_VALUE = 16 << 20
+_KINDS = {"duckdb": "DuckDB file", "sqlite": "SQLite file"}
+
+
+def detected(path: Path, found: Detected, table_of: TableOf) -> Detected:
+    """Find the canonical tables of a database, by the names of its tables or their columns.
+
+    Args:
+        path: The file.
+        found: What its first bytes say; a table that the caller gave picks one of the database.
+        table_of: Tells a table by its columns.
+
+    Raises:
+        DataError: Damaged, or none of its tables can be told.
+        SchemaError: A table has too many columns.
+    """
+    columns = _columns(path, found.format)
+    tables: dict[str, str] = {}
+    for name, inside in columns.items():
+        check_columns(path, inside)
+        canonical = table_of_name(name) or table_of(inside)
+        if canonical is not None and found.table in (None, canonical):
+            tables[name] = canonical
+    if found.table and not tables and len(columns) == 1:
+        tables = dict.fromkeys(columns, found.table)
+    if not tables:
+        shown = ", ".join(name[:60] for name in list(columns)[:20]) or "no table"
+        wanted = f"'{found.table}'" if found.table else "one that is known"
+        raise DataError(
+            f"{path}: cannot tell which of its tables is {wanted}: it has {shown}; name it like "
+            "'jobs', or leave one table in it and say --table"
+        )
+    left = tuple(f"table {name}" for name in columns if name not in tables)
+    only = next(iter(set(tables.values()))) if len(set(tables.values())) == 1 else None
+    return replace(found, table=found.table or only, tables=tables, left_out=left)
+
+
+def read(path: Path, found: Detected) -> Iterator[Batch]:
+    """Read the tables of a database batch by batch.
+
+    Args:
+        path: The file.
+        found: Which of its tables are read as what.
+
+    Raises:
+        DataError: Damaged, or a type that cannot be read.
+    """
+    pieces = _duckdb_pieces if found.format == "duckdb" else _sqlite_pieces
+    for name, table in found.tables.items():
+        first = 1
+        for frame in pieces(path, name, table):
+            yield Batch(table, frame, numbered(frame, first))
+            first += len(frame)
+
+
+def _columns(path: Path, kind: str) -> dict[str, list[str]]:
+    """Return the columns of every table of a database."""
+    columns: dict[str, list[str]] = {}
+    if kind == "duckdb":
+        query = (
+            "select c.table_name, c.column_name from duckdb_columns() c join duckdb_tables() t "
+            "using (database_name, schema_name, table_name) where not t.internal and not t.temporary "
+            "and c.schema_name = 'main' order by c.table_name, c.column_index"
+        )
+        with _duckdb(path) as connection:
+            for table, column in connection.execute(query).fetchall():
+                columns.setdefault(table, []).append(column)
+        return columns
+    query = (
+        "select m.name, c.name from sqlite_master m, pragma_table_info(m.name) c "
+        "where m.type = 'table' and m.name not like 'sqlite_%' "
+        "and upper(m.sql) not like 'CREATE VIRTUAL%' order by m.name, c.cid"
+    )
+    with _sqlite(path) as database:
+        for table, column in database.execute(query):
+            columns.setdefault(table, []).append(column)
+    return columns
+
+
+@contextmanager
+def _duckdb(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a DuckDB file that cannot reach other files."""
+    try:
+        with duckdb.connect(
+            str(path), read_only=True, config={"enable_external_access": False}
+        ) as connection:
+            yield connection
+    except (duckdb.Error, pa.ArrowException, pl.exceptions.PolarsError) as error:
+        raise truncated(path, _KINDS["duckdb"], error) from error
+
+
+def _duckdb_pieces(path: Path, name: str, _: str) -> Iterator[pl.DataFrame]:
+    """Yield the rows of a table of DuckDB."""
+    with _duckdb(path) as connection:
+        relation = connection.sql(f"from main.{_quoted(name)}")
+        stream: pa.RecordBatchReader = relation.to_arrow_reader(BATCH_ROWS)
+        yield pl.DataFrame(pl.from_arrow(stream.schema.empty_table()))
+        for piece in stream:
+            yield pl.DataFrame(pl.from_arrow(pa.Table.from_batches([piece])))
+
+
+@contextmanager
+def _sqlite(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a SQLite file for reading."""
+    database = None
+    try:
+        database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
+        database.execute("pragma trusted_schema = off")
+        database.text_factory = _decoded
+        yield database
+    except (sqlite3.Error, UnicodeError, OverflowError) as error:
+        raise truncated(path, _KINDS["sqlite"], error) from error
+    finally:
+        if database is not None:
+            database.close()
+
+
+def _sqlite_pieces(path: Path, name: str, table: str) -> Iterator[pl.DataFrame]:
+    """Yield the rows of a table of SQLite, whose values may be of any type in any column."""
+    with _sqlite(path) as database:
+        cursor = database.execute(f"select * from {_quoted(name)}")  # noqa: S608  (quoted)
+        names = [column[0] for column in cursor.description]
+        while True:
+            rows = cursor.fetchmany(BATCH_ROWS)
+            values: list[tuple[Any, ...]] = list(zip(*rows, strict=True)) or [()] * len(names)
+            yield pl.DataFrame(
+                [
+                    records.source_column(table, column, [_plain(value) for value in inside])
+                    for column, inside in zip(names, values, strict=True)
+                ]
+            )
+            if len(rows) < BATCH_ROWS:
+                return
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON may hold it; bytes as text."""
+    return _decoded(value) if isinstance(value, bytes) else value
+
+
+def _decoded(raw: bytes) -> str:
+    """Read bytes as UTF-8; others are shown by their numbers."""
+    return raw.decode("utf-8", errors="backslashreplace")
+
+
+def _quoted(name: str) -> str:
+    """Write a name for SQL."""
+    return '"' + name.replace('"', '""') + '"'

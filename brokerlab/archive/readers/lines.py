@@ -1,0 +1,201 @@
+"""Read records of JSON, one a line, and the hits of Elasticsearch and OpenSearch, in lines or in one document."""
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from brokerlab.archive.readers import records
+from brokerlab.archive.readers.batch import Batch
+from brokerlab.archive.readers.detect import (
+    Detected,
+    TableOf,
+    check_columns,
+    opened,
+    table_of_records,
+    truncated,
+    wrong_encoding,
+)
+from brokerlab.archive.readers.records import Record, Refusal
+from brokerlab.errors import DataError
+
+BATCH_ROWS = 50_000
+"""Records held at a time."""
+MAX_LINE = 16 << 20
+"""Longest line [characters]."""
+_BESIDE = {"fields", "sort", "highlight", "matched_queries", "found", "inner_hits"}
+"""What may stand beside the record of a hit, besides names that begin with ``_``."""
+
+
+def detected(path: Path, found: Detected, table_of: TableOf) -> Detected:
+    """Find the names of all records of a file and, by them, its table.
+
+    Args:
+        path: The file.
+        found: What its first lines say.
+        table_of: Tells the table by the names.
+
+    Raises:
+        DataError: Truncated, damaged, a wrong encoding, a line too long, or no table can be told.
+        SchemaError: Too many columns.
+    """
+    names: dict[str, None] = {}
+    for _, item in _items(path, found.encoding):
+        if isinstance(item, dict):
+            names.update(dict.fromkeys(item))
+            check_columns(path, list(names))
+    table = found.table or table_of_records(path, names, table_of)
+    return replace(found, table=table, names=tuple(names))
+
+
+def read(path: Path, found: Detected) -> Iterator[Batch]:
+    """Read a file of records batch by batch; a line that holds none is a refused row.
+
+    Args:
+        path: The file.
+        found: Its table and the names of its records.
+
+    Raises:
+        DataError: As ``detected``.
+    """
+    items: list[tuple[int, Any]] = []
+    table = found.table or ""
+    for item in _items(path, found.encoding):
+        items.append(item)
+        if len(items) == BATCH_ROWS:
+            yield batch(table, found.names, items)
+            items = []
+    yield batch(table, found.names, items)
+
+
+def batch(table: str, names: tuple[str, ...], items: list[tuple[int, Any]]) -> Batch:
+    """Make a batch of numbered records; what is no record is refused."""
+    good = [(number, item) for number, item in items if isinstance(item, dict)]
+    refused: list[Refusal] = [
+        (number, None, str(item) if isinstance(item, _NoRecord) else records.no_record(item))
+        for number, item in items
+        if not isinstance(item, dict)
+    ]
+    columns = [
+        records.source_column(table, name, [record.get(name) for _, record in good])
+        for name in names
+    ]
+    numbers = pl.Series("row", [number for number, _ in good], dtype=pl.Int64)
+    return Batch(table, pl.DataFrame(columns), numbers, records.refusals(refused))
+
+
+def hits(data: Any) -> list[Any] | None:
+    """Return the hits of an answer of Elasticsearch or OpenSearch, or of several; None if it is none.
+
+    Example:
+        >>> hits({"hits": {"hits": [{"_id": "a", "_source": {"pandaid": 1}}]}})
+        [{'pandaid': 1}]
+    """
+    if isinstance(data, list):
+        pages = [hits(page) for page in data if isinstance(page, dict) and "hits" in page]
+        if not data or len(pages) < len(data) or None in pages:
+            return None
+        return [hit for page in pages for hit in page or ()]
+    inside = data.get("hits") if isinstance(data, dict) else None
+    found = inside.get("hits") if isinstance(inside, dict) else None
+    return [_source(hit) for hit in found] if isinstance(found, list) else None
+
+
+def batch_of_hits(
+    path: Path, data: Any, found_hits: list[Any], found: Detected, table_of: TableOf
+) -> Batch:
+    """Make a batch of the hits of a document.
+
+    Raises:
+        DataError: Their table cannot be told.
+        SchemaError: Too many columns.
+    """
+    names = dict.fromkeys(name for hit in found_hits if isinstance(hit, dict) for name in hit)
+    check_columns(path, list(names))
+    table = found.table or table_of_records(path, names, table_of)
+    made = batch(table, tuple(names), list(enumerate(found_hits, start=1)))
+    return replace(made, notes=_incomplete(data, len(found_hits)))
+
+
+def _incomplete(data: Any, count: int) -> tuple[str, ...]:
+    """Say whether an answer says itself that it holds only a part."""
+    pages = data if isinstance(data, list) else [data]
+    notes = []
+    totals = [page["hits"].get("total") for page in pages]
+    values = [total.get("value") if isinstance(total, dict) else total for total in totals]
+    known = [value for value in values if isinstance(value, int)]
+    if known and max(known) > count:
+        notes.append(f"the answer tells of {max(known)} hits, {count} are in it: export the rest")
+    if any(page.get("timed_out") is True for page in pages):
+        notes.append("the search timed out: hits may be missing")
+    return tuple(notes)
+
+
+class _NoRecord(str):
+    """Says why a line holds no record."""
+
+    __slots__ = ()
+
+
+def _source(hit: Any) -> Any:
+    """Return the record of a hit; anything else as it is."""
+    if not isinstance(hit, dict) or not all(n.startswith("_") or n in _BESIDE for n in hit):
+        return hit
+    if isinstance(hit.get("_source"), dict):
+        return hit["_source"]
+    if "_source" not in hit and isinstance(hit.get("fields"), dict):
+        return {name: _single(value) for name, value in hit["fields"].items()}
+    return hit
+
+
+def _single(value: Any) -> Any:
+    """Return the only value of a list."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
+def _items(path: Path, encoding: str) -> Iterator[tuple[int, Record | Any]]:
+    """Yield the records of a file with their numbers, and what stands in place of one."""
+    number = 0
+    for line, text in _texts(path, encoding):
+        for item in _parsed(line, text):
+            number += 1
+            yield number, item
+
+
+def _texts(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines that hold something, numbered as in the file."""
+    try:
+        with opened(path) as handle:
+            lines = io.TextIOWrapper(handle, encoding=encoding, newline="\n")
+            line = 0
+            while text := lines.readline(MAX_LINE + 1):
+                line += 1
+                if len(text) > MAX_LINE:
+                    raise DataError(
+                        f"{path}: line {line} has more than {MAX_LINE >> 20} MB; cut it"
+                    )
+                if text.strip():
+                    yield line, text
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise truncated(path, "gzip", error) from error
+    except UnicodeError as error:
+        raise wrong_encoding(path) from error
+
+
+def _parsed(line: int, text: str) -> list[Any]:
+    """Return the records of a line: one, or the hits of an answer."""
+    try:
+        item = records.parse(text)
+        text.encode()
+        if records.holds_half_character(text, item):
+            return [_NoRecord(f"line {line} holds half a character (such as \\ud800)")]
+    except (ValueError, RecursionError) as error:
+        words = str(error)[:80]
+        return [_NoRecord(f"line {line} is no JSON ({words}): {text.strip()[: records.SHOWN]}")]
+    inside = hits(item) if isinstance(item, dict) else None
+    return [_source(item)] if inside is None else inside
