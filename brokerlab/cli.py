@@ -10,9 +10,11 @@ from typing import Annotated, NoReturn, ParamSpec
 import typer
 from rich.console import Console
 
+from brokerlab import __version__
 from brokerlab.archive import command as archive_commands
 from brokerlab.brokerage import command as brokerage_commands
 from brokerlab.calibrate.command import drift as drift_command
+from brokerlab.console import ASKED
 from brokerlab.errors import BrokerlabError
 from brokerlab.estimators import command as estimator_commands
 from brokerlab.gdpconfig import command as proposal_commands
@@ -26,17 +28,37 @@ app = typer.Typer(
     help="What should the settings of a workload-management system be?",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
 
 
+def _version(asked_for: bool) -> None:  # noqa: FBT001 - the callback of an option
+    if asked_for:
+        typer.echo(f"brokerlab {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def main() -> None:
+def main(
+    *,
+    version: Annotated[  # noqa: ARG001 - acts by its callback
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Say of an error where it was raised.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No notes and no progress: answers and errors.")
+    ] = False,
+) -> None:
     """What should the settings of a workload-management system be?"""
+    ASKED.verbose, ASKED.quiet = verbose, quiet
 
 
 def fail(error: BrokerlabError) -> NoReturn:
     """Print an error as the last line and leave with its exit code."""
+    if ASKED.verbose:
+        Console(stderr=True).print_exception()
     Console(stderr=True, soft_wrap=True).print(
         f"{type(error).__name__}: {error}", markup=False, highlight=False
     )

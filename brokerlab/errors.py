@@ -67,6 +67,22 @@ class BrokerlabWarning(UserWarning):
     """Issued for findings that the real system would tolerate; errors with ``strict=True``."""
 
 
+WARNED: set[str] = set()
+"""Messages of this session; none is repeated before every answer."""
+
+
+def warn_once(message: str, *, stacklevel: int = 1) -> None:
+    """Issue a `BrokerlabWarning`, each message once per session and once per :func:`collect_warnings`.
+
+    Args:
+        message: What was found.
+        stacklevel: Callers between this one and the line that is to be named.
+    """
+    if message not in WARNED:
+        warnings.warn(message, BrokerlabWarning, stacklevel=stacklevel + 1)
+        WARNED.add(message)
+
+
 @contextmanager
 def collect_warnings() -> Iterator[list[str]]:
     """Keep what brokerlab warns of, each message once, and pass on all other warnings.
@@ -75,9 +91,15 @@ def collect_warnings() -> Iterator[list[str]]:
         The messages; filled when the block ends without an error.
     """
     messages: list[str] = []
+    before = WARNED.copy()
+    WARNED.clear()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", BrokerlabWarning)
-        yield messages
+        try:
+            yield messages
+        finally:
+            WARNED.clear()
+            WARNED.update(before)
     for one in caught:
         if not issubclass(one.category, BrokerlabWarning):
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)

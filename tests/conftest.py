@@ -5,10 +5,17 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings
 
+from brokerlab.errors import WARNED
 from tests.oracle import vectors
 
 settings.register_profile("same", derandomize=True, deadline=None)  # every run asks the same
 settings.load_profile("same")
+
+
+@pytest.fixture(autouse=True)
+def session_without_warnings() -> None:
+    """Let every test see all warnings, as a session of its own does."""
+    WARNED.clear()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -5,8 +5,9 @@ fills one from dumps, ``ArchiveWriter`` writes one, ``validate`` holds a frame t
 load on first use: ``import brokerlab.archive`` is cheap.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from brokerlab.lazy import lazy
 
 if TYPE_CHECKING:
     from brokerlab.archive.ingestion import IngestReport, ingest
@@ -26,20 +27,13 @@ __all__ = [
     "validate",
 ]
 
-_HOME = {
-    "Archive": ("brokerlab.archive.store", "Archive"),
-    "ArchiveWriter": ("brokerlab.archive.store", "ArchiveWriter"),
-    "IngestReport": ("brokerlab.archive.ingestion", "IngestReport"),
-    "ingest": ("brokerlab.archive.ingestion", "ingest"),
-    "Profile": ("brokerlab.archive.profiling", "Profile"),
-    "open": ("brokerlab.archive.store", "open_archive"),
-    "profile": ("brokerlab.archive.profiling", "profile"),
-    "validate": ("brokerlab.archive.schema", "validate"),
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'brokerlab.archive' has no attribute '{name}'")
-    module, attribute = _HOME[name]
-    return getattr(importlib.import_module(module), attribute)
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        **dict.fromkeys(("Archive", "ArchiveWriter"), "store"),
+        **dict.fromkeys(("IngestReport", "ingest"), "ingestion"),
+        **dict.fromkeys(("Profile", "profile"), "profiling"),
+        "open": "store:open_archive",
+        "validate": "schema",
+    },
+)

@@ -1,24 +1,27 @@
 """Where work goes: production task and job brokerage and analysis brokerage, replayed as queries.
 
-What a brokerage decided (``production_jobs.decide.decide``, ``production_tasks.decide``, ``analysis_jobs.decide``) is
-asked: `funnel` (what each
+`replay` rebuilds what a brokerage saw from an archive, `decide` decides it. Decisions are asked: `funnel` (what each
 check removed), `explain` and `explain_task` (why, in words), `what_would_help` and `single_obstacles` (which single
-checks stand in the way), `compare` (who is decided differently), `sensitivity` and `keys_read` (what another setting
-would have decided), `checks_table` (what is checked). `world` makes the tables to decide on from a few rows by hand. Importing this package loads none of it.
+checks stand in the way), `compare` (who is decided differently), `what_if` and `keys_read` (what another setting
+would have decided), `checks_table` (what is checked). `world` makes the tables to decide on from a few rows by hand.
+Importing this package loads none of it.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from brokerlab.lazy import lazy
 
 if TYPE_CHECKING:
     from brokerlab.brokerage.check_table import checks_table
     from brokerlab.brokerage.comparison import Comparison, compare
+    from brokerlab.brokerage.deciding import decide
     from brokerlab.brokerage.explanations import Explanation, TaskExplanation, explain, explain_task
     from brokerlab.brokerage.funnels import funnel
     from brokerlab.brokerage.obstacles import single_obstacles, what_would_help
-    from brokerlab.brokerage.sensitivities import keys_read, sensitivity
+    from brokerlab.brokerage.replaying.build import build as replay
+    from brokerlab.brokerage.sensitivities import keys_read, what_if
     from brokerlab.brokerage.worlds import world
 
 __all__ = [
@@ -27,29 +30,31 @@ __all__ = [
     "TaskExplanation",
     "checks_table",
     "compare",
+    "decide",
     "explain",
     "explain_task",
     "funnel",
     "keys_read",
-    "sensitivity",
+    "replay",
     "single_obstacles",
+    "what_if",
     "what_would_help",
     "world",
 ]
 
-_HOMES = {
-    **dict.fromkeys(("Comparison", "compare"), "comparison"),
-    **dict.fromkeys(("Explanation", "TaskExplanation", "explain", "explain_task"), "explanations"),
-    **dict.fromkeys(("single_obstacles", "what_would_help"), "obstacles"),
-    **dict.fromkeys(("keys_read", "sensitivity"), "sensitivities"),
-    "checks_table": "check_table",
-    "funnel": "funnels",
-    "world": "worlds",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Load a function when it is first asked for."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        **dict.fromkeys(("Comparison", "compare"), "comparison"),
+        **dict.fromkeys(
+            ("Explanation", "TaskExplanation", "explain", "explain_task"), "explanations"
+        ),
+        **dict.fromkeys(("single_obstacles", "what_would_help"), "obstacles"),
+        **dict.fromkeys(("keys_read", "what_if"), "sensitivities"),
+        "checks_table": "check_table",
+        "decide": "deciding",
+        "funnel": "funnels",
+        "replay": "replaying.build:build",
+        "world": "worlds",
+    },
+)

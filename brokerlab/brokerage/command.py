@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from brokerlab.errors import BrokerlabWarning, ConfigError, DataError, SchemaError, nearest
+from brokerlab.console import noted
+from brokerlab.errors import ConfigError, DataError, SchemaError, nearest
 
 if TYPE_CHECKING:
     import dataframely as dy
@@ -120,12 +120,8 @@ def explain(
         raise ConfigError("--queue and --nucleus: give one of them")
     rule_set = ProductionRules(rules)
     opened = open_archive(archive)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with noted():
         answer = _explained(opened, task, queue, nucleus, rule_set, at)
-    notes = [str(one.message) for one in caught if issubclass(one.category, BrokerlabWarning)]
-    for note in dict.fromkeys(notes):
-        typer.echo(f"note: {note}", err=True)
     if answer.outcome == "unknown":
         raise ConfigError(answer.text)
     typer.echo(answer.text)

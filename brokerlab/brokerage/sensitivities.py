@@ -5,22 +5,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import polars as pl
 
-from brokerlab.brokerage import analysis_jobs, production_tasks
-from brokerlab.brokerage.analysis_jobs import AnalysisRules
 from brokerlab.brokerage.analysis_jobs import keys as analysis_keys
 from brokerlab.brokerage.comparison import Comparison, compare_views
+from brokerlab.brokerage.deciding import AnyRules, decide
 from brokerlab.brokerage.engine.again import redecided
 from brokerlab.brokerage.engine.own import Own
 from brokerlab.brokerage.engine.settings import SCOPES, differing
-from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
 from brokerlab.brokerage.reach import reachable
 from brokerlab.brokerage.replaying.build import Replay
-from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.view import PLACED, TASK, AnyDecisions, View, view
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig import Config
@@ -28,8 +25,6 @@ from brokerlab.gdpconfig import keys as catalogue
 from brokerlab.gdpconfig.fallbacks import expand, scope_names
 
 Asked: TypeAlias = AnyDecisions | Replay
-AnyRules: TypeAlias = ProductionRules | AnalysisRules
-R = TypeVar("R", ProductionRules, AnalysisRules)
 
 
 @dataclass(frozen=True)
@@ -63,7 +58,7 @@ def keys_read(decisions: Asked, *, rules: AnyRules | None = None) -> list[str]:
     return sorted(_model(decisions, rules).keys)
 
 
-def sensitivity(
+def what_if(
     decisions: Asked,
     key: str,
     grid: Iterable[Any],
@@ -101,10 +96,10 @@ def sensitivity(
 
     Source: calibration.md 2.
     """
-    return sensitivity_by_task(decisions, key, grid, rules=rules, own=own, **scope)[0]
+    return what_if_by_task(decisions, key, grid, rules=rules, own=own, **scope)[0]
 
 
-def sensitivity_by_task(
+def what_if_by_task(
     decisions: Asked,
     key: str,
     grid: Iterable[Any],
@@ -113,7 +108,7 @@ def sensitivity_by_task(
     own: Sequence[Own] = (),
     **scope: str,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return :func:`sensitivity`, and what of it is whose, for intervals over tasks.
+    """Return :func:`what_if`, and what of it is whose, for intervals over tasks.
 
     Args:
         decisions: As there, like all others.
@@ -124,14 +119,14 @@ def sensitivity_by_task(
         **scope: Values of the placeholders.
 
     Returns:
-        The frame of :func:`sensitivity`; and one row per place in the grid and task that changes, sorted: ``step`` (0...),
+        The frame of :func:`what_if`; and one row per place in the grid and task that changes, sorted: ``step`` (0...),
         ``jeditaskid, snapshot``, ``n_pairs`` decided differently, ``shift`` (0 or null: nothing goes
         elsewhere), ``without`` (-1, 0, 1: gets a queue, as before, loses its last one).
     """
     model = _model(decisions, rules, own)
     values = list(grid)
     if not values:
-        raise ConfigError(f"sensitivity of {key}: the grid is empty; give at least one value")
+        raise ConfigError(f"what_if of {key}: the grid is empty; give at least one value")
     places = _places(model, key, scope)
     tried = [model.config.with_values(dict.fromkeys(places, value)) for value in values]
     base = view(model.base)
@@ -242,14 +237,14 @@ def _reach(
 
 def _model(asked: Asked, rules: AnyRules | None, own: Sequence[Own] = ()) -> _Model:
     """Return the brokerage that made decisions, or that a replay is about."""
-    base = _decided(asked, rules, own) if isinstance(asked, Replay) else asked
+    base = decide(asked, rules=rules, own=own) if isinstance(asked, Replay) else asked
     world = base.world
     of_users = isinstance(asked, Replay) and asked.stage == "analysis"
     remade = analysis_keys.TABLE_KEYS if of_users else ()
 
     def decided(config: Config) -> AnyDecisions:
         if isinstance(asked, Replay) and differing(config, world.config, remade, world.place_of):
-            return _decided(asked.with_config(config), world.rules, world.own)
+            return decide(asked, rules=world.rules, config=config, own=world.own)
         return redecided(base, config)
 
     return _Model(
@@ -260,33 +255,6 @@ def _model(asked: Asked, rules: AnyRules | None, own: Sequence[Own] = ()) -> _Mo
         scopes={name: _values(world.tasks[column]) for name, column in SCOPES.items()},
         decided=decided,
     )
-
-
-def _decided(replay: Replay, rules: AnyRules | None, own: Sequence[Own]) -> AnyDecisions:
-    """Decide a replay of any brokerage.
-
-    Raises:
-        ConfigError: Rules of another brokerage.
-    """
-    settings: dict[str, Any] = {"config": replay.config, "own": own}
-    if replay.stage == "analysis":
-        chosen = _of_kind(rules, AnalysisRules)
-        return analysis_jobs.decide(replay.for_analysis(), rules=chosen, **settings)
-    production = _of_kind(rules, ProductionRules)
-    if replay.stage == "tasks":
-        return production_tasks.decide(replay.for_tasks(), rules=production, **settings)
-    return decide(replay.for_jobs(), rules=production, **settings)
-
-
-def _of_kind(rules: AnyRules | None, kind: type[R]) -> R:
-    """Return the rules, or those of the document, of the brokerage that is replayed."""
-    if rules is None:
-        return kind()
-    if not isinstance(rules, kind):
-        raise ConfigError(
-            f"rules of the replay's brokerage are {kind.__name__}, given are {type(rules).__name__}"
-        )
-    return rules
 
 
 def _values(column: pl.Series) -> list[str]:
@@ -333,6 +301,3 @@ def _pattern(model: _Model, key: str) -> str:
             f"gdpconfig key '{key}' is read by nothing here; read are {', '.join(sorted(model.keys))}"
         )
     raise ConfigError(f"gdpconfig key '{key}' is unknown: {nearest(key, model.keys)}")
-
-
-__all__: Sequence[str] = ("keys_read", "sensitivity", "sensitivity_by_task")

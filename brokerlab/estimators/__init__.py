@@ -1,5 +1,28 @@
-"""How much work needs: memory of the next job, allocated so that waste and kills cost least.
+"""How much work needs: memory and walltime of the next jobs, allocated so that waste and kills cost least.
 
-``sizing`` holds the rules that systems deploy, the published methods and our estimator under one
-interface (predict, be scored, see the truth), and the harness that runs them in one table.
+`of_archive` reads what the jobs of an archive used. Every estimator is made for a quantity and then told ``fit``,
+``conformalize``, ``predict`` and ``update`` (`Estimator`); `Hierarchy` is the one that learns per task. ``sizing`` holds the
+published methods beside it, ``scoring`` one table of all.
 """
+
+from typing import TYPE_CHECKING
+
+from brokerlab.lazy import lazy
+
+if TYPE_CHECKING:
+    from brokerlab.estimators.estimator import Estimator
+    from brokerlab.estimators.hierarchy.estimator import Hierarchy
+    from brokerlab.estimators.scoring.comparison import compare
+    from brokerlab.estimators.sources.archived import of_archive
+
+__all__ = ["Estimator", "Hierarchy", "compare", "of_archive"]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "Estimator": "estimator",
+        "Hierarchy": "hierarchy.estimator",
+        "compare": "scoring.comparison",
+        "of_archive": "sources.archived",
+    },
+)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from brokerlab.errors import BrokerlabWarning, ConfigError
+from brokerlab.console import noted
+from brokerlab.errors import ConfigError
 
 if TYPE_CHECKING:
     from brokerlab.estimators.predicting import Bounded
@@ -39,13 +39,9 @@ def predict(
         raise ConfigError(
             f"{out}, or {refused.name} beside it, is read, too; name another file for the bounds"
         )
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with noted():
         saved = load(model)
         found = bound_file(saved, jobs, seen, levels=sorted(set(level or [0.95])))
-    for each in caught:
-        if issubclass(each.category, BrokerlabWarning):
-            typer.echo(f"note: {each.message}", err=True)
     write(found.bounds, out)
     if found.refused.height:
         write(found.refused, refused)

@@ -13,7 +13,6 @@ import json
 import platform
 import shutil
 import tempfile
-import warnings
 import zipfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -23,7 +22,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 import polars as pl
 
-from brokerlab.errors import BrokerlabWarning, ConfigError, DataError, nearest
+from brokerlab.errors import ConfigError, DataError, nearest, warn_once
 from brokerlab.estimators.card import FILE as CARD
 from brokerlab.estimators.card import Card
 from brokerlab.estimators.records import UNITS, Quantity, checked
@@ -218,7 +217,7 @@ def load(folder: Path) -> Saved:
     made_with, here = manifest["libraries"].get("scikit-learn"), metadata.version("scikit-learn")
     if made_with != here:
         told = f"{folder}: made with scikit-learn {made_with}, here is {here}; fit the model again"
-        warnings.warn(told, BrokerlabWarning, stacklevel=2)
+        warn_once(told, stacklevel=2)
     kind = manifest["estimator"]
     state = _trusted_state(folder, data, kind)
     try:

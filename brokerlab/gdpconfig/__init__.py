@@ -4,8 +4,9 @@
 ``brokerlab.gdpconfig.proposal`` has the documents. The parts load on first use.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from brokerlab.lazy import lazy
 
 if TYPE_CHECKING:
     from brokerlab.gdpconfig.config import Config, Found
@@ -15,18 +16,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Config", "Finding", "Found", "calibratable", "catalogue", "diff", "validate"]
 
-_HOME = {
-    "Config": "config",
-    "Found": "config",
-    "diff": "difference",
-    "calibratable": "keys",
-    "catalogue": "keys",
-    "Finding": "validation",
-    "validate": "validation",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'brokerlab.gdpconfig' has no attribute '{name}'")
-    return getattr(importlib.import_module(f"brokerlab.gdpconfig.{_HOME[name]}"), name)
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        **dict.fromkeys(("Config", "Found"), "config"),
+        **dict.fromkeys(("Finding", "validate"), "validation"),
+        **dict.fromkeys(("calibratable", "catalogue"), "keys"),
+        "diff": "difference",
+    },
+)

@@ -5,7 +5,6 @@ Source: docs/rules/gdpconfig.md, Look-up rules.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
-from brokerlab.errors import BrokerlabWarning, ConfigError, nearest
+from brokerlab.errors import ConfigError, nearest, warn_once
 from brokerlab.gdpconfig import entry as stored
 from brokerlab.gdpconfig import keys as known
 from brokerlab.gdpconfig.entry import Entry
@@ -377,4 +376,4 @@ def _counts(value: Value, row: known.CatalogueKey) -> bool:
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, BrokerlabWarning, stacklevel=4)
+    warn_once(message, stacklevel=4)

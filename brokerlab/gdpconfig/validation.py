@@ -5,13 +5,12 @@ Source: docs/rules/gdpconfig.md, Validation.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from brokerlab.errors import BrokerlabWarning, ConfigError
+from brokerlab.errors import ConfigError, warn_once
 from brokerlab.gdpconfig import keys as known
 from brokerlab.gdpconfig.config import Config
 from brokerlab.gdpconfig.entry import Entry
@@ -79,7 +78,7 @@ def validate(config: Config | IntoFrame, *, strict: bool = False) -> tuple[Findi
         message = _message(findings)
         if strict:
             raise ConfigError(message)
-        warnings.warn(message, BrokerlabWarning, stacklevel=2)
+        warn_once(message, stacklevel=2)
     return findings
 
 

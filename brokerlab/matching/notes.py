@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from brokerlab.errors import BrokerlabWarning
+from brokerlab.errors import warn_once
 
 EXAMPLES = 5
 
@@ -37,4 +36,4 @@ def warn(subject: str, findings: Iterable[str], *, stacklevel: int = 3) -> None:
     if found:
         more = f"; and {len(found) - EXAMPLES} more" if len(found) > EXAMPLES else ""
         message = f"{subject}, {len(found)} findings: {'; '.join(found[:EXAMPLES])}{more}"
-        warnings.warn(message, BrokerlabWarning, stacklevel=stacklevel)
+        warn_once(message, stacklevel=stacklevel)

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from brokerlab.console import beside
 from brokerlab.errors import BrokerlabError, ConfigError
 
 
@@ -87,7 +87,7 @@ def _tell(
 
     try:
         given = split(pairs)
-        with Console(stderr=True).status(f"running {name}"):
+        with beside().status(f"running {name}"):
             done = run(name, given, out_root=out, run_id=run_id, check=False)
     except BrokerlabError as error:
         if as_json:

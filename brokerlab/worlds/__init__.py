@@ -8,16 +8,13 @@
 * the archive: ``lived`` puts what happened in the place of what was drawn, ``make`` writes it; ``command``.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from brokerlab.lazy import lazy
 
 if TYPE_CHECKING:
     from brokerlab.worlds.make import is_made, is_simulated, live
 
 __all__ = ["is_made", "is_simulated", "live"]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'brokerlab.worlds' has no attribute '{name}'")
-    return getattr(importlib.import_module("brokerlab.worlds.make"), name)
+__getattr__, __dir__ = lazy(__name__, dict.fromkeys(__all__, "make"))

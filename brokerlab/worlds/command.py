@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from brokerlab.archive.manifest import Manifest
+from brokerlab.console import beside
 
 
 def synthesise(
@@ -57,7 +58,7 @@ def _make(into: Path, asked: dict[str, object], *, lived: bool) -> Manifest:
     from brokerlab.archive import synthetic
 
     columns = (BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    bar = Progress("{task.description}", *columns, console=Console(stderr=True))
+    bar = Progress("{task.description}", *columns, console=beside())
     with bar:
         line = bar.add_task("drawn", total=1.0)
         if lived:

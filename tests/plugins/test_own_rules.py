@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from brokerlab.brokerage import explain, funnel, sensitivity
+from brokerlab.brokerage import explain, funnel, what_if
 from brokerlab.brokerage.analysis_jobs.brokerage import BROKERAGE as ANALYSIS
 from brokerlab.brokerage.engine.rule import Rule, setting
 from brokerlab.brokerage.engine.steps import LEFT
@@ -112,9 +112,7 @@ def test_everything_knows_the_rule(case: Case) -> None:
     table = own.checks_table().filter(pl.col("check") == rule.name)
     assert table["keys"].to_list() == [[key]]
     assert table["looks_at"].to_list() == [{"pair": "one place", "task": "all places"}[rule.scope]]
-    moved = sensitivity(
-        asked(own, decisions, tables(), config), key, [skips, lets_pass], own=own.own
-    )
+    moved = what_if(asked(own, decisions, tables(), config), key, [skips, lets_pass], own=own.own)
     assert moved["n_gained"].to_list() == [0, 1]
     assert moved["is_current"].to_list() == [True, False]
 

@@ -13,6 +13,7 @@ import dataframely as dy
 import polars as pl
 
 from brokerlab import carry
+from brokerlab.archive.given import Source, archive_of
 from brokerlab.archive.kept import Result, kept
 from brokerlab.brokerage import contracts as job_contracts
 from brokerlab.brokerage.engine.settings import differing
@@ -151,7 +152,7 @@ class Replay:
 
 
 def build(
-    archive: Archive,
+    source: Source,
     *,
     start: datetime | str | None = None,
     end: datetime | str | None = None,
@@ -172,7 +173,7 @@ def build(
     Each table is made in one query over the whole period, whatever the number of instants.
 
     Args:
-        archive: An archive, ``brokerlab.archive.open(path)``.
+        source: An archive, ``brokerlab.open(path)``, or its tables by name.
         start: First brokerage, naive UTC or such a text; None = the first there is.
         end: Brokerages before this time; None = to the last.
         at: One instant for all tasks, instead of their own: ``tasks``, or else (not ``stage="tasks"``) every task with
@@ -203,6 +204,7 @@ def build(
         production-jobs.md; production-tasks.md 1; analysis-jobs.md
         section 1.
     """
+    archive = archive_of(source)
     _check(archive, stage)
     asked = plan.Asked(
         start=plan.time_of(start, "start"),

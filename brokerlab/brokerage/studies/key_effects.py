@@ -13,7 +13,7 @@ from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
 from brokerlab.brokerage.reach import reachable
 from brokerlab.brokerage.replaying import Replay
-from brokerlab.brokerage.sensitivities import keys_read, sensitivity_by_task
+from brokerlab.brokerage.sensitivities import keys_read, what_if_by_task
 from brokerlab.brokerage.studies.kinds import PRODUCTION, JobDecisions, Kind, kind_of
 from brokerlab.brokerage.view import PLACED, TASK, AnyDecisions, view
 from brokerlab.errors import ConfigError, nearest
@@ -197,7 +197,7 @@ def _sweep(
     """Try one key over its range; return its curve in shares and differences from now."""
     current = _current(world.config, key, row, side.tasks)
     values = grid(row, current, points)
-    totals, changes = sensitivity_by_task(
+    totals, changes = what_if_by_task(
         side.asked, key, values, rules=world.rules, own=world.own if side.name == JOBS else ()
     )
     ends = _ends_of_shift(changes, side.tasks, len(values), **dice)

@@ -15,7 +15,7 @@ from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.replaying import Replay, build_once
 from brokerlab.brokerage.replaying.counts import Counts
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.brokerage.sensitivities import keys_read, sensitivity
+from brokerlab.brokerage.sensitivities import keys_read, what_if
 from brokerlab.calibrate.thresholds.keys import HOLDS
 from brokerlab.calibrate.thresholds.outcomes import Period
 from brokerlab.calibrate.thresholds.settings import Key, Space, shown
@@ -228,7 +228,7 @@ def _fast(archive: Archive, period: Period) -> dict[str, Any]:
 def _tried(key: Key, asked: Any, rules: ProductionRules | AnalysisRules) -> pl.DataFrame:
     """Try a key's values, the current one left out."""
     values = [value for value in key.grid if key.mixed or value != key.current]
-    found = sensitivity(asked, key.name, [*values, key.current], rules=rules)
+    found = what_if(asked, key.name, [*values, key.current], rules=rules)
     before = found["n_without"][-1] if not key.mixed else found["n_without"].min()
     return found.head(len(values)).select(
         key=pl.lit(key.name),

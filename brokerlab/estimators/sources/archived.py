@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from brokerlab import archive as archives
-from brokerlab.archive import Archive
+from brokerlab.archive import Archive, given
 from brokerlab.archive.store import empty
 from brokerlab.errors import ConfigError
 from brokerlab.estimators.records import Quantity
@@ -23,7 +23,7 @@ _OF_JOBS = (*facts.NEEDED, "parentid", "prodsourcelabel", "transformation")
 
 
 def of_archive(
-    archive: Archive | str | Path,
+    archive: given.Source | str | Path,
     quantity: Quantity,
     *,
     at: At = "submit",
@@ -46,7 +46,7 @@ def of_archive(
     Scouts are those marked ``sj``: where a task has none marked, none of its jobs is one.
 
     Args:
-        archive: An archive, or its folder.
+        archive: An archive, its folder, or its tables by name.
         quantity: ``memory`` [MB of the whole job] or ``walltime`` [s].
         at: When an estimate is needed: at the creation of a job (``submit``) or at its ``start``.
         labels: ``prodsourcelabel`` of the jobs to be read.
@@ -65,7 +65,9 @@ def of_archive(
     check_choices(quantity, at)
     if isinstance(labels, str) or not labels:
         raise ConfigError(f"labels = {labels!r}: several are allowed, such as ('managed', 'user')")
-    opened = archive if isinstance(archive, Archive) else archives.open(archive)
+    opened = (
+        archives.open(archive) if isinstance(archive, str | Path) else given.archive_of(archive)
+    )
     jobs = opened.scan("jobs").select(_OF_JOBS)
     jobs = jobs.filter(pl.col("prodsourcelabel").is_in(list(labels)))
     retried = opened.scan("jobs").select(pandaid="parentid", is_retried=True).drop_nulls().unique()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import polars as pl
 
+from brokerlab.archive.given import Source, archive_of
 from brokerlab.intervals import N_BOOT, Formula, clustered
 from brokerlab.lifecycle import classification
-from brokerlab.lifecycle.class_history.period import KEYS, Period
+from brokerlab.lifecycle.class_history.period import KEYS, Period, read_period
 from brokerlab.lifecycle.classification import ClassRules, SiteClasses
 
 CLASSES = ("hi", "mid", "lo")
@@ -71,6 +73,38 @@ class QueueRatings:
         same = all(getattr(rules, name) == getattr(self.rules, name) for name in STATISTICS)
         bare = self.cells.select(*KEYS, "at", "day", "slots", "jobs")
         return _rated(self.period, rules, self.stats if same else None, bare)
+
+
+def classes(
+    source: Source,
+    *,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    every: str = "1h",
+    rules: ClassRules | None = None,
+) -> QueueRatings:
+    """Rate the queues of an archive as hi, mid or lo at every instant of a period.
+
+    Args:
+        source: An archive, or its tables by name; ``jobs`` at least.
+        start: First instant, UTC; null: see :func:`.period.read_period`, as for the others.
+        end: Last instant.
+        every: Step of the instants.
+        rules: The rule set; null = ``document``.
+
+    Returns:
+        The ratings; :func:`brokerlab.lifecycle.class_history.rate_tasks` rates tasks by them.
+
+    Raises:
+        ConfigError: The step is not readable.
+        DataError: The archive cannot be read, or has no table of jobs.
+        EmptyPeriodError: There is no analysis job, or no instant lies in the period.
+
+    Source: docs/rules/classes.md 1 to 3.
+    """
+    return rate_queues(
+        read_period(archive_of(source), start=start, end=end, every=every, rules=rules)
+    )
 
 
 def rate_queues(period: Period, rules: ClassRules | None = None) -> QueueRatings:

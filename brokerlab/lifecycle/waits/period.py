@@ -10,6 +10,7 @@ from typing import Any, Literal
 import narwhals.stable.v2 as nw
 import polars as pl
 
+from brokerlab.archive.given import Source, archive_of
 from brokerlab.archive.store import Archive
 from brokerlab.engines import INT, TEXT, TIME, Types, collect, microseconds, narrow
 from brokerlab.errors import ConfigError, EmptyPeriodError, InsufficientDataError
@@ -134,7 +135,7 @@ class Waiting:
 
 
 def read_waiting(
-    archive: Archive,
+    source: Source,
     *,
     start: datetime | None = None,
     end: datetime | None = None,
@@ -146,7 +147,7 @@ def read_waiting(
     """Read the waiting of a period.
 
     Args:
-        archive: The archive, with ``jobs``; ``job_status_log``, ``queues`` and ``gdpconfig`` are used where they are.
+        source: An archive, or its tables by name, with ``jobs``; ``job_status_log``, ``queues`` and ``gdpconfig`` are used where they are.
         start: First instant at which a rule may fire, UTC; null, or earlier: the first creation of a job.
         end: Firings at or after it are left out; null, or later: the end of the archive.
         rules: ``document`` or ``production``.
@@ -159,6 +160,7 @@ def read_waiting(
         InsufficientDataError: The archive has no jobs, or none with a time of creation.
         EmptyPeriodError: It has none in the period.
     """
+    archive = archive_of(source)
     if not archive.has("jobs") or archive.manifest.window is None:
         raise InsufficientDataError("the archive has no jobs; ingest a source that holds them")
     until = datetime.fromisoformat(archive.manifest.window[1])

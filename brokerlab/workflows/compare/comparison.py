@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any, Self
 
 import polars as pl
 
-from brokerlab.errors import BrokerlabWarning, ConfigError
+from brokerlab.errors import ConfigError, warn_once
 from brokerlab.workflows.compare.cells import SCHEMA
 from brokerlab.workflows.compare.paired import differences
 from brokerlab.workflows.compare.plan import (
@@ -172,10 +171,9 @@ def _times(
         first, last = system.span
         outside = [at for at in times[name] if not first <= at <= last]
         if outside:
-            warnings.warn(
+            warn_once(
                 f"times: {len(outside)} instants of {name} are before the first or after the last submission of its load "
                 f"({first:g} to {last:g} s): the queue is empty there, or drains as no real one does",
-                BrokerlabWarning,
                 stacklevel=3,
             )
     return {name: tuple(times[name]) for name in systems}

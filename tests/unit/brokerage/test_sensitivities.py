@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from brokerlab.brokerage import compare, keys_read, sensitivity
+from brokerlab.brokerage import compare, keys_read, what_if
 from brokerlab.brokerage.engine.again import redecided
 from brokerlab.brokerage.engine.decide import in_parts
 from brokerlab.brokerage.production_jobs.decide import decide
@@ -131,7 +131,7 @@ def test_the_numbers_are_those_of_a_comparison(key: str) -> None:
     value = GRIDS[key][0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BrokerlabWarning)
-        row = sensitivity(base("production"), key, [value]).row(0, named=True)
+        row = what_if(base("production"), key, [value]).row(0, named=True)
     whole = decided("production", with_value(key, value))
     found = compare(base("production"), whole)
     assert row["n_pairs"] == found.n_changed()
@@ -149,7 +149,7 @@ def links() -> World:
 
 
 def test_a_curve_over_a_grid() -> None:
-    table = sensitivity(links().decided(), "NQUEUED_SAT_CAP", [50, 110, 150, 1000])
+    table = what_if(links().decided(), "NQUEUED_SAT_CAP", [50, 110, 150, 1000])
     assert table["value"].to_list() == [50, 110, 150, 1000]
     assert table["is_current"].to_list() == [False, False, True, False]
     assert table["n_lost"].to_list() == [2, 1, 0, 0]
@@ -159,13 +159,13 @@ def test_a_curve_over_a_grid() -> None:
     assert shift[0] > shift[1] > shift[2] == 0
     assert shift[3] == 0  # the plot does not know the cap
     rules = ProductionRules(queued_line="cap")
-    scaled = sensitivity(links().decided(rules), "NQUEUED_SAT_CAP", [1000])
+    scaled = what_if(links().decided(rules), "NQUEUED_SAT_CAP", [1000])
     assert 0 < scaled["weight_shift"].item() < 0.05  # in the code it also scales the network weight
 
 
 def test_a_task_left_without_a_queue_is_counted() -> None:
     made = World().queue("A").link("A", queued=100)
-    row = sensitivity(made.decided(), "NQUEUED_SAT_CAP", [10]).row(0, named=True)
+    row = what_if(made.decided(), "NQUEUED_SAT_CAP", [10]).row(0, named=True)
     assert (row["n_without"], row["n_outcomes"], row["weight_shift"]) == (1, 1, 1.0)
 
 
@@ -175,7 +175,7 @@ def test_a_required_placeholder_takes_every_value_or_the_one_given() -> None:
     decisions = made.decided(ProductionRules(cap_mode="limit"))
 
     def gained(key: str, **scope: str) -> int:
-        return int(sensitivity(decisions, key, [600], **scope)["n_gained"][0])
+        return int(what_if(decisions, key, [600], **scope)["n_gained"][0])
 
     assert gained("NQUEUELIMITSITE_<gshare>") == 2
     assert gained("NQUEUELIMITSITE_<gshare>", gshare="Express") == 1
@@ -185,17 +185,17 @@ def test_a_required_placeholder_takes_every_value_or_the_one_given() -> None:
 def test_keys_that_nothing_reads_are_refused() -> None:
     decisions = base("production")
     with pytest.raises(ConfigError, match="is unknown: did you mean 'NQUEUED_SAT_CAP'"):
-        sensitivity(decisions, "NQUEUED_SATCAP", [1])
+        what_if(decisions, "NQUEUED_SATCAP", [1])
     with pytest.raises(ConfigError, match="is read by nothing here; read are IO_INTENSITY_CUT"):
-        sensitivity(decisions, "SCOUT_RAMCOUNT_RANK", [1])
+        what_if(decisions, "SCOUT_RAMCOUNT_RANK", [1])
     with pytest.raises(ConfigError, match="the grid is empty"):
-        sensitivity(decisions, "NQUEUED_SAT_CAP", [])
+        what_if(decisions, "NQUEUED_SAT_CAP", [])
     with pytest.raises(ConfigError, match="network weight divides by it"):
-        sensitivity(decisions, "NQUEUED_SAT_CAP", [0])
+        what_if(decisions, "NQUEUED_SAT_CAP", [0])
     with pytest.raises(ConfigError, match="has no placeholder 'queue'"):
-        sensitivity(decisions, "NQUEUED_SAT_CAP", [1], queue="A")
+        what_if(decisions, "NQUEUED_SAT_CAP", [1], queue="A")
     with pytest.raises(ConfigError):
-        sensitivity(decisions, "NQUEUED_SAT_CAP", ["many"])
+        what_if(decisions, "NQUEUED_SAT_CAP", ["many"])
 
 
 def test_slots_are_cores_in_use_once_per_parent() -> None:
@@ -227,7 +227,7 @@ def replay(tables: dict[str, pl.DataFrame], stage: str) -> Replay:
 
 def test_a_replay_of_jobs_is_decided_first() -> None:
     made = replay(links().frames(), "jobs")
-    table = sensitivity(made, "NQUEUED_SAT_CAP", [50], rules=ProductionRules("production"))
+    table = what_if(made, "NQUEUED_SAT_CAP", [50], rules=ProductionRules("production"))
     assert table["n_lost"].to_list() == [2]
 
 
@@ -236,18 +236,18 @@ def test_a_replay_of_nuclei_is_decided_in_full() -> None:
     tables["replicas"] = [replica("A", 10), replica("B", 3)]
     tables["tasks"][0] |= {"iointensity": 1000}
     made = replay(nucleus_frames(tables), "tasks")
-    table = sensitivity(made, "INPUT_SIZE_FRACTION", [10, 50, 100])
+    table = what_if(made, "INPUT_SIZE_FRACTION", [10, 50, 100])
     assert table["n_pairs"].to_list() == [0, 1, 2]
     assert table["is_current"].to_list() == [True, False, False]
     assert table["slots_reachable"].null_count() == 3
     assert "DISK_THRESHOLD[_<gshare>]" in keys_read(made)
-    nothing_left = sensitivity(made, "DISK_THRESHOLD", [10**6])
+    nothing_left = what_if(made, "DISK_THRESHOLD", [10**6])
     assert nothing_left["n_without"].to_list() == [1]
 
 
 def test_hint_mode_has_no_shift() -> None:
     made = World(nucleus=None).queue("A")
-    table = sensitivity(made.decided(hint=True), "STORAGE_MIN_FREE_SIZE", [10**6])
+    table = what_if(made.decided(hint=True), "STORAGE_MIN_FREE_SIZE", [10**6])
     assert table["weight_shift"].to_list() == [None]
     assert table["n_lost"].to_list() == [1]
 
@@ -255,4 +255,4 @@ def test_hint_mode_has_no_shift() -> None:
 def test_no_task_has_the_placeholder() -> None:
     made = World(**{**TASK_ROW, "gshare": None}).queue("A")
     with pytest.raises(ConfigError, match="no task has a value for gshare"):
-        sensitivity(made.decided(), "NQUEUELIMITSITE_<gshare>", [1])
+        what_if(made.decided(), "NQUEUELIMITSITE_<gshare>", [1])

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from brokerlab.brokerage import compare, funnel, keys_read, sensitivity
+from brokerlab.brokerage import compare, funnel, keys_read, what_if
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules, decide
 from brokerlab.brokerage.analysis_jobs.keys import place_of
 from brokerlab.brokerage.engine.again import redecided
@@ -116,7 +116,7 @@ def test_every_key_that_is_read_is_tried_above() -> None:
 def test_the_numbers_are_those_of_a_comparison(rules: str) -> None:
     seen = 0
     for key in ("MAX_EXPECTED_WAIT_HOUR", "MIN_WEIGHT_user", "CAP_RUNNING_USER_JOBS"):
-        row = sensitivity(base(rules), key, [VALUES[key]]).row(0, named=True)
+        row = what_if(base(rules), key, [VALUES[key]]).row(0, named=True)
         anew = whole(rules, key)
         found = compare(base(rules), anew)
         assert row["n_pairs"] == found.n_changed()
@@ -164,16 +164,16 @@ def test_a_replay_makes_the_tables_again_that_a_key_decides() -> None:
         remake=remade,
     )  # fmt: skip
     assert "TW_DONE_JOB_STAT" in keys_read(replay)
-    table = sensitivity(replay, "TW_DONE_JOB_STAT", [4, 6, 24])
+    table = what_if(replay, "TW_DONE_JOB_STAT", [4, 6, 24])
     assert table["n_gained"].to_list() == [1, 0, 0]
     assert table["is_current"].to_list() == [False, True, False]
     rules = AnalysisRules("production")
-    assert sensitivity(replay, "TW_DONE_JOB_STAT", [24], rules=rules)["n_pairs"].to_list() == [0]
-    assert sensitivity(replay, "BASE_QUEUE_LENGTH_PER_PQ", [1])["n_pairs"].to_list() == [0]
+    assert what_if(replay, "TW_DONE_JOB_STAT", [24], rules=rules)["n_pairs"].to_list() == [0]
+    assert what_if(replay, "BASE_QUEUE_LENGTH_PER_PQ", [1])["n_pairs"].to_list() == [0]
     with pytest.raises(ConfigError, match="are AnalysisRules, given are ProductionRules"):
-        sensitivity(replay, "TW_DONE_JOB_STAT", [4], rules=ProductionRules())
+        what_if(replay, "TW_DONE_JOB_STAT", [4], rules=ProductionRules())
 
 
 def test_keys_that_nothing_reads_are_refused() -> None:
     with pytest.raises(ConfigError, match="is read by nothing here; read are BASE_DEFAULT"):
-        sensitivity(base("document"), "NQUEUED_SAT_CAP", [1])
+        what_if(base("document"), "NQUEUED_SAT_CAP", [1])

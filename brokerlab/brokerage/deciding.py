@@ -1,0 +1,76 @@
+"""Decide by any brokerage: what a replay saw, an archive, or tables made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from brokerlab.archive.store import Archive
+from brokerlab.brokerage import plugins
+from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
+from brokerlab.brokerage.engine.own import Own
+from brokerlab.brokerage.replaying.build import Replay, build
+from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.brokerage.view import AnyDecisions
+from brokerlab.errors import ConfigError
+from brokerlab.gdpconfig import Config
+
+AnyRules: TypeAlias = ProductionRules | AnalysisRules
+STAGES = {
+    "jobs": ("production-jobs", ProductionRules),
+    "tasks": ("production-tasks", ProductionRules),
+    "analysis": ("analysis-jobs", AnalysisRules),
+}
+"""Stage of a replay to our brokerage of it, and the kind of its rules."""
+
+
+def decide(
+    source: Replay | Archive | Mapping[str, Any],
+    *,
+    brokerage: str | None = None,
+    rules: AnyRules | None = None,
+    config: Config | None = None,
+    own: Sequence[Own] = (),
+) -> AnyDecisions:
+    """Decide for every task and every candidate place.
+
+    Args:
+        source: What was seen (:func:`brokerlab.brokerage.replay`); an archive, whose whole period is replayed first; or the
+            brokerage's input tables by name (:func:`brokerlab.brokerage.world` makes them from a few rows).
+        brokerage: Its name (``brokerlab brokerages``); null: that of the replay's stage, of others ``production-jobs``.
+        rules: Rule set; null = ``document``.
+        config: Settings; null = those of the replay, of tables the catalogue's defaults.
+        own: Rules that are added, see :class:`~brokerlab.brokerage.engine.own.Own`.
+
+    Returns:
+        The decisions; ask them with :func:`brokerlab.brokerage.funnel`, ``explain`` and ``what_if``.
+
+    Raises:
+        ConfigError: An unknown brokerage, rules of another one, or settings that no rule can work with.
+        SchemaError: Unknown tables and columns, values of another type.
+        DataError: The archive cannot be replayed, see :func:`brokerlab.brokerage.replay`.
+
+    Source: docs/rules/production-jobs.md; production-tasks.md; analysis-jobs.md.
+    """
+    if isinstance(source, Archive):
+        stages = {name: stage for stage, (name, _) in STAGES.items()}
+        source = build(source, stage=stages.get(brokerage or "", "jobs"))
+    added = {"own": own} if own else {}
+    if not isinstance(source, Replay):
+        chosen = plugins.get(brokerage or "production-jobs")
+        return _typed(chosen.decide(source, rules=rules, config=config, **added))
+    name, kind = STAGES[source.stage]
+    if rules is not None and not isinstance(rules, kind):
+        raise ConfigError(
+            f"rules of the replay's brokerage are {kind.__name__}, given are {type(rules).__name__}"
+        )
+    seen = source if config is None else source.with_config(config)
+    chosen = plugins.get(brokerage or name)
+    tables = seen.tables_of(chosen.tables)
+    return _typed(chosen.decide(tables, rules=rules, config=seen.config, **added))
+
+
+def _typed(decisions: Any) -> AnyDecisions:
+    """Return decisions, of which a brokerage that was found by its name does not tell the kind."""
+    made: AnyDecisions = decisions
+    return made

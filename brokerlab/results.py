@@ -1,0 +1,168 @@
+"""How every result shows itself: what it is, how many rows, its main columns with units, and the next call."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any, ClassVar
+
+import polars as pl
+
+from brokerlab.errors import ConfigError
+
+ROWS = 8
+"""Rows that a notebook shows."""
+WIDEST = 60
+"""Characters of a cell that are shown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shows:
+    """What a kind of result says of itself.
+
+    Attributes:
+        about: What it is, with what a row of its frame is.
+        columns: Main columns of the frame, with their units (empty: none); those that a frame lacks are left out. Empty: all.
+        keys: Columns that name a row, for :func:`compare`; empty: rows are compared in their order.
+        next: Calls that come next; one of a method begins with a point.
+    """
+
+    about: str
+    columns: Mapping[str, str] = field(default_factory=dict)
+    keys: tuple[str, ...] = ()
+    next: tuple[str, ...] = ()
+
+
+class Result:
+    """A result that shows itself; a dataclass of this kind is declared with ``repr=False``."""
+
+    shows: ClassVar[Shows]
+
+    @abstractmethod
+    def frame(self) -> pl.DataFrame:
+        """Return the result as a frame."""
+
+    def headline(self) -> str:
+        """Return what this result is, in a line."""
+        return self.shows.about
+
+    def __repr__(self) -> str:
+        frame = self.frame()
+        named = self._main(frame)
+        others = frame.width - len(named)
+        more = f" and {others} more" if others else ""
+        return (
+            f"{type(self).__name__}: {_short(self.headline(), 600)}\n"
+            f"{frame.height:,} rows: {', '.join(named.values())}{more}\n"
+            f"next: {', '.join(self._calls())}"
+        )
+
+    def _repr_html_(self) -> str:
+        frame = self.frame()
+        named = self._main(frame)
+        heads = "".join(f"<th>{escape(name)}</th>" for name in named.values())
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{escape(_cell(value))}</td>" for value in row) + "</tr>"
+            for row in frame.select(named).head(ROWS).iter_rows()
+        )
+        size = f"{min(ROWS, frame.height):,} of {frame.height:,} rows, {len(named)} of {frame.width} columns"
+        calls = ", ".join(f"<code>{escape(call)}</code>" for call in self._calls())
+        return (
+            f"<p><strong>{type(self).__name__}</strong>: {escape(_short(self.headline(), 600))}</p>"
+            f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+            f"<p>{size}. Next: {calls}</p>"
+        )
+
+    def _main(self, frame: pl.DataFrame) -> dict[str, str]:
+        """Return the main columns of the frame, each with its name and unit."""
+        known = {
+            name: unit for name, unit in self.shows.columns.items() if name in frame.columns
+        } or dict.fromkeys(frame.columns[:12], "")
+        return {name: f"{name} [{unit}]" if unit else name for name, unit in known.items()}
+
+    def _calls(self) -> tuple[str, ...]:
+        return (*self.shows.next, ".frame()")
+
+
+def compare(a: Result, b: Result) -> pl.DataFrame:
+    """Return where two results of one kind differ.
+
+    Args:
+        a: A result, such as of the settings in force.
+        b: One of the same kind: other settings, another rule set, another archive.
+
+    Returns:
+        One row per difference: the columns that name a row, ``column``, and its values ``a`` and ``b`` as text (null: no
+        value). Of a row that only one of them has, ``column`` is ``row``, and ``a`` or ``b`` is ``present``.
+
+    Raises:
+        ConfigError: They are not results, or of different kinds.
+
+    Example:
+        >>> from brokerlab.gdpconfig import Config
+        >>> a = Config.empty().with_values({"SCOUT_RAMCOUNT_RANK": 80})
+        >>> compare(a, a.with_values({"SCOUT_RAMCOUNT_RANK": 85})).select("key", "column", "a", "b").row(0)
+        ('SCOUT_RAMCOUNT_RANK', 'value', '80', '85')
+    """
+    if not (isinstance(a, Result) and type(a) is type(b)):
+        raise ConfigError(
+            f"compare: given are {type(a).__name__} and {type(b).__name__}; allowed are two results of one kind"
+        )
+    left, right = a.frame(), b.frame()
+    keys = [name for name in a.shows.keys if name in left.columns and name in right.columns]
+    if not keys:
+        keys = ["number"]
+        left, right = left.with_row_index("number"), right.with_row_index("number")
+    both = left.with_columns(_a=True).join(
+        right.with_columns(_b=True),
+        on=keys,
+        how="full",
+        coalesce=True,
+        nulls_equal=True,
+        suffix=" b",
+    )
+    alone = pl.col("_a").is_null() | pl.col("_b").is_null()
+    parts = [
+        both.filter(alone).select(
+            *keys,
+            column=pl.lit("row"),
+            a=pl.when("_a").then(pl.lit("present")),
+            b=pl.when("_b").then(pl.lit("present")),
+        )
+    ]
+    for name in left.columns:
+        if name in keys or name not in right.columns:
+            continue
+        ours, theirs = _text(both[name]), _text(both[f"{name} b"])
+        changed = both.select(keys).with_columns(
+            column=pl.lit(name), a=ours, b=theirs, alone=both.select(alone).to_series()
+        )
+        parts.append(
+            changed.filter(~pl.col("alone"), pl.col("a").ne_missing(pl.col("b"))).drop("alone")
+        )
+    return pl.concat(parts, how="vertical_relaxed").sort(
+        *keys, maintain_order=True, nulls_last=True
+    )
+
+
+def _text(values: pl.Series) -> pl.Series:
+    """Return values as text."""
+    if values.dtype.is_nested() or values.dtype == pl.Object:
+        texts = [None if value is None else str(value) for value in values.to_list()]
+        return pl.Series(values.name, texts, dtype=pl.String)
+    return values.cast(pl.String)
+
+
+def _cell(value: Any) -> str:
+    """Return a value as it is shown."""
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return f"{value:,.4g}" if abs(value) < 1e5 else f"{value:,.0f}"
+    return _short(str(value), WIDEST)
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
