@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from brokerlab.console import beside
 from brokerlab.errors import SchemaError
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def ingest(
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        console=Console(stderr=True),
+        console=beside(),
     )
     with bar:
         line = bar.add_task("recognising", total=None)
