@@ -144,6 +144,7 @@ def ingest(
         jobs, skipped = _new_sources(writer, wanted, wishes)
         if not jobs:
             return IngestReport((), tuple(skipped), 0, {}, writer.base, left_out=tuple(left_out))
+        _forget_refused(writer, jobs)
         run = _Run(writer, _buckets(jobs))
         for rank, job in enumerate(jobs, start=1):
             run.stage(rank, job, _telling(progress, rank - 1, len(jobs)))
@@ -471,6 +472,19 @@ def _refuse_options(one: _Wanted, found: readers.Detected, wishes: Wishes) -> No
             f"{one.name}: holds {tables}; say --table for which of them --map, --default, --unit and "
             "--dates are"
         )
+
+
+def _forget_refused(writer: ArchiveWriter, jobs: list[_Job]) -> None:
+    """Take the refused rows of sources out that are read again, because more is said about them now."""
+    digests = {job.sha256 for job in jobs}
+    others = {old.name for old in writer.base.sources if old.sha256 not in digests}
+    again = {old.name for old in writer.base.sources if old.sha256 in digests} - others
+    for file in writer.live("quarantine") if again else ():
+        rows = parquet.lazy(writer.path / file.path).collect()
+        left = rows.filter(~pl.col("source").is_in(list(again)))
+        if len(left) < len(rows):
+            writer.drop("quarantine", [file])
+            writer.write("quarantine", left, trusted=True)
 
 
 def _own_name(one: _Wanted, jobs: list[_Job]) -> str:

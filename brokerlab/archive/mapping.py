@@ -28,6 +28,8 @@ NONE = "none"
 """Stands for a mapping that changes nothing, where the archive has one that may be meant."""
 
 _SHOWN = 20
+_HINTED = 300
+"""With more foreign columns than this none is suggested: it would take too long."""
 
 
 class Mapping(BaseModel):
@@ -368,8 +370,10 @@ def plan(
     rename = {original[name]: column for column, name in source_of.items()}
     copies = _copies(table, source_of, mapping)
     free = [n for n in polars_schema(table) if n not in source_of and n not in mapping.defaults]
+    hinted = len(extra) <= _HINTED
     not_taken = tuple(
-        NotTaken(source, table, name, _option(table, name, free)) for name in extra.values()
+        NotTaken(source, table, name, _option(table, name, free) if hinted else "")
+        for name in extra.values()
     )
     lacking = [
         name

@@ -1,5 +1,6 @@
 """``brokerlab tables`` and ``brokerlab ingest``: what they print, how they fail."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -124,6 +125,114 @@ def test_ingest_with_a_table_and_a_fill(source, tmp_path):
     assert result.exit_code == 0
     shares = archive.open(tmp_path / "a").scan("jobs").collect()["gshare"].to_list()
     assert shares == ["Express"]
+
+
+FOREIGN = """TaskID;Job_ID;state;submitted;start_time;end_time;cpu_time;MaxPSS_MB;site
+7;1;finished;14/12/2026 10:00;14/12/2026 11:00;14/12/2026 13:30;150;2000.5;Q1
+7;2;failed;31/12/2026 10:00;31/12/2026 10:30;31/12/2026 11:30;60;1800;Q2
+"""
+OPTIONS = [
+    "--map", "state=jobstatus", "--map", "submitted=creationtime", "--map", "cpu_time=cpuconsumptiontime",
+    "--map", "MaxPSS_MB=maxpss", "--map", "site=computingsite", "--default", "prodsourcelabel=managed",
+    "--unit", "maxpss=MB", "--unit", "cpuconsumptiontime=min",
+]  # fmt: skip
+
+
+def test_a_jobs_file_with_foreign_names_and_units_in_one_command(tmp_path):
+    path = tmp_path / "jobs_december.csv"
+    path.write_text(FOREIGN)
+    result = run("ingest", path, "--into", tmp_path / "a", *OPTIONS)
+    assert result.exit_code == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert "2 rows in = 2 accepted + 0 quarantined + 0 duplicates" in lines
+    assert "note, jobs_december.csv: dates with the year at the end read day-first, as UTC" in lines
+    assert any("the next export with these columns needs no options" in line for line in lines)
+    jobs = archive.open(tmp_path / "a").scan("jobs").sort("pandaid").collect()
+    assert jobs.select("pandaid", "jeditaskid", "maxpss", "cpuconsumptiontime", "computingsite").rows() == [
+        (1, 7, 2048512, 9000, "Q1"), (2, 7, 1843200, 3600, "Q2"),
+    ]  # fmt: skip
+    january = tmp_path / "jobs_january.csv"
+    january.write_text(FOREIGN.replace("7;", "8;").replace("2026", "2027").replace(";1;", ";11;"))
+    again = run("ingest", january, "--into", tmp_path / "a")
+    assert "2 rows in = 2 accepted + 0 quarantined + 0 duplicates" in again.stdout
+
+
+def test_columns_that_are_not_taken_are_always_listed(source, tmp_path):
+    text = (
+        source.read_text()
+        .replace("MAXPSS", "max_memory_mb")
+        .replace("\n", ",x\n")
+        .replace(",x", ",colour", 1)
+    )
+    source.write_text(text)
+    result = run("ingest", source, "--into", tmp_path / "a")
+    assert (
+        "JOBSARCHIVED4.csv: 2 column(s) not taken as columns of jobs, kept beside: max_memory_mb, colour"
+        in result.stdout.splitlines()
+    )
+    hint = "max_memory_mb: did you mean --map max_memory_mb=maxpss --unit maxpss=MB ?"
+    assert hint in result.stdout.splitlines()
+    found = json.loads(run("ingest", source, "--into", tmp_path / "b", "--json").stdout)
+    assert [(one["column"], one["suggestion"]) for one in found["not_taken"]] == [
+        ("max_memory_mb", "--map max_memory_mb=maxpss --unit maxpss=MB"), ("colour", ""),
+    ]  # fmt: skip
+    assert (found["rows"], found["accepted"], found["quarantined"], found["duplicates"]) == (
+        3,
+        2,
+        0,
+        1,
+    )
+
+
+def test_nothing_accepted_ends_with_2_the_reasons_and_the_first_value(source, tmp_path):
+    source.write_text(
+        source.read_text().replace("2026-03-01 01", "soon").replace("2026-03-01 00:30", "later")
+    )
+    result = run("ingest", source, "--into", tmp_path / "a", "--json")
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[-1].startswith(
+        "SchemaError: nothing was accepted: 3 rows in, all refused; 2 row(s): modificationtime "
+        "'soon:00:00' cannot be read as a time (YYYY-MM-DD HH:MM:SS, Z or offset)"
+    )
+    assert json.loads(result.stdout)["accepted"] == 0
+
+
+def test_dates_that_may_be_read_in_two_ways_are_refused_with_the_option(source, tmp_path):
+    source.write_text(source.read_text().replace("2026-03-01", "01/03/2026"))
+    result = run("ingest", source, "--into", tmp_path / "a")
+    assert result.exit_code == 2
+    assert (
+        "CREATIONTIME '01/03/2026 00:00:00' (row 1) may be day/month or month/day" in result.stderr
+    )
+    assert "say --dates day-first or --dates month-first" in result.stderr
+    assert run("ingest", source, "--into", tmp_path / "a", "--dates", "day-first").exit_code == 0
+
+
+def test_refused_rows_of_a_first_try_are_gone_when_it_is_read_with_more_options(source, tmp_path):
+    source.write_text(source.read_text().replace("100\n", "0.1\n").replace("-5\n", "0.2\n"))
+    first = run("ingest", source, "--into", tmp_path / "a")
+    assert "3 rows in = 0 accepted" not in first.stdout
+    assert archive.open(tmp_path / "a").manifest.counts["quarantine"] == 2
+    result = run("ingest", source, "--into", tmp_path / "a", "--unit", "maxpss=MB")
+    assert result.exit_code == 0, result.stderr
+    assert "quarantine" not in archive.open(tmp_path / "a").manifest.counts
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--map", "x"], "--map x: allowed: NAME=VALUE, e.g. --map TaskID=jeditaskid"),
+        (["--map", "x=nosuch"], "--map x=nosuch: jobs has no column 'nosuch'"),
+        (["--unit", "maxpss=s"], "--unit maxpss=s: maxpss is in kB; allowed: B, GB, MB, TB, kB"),
+        (["--default", "maxpss=3"], "has this column; leave the default out"),
+        (["--dates", "german"], "--dates german: allowed: day-first, month-first"),
+        (["--mapping", "no.json"], "no.json: cannot be read"),
+    ],
+)
+def test_options_that_do_not_fit_end_with_2(source, tmp_path, options, words):
+    result = run("ingest", source, "--into", tmp_path / "a", *options)
+    assert result.exit_code == 2
+    assert words in result.stderr
 
 
 def test_the_command_line_starts_without_the_heavy_libraries():

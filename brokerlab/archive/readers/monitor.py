@@ -121,6 +121,7 @@ def _jobs(items: list[Any], notes: Told) -> Batch:
     if not records:
         return _without_rows("jobs", refused, notes)
     frame = _frame(records, drop=JOB_COLUMNS_DROPPED, convert={"maxpss": _kb_of_peak})
+    notes += _left_out(records, JOB_COLUMNS_DROPPED)
     in_mb = sum(isinstance(r.get("maxpss"), str) and "." in r["maxpss"] for r in records)
     if in_mb:
         notes = (*notes, f"maxpss: {in_mb} text value(s) with a decimal point read as MB")
@@ -142,6 +143,7 @@ def _tasks(items: list[Any], notes: Told) -> Iterator[Batch]:
         yield _without_rows("tasks", refused, notes)
         return
     frame = _frame(records, drop=TASK_COLUMNS_DROPPED)
+    notes += _left_out(records, [name for name in TASK_COLUMNS_DROPPED if name != "datasets"])
     if "resquetime" in frame.columns:
         frame = frame.rename({"resquetime": "rescuetime"})
     frame = settled_tasks(_numbered_event_service(frame))
@@ -150,6 +152,12 @@ def _tasks(items: list[Any], notes: Told) -> Iterator[Batch]:
     datasets = [d for some in inside for d in (some if isinstance(some, list) else [some])]
     if datasets:
         yield _batch("datasets", datasets, ())
+
+
+def _left_out(records: list[Record], names: list[str]) -> Told:
+    """Say which columns are not kept."""
+    there = [name for name in names if any(name in record for record in records)]
+    return (f"left out, the monitor computes them: {', '.join(there)}",) if there else ()
 
 
 def _batch(table: str, items: list[Any], notes: Told) -> Batch:
