@@ -15,7 +15,7 @@ from brokerlab.archive import command as archive_commands
 from brokerlab.brokerage import command as brokerage_commands
 from brokerlab.calibrate.command import drift as drift_command
 from brokerlab.console import ASKED
-from brokerlab.errors import BrokerlabError
+from brokerlab.errors import BrokerlabError, DataError
 from brokerlab.estimators import command as estimator_commands
 from brokerlab.gdpconfig import command as proposal_commands
 from brokerlab.report.command import report as report_command
@@ -74,6 +74,11 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
             command(*args, **kwargs)
         except BrokerlabError as error:
             fail(error)
+        except OSError as error:  # a full disk, or a folder that may not be written
+            place = error.filename or "a file"
+            fail(
+                DataError(f"{place}: {error.strerror or error}; make room, or name another folder")
+            )
 
     return call
 

@@ -8,15 +8,27 @@ import difflib
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 DOES_NOT_HOLD, CANNOT_BE_CHECKED, CHANGE_PROPOSED = 8, 9, 10
 """Exit codes of answers, beside those of errors: of a drift check, and of a report with ``--exit-code``."""
 
 
+MOST_MESSAGE, LONGEST_REASON, LONGEST_NAME, MOST_NAMES = 2000, 300, 60, 40
+"""Characters of a message, of a foreign reason and of a name in it, and names that are listed."""
+
+
 class BrokerlabError(Exception):
-    """Raised as the base of all errors below; catch this one to catch them all."""
+    """Raised as the base of all errors below; catch this one to catch them all.
+
+    A message of more than `MOST_MESSAGE` characters is cut in the middle: data may be named in it.
+    """
 
     exit_code = 1
+
+    def __init__(self, message: str = "") -> None:
+        """Keep what a person reads."""
+        super().__init__(_cut(message, MOST_MESSAGE))
 
 
 class SchemaError(BrokerlabError):
@@ -107,6 +119,32 @@ def collect_warnings() -> Iterator[list[str]]:
             messages.append(str(one.message))
 
 
+@contextmanager
+def reading(path: str | Path) -> Iterator[None]:
+    """Turn whatever a file makes engines and parsers raise into a `DataError` that names the file.
+
+    Our own errors pass. A panic of Polars is no ``Exception``, so all but interrupts are caught.
+
+    Args:
+        path: The file.
+
+    Example:
+        >>> with reading("jobs.csv"):
+        ...     int("many")
+        Traceback (most recent call last):
+        brokerlab.errors.DataError: jobs.csv: cannot be read (ValueError: invalid literal ...
+    """
+    try:
+        yield
+    except (BrokerlabError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:
+        reason = _cut(str(error).strip().split("\n", maxsplit=1)[0], LONGEST_REASON)
+        raise DataError(
+            f"{path}: cannot be read ({type(error).__name__}: {reason}); is it damaged, or of another kind?"
+        ) from error
+
+
 def nearest(name: str, valid: Iterable[str]) -> str:
     """Return a hint naming the closest valid name, or list them all when none is close.
 
@@ -123,6 +161,18 @@ def nearest(name: str, valid: Iterable[str]) -> str:
         >>> nearest("zzz", ["rank", "margin"])
         'allowed: margin, rank'
     """
-    names = sorted(valid)
-    close = difflib.get_close_matches(name, names, n=1)
-    return f"did you mean '{close[0]}'?" if close else "allowed: " + ", ".join(names)
+    names = sorted(_cut(one, LONGEST_NAME) for one in valid)
+    close = difflib.get_close_matches(name[:LONGEST_NAME], names, n=1)
+    if close:
+        return f"did you mean '{close[0]}'?"
+    more = f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
+    return "allowed: " + ", ".join(names[:MOST_NAMES]) + more
+
+
+def _cut(text: str, most: int) -> str:
+    """Leave out the middle of a text that is longer than allowed, and say so."""
+    if len(text) <= most:
+        return text
+    mark = f" ... {len(text) - most:,} more characters ... " if most > LONGEST_NAME else "..."
+    kept = most - len(mark)
+    return text[: kept - kept // 4] + mark + text[len(text) - kept // 4 :]

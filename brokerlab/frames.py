@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -183,3 +184,13 @@ def _cast(series: pl.Series, dtype: pl.DataType) -> tuple[pl.Series, str]:
         return cast, ""
     shown = ", ".join(repr(value) for value in series.filter(lost).head(_SHOWN).to_list())
     return cast, f"{lost.sum()} values are no {dtype} ({shown})"
+
+
+def doubled(names: Iterable[str]) -> list[str]:
+    """Return the names that occur more than once, sorted.
+
+    Example:
+        >>> doubled(["b", "a", "b"])
+        ['b']
+    """
+    return sorted(name for name, n in Counter(names).items() if n > 1)

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from brokerlab.errors import SchemaError
+from brokerlab.frames import doubled as repeated
 
 ALLOWED = "paths, and frames of pandas, Polars (eager or lazy), Arrow or DuckDB"
 _INDEX = re.compile(r"__index_level_\d+__")
@@ -55,7 +56,7 @@ def _write_arrow(frame: Any, path: Path) -> None:
         frame = _without_mixed(frame)
     with pa.RecordBatchReader.from_stream(frame) as stream:
         names = [name for name in stream.schema.names if not _INDEX.fullmatch(name)]
-        if doubled := sorted({name for name in names if names.count(name) > 1}):
+        if doubled := repeated(names):
             raise SchemaError(f"{kind_of(frame)}: columns occur twice: {', '.join(doubled)}")
         with pq.ParquetWriter(
             path, pa.schema([stream.schema.field(name) for name in names])

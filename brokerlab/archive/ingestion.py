@@ -7,7 +7,7 @@ import hashlib
 import itertools
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Mapping as Named
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +24,7 @@ from brokerlab.archive.mapping import Mapping, NotTaken, Shaper, Wishes, save
 from brokerlab.archive.merge import PARTIAL, Merged, lay_out, merge_bucket
 from brokerlab.archive.resolve import RANK, SOURCE
 from brokerlab.archive.writer import ArchiveWriter
-from brokerlab.errors import BrokerlabError, DataError, SchemaError
+from brokerlab.errors import BrokerlabError, DataError, SchemaError, reading
 
 _TEXTS = (".csv", ".tsv", ".json", ".ndjson", ".jsonl")
 SUFFIXES = (
@@ -212,9 +212,7 @@ class _Run:
         """Read one source; put good rows aside by key, refused ones into the quarantine."""
         rows, refused = defaultdict[str, int](int), defaultdict[str, int](int)
         notes: dict[str, None] = {}
-        for batch in readers.read(job.path, job.found, job.shaper, job.shaper.wishes.table):
-            good, bad = _sifted(batch, job)
-            bad = pl.concat([bad, _quarantined(batch, job.name)])
+        for batch, good, bad in _sifted_batches(job):
             if len(bad):
                 self.writer.write("quarantine", bad.sort("row"), trusted=True)
             rows[batch.table] += len(good) + len(bad)
@@ -401,6 +399,18 @@ def _partition(folder: Path, path: Path) -> dict[str, str | None]:
     return {name: None if value == _HIVE_NULL else unquote(value) for name, _, value in parts}
 
 
+def _sifted_batches(job: _Job) -> Iterator[tuple[readers.Batch, pl.DataFrame, pl.DataFrame]]:
+    """Yield every batch of a source with its good and its refused rows."""
+    batches = readers.read(job.path, job.found, job.shaper, job.shaper.wishes.table)
+    while True:
+        with reading(job.path):
+            batch = next(batches, None)
+            if batch is None:
+                return
+            good, bad = _sifted(batch, job)
+        yield batch, good, pl.concat([bad, _quarantined(batch, job.name)])
+
+
 def _new_sources(
     writer: ArchiveWriter, wanted: list[_Wanted], wishes: Wishes
 ) -> tuple[list[_Job], list[str]]:
@@ -416,12 +426,13 @@ def _new_sources(
             if spooled:
                 path = writer.scratch() / f"frame-{number}.parquet"
                 frames.write(one.source, path)
-            found = readers.detect(
-                path,
-                table=None if one.partial else one.table,
-                table_of=wishes.table,
-                partition=one.partition,
-            )
+            with reading(path):
+                found = readers.detect(
+                    path,
+                    table=None if one.partial else one.table,
+                    table_of=wishes.table,
+                    partition=one.partition,
+                )
             _refuse_options(one, found, wishes)
             with path.open("rb") as handle:
                 digest = hashlib.file_digest(handle, "sha256").hexdigest()

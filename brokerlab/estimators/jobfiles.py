@@ -10,7 +10,7 @@ from typing import Literal, Self
 
 import polars as pl
 
-from brokerlab.errors import DataError, SchemaError, nearest
+from brokerlab.errors import DataError, SchemaError, nearest, reading
 from brokerlab.estimators.records import Records
 
 Use = Literal["jobs", "seen"]
@@ -62,23 +62,24 @@ def sift(path: Path, use: Use) -> Sifted:
         DataError: It is not there, cannot be read, or is of another kind.
         SchemaError: Columns are missing: all of them, with the nearest name in the file.
     """
-    frame = _read(path)
-    wrong = [
-        f"{path.name}.{name} is missing ({nearest(name, frame.columns)})"
-        for name in NEEDED[use]
-        if name not in frame.columns
-    ]
-    if wrong:
-        raise SchemaError(
-            f"{'; '.join(wrong)}: add the columns; what they mean: docs/prediction.md"
-        )
-    cast, reasons = _cast(frame, use)
-    found = cast.with_columns(reason=pl.concat_list(*reasons).list.drop_nulls().list.join("; "))
-    row = pl.int_range(1, frame.height + 1, dtype=pl.Int64).alias("row")
-    said = found.with_columns(row, raw=frame["pandaid"].cast(pl.String))
-    good, bad = said.filter(pl.col("reason") == ""), said.filter(pl.col("reason") != "")
-    refused = bad.select("row", pl.col("raw").alias("pandaid"), "reason")
-    return Sifted(good.select(list(Records.columns())), good["row"], refused)
+    with reading(path):
+        frame = _read(path)
+        wrong = [
+            f"{path.name}.{name} is missing ({nearest(name, frame.columns)})"
+            for name in NEEDED[use]
+            if name not in frame.columns
+        ]
+        if wrong:
+            raise SchemaError(
+                f"{'; '.join(wrong)}: add the columns; what they mean: docs/prediction.md"
+            )
+        cast, reasons = _cast(frame, use)
+        found = cast.with_columns(reason=pl.concat_list(*reasons).list.drop_nulls().list.join("; "))
+        row = pl.int_range(1, frame.height + 1, dtype=pl.Int64).alias("row")
+        said = found.with_columns(row, raw=frame["pandaid"].cast(pl.String))
+        good, bad = said.filter(pl.col("reason") == ""), said.filter(pl.col("reason") != "")
+        refused = bad.select("row", pl.col("raw").alias("pandaid"), "reason")
+        return Sifted(good.select(list(Records.columns())), good["row"], refused)
 
 
 def write(frame: pl.DataFrame, path: Path) -> None:

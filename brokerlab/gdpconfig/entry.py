@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from brokerlab.errors import DataError, SchemaError
+from brokerlab.frames import doubled
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
@@ -146,7 +147,7 @@ def _name(column: str) -> str:
 def _check_columns(found: Iterable[str], source: str) -> None:
     names = [_name(column) for column in found]
     missing = [name for name in REQUIRED if name not in names]
-    double = sorted({name for name in names if names.count(name) > 1})
+    double = doubled(names)
     problems = []
     if missing:
         problems.append(f"missing column(s) {', '.join(missing)}")
@@ -231,7 +232,7 @@ def _rows_of_csv(content: str, file: Path) -> list[dict[str, Any]]:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Make an object of its names and values; ``ValueError`` if a name occurs twice."""
     names = [name for name, _ in pairs]
-    if double := sorted({name for name in names if names.count(name) > 1}):
+    if double := doubled(names):
         raise ValueError(f"names occur twice in one object: {', '.join(double)}")
     return dict(pairs)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import polars as pl
 
-from brokerlab.errors import DataError
+from brokerlab.errors import DataError, reading
 
 UNKNOWN = -1
 """What a field holds where nothing is known."""
@@ -111,14 +111,15 @@ def read(path: str | Path) -> SwfLog:
     Source:
         workflows.md 1.4.
     """
-    lines = _lines(Path(path))
-    comment = pl.col("text").str.starts_with(_COMMENT)
-    said = lines.filter(comment)["text"]
-    rows = lines.filter(~comment & (pl.col("text") != ""))
-    if rows.is_empty():
-        raise DataError(f"{path}: no job in it; a log has a line of 18 numbers for each")
-    jobs, quarantine = _sifted(rows)
-    return SwfLog(jobs, _header(said), quarantine, len(rows), _notes(rows, jobs))
+    with reading(path):
+        lines = _lines(Path(path))
+        comment = pl.col("text").str.starts_with(_COMMENT)
+        said = lines.filter(comment)["text"]
+        rows = lines.filter(~comment & (pl.col("text") != ""))
+        if rows.is_empty():
+            raise DataError(f"{path}: no job in it; a log has a line of 18 numbers for each")
+        jobs, quarantine = _sifted(rows)
+        return SwfLog(jobs, _header(said), quarantine, len(rows), _notes(rows, jobs))
 
 
 def _lines(path: Path) -> pl.DataFrame:

@@ -24,6 +24,7 @@ from brokerlab.archive.readers.records import (
     words,
 )
 from brokerlab.archive.readers.units import settle_units
+from brokerlab.frames import doubled
 
 TABLES = ("queues", "queue_endpoints")
 
@@ -227,8 +228,8 @@ class _Told:
         self.own: Record = {}
         self.storages: Record = {}
         names = [name for name, _ in said]
-        if doubled := sorted({name for name in names if names.count(name) > 1}):
-            self.problems.append(f"names occur twice: {', '.join(doubled)}")
+        if twice := doubled(names):
+            self.problems.append(f"names occur twice: {', '.join(twice)}")
 
     def row(self, name: str | None) -> Record:
         """Return the columns of ``queues``; ``name`` stands for a record without one of its own."""

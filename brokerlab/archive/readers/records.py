@@ -4,7 +4,6 @@ import gzip
 import json
 import re
 import zlib
-from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from brokerlab.archive.names import meant, plain
 from brokerlab.archive.readers.batch import REFUSED, Batch
 from brokerlab.archive.readers.detect import opened, truncated, wrong_encoding
 from brokerlab.errors import DataError
+from brokerlab.frames import doubled as repeated
 
 Record = dict[str, Any]
 Told = tuple[str, ...]
@@ -23,8 +23,8 @@ Told = tuple[str, ...]
 Refusal = tuple[int, str | None, str]
 """Number of a row in its source, its key, the reason."""
 
-MAX_FILE_BYTES = 512 << 20
-"""Largest JSON file [B, unpacked] that is read; it is in memory as a whole, some eight times as large."""
+MAX_FILE_BYTES, MAX_VALUES = 512 << 20, 10_000_000
+"""Largest JSON document that is read [B, unpacked], and most values in it: it is in memory as a whole, some 150 B a value."""
 SHOWN = 40
 
 _HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -61,6 +61,11 @@ def load(path: Path) -> Any:
             raise DataError(
                 f"{path}: more than {MAX_FILE_BYTES >> 20} MB of JSON; split it, or export CSV or Parquet"
             )
+        if raw.count(b",") + raw.count(b"[") + raw.count(b"{") > MAX_VALUES:
+            raise DataError(
+                f"{path}: more than {MAX_VALUES:,} values in one JSON document; write one record a line, which is "
+                "read in parts, or export CSV or Parquet"
+            )
         encoding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
         data = parse(raw.decode(encoding))
         if _HALF_CHARACTER.search(raw):
@@ -94,7 +99,7 @@ def _record(pairs: list[tuple[str, Any]]) -> Record | Ambiguous:
     if len(record) == len(pairs):
         return record
     names = [name for name, _ in pairs]
-    doubled = sorted(name for name, n in Counter(names).items() if n > 1)
+    doubled = repeated(names)
     found = Ambiguous(f"names occur twice: {', '.join(doubled)}")
     found.pairs = pairs
     return found

@@ -17,7 +17,7 @@ import polars as pl
 from brokerlab.brokerage.inputs.slots import slot_counts
 from brokerlab.brokerage.replaying import activity
 from brokerlab.brokerage.replaying.clock import Clock
-from brokerlab.errors import ConfigError, DataError
+from brokerlab.errors import ConfigError, DataError, reading
 
 KNOWN = ("given", "slots", "full", "pledge")
 """Where slots come from that are taken as they are, the surest first; others are lower bounds."""
@@ -291,32 +291,35 @@ def read_capacity(given: pl.DataFrame | str | Path) -> pl.DataFrame:
         DataError: Columns are missing, or values are no slots or times.
     """
     name = "capacity" if isinstance(given, pl.DataFrame) else f"capacity {given}"
-    frame = given if isinstance(given, pl.DataFrame) else _read(Path(given), name)
-    if missing := [column for column in ("panda_queue", "slots") if column not in frame.columns]:
-        raise DataError(
-            f"{name}: column {', '.join(missing)} is missing, there are {', '.join(frame.columns)}; "
-            "give panda_queue, slots [cores] and perhaps ts [UTC]"
-        )
-    if "ts" not in frame.columns:
-        frame = frame.with_columns(ts=pl.lit(None, pl.Datetime("us")))
-    wrong = []
-    for column, kind in _GIVEN.items():
-        told = frame[column]
-        if kind == pl.Datetime("us") and told.dtype == pl.String:
-            cast = told.str.to_datetime(time_unit="us", strict=False)
-        else:
-            cast = told.cast(kind, strict=False)
-        bad = cast.is_null() & told.is_not_null() if column == "ts" else cast.is_null()
-        wrong += [f"{column} {told.filter(bad)[0]!r} in {bad.sum()} rows"] if bad.any() else []
-        frame = frame.with_columns(cast.alias(column))
-    few = frame.filter(pl.col("slots") < 0)
-    wrong += [f"slots {few['slots'][0]} in {few.height} rows"] if few.height else []
-    if wrong:
-        raise DataError(
-            f"{name}: {'; '.join(wrong)}: allowed are names, whole cores from 0, times such as 2026-03-01 00:00:00"
-        )
-    rows = frame.select("panda_queue", pl.col("ts").fill_null(EVER), "slots")
-    return rows.sort("panda_queue", "ts")
+    with reading(name):
+        frame = given if isinstance(given, pl.DataFrame) else _read(Path(given), name)
+        if missing := [
+            column for column in ("panda_queue", "slots") if column not in frame.columns
+        ]:
+            raise DataError(
+                f"{name}: column {', '.join(missing)} is missing, there are {', '.join(frame.columns)}; "
+                "give panda_queue, slots [cores] and perhaps ts [UTC]"
+            )
+        if "ts" not in frame.columns:
+            frame = frame.with_columns(ts=pl.lit(None, pl.Datetime("us")))
+        wrong = []
+        for column, kind in _GIVEN.items():
+            told = frame[column]
+            if kind == pl.Datetime("us") and told.dtype == pl.String:
+                cast = told.str.to_datetime(time_unit="us", strict=False)
+            else:
+                cast = told.cast(kind, strict=False)
+            bad = cast.is_null() & told.is_not_null() if column == "ts" else cast.is_null()
+            wrong += [f"{column} {told.filter(bad)[0]!r} in {bad.sum()} rows"] if bad.any() else []
+            frame = frame.with_columns(cast.alias(column))
+        few = frame.filter(pl.col("slots") < 0)
+        wrong += [f"slots {few['slots'][0]} in {few.height} rows"] if few.height else []
+        if wrong:
+            raise DataError(
+                f"{name}: {'; '.join(wrong)}: allowed are names, whole cores from 0, times such as 2026-03-01 00:00:00"
+            )
+        rows = frame.select("panda_queue", pl.col("ts").fill_null(EVER), "slots")
+        return rows.sort("panda_queue", "ts")
 
 
 _GIVEN: dict[str, Any] = {"panda_queue": pl.String(), "slots": pl.Int64(), "ts": pl.Datetime("us")}

@@ -19,6 +19,7 @@ from brokerlab.estimators.scoring.levels import GRID, Curve, at_deployed
 from brokerlab.estimators.scoring.measures import N_BOOT
 from brokerlab.estimators.scoring.reachable import offers
 from brokerlab.estimators.trust import coverage_by
+from brokerlab.frames import doubled
 
 LEVELS = (0.9, 0.95, 0.99)
 
@@ -125,7 +126,7 @@ def compare(
     """
     frame = checked(records)
     names = [each.name for each in estimators]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = doubled(names)
     if twice:
         raise ConfigError(
             f"estimators named alike: {', '.join(twice)}; give each a name of its own"

@@ -11,7 +11,7 @@ import polars as pl
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.estimators.walltime.contracts import LoggedJobs
 from brokerlab.estimators.walltime.predictor import Job, Predictor
-from brokerlab.frames import prepared
+from brokerlab.frames import doubled, prepared
 
 
 def usable_jobs(jobs: Any) -> pl.DataFrame:
@@ -69,7 +69,7 @@ def predict_log(jobs: Any, predictors: Sequence[Predictor]) -> pl.DataFrame:
     Source: sizing.md, section 8.
     """
     names = [name for each in predictors for name in each.names]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = doubled(names)
     if twice or not names:
         raise ConfigError(
             f"predictions named alike: {', '.join(twice)}" if twice else "no predictor is given"

@@ -15,7 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from brokerlab.errors import ProposalError
+from brokerlab.errors import ProposalError, reading
 from brokerlab.gdpconfig.config import Config
 from brokerlab.gdpconfig.proposal.characters import character_problems
 from brokerlab.gdpconfig.proposal.document import NOTES, Proposal, reject
@@ -118,7 +118,8 @@ def read(path: str | Path) -> Proposal:
     Raises:
         ProposalError: The file cannot be read or is not a sound proposal.
     """
-    return loads(text_of(path), str(path))
+    with reading(path):
+        return loads(text_of(path), str(path))
 
 
 def verified(

@@ -6,7 +6,7 @@ import gzip
 import zlib
 from pathlib import Path
 
-from brokerlab.errors import DataError
+from brokerlab.errors import DataError, reading
 from brokerlab.workflows.dag import Dag, workflow
 from brokerlab.workflows.readers.dax import read_dax
 from brokerlab.workflows.readers.parts import Parts
@@ -41,16 +41,17 @@ def read_workflow(
     Source: workflows.md 1.2, 1.3.
     """
     place = Path(path)
-    content = _content(place)
-    if content.lstrip()[:1] == b"<":
-        parts = read_dax(content, place.name)
-    elif content.lstrip()[:1] == b"{":
-        parts = read_wfformat(content, place.name, cores_per_host=cores_per_host)
-    else:
-        raise DataError(
-            f"{place}: neither WfFormat (JSON) nor DAX (XML): it begins {content[:20]!r}"
-        )
-    return _workflow(parts, place, default_runtime, stretch)
+    with reading(place):
+        content = _content(place)
+        if content.lstrip()[:1] == b"<":
+            parts = read_dax(content, place.name)
+        elif content.lstrip()[:1] == b"{":
+            parts = read_wfformat(content, place.name, cores_per_host=cores_per_host)
+        else:
+            raise DataError(
+                f"{place}: neither WfFormat (JSON) nor DAX (XML): it begins {content[:20]!r}"
+            )
+        return _workflow(parts, place, default_runtime, stretch)
 
 
 def _workflow(parts: Parts, place: Path, default_runtime: float | None, stretch: float) -> Dag:

@@ -1,0 +1,150 @@
+"""Bad files of every kind that once ended in a trace, wrong numbers or a full memory: rows that add up, or an error of ours."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import io
+import json
+import os
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from typer.testing import CliRunner
+
+from benchmarks.attack import MOST_MESSAGE, MOST_S, read_case
+from brokerlab.cli import app
+from brokerlab.errors import DataError
+
+JOB = {
+    "pandaid": 1, "jeditaskid": 7, "jobstatus": "finished", "creationtime": "2026-03-01 00:00:00",
+    "modificationtime": "2026-03-01 04:00:00", "prodsourcelabel": "managed", "computingsite": "A", "maxpss": 2000,
+}  # fmt: skip
+HEADER = ",".join(JOB)
+LINE = ",".join(map(str, JOB.values()))
+CSV = f"{HEADER}\n{LINE}\n"
+
+
+def nested(depth: int, key: str) -> bytes:
+    return ('{"' + key + '":').encode() * depth + b"1" + b"}" * depth
+
+
+def table(**columns: pa.Array) -> bytes:
+    """Return a Parquet file of one job with other columns."""
+    base = {name: pa.array([value]) for name, value in JOB.items()}
+    buffer = io.BytesIO()
+    pyarrow.parquet.write_table(pa.table(base | columns), buffer)
+    return buffer.getvalue()
+
+
+def doubled() -> bytes:
+    """Return a Parquet file with two columns of one name."""
+    arrays = [pa.array([value]) for value in JOB.values()]
+    buffer = io.BytesIO()
+    whole = pa.Table.from_arrays([*arrays, pa.array([5])], names=[*JOB, "maxpss"])
+    pyarrow.parquet.write_table(whole, buffer)
+    return buffer.getvalue()
+
+
+def wide(n: int) -> bytes:
+    names = ",".join(f"c{i}" for i in range(n))
+    return f"{HEADER},{names}\n{LINE},{','.join('1' * n)}\n".encode()
+
+
+FILES: dict[str, tuple[str, Callable[[], bytes] | bytes]] = {
+    "empty": (".csv", lambda: b""),
+    "a line break alone": (".csv", lambda: b"\n"),
+    "UTF-16": (".csv", lambda: CSV.encode("utf-16")),
+    "UTF-32": (".csv", lambda: CSV.encode("utf-32")),
+    "latin-1": (".csv", lambda: CSV.replace("A", "\xe9").encode("latin-1")),
+    "half characters": (".json", lambda: json.dumps([JOB | {"computingsite": "\ud800"}]).encode()),
+    "null bytes": (".csv", lambda: CSV.replace("A", "\x00").encode()),
+    "a line break in the header": (".csv", f'{HEADER},"a\nb"\n{LINE},1\n'.encode()),
+    "a header of 200 kB": (".csv", f"{HEADER},{'x' * 200_000}\n{LINE},1\n".encode()),
+    "a column twice": (".csv", f"{HEADER},maxpss\n{LINE},5\n".encode()),
+    "a column twice in Parquet": (".parquet", doubled),
+    "100,000 columns": (".csv", lambda: wide(100_000)),
+    "one open quote": (".csv", lambda: f'{HEADER}\n"{LINE}\n'.encode() + CSV.encode() * 50),
+    "dates out of range": (".csv", lambda: CSV.replace("2026", "99999").encode()),
+    "a number of 400 digits": (".csv", lambda: CSV.replace("2000", "9" * 400).encode()),
+    "nested 700 deep": (".json", lambda: nested(700, "a")),
+    "nested 20,000 deep": (".json", lambda: nested(20_000, "a")),
+    "nested addresses": (".json", lambda: nested(22, "http://x")),
+    "nested addresses, deeper": (".json", lambda: nested(200, "http://x")),
+    "a list of lists": (".json", lambda: b"[" * 5000 + b"]" * 5000),
+    "a packed bomb": (".json.gz", lambda: gzip.compress(b"[" + b"1," * 25_000_000 + b"1]")),
+    "a cut pack": (".csv.gz", lambda: gzip.compress(CSV.encode() * 1000)[:-20]),
+    "no pack": (".csv.gz", lambda: b"\x1f\x8b" + b"x" * 50),
+    "no Parquet": (".parquet", lambda: b"PAR1" + b"\x00" * 40 + b"PAR1"),
+    "decimal256": (".parquet", lambda: table(maxpss=pa.array([Decimal(1)], pa.decimal256(60, 2)))),
+    "a duration": (".parquet", lambda: table(maxpss=pa.array([timedelta(seconds=3)]))),
+    "an unknown zone": (
+        ".parquet", lambda: table(creationtime=pa.array([datetime(2026, 3, 1)], pa.timestamp("us", "Mars/Olympus"))),
+    ),
+    "a time out of range": (".parquet", lambda: table(creationtime=pa.array([2**62], pa.timestamp("us")))),
+    "a map": (".parquet", lambda: table(maxpss=pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())))),
+    "a union of lists": (".parquet", lambda: table(maxpss=pa.array([[[1]]]))),
+    "a million one-field lines": (".csv", lambda: b"pandaid\n" + b"1\n" * 1_000_000),
+}  # fmt: skip
+"""Name -> ending and bytes."""
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_bad_file_is_read_or_refused(name: str, tmp_path: Path) -> None:
+    ending, made = FILES[name]
+    path = tmp_path / f"jobs{ending}"
+    path.write_bytes(made if isinstance(made, bytes) else made())
+    begun = time.process_time()
+    outcome = read_case("ingest", path, tmp_path)
+    assert not outcome.failure, outcome
+    assert time.process_time() - begun < MOST_S
+
+
+@pytest.mark.parametrize(
+    ("reader", "ending", "text"),
+    [
+        ("swf", ".swf", b"; UnixStartTime: 99999999999999999999\n" + b"1 " * 18 + b"\n"),
+        ("swf", ".swf", b"; UnixStartTime: -1e400\n" + b"1 " * 18 + b"\n"),
+        ("swf", ".swf", b"\xff\xfe" + b"1 2 3" * 10),
+        ("slots", ".csv", b"panda_queue,slots\nA,99999999999999999999\n"),
+        ("slots", ".csv", b"\xff\xfe\x00"),
+        ("proposal", ".json", b'{"schema": "\\ud800"}'),
+        ("proposal", ".json", nested(5000, "a")),
+        ("proposal", ".json", b"\xff\xfe"),
+        ("workflow", ".json", nested(5000, "a")),
+        ("workflow", ".json", b'{"name": "\\ud800"}'),
+        ("records", ".csv", b"pandaid,jeditaskid,cores,used,ended_s\n1,1,1,1,1e400\n"),
+        ("records", ".csv", b"pandaid,pandaid\n1,1\n"),
+        ("records", ".parquet", table(used=pa.array([Decimal(1)], pa.decimal256(60, 2)))),
+    ],
+)
+def test_other_readers_do_the_same(reader: str, ending: str, text: bytes, tmp_path: Path) -> None:
+    path = tmp_path / f"file{ending}"
+    path.write_bytes(text)
+    outcome = read_case(reader, path, tmp_path)
+    assert not outcome.failure, outcome
+
+
+def test_a_full_disk_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whatever a command writes to: the place and the reason, no trace."""
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / "a"))
+
+    monkeypatch.setattr("brokerlab.archive.ingestion.ingest", full)
+    done = CliRunner().invoke(app, ["ingest", str(tmp_path / "x.csv"), "--into", str(tmp_path)])
+    assert done.exit_code == DataError.exit_code
+    assert f"{tmp_path / 'a'}: No space left on device; make room" in done.stderr
+
+
+def test_a_message_is_never_longer_than_a_person_reads() -> None:
+    text = str(DataError("file.csv: " + "x" * 50_000))
+    assert len(text) <= MOST_MESSAGE
+    assert text.startswith("file.csv: xxx")
+    assert "more characters" in text
