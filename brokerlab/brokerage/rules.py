@@ -137,6 +137,12 @@ JOB_SWITCHES: dict[str, Switch] = {
         "The brokerage uses the largest one as the number of running jobs among the following numbers:",
         allowed=("largest", "deployed"),
     ),
+    "counted_jobs": _of_page(
+        "queue",
+        "share",
+        "The actual number of running jobs at the queue, Rreal.",
+        allowed=("queue", "share"),
+    ),
     "slots_per_core": _of_page(
         False,
         True,
@@ -355,6 +361,8 @@ class ProductionRules(RuleSet):
         network_needs_active: The network weight and its check act only with NW_ACTIVE.
         shortage_counts_starting: Starting cores count as running in check ``pledge_exceeded``.
         running_count: ``largest`` of the four counts, or the ``deployed`` conditions on pilots, pull_ups, priority.
+        counted_jobs: Jobs of the weight and of the filters after it: all of the queue, or those of the task's share or
+            resource work queue. Slots are those of the share in both.
         slots_per_core: Slots set count divided by the cores of the queue.
         many_assigned_plus_one: One is added to both counts (else: without activated jobs it is 2, without assigned ones 1).
         nucleus_preferred: Queues of the nucleus weigh by t1weight, 4 times for much input, 100 times for urgent work.
@@ -452,6 +460,7 @@ class ProductionRules(RuleSet):
     network_needs_active: bool
     shortage_counts_starting: bool
     running_count: str
+    counted_jobs: str
     slots_per_core: bool
     many_assigned_plus_one: bool
     nucleus_preferred: bool

@@ -708,6 +708,21 @@ def test_the_actual_number_of_running_jobs():
     assert counted(25) == 25
 
 
+def test_jobs_of_all_shares_count():
+    """002, ATLAS Production Job Brokerage: The actual number of running jobs at the queue, Rreal.
+
+    The page names no share, neither here nor of what waits; production counts those of the task's share.
+    """
+    world = one({"nucleus": None, "currentpriority": 500}, running=25, activated=30)
+    world.jobs("SITE", gshare="Other", running=10, activated=30, defined=5, starting=5)
+    found = weighed(world)
+    assert found["nrunning"] == 35
+    assert found["work"] == near(36 / (60 + 5 + 5 + 10))
+    world.jobs("SITE", gshare="Other", running=7)
+    assert why(world) == "queued_cap"  # 60 + 5 > 2 x 32
+    assert why(world.jobs("SITE", gshare="Other", activated=0, starting=0)) is None
+
+
 @pytest.mark.parametrize(
     ("running", "workers", "expected"),
     [(5, 15, 15), (5, 30, 20), (19, 30, 20), (20, 30, 20), (5, 4, 5)],

@@ -43,6 +43,7 @@ SWITCHES: dict[str, tuple[Any, Any]] = {
     "network_needs_active": (False, True),
     "shortage_counts_starting": (False, True),
     "running_count": ("largest", "deployed"),
+    "counted_jobs": ("queue", "share"),
     "slots_per_core": (False, True),
     "many_assigned_plus_one": (False, True),
     "nucleus_preferred": (False, True),

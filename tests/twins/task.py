@@ -14,6 +14,7 @@ MB = 1024 * 1024
 UNITS = {"kB": 1024, "MB": MB, "GB": 1024 * MB}
 DAY = timedelta(hours=24)
 FROZEN = timedelta(hours=6)
+STATUSES = ("running", "defined", "assigned", "activated", "starting")
 
 
 class Task:
@@ -77,14 +78,17 @@ class Task:
         return parent in self.nucleus_queues or parent in self.sharing_queues
 
     def counts(self, parent: str, queue: Row) -> Counts:
-        """Return the jobs at a queue of the share or work queue of the task (6)."""
+        """Return the jobs at a queue: all, or those of the share or work queue of the task (6)."""
         world, tag = self.world, self.tag
+        if world.rules.counted_jobs == "queue":
+            found = Counts(*(world.all_shares.get((parent, status), 0) for status in STATUSES))
+            found.defined += world.live.get(parent, 0)
+            return found
         table = world.by_workqueue if self.by_workqueue else world.by_share
         apart = self.by_workqueue and self.es and self.first_class
         if apart and queue.get("jobseed") == "eshigh":
             table, tag = world.by_share_only, self.row.get("gshare")
-        statuses = ("running", "defined", "assigned", "activated", "starting")
-        found = Counts(*(table.get((parent, tag, status), 0) for status in statuses))
+        found = Counts(*(table.get((parent, tag, status), 0) for status in STATUSES))
         found.defined += world.live.get(parent, 0)
         return found
 

@@ -53,7 +53,10 @@ class JobStage(Stage[JobWorld]):
     def sides(self, lazy: Lazy, tables: Collection[str]) -> Sequence[changing.LazySide]:
         """See there."""
         queues, ids = self.world.facts.queues.lazy(), self.world.ids
-        return changing.changing(lazy["tasks"], queues, lazy, ids, lazy["lost"], tables)
+        rules = self.world.rules
+        return changing.changing(
+            lazy["tasks"], queues, lazy, ids, lazy["lost"], rules=rules, tables=tables
+        )
 
     def at(self, tasks: pl.DataFrame, at: pl.Series) -> pl.DataFrame:
         """See there."""

@@ -15,6 +15,8 @@ from brokerlab.brokerage.engine.pairs import AS_WRITTEN, Side
 from brokerlab.brokerage.production_jobs import counts
 from brokerlab.brokerage.production_jobs.ids import Ids
 from brokerlab.brokerage.production_jobs.sides import of_tasks
+from brokerlab.brokerage.production_jobs.task_facts import EVERY_JOB
+from brokerlab.brokerage.rules import ProductionRules
 
 Tables = Mapping[str, pl.LazyFrame]
 
@@ -56,7 +58,7 @@ def run_all(sides: Sequence[LazySide]) -> tuple[Side, ...]:
 
 def changing(
     tasks: pl.LazyFrame, queues: pl.LazyFrame, state: Tables, ids: Ids, lost: pl.LazyFrame,
-    tables: Collection[str] | None = None,
+    *, rules: ProductionRules, tables: Collection[str] | None = None,
 ) -> tuple[LazySide, ...]:  # fmt: skip
     """Return the sides of what changes from cycle to cycle; see :func:`run_all`.
 
@@ -66,6 +68,7 @@ def changing(
         state: The input tables, state tables for every snapshot.
         ids: The numbers.
         lost: ``snapshot, nucleus`` of nuclei that cannot be written, see :func:`.nucleus.unwritable`.
+        rules: Switch ``counted_jobs``.
         tables: Only what is made from these tables; null: all of :data:`TABLES`.
     """
     wanted = set(TABLES if tables is None else tables)
@@ -75,7 +78,7 @@ def changing(
     if wanted & {"locks"}:
         sides.append(_locks(tasks, queues, state))
     if wanted & set(COUNT_TABLES):
-        sides.append(_counted(tasks, state, ids))
+        sides.append(_counted(tasks, state, ids, rules))
     if wanted & set(RT_TABLES):
         sides += _by_resource_type(tasks, state, ids)
     return tuple(sides)
@@ -204,8 +207,8 @@ def _locks(tasks: pl.LazyFrame, queues: pl.LazyFrame, state: Tables) -> LazySide
     return LazySide("t", "q", locked, UNLOCKED)
 
 
-def _counted(tasks: pl.LazyFrame, state: Tables, ids: Ids) -> LazySide:
-    """Return the jobs that a task is counted with.
+def _counted(tasks: pl.LazyFrame, state: Tables, ids: Ids, rules: ProductionRules) -> LazySide:
+    """Return the jobs that a task is counted with (switch ``counted_jobs``).
 
     Event service of a resource work queue is counted by share at queues of jobseed ``eshigh`` if it is urgent.
     """
@@ -218,7 +221,11 @@ def _counted(tasks: pl.LazyFrame, state: Tables, ids: Ids) -> LazySide:
         kinds.select("snapshot", "t_counted", tag=tag, eshigh=pl.lit(number, dtype=pl.Int64))
         for number, tag in enumerate(tags)
     )
-    found = counts.by_tag(state).join(wanted, on=["snapshot", "tag"])
+    if rules.counted_jobs == "queue":
+        jobs = counts.of_all(state["job_stats"], EVERY_JOB)
+    else:
+        jobs = counts.by_tag(state)
+    found = jobs.join(wanted, on=["snapshot", "tag"])
     rows = keyed(found, ids).select(
         "t_counted",
         q_counted=2 * pl.col("p_id") + pl.col("eshigh"),

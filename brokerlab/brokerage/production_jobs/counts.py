@@ -40,6 +40,12 @@ def by_queue(job_stats: pl.LazyFrame) -> pl.LazyFrame:
     return frame.rename({status: f"s_{status}" for status in statuses})
 
 
+def of_all(job_stats: pl.LazyFrame, tag: str) -> pl.LazyFrame:
+    """Return jobs per (snapshot, parent) over all shares under one tag, a column per counted status."""
+    found = wide(job_stats.rename({"computingsite": "parent"}), KEYS, COUNTED)
+    return found.with_columns(tag=pl.lit(tag))
+
+
 def by_tag(tables: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
     """Return jobs per (snapshot, parent, tag), a column per counted status.
 

@@ -248,7 +248,7 @@ def prepare(
     queues = with_near_any(queues, places, state)
     lazy = {name: frame.lazy() for name, frame in state.items()}
     lost = unwritable(state, rules=rules).lazy()
-    counted = run_all(changing(tasks.lazy(), queues.lazy(), lazy, ids, lost))
+    counted = run_all(changing(tasks.lazy(), queues.lazy(), lazy, ids, lost, rules=rules))
     known = JobLasting(
         tables=tables,
         endpoints={name: state[name] for name in ("queue_endpoints", "storage_endpoints")},

@@ -8,6 +8,8 @@ from brokerlab.brokerage.inputs import units
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.units import MB
 
+EVERY_JOB = ""
+"""Tag of tasks that are counted with all jobs of a queue."""
 PER_CORE_UNITS = ("MBPerCore", "MBPerCoreFixed")
 DEFAULT_CPU_EFFICIENCY = 90
 MERGE_MEMORY_MB = 2000
@@ -49,7 +51,7 @@ def task_facts(
         pl.col("t").cast(pl.Int64), pl.col("snapshot").fill_null(0)
     )
     frame = frame.with_columns(**_kind(rules))
-    frame = frame.with_columns(**_counted_by(resource_queues))
+    frame = frame.with_columns(**_counted_by(resource_queues, rules))
     return frame.select(
         "t", "jeditaskid", "snapshot", "at", pl.col("^t_.*$"), **_plain(), **memory(rules),
         **_disk(rules), **_time(), **_t1(rules),
@@ -76,19 +78,25 @@ def _kind(rules: ProductionRules) -> dict[str, pl.Expr]:
     }
 
 
-def _counted_by(resource_queues: pl.DataFrame) -> dict[str, pl.Expr]:
-    """Where jobs are counted: by share, or by the resource work queue of the task."""
+def _counted_by(resource_queues: pl.DataFrame, rules: ProductionRules) -> dict[str, pl.Expr]:
+    """Which jobs are counted: all, or those of the task's share or resource work queue (switch ``counted_jobs``)."""
     own = pl.col("workqueue_id").is_in(resource_queues["workqueue_id"].implode())
     names = dict(resource_queues.select("workqueue_id", "queue_name").iter_rows())
     name = pl.col("workqueue_id").replace_strict(names, default=None, return_dtype=pl.String)
     by_queue = own.fill_null(value=False)
+    tag = (
+        pl.when(by_queue)
+        .then(pl.format("workqueue:{}", "workqueue_id"))
+        .otherwise(pl.concat_str(pl.lit("share:"), _text("gshare")))
+    )
+    share_only = by_queue & pl.col("t_es") & pl.col("t_first_class")
+    if rules.counted_jobs == "queue":
+        tag, share_only = pl.lit(EVERY_JOB), pl.lit(value=False)
     return {
         "t_by_workqueue": by_queue,
-        "t_tag": pl.when(by_queue)
-        .then(pl.format("workqueue:{}", "workqueue_id"))
-        .otherwise(pl.concat_str(pl.lit("share:"), _text("gshare"))),
+        "t_tag": tag,
         "t_queue_name": pl.when(by_queue).then(name).otherwise("gshare"),
-        "t_counts_share_only": by_queue & pl.col("t_es") & pl.col("t_first_class"),
+        "t_counts_share_only": share_only,
     }
 
 

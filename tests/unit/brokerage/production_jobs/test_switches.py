@@ -105,6 +105,11 @@ def last_hour() -> World:
     return world
 
 
+def other_share() -> World:
+    """Return a queue where jobs of another share wait and none of the task's runs but five."""
+    return one(running=5, activated=0).jobs("SITE", gshare="Other", activated=25)
+
+
 def at_home() -> World:
     world = World(t1weight=-1).queue("A", site="NUC", running=5)
     return world.queue("B", site="NUC", running=9)
@@ -214,6 +219,7 @@ DIFFERENCES = [
     Difference("transferring_spares", home().jobs("HOME", transferring=2001), "transferring", None),
     Difference("any_negative_t1weight", one({"t1weight": -2}), None, "t1_weight"),
     Difference("pilots_excused", one(pilots=0).add("slots", panda_queue="SITE", numslots=8), "no_pilot", None),
+    Difference("counted_jobs", other_share(), "queued_cap", None),
     Difference("slots_per_core", slots(), 80, 10, lambda found: found.only["nrunning"]),
     Difference("many_assigned_plus_one", assigned(), 1.5, 16 / 11, many),
     Difference("nucleus_preferred", home(t1weight=7), 1, 7, lambda found: found.only["t1"]),
