@@ -65,7 +65,7 @@ class Tasks(dy.Schema):
     diskio = f64("disk traffic", "kB/s", null="no check")
     resource_type = _task("resource_type")
     architecture = text("software platform and hardware request", null="none")
-    transhome = text("software release", null="nothing is checked")
+    transhome = text("software release", null="hardware and container only")
     container_name = text("fat container", null="none")
     onlytagsforfc = flag("fat containers by tags only [OT]", null="no")
     ipconnectivity = text("full, http [IP]", null="no requirement")

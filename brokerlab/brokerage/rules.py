@@ -266,6 +266,13 @@ TASK_SWITCHES: dict[str, Switch] = {
         ("skip", "abort"),
         sentence="Nuclei must have associated storages.",
     ),
+    "storage_of": Switch(
+        "nuclei",
+        "outputs",
+        _NUCLEUS,
+        ("nuclei", "outputs"),
+        sentence="The storages associated to nuclei must have enough space:",
+    ),
     "milli_units_converted": Switch(True, False, "production-tasks.md 1"),
     "only_takes_allow": Switch(
         False, True, _CHAIN, sentence="only to be assigned to a nucleus with bareNucleus=only"
@@ -404,6 +411,8 @@ class ProductionRules(RuleSet):
         hint_brokerage: Nuclei without a queue that could run the task are skipped.
         missing_endpoint: Nucleus without an endpoint for an output: skip ``no_storage``, or abort the
             task as deployed.
+        storage_of: A task without outputs is asked for the first output endpoint of ``nuclei``, or for no storage: that
+            of ``outputs`` counts alone.
         milli_units_converted: mHS06 units are converted in the remaining work.
         only_takes_allow: fullChain=only is accepted at bareNucleus=allow.
         parent_flag_needed: The parent must be full chain itself to bind its children.
@@ -491,6 +500,7 @@ class ProductionRules(RuleSet):
     work_of_weight: str
     hint_brokerage: bool
     missing_endpoint: str
+    storage_of: str
     milli_units_converted: bool
     only_takes_allow: bool
     parent_flag_needed: bool

@@ -19,6 +19,18 @@ SWITCHES: dict[str, Switch] = {
         "002, ATLAS Production Job Brokerage",
         sentence="This check is skipped when queues have ANY in the releases filed in CRIC.",
     ),
+    "checked_without_release": Switch(
+        True,
+        False,
+        _HARDWARE,
+        sentence="If host_cpu_spec or host_gpu_spec is specified, the brokerage checks the architectures of the queue",
+    ),
+    "nothing_asked_passes": Switch(
+        True,
+        False,
+        "002, ATLAS Analysis Job Brokerage",
+        sentence="Availability of ATLAS release/cache.",
+    ),
     "implied_cpu_needs_description": Switch(
         False,
         True,
@@ -85,6 +97,10 @@ class MatchingRules(RuleSet):
     Attributes:
         rules: ``document`` (the pages) or ``production`` (the deployed code).
         any_needs_no_request: Queues with releases ANY take only tasks without a CPU or GPU request.
+        checked_without_release: Production tasks without a release are asked for hardware and container too (else: they
+            are accepted everywhere; user tasks are asked in both sets).
+        nothing_asked_passes: Tasks that ask for no release, container or hardware are accepted where nothing is
+            published, or nothing that can be read.
         implied_cpu_needs_description: An architecture that is only the first part of the platform is refused by a queue
             that describes no CPU, like one after ``#`` (else: it is compared where the queue describes its CPUs).
         empty_arch_accepts: ``arch: [""]`` of a queue accepts every CPU architecture, as ``any`` does.
@@ -111,6 +127,8 @@ class MatchingRules(RuleSet):
     SUBJECT: ClassVar[str] = "matching rules"
 
     any_needs_no_request: bool
+    checked_without_release: bool
+    nothing_asked_passes: bool
     implied_cpu_needs_description: bool
     empty_arch_accepts: bool
     resolve_before_compare: bool

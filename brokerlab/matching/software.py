@@ -36,6 +36,8 @@ REASONS = (
 )
 """Every reason to reject, in the order of the decision (section 3; section 7 for the third)."""
 
+UNPUBLISHED, UNREADABLE = "release_not_auto", "sw_description_invalid"
+"""Reasons of queues of which nothing is known."""
 OF_QUEUE = "sw_tags.data"
 """Begins the problems that are the queue's; the others are the task's."""
 
@@ -48,7 +50,7 @@ class SoftwareTask:
 
     Attributes:
         request: Its architecture, parsed.
-        release: What its transhome names; None without a transhome, which switches the whole check off.
+        release: What its transhome names; None without a transhome.
         container_name: Fat container; '' for none.
         only_tags: Fat containers are looked for in tags only.
         analysis: A user task: hardware and container are tested without a release too, and a base platform does not
@@ -62,6 +64,15 @@ class SoftwareTask:
     only_tags: bool = False
     analysis: bool = False
     unnamed: bool = False
+
+    @property
+    def asks_for_nothing(self) -> bool:
+        """Whether any queue will do: no release, container or hardware is named, but perhaps a platform."""
+        request = self.request
+        cpu = bool(request.cpu_specs) and not request.cpu_implied
+        hardware = cpu or request.gpu_spec is not None or request.invalid is not None
+        software = self.release is not None or self.unnamed or bool(self.container_name)
+        return not hardware and not software
 
     @property
     def in_container(self) -> bool:
@@ -156,14 +167,14 @@ def examine(request: Request, queue: SoftwareQueue, *, rules: MatchingRules) -> 
         resolved = resolve_platform(request.sw_platform, queue.description)
         return Examined(resolved=with_base(resolved, request.base_platform))
     if queue.releases != AUTO_QUEUE or (queue.description is None and queue.invalid is None):
-        return Examined("release_not_auto")
+        return Examined(UNPUBLISHED)
     try:
         description = _readable(request, queue)
         reason = _hardware(request, description, queue.gpu_nodes, rules)
     except DescriptionError as error:
-        return Examined("sw_description_invalid", f"{OF_QUEUE}: {error}")
+        return Examined(UNREADABLE, f"{OF_QUEUE}: {error}")
     except (RequestError, PatternError) as error:
-        return Examined("sw_description_invalid", f"architecture: {error}")
+        return Examined(UNREADABLE, f"architecture: {error}")
     if reason is not None:
         return Examined(reason)
     compared, resolved = platform_at(request.sw_platform, description, rules=rules)
@@ -205,16 +216,19 @@ def match_software(
         return Match(accept=True)
     if task.unnamed:
         return Match(accept=False, reason="release_unavailable")
-    if task.release is None and not task.analysis:
+    if task.release is None and not task.analysis and not rules.checked_without_release:
         return Match(accept=True)
     if examined is None:
         examined = examine(task.request, queue, rules=rules)
+    unknown = examined.reason in (UNPUBLISHED, UNREADABLE)
+    if rules.nothing_asked_passes and task.asks_for_nothing and unknown:
+        return Match(accept=True)
     if examined.reason is not None:
         return Match(accept=False, reason=examined.reason, problem=examined.problem)
     try:
         reason = _software(task, queue, all_tags, examined, rules)
     except DescriptionError as error:
-        return Match(accept=False, reason="sw_description_invalid", problem=f"{OF_QUEUE}: {error}")
+        return Match(accept=False, reason=UNREADABLE, problem=f"{OF_QUEUE}: {error}")
     if reason is not None:
         return Match(accept=False, reason=reason)
     weight = 1.0 if queue.releases == ANY_QUEUE else _preference(task.request, queue)

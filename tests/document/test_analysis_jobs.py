@@ -429,6 +429,19 @@ def test_any_skips_it_for_a_home_that_names_no_release(transhome):
     assert check(world, PRODUCTION) == "cache"
 
 
+@pytest.mark.parametrize("releases", [["AUTO"], [], None])
+def test_a_task_that_asks_for_no_software_runs_anywhere(releases):
+    """002, ATLAS Analysis Job Brokerage: Availability of ATLAS release/cache.
+
+    A task without release, container and hardware needs none; production asks for a queue that publishes something.
+    """
+    for task in ({}, {"architecture": "{}"}, {"architecture": "x86_64-el9-gcc13-opt"}):
+        world = World(**task).queue("Q", releases=releases)
+        assert check(world) is None
+        assert check(world, PRODUCTION) == "cache"
+    assert check(World(architecture="#x86_64").queue("Q", releases=releases)) == "cache"
+
+
 def test_auto_uses_what_is_published():
     """002, ATLAS Analysis Job Brokerage: If queues have AUTO in the releases filed, the brokerage uses the
     information published in a json by CRIC

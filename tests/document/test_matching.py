@@ -47,7 +47,7 @@ def reason(
     architecture: str | None,
     at: SoftwareQueue,
     *,
-    transhome: str = "Athena-24.0.40",
+    transhome: str | None = "Athena-24.0.40",
     container: str | None = None,
     only_tags: bool = False,
     every_tag: Description | None = None,
@@ -407,6 +407,20 @@ def test_hardware_that_is_asked_for_is_looked_up():
     alone = MatchingRules(implied_cpu_needs_description=True)
     assert reason(PLATFORM, bare, rules=alone) == "hardware_undescribed"
     assert reason(f"{PLATFORM}&nvidia", queue(A100, architectures=[GPU])) is None
+
+
+def test_hardware_is_looked_up_without_a_release_too():
+    """002, Checks for CPU and/or GPU Hardware: If host_cpu_spec or host_gpu_spec is specified, the brokerage
+    checks the architectures of the queue
+
+    Production accepts every production task that names no release.
+    """
+    arm = queue(architectures=[{"type": "cpu", "arch": ["aarch64"]}])
+    assert reason("#x86_64", arm, transhome=None) == "cpu_mismatch"
+    assert reason("#aarch64", arm, transhome=None) is None
+    assert reason("#x86_64", arm, transhome=None, rules=MatchingRules("production")) is None
+    none = queue(containers=["docker://other"])
+    assert reason(None, none, transhome=None, container="docker://mine") == "container_unavailable"
 
 
 def test_two_dictionaries():

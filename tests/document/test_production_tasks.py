@@ -100,16 +100,28 @@ def test_a_nucleus_without_storage():
 def test_storage_is_that_of_outputs():
     """002, ATLAS Production Task Brokerage: The storages associated to nuclei must have enough space:
 
-    It is that of outputs; without their table the checks of storage are named as not asked.
+    It is that of outputs, and of a task without outputs the first one.
     """
-    tables = space(world("A", "B"), space_free=1.0, write_wan="OFF")
-    assert reason(tables) == "write_wan_down"
+    tables = space(world("A", "B"), space_free=1.0)
+    assert reason(tables) == reason(tables | {"output_datasets": []}) == "disk_space"
     known = frames(tables)
     del known["output_datasets"]
+    assert reasons(decide(known))["A"] == "disk_space"
+    assert reason(tables | {"output_datasets": []}, "production") is None
+    away = [{"datasetname": "out", "storagetoken": "ddd:AWAY"}]
+    assert reason(tables | {"output_datasets": away}) is None  # gathered nowhere
+    del known["storage_endpoints"]
     found = decide(known)
     assert reasons(found)["A"] is None
-    checks = ("no_storage", "not_reached", "read_wan_down", "write_wan_down", "disk_space")
-    assert found.world.unasked["output_datasets"] == checks
+    assert "disk_space" in found.world.unasked["storage_endpoints"]
+
+
+def test_the_weight_is_that_of_the_storage_without_outputs_too():
+    """002, ATLAS Production Task Brokerage: spaceTotal is the total size of the storage."""
+    tables = world("A", "B", output_datasets=[])
+    tables["storage_endpoints"][0] |= {"space_free": 400.0 * TB, "space_total": 800.0 * TB}
+    weight = 400 * 400 / (50 * 800)  # TB
+    assert at(decided(tables), "A")["weight"] == pytest.approx(weight)
 
 
 def test_storage_is_the_own():

@@ -146,8 +146,6 @@ def core_count(task: Task, queue: Row) -> Answer:
 
 
 def software(task: Task, queue: Row) -> Answer:
-    if task.row.get("transhome") is None:
-        return None
     return task.software(queue).check
 
 

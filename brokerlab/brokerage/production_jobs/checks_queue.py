@@ -128,22 +128,23 @@ def core_checks(rules: ProductionRules) -> tuple[Rule, ...]:
 def software_checks() -> tuple[Rule, ...]:
     """Return ``software_hardware`` and ``platform_unresolved``."""
     lacks = "the queue lacks the software or hardware asked for ({x_software_reason})"
+    release = "release {t_transhome:none}"
     return (
         check(
             "2",
             "software_hardware",
-            f"{lacks}: release {{t_transhome}}",
-            col("t_software") & (col("x_software") == REJECTED),
+            f"{lacks}: {release}",
+            col("x_software") == REJECTED,
             variants={
                 "t_container_name": f"{lacks}: container {{t_container_name}}",
-                "t_architecture": f"{lacks}: release {{t_transhome}}, architecture {{t_architecture}}",
+                "t_architecture": f"{lacks}: {release}, architecture {{t_architecture}}",
             },
         ),
         check(
             "2",
             "platform_unresolved",
             "no platform that the queue publishes fits the pattern {t_architecture}",
-            col("t_software") & (col("x_software") == UNRESOLVED),
+            col("x_software") == UNRESOLVED,
         ),
     )
 

@@ -89,7 +89,7 @@ def _software(
     """Return what (request, parent) pairs are refused, and the preference of the others."""
     wanted = tasks.select(*SOFTWARE, "t_request").unique().sort("t_request")
     names = {column: column.removeprefix("t_") for column in SOFTWARE}
-    requests = wanted.filter(pl.col("t_transhome").is_not_null()).rename(names)
+    requests = wanted.rename(names)
     published = (state["sw_tags"], state.get("worker_node_gpu"), state["worker_node_cpu_level"])
     offers = queues.select("q_offer", panda_queue="parent", releases="p_releases").unique("q_offer")
     # one round, unless the releases of a queue change from instant to instant

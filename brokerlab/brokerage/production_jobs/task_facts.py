@@ -127,7 +127,6 @@ def _plain() -> dict[str, pl.Expr]:
         "t_jumbo": jumbo,
         "t_ready_events": pl.col("n_ready_events"),
         "t_fullchain": pl.col("fullchain"),
-        "t_software": pl.col("transhome").is_not_null(),
         **{f"t_{name}": pl.col(name) for name in ("architecture", "transhome", "container_name")},
         "t_onlytagsforfc": _flag("onlytagsforfc"),
     }

@@ -143,7 +143,6 @@ TABLES: dict[str, type[dy.Schema]] = {
 _STORAGE = ("no_storage", "not_reached", "read_wan_down", "write_wan_down", "disk_space")
 NEEDED: dict[str, tuple[str, ...]] = {
     "storage_endpoints": (*_STORAGE, "input_size", "input_files", "input_not_readable"),
-    "output_datasets": _STORAGE,
     "replicas": ("input_size", "input_files", "input_not_readable"),
     "parent_tasks": ("full_chain", "parent_missing"),
 }
@@ -152,6 +151,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
 ABSENT: dict[str, str] = {
     "tasks": "nothing is decided",
     "datasets": "tasks have no input",
+    "output_datasets": "tasks have no outputs: the first endpoint of a nucleus is asked (production: none)",
     "nuclei": "there is no nucleus",
     "nucleus_endpoints": "the lists of nuclei count",
     "queues": "the lists of nuclei name their queues",

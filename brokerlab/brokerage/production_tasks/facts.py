@@ -143,6 +143,7 @@ def prepare(
     lists = _with_satellites(tasks, queues, rules)
     pairs = _paired(tasks, queues, lists, rules)
     endpoints = storage.endpoints_of(tables["nuclei"], tables["nucleus_endpoints"])
+    outputs = storage.outputs_asked(tasks, tables["output_datasets"], rules)
     known = TaskLasting(
         tables=tables,
         matching=MatchingRules(rules.rules),
@@ -162,9 +163,7 @@ def prepare(
             _input(pairs, listed, endpoints),
         ),
         lists=lists,
-        outputs=storage.destinations(
-            pairs, tables["output_datasets"], endpoints, tables["storage_endpoints"], rules
-        ),
+        outputs=storage.destinations(pairs, outputs, endpoints, tables["storage_endpoints"], rules),
         findings=gather(tasks, tables, unreadable),
     )
     return configured(known, config)

@@ -87,6 +87,26 @@ def usable_gb(rules: ProductionRules) -> pl.Expr:
     return pl.col("space_free") + pl.col("space_expired")
 
 
+def outputs_asked(
+    tasks: pl.DataFrame, outputs: pl.DataFrame, rules: ProductionRules
+) -> pl.DataFrame:
+    """Return the outputs for which storage is asked.
+
+    Args:
+        tasks: ``jeditaskid, snapshot``.
+        outputs: Contract ``OutputDatasets``.
+        rules: Switch ``storage_of``: a task without outputs asks for the first endpoint of a nucleus.
+
+    Source: 002, ATLAS Production Task Brokerage: "The storages associated to nuclei must have enough space:".
+    """
+    if rules.storage_of == "outputs":
+        return outputs
+    asked = tasks.select(KEY)
+    return pl.concat(
+        [outputs, asked.join(held(asked, outputs), on=KEY, how="anti")], how="diagonal"
+    )
+
+
 def placed(
     pairs: pl.DataFrame, outputs: pl.DataFrame, endpoints: pl.DataFrame, storage: pl.DataFrame
 ) -> pl.DataFrame:

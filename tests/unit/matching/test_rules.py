@@ -9,6 +9,8 @@ from brokerlab.matching import MatchingRules
 
 TABLE = {
     "any_needs_no_request": (False, True),
+    "checked_without_release": (True, False),
+    "nothing_asked_passes": (True, False),
     "implied_cpu_needs_description": (False, True),
     "empty_arch_accepts": (True, False),
     "resolve_before_compare": (True, False),

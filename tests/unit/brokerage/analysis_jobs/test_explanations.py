@@ -198,7 +198,10 @@ def test_what_a_task_does_not_name_is_not_told_as_unknown() -> None:
     gpu = ask(World().queue("A", catchall="gpu"), "A", "production").sentences[0]
     assert "it is a GPU queue, and the task names no platform" in gpu
     made = World(architecture="x86_64-el9-gcc13-opt").queue("A", releases=[])
-    assert "architecture x86_64-el9-gcc13-opt, release none, container none" in ask(made, "A").text
+    assert (
+        "architecture x86_64-el9-gcc13-opt, release none, container none"
+        in ask(made, "A", "production").text
+    )
     one = World().queue("A").queue("B", maxrss=1.0).decided()
     assert "Of 2 queues, 1 is left:" in explain_task(one, jeditaskid=1).text
 
