@@ -66,6 +66,11 @@ JOB_SWITCHES: dict[str, Switch] = {
         True,
         "If the task ioIntensity is larger than IO_INTENSITY_CUTOFF(defined in gdpconfig)",
     ),
+    "diskio_per_core": _of_page(
+        False,
+        True,
+        "the next cycles of job brokerage will exclude tasks with diskIO higher than the defined limit",
+    ),
     "memory_by_unit": _of_page(False, True, "(baseRamCount + ramCount × coreCount) × compensation"),
     "whole_numbers": Switch(False, True, f"{OWN} 5"),
     "output_of_master": _of_page(
@@ -112,6 +117,9 @@ JOB_SWITCHES: dict[str, Switch] = {
         "003, cpuTime",
         sentence="Tasks can set cpuEfficiency to 0 to disable scaling with the number of events.",
     ),
+    "unknown_walltime_is_short": _of_page(
+        False, True, "The estimated walltime must be between mintime and maxtime at the queue."
+    ),
     "zero_maxtime_limits": Switch(False, True, f"{OWN} 5"),
     "ip_stack_strict": _of_page(
         True, False, "‘’ (unset): to accept tasks without specifying ip_stack."
@@ -126,6 +134,7 @@ JOB_SWITCHES: dict[str, Switch] = {
     ),
     "single_t1_queue": _of_page(False, True, "Use only the queues associated with the nucleus"),
     "pilots_excused": _of_page(False, True, "Skip queues without pilots for the last 3 hours."),
+    "urgent_is_pattern": _of_page(True, False, "If processingType=*urgent* or priority ≥ 1000"),
     "express_from_1000": _of_page(True, False, "If processingType=*urgent* or priority ≥ 1000"),
     "network_needs_active": _of_page(False, True, "weight = weight × networkWeight"),
     "shortage_counts_starting": _of_page(
@@ -339,6 +348,7 @@ class ProductionRules(RuleSet):
         io_check_strict: Input to move equal to a cutoff fails.
         io_check_relents: Where every queue has too much to move, those with the rest on tape stay, or else all.
         io_check_exempts: Merging, event service and a single pre-assigned queue may move any input.
+        diskio_per_core: The traffic of tasks of several cores is divided by the cores of the slot.
         memory_by_unit: Cores and ``baseramcount`` count for units per core alone, and merge jobs need what is set for them,
             at least 2000 MB; without ramcount nothing is needed (else: one formula for all).
         whole_numbers: Needs are cut to whole MB, capacities to whole HS06 s, before they are compared.
@@ -357,6 +367,7 @@ class ProductionRules(RuleSet):
         nucleus_must_send: The nucleus must send over WAN too.
         long_queue_by_capacity: Check ``walltime_24h`` compares the HS06 capacity and covers merging (else: maxtime itself).
         zero_efficiency_rejects: cpuefficiency 0 means capacity 0 (else: the need is basewalltime alone).
+        unknown_walltime_is_short: Jobs of unknown wall time are under any mintime.
         zero_maxtime_limits: maxtime 0 is a limit in check ``walltime_24h`` where basewalltime > 0.
         ip_stack_strict: A task that says anything of connectivity needs a queue of its very ip stack, none included.
         transferring_spares: Queues near the nucleus may have any number of transferring jobs, and those bound to nuclei that
@@ -364,6 +375,7 @@ class ProductionRules(RuleSet):
         any_negative_t1weight: Every negative t1weight keeps jobs at the nucleus (else: -1).
         single_t1_queue: Negative t1weight keeps one single queue.
         pilots_excused: Slots set, jumbo jobs, and labels with ``test`` do without pilots.
+        urgent_is_pattern: Work is express where its processing type holds ``urgent`` (else: where it is ``urgent``).
         express_from_1000: Priority 1000 itself is express.
         network_needs_active: The network weight and its check act only with NW_ACTIVE.
         shortage_counts_starting: Starting cores count as running in check ``pledge_exceeded``.
@@ -444,6 +456,7 @@ class ProductionRules(RuleSet):
     io_check_strict: bool
     io_check_relents: bool
     io_check_exempts: bool
+    diskio_per_core: bool
     memory_by_unit: bool
     whole_numbers: bool
     output_of_master: bool
@@ -459,12 +472,14 @@ class ProductionRules(RuleSet):
     nucleus_must_send: bool
     long_queue_by_capacity: bool
     zero_efficiency_rejects: bool
+    unknown_walltime_is_short: bool
     zero_maxtime_limits: bool
     ip_stack_strict: bool
     transferring_spares: bool
     any_negative_t1weight: bool
     single_t1_queue: bool
     pilots_excused: bool
+    urgent_is_pattern: bool
     express_from_1000: bool
     network_needs_active: bool
     shortage_counts_starting: bool

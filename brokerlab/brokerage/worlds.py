@@ -42,7 +42,7 @@ def world(
     Every table is a frame of any engine, a list of dicts (one per row; a key that is not there is not given) or a mapping
     of columns. What is not given removes no queue: a column has the value of :data:`DEFAULTS`, else null, which
     ``brokerlab tables`` explains; tasks are numbered from 1. The page reads something into three gaps:
-    a task without ``cputime`` needs queues of 24 h and without ``mintime``, one with ``ipconnectivity`` alone
+    a task without ``cputime`` needs queues of 24 h (and in production without ``mintime``), one with ``ipconnectivity`` alone
     those without ip stack. Queues have slots of the largest ``corecount`` given
     anywhere, and where that is several cores, tasks take slots of any size. A table that is not given is left out, and ``decide`` takes it as unknown.
 

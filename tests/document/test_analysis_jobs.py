@@ -372,6 +372,10 @@ def test_only_tasks_over_the_limit_are_excluded():
     assert check(disk_traffic(500.0, 900.0), **key) is None
     assert check(disk_traffic(900.0, 500.0), **key) is None
     assert check(disk_traffic(501.0, 501.0), **key) == "diskio"
+    several = World(diskio=501.0, corecount=8).queue("Q", corecount=8)
+    several.add("diskio_usage", computingsite="Q", diskio_per_core=501.0)
+    assert check(several, **key) == "diskio"
+    assert check(several, PRODUCTION, **key) is None  # divided by the cores of the slot
 
 
 @pytest.mark.parametrize(
@@ -553,11 +557,14 @@ def test_direct_reading_needs_no_space_for_input():
     """002, ATLAS Analysis Job Brokerage: The first term in the above formula is zero if the queues are configured
     to read input files directly from the local storage.
     """
-    task = SCRATCH | {"allowinputlan": "use"}
-    assert check(World(**task).queue("Q", maxwdir=696.0, direct_access_lan=True)) is None
-    assert check(World(**task).queue("Q", maxwdir=696.0)) == "disk"
-    assert check(World(**task).queue("Q", maxwdir=695.0, direct_access_lan=True)) == "disk"
-    assert check(World(**SCRATCH).queue("Q", maxwdir=696.0, maxinputsize=-1)) is None
+    for task in ({}, {"allowinputlan": "use"}, {"uselocalio": True}, {"is_merging": True}):
+        for direct in ({"direct_access_lan": True}, {"maxinputsize": -1}):
+            assert check(World(**SCRATCH, **task).queue("Q", maxwdir=696.0, **direct)) is None
+            assert check(World(**SCRATCH, **task).queue("Q", maxwdir=695.0, **direct)) == "disk"
+    assert check(World(**SCRATCH).queue("Q", maxwdir=696.0)) == "disk"
+    world = World(**SCRATCH).queue("Q", maxwdir=1000.0, direct_access_lan=True)
+    assert check(world) is None
+    assert check(world, PRODUCTION) == "disk"  # only tasks with allowinputlan
 
 
 @pytest.mark.parametrize("cores", [1, 8])

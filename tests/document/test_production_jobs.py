@@ -226,6 +226,17 @@ def test_traffic_of_the_queue_and_of_the_task(usage, diskio, expected):
     assert why(busy_disks(usage, diskio), MAX_DISKIO_DEFAULT=400) == expected
 
 
+def test_traffic_of_a_task_of_several_cores():
+    """002, ATLAS Production Job Brokerage: the next cycles of job brokerage will exclude tasks with diskIO higher than the
+    defined limit
+
+    The page compares what the task has; production divides it by the cores of the slot.
+    """
+    busy = one({"diskio": 401}).add("diskio_usage", computingsite="SITE", diskio_per_core=401.0)
+    assert why(busy, MAX_DISKIO_DEFAULT=400) == "diskio_overload"
+    assert reasons(busy.decided("production", MAX_DISKIO_DEFAULT=400))["SITE"] is None
+
+
 # ---- checks: cores, software, memory
 
 
@@ -509,6 +520,16 @@ def test_walltime_lies_between_the_limits():
     assert why(one(TIME, maxtime=3099)) == "walltime_max"
 
 
+def test_unknown_walltimes_are_not_short():
+    """002, ATLAS Production Job Brokerage: The estimated walltime must be between mintime and maxtime at the queue.
+
+    What is not known is not estimated: another sentence is about walltime-undefined jobs.
+    """
+    world = one(UNDEFINED, mintime=3600)
+    assert why(world) is None
+    assert reasons(world.decided("production"))["SITE"] == "walltime_min"
+
+
 # ---- checks: connectivity, event service
 
 
@@ -642,7 +663,11 @@ def test_express_work_needs_a_network():
     def linked(queued: float, **task: Any) -> World:
         return one(task).link("SITE", queued=queued, mbps=30.0)
 
-    for task in ({"processingtype": "urgent"}, {"currentpriority": 1000}):
+    for task in (
+        {"processingtype": "urgent"},
+        {"processingtype": "evgen-urgent"},
+        {"currentpriority": 1000},
+    ):
         assert why(linked(30, **task), **settings) is None
         assert why(linked(31, **task), **settings) == "network_weight_low"
         assert why(linked(30, **task), NW_THRESHOLD=1.7, NW_WEIGHT_MULTIPLIER=2) is not None

@@ -29,7 +29,6 @@ N_TASKS, N_QUEUES = 16, 30
 KEYS = ["jeditaskid", "snapshot", "panda_queue"]
 COUNTS = ("nrunning", "nqueuedjobs", "nrunningjobscap", "platform", "network_weight", "maxwdir")
 FLIPS = sorted(of_twin.SWITCHES)
-OTHER = {"running_count": ("largest", "deployed"), "cap_mode": ("limit", "twice_running"), "merging_freed_by": ("waiting", "untouched"), "local_space": ("free", "usable"), "throughput_step_50": (1.7, 1.6), "queued_line": ("plot", "cap")}  # fmt: skip
 
 Tables = dict[str, Any]
 Frames = dict[str, pl.DataFrame]
@@ -41,9 +40,8 @@ rule_sets = st.sampled_from(["document", "production"])
 def flipped(name: str, rules: str) -> ProductionRules:
     """Return a rule set with one switch the other way."""
     own = getattr(ProductionRules(rules), name)
-    return ProductionRules(
-        rules, **{name: next(v for v in OTHER.get(name, (True, False)) if v != own)}
-    )
+    other = next(value for value in of_twin.SWITCHES[name] if value != own)
+    return ProductionRules(rules, **{name: other})
 
 
 def decided(tables: Tables, frames: Frames, rules: ProductionRules, **more: Any) -> Decisions:

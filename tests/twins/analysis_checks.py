@@ -90,7 +90,7 @@ def zeroshare(loop: Loop, queue: Row) -> Answer:
 def diskio(loop: Loop, queue: Row) -> Answer:
     task, world = loop.task, loop.task.world
     need = task.row.get("diskio")
-    if need and task.multi_core and cores(queue):
+    if world.rules.diskio_per_core and need and task.multi_core and cores(queue):
         need /= cores(queue)
     own = queue.get("maxdiskio") or 0
     limit = own if own > 0 else world.setting("jobbroker", "MAX_DISKIO_DEFAULT")

@@ -73,6 +73,8 @@ class Task:
 
     def reads_directly(self, queue: Row) -> bool:
         """Say whether jobs read their input without copying it (4.9)."""
+        if not self.world.rules.direct_asks_task:
+            return queue.get("maxinputsize") == -1 or bool(queue.get("direct_access_lan"))
         by_lan = (
             not self.row.get("uselocalio")
             and bool(self.row.get("allowinputlan"))

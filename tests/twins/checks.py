@@ -114,7 +114,7 @@ def jumbo(task: Task, queue: Row) -> Answer:
 
 def diskio(task: Task, queue: Row) -> Answer:
     need = task.row.get("diskio")
-    if need and _truthy_cores(task) and cores(queue):
+    if task.world.rules.diskio_per_core and need and _truthy_cores(task) and cores(queue):
         need = need // cores(queue) if task.world.rules.whole_numbers else need / cores(queue)
     usage = task.world.diskio.get(queue["panda_queue"])
     own = queue.get("maxdiskio") or 0
@@ -232,7 +232,11 @@ def walltime(task: Task, queue: Row) -> Answer:
     if dynamic:
         short = dynamic[0] < capacity(least) and dynamic[1] < capacity(least)
     else:
-        short = need is None or need < capacity(least)
+        short = (
+            need < capacity(least)
+            if need is not None
+            else task.world.rules.unknown_walltime_is_short
+        )
     return "walltime_min" if short else None
 
 

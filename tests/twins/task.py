@@ -31,7 +31,9 @@ class Task:
         self.nucleus = get("nucleus") or None
         self.label = get("prodsourcelabel") or ""
         above = self.prio >= 1000 if world.rules.express_from_1000 else self.prio > 1000
-        self.express = get("processingtype") == "urgent" or above
+        kind = get("processingtype") or ""
+        urgent = "urgent" in kind if world.rules.urgent_is_pattern else kind == "urgent"
+        self.express = urgent or above
         self.event_service = get("eventservice") in (1, 2)
         self.es = self.event_service and not get("usejobcloning")
         self.jumbo = get("usejumbo") in ("W", "R", "P", "L")

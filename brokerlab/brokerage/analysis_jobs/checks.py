@@ -48,7 +48,7 @@ def queue_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
         _locality_check(),
         _status_check(rules),
         *code_only(_zero_share_check(), asked=only),
-        _as(shared.diskio_check(whole=False), "4", "diskio"),
+        _as(shared.diskio_check(per_core=rules.diskio_per_core, whole=False), "4", "diskio"),
         *code_only(intensity, asked=only),
         _vp_check(rules),
         _as(cores, "4", "cpucore"),
@@ -168,7 +168,10 @@ def _memory_and_disk(rules: AnalysisRules) -> tuple[Rule, ...]:
     low, high = shared.memory_checks(whole=rules.whole_numbers)
     single = rules.maxwdir_mode == "single_core"
     as_deployed = ProductionRules(
-        "production", maxwdir_per_core=not single, scratch_equal_passes=single
+        "production",
+        maxwdir_per_core=not single,
+        scratch_equal_passes=single,
+        direct_asks_task=rules.direct_asks_task,
     )
     remote, disk = shared.disk_checks(as_deployed)
     return (

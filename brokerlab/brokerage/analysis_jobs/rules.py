@@ -75,6 +75,12 @@ SWITCHES: dict[str, Switch] = {
         _PAGE,
         sentence="number of jobs getting from queuing to running per hour in the PQ",
     ),
+    "diskio_per_core": Switch(
+        False,
+        True,
+        _PAGE,
+        sentence="the next cycles of job brokerage will exclude tasks with diskIO higher than the defined limit",
+    ),
     "use_base_ram": Switch(True, False, _PAGE, sentence="(baseRamCount + ramCount)"),
     "merge_memory": Switch(
         "task",
@@ -103,6 +109,12 @@ SWITCHES: dict[str, Switch] = {
         _PAGE,
         ("sum", "deployed"),
         sentence="(0 or inputDiskCount) + outDiskCount × inputDiskCount + workDiskCount",
+    ),
+    "direct_asks_task": Switch(
+        False,
+        True,
+        _PAGE,
+        sentence="zero if the queues are configured to read input files directly from the local storage.",
     ),
     "maxwdir_mode": Switch(
         "per_core",
@@ -231,6 +243,7 @@ class AnalysisRules(RuleSet):
         count_total_row: The number of users of a queue counts the row of totals too.
         stabilizer_running: nR of the stabilizer: running jobs of the share at the queue, or the sum over its users.
         trr_scaled: The to-running rate of a queue is scaled to the share.
+        diskio_per_core: The traffic of tasks of several cores is divided by the cores of the slot.
         use_base_ram: The memory need includes baseramcount.
         merge_memory: Merge jobs need what is set for them or else for the task, by its unit; or, as the code has it, at
             least 2000 MB where it is set for them, else that of the chunk, never per core.
@@ -239,6 +252,8 @@ class AnalysisRules(RuleSet):
         min_capacity_mode: 24 h compare with maxtime, or with its HS06 capacity.
         scratch_need: The page's sum, exact, or that of the code: 300 MB more, output by the effective size of the
             master dataset, at least ngbperjob, twice the input for merging, whole MB.
+        direct_asks_task: Input is read in place only by tasks with allowinputlan, without uselocalio, that do not merge
+            (else: wherever the queue is configured so).
         maxwdir_mode: Every job gets its cores' part of maxwdir and must leave something free, or single-core jobs only
             get a part and may fill it.
         slots_zero_mode: 0 slots count the larger of running and starting jobs, or their sum.
@@ -292,12 +307,14 @@ class AnalysisRules(RuleSet):
     count_total_row: bool
     stabilizer_running: str
     trr_scaled: bool
+    diskio_per_core: bool
     use_base_ram: bool
     merge_memory: str
     whole_numbers: bool
     zero_efficiency_rejects: bool
     min_capacity_mode: str
     scratch_need: str
+    direct_asks_task: bool
     maxwdir_mode: str
     slots_zero_mode: str
     workers_need_pilots: bool

@@ -28,7 +28,7 @@ def queue_checks(rules: ProductionRules) -> tuple[Rule, ...]:
         queue.opportunistic_check(rules),
         state.inactive_check(rules),
         *queue.policy_checks(rules),
-        queue.diskio_check(whole=rules.whole_numbers),
+        queue.diskio_check(per_core=rules.diskio_per_core, whole=rules.whole_numbers),
         *queue.core_checks(rules),
         *queue.software_checks(),
         *queue.memory_checks(whole=rules.whole_numbers, base_alone=not rules.memory_by_unit),

@@ -363,18 +363,24 @@ def nucleus_checks(rules: ProductionRules) -> tuple[Rule, ...]:
     )
 
 
-def diskio_check(*, whole: bool = True) -> Rule:
+def diskio_check(*, per_core: bool, whole: bool) -> Rule:
     """Return ``diskio_overload``.
 
     Args:
-        whole: The traffic per core is truncated.
+        per_core: The traffic of a task of several cores is divided by those of the slot.
+        whole: The result is truncated.
+
+    Source: 002, ATLAS Production Job Brokerage: "when the average diskIO per core for running jobs in a queue exceeds the
+        limit, the next cycles of job brokerage will exclude tasks with diskIO higher than the defined limit".
     """
     own = pl.when(col("p_maxdiskio") > 0).then(col("p_maxdiskio"))
     limit = own.otherwise(disk_limit())
-    several = (col("t_corecount") > 1) | (col("t_corecount") < 0)
-    per_core = col("t_diskio") / at_least_one(col("p_corecount"))
-    per_core = per_core.floor() if whole else per_core
-    asked = pl.when(several & (col("p_corecount") != 0)).then(per_core).otherwise(col("t_diskio"))
+    asked = col("t_diskio")
+    if per_core:
+        several = (col("t_corecount") > 1) | (col("t_corecount") < 0)
+        shared = asked / at_least_one(col("p_corecount"))
+        shared = shared.floor() if whole else shared
+        asked = pl.when(several & (col("p_corecount") != 0)).then(shared).otherwise(asked)
     return check(
         "2",
         "diskio_overload",

@@ -95,7 +95,8 @@ def _long_enough(rules: ProductionRules) -> Rule:
 
 def _not_too_short(no_scaling: pl.Expr, rules: ProductionRules) -> Rule:
     fits = capacity("q_mintime", whole=rules.whole_numbers)
-    plain = col("t_need").is_null() | (col("t_need") < fits)
+    unknown = col("t_need").is_null() & pl.lit(value=rules.unknown_walltime_is_short)
+    plain = unknown | (col("t_need") < fits).fill_null(value=False)
     dynamic = (col("t_need_dyn") < fits) & (col("t_need_dyn_max") < fits)
     scaled = pl.when(col("t_dynamic")).then(dynamic).otherwise(plain)
     fixed = no_scaling & (col("t_basewalltime") < col("q_mintime"))

@@ -8,6 +8,8 @@ from brokerlab.brokerage.inputs import units
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.units import MB
 
+URGENT_TYPE = "urgent"
+"""Processing type of express work."""
 EVERY_JOB = ""
 """Tag of tasks that are counted with all jobs of a queue."""
 PER_CORE_UNITS = ("MBPerCore", "MBPerCoreFixed")
@@ -62,6 +64,8 @@ def _kind(rules: ProductionRules) -> dict[str, pl.Expr]:
     """What kind of work it is."""
     prio, scout = _number("currentpriority"), _flag("use_scout")
     express = prio >= EXPRESS if rules.express_from_1000 else prio > EXPRESS
+    kind = _text("processingtype")
+    urgent = kind.str.contains(URGENT_TYPE) if rules.urgent_is_pattern else kind == URGENT_TYPE
     event_service = pl.col("eventservice").is_in([1, 2]).fill_null(value=False)
     site = _text("site") != ""
     return {
@@ -70,7 +74,7 @@ def _kind(rules: ProductionRules) -> dict[str, pl.Expr]:
         "t_merging": _flag("is_merging"),
         "t_urgent": (prio >= URGENT) | scout,
         "t_first_class": (prio >= FIRST_CLASS) | scout,
-        "t_express": (_text("processingtype") == "urgent") | express,
+        "t_express": urgent | express,
         "t_event_service": event_service,
         "t_es": event_service & ~_flag("usejobcloning"),
         "t_nucleus": pl.when(_text("nucleus") != "").then("nucleus"),

@@ -172,7 +172,7 @@ def test_a_task_left_without_a_queue_is_counted() -> None:
 def test_a_required_placeholder_takes_every_value_or_the_one_given() -> None:
     made = World().queue("A", running=1, activated=500).task(2, gshare="Express")
     made.jobs("A", gshare="Express", running=1, activated=500)
-    decisions = made.decided(ProductionRules(cap_mode="limit"))
+    decisions = made.decided(ProductionRules(cap_mode="limit", counted_jobs="share"))
 
     def gained(key: str, **scope: str) -> int:
         return int(what_if(decisions, key, [600], **scope)["n_gained"][0])

@@ -54,13 +54,13 @@ def test_exactly_at_the_limit(number: int, decided: dict[tuple[int, str], str | 
 
 
 def test_disk_traffic_has_to_be_over_the_limit_on_both_sides() -> None:
-    """The task's traffic is divided by the 8 cores, the limit of the queue is 100 kB/s per core."""
+    """In production the task's traffic is divided by the 8 cores; the limit of the queue is 100 kB/s per core."""
     cases = {(800.0, 101.0): None, (801.0, 100.0): None, (801.0, 101.0): "diskio", (0.0, 900.0): None, (None, 900.0): None, (900.0, None): None}  # fmt: skip
     worlds = []
     for diskio, usage in cases:
         world = World(corecount=8, diskio=diskio).queue("Q", corecount=8, maxdiskio=100.0)
         worlds.append(world.add("diskio_usage", computingsite="Q", diskio_per_core=usage))
-    assert checks_of(worlds) == [{"Q": check} for check in cases.values()]
+    assert checks_of(worlds, "production") == [{"Q": check} for check in cases.values()]
 
 
 @pytest.mark.parametrize(("rules", "check"), [("document", None), ("production", "status")])

@@ -153,6 +153,12 @@ def without_pilots() -> World:
     return world
 
 
+def of_several_cores() -> World:
+    """The task is over the limit of disk traffic, but not with each of its cores."""
+    world = World(diskio=501.0, corecount=8).queue("Q", corecount=8)
+    return world.add("diskio_usage", computingsite="Q", diskio_per_core=501.0)
+
+
 def names(decided: AnalysisDecisions) -> list[str]:
     return decided.queues["panda_queue"].cast(pl.String).to_list()
 
@@ -165,6 +171,8 @@ CASES: dict[str, tuple[World, See, Any, Any]] = {
     "locality_mode": (urgent(), of_task("loop"), 2, 1),
     "count_total_row": (users(), of_weight("max_q_len"), 100.0, 200 * (1 / 3)),
     "trr_scaled": (users(), of_weight("trr"), 10.0, 5.0),
+    "diskio_per_core": (of_several_cores(), check, "diskio", None),
+    "direct_asks_task": (World(atom_size=10 * MB).queue("Q", maxwdir=9.0, direct_access_lan=True), check, None, "disk"),
     "use_base_ram": (World(baseramcount=300).queue("Q", maxrss=2000.0), check, "lowmemory", None),
     "merge_memory": (World(is_merging=True, mergeramcount=100).queue("Q", maxrss=1000.0), check, None, "lowmemory"),
     "whole_numbers": (World(ramcount=2223).queue("Q", maxrss=2000.0), check, "lowmemory", None),
@@ -204,6 +212,7 @@ CASES: dict[str, tuple[World, See, Any, Any]] = {
 }  # fmt: skip
 """Switch -> world, what is looked at, and what is seen under either value."""
 SETTINGS: dict[str, dict[str, float]] = {
+    "diskio_per_core": {"jedi/jobbroker/MAX_DISKIO_DEFAULT": 500},
     "zero_intensity_suppresses": {"IO_INTENSITY_CUTOFF_USER": 100},
     "caps_need_all_counts": {"pandaserver/prio_mgr/CAP_RUNNING_USER_JOBS": 1},
 }

@@ -30,9 +30,9 @@ NUMBERS = {"jeditaskid", "workqueue_id"}
 PER_WORLD = 1000
 ADDITIONS = (
     "merging_freed_by", "preassigned_exempt", "backlog_spares_nucleus", "test_work_exempt", "io_check_strict",
-    "io_check_relents", "io_check_exempts", "memory_by_unit", "whole_numbers", "output_of_master",
+    "io_check_relents", "io_check_exempts", "diskio_per_core", "memory_by_unit", "whole_numbers", "output_of_master",
     "maxwdir_per_core", "local_space", "datadisk_only", "wan_asked_at_nucleus", "nucleus_must_send",
-    "ip_stack_strict", "transferring_spares", "any_negative_t1weight", "pilots_excused", "counted_jobs", "slots_per_core",
+    "ip_stack_strict", "transferring_spares", "any_negative_t1weight", "pilots_excused", "counted_jobs", "slots_per_core", "unknown_walltime_is_short",
     "many_assigned_plus_one", "nucleus_preferred", "hardware_preferred", "cap_mode", "bootstrap_first",
     "jumbo_queues", "code_only_checks",
 )  # fmt: skip

@@ -110,6 +110,12 @@ def other_share() -> World:
     return one(running=5, activated=0).jobs("SITE", gshare="Other", activated=25)
 
 
+def busy_disk() -> World:
+    """Return a task of 8 cores that is over the limit of disk traffic, but not with each core."""
+    busy = one({"diskio": 401})
+    return busy.add("diskio_usage", computingsite="SITE", diskio_per_core=401.0)
+
+
 def at_home() -> World:
     world = World(t1weight=-1).queue("A", site="NUC", running=5)
     return world.queue("B", site="NUC", running=9)
@@ -179,6 +185,12 @@ DIFFERENCES = [
     Difference("backlog_inclusive", one().link("X", queued=10_000), None, "nucleus_backlog"),
     Difference("inactive_counts_starting", starting(), None, "inactive"),
     Difference("direct_asks_task", one({"atom_size": 100 * GB}, maxwdir=20_000.0, direct_access_lan=True), None, "scratch_disk"),
+    Difference("diskio_per_core", busy_disk(), "diskio_overload", None, settings={"MAX_DISKIO_DEFAULT": 400}),
+    Difference("unknown_walltime_is_short", one({"cputime": None}, mintime=3600), None, "walltime_min"),
+    Difference(
+        "urgent_is_pattern", one({"processingtype": "evgen-urgent"}).link("SITE", queued=149), "network_weight_low", None,
+        settings={"NW_THRESHOLD": 1.7, "NW_WEIGHT_MULTIPLIER": 1, "NW_ACTIVE": True},
+    ),
     Difference("memory_by_unit", one({"ramcount": 0, "baseramcount": 4000}, maxrss=2000.0), "memory_max", None),
     Difference("workdisk_adds", small(1950.0), None, "scratch_disk"),
     Difference("workdisk_adds", small(1700.0, workdiskcount=None), "scratch_disk", None),
