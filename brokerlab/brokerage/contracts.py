@@ -447,7 +447,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "replicas": ("source_down", "input_incomplete"),
     "file_locations": ("input_to_move", "local_data_only"),
     "sw_tags": ("software_hardware", "platform_unresolved"),
-    "network_matrix": ("network_weight_low",),
+    "network_matrix": ("nucleus_backlog", "link_blocked", "link_backlog", "network_weight_low"),
 }
 """Table to the checks, and the ends of tasks, that cannot be decided without it: where it is missing they remove nothing."""
 

@@ -145,5 +145,17 @@ def test_calibratable() -> None:
         assert 0 < one.minimum < one.maximum or one.scale == "linear"
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        "NQUEUED_SAT_CAP", "NQUEUED_NUC_CAP_FOR_JOBS", "SIZE_CUTOFF_TO_MOVE_INPUT", "NUM_CUTOFF_TO_MOVE_INPUT",
+        "MIN_BAD_JOBS_TO_SKIP_PQ",
+    ],
+)  # fmt: skip
+def test_limits_that_rule_sets_read_differently_name_both(key: str) -> None:
+    (row,) = keys.rows_of(key)
+    assert "(document; production: " in row.effect
+
+
 def test_chain_of_a_plain_key_is_itself() -> None:
     assert chain("NW_ACTIVE").keys == ("NW_ACTIVE",)
