@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 DEMO := data/demo
-REPORTS := scout-percentiles brokerage-replay analysis-replay site-classes waiting-rules network-curve simulation-validation thresholds workflow-pilots memory-estimator walltime-estimator proposal-review
+REPORTS := explore scout-percentiles brokerage-replay analysis-replay site-classes waiting-rules network-curve simulation-validation thresholds workflow-pilots memory-estimator walltime-estimator proposal-review
 BROKERLAB_DATA ?= ../shared/data
 BROKERLAB_ORACLE ?= tests/golden
 export BROKERLAB_DATA BROKERLAB_ORACLE

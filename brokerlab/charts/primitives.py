@@ -155,10 +155,11 @@ def bars(
     panels: str | None = None,
     vertical: bool = False,
     height: int = 280,
+    states: Mapping[str, str] | None = None,
 ) -> Chart:
     """Draw bars, stacked where a colour divides them; intervals on those that are not.
 
-    ``vertical`` bars are upright, and their ``label`` may be a time or number, too.
+    ``vertical`` bars are upright, and their ``label`` may be a time or number, too. ``states`` are as for `gantt`.
     """
     shown = _prepared(frame, [value, label, *_given(colour, panels)], {value: title})
     tips = _tips(shown, [label, value], {value: title}, [colour, panels])
@@ -175,7 +176,7 @@ def bars(
         base = alt.Chart(part).encode(**{other: place, "tooltip": tips})
         layers: list[Any] = _references(references, vertical=not vertical)
         above = 0 if vertical else _names_above(references, panels)
-        fill = _colour(shown, colour, above) if colour else alt.value(SOFT)
+        fill = _fill(shown, colour, states, above)
         order = {"order": alt.Order("_order:Q")} if stacked else {}
         size: Any = {"width": {"band": 0.9}} if vertical else {}
         mark = base.mark_bar(**size).encode(
@@ -190,7 +191,7 @@ def bars(
         return made if vertical else made.properties(height=max(2 * ROW, ROW * len(names)))
 
     if stacked and colour:
-        order = {name: place for place, name in enumerate(_order(shown, colour))}
+        order = {name: place for place, name in enumerate(states or _order(shown, colour))}
         texts = pl.col(colour).cast(pl.String)
         shown = shown.with_columns(_order=texts.replace_strict(order, return_dtype=pl.Int64))
     return _stacked(shown, panels, panel, height if vertical else None, colour)
@@ -302,14 +303,12 @@ def gantt(
 ) -> Chart:
     """Draw when each of several things ran: ``start`` and ``end`` are numbers in the title's unit, or times.
 
-    Many rows get thinner, and lose their labels. ``states`` are the colours of the column's values; null: the palette.
+    Many rows get thinner, and lose their labels. ``states`` are the colours of the column's values, in their order; null: the
+    palette.
     """
     shown = _prepared(frame, [start, end, label, *_given(colour, panels)], {})
     tips = _tips(shown, [label, start, end], {start: title, end: title}, [colour, panels])
-    fill = _colour(shown, colour) if colour else alt.value(SOFT)
-    if colour and states:
-        known = {name: states[name] for name in states if name in set(shown[colour])}
-        fill = _told_apart(alt.Color, colour, known)
+    fill = _fill(shown, colour, states)
 
     def panel(part: pl.DataFrame) -> Any:
         names = part[label].unique(maintain_order=True).to_list()
@@ -440,11 +439,14 @@ def _place(frame: pl.DataFrame, label: str, title: str | None, axis: str, names:
     """Return the axis of the bars' names."""
     make = alt.X if axis == "x" else alt.Y
     if frame.schema[label].is_temporal():
+        days = (frame[label].cast(pl.Date) == frame[label]).all()
         return make(
             f"{label}:O",
             title=title,
-            timeUnit="yearmonthdate",
-            axis=alt.Axis(labelOverlap=True, format="%d %b", labelAngle=0),
+            timeUnit="yearmonthdate" if days else "yearmonthdatehours",
+            axis=alt.Axis(
+                labelOverlap=True, format="%d %b" if days else "%d %b %H:00", labelAngle=0
+            ),
         )
     if frame.schema[label].is_numeric():
         return make(f"{label}:O", title=title, axis=alt.Axis(labelAngle=0, labelOverlap=True))
@@ -461,6 +463,19 @@ def _colour(frame: pl.DataFrame, colour: str | None, above: int = 0) -> Any:
     if colour is None:
         return alt.value(INK)
     return _told_apart(alt.Color, colour, colours(_order(frame, colour)), above)
+
+
+def _fill(
+    frame: pl.DataFrame, colour: str | None, states: Mapping[str, str] | None, above: int = 0
+) -> Any:
+    """Return the colour of an area: of its state, of the palette, or the one of all."""
+    if colour is None:
+        return alt.value(SOFT)
+    if states is None:
+        return _colour(frame, colour, above)
+    present = set(frame[colour])
+    known = {name: states[name] for name in states if name in present}
+    return _told_apart(alt.Color, colour, known, above)
 
 
 def _shape(frame: pl.DataFrame, colour: str | None, above: int = 0) -> Any:

@@ -25,7 +25,7 @@ from brokerlab.words import THIN, thin
 
 ID_ATTRIBUTE = re.compile(r'\bid="([^"]+)"')
 ID_REFERENCE = re.compile(r'(url\(#|href="#)')
-SETTING = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Za-z0-9]+)+\b")
+SETTING = re.compile(r"(?<![\w-])[A-Z][A-Z0-9]*(?:_[A-Za-z0-9]+)+\b")
 LONG = re.compile(r"\w{16,}")
 """Names that narrow columns break."""
 BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:h|s|min|[kMGT]B)\b)")

@@ -49,7 +49,7 @@ def test_commands_and_options_exist() -> None:
     lines = [
         line.split("#")[0] for line in README.splitlines() if line.startswith("    brokerlab ")
     ]
-    assert len(lines) == 11
+    assert len(lines) == 12
     for line in lines:
         words = shlex.split(line)[1:]
         depth = 2 if words[0] == "proposal" else 1
