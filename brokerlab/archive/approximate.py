@@ -1,15 +1,21 @@
-"""Stand-ins for the ``files`` and ``datasets`` of tasks whose dumps have none (section 13.4).
+"""Stand-ins, made from jobs, for what the dumps lack; their rows carry ``approximate = true`` (archive.md section 14).
 
-One row per job: its whole input as one file. The rows carry ``approximate = true``; they go as soon
-as real files of the task arrive. Secondary files count as primary in them.
+Files and datasets of a task without any are written when jobs are ingested, and go as soon as real ones of the task
+arrive. A whole table that is absent is made when it is asked for (``Archive.derive``) and is never written. What jobs
+cannot say is null.
 """
 
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
 import polars as pl
 
 from brokerlab.archive import parquet
 from brokerlab.archive.contracts import polars_schema
 from brokerlab.archive.contracts.files import APPROXIMATE
 from brokerlab.archive.writer import ArchiveWriter
+from brokerlab.words import listed
 
 INPUT_DATASET = 0
 """Number of the stand-in for a task's primary input; real ones are positive."""
@@ -18,6 +24,25 @@ MERGE_DATASET = 1
 
 CHUNK_JOBS = 5_000_000
 """Jobs held at a time."""
+
+BUILD_LABEL = "panda"
+"""Label of jobs that build software, which speak for no task."""
+SCOUT_MARK = r"(?:^|,)sj(?:$|,)"
+"""Token in ``specialhandling`` of scouts."""
+USUAL_UNITS = {
+    "ramunit": "MBPerCore",
+    "outdiskunit": "kBPerEvent",
+    "cputimeunit": "HS06sPerEvent",
+}
+"""Units of production tasks, where nothing says which a task has."""
+TASK_TYPES = {"managed": "prod", "user": "anal"}
+"""Type of the tasks of a label."""
+
+_SHARED = [
+    "vo", "prodsourcelabel", "processingtype", "workinggroup", "gshare", "workqueue_id", "resource_type",
+    "container_name",
+]  # fmt: skip
+_MERGE = (pl.col("processingtype") == "pmerge").fill_null(value=False)
 
 _JOB_COLUMNS = [
     "jeditaskid", "pandaid", "jobstatus", "processingtype", "inputfilebytes", "nevents",
@@ -49,16 +74,16 @@ def refresh(writer: ArchiveWriter, tasks: set[int]) -> int:
     made = 0
     for chunk in _chunks(writer, tasks - real):
         jobs = _scan(writer, "jobs").filter(pl.col("jeditaskid").is_in(chunk))
-        rows = files_of(jobs.select(_JOB_COLUMNS).collect(engine="streaming"))
+        rows = files_of(jobs.select(_JOB_COLUMNS)).collect(engine="streaming")
         if rows.is_empty():
             continue
         made += rows["jeditaskid"].n_unique()
         writer.write("files", rows.drop("__n"), trusted=True)
-        writer.write("datasets", datasets_of(rows), trusted=True)
+        writer.write("datasets", datasets_of(rows.lazy()).collect(), trusted=True)
     return made
 
 
-def files_of(jobs: pl.DataFrame) -> pl.DataFrame:
+def files_of(jobs: pl.LazyFrame) -> pl.LazyFrame:
     """Make one input file per job.
 
     Args:
@@ -71,17 +96,16 @@ def files_of(jobs: pl.DataFrame) -> pl.DataFrame:
     Source:
         archive.md section 13.4; merge jobs read outputs of other jobs (scouts.md 10).
     """
-    merge = (pl.col("processingtype") == "pmerge").fill_null(value=False)
     pseudo = pl.col("inputfilebytes").fill_null(0) == 0
     return (
         jobs.filter(pl.col("jeditaskid").is_not_null())
         .sort("jeditaskid", "pandaid")
         .select(
             "jeditaskid",
-            pl.when(merge).then(MERGE_DATASET).otherwise(INPUT_DATASET).alias("datasetid"),
+            pl.when(_MERGE).then(MERGE_DATASET).otherwise(INPUT_DATASET).alias("datasetid"),
             pl.col("pandaid").alias("fileid"),
             "pandaid",
-            pl.when(merge)
+            pl.when(_MERGE)
             .then(pl.lit("trn_output"))
             .when(pseudo)
             .then(pl.lit("pseudo_input"))
@@ -96,7 +120,7 @@ def files_of(jobs: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def datasets_of(files: pl.DataFrame) -> pl.DataFrame:
+def datasets_of(files: pl.LazyFrame) -> pl.LazyFrame:
     """Make the primary dataset of each task, and the one its merge jobs read.
 
     Args:
@@ -123,6 +147,205 @@ def datasets_of(files: pl.DataFrame) -> pl.DataFrame:
         .with_columns(pl.lit(value=True).alias(APPROXIMATE))
         .sort("jeditaskid", "datasetid")
     )
+
+
+def tasks_of(jobs: pl.LazyFrame) -> pl.LazyFrame:
+    """Make one task per ``jeditaskid`` of the jobs.
+
+    Names, label, share and cores are those of most of its jobs, merge and build jobs aside; ``corecount`` is 0 where
+    they differ. Requests of memory are the jobs' own: ``ramcount`` that of most, ``orig_ramcount`` that of the first
+    job created, which is a scout if the task had any. Units are those of production tasks. ``usescout`` is 3 where jobs
+    are marked as scouts. Status, base time, efficiency, CPU time per event and other rules of the task are not known.
+
+    Args:
+        jobs: All columns of ``jobs``.
+
+    Returns:
+        Rows of ``tasks``, sorted.
+    """
+    own = _MERGE.not_() & pl.col("prodsourcelabel").ne_missing(BUILD_LABEL)
+    production = pl.col("prodsourcelabel") == "managed"
+    cores = pl.when(pl.col("corecount") > 0).then("corecount")
+    per_core = pl.coalesce(cores, pl.when(pl.col("actualcorecount") > 0).then("actualcorecount"), 1)
+    request = pl.when(pl.col("minramcount") > 0).then("minramcount")
+    first = pl.struct("creationtime", "pandaid")
+
+    def most(value: pl.Expr) -> pl.Expr:
+        return pl.coalesce(
+            value.filter(own).drop_nulls().mode().min(), value.drop_nulls().mode().min()
+        )
+
+    per_unit = pl.when(production).then((request / per_core).round()).otherwise(request)
+    asked = own & request.is_not_null()
+    ended = pl.col("jobstatus").is_in(_FILE_STATUS)
+    counts = cores.filter(own).drop_nulls().unique()
+    marked = pl.col("specialhandling").str.contains(SCOUT_MARK).any()
+    usual = pl.col("prodsourcelabel") == "managed"
+    return (
+        jobs.filter(pl.col("jeditaskid").is_not_null())
+        .with_columns(__per_unit=per_unit.cast(pl.Int64), __asked=asked)
+        .group_by("jeditaskid")
+        .agg(
+            *(most(pl.col(name)) for name in _SHARED),
+            username=most(pl.col("produsername")),
+            transpath=most(pl.col("transformation")),
+            corecount=pl.when(counts.len() > 1).then(0).otherwise(counts.first()),
+            ramcount=most(pl.col("__per_unit")),
+            orig_ramcount=pl.col("__per_unit")
+            .filter("__asked")
+            .sort_by(first.filter("__asked"))
+            .first(),
+            __events=(pl.col("nevents") > 0).filter(own).any(),
+            usescout=pl.when(marked).then(3),
+            creationdate=pl.col("creationtime").min(),
+            modificationtime=pl.col("modificationtime").max(),
+            starttime=pl.col("starttime").min(),
+            endtime=pl.when(ended.all()).then(pl.col("endtime").max()),
+        )
+        .with_columns(
+            tasktype=pl.col("prodsourcelabel").replace_strict(TASK_TYPES, default=None),
+            splitrule=pl.format("US={}", "usescout"),
+            ramunit=pl.when(usual).then(pl.lit(USUAL_UNITS["ramunit"])).otherwise(pl.lit("MB")),
+            outdiskunit=pl.when(usual & pl.col("__events")).then(
+                pl.lit(USUAL_UNITS["outdiskunit"])
+            ),
+            cputimeunit=pl.when(usual).then(pl.lit(USUAL_UNITS["cputimeunit"])),
+        )
+        .sort("jeditaskid")
+    )
+
+
+def queues_of(jobs: pl.LazyFrame) -> pl.LazyFrame:
+    """Make one queue per ``computingsite`` of the jobs.
+
+    ``status`` is online, as jobs ran there, and ``resource_type_q`` GRID, as of most. ``maxrss``, ``corecount`` and ``maxtime`` are the largest requests and limits of
+    jobs that started there: the least that the queue can take. ``corepower`` is what ``hs06sec`` implies. All else is
+    not known.
+
+    Args:
+        jobs: All columns of ``jobs``.
+
+    Returns:
+        Rows of ``queues``, sorted.
+    """
+    labels = pl.col("prodsourcelabel")
+    both = labels.eq("managed").any() & labels.eq("user").any()
+    there = jobs.filter(pl.col("computingsite").is_not_null()).rename(
+        {"computingsite": "panda_queue"}
+    )
+    ran = pl.col("starttime").is_not_null()
+    largest = {"maxrss": "minramcount", "corecount": "corecount", "maxtime": "maxwalltime"}
+    wall_s = (pl.col("endtime") - pl.col("starttime")).dt.total_seconds()
+    work = there.select("panda_queue", "hs06sec", work=wall_s * pl.col("actualcorecount"))
+    return (
+        there.group_by("panda_queue")
+        .agg(
+            type=pl.when(both).then(pl.lit("unified")).otherwise(pl.lit("unknown")),
+            status=pl.lit("online"),
+            resource_type_q=pl.lit("GRID"),
+            **{name: pl.col(c).filter(ran & (pl.col(c) > 0)).max() for name, c in largest.items()},
+        )
+        .join(core_power(work), on="panda_queue", how="left")
+        .sort("panda_queue")
+    )
+
+
+def core_power(work: pl.LazyFrame) -> pl.LazyFrame:
+    """Infer the core power of queues from ``hs06sec = floor(power x wall x cores)``.
+
+    Args:
+        work: ``panda_queue, hs06sec, work`` [core s], one row per job.
+
+    Returns:
+        ``panda_queue, corepower`` [HS06/core]: the number of fewest decimals that fits all its jobs; where none does the
+        median, rounded. Queues without such a job have no row.
+    """
+    hs06sec, core_s = pl.col("hs06sec"), pl.col("work")
+    return (
+        work.filter((core_s > 0) & (hs06sec > 0))
+        .group_by("panda_queue")
+        .agg(
+            low=(hs06sec / core_s).max(),
+            high=((hs06sec + 1) / core_s).min(),
+            middle=((hs06sec + 0.5) / core_s).median(),
+        )
+        .with_columns(
+            corepower=pl.struct("low", "high", "middle").map_batches(_simplest, pl.Float64)
+        )
+        .select("panda_queue", "corepower")
+    )
+
+
+def _simplest(bounds: pl.Series) -> pl.Series:
+    """Return the number of fewest decimals in [low, high); the rounded middle if there is none."""
+    low, high, middle = (bounds.struct.field(name).to_numpy() for name in ("low", "high", "middle"))
+    result = np.round(middle, 3)
+    open_ = np.ones(len(low), dtype=bool)
+    for decimals in range(7):
+        scale = 10.0**decimals
+        candidate = np.ceil(low * scale - 1e-6) / scale
+        fits = open_ & (candidate < high)
+        result[fits] = candidate[fits]
+        open_ &= ~fits
+    return pl.Series(result)
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """How an absent table is made from jobs, and what its rows are, for a reader."""
+
+    make: Callable[[pl.LazyFrame], pl.LazyFrame]
+    says: str
+
+
+FROM_JOBS: Mapping[str, Derivation] = {
+    "tasks": Derivation(
+        tasks_of,
+        "requests and times are those of their jobs, units those usual in production, base times 0",
+    ),
+    "datasets": Derivation(lambda jobs: datasets_of(files_of(jobs)), "one per task"),
+    "files": Derivation(lambda jobs: files_of(jobs).drop("__n"), "one per job"),
+    "queues": Derivation(
+        queues_of,
+        "all are online grid queues that take no more than the largest job that ran there",
+    ),
+}
+"""The tables that can be made from jobs, in the order of the contracts."""
+
+
+def derived(table: str, jobs: pl.LazyFrame) -> pl.LazyFrame:
+    """Make an absent table from jobs: all columns of its contract, null where not known, and ``approximate``.
+
+    Args:
+        table: A name of `FROM_JOBS`.
+        jobs: The table ``jobs``.
+    """
+    made = FROM_JOBS[table].make(_with_all_columns("jobs", jobs))
+    return _with_all_columns(table, made.with_columns(pl.lit(value=True).alias(APPROXIMATE)))
+
+
+def caveat(tables: Collection[str]) -> str:
+    """Say in one sentence which tables were made from jobs and what that means; empty text for none.
+
+    Example:
+        >>> caveat(["files"])
+        'Made from the jobs, as the archive lacks them: files (one per job).'
+    """
+    if not tables:
+        return ""
+    parts = [f"{table} ({FROM_JOBS[table].says})" for table in FROM_JOBS if table in tables]
+    return f"Made from the jobs, as the archive lacks them: {listed(parts)}."
+
+
+def _with_all_columns(table: str, rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Put the columns of the contract first, absent ones as null."""
+    present = rows.collect_schema().names()
+    known = polars_schema(table)
+    own = [
+        (pl.col(name) if name in present else pl.lit(None)).cast(kind).alias(name)
+        for name, kind in known.items()
+    ]
+    return rows.select(*own, *(name for name in present if name not in known))
 
 
 def _scan(writer: ArchiveWriter, table: str) -> pl.LazyFrame:

@@ -4,6 +4,7 @@ Nothing is read before it is asked for, so a folder may be far larger than memor
 """
 
 import difflib
+import hashlib
 import os
 import re
 import sys
@@ -17,8 +18,8 @@ import duckdb
 import jinja2
 import polars as pl
 
+from brokerlab.archive import approximate, parquet
 from brokerlab.archive import manifest as manifests
-from brokerlab.archive import parquet
 from brokerlab.archive.contracts import STORED, TABLES, contract, polars_schema
 from brokerlab.archive.manifest import DataFile, Manifest
 from brokerlab.archive.profiling import Profile, profile
@@ -107,23 +108,67 @@ class Archive:
     """An archive folder, opened for reading; made by ``brokerlab.archive.open``.
 
     Tables are attributes: ``archive.jobs`` is a lazy DuckDB relation. ``archive.scan("jobs")`` is
-    the same table as a Polars LazyFrame. Times are UTC without zone.
+    the same table as a Polars LazyFrame. Times are UTC without zone. ``archive.derive()`` is the same
+    archive with stand-ins for some tables that it lacks.
+
+    Attributes:
+        path: The folder.
+        manifest: What is in it.
+        spark: Session that carries large tables; null: this machine.
+        derived: Tables that are made from the jobs and are not in the folder; empty unless asked for.
     """
 
-    def __init__(self, path: Path, manifest: Manifest, spark: Any = None) -> None:
+    def __init__(
+        self, path: Path, manifest: Manifest, spark: Any = None, derived: tuple[str, ...] = ()
+    ) -> None:
         self.path = path
         self.manifest = manifest
         self.spark = spark
+        self.derived = derived
+        self._made: dict[str, pl.DataFrame] = {}
+
+    def derive(self, *tables: str) -> "Archive":
+        """Return the same archive with stand-ins, made from its jobs, for tables that it lacks.
+
+        They are made when they are read and never written; each row has ``approximate = true``, and ``derived``
+        names them. Files and datasets are made together, where the archive has neither.
+
+        Args:
+            tables: Some of tasks, datasets, files, queues; none: all of them. What the archive has stays.
+
+        Raises:
+            ConfigError: Another table.
+
+        Source:
+            archive.md section 14.
+        """
+        for name in tables:
+            if name not in approximate.FROM_JOBS:
+                raise ConfigError(f"derive: {name}: {nearest(name, approximate.FROM_JOBS)}")
+        absent = {name for name in approximate.FROM_JOBS if not self.manifest.counts.get(name)}
+        if not absent >= {"files", "datasets"}:
+            absent -= {"files", "datasets"}
+        if not self.manifest.counts.get("jobs"):
+            absent = set()
+        asked = [
+            name
+            for name in approximate.FROM_JOBS
+            if name in absent and (name in {*tables, *self.derived} or not tables)
+        ]
+        return Archive(self.path, self.manifest, self.spark, tuple(asked))
 
     @property
     def tables(self) -> list[str]:
-        """Names of the canonical tables that are present, in the chapter's order."""
+        """Names of the canonical tables that are present or derived, in the chapter's order."""
         return [name for name in TABLES if self.has(name)]
 
     @property
     def digest(self) -> str:
-        """Digest of the content; equal content, equal digest."""
-        return self.manifest.digest
+        """Digest of the content; equal content, equal digest. With derived tables it is another one."""
+        if not self.derived:
+            return self.manifest.digest
+        named = f"{self.manifest.digest} derived {' '.join(self.derived)}"
+        return hashlib.sha256(named.encode()).hexdigest()
 
     @property
     def synthetic(self) -> bool:
@@ -131,13 +176,13 @@ class Archive:
         return self.manifest.synthetic
 
     def has(self, table: str) -> bool:
-        """Return whether the table is present (``quarantine`` counts as a table).
+        """Return whether the table is present or derived (``quarantine`` counts as a table).
 
         Raises:
             SchemaError: No canonical table has this name.
         """
         contract(table)
-        return bool(self.manifest.tables.get(table))
+        return bool(self.manifest.tables.get(table)) or table in self.derived
 
     def paths(self, table: str) -> list[Path]:
         """Return the Parquet files of a table, e.g. for Spark.
@@ -153,6 +198,8 @@ class Archive:
         Raises:
             MissingTableError: The table is not in this archive.
         """
+        if table in self.derived:
+            return approximate.derived(table, self.scan("jobs"))
         groups: dict[str, list[Path]] = {}
         for file in self._files(table):
             groups.setdefault(file.columns, []).append(self.path / file.path)
@@ -165,6 +212,8 @@ class Archive:
         Raises:
             MissingTableError: The table is not in this archive.
         """
+        if table in self.derived:
+            return self._connection.table(self._with_view(self._connection, table))
         if self.spark is not None and table in LARGE and self.has(table):
             files = self.manifest.tables[table]  # too large to be read by one process beforehand
             paths = [str((self.path / file.path).absolute()) for file in files]
@@ -201,6 +250,8 @@ class Archive:
                 raise DataError(f"query: {found}; allowed: one statement that reads, e.g. select")
             words = set(re.findall(r"\w+", text.lower()))
             manifests.check(self.path, self._live(name for name in STORED if name in words))
+            for name in words & {*self.derived}:
+                self._with_view(connection, name)
             return connection.sql(text, params=dict(params) if params else None)
         except duckdb.CatalogException as error:
             asked = re.search(r"Table with name (\w+) does not exist", str(error))
@@ -255,20 +306,36 @@ class Archive:
     def __repr__(self) -> str:
         counts = ", ".join(f"{name} {rows:,}" for name, rows in self.manifest.counts.items())
         kind = "synthetic archive" if self.synthetic else "archive"
-        return f"<{kind} {self.path}: {counts or 'empty'}>"
+        derived = f"; derived from jobs: {', '.join(self.derived)}" if self.derived else ""
+        return f"<{kind} {self.path}: {counts or 'empty'}{derived}>"
 
     def _repr_html_(self) -> str:
         return _TEMPLATE.render(name=self.path.name, manifest=self.manifest)
 
     def _files(self, table: str) -> tuple[DataFile, ...]:
         """Return the live files of a table, unchanged since they were written, or say what there is."""
-        if not self.has(table):
+        if not self.manifest.tables.get(table):
             raise MissingTableError(
                 f"{self.path}: has no table '{table}'; there is: "
                 f"{', '.join(self.tables) or 'nothing'}; ingest a source that holds it"
             )
         manifests.check(self.path, self.manifest.tables[table])
         return self.manifest.tables[table]
+
+    def _with_view(self, connection: duckdb.DuckDBPyConnection, table: str) -> str:
+        """Make a derived table, once, and give a connection a view of it; returns its name.
+
+        Raises:
+            ConfigError: A large one with a session, which one process would have to make.
+        """
+        if self.spark is not None and table in LARGE:
+            raise ConfigError(
+                f"{self.path}: {table} are derived on one machine only; ingest the jobs, which writes stand-ins for {table}"
+            )
+        if table not in self._made:
+            self._made[table] = self.scan(table).collect(engine="streaming")
+        connection.register(table, self._made[table])
+        return table
 
     def _live(self, tables: Iterable[str]) -> list[DataFile]:
         """Return the live files of tables; none of a table that is not there."""

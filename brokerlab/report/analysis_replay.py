@@ -21,6 +21,7 @@ from brokerlab.errors import collect_warnings
 from brokerlab.report import kit
 from brokerlab.report import replay_blocks as shared
 from brokerlab.report.kit import Block, Caveat, Chart, Number, Page, Table, Verdict, say
+from brokerlab.report.needs import Needs
 from brokerlab.words import days_of
 
 SMALL = 0.005
@@ -35,6 +36,7 @@ class Params(shared.Params):
     question: ClassVar[str] = (
         "Which user tasks are held back in this period, where would the others go, and is it fair?"
     )
+    needs: ClassVar[Needs] = shared.needs_of(ANALYSIS, "user tasks with jobs")
     kind: ClassVar[Kind] = ANALYSIS
     usual_keys: ClassVar[tuple[str, ...]] = ANALYSIS.usual_keys
 

@@ -25,6 +25,7 @@ from brokerlab.errors import collect_warnings
 from brokerlab.report import kit
 from brokerlab.report import replay_blocks as shared
 from brokerlab.report.kit import Block, Chart, Number, Page, Table, Verdict, say
+from brokerlab.report.needs import Needs
 from brokerlab.report.switches import switch_table
 from brokerlab.words import days_of, thin
 
@@ -55,6 +56,7 @@ class Params(shared.Params):
     question: ClassVar[str] = (
         "What decides where work goes in this period, and which settings matter?"
     )
+    needs: ClassVar[Needs] = shared.needs_of(PRODUCTION, "production tasks with jobs")
     kind: ClassVar[Kind] = PRODUCTION
     usual_keys: ClassVar[tuple[str, ...]] = PRODUCTION.usual_keys
 

@@ -21,12 +21,15 @@ from brokerlab.estimators.card import Card
 from brokerlab.estimators.doubts import UNTRIED
 from brokerlab.estimators.evaluation import Evaluation
 from brokerlab.estimators.learners import MODEL
+from brokerlab.estimators.records import Quantity
+from brokerlab.estimators.sources.jobs import reasons
 from brokerlab.estimators.sources.source import KEPT, At, Source
 from brokerlab.estimators.tested import card_of, save_tested
 from brokerlab.estimators.trial import Trial
 from brokerlab.estimators.trial_frames import CLOCKS
 from brokerlab.report import kit
 from brokerlab.report.kit import Caveat, Chart, Part, Table, Verdict, say
+from brokerlab.report.needs import Needs, Rows
 from brokerlab.words import listed
 
 DEMO = "data/demo"
@@ -59,6 +62,23 @@ class Params(kit.Params):
     )
     level: float = Field(
         0.95, ge=0.5, lt=1, description="of the upper bounds that are held to it [1]"
+    )
+
+
+def needs_of(quantity: Quantity, *, least: int) -> Needs:
+    """Return what is read of an archive to estimate a quantity on at least so many tasks."""
+    thing = "memory" if quantity == "memory" else "run time"
+    says_nothing = pl.any_horizontal(reasons(quantity, "submit").values())
+    again = (pl.col("jobstatus") == "failed") & pl.col("pandaid").is_in(
+        pl.col("parentid").implode()
+    )
+    says_nothing = (says_nothing | again).fill_null(value=False)
+    usable = (pl.col("prodsourcelabel") == "managed") & ~says_nothing
+    what = f"production tasks with jobs whose {thing} is recorded"
+    return Needs(
+        tables=("jobs",),
+        derived=("tasks", "datasets", "files", "queues"),
+        rows=[Rows.tasks(what, usable, least)],
     )
 
 

@@ -30,9 +30,9 @@ from brokerlab.errors import (
     ConfigError,
     DataError,
     InsufficientDataError,
-    MissingTableError,
     nearest,
 )
+from brokerlab.report.needs import Needs
 from brokerlab.report.results import RESERVED, Kind
 from brokerlab.rulesets import RuleSet, RuleSetName
 from brokerlab.times import duration_us
@@ -168,9 +168,10 @@ class Basic(Bare):
 
     The notebook's tagged cell is `parameters_cell`, ``brokerlab report NAME --parameters`` lists the fields, text is
     converted and every problem is named here. A description that ends in ``[path]`` names a file or folder whose content
-    is part of what a run was made from.
+    is part of what a run was made from. ``needs`` says what is read of the archive.
     """
 
+    needs: ClassVar[Needs] = Needs()
     archive: str = Field("data/demo", description="archive folder [path]")
     out_dir: str = Field("out", description="where everything goes [path]")
 
@@ -578,21 +579,6 @@ class Page:
 
 
 # --- not enough data is an answer ---------------------------------------------------------------------------------------
-
-
-def need(archive: Archive, *tables: str) -> None:
-    """Refuse an archive without some tables.
-
-    Raises:
-        MissingTableError: Which tables it lacks or has without rows, and which it has.
-    """
-    counts = archive.manifest.counts
-    missing = [name for name in tables if not archive.has(name) or not counts.get(name)]
-    if missing:
-        present = ", ".join(archive.tables) or "none"
-        raise MissingTableError(
-            f"the archive has no {words.listed(missing)}; its tables: {present}; ingest a source that holds them"
-        )
 
 
 def no_answer(reason: str) -> Page:

@@ -19,6 +19,7 @@ from brokerlab.calibrate.nearest_setting import Translation, translate_trial
 from brokerlab.charts import estimators as charts
 from brokerlab.errors import BrokerlabError, InsufficientDataError
 from brokerlab.estimators import trial_frames
+from brokerlab.estimators.holdout import FEWEST_TASKS
 from brokerlab.estimators.learners import MODEL, learners
 from brokerlab.estimators.memory_tasks import (
     OTHER_MARGINS,
@@ -38,6 +39,7 @@ from brokerlab.estimators.sources.source import At
 from brokerlab.estimators.trial_frames import CLOCKS
 from brokerlab.report import estimates, kit
 from brokerlab.report.kit import Caveat, Chart, Number, Page, Part, Table, Verdict, say
+from brokerlab.report.needs import Needs
 from brokerlab.words import listed
 
 TRACES = "nfcore-traces/trace_*.csv.gz"
@@ -53,6 +55,8 @@ class Params(estimates.Params):
 
     report: ClassVar[str] = "memory-estimator"
     question: ClassVar[str] = "How much memory should the next job get, and by which rule or model?"
+
+    needs: ClassVar[Needs] = estimates.needs_of("memory", least=FEWEST_TASKS)
 
     seeds: list[int] = Field(
         [1, 2, 3, 4, 5, 1996],
@@ -106,7 +110,7 @@ def load(p: Params) -> Data:
     later = {}
     if archive is not None:
         with estimates.noted(problems, "archive"):
-            kit.need(archive, "jobs")
+            archive = p.needs.opened(archive)
             later = {
                 at: of_archive(archive, "memory", at=at).between(p.start, p.end) for at in CLOCKS
             }

@@ -21,6 +21,7 @@ from brokerlab.charts import network as charts
 from brokerlab.errors import InsufficientDataError
 from brokerlab.report import kit
 from brokerlab.report.kit import Caveat, Chart, Number, Page, Part, Table, Verdict, say
+from brokerlab.report.needs import Needs
 
 TITLES = {
     "metrics": "Throughput curve, link metrics",
@@ -76,6 +77,8 @@ class Params(kit.Dated):
     question: ClassVar[str] = (
         "Which curves should turn throughput, closeness and waiting files into the network weight?"
     )
+
+    needs: ClassVar[Needs] = Needs(one_of=("network_matrix", "transfers"))
 
     archive: str = Field(
         "data/demo", description="archive folder, or file of metrics or transfers as dumped [path]"

@@ -36,7 +36,7 @@ def publish(page: Page, params: Basic) -> dict[str, Any]:
     """Write everything of a run into ``params.out_dir``, and return what `results.json` holds.
 
     These are ``report``, ``page`` (what is shown), ``numbers`` (rows of every frame by name), ``values``, ``digests``,
-    ``parameters``.
+    ``derived`` (tables made from the archive's jobs), ``parameters``.
     """
     folder = Path(params.out_dir)
     folder.mkdir(parents=True, exist_ok=True)
@@ -68,6 +68,7 @@ def results_of(
             "numbers": {n: f.to_dicts() for n, f in frames.items() if f.height <= ROWS_IN_RESULTS},
             "values": page.values,
             "digests": _digests(page),
+            "derived": page.archive.derived if page.archive else (),
             "parameters": _values(params),
         }
     )
@@ -170,7 +171,7 @@ def _shown(page: Page, params: Bare) -> dict[str, Any]:
             | _subject(part.name, part)
             for part in page.parts
         ],
-        "cannot_tell": [caveat.text for caveat in page.caveats if caveat.n],
+        "cannot_tell": [*_absent(page, params), *(c.text for c in page.caveats if c.n)],
         "archive": archive.path.as_posix() if archive else "",
         "window": page.window,
         "synthetic": synthetic,
@@ -178,6 +179,13 @@ def _shown(page: Page, params: Bare) -> dict[str, Any]:
     }
     _explain_once(shown)
     return shown
+
+
+def _absent(page: Page, params: Bare) -> list[str]:
+    """Say what stands for the tables that the archive lacks."""
+    if page.archive is None or not isinstance(params, Basic):
+        return []
+    return params.needs.caveats(page.archive)
 
 
 def _explain_once(shown: dict[str, Any]) -> None:
@@ -270,6 +278,7 @@ def _facts(page: Page, params: Bare) -> list[dict[str, str]]:
     archive, facts = page.archive, dict[str, str]()
     if archive:
         facts["Archive"] = f"{archive.path.as_posix()}, digest {archive.digest}"
+        facts["Made from its jobs"] = ", ".join(archive.derived)
     facts |= {"Window": page.window, "Filter": page.filters or "none"}
     if page.rules:
         facts["Rule set"] = ", ".join(f"{k} {v}" for k, v in page.rules.to_dict().items())

@@ -19,6 +19,7 @@ from brokerlab.brokerage.studies.rule_sets import RuleSetComparison
 from brokerlab.charts.primitives import bars, dots
 from brokerlab.report import kit
 from brokerlab.report.kit import Block, Caveat, Chart, Table, say
+from brokerlab.report.needs import Needs, Rows
 from brokerlab.report.switches import switch_table
 
 MOST_REASONS = 8
@@ -62,7 +63,7 @@ class Params(kit.Params):
     def replayed(self) -> Period:
         """Return what the brokerage saw over the period."""
         return replay_period(
-            open_archive(self.archive),
+            self.needs.opened(open_archive(self.archive)),
             self.kind,
             start=self.start,
             end=self.end,
@@ -71,6 +72,12 @@ class Params(kit.Params):
             every=self.every or None,
             seed=self.seed,
         )
+
+
+def needs_of(kind: Kind, what: str) -> Needs:
+    """Return what the replay of a brokerage reads of an archive."""
+    own = pl.col("prodsourcelabel") == kind.label
+    return Needs(tables=("jobs", "tasks", "queues"), rows=[Rows.tasks(what, own)])
 
 
 def row(frame: pl.DataFrame, name: str, column: str = "part") -> dict[str, Any]:

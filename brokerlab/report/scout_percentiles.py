@@ -24,6 +24,7 @@ from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig.proposal.filters import tasks_in_words
 from brokerlab.report import kit
 from brokerlab.report.kit import Caveat, Chart, Number, Page, Part, Table, Verdict, say
+from brokerlab.report.needs import Needs, Rows
 from brokerlab.report.runs import earlier_looks
 from brokerlab.report.switches import switch_table
 from brokerlab.words import days_of, short_percent, thin
@@ -57,6 +58,15 @@ class Params(kit.Params):
 
     report: ClassVar[str] = "scout-percentiles"
     question: ClassVar[str] = "Which percentile ranks and margins should the scouts use?"
+
+    needs: ClassVar[Needs] = Needs(
+        tables=("tasks", "jobs", "datasets", "files", "queues"),
+        derived=("tasks", "datasets", "files", "queues"),
+        rows=[Rows.tasks("tasks with finished jobs", pl.col("jobstatus") == "finished")],
+        without={
+            "gdpconfig": "No settings are recorded: the catalogue's defaults count as current."
+        },
+    )
 
     gshare: str = Field("", description="only this global share, empty for all [name]")
     processingtype: str = Field("", description="only this processing type, empty for all [name]")
@@ -107,8 +117,7 @@ def load(p: Params) -> Inputs:
     """Read the tasks of the window and what their finished jobs say."""
     chosen: dict[str, Any] = {"gshare": p.gshare, "processingtype": p.processingtype}
     archive = open_archive(p.archive, spark=session(p.spark) if p.spark else None)
-    kit.need(archive, "tasks", "jobs")
-    return load_inputs(archive, start=p.start, end=p.end, rules=p.rules, **chosen)
+    return load_inputs(p.needs.opened(archive), start=p.start, end=p.end, rules=p.rules, **chosen)
 
 
 @kit.answers

@@ -18,6 +18,7 @@ from brokerlab.calibrate.simulation.validation import STATES, worst_first
 from brokerlab.charts import simulation as charts
 from brokerlab.report import kit
 from brokerlab.report.kit import Caveat, Chart, Number, Page, Table, Verdict, say
+from brokerlab.report.needs import Needs, Rows
 
 RANK = 90.0
 """Percentile of the waits that is drawn [%]."""
@@ -45,6 +46,11 @@ class Params(kit.Params):
     report: ClassVar = "simulation-validation"
     question: ClassVar = (
         "Does the simulation give the waiting times, utilisation and kills that the archive saw?"
+    )
+
+    needs: ClassVar[Needs] = Needs(
+        tables=("jobs", "queues"),
+        rows=[Rows("jobs that ran", pl.col("starttime").count())],
     )
 
     start: kit.Instant = Field(
@@ -83,9 +89,7 @@ class Params(kit.Params):
 @kit.answers
 def load(p: Params) -> Archive:
     """Open the archive."""
-    archive = archives.open(p.archive)
-    kit.need(archive, "jobs", "queues")
-    return archive
+    return p.needs.opened(archives.open(p.archive))
 
 
 @kit.answers

@@ -16,9 +16,12 @@ from brokerlab.archive.store import open_archive
 from brokerlab.charts import classes as charts
 from brokerlab.errors import InsufficientDataError
 from brokerlab.lifecycle import class_history as history
+from brokerlab.lifecycle.class_history.period import RATES_QUEUES
 from brokerlab.lifecycle.classification import ClassRules
+from brokerlab.lifecycle.classification.wait_stats import USER
 from brokerlab.report import kit
 from brokerlab.report.kit import Block, Caveat, Chart, Number, Page, Table, Verdict, say
+from brokerlab.report.needs import Needs, Rows
 from brokerlab.report.switches import switch_table
 from brokerlab.times import FINE, grain
 from brokerlab.words import days_of, listed
@@ -43,6 +46,23 @@ class Params(kit.Params):
     report: ClassVar[str] = "site-classes"
     question: ClassVar[str] = (
         "Which queues count as fast, and how much does that hang on the percentile ranks and the hour limits?"
+    )
+
+    needs: ClassVar[Needs] = Needs(
+        tables=("jobs",),
+        derived=("queues",),
+        rows=[
+            Rows("analysis jobs", (pl.col("prodsourcelabel") == USER).sum()),
+            Rows(
+                "finished merge jobs of User Analysis or probes",
+                (RATES_QUEUES & (pl.col("jobstatus") == "finished")).sum(),
+                least=2,
+            ),
+        ],
+        without={
+            "tasks": "No tasks are known: classes of tasks are left out.",
+            "gdpconfig": "No settings are recorded: the catalogue's defaults count as current.",
+        },
     )
 
     start: kit.Instant = Field(
@@ -100,8 +120,7 @@ class Study(NamedTuple):
 @kit.answers
 def load(p: Params) -> history.Period:
     """Read what the classes of the period are made from."""
-    archive = open_archive(p.archive)
-    kit.need(archive, "jobs")
+    archive = p.needs.opened(open_archive(p.archive))
     rules = ClassRules(p.rules)
     return history.read_period(archive, start=p.start, end=p.end, every=p.every, rules=rules)
 
@@ -376,7 +395,7 @@ def _caveats(period: history.Period, s: Study) -> list[Caveat]:
         "idle": int(s.frames["waits"]["n_not_started"].sum()),
         "unlogged": s.tasks.n_tasks if s.tasks and "task_status_log" in period.lacking else 0,
         "stuck": s.tasks.n_tasks if s.tasks and lacking else 0,
-        "no_tasks": int(s.tasks is None),
+        "no_tasks": int(s.tasks is None and period.archive.has("tasks")),
         "logged": period.n_logged or 0,
         "tables": ", ".join(lacking),
     }

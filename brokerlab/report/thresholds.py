@@ -15,6 +15,7 @@ from brokerlab.calibrate.key_screens import screen_keys
 from brokerlab.calibrate.simulation.capacity import sources_in_words
 from brokerlab.calibrate.thresholds import Options, WhatIf, study_archive
 from brokerlab.calibrate.thresholds import frames as made
+from brokerlab.calibrate.thresholds.archive_study import FEWEST_DAYS, MIN_TASKS
 from brokerlab.calibrate.thresholds.calibration import Validated
 from brokerlab.calibrate.thresholds.frames import StudyFrames
 from brokerlab.calibrate.thresholds.keys import STAGES
@@ -24,6 +25,7 @@ from brokerlab.calibrate.thresholds.words import COVERS, action, as_is, days, sm
 from brokerlab.charts import thresholds as charts
 from brokerlab.report import kit
 from brokerlab.report.kit import Caveat, Chart, Number, Page, Table, Verdict, say
+from brokerlab.report.needs import Needs, Rows
 
 MORE_SLOTS = "{n} queues: slots unknown, at least those seen in use; an answer counts that is the same with {most} times as many."
 FARTHEST = "{key} sends most jobs elsewhere, {shift:%} at {at}"
@@ -31,11 +33,24 @@ BARS = 12
 """Keys drawn of the screen, those that could change most."""
 
 
+_DAY = pl.col("creationtime").dt.truncate("1d")
+DAYS = (_DAY.max() - _DAY.min()).dt.total_days() + 1
+"""Over jobs: days from the first that was made to the last, both counted."""
+
+
 class Params(Options, kit.Params):
     """What may be asked."""
 
     report: ClassVar = "thresholds"
     question: ClassVar = "Which thresholds of the brokerage should be changed, and to what?"
+
+    needs: ClassVar[Needs] = Needs(
+        tables=("jobs", "tasks", "queues"),
+        rows=[
+            Rows("days from the first job to the last", DAYS, least=FEWEST_DAYS),
+            Rows.tasks("tasks with jobs", pl.lit(value=True), least=2 * MIN_TASKS),
+        ],
+    )
 
     start: kit.Instant = Field(
         None, description="choice from here on, empty: archive's second day [ISO 8601, UTC]"
@@ -61,9 +76,7 @@ class Params(Options, kit.Params):
 @kit.answers
 def load(p: Params) -> Archive:
     """Open the archive."""
-    archive = archives.open(p.archive)
-    kit.need(archive, "jobs", "tasks", "queues")
-    return archive
+    return p.needs.opened(archives.open(p.archive))
 
 
 @kit.answers

@@ -23,6 +23,7 @@ from brokerlab.lifecycle.waits.fast import PLACE, instants_of
 from brokerlab.lifecycle.waits.period import Unit
 from brokerlab.report import kit
 from brokerlab.report.kit import Block, Caveat, Chart, Number, Page, Table, Verdict, say
+from brokerlab.report.needs import Needs
 from brokerlab.report.switches import switch_table
 from brokerlab.words import days_of
 
@@ -48,6 +49,14 @@ class Params(kit.Params):
     report: ClassVar[str] = "waiting-rules"
     question: ClassVar[str] = (
         "Which waiting rules fire, how much waiting do they end, and would other limits have ended more of it?"
+    )
+
+    needs: ClassVar[Needs] = Needs(
+        tables=("jobs",),
+        without={
+            "queues": "No queues are known: none is taken for paused, or as one that keeps its jobs.",
+            "gdpconfig": "No settings are recorded: limits are the catalogue's defaults.",
+        },
     )
 
     scales: list[PositiveFloat] = Field(
@@ -76,8 +85,7 @@ class Data(NamedTuple):
 @kit.answers
 def load(p: Params) -> Data:
     """Read the waiting of the period, and count jobs at instants."""
-    archive = open_archive(p.archive)
-    kit.need(archive, "jobs")
+    archive = p.needs.opened(open_archive(p.archive))
     with collect_warnings() as odd:
         waiting = judge.read_waiting(
             archive,

@@ -25,10 +25,11 @@ from brokerlab.estimators.trial import POLICY, Trial
 from brokerlab.estimators.trial_frames import CLOCKS
 from brokerlab.estimators.walltime.logs import MEDIAN, Log, LogComparison, compare_logs, read_logs
 from brokerlab.estimators.walltime.power import PowerData, PowerStudy, read_power, study_power
-from brokerlab.estimators.walltime.tasks import WalltimeEvaluation, evaluate_tasks
+from brokerlab.estimators.walltime.tasks import FEWEST_TASKS, WalltimeEvaluation, evaluate_tasks
 from brokerlab.report import estimates, kit
 from brokerlab.report.estimates import TITLES
 from brokerlab.report.kit import Caveat, Chart, Number, Page, Part, Table, Verdict, say
+from brokerlab.report.needs import Needs
 
 OURS = POLICY.format(MODEL)
 NO_QUEUES = Verdict(
@@ -54,6 +55,8 @@ class Params(estimates.Params):
 
     report: ClassVar = "walltime-estimator"
     question: ClassVar = "How long does the next job run, and which rule or model should say so?"
+
+    needs: ClassVar[Needs] = estimates.needs_of("walltime", least=FEWEST_TASKS)
 
     max_jobs: int = Field(
         30_000, ge=100, description="jobs taken of a batch log, the first by submission [1]"
@@ -93,7 +96,7 @@ def load(p: Params) -> Data:
     sources: dict[str, Mapping[At, Source]] = {"tasks": tasks} if tasks else {}
     if archive is not None:
         with estimates.noted(problems, "archive"):
-            kit.need(archive, "jobs")
+            archive = p.needs.opened(archive)
             sources["archive"] = {
                 at: of_archive(archive, "walltime", at=at).between(p.start, p.end) for at in CLOCKS
             }

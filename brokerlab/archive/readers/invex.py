@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
+from brokerlab.archive import approximate
 from brokerlab.archive.parsing import cleaned
 from brokerlab.archive.readers.batch import REFUSED, Batch, numbered
 from brokerlab.archive.readers.delimited import pieces
@@ -217,9 +217,7 @@ def _task(frame: pl.DataFrame, task: int) -> pl.DataFrame:
             "tasktype": ["prod"],
             "status": ["done"],
             "taskpriority": [int(priority[0]) if len(priority) else None],
-            "ramunit": ["MBPerCore"],
-            "outdiskunit": ["kBPerEvent"],
-            "cputimeunit": ["HS06sPerEvent"],
+            **{name: [unit] for name, unit in approximate.USUAL_UNITS.items()},
             "cpuefficiency": [90],
             "basewalltime": [600],
             "creationdate": [EPOCH],
@@ -232,37 +230,13 @@ def _queues(frame: pl.DataFrame) -> pl.DataFrame:
     """Build the queues with the core power that ``hs06sec = floor(power x wall x cores)`` implies."""
     work = pl.col("__wall_time_s") * pl.col("__actualcorecount")
     name = cleaned(pl.col("computingsite"), pl.String()).alias("panda_queue")
-    usable = frame.select(name, pl.col("__hs06sec"), work.alias("work")).drop_nulls("panda_queue")
-    bounds = (
-        usable.filter((pl.col("work") > 0) & (pl.col("__hs06sec") > 0))
-        .group_by("panda_queue")
-        .agg(
-            low=(pl.col("__hs06sec") / pl.col("work")).max(),
-            high=((pl.col("__hs06sec") + 1) / pl.col("work")).min(),
-            middle=((pl.col("__hs06sec") + 0.5) / pl.col("work")).median(),
-        )
-    )
-    power = bounds.select(
-        "panda_queue",
-        corepower=pl.Series(_simplest(*(bounds[n].to_numpy() for n in ("low", "high", "middle")))),
-    )
+    usable = frame.select(name, pl.col("__hs06sec").alias("hs06sec"), work=work)
+    usable = usable.drop_nulls("panda_queue")
+    power = approximate.core_power(usable.lazy()).collect()
     every = usable.select("panda_queue").unique().sort("panda_queue")
     return every.join(power, on="panda_queue", how="left", maintain_order="left").with_columns(
         type=pl.lit("production"), status=pl.lit("online")
     )
-
-
-def _simplest(low: np.ndarray, high: np.ndarray, middle: np.ndarray) -> np.ndarray:
-    """Return the number of fewest decimals in [low, high); the rounded middle if there is none."""
-    result = np.round(middle, 3)
-    open_ = np.ones(len(low), dtype=bool)
-    for decimals in range(7):
-        scale = 10.0**decimals
-        candidate = np.ceil(low * scale - 1e-6) / scale
-        fits = open_ & (candidate < high)
-        result[fits] = candidate[fits]
-        open_ &= ~fits
-    return result
 
 
 def _number(frame: pl.DataFrame, name: str) -> pl.Expr:

@@ -31,7 +31,7 @@ KEYS = ["snapshot", "queue"]
 _MERGED_OR_PROBE = (
     (pl.col("processingtype") == MERGE) | (pl.col("produsername") == PROBE_USER)
 ).fill_null(value=False)
-_SAMPLED = (_MERGED_OR_PROBE & (pl.col("gshare") == USER_ANALYSIS)).fill_null(value=False)
+RATES_QUEUES = (_MERGED_OR_PROBE & (pl.col("gshare") == USER_ANALYSIS)).fill_null(value=False)
 """Jobs whose waits rate queues."""
 
 
@@ -164,9 +164,9 @@ def _span(archive: Archive) -> tuple[datetime, datetime, int]:
     row = (
         _analysis_jobs(archive)
         .select(
-            first=pl.coalesce(made.filter(_SAMPLED).min(), made.min()),
-            last=pl.coalesce(made.filter(_SAMPLED).max(), made.max()),
-            n_sampled=_SAMPLED.sum(),
+            first=pl.coalesce(made.filter(RATES_QUEUES).min(), made.min()),
+            last=pl.coalesce(made.filter(RATES_QUEUES).max(), made.max()),
+            n_sampled=RATES_QUEUES.sum(),
         )
         .collect()
         .row(0, named=True)
@@ -203,7 +203,7 @@ def _logged(archive: Archive) -> int | None:
     """Count the sampled jobs that the status log knows; None without a log."""
     if not archive.has("job_status_log"):
         return None
-    sampled = _analysis_jobs(archive).filter(_SAMPLED)
+    sampled = _analysis_jobs(archive).filter(RATES_QUEUES)
     known = sampled.join(archive.scan("job_status_log"), on="pandaid", how="semi")
     return int(known.select(pl.len()).collect().item())
 

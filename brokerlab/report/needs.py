@@ -1,0 +1,151 @@
+"""What reports read of an archive, as data: their `load` opens it by this, `check` says beforehand whether they can run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from brokerlab import words
+from brokerlab.archive import Archive, approximate
+from brokerlab.archive.store import open_archive
+from brokerlab.errors import MissingTableError
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What must be among the jobs.
+
+    Attributes:
+        what: It, in words.
+        count: How many there are: one number over ``jobs``; null counts as 0.
+        least: So many are needed.
+    """
+
+    what: str
+    count: pl.Expr
+    least: int = 1
+
+    @classmethod
+    def tasks(cls, what: str, where: pl.Expr, least: int = 1) -> Rows:
+        """Count tasks with such jobs."""
+        return cls(what, pl.col("jeditaskid").filter(where).drop_nulls().n_unique(), least)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Needs:
+    """What a report reads of an archive.
+
+    Attributes:
+        tables: It cannot do without these.
+        one_of: Nor without one of these.
+        derived: Those that are made from the jobs where they are absent.
+        rows: Nor without these: with fewer it finds when it runs that it has no answer.
+        without: Table to what stands for it where it is absent: a sentence, which the page says.
+    """
+
+    tables: Sequence[str] = ()
+    one_of: Sequence[str] = ()
+    derived: Sequence[str] = ()
+    rows: Sequence[Rows] = ()
+    without: Mapping[str, str] = field(default_factory=dict)
+
+    def opened(self, archive: Archive) -> Archive:
+        """Return an archive with the tables that are derived.
+
+        Raises:
+            MissingTableError: Which tables it lacks or has without rows, and which it has.
+        """
+        whole = self._derive(archive)
+        if lack := self._lack_of_tables(whole):
+            raise MissingTableError(lack)
+        return whole
+
+    def missing(self, archive: Archive) -> list[str]:
+        """Say what an archive lacks; an empty list where the report can run."""
+        whole = self._derive(archive)
+        lack = self._lack_of_tables(whole)
+        return [lack] if lack else self._too_few(whole)
+
+    def approximated(self, archive: Archive) -> list[str]:
+        """Say what would be approximated with an archive."""
+        return self.caveats(self._derive(archive))
+
+    def caveats(self, archive: Archive) -> list[str]:
+        """Say which tables of an archive as it was opened are made from jobs, and what stands for other absent ones."""
+        made = [approximate.caveat(archive.derived)] if archive.derived else []
+        return made + [text for name, text in self.without.items() if not _holds(archive, name)]
+
+    def _derive(self, archive: Archive) -> Archive:
+        return archive.derive(*self.derived) if self.derived else archive
+
+    def _lack_of_tables(self, archive: Archive) -> str:
+        missing = [table for table in self.tables if not _holds(archive, table)]
+        if not missing and self.one_of and not any(_holds(archive, t) for t in self.one_of):
+            missing = [" or ".join(self.one_of)]
+        if not missing:
+            return ""
+        present = ", ".join(archive.tables) or "none"
+        return f"the archive has no {words.listed(missing)}; its tables: {present}; ingest a source that holds them"
+
+    def _too_few(self, archive: Archive) -> list[str]:
+        """Say which rows are too few."""
+        counts = [rows.count.alias(str(place)) for place, rows in enumerate(self.rows)]
+        if not counts:
+            return []
+        counted = archive.scan("jobs").select(counts).collect(engine="streaming").row(0)
+        return [
+            f"{n or 0} {rows.what}, {rows.least} needed"
+            for n, rows in zip(counted, self.rows, strict=True)
+            if (n or 0) < rows.least
+        ]
+
+
+def _holds(archive: Archive, table: str) -> bool:
+    """Tell whether a table is there with rows, or is derived."""
+    return table in archive.derived or bool(archive.manifest.counts.get(table))
+
+
+def check(archive: str | Path | Archive) -> pl.DataFrame:
+    """Say of every report whether it can run on an archive; none is run.
+
+    Args:
+        archive: The folder, or an opened archive.
+
+    Returns:
+        One row per report: ``report``, ``can_run``, ``missing`` (sentences, empty where it can run), ``approximated``
+        (sentences: what is made from jobs, and what stands for absent tables). A report that can run may still find too
+        little in the period that is asked for.
+
+    Raises:
+        DataError: The archive cannot be read.
+
+    Example:
+        >>> import tempfile
+        >>> from brokerlab.archive import ArchiveWriter
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with ArchiveWriter(folder) as writer:
+        ...         _ = writer.commit()
+        ...     verdicts = check(folder)
+        >>> verdicts.filter("can_run")["report"].to_list()
+        ['proposal-review', 'workflow-pilots']
+    """
+    from brokerlab.report import find
+    from brokerlab.report.parameters import model
+
+    opened = archive if isinstance(archive, Archive) else open_archive(archive)
+    rows = []
+    for name in find.names():
+        needs = getattr(model(find.notebook(name), ours=True), "needs", Needs())
+        missing = needs.missing(opened)
+        approximated = [] if missing else needs.approximated(opened)
+        rows.append((name, not missing, missing, approximated))
+    schema = {
+        "report": pl.String,
+        "can_run": pl.Boolean,
+        "missing": pl.List(pl.String),
+        "approximated": pl.List(pl.String),
+    }
+    return pl.DataFrame(rows, schema=schema, orient="row")
