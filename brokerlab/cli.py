@@ -18,6 +18,7 @@ from brokerlab.console import ASKED
 from brokerlab.errors import BrokerlabError, DataError
 from brokerlab.estimators import command as estimator_commands
 from brokerlab.gdpconfig import command as proposal_commands
+from brokerlab.report.command import check as check_command
 from brokerlab.report.command import report as report_command
 from brokerlab.worlds.command import synthesise as synthesise_command
 
@@ -102,6 +103,7 @@ def switches(
 app.command("report")(guarded(report_command))
 app.command("tables")(guarded(brokerage_commands.tables))
 app.command("ingest")(guarded(archive_commands.ingest))
+app.command("check")(guarded(check_command))
 app.command("verify")(guarded(archive_commands.verify))
 app.command("brokerages")(guarded(brokerage_commands.brokerages))
 app.command("explain")(guarded(brokerage_commands.explain))

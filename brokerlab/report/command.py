@@ -1,4 +1,4 @@
-"""The command ``brokerlab report``."""
+"""The commands ``brokerlab report`` and ``brokerlab check``."""
 
 import json
 from collections.abc import Iterable
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from brokerlab.console import beside
 from brokerlab.errors import BrokerlabError, ConfigError
@@ -68,6 +69,37 @@ def report(
         return
     given = [*(parameter or ()), *([f"spark={spark}"] if spark else [])]
     _tell(name, given, out, run_id, as_json=as_json, exit_code=exit_code)
+
+
+def check(
+    archive: Annotated[Path, typer.Argument(help="Folder of the archive.")],
+    *,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one line of JSON instead, for programs.")
+    ] = False,
+) -> None:
+    """Print which reports can run on an archive, what the others lack, and what would be approximated."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from brokerlab.archive import approximate
+    from brokerlab.report.needs import check as check_archive
+
+    verdicts = check_archive(archive)
+    if as_json:
+        answer = {"archive": str(archive), "reports": verdicts.to_dicts()}
+        typer.echo(json.dumps(answer, ensure_ascii=False))
+        return
+    console = Console(width=None if Console().is_terminal else 160, highlight=False)
+    shown = Table("report", "can run", "lacks, or approximates", show_lines=True)
+    for name, can_run, missing, derived, without in verdicts.iter_rows():
+        made = [f"made from jobs: {', '.join(derived)}"] if derived else []
+        shown.add_row(
+            name, "yes" if can_run else "no", Text("\n".join([*missing, *made, *without]))
+        )
+    console.print(shown)
+    if caveat := approximate.caveat(set(verdicts["derived"].explode().drop_nulls())):
+        console.print(caveat, markup=False, soft_wrap=True)
 
 
 def _tell(

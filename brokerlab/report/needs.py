@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from brokerlab import words
-from brokerlab.archive import Archive, approximate
+from brokerlab.archive import Archive
 from brokerlab.archive.store import open_archive
 from brokerlab.errors import MissingTableError
 
@@ -58,37 +59,33 @@ class Needs:
         Raises:
             MissingTableError: Which tables it lacks or has without rows, and which it has.
         """
-        whole = self._derive(archive)
+        whole = self.derive(archive)
         if lack := self._lack_of_tables(whole):
-            raise MissingTableError(lack)
+            present = ", ".join(whole.tables) or "none"
+            raise MissingTableError(
+                f"the archive has {lack}; its tables: {present}; ingest a source that holds them"
+            )
         return whole
 
     def missing(self, archive: Archive) -> list[str]:
         """Say what an archive lacks; an empty list where the report can run."""
-        whole = self._derive(archive)
+        whole = self.derive(archive)
         lack = self._lack_of_tables(whole)
         return [lack] if lack else self._too_few(whole)
 
-    def approximated(self, archive: Archive) -> list[str]:
-        """Say what would be approximated with an archive."""
-        return self.caveats(self._derive(archive))
+    def derive(self, archive: Archive) -> Archive:
+        """Return an archive with the tables that are derived, whatever else it lacks."""
+        return archive.derive(*self.derived) if self.derived else archive
 
     def caveats(self, archive: Archive) -> list[str]:
-        """Say which tables of an archive as it was opened are made from jobs, and what stands for other absent ones."""
-        made = [approximate.caveat(archive.derived)] if archive.derived else []
-        return made + [text for name, text in self.without.items() if not _holds(archive, name)]
-
-    def _derive(self, archive: Archive) -> Archive:
-        return archive.derive(*self.derived) if self.derived else archive
+        """Say what stands for absent tables that are not derived."""
+        return [text for table, text in self.without.items() if not _holds(archive, table)]
 
     def _lack_of_tables(self, archive: Archive) -> str:
         missing = [table for table in self.tables if not _holds(archive, table)]
         if not missing and self.one_of and not any(_holds(archive, t) for t in self.one_of):
             missing = [" or ".join(self.one_of)]
-        if not missing:
-            return ""
-        present = ", ".join(archive.tables) or "none"
-        return f"the archive has no {words.listed(missing)}; its tables: {present}; ingest a source that holds them"
+        return f"no {words.listed(missing)}" if missing else ""
 
     def _too_few(self, archive: Archive) -> list[str]:
         """Say which rows are too few."""
@@ -115,9 +112,9 @@ def check(archive: str | Path | Archive) -> pl.DataFrame:
         archive: The folder, or an opened archive.
 
     Returns:
-        One row per report: ``report``, ``can_run``, ``missing`` (sentences, empty where it can run), ``approximated``
-        (sentences: what is made from jobs, and what stands for absent tables). A report that can run may still find too
-        little in the period that is asked for.
+        One row per report: ``report``, ``can_run``, ``missing`` (what it lacks; empty where it can run), ``derived`` (tables
+        that it would make from the jobs), ``without`` (sentences: what stands for other absent tables). A report that can
+        run may still find too little in a period that is asked for.
 
     Raises:
         DataError: The archive cannot be read.
@@ -139,13 +136,14 @@ def check(archive: str | Path | Archive) -> pl.DataFrame:
     rows = []
     for name in find.names():
         needs = getattr(model(find.notebook(name), ours=True), "needs", Needs())
-        missing = needs.missing(opened)
-        approximated = [] if missing else needs.approximated(opened)
-        rows.append((name, not missing, missing, approximated))
-    schema = {
+        missing, whole = needs.missing(opened), needs.derive(opened)
+        used = ([], []) if missing else (list(whole.derived), needs.caveats(whole))
+        rows.append((name, not missing, missing, *used))
+    schema: dict[str, Any] = {
         "report": pl.String,
         "can_run": pl.Boolean,
         "missing": pl.List(pl.String),
-        "approximated": pl.List(pl.String),
+        "derived": pl.List(pl.String),
+        "without": pl.List(pl.String),
     }
     return pl.DataFrame(rows, schema=schema, orient="row")

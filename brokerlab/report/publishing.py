@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.archive import approximate
 from brokerlab.charts import theme
 from brokerlab.report import rendering
 from brokerlab.report.kit import (
@@ -185,7 +186,8 @@ def _absent(page: Page, params: Bare) -> list[str]:
     """Say what stands for the tables that the archive lacks."""
     if page.archive is None or not isinstance(params, Basic):
         return []
-    return params.needs.caveats(page.archive)
+    made = approximate.caveat(page.archive.derived)
+    return [*([made] if made else []), *params.needs.caveats(page.archive)]
 
 
 def _explain_once(shown: dict[str, Any]) -> None:

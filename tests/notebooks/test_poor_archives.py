@@ -1,4 +1,4 @@
-"""Every report on archives that hold too little: a page with an answer, or "No answer" and what is missing."""
+"""Every report on archives that hold too little: a page with an answer, or "No answer" and what is missing; and the check knew it."""
 
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -12,7 +12,7 @@ from brokerlab.archive.contracts import contract
 from brokerlab.archive.synthetic import synthesise
 from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.errors import InsufficientDataError
-from brokerlab.report import find
+from brokerlab.report import check, find
 from brokerlab.report.kit import VARIABLE
 from tests.notebooks import pages
 from tests.notebooks.pages import check_page
@@ -76,10 +76,23 @@ def poor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 NAMES = ("no_jobs", "jobs_only", "tasks_only", "one_task", "all_failed", "all_null", "no_gdpconfig")
 
 
+@pytest.fixture(scope="module")
+def can_run(poor: Path) -> dict[str, dict[str, bool]]:
+    """What the check says beforehand, by archive and report."""
+    return {
+        name: dict(check(poor / name).select("report", "can_run").iter_rows()) for name in NAMES
+    }
+
+
 @pytest.mark.parametrize("archive", NAMES)
 @pytest.mark.parametrize("name", find.names())
 def test_too_little_is_an_answer(
-    name: str, archive: str, poor: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    archive: str,
+    poor: Path,
+    can_run: dict[str, dict[str, bool]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(VARIABLE, str(tmp_path / "none"))  # real data would stand in for the archive
     report = import_module(f"brokerlab.report.{name.replace('-', '_')}")
@@ -93,6 +106,7 @@ def test_too_little_is_an_answer(
         pages.run(report, params)
     except InsufficientDataError:
         answered = False
+    assert can_run[archive][name] == answered
     page = check_page(tmp_path)["page"]
     assert page["verdict"]["kind"] != "failed"
     if not answered:

@@ -9,10 +9,8 @@ import altair as alt
 import polars as pl
 import pytest
 
-from brokerlab.archive.store import open_archive
-from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.charts import primitives
-from brokerlab.errors import DataError, InsufficientDataError, MissingTableError
+from brokerlab.errors import InsufficientDataError
 from brokerlab.report import kit, publishing, rendering
 from brokerlab.report.kit import Caveat, Chart, Number, Page, Part, Table, Verdict, say
 from brokerlab.words import THIN
@@ -191,26 +189,6 @@ def test_too_little_data_writes_its_page_and_goes_on(tmp_path: Path):
     assert block["text"].endswith("ingest more days.")
     long = kit.no_answer("word " * 30)
     assert len(long.verdict.sentence.split()) <= kit.HEADLINE_WORDS
-
-
-def test_tables_that_are_missing_are_named_all_at_once(tmp_path: Path):
-    with ArchiveWriter(tmp_path) as writer:
-        writer.write("resource_types", pl.DataFrame({"resource_name": ["SCORE"]}))
-        writer.commit()
-    archive = open_archive(tmp_path)
-    with pytest.raises(
-        MissingTableError, match="no jobs and tasks; its tables: resource_types"
-    ) as caught:
-        kit.need(archive, "jobs", "resource_types", "tasks")
-    assert isinstance(caught.value, DataError)
-    assert isinstance(caught.value, InsufficientDataError)
-    for ask in (
-        lambda: archive.jobs,
-        lambda: archive.sql("select * from tasks"),
-        lambda: archive.scan("files"),
-    ):
-        with pytest.raises(MissingTableError, match="has no table"):
-            ask()
 
 
 def test_what_has_no_rows_is_not_shown_and_a_table_wins_over_a_frame_of_its_name(tmp_path: Path):

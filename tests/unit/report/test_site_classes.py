@@ -142,7 +142,10 @@ def test_without_tasks_their_section_is_left_out_and_that_is_said(made, studied)
     assert shown.sections["Classes of tasks"] == [None]
     told = [caveat.text for caveat in shown.caveats if caveat.n]
     assert told[0].startswith("Waits run from activation, else creation, to the start of a job")
-    assert told[-1] == "No task of a user has a status that is rated."
+    p, period = made
+    absent = p.needs.caveats(period.archive)
+    assert absent[0] == "No tasks are known: classes of tasks are left out."
+    assert "No task of a user has a status that is rated." not in told
 
 
 def test_everything_is_written(made):
