@@ -364,7 +364,11 @@ def kills(source: Path, folder: Path, n: int, rng: random.Random, failures: Coun
             problem = "neither the old nor the new archive"
         else:
             ingest([second], archive)
-            known = {file.path for file in manifests.read(archive).files()}
+            known = {
+                file.path
+                for place in (archive, folder / "old")  # a generation is kept
+                for file in manifests.read(place).files()
+            }
             left = [p for p in archive.rglob("*") if p.is_file() and str(p.relative_to(archive)) not in known]  # fmt: skip
             strange = [p.name for p in left if p.name not in ("manifest.json", ".lock")]
             if open_archive(archive).digest not in allowed or strange:

@@ -194,8 +194,9 @@ class ArchiveWriter:
         )
         _switch(self.path, new)
         self._open = False
+        before = [] if self._mode == "replace" else self._base.files()
         self._base = new
-        _sweep(self.path, new)
+        _sweep(self.path, [*new.files(), *before])
         return new
 
     def _start(self) -> None:
@@ -359,9 +360,13 @@ def _sweep_partial(folder: Path) -> None:
             partial.unlink(missing_ok=True)
 
 
-def _sweep(folder: Path, manifest: Manifest) -> None:
-    """Remove data files of tables that the manifest does not name, and folders left empty."""
-    live = {folder / file.path for file in manifest.files()}
+def _sweep(folder: Path, files: Iterable[DataFile]) -> None:
+    """Remove all other data files of tables, and folders left empty.
+
+    Those that the commit before left stay until the next one: who opened the archive then, such as a long report, finishes on
+    what it opened.
+    """
+    live = {folder / file.path for file in files}
     _sweep_partial(folder)
     for place in [folder / name for name in (*STORED, "truth")]:
         for file in [*place.rglob("part-*.parquet"), *place.rglob(f"{_PARTIAL}*")]:

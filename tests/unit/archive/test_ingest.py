@@ -353,7 +353,8 @@ def test_killed_at_any_moment_the_old_archive_stays(tmp_path, make_jobs, write_c
     assert ingest([source], folder).superseded == {"jobs": 3}
     names = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
     live = {file.path for file in archive.open(folder).manifest.files()}
-    assert names == live | {"manifest.json", ".lock"}
+    before = {file.path for file in first.manifest.files()}  # until the next commit
+    assert names == live | before | {"manifest.json", ".lock"}
 
 
 def test_progress_is_told(tmp_path, make_jobs, write_csv):
@@ -386,3 +387,20 @@ def test_rows_of_no_task_are_kept(tmp_path, make_jobs, write_csv, monkeypatch):
     source = write_csv(make_jobs(40, jeditaskid=[None if n % 3 else n for n in range(40)]))
     ingest([source], tmp_path / "a")
     assert archive.open(tmp_path / "a").manifest.counts["jobs"] == 40
+
+
+def test_who_opened_the_archive_finishes_on_what_it_was(tmp_path, make_jobs, write_csv):
+    """Files that a commit supersedes stay until the next one."""
+    folder, jobs = tmp_path / "a", make_jobs(30)
+    later = jobs.with_columns(pl.col("modificationtime") + pl.duration(minutes=1), maxpss=pl.lit(7))
+    ingest([write_csv(jobs, "first.csv")], folder)
+    opened = archive.open(folder)
+    rows = opened.scan("jobs")
+    ingest([write_csv(later, "second.csv")], folder)
+    assert rows.collect()["maxpss"].to_list() != [7] * 30
+    assert set(archive.open(folder).scan("jobs").collect()["maxpss"]) == {7}
+    last = later.with_columns(pl.col("modificationtime") + pl.duration(minutes=1))
+    ingest([write_csv(last, "third.csv")], folder)
+    superseded = [file.path for file in opened.manifest.files() if file.path.startswith("jobs")]
+    assert superseded
+    assert not any((folder / path).exists() for path in superseded)
