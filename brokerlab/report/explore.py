@@ -19,6 +19,7 @@ from brokerlab.errors import EmptyPeriodError
 from brokerlab.lifecycle.states import waiting_states
 from brokerlab.report import kit
 from brokerlab.report.kit import Block, Caveat, Chart, Number, Page, Table, Verdict, say
+from brokerlab.report.needs import Needs
 from brokerlab.words import days_of, listed
 
 WHAT_STATES_MEAN = (
@@ -39,6 +40,8 @@ class Params(kit.Dated):
     question: ClassVar[str] = (
         "What is in this archive, what in it looks wrong, and where did its jobs fail and wait?"
     )
+
+    needs: ClassVar[Needs] = Needs(tables=("jobs",))
 
     every: kit.AnyDuration = Field(
         "", description="step of the charts over time, empty: one that fits [duration]"
@@ -86,8 +89,7 @@ class Study:
 @kit.answers
 def load(p: Params) -> Data:
     """Open the archive, look at its tables, and choose the jobs of the period."""
-    archive = open_archive(p.archive)
-    kit.need(archive, "jobs")
+    archive = p.needs.opened(open_archive(p.archive))
     jobs = explore.jobs(archive, start=p.start, end=p.end)
     if jobs.limit(1).collect().is_empty():
         first, last = archive.manifest.window or ("", "")
