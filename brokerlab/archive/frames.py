@@ -8,7 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from brokerlab.errors import SchemaError
+from brokerlab.errors import SchemaError, reading
 from brokerlab.frames import doubled as repeated
 
 ALLOWED = "paths, and frames of pandas, Polars (eager or lazy), Arrow or DuckDB"
@@ -34,20 +34,16 @@ def write(frame: Any, path: Path) -> None:
         path: The file.
 
     Raises:
-        SchemaError: Names or types that a table cannot have.
+        DataError: Types that a file cannot hold, or a frame that fails when it is computed.
+        SchemaError: Columns occur twice.
     """
-    try:
+    with reading(kind_of(frame)):
         if isinstance(frame, pl.LazyFrame):
             frame.sink_parquet(path)
         elif isinstance(frame, pl.DataFrame):
             frame.write_parquet(path)
         else:
             _write_arrow(frame, path)
-    except (pa.ArrowException, pl.exceptions.PolarsError, TypeError, ValueError) as error:
-        words = str(error).split("\n", maxsplit=1)[0][:200]
-        raise SchemaError(
-            f"{kind_of(frame)}: cannot be taken as a table ({words}); convert the column, e.g. to text"
-        ) from error
 
 
 def _write_arrow(frame: Any, path: Path) -> None:

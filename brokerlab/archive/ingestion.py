@@ -134,6 +134,8 @@ def ingest(
         archive.md sections 0 and 13.
     """
     given = _given(mapping)
+    if given is not None and given.table and table not in (None, given.table):
+        raise SchemaError(f"--table {table}: the mapping is for {given.table}; say one of them")
     left_out: list[str] = []
     wanted = [
         *_wanted(sources, table or (given.table if given else ""), left_out, partial=False),
@@ -187,6 +189,7 @@ class _Job:
     """A file to read."""
 
     path: Path
+    where: str
     name: str
     sha256: str
     found: readers.Detected
@@ -403,7 +406,7 @@ def _sifted_batches(job: _Job) -> Iterator[tuple[readers.Batch, pl.DataFrame, pl
     """Yield every batch of a source with its good and its refused rows."""
     batches = readers.read(job.path, job.found, job.shaper, job.shaper.wishes.table)
     while True:
-        with reading(job.path):
+        with reading(job.where):
             batch = next(batches, None)
             if batch is None:
                 return
@@ -426,7 +429,7 @@ def _new_sources(
             if spooled:
                 path = writer.scratch() / f"frame-{number}.parquet"
                 frames.write(one.source, path)
-            with reading(path):
+            with reading(one.name if spooled else path):
                 found = readers.detect(
                     path,
                     table=None if one.partial else one.table,
@@ -450,7 +453,8 @@ def _new_sources(
         name = _own_name(one, jobs)
         kept = Wishes() if one.partial else wishes
         shaper = Shaper(name, kept, found.table, one.partial, named=_is_named(path, found))
-        jobs.append(_Job(path, name, digest, found, one.partial, shaper, mapping))
+        where = name if spooled else str(path)
+        jobs.append(_Job(path, where, name, digest, found, one.partial, shaper, mapping))
     if len(problems) == 1:
         raise problems[0]
     if problems:

@@ -284,18 +284,14 @@ class _Plan:
 
     def times(self, frame: pl.DataFrame) -> list[str]:
         """Return the columns of texts that mean times, by their names in the source."""
-        kinds = polars_schema(self.table)
+        kinds, types = polars_schema(self.table), frame.schema
         return [
             name
-            for name in frame.columns
-            if isinstance(kinds.get(self.target(name)), pl.Datetime)
-            and frame.schema[name] == pl.String
-            and self.target(name) not in self.mapping.units
+            for name, column in self.rename.items()
+            if isinstance(kinds[column], pl.Datetime)
+            and types[name] == pl.String
+            and column not in self.mapping.units
         ]
-
-    def target(self, name: str) -> str:
-        """Return the canonical name of a column of the source; empty if it has none."""
-        return self.rename.get(name, "")
 
     def apply(self, frame: pl.DataFrame, order: dates.Order | None) -> pl.DataFrame:
         """Give rows of the source canonical names, values and units."""
@@ -305,15 +301,14 @@ class _Plan:
             if len(dates.unusual(frame[name]))
         ]
         frame = frame.with_columns(changed)
-        for name in frame.columns:
-            unit = self.mapping.units.get(self.target(name), "")
-            if isinstance(frame.schema[name], pl.Duration) and not unit:
-                unit = "ns"
-            column = self.target(name)
-            if unit and column and conversion.convertible(self.table, column, unit):
+        types = frame.schema
+        for name, column in self.rename.items():
+            is_duration = isinstance(types[name], pl.Duration)
+            unit = "ns" if is_duration else self.mapping.units.get(column, "")
+            if unit and conversion.convertible(self.table, column, unit):
                 convert = conversion.converter(self.table, column, unit)
                 frame = frame.with_columns(convert.column(frame[name]))
-        frame = frame.rename({old: new for old, new in self.rename.items() if old in frame.columns})
+        frame = frame.rename(self.rename)
         constants = [
             pl.lit(_text(value)).alias(name)
             for name, value in self.mapping.defaults.items()

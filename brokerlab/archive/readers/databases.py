@@ -111,7 +111,7 @@ def _duckdb(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
             str(path), read_only=True, config={"enable_external_access": False}
         ) as connection:
             yield connection
-    except (duckdb.Error, pa.ArrowException, pl.exceptions.PolarsError) as error:
+    except duckdb.Error as error:
         raise truncated(path, _KINDS["duckdb"], error) from error
 
 

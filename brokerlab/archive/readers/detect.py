@@ -5,7 +5,6 @@ import gzip
 import io
 import re
 import zlib
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ from brokerlab.archive.contracts import TABLES, contract
 from brokerlab.archive.names import looks_like, table_of_columns
 from brokerlab.archive.parsing import is_pattern
 from brokerlab.errors import DataError, SchemaError
+from brokerlab.frames import doubled
 
 DB_NAMES = {
     "jobsarchived4": "jobs",
@@ -68,6 +68,7 @@ LINK_KEYS = {
 _GZIP = b"\x1f\x8b"
 _PARQUET = b"PAR1"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_UTF32 = (b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")
 _UTF8_BOM = b"\xef\xbb\xbf"
 _SQLITE = b"SQLite format 3\x00"
 _DUCKDB = b"DUCK"
@@ -181,13 +182,22 @@ def check_columns(path: Path, names: list[str]) -> None:
     Raises:
         SchemaError: There are such columns.
     """
-    if len(names) > MAX_COLUMNS:
-        raise SchemaError(
-            f"{path}: {len(names)} columns, allowed: {MAX_COLUMNS}; leave out what is not needed"
-        )
-    if doubled := sorted(name for name, n in Counter(names).items() if n > 1):
-        shown = ", ".join(name[:60] for name in doubled[:20])
+    check_number(path, len(names))
+    if repeated := doubled(names):
+        shown = ", ".join(name[:60] for name in repeated[:20])
         raise SchemaError(f"{path}: columns occur twice: {shown}; keep one of each")
+
+
+def check_number(path: Path, count: int) -> None:
+    """Refuse more columns than any table has.
+
+    Raises:
+        SchemaError: There are more.
+    """
+    if count > MAX_COLUMNS:
+        raise SchemaError(
+            f"{path}: {count} columns, allowed: {MAX_COLUMNS}; leave out what is not needed"
+        )
 
 
 def _has_lines(path: Path, text: str) -> bool:
@@ -275,6 +285,8 @@ def wrong_encoding(path: Path) -> DataError:
 
 def _decoded(path: Path, head: bytes) -> tuple[str, str]:
     """Decode the first bytes; the last character may be cut."""
+    if head.startswith(_UTF32):
+        raise wrong_encoding(path)
     if head.startswith(_UTF16):
         return head.decode("utf-16", errors="ignore"), "utf-16"
     if b"\x00" in head[:1024]:

@@ -16,6 +16,7 @@ from brokerlab.archive.readers.detect import (
     Detected,
     TableOf,
     check_columns,
+    check_number,
     opened,
     table_of_records,
     truncated,
@@ -47,8 +48,10 @@ def detected(path: Path, found: Detected, table_of: TableOf) -> Detected:
     names: dict[str, None] = {}
     for _, item in _items(path, found.encoding):
         if isinstance(item, dict):
+            before = len(names)
             names.update(dict.fromkeys(item))
-            check_columns(path, list(names))
+            if len(names) > before:
+                check_number(path, len(names))
     table = found.table or table_of_records(path, names, table_of)
     return replace(found, table=table, names=tuple(names))
 
