@@ -65,7 +65,7 @@ class Result:
         heads = "".join(f"<th>{escape(name)}</th>" for name in named.values())
         rows = "".join(
             "<tr>" + "".join(f"<td>{escape(_cell(value))}</td>" for value in row) + "</tr>"
-            for row in frame.select(named).head(ROWS).iter_rows()
+            for row in frame.select(*named).head(ROWS).iter_rows()
         )
         size = f"{min(ROWS, frame.height):,} of {frame.height:,} rows, {len(named)} of {frame.width} columns"
         calls = ", ".join(f"<code>{escape(call)}</code>" for call in self._calls())

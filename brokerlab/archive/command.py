@@ -108,7 +108,7 @@ def ingest(
 
 def _totals(report: "IngestReport") -> tuple[int, int, int, int]:
     """Return rows in, accepted, quarantined and duplicates."""
-    counts = report.to_frame().select("rows", "accepted", "quarantined", "duplicates").sum()
+    counts = report.frame().select("rows", "accepted", "quarantined", "duplicates").sum()
     rows, accepted, refused, doubled = counts.row(0)
     return rows, accepted, refused, doubled
 
@@ -122,7 +122,7 @@ def _summary(report: "IngestReport", into: Path) -> dict[str, Any]:
         "accepted": accepted,
         "quarantined": refused,
         "duplicates": doubled,
-        "sources": report.to_frame().to_dicts(),
+        "sources": report.frame().to_dicts(),
         "skipped": report.skipped,
         "left_out": report.left_out,
         "not_taken": [asdict(column) for column in report.not_taken],
@@ -193,7 +193,7 @@ def _print_counts(report: "IngestReport", console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    frame = report.to_frame()
+    frame = report.frame()
     shown = Table("source", "table")
     for heading in ("rows in", "accepted", "quarantined", "duplicates"):
         shown.add_column(heading, justify="right")
@@ -213,7 +213,7 @@ def _print_refused(report: "IngestReport", into: Path, say: Callable[[str], None
     """Print the first refused rows of this run."""
     from brokerlab.archive import store
 
-    if not report.to_frame()["quarantined"].sum():
+    if not report.frame()["quarantined"].sum():
         return
     query = """
         select source, "row", "table", reason from quarantine where source in $names
@@ -231,7 +231,7 @@ def _reasons(report: "IngestReport", into: Path) -> list[tuple[str, int]]:
     """Return the most frequent reasons of refusal in this run, each by its first row, with their rows."""
     from brokerlab.archive import store
 
-    if not report.to_frame()["quarantined"].sum():
+    if not report.frame()["quarantined"].sum():
         return []
     query = r"""
         select min_by(reason, "row"), count(*) as n from quarantine where source in $names

@@ -25,6 +25,7 @@ from brokerlab.archive.merge import PARTIAL, Merged, lay_out, merge_bucket
 from brokerlab.archive.resolve import RANK, SOURCE
 from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.errors import BrokerlabError, DataError, SchemaError, reading
+from brokerlab.results import Result, Shows
 
 _TEXTS = (".csv", ".tsv", ".json", ".ndjson", ".jsonl")
 SUFFIXES = (
@@ -50,8 +51,8 @@ Progress = Callable[[int, int, str, int], None]
 """Called with (sources done, sources in all, name of the current one, its rows so far)."""
 
 
-@dataclass(frozen=True)
-class IngestReport:
+@dataclass(frozen=True, repr=False)
+class IngestReport(Result):
     """What an ingest did.
 
     Attributes:
@@ -66,6 +67,23 @@ class IngestReport:
         left_out: Files of folders, and tables of databases, that were not read.
     """
 
+    shows = Shows(
+        about="what an ingest read, one row per source and table",
+        columns={
+            "source": "",
+            "table": "",
+            "rows": "",
+            "accepted": "",
+            "quarantined": "",
+            "duplicates": "",
+        },
+        keys=(
+            "source",
+            "table",
+        ),
+        next=("open(folder)",),
+    )
+
     sources: tuple[Source, ...]
     skipped: tuple[str, ...]
     approximated: int
@@ -75,7 +93,7 @@ class IngestReport:
     mappings: tuple[Path, ...] = ()
     left_out: tuple[str, ...] = ()
 
-    def to_frame(self) -> pl.DataFrame:
+    def frame(self) -> pl.DataFrame:
         """Return one row per source and table.
 
         Returns:

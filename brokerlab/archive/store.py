@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import jinja2
 import polars as pl
 
 from brokerlab.archive import approximate, parquet
@@ -25,6 +24,7 @@ from brokerlab.archive.manifest import DataFile, Manifest
 from brokerlab.archive.profiling import Profile, profile
 from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.errors import ConfigError, DataError, MissingTableError, nearest
+from brokerlab.results import Result, Shows
 
 __all__ = ["Archive", "ArchiveWriter", "open_archive"]
 
@@ -104,7 +104,7 @@ def session(master: str) -> Any:
         ) from error
 
 
-class Archive:
+class Archive(Result):
     """An archive folder, opened for reading; made by ``brokerlab.archive.open``.
 
     Tables are attributes: ``archive.jobs`` is a lazy DuckDB relation. ``archive.scan("jobs")`` is
@@ -117,6 +117,12 @@ class Archive:
         spark: Session that carries large tables; null: this machine.
         derived: Tables that are made from the jobs and are not in the folder; empty unless asked for.
     """
+
+    shows = Shows(
+        about="an archive, one row per table",
+        keys=("table",),
+        next=(".profile()", '.sql("select ...")', "scouts.estimate(result)"),
+    )
 
     def __init__(
         self, path: Path, manifest: Manifest, spark: Any = None, derived: tuple[str, ...] = ()
@@ -303,14 +309,21 @@ class Archive:
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.tables]
 
-    def __repr__(self) -> str:
-        counts = ", ".join(f"{name} {rows:,}" for name, rows in self.manifest.counts.items())
-        kind = "synthetic archive" if self.synthetic else "archive"
-        derived = f"; derived from jobs: {', '.join(self.derived)}" if self.derived else ""
-        return f"<{kind} {self.path}: {counts or 'empty'}{derived}>"
+    def frame(self) -> pl.DataFrame:
+        """Return one row per table: ``table, rows``; ``quarantine`` among them."""
+        counts = self.manifest.counts
+        return pl.DataFrame(
+            list(counts.items()), schema={"table": pl.String, "rows": pl.Int64}, orient="row"
+        )
 
-    def _repr_html_(self) -> str:
-        return _TEMPLATE.render(name=self.path.name, manifest=self.manifest)
+    def headline(self) -> str:
+        """Return where it is, and when its jobs changed last."""
+        kind = "synthetic archive" if self.synthetic else "archive"
+        window = self.manifest.window
+        period = f", {window[0]} to {window[1]} UTC" if window else ""
+        n = len(self.manifest.sources)
+        derived = f"; derived from jobs: {', '.join(self.derived)}" if self.derived else ""
+        return f"{kind} {self.path}{period}, {n} sources, digest {self.digest[:12]}{derived}"
 
     def _files(self, table: str) -> tuple[DataFile, ...]:
         """Return the live files of a table, unchanged since they were written, or say what there is."""
@@ -421,24 +434,3 @@ def _problem(folder: Path, file: DataFile) -> str | None:
         if handle.read() != _PARQUET_END:
             return f"{file.path}: does not end like a Parquet file (changed)"
     return None
-
-
-_TEMPLATE = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
-    """\
-<div style="font-family: system-ui, sans-serif; max-width: 42em">
-<p><strong>Archive {{ name }}</strong>{% if manifest.synthetic %} · synthetic{% endif %}
-{% if manifest.window %}· {{ manifest.window[0] }} to {{ manifest.window[1] }} UTC {% endif %}
-· {{ manifest.sources|length }} sources · digest <code>{{ manifest.digest[:12] }}</code></p>
-<table>
-<thead><tr><th style="text-align: left">table</th><th style="text-align: right">rows</th></tr></thead>
-<tbody>
-{% for table, count in manifest.counts.items() %}
-<tr><td style="text-align: left">{{ table }}</td>
-<td style="text-align: right">{{ "{:,}".format(count) }}</td></tr>
-{% endfor %}
-</tbody>
-</table>
-<p>Next: <code>.profile()</code> (what to look at first), <code>.sql("select ...")</code>, <code>.jobs</code></p>
-</div>
-"""
-)

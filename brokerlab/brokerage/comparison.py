@@ -10,13 +10,14 @@ import polars as pl
 from brokerlab.brokerage.view import NOT_LOOKED_AT, TASK, AnyDecisions, View, view
 from brokerlab.brokerage.words import counted, number
 from brokerlab.errors import DataError
+from brokerlab.results import Result, Shows
 
 CHANGES = ("gained", "lost", "other_reason")
 _SHOWN = 5
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Result):
     """What differs between decisions ``a`` and ``b`` on the same tasks and places.
 
     Attributes:
@@ -33,6 +34,28 @@ class Comparison:
         n_best: Tasks whose best place differs.
         weight_shift: Mean ``shift`` over the tasks that have candidates on either side; null where none has.
     """
+
+    shows = Shows(
+        about="pairs of task and place decided differently, one row each",
+        columns={
+            "jeditaskid": "",
+            "panda_queue": "",
+            "nucleus": "",
+            "check_a": "",
+            "check_b": "",
+            "change": "",
+        },
+        keys=(
+            "jeditaskid",
+            "snapshot",
+            "panda_queue",
+        ),
+        next=(
+            ".by_check",
+            ".tasks",
+            "brokerage.explain(decisions, jeditaskid=..., panda_queue=...)",
+        ),
+    )
 
     pairs: pl.DataFrame
     by_check: pl.DataFrame
@@ -71,7 +94,7 @@ class Comparison:
             f"otherwise, {number(self.n_best)} have another best place.{shift}"
         )
 
-    def to_frame(self) -> pl.DataFrame:
+    def frame(self) -> pl.DataFrame:
         """Return the pairs that differ."""
         return self.pairs
 
@@ -81,8 +104,9 @@ class Comparison:
         names = ("n_tasks", "n_pairs", "n_outcomes", "n_best", "weight_shift")
         return frames | {name: getattr(self, name) for name in names}
 
-    def _repr_html_(self) -> str:
-        return f"<p>{self.text}</p>{self.by_check._repr_html_()}"
+    def headline(self) -> str:
+        """Return what it says, in a line."""
+        return self.text
 
 
 def compare(a: AnyDecisions, b: AnyDecisions) -> Comparison:

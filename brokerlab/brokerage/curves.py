@@ -96,7 +96,7 @@ class ThroughputCurve:
         steps = [float(w) for w in weights if w is not None]
         return cls(tuple(e for e in edges if e is not None), tuple(steps[1:]), steps[0])
 
-    def to_frame(self) -> pl.DataFrame:
+    def frame(self) -> pl.DataFrame:
         """Return the table that :meth:`from_frame` reads."""
         return pl.DataFrame(
             {
@@ -160,7 +160,7 @@ class QueuedCurve:
         fraction, weight = (tuple(v for v in values if v is not None) for values in columns)
         return cls(fraction, weight)
 
-    def to_frame(self) -> pl.DataFrame:
+    def frame(self) -> pl.DataFrame:
         """Return the table that :meth:`from_frame` reads."""
         schema = {"fraction": pl.Float64, "weight": pl.Float64}
         return pl.DataFrame({"fraction": self.fraction, "weight": self.weight}, schema=schema)

@@ -30,6 +30,7 @@ import polars as pl
 from brokerlab.errors import ConfigError, InsufficientDataError, SchemaError
 from brokerlab.intervals import measured_coverage, studentised, t_factor
 from brokerlab.numerics import FloatArray, IntArray
+from brokerlab.results import Result, Shows
 
 Kind = Literal["change", "improve", "keep", "no_answer"]
 Case = Literal[
@@ -301,8 +302,8 @@ def capped_weights(sizes: FloatArray) -> FloatArray:
     return np.minimum(sizes, np.median(sizes))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Judgement:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Judgement(Result):
     """What the judge says.
 
     Attributes:
@@ -332,6 +333,26 @@ class Judgement:
         question: How it was judged.
         sums: Sums by block and setting that the choice was made from.
     """
+
+    shows = Shows(
+        about="what the judge says, one row per quantity",
+        columns={
+            "quantity": "",
+            "before": "",
+            "after": "",
+            "diff": "",
+            "diff_lo": "",
+            "diff_hi": "",
+            "limit": "",
+            "kept": "",
+        },
+        keys=("quantity",),
+        next=(
+            ".candidates",
+            ".blocks",
+            ".rechoose(objective)",
+        ),
+    )
 
     kind: Kind
     case: Case
@@ -415,6 +436,14 @@ class Judgement:
             "units_missing": self.units_missing,
             "measured_coverage": self.coverage,
         }
+
+    def frame(self) -> pl.DataFrame:
+        """Return one row per quantity."""
+        return self.table
+
+    def headline(self) -> str:
+        """Return what it says, in a line."""
+        return f"{self.kind}: from {self.current} to {self.setting}, {self.n_scored:,} units scored"
 
 
 def judge(outcomes: Outcomes, question: Question, *, also: Sequence[str] = ()) -> Judgement:

@@ -14,11 +14,12 @@ import polars as pl
 from brokerlab.calibrate.judge import MIN_UNITS, Judgement, Kind
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Affected, Effect, Evidence, Proposal, Window
+from brokerlab.results import Result, Shows
 from brokerlab.words import short_percent
 
 
-@dataclass(frozen=True)
-class Verdict:
+@dataclass(frozen=True, repr=False)
+class Verdict(Result):
     """The answer about one parameter.
 
     Attributes:
@@ -29,6 +30,16 @@ class Verdict:
             looked at and the keys act on all.
         information_only: What the sentence speaks of is fixed in the code: for its developers.
     """
+
+    shows = Shows(
+        about="the answer about one parameter, one row",
+        columns={"kind": "", "subject": "", "sentence": "", "information_only": ""},
+        keys=("subject",),
+        next=(
+            ".proposal",
+            "gdpconfig.proposal.Proposal.applied_to(config)",
+        ),
+    )
 
     kind: Kind
     sentence: str
@@ -44,6 +55,14 @@ class Verdict:
             "subject": self.subject,
             "information_only": self.information_only,
         }
+
+    def frame(self) -> pl.DataFrame:
+        """Return one row: ``kind, subject, sentence, information_only``."""
+        return pl.DataFrame([self.to_dict()])
+
+    def headline(self) -> str:
+        """Return what it says, in a line."""
+        return self.sentence
 
 
 @dataclass(frozen=True, kw_only=True)

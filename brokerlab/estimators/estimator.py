@@ -11,10 +11,11 @@ import polars as pl
 
 from brokerlab.errors import ConfigError
 from brokerlab.numerics import FloatArray, IntArray
+from brokerlab.results import Result, Shows
 
 
-@dataclass(frozen=True)
-class Predicted:
+@dataclass(frozen=True, repr=False)
+class Predicted(Result):
     """What an estimator expected of jobs, each from what was known when it was decided.
 
     Attributes:
@@ -26,6 +27,15 @@ class Predicted:
         point: (n,) the single best guess [MB or s].
     """
 
+    shows = Shows(
+        about="what an estimator expected of jobs, one row per job",
+        keys=("pandaid",),
+        next=(
+            "estimators.compare(records, estimators, quantity=...)",
+            ".at(level)",
+        ),
+    )
+
     pandaid: IntArray
     seen: IntArray
     levels: tuple[float, ...]
@@ -36,7 +46,7 @@ class Predicted:
         """Return the (n,) bounds of a level that was asked for."""
         return self.bounds[:, self.levels.index(level)]
 
-    def to_frame(self) -> pl.DataFrame:
+    def frame(self) -> pl.DataFrame:
         """Return ``pandaid, seen, point`` and one ``bound_<level>`` per level, a row per job."""
         bounds = {f"bound_{level:g}": self.at(level) for level in self.levels}
         known = {"pandaid": self.pandaid, "seen": self.seen, "point": self.point}

@@ -20,6 +20,7 @@ from brokerlab.gdpconfig import keys as known
 from brokerlab.gdpconfig.entry import Entry
 from brokerlab.gdpconfig.fallbacks import chain, expand, scope_names
 from brokerlab.gdpconfig.values import Value, convert, digest_of, to_text
+from brokerlab.results import Result, Shows
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
@@ -51,8 +52,8 @@ class Found:
     row: known.CatalogueKey
 
 
-@dataclass(frozen=True)
-class Config:
+@dataclass(frozen=True, repr=False)
+class Config(Result):
     """A configuration; made by :meth:`from_frame`, :meth:`from_file` or :meth:`empty`.
 
     Attributes:
@@ -65,6 +66,22 @@ class Config:
         >>> config.get("SCOUT_SHORT_EXECTIME_<prodsourcelabel>", prodsourcelabel="user")
         0
     """
+
+    shows = Shows(
+        about="settings, one row per entry; keys without an entry have their default",
+        columns={"app": "", "component": "", "key": "", "value": "", "type": "", "vo": ""},
+        keys=(
+            "app",
+            "component",
+            "key",
+            "vo",
+        ),
+        next=(
+            ".get(key)",
+            ".with_values({key: value})",
+            "gdpconfig.catalogue()",
+        ),
+    )
 
     entries: tuple[Entry, ...] = ()
 
@@ -88,7 +105,7 @@ class Config:
         """Read a CSV or JSON export; see :func:`brokerlab.gdpconfig.entry.entries_of_file`."""
         return cls(stored.entries_of_file(path))
 
-    def to_frame(self) -> pl.DataFrame:
+    def frame(self) -> pl.DataFrame:
         """Return the entries as a table ``gdpconfig``, one row per entry, in their order."""
         rows = [{name: getattr(entry, name) for name in _SCHEMA} for entry in self.entries]
         return pl.DataFrame(rows, schema=_SCHEMA)
@@ -336,10 +353,6 @@ class Config:
             row = {name: getattr(entry, name) for name in stored.COLUMNS if name != "descr"}
             rows.append({name: str(value) for name, value in row.items() if value is not None})
         return digest_of(rows)
-
-    def _repr_html_(self) -> str:
-        """Show the table of entries in a notebook."""
-        return str(self.to_frame()._repr_html_())
 
 
 def _keys(

@@ -369,7 +369,7 @@ def _proposals(data: links.Links, s: LinkStudy) -> dict[str, Any]:
 
 def _also(data: links.Links, s: LinkStudy) -> dict[str, pl.DataFrame]:
     """Return the frames that are written and not shown; the curves as `ThroughputCurve.from_frame` reads them."""
-    written = {"curve_document": throughput_curve().to_frame()} | s.frames()
+    written = {"curve_document": throughput_curve().frame()} | s.frames()
     for name, evidence in data.evidence.items():
         written |= {f"{name}_links": evidence.rows, f"{name}_queues": evidence.queues}
     return written

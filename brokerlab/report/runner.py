@@ -15,18 +15,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from brokerlab.archive import manifest as manifests
 from brokerlab.errors import ConfigError, ReportError
 from brokerlab.report import find, index, made, runs
 from brokerlab.report.kernel import Failure, execute
 from brokerlab.report.results import RESERVED, jsonable, write_json
+from brokerlab.results import Result, Shows
 
 if TYPE_CHECKING:
     from brokerlab.report.kit import Bare
 
 
-@dataclass(frozen=True, kw_only=True)
-class Run:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Run(Result):
     """A run: where it is and what it answered.
 
     Attributes:
@@ -39,6 +42,19 @@ class Run:
         reused: It was there already, with the same inputs.
         failure: Why the notebook stopped; null = it did not.
     """
+
+    shows = Shows(
+        about="a run of a report, one row",
+        columns={"report": "", "run_id": "", "kind": "", "sentence": "", "page": ""},
+        keys=(
+            "report",
+            "run_id",
+        ),
+        next=(
+            ".results",
+            ".page",
+        ),
+    )
 
     report: str
     run_id: str
@@ -58,6 +74,13 @@ class Run:
         error = ReportError(f"{self.report} {verb}: {self.failure.line} | page: {self.page}")
         error.exit_code = self.failure.kind.exit_code
         return error
+
+    def frame(self) -> pl.DataFrame:
+        """Return one row: ``report, run_id, kind, sentence, page``."""
+        verdict = self.results.get("page", {}).get("verdict", {})
+        said = {name: verdict.get(name) for name in ("kind", "sentence")}
+        named = {"report": self.report, "run_id": self.run_id, **said, "page": str(self.page)}
+        return pl.DataFrame(named, schema=dict.fromkeys(named, pl.String))
 
 
 def run(

@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.results import Result, Shows
 from brokerlab.scouts.rules import ScoutRules
 from brokerlab.scouts.settings import uses_scouts
 from brokerlab.scouts.task_formulas import CPUTIME_UNITS
@@ -78,8 +79,8 @@ class Check:
         ]
 
 
-@dataclass(frozen=True)
-class Decisions:
+@dataclass(frozen=True, repr=False)
+class Decisions(Result):
     """What checks decided; each kind of result says what its columns are.
 
     Attributes:
@@ -89,12 +90,29 @@ class Decisions:
         config_digest: Digest of the gdpconfig it was decided under.
     """
 
+    shows = Shows(
+        about="which tasks checks stop, one row per task",
+        columns={
+            "jeditaskid": "",
+            "status": "",
+            "rule": "",
+            "reason_code": "",
+            "action": "",
+            "numbers": "",
+        },
+        keys=("jeditaskid",),
+        next=(
+            "scouts.next_status(tasks, scouts, result)",
+            "scouts.write_tasks(tasks, scouts)",
+        ),
+    )
+
     verdicts: pl.DataFrame
     trace: pl.DataFrame
     rules: ScoutRules
     config_digest: str
 
-    def to_frame(self) -> pl.DataFrame:
+    def frame(self) -> pl.DataFrame:
         """Return the verdicts."""
         return self.verdicts
 
@@ -106,9 +124,6 @@ class Decisions:
             "rules": self.rules.to_dict(),
             "config_digest": self.config_digest,
         }
-
-    def _repr_html_(self) -> str:
-        return self.verdicts._repr_html_()
 
 
 def decided(order: Sequence[Check]) -> dict[str, pl.Expr]:

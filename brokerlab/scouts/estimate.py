@@ -13,6 +13,7 @@ from brokerlab.archive.given import Source, tables_of
 from brokerlab.carry import Chunk
 from brokerlab.gdpconfig import Config
 from brokerlab.numerics import IntArray
+from brokerlab.results import Result, Shows
 from brokerlab.scouts import expected, parameters
 from brokerlab.scouts.benchmarks import host_tables
 from brokerlab.scouts.ngb import new_ng, origins_of
@@ -36,8 +37,8 @@ PARAMETER_KEYS = {
 """What the same setting does for every task -> its gdpconfig key; ``cputime_rank_key`` may let cpuTime read the rank of ramCount."""
 
 
-@dataclass(frozen=True)
-class ScoutResult:
+@dataclass(frozen=True, repr=False)
+class ScoutResult(Result):
     """What scouts said of each task.
 
     Attributes:
@@ -48,12 +49,35 @@ class ScoutResult:
         config_digest: Digest of the gdpconfig it was made under.
     """
 
+    shows = Shows(
+        about="what scouts say of each task, one row per task",
+        columns={
+            "jeditaskid": "",
+            "n_jobs_used": "",
+            "success_rate": "1",
+            "ramcount": "MB",
+            "cputime": "",
+            "outdiskcount": "",
+            "walltime": "s",
+            "iointensity": "kB/s",
+            "expected_jobs": "",
+        },
+        keys=(
+            "jeditaskid",
+            "trigger",
+        ),
+        next=(
+            "scouts.exhausted(archive, scouts=result)",
+            "compare(result, other)",
+        ),
+    )
+
     parameters: pl.DataFrame
     tags: pl.DataFrame
     rules: ScoutRules
     config_digest: str
 
-    def to_frame(self) -> pl.DataFrame:
+    def frame(self) -> pl.DataFrame:
         """Return the parameters."""
         return self.parameters
 
@@ -65,9 +89,6 @@ class ScoutResult:
             "rules": self.rules.to_dict(),
             "config_digest": self.config_digest,
         }
-
-    def _repr_html_(self) -> str:
-        return self.parameters._repr_html_()
 
 
 def estimate(

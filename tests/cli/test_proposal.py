@@ -110,7 +110,7 @@ def test_verify_reads_archives_at_a_time(proposal: Path, tmp_path: Path) -> None
     ]
     folder = tmp_path / "archive"
     with archive.ArchiveWriter(folder) as writer:
-        writer.write("gdpconfig", Config.from_rows(rows).to_frame())
+        writer.write("gdpconfig", Config.from_rows(rows).frame())
         writer.commit(sources=[])
     assert run("verify", proposal, "--config", folder, "--at", "2026-03-01").exit_code == 0
     assert run("verify", proposal, "--config", folder, "--at", "2025-03-01").exit_code == 5
@@ -185,7 +185,7 @@ def test_apply_refuses_another_base_and_writes_nothing(proposal: Path, tmp_path:
 def test_revert(proposal: Path, config: Path, tmp_path: Path) -> None:
     before = Config.from_file(config)
     applied = read(proposal).applied_to(before)
-    config.write_text(applied.to_frame().drop("valid_from", "valid_to").write_csv())
+    config.write_text(applied.frame().drop("valid_from", "valid_to").write_csv())
     file = tmp_path / "back.json"
     result = run("revert", proposal, "--config", config, "--into", file)
     assert result.exit_code == 0, result.output

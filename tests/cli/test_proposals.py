@@ -154,7 +154,7 @@ def test_merge_and_take_back(scouts: Path, network: Path, config: Path, tmp_path
     assert [source.report for source in read(file).sources] == ["network", "scouts"]
     assert run("verify", file, "--config", config).exit_code == 0
     applied = read(file).applied_to(Config.from_file(config))
-    config.write_text(applied.to_frame().drop("valid_from", "valid_to").write_csv())
+    config.write_text(applied.frame().drop("valid_from", "valid_to").write_csv())
     assert run("merge", scouts, network, "--into", file).exit_code == 5
     back = tmp_path / "back.json"
     assert run("revert", file, "--config", config, "--into", back).exit_code == 0
@@ -192,7 +192,7 @@ def test_merge_for_the_present_configuration(
 @pytest.mark.parametrize("form", ["sql", "json"])
 def test_statements_that_take_back(scouts: Path, config: Path, tmp_path: Path, form: str) -> None:
     applied = read(scouts).applied_to(Config.from_file(config))
-    config.write_text(applied.to_frame().drop("valid_from", "valid_to").write_csv())
+    config.write_text(applied.frame().drop("valid_from", "valid_to").write_csv())
     file = tmp_path / f"back.{form}"
     result = run("revert", scouts, "--config", config, "--format", form, "--into", file)
     assert result.exit_code == 0, result.output

@@ -87,7 +87,7 @@ def test_the_verdict_follows_from_the_later_scores(stored):
 def test_the_curve_is_data_that_the_network_weight_takes(done, stored):
     frame = pl.read_parquet(done.folder / "tables" / "curve_metrics.parquet")
     curve = ThroughputCurve.from_frame(frame)
-    assert curve.to_frame().to_dicts() == stored["numbers"]["curve_metrics"]
+    assert curve.frame().to_dicts() == stored["numbers"]["curve_metrics"]
     weights = [curve.lowest, *curve.weight]
     assert weights == sorted(weights)
     assert (weights[0], weights[-1]) == (1.0, 2.0)

@@ -16,7 +16,7 @@ def root(tmp_path_factory):
     toys.scouts(folder / "reports")
     toys.caps(folder / "reports")
     with ArchiveWriter(folder / "archive") as writer:
-        writer.write("gdpconfig", toys.BASE.to_frame())
+        writer.write("gdpconfig", toys.BASE.frame())
         writer.commit(sources=[])
     return folder
 

@@ -68,7 +68,7 @@ def test_counts_add_up_over_two_runs_and_twice_is_once(first, second):
             frame_of(rows).write_csv(folder / name)
             reports.append(ingest([folder / name], folder / "archive"))
         for report in reports:
-            counts = report.to_frame().filter(pl.col("table") == "jobs")
+            counts = report.frame().filter(pl.col("table") == "jobs")
             parts = counts.select(pl.sum_horizontal("accepted", "quarantined", "duplicates"))
             assert parts.to_series().to_list() == counts["rows"].to_list()
         opened = archive.open(folder / "archive")

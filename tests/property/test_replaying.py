@@ -91,7 +91,7 @@ class Clairvoyant:
         return self
 
     def predict(self, records, *, levels):
-        return self.replay(records, levels=levels).to_frame()
+        return self.replay(records, levels=levels).frame()
 
     def replay(self, records, *, levels):
         frame = checked(records)

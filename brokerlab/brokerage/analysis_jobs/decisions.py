@@ -22,7 +22,7 @@ KEYS = ("jeditaskid", "snapshot", "panda_queue")
 PREASSIGNED = "nonpreassigned"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AnalysisDecisions(QueueDecisions[AnalysisWorld]):
     """What the analysis brokerage decided.
 

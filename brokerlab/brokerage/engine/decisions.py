@@ -14,12 +14,13 @@ from brokerlab.brokerage.engine.pairs import matched
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.engine.steps import marks_of, rules_of
 from brokerlab.brokerage.engine.world import Part, World
+from brokerlab.results import Result, Shows
 
 W = TypeVar("W", bound=World)
 
 
-@dataclass(frozen=True)
-class PlaceDecisions(ABC, Generic[W]):
+@dataclass(frozen=True, repr=False)
+class PlaceDecisions(Result, ABC, Generic[W]):
     """What a brokerage decided.
 
     Attributes:
@@ -28,6 +29,33 @@ class PlaceDecisions(ABC, Generic[W]):
         tasks: One row per task.
         world: What was decided on.
     """
+
+    shows = Shows(
+        about="decisions of a brokerage, one row per task and place",
+        columns={
+            "jeditaskid": "",
+            "at": "",
+            "panda_queue": "",
+            "check": "",
+            "weight": "",
+            "rank": "",
+            "outcome": "",
+            "nucleus": "",
+            "n_nuclei": "",
+            "n_passed": "",
+        },
+        keys=(
+            "jeditaskid",
+            "snapshot",
+            "panda_queue",
+        ),
+        next=(
+            "brokerage.funnel(decisions)",
+            "brokerage.explain_task(decisions, jeditaskid=...)",
+            "brokerage.what_if(decisions, key, values)",
+            "brokerage.compare(decisions, others)",
+        ),
+    )
 
     places: pl.DataFrame
     tasks: pl.DataFrame
@@ -58,11 +86,14 @@ class PlaceDecisions(ABC, Generic[W]):
         """Why queues are marked problematic."""
         return marks_of(self.world.steps)
 
-    def _repr_html_(self) -> str:
-        return self.tasks._repr_html_()
+    def headline(self) -> str:
+        """Return what it says, in a line."""
+        ends = self.tasks["outcome"].value_counts(sort=True).rows()
+        counts = ", ".join(f"{n:,} {outcome}" for outcome, n in ends)
+        return f"{self.shows.about}; tasks: {counts or 'none'}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class QueueDecisions(PlaceDecisions[W]):
     """What a brokerage of queues decided.
 
@@ -80,7 +111,7 @@ class QueueDecisions(PlaceDecisions[W]):
         """One row per (task, queue) that was a candidate."""
         return self.places
 
-    def to_frame(self) -> pl.DataFrame:
+    def frame(self) -> pl.DataFrame:
         """Return the decisions on queues."""
         return self.queues
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
+
+import polars as pl
 
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.words import counted, worded
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig import keys as catalogue
+from brokerlab.results import Result, Shows
 
 BARE = ("", "ratio", "factor", "weight")
 """Units of the catalogue that say nothing behind a number."""
@@ -67,8 +69,8 @@ class Obstacle:
         return f"{self.clause} ({'; '.join(notes)})"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Answer:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Answer(Result):
     """An answer about a task.
 
     Attributes:
@@ -77,6 +79,14 @@ class Answer:
         outcome: How it ended.
         sentences: The answer, the first sentence says what happened and why.
     """
+
+    shows = Shows(
+        about="an answer about a task",
+        next=(
+            "brokerage.what_would_help(decisions)",
+            ".text",
+        ),
+    )
 
     jeditaskid: int
     snapshot: int
@@ -95,12 +105,12 @@ class Answer:
         """Return everything as plain Python values."""
         return asdict(self) | {"text": self.text}
 
-    def _repr_html_(self) -> str:
-        first, *others = map(html.escape, self.sentences)
-        return f"<p><b>{first}</b></p>" + "".join(f"<div>{sentence}</div>" for sentence in others)
+    def headline(self) -> str:
+        """Return what it says, in a line."""
+        return self.text
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Explanation(Answer):
     """Answer to the question why a task was, or was not, sent to a place.
 
@@ -118,8 +128,14 @@ class Explanation(Answer):
     obstacles: tuple[Obstacle, ...] = ()
     numbers: dict[str, Any] = field(default_factory=dict)
 
+    def frame(self) -> pl.DataFrame:
+        """Return one row per reason that stands in the way: ``check, clause, source, kind``."""
+        names = ("check", "clause", "source", "kind")
+        rows = [[getattr(one, name) for name in names] for one in self.obstacles]
+        return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
 
-@dataclass(frozen=True, kw_only=True)
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class TaskExplanation(Answer):
     """Answer to the question what became of a task.
 
@@ -129,6 +145,10 @@ class TaskExplanation(Answer):
     """
 
     funnel: tuple[dict[str, Any], ...] = ()
+
+    def frame(self) -> pl.DataFrame:
+        """Return the funnel of the task."""
+        return pl.DataFrame(list(self.funnel))
 
 
 def obstacle(reason: Rule, values: Mapping[str, Any], settings: Iterable[Setting]) -> Obstacle:

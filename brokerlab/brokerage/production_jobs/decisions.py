@@ -22,7 +22,7 @@ TEMPORARY = "temporary problem"
 """Stage at which queues with a temporary mark are removed."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Decisions(QueueDecisions[JobWorld]):
     """What the production job brokerage decided.
 

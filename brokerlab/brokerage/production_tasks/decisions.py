@@ -40,7 +40,7 @@ _ALSO = (
 """What is shown of a nucleus beside the columns that the rules compare."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TaskDecisions(PlaceDecisions[TaskWorld]):
     """Decisions of the production task brokerage; every table is sorted by its key.
 
@@ -92,7 +92,7 @@ class TaskDecisions(PlaceDecisions[TaskWorld]):
         """What was odd in the input and how it was taken: ``jeditaskid, snapshot, subject, finding``."""
         return self.world.lasting_facts.findings
 
-    def to_frame(self) -> pl.DataFrame:
+    def frame(self) -> pl.DataFrame:
         """Return the table of tasks."""
         return self.tasks
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from html import escape
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,8 +12,8 @@ import dataframely as dy
 import polars as pl
 
 from brokerlab import carry
+from brokerlab.archive import kept as keeping
 from brokerlab.archive.given import Source, archive_of
-from brokerlab.archive.kept import Result, kept
 from brokerlab.brokerage import contracts as job_contracts
 from brokerlab.brokerage.engine.settings import differing
 from brokerlab.brokerage.production_tasks import contracts as task_contracts
@@ -23,6 +22,7 @@ from brokerlab.brokerage.replaying.maker import Maker, OfFiles
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError, MissingTableError, nearest
 from brokerlab.gdpconfig import Config
+from brokerlab.results import Result, Shows
 
 if TYPE_CHECKING:
     from brokerlab.archive import Archive
@@ -37,8 +37,8 @@ OF_STAGE = "of the stage"
 """Stands for it."""
 
 
-@dataclass(frozen=True)
-class Replay:
+@dataclass(frozen=True, repr=False)
+class Replay(Result):
     """What the brokerage saw at every instant.
 
     Attributes:
@@ -54,6 +54,17 @@ class Replay:
         remake: Makes the tables that depend on settings, see :meth:`with_config`; None: none do, or, of user tasks, the
             jobs that they are made from are not at hand (chunks of :func:`map_tasks`).
     """
+
+    shows = Shows(
+        about="what a brokerage saw, one row per table",
+        columns={"table": "", "rows": "", "history": ""},
+        keys=("table",),
+        next=(
+            "brokerage.decide(result)",
+            ".tables",
+            ".notes",
+        ),
+    )
 
     tables: Mapping[str, pl.DataFrame]
     instants: pl.DataFrame
@@ -125,18 +136,10 @@ class Replay:
             if name in contracts
         }
 
-    def to_frame(self) -> pl.DataFrame:
+    def frame(self) -> pl.DataFrame:
         """Return one row per table: ``table``, ``rows``, ``history`` (its rows hold for one instant each)."""
         rows = [(name, f.height, "snapshot" in f.columns) for name, f in self.tables.items()]
         return pl.DataFrame(rows, schema=["table", "rows", "history"], orient="row").sort("table")
-
-    def _repr_html_(self) -> str:
-        kind = "synthetic archive" if self.synthetic else "archive"
-        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
-        return (
-            f"<p>{len(self.tasks):,} brokerages ({self.stage}) at {len(self.instants):,} instants, from the {kind} "
-            f"{escape(self.archive_digest[:12])}</p><ul>{notes}</ul>"
-        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return sizes, notes and provenance."""
@@ -149,6 +152,14 @@ class Replay:
             "config": self.config.digest,
             "synthetic": self.synthetic,
         }
+
+    def headline(self) -> str:
+        """Return what it says, in a line."""
+        kind = "synthetic archive" if self.synthetic else "archive"
+        return (
+            f"{len(self.tasks):,} brokerages ({self.stage}) at {len(self.instants):,} instants, from the {kind} "
+            f"{self.archive_digest[:12]}; {len(self.notes)} notes"
+        )
 
 
 def build(
@@ -285,15 +296,15 @@ def build_once(
         "class_rules": None if class_rules is None else class_rules.to_dict(),
     }
 
-    def make() -> Result:
+    def make() -> keeping.Result:
         made = build(archive, **asked, rules=rules, class_rules=class_rules)  # type: ignore[arg-type]
         frames = {"instants": made.instants, "open_tasks": made.open_tasks}
         frames |= {f"table-{name}": frame for name, frame in made.tables.items()}
         if made.remake is not None:
             frames |= {f"basis-{name}": frame for name, frame in made.remake.basis.items()}
-        return Result(frames, made.notes)
+        return keeping.Result(frames, made.notes)
 
-    result = kept(archive, "replay", asked | switches, make)
+    result = keeping.kept(archive, "replay", asked | switches, make)
     tables, basis = (
         {name.removeprefix(kind): frame for name, frame in result.frames.items() if kind in name}
         for kind in ("table-", "basis-")

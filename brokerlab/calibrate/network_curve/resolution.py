@@ -36,7 +36,7 @@ def resolution(rows: pl.DataFrame, curve: ThroughputCurve, other: ThroughputCurv
     weights = other.weights(np.maximum(mbps, LEAST))
     found = []
     below: FloatArray | None = None
-    for step, (edge, weight) in enumerate(curve.to_frame().rows()):
+    for step, (edge, weight) in enumerate(curve.frame().rows()):
         here, then = outcome[steps == step], weights[steps == step]
         known = len(here) > 0
         quantiles = np.quantile(here, (0.1, 0.5, 0.9)) if known else [None] * 3

@@ -363,7 +363,7 @@ def study_curve(
             "checks": _sides(scores, rows, taken, [0, compared], judged.question),
             "all_steps": steps,
             "error_by_size": fit.by_size,
-            "curve": curve.to_frame(),
+            "curve": curve.frame(),
         },
         facts={
             **study.facts,

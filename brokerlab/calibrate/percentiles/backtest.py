@@ -33,10 +33,11 @@ from brokerlab.calibrate.percentiles.sample import check_columns, nothing_left, 
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.intervals import ShareSums, ratio_variance, t_factor
 from brokerlab.numerics import FloatArray
+from brokerlab.results import Result, Shows
 
 
-@dataclass(frozen=True, kw_only=True)
-class Backtest:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Backtest(Result):
     """What every setting would have done; frames sorted by their keys, shares between 0 and 1.
 
     Amount columns end in the parameter's unit: ``_gbh`` (ramcount), ``_coreh`` (cputime), ``_gb``
@@ -57,6 +58,30 @@ class Backtest:
         created: ``jeditaskid, created_at`` (UTC; null: unknown) of the tasks.
         synthetic: The archive was generated.
     """
+
+    shows = Shows(
+        about="what every setting would have done, one row per setting",
+        columns={
+            "rank": "",
+            "margin_pct": "%",
+            "minimum_mb": "MB",
+            "is_current": "",
+            "n_scored": "",
+            "exceed_rate": "1",
+            "loss": "",
+            "loss_diff": "",
+            "headroom_mean": "1",
+        },
+        keys=(
+            "rank",
+            "margin_pct",
+            "minimum_mb",
+        ),
+        next=(
+            ".outcomes()",
+            "calibrate.propose(study)",
+        ),
+    )
 
     parameter: Parameter
     assumptions: Assumptions
@@ -150,6 +175,10 @@ class Backtest:
             "counts": dict(self.counts),
             "caveats": list(self.caveats),
         }
+
+    def frame(self) -> pl.DataFrame:
+        """Return one row per setting."""
+        return self.by_setting
 
 
 def at_setting(frame: pl.DataFrame, setting: Setting) -> pl.DataFrame:

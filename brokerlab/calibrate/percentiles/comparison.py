@@ -18,6 +18,7 @@ from brokerlab.calibrate.percentiles.strata import with_levels
 from brokerlab.errors import ConfigError
 from brokerlab.intervals import Formula, Sums, clustered, measured_coverage, pooled_coverage
 from brokerlab.numerics import FloatArray
+from brokerlab.results import Result, Shows
 
 JUDGED = ("exceed_rate", "loss")
 """Quantities that a verdict rests on."""
@@ -36,8 +37,8 @@ class Quantity:
     over: str = ""
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Result):
     """Before and after.
 
     Attributes:
@@ -49,6 +50,21 @@ class Comparison:
         n_tasks: Tasks compared.
         n_scored: Their scored jobs.
     """
+
+    shows = Shows(
+        about="before and after, one row per quantity",
+        columns={
+            "label": "",
+            "unit": "",
+            "before": "",
+            "after": "",
+            "diff": "",
+            "diff_lo": "",
+            "diff_hi": "",
+        },
+        keys=("quantity",),
+        next=(".by_stratum",),
+    )
 
     table: pl.DataFrame
     by_stratum: pl.DataFrame
@@ -65,6 +81,10 @@ class Comparison:
         if rows.is_empty():
             raise ConfigError(f"no quantity {name!r}: {', '.join(self.table['quantity'])}")
         return rows.row(0, named=True)
+
+    def frame(self) -> pl.DataFrame:
+        """Return one row per quantity."""
+        return self.table
 
 
 def quantities_of(parameter: Parameter) -> tuple[Quantity, ...]:

@@ -45,6 +45,7 @@ from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Affected, Evidence, Window
 from brokerlab.gdpconfig.proposal.filters import filter_problems, tasks_in_words
+from brokerlab.results import Result, Shows
 from brokerlab.words import short_percent
 
 CONFORMAL_COVERAGES = (75, 90, 95, 98)
@@ -64,8 +65,8 @@ def kills(most: float = 0.02, **how: Any) -> Question:
     return Question(limits=(Limit(quantity="exceed_rate", most=most),), **how)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Study:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Study(Result):
     """One parameter, from back-test to answer.
 
     Attributes:
@@ -78,6 +79,25 @@ class Study:
         comparison: Of these.
         created_at: When a proposal is made, UTC without zone; null: when the last task was created.
     """
+
+    shows = Shows(
+        about="one parameter, from back-test to answer, one row per quantity",
+        columns={
+            "label": "",
+            "unit": "",
+            "before": "",
+            "after": "",
+            "diff": "",
+            "diff_lo": "",
+            "diff_hi": "",
+        },
+        keys=("quantity",),
+        next=(
+            "calibrate.propose(result)",
+            ".tried",
+            ".judgement",
+        ),
+    )
 
     inputs: Inputs
     tried: Backtest
@@ -181,6 +201,14 @@ class Study:
             "stable": self.stable,
             "n_overlapping": self.n_overlapping,
         }
+
+    def frame(self) -> pl.DataFrame:
+        """Return what changes, one row per quantity."""
+        return self.comparison.frame()
+
+    def headline(self) -> str:
+        """Return what it says, in a line."""
+        return self.verdict.sentence
 
 
 def study(

@@ -27,6 +27,7 @@ from brokerlab.calibrate.simulation.state import (
 from brokerlab.calibrate.simulation.world import World
 from brokerlab.gdpconfig import Config
 from brokerlab.numerics import FloatArray, IntArray
+from brokerlab.results import Result, Shows
 
 STATES = pl.Enum(["finished", "failed", "waiting", "running"])
 _FINISHED, _FAILED, _WAITING, _RUNNING = range(4)
@@ -35,8 +36,8 @@ ENDS = ("finished", "killed_walltime", "killed_memory", "running", "waiting", "t
 _RUNS, _WAITS, _TRAVELS = 3, 4, 5
 
 
-@dataclass(frozen=True)
-class Outcome:
+@dataclass(frozen=True, repr=False)
+class Outcome(Result):
     """What happened, one world per seed. Jobs, tasks and fairness are those of jobs made in the period that is judged.
 
     Attributes:
@@ -55,6 +56,31 @@ class Outcome:
         config: The settings.
         world: What was simulated.
     """
+
+    shows = Shows(
+        about="simulated jobs, one row per seed and job",
+        columns={
+            "seed": "",
+            "pandaid": "",
+            "jeditaskid": "",
+            "computingsite": "",
+            "n_attempts": "",
+            "waiting_s": "s",
+            "running_s": "s",
+            "lost_core_s": "",
+            "state": "",
+        },
+        keys=(
+            "seed",
+            "pandaid",
+        ),
+        next=(
+            "calibrate.simulate(result.world, config=other)",
+            ".tasks",
+            ".queues",
+            "compare(result, other)",
+        ),
+    )
 
     jobs: pl.DataFrame
     queues: pl.DataFrame
@@ -126,10 +152,15 @@ class Outcome:
         names = ["seed", "by", "measure", "n", "jain", "lowest", "highest"]
         return pl.DataFrame(rows, schema=dict(zip(names, kinds, strict=True)), orient="row")
 
-    def _repr_html_(self) -> str:
+    def frame(self) -> pl.DataFrame:
+        """Return one row per seed and job."""
+        return self.jobs
+
+    def headline(self) -> str:
+        """Return what it says, in a line."""
         by = dict(self.jobs["state"].value_counts().iter_rows())
         counts = ", ".join(f"{by.get(name, 0):,} {name}" for name in STATES.categories)
-        return f"<p>Jobs of {len(self.seeds)} simulations, one per seed: {counts}.</p>"
+        return f"jobs of {len(self.seeds)} simulations, one per seed: {counts}"
 
 
 def run(

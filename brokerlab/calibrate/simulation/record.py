@@ -73,9 +73,9 @@ def record(
             if name not in REPLACED + GONE:
                 writer.write(name, archive.scan(name).collect(), trusted=True)
         writer.write("jobs", jobs_of(world, archive, loop.copies[0]))
-        writer.write("gdpconfig", settings.to_frame())
+        writer.write("gdpconfig", settings.frame())
         writer.write_truth("capacity", world.capacity)
-        writer.write_truth("settings", settings.to_frame())
+        writer.write_truth("settings", settings.frame())
         return writer.commit(sources=["simulation"])
 
 

@@ -18,6 +18,7 @@ from brokerlab.calibrate.simulation.state import SECOND
 from brokerlab.calibrate.simulation.world import World
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
 from brokerlab.gdpconfig import Config
+from brokerlab.results import Result, Shows
 
 _HOUR = 3600.0
 RUNS = tuple(range(1, 17))
@@ -46,8 +47,8 @@ STATES = (
 """Of a queue; the second: other jobs wait than waited, or fitted delays and not slots make the waits."""
 
 
-@dataclass(frozen=True)
-class Validation:
+@dataclass(frozen=True, repr=False)
+class Validation(Result):
     """The answer, and what it rests on.
 
     Attributes:
@@ -72,6 +73,26 @@ class Validation:
         runs: Simulated runs.
         open: No, but yes were the runs by `SPARE` farther from one another, as more of them may be.
     """
+
+    shows = Shows(
+        about="is a simulation to be believed, one row per queue",
+        columns={
+            "panda_queue": "",
+            "n_jobs": "",
+            "mean_observed_h": "h",
+            "mean_simulated_h": "h",
+            "wasserstein_h": "h",
+            "ks": "1",
+            "judged": "",
+            "fails": "",
+        },
+        keys=("panda_queue",),
+        next=(
+            ".shares",
+            ".quantiles",
+            "calibrate.simulate(archive, config=...)",
+        ),
+    )
 
     ok: bool
     sentence: str
@@ -179,6 +200,14 @@ class Validation:
             .drop_nulls("simulated_h")
             .sort("rank", pl.col("state").cast(pl.Enum(STATES)), "panda_queue")
         )
+
+    def frame(self) -> pl.DataFrame:
+        """Return one row per queue."""
+        return self.queues
+
+    def headline(self) -> str:
+        """Return what it says, in a line."""
+        return self.sentence
 
 
 def worst_first(distances: pl.DataFrame, column: str) -> pl.DataFrame:

@@ -20,6 +20,7 @@ from brokerlab.errors import ConfigError, DataError, nearest
 from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
 from brokerlab.numerics import IntArray
+from brokerlab.results import Result, Shows
 from brokerlab.rulesets import NAMES, RuleSetName
 
 STAGES = ("jobs", "analysis")
@@ -45,8 +46,8 @@ _RANGES: dict[tuple[str, str], tuple[float, float, str]] = {
 _KEYS = {"jobs": ["pandaid"], "queues": ["panda_queue"], "capacity": ["panda_queue", "ts"]}
 
 
-@dataclass(frozen=True)
-class World:
+@dataclass(frozen=True, repr=False)
+class World(Result):
     """Jobs, queues, data and links of a period, and what the brokerage reads that no decision changes.
 
     Attributes:
@@ -78,6 +79,15 @@ class World:
             ``capacity.KNOWN`` and ``LOWER``; empty where there is no archive.
         archive_digest: Digest of the archive; empty without one.
     """
+
+    shows = Shows(
+        about="jobs to be simulated, one row per job",
+        keys=("pandaid",),
+        next=(
+            "calibrate.simulate(result, config=..., seeds=(1, 2))",
+            "calibrate.simulation.validate(result)",
+        ),
+    )
 
     jobs: pl.DataFrame
     queues: pl.DataFrame
@@ -133,11 +143,16 @@ class World:
         rules = live.rules_of(self.stage, self.rules)
         return live.prepare(dict(self.tables), stage=self.stage, rules=rules, config=self.config)
 
-    def _repr_html_(self) -> str:
+    def frame(self) -> pl.DataFrame:
+        """Return one row per job."""
+        return self.jobs
+
+    def headline(self) -> str:
+        """Return what it says, in a line."""
         n = int(self.jobs["brokered"].sum())
         return (
-            f"<p>{self.jobs.height:,} jobs, {n:,} of them placed by the brokerage ({self.stage}) every {self.cycle}, at "
-            f"{self.queues.height} queues, {self.begin} to {self.until}; judged are jobs made from {self.start} to {self.end}.</p>"
+            f"{self.jobs.height:,} jobs, {n:,} of them placed by the brokerage ({self.stage}) every {self.cycle}, at "
+            f"{self.queues.height} queues, {self.begin} to {self.until}; judged are jobs made from {self.start} to {self.end}"
         )
 
 

@@ -109,7 +109,7 @@ class Rule:
         frame = checked(records)
         rows = np.arange(frame.height, dtype=np.int64)
         predicted = self._predicted(frame, Order(~rows, frame.height), levels)
-        return predicted.to_frame()
+        return predicted.frame()
 
     def replay(self, records: Any, *, levels: Sequence[float]) -> Predicted:
         """Bound every job as it is decided; see :meth:`Estimator.replay`."""

@@ -19,9 +19,10 @@ from brokerlab.estimators.hierarchy.state import State
 from brokerlab.estimators.records import Quantity, checked
 from brokerlab.estimators.replaying import codes, order
 from brokerlab.numerics import FloatArray, IntArray
+from brokerlab.results import Result, Shows
 
 
-class Hierarchy:
+class Hierarchy(Result):
     r"""Estimate memory or walltime per task, with few or many of its jobs seen.
 
     The logarithm of what job j of task t at queue q uses is
@@ -52,6 +53,18 @@ class Hierarchy:
     tasks as units of calibration: Dunn, Wasserman, Ramdas, JASA 118 (2023) 2491,
     doi:10.1080/01621459.2022.2060112.
     """
+
+    shows = Shows(
+        about="what jobs of earlier tasks did, and these say of the next, one row per number believed",
+        columns={"name": "", "mean": "", "sd_between_tasks": ""},
+        keys=("name",),
+        next=(
+            ".fit(records)",
+            ".conformalize(records)",
+            ".predict(records, levels=(0.95,))",
+            ".update(records)",
+        ),
+    )
 
     name = "hierarchy"
 
@@ -214,7 +227,7 @@ class Hierarchy:
             logs,
         )
         finished = self.seen.known.finished[task]
-        return _predicted(frame, finished, asked, logs + self.seen.level[task, None]).to_frame()
+        return _predicted(frame, finished, asked, logs + self.seen.level[task, None]).frame()
 
     def replay(self, records: Any, *, levels: Sequence[float]) -> Predicted:
         """Predict every job as it is decided, seeing each other job once it has ended.
@@ -254,6 +267,20 @@ class Hierarchy:
             kind,
         )
         return _Walked(task, seen, kind, score, logs + state.level[task, None])
+
+    def frame(self) -> pl.DataFrame:
+        """Return what is believed of a task on the scale of logarithms: ``name, mean, sd_between_tasks``.
+
+        The level, then the slope of each feature.
+        """
+        mean, sd = self.beliefs.mean, self.beliefs.sd
+        names = ["level", *(f"slope {number}" for number in range(1, mean.size))]
+        return pl.DataFrame({"name": names, "mean": mean, "sd_between_tasks": sd})
+
+    def headline(self) -> str:
+        """Return what it says, in a line."""
+        fitted = "fitted" if self.beliefs is not FIRST[self.quantity] else "not fitted"
+        return f"estimator of {self.quantity} per task, {fitted}"
 
 
 class _Walked(NamedTuple):

@@ -164,7 +164,7 @@ class QuantileRegression:
         """
         asked, frame = checked_levels(levels), checked(records)
         rows = np.arange(frame.height, dtype=np.int64)
-        return self._predicted(frame, Order(~rows, frame.height), asked).to_frame()
+        return self._predicted(frame, Order(~rows, frame.height), asked).frame()
 
     def replay(self, records: Any, *, levels: Sequence[float]) -> Predicted:
         """Predict every job as it is decided, seeing each other job once it has ended.

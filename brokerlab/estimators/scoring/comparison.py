@@ -20,12 +20,13 @@ from brokerlab.estimators.scoring.measures import N_BOOT
 from brokerlab.estimators.scoring.reachable import offers
 from brokerlab.estimators.trust import coverage_by
 from brokerlab.frames import doubled
+from brokerlab.results import Result, Shows
 
 LEVELS = (0.9, 0.95, 0.99)
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Result):
     """What every estimator said of the same jobs, judged.
 
     A rule that says one number at every level has one row, with a null ``level``.
@@ -45,6 +46,18 @@ class Comparison:
             :func:`trust.coverage_by`, which holds every stratum of enough jobs to the level.
     """
 
+    shows = Shows(
+        about="estimators judged on the same jobs, one row per estimator and level",
+        keys=(
+            "estimator",
+            "level",
+        ),
+        next=(
+            ".paired",
+            ".row(estimator)",
+        ),
+    )
+
     quantity: Quantity
     reference: str
     level: float
@@ -56,12 +69,9 @@ class Comparison:
     at_deployed: pl.DataFrame
     strata: pl.DataFrame
 
-    def to_frame(self) -> pl.DataFrame:
+    def frame(self) -> pl.DataFrame:
         """Return the table."""
         return self.table
-
-    def _repr_html_(self) -> str:
-        return self.table._repr_html_()
 
     def row(self, estimator: str, level: float | None = None) -> dict[str, Any]:
         """Return one row of the table; of an estimator with levels, by default at ``self.level``.

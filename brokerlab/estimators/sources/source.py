@@ -11,6 +11,7 @@ import polars as pl
 
 from brokerlab.errors import ConfigError, InsufficientDataError, nearest
 from brokerlab.estimators.records import Quantity, checked
+from brokerlab.results import Result, Shows
 
 At = Literal["submit", "start"]
 
@@ -18,8 +19,8 @@ KEPT = "kept"
 _COUNTS = {"reason": pl.String(), "rows": pl.Int64()}
 
 
-@dataclass(frozen=True)
-class Source:
+@dataclass(frozen=True, repr=False)
+class Source(Result):
     """Records of one quantity, and what became of every row that was read.
 
     Attributes:
@@ -29,6 +30,26 @@ class Source:
             sum of ``rows`` is the number of rows read.
         notes: What was inferred and not read, in sentences.
     """
+
+    shows = Shows(
+        about="what jobs used, one row per job",
+        columns={
+            "pandaid": "",
+            "jeditaskid": "",
+            "queue": "",
+            "cores": "",
+            "requested": "",
+            "used": "",
+            "is_scout": "",
+            "censored": "",
+        },
+        keys=("pandaid",),
+        next=(
+            "estimators.Hierarchy(quantity)",
+            ".counts",
+            ".notes",
+        ),
+    )
 
     quantity: Quantity
     records: pl.DataFrame
@@ -63,6 +84,10 @@ class Source:
         others = pl.concat([self.counts.filter(pl.col("reason") != KEPT), left_out])
         others = others.sort("rows", "reason", descending=[True, False])
         return replace(self, records=records, counts=pl.concat([kept, others]))
+
+    def frame(self) -> pl.DataFrame:
+        """Return one row per job."""
+        return self.records
 
 
 def check_choices(quantity: str, at: str) -> None:

@@ -22,6 +22,7 @@ from brokerlab.gdpconfig.proposal.characters import character_problems
 from brokerlab.gdpconfig.proposal.filters import filter_problems
 from brokerlab.gdpconfig.proposal.parts import Change, Digests, Evidence, Source
 from brokerlab.gdpconfig.values import Value
+from brokerlab.results import Result, Shows
 
 Kind = Literal["change", "keep"]
 MAX_TITLE = 500
@@ -30,8 +31,8 @@ NOTES = ("ticket", "author", "approver", "comment")
 MAX_NOTE = 2000
 
 
-@dataclass(frozen=True)
-class Proposal:
+@dataclass(frozen=True, repr=False)
+class Proposal(Result):
     """A proposal or a "keep"; made by :meth:`to_change`, :meth:`to_keep` or :meth:`from_json`.
 
     Attributes:
@@ -60,6 +61,20 @@ class Proposal:
         >>> proposal.applied_to(config).get("SCOUT_RAMCOUNT_RANK")
         80
     """
+
+    shows = Shows(
+        about="a proposal, one row per key",
+        columns={"component": "", "key": "", "old": "", "new": "", "unit": ""},
+        keys=(
+            "app",
+            "component",
+            "key",
+        ),
+        next=(
+            ".applied_to(config)",
+            ".to_json()",
+        ),
+    )
 
     kind: Kind
     title: str
@@ -375,6 +390,19 @@ class Proposal:
         from brokerlab.gdpconfig.proposal import text
 
         return text.loads(document)
+
+    def frame(self) -> pl.DataFrame:
+        """Return one row per key: ``app, component, key, unit``, ``old`` and ``new`` as text."""
+        rows = [
+            (one.app, one.component, one.key, one.unit, str(one.old), str(one.new))
+            for one in self.changes
+        ]
+        names = ("app", "component", "key", "unit", "old", "new")
+        return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+
+    def headline(self) -> str:
+        """Return what it says, in a line."""
+        return f"{self.kind}: {self.title}"
 
 
 def reject(problems: list[str], what: str) -> None:

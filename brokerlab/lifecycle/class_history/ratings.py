@@ -14,6 +14,7 @@ from brokerlab.intervals import N_BOOT, Formula, clustered
 from brokerlab.lifecycle import classification
 from brokerlab.lifecycle.class_history.period import KEYS, Period, read_period
 from brokerlab.lifecycle.classification import ClassRules, SiteClasses
+from brokerlab.results import Result, Shows
 
 CLASSES = ("hi", "mid", "lo")
 NONE = "none"
@@ -38,8 +39,8 @@ COARSER = (1, 2, 3, 4, 6, 8, 12, 24, 48, 96, 192)
 """Instants that a chart may join."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class QueueRatings:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class QueueRatings(Result):
     """Classes of the queues of a period under one rule set.
 
     Attributes:
@@ -54,6 +55,30 @@ class QueueRatings:
             ``sum_of_weights, w_mean, w_cl95upp, long_q_mean, ranking`` [s], ``long_q_n``, ``starts`` (analysis jobs
             started in 24 h).
     """
+
+    shows = Shows(
+        about="classes of queues over time, one row per instant and queue",
+        columns={
+            "at": "",
+            "queue": "",
+            "class_name": "",
+            "ranking": "s",
+            "w_cl95upp": "s",
+            "long_q_n": "",
+            "slots": "",
+            "jobs": "",
+            "reason": "",
+        },
+        keys=(
+            "snapshot",
+            "queue",
+        ),
+        next=(
+            "lifecycle.class_history.class_shares(marked)",
+            "lifecycle.class_history.rate_tasks(result)",
+            "compare(result, other)",
+        ),
+    )
 
     period: Period = field(repr=False)
     rules: ClassRules
@@ -73,6 +98,10 @@ class QueueRatings:
         same = all(getattr(rules, name) == getattr(self.rules, name) for name in STATISTICS)
         bare = self.cells.select(*KEYS, "at", "day", "slots", "jobs")
         return _rated(self.period, rules, self.stats if same else None, bare)
+
+    def frame(self) -> pl.DataFrame:
+        """Return one row per instant and queue."""
+        return self.cells
 
 
 def classes(

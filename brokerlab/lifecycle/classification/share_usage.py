@@ -14,6 +14,7 @@ import polars as pl
 
 from brokerlab.errors import DataError, nearest
 from brokerlab.frames import prepared
+from brokerlab.results import Result, Shows
 
 RUNNING = ("sent", "running")
 QUEUING = ("activated",)
@@ -60,8 +61,8 @@ _NUMBERS = (
 )
 
 
-@dataclass(frozen=True)
-class ShareUsage:
+@dataclass(frozen=True, repr=False)
+class ShareUsage(Result):
     """Usage of shares.
 
     Attributes:
@@ -72,9 +73,14 @@ class ShareUsage:
             equivalent target is 0).
     """
 
+    shows = Shows(
+        about="usage of shares against their targets, one row per snapshot and share",
+        next=("lifecycle.class_history.shares_over_time(period)",),
+    )
+
     usage: pl.DataFrame
 
-    def to_frame(self) -> pl.DataFrame:
+    def frame(self) -> pl.DataFrame:
         """Return the usage."""
         return self.usage
 

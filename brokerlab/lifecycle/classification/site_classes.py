@@ -15,6 +15,7 @@ import polars as pl
 from brokerlab.errors import SchemaError
 from brokerlab.frames import prepared
 from brokerlab.lifecycle.classification.rules import ClassRules
+from brokerlab.results import Result, Shows
 from brokerlab.units import HOUR_S
 
 HI, MID, LO = 1, 0, -1
@@ -60,8 +61,8 @@ CONTRACTS: dict[str, type[dy.Schema]] = {
 }
 
 
-@dataclass(frozen=True)
-class SiteClasses:
+@dataclass(frozen=True, repr=False)
+class SiteClasses(Result):
     """Classes of queues and what they were compared with.
 
     Attributes:
@@ -74,11 +75,30 @@ class SiteClasses:
         rules: Name and digest of the rule set.
     """
 
+    shows = Shows(
+        about="classes of queues, one row per snapshot and queue",
+        columns={
+            "at": "",
+            "computingsite": "",
+            "class_name": "",
+            "ranking": "s",
+            "w_cl95upp": "s",
+            "long_q_n": "",
+            "long_q_mean": "s",
+            "reason": "",
+        },
+        keys=(
+            "snapshot",
+            "computingsite",
+        ),
+        next=("lifecycle.classification.user_usage(user_slots, result.classes)",),
+    )
+
     classes: pl.DataFrame
     percentiles: pl.DataFrame
     rules: str
 
-    def to_frame(self) -> pl.DataFrame:
+    def frame(self) -> pl.DataFrame:
         """Return the classes."""
         return self.classes
 

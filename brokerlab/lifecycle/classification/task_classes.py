@@ -19,6 +19,7 @@ from brokerlab.lifecycle.classification.levels import quotient
 from brokerlab.lifecycle.classification.rules import ClassRules
 from brokerlab.lifecycle.classification.settings import class_settings
 from brokerlab.lifecycle.classification.wait_stats import PROBE_USER, USER, USER_ANALYSIS
+from brokerlab.results import Result, Shows
 from brokerlab.units import DAY_S
 
 S, A, B, C = 2, 1, 0, -1
@@ -76,8 +77,8 @@ CONTRACTS: dict[str, type[dy.Schema]] = {
 _PROGRESS = ("nfiles", "nfilesfinished", "nfilesfailed", "njobs")
 
 
-@dataclass(frozen=True)
-class TaskClasses:
+@dataclass(frozen=True, repr=False)
+class TaskClasses(Result):
     """Classes of tasks.
 
     Attributes:
@@ -90,11 +91,20 @@ class TaskClasses:
         config_digest: Digest of the configuration.
     """
 
+    shows = Shows(
+        about="classes of tasks, one row per snapshot and task",
+        keys=(
+            "snapshot",
+            "jeditaskid",
+        ),
+        next=('brokerage.replay(archive, stage="analysis")',),
+    )
+
     classes: pl.DataFrame
     rules: str
     config_digest: str
 
-    def to_frame(self) -> pl.DataFrame:
+    def frame(self) -> pl.DataFrame:
         """Return the classes."""
         return self.classes
 

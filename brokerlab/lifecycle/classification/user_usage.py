@@ -17,6 +17,7 @@ from brokerlab.lifecycle.classification.levels import quotient
 from brokerlab.lifecycle.classification.rules import ClassRules
 from brokerlab.lifecycle.classification.settings import class_settings
 from brokerlab.lifecycle.classification.site_classes import GRID, HI, LO, MID
+from brokerlab.results import Result, Shows
 
 SHARES = ("User Analysis", "Express Analysis")
 """Shares whose slots are held against a user."""
@@ -51,8 +52,8 @@ class Classes(dy.Schema):
 CONTRACTS: dict[str, type[dy.Schema]] = {"user_slots": UserSlots}
 
 
-@dataclass(frozen=True)
-class UserUsage:
+@dataclass(frozen=True, repr=False)
+class UserUsage(Result):
     """What users occupy.
 
     Attributes:
@@ -64,11 +65,29 @@ class UserUsage:
         config_digest: Digest of the configuration.
     """
 
+    shows = Shows(
+        about="slots of users by class of queue, one row per snapshot and user",
+        columns={
+            "snapshot": "",
+            "produsername": "",
+            "slots_hi": "",
+            "slots_mid": "",
+            "slots_lo": "",
+            "rem_slots_a": "",
+            "rem_slots_b": "",
+        },
+        keys=(
+            "snapshot",
+            "produsername",
+        ),
+        next=("lifecycle.classification.task_classes(states, progress, result.users)",),
+    )
+
     users: pl.DataFrame
     rules: str
     config_digest: str
 
-    def to_frame(self) -> pl.DataFrame:
+    def frame(self) -> pl.DataFrame:
         """Return the users."""
         return self.users
 

@@ -18,6 +18,7 @@ from brokerlab.lifecycle.timeouts.contracts import TABLES
 from brokerlab.lifecycle.timeouts.facts import facts, limits_of, microseconds_of
 from brokerlab.lifecycle.timeouts.rule import PRECEDENCE, SECOND, TimeoutRule
 from brokerlab.lifecycle.timeouts.rules import TimeoutRules
+from brokerlab.results import Result, Shows
 from brokerlab.units import HOUR_S
 
 JOB = ("pandaid", "jeditaskid", "computingsite", "jobstatus")
@@ -32,8 +33,8 @@ SCHEMA: dict[str, Any] = {
 """Columns of what fires; one row per job, rule and action."""
 
 
-@dataclass(frozen=True)
-class Timeouts:
+@dataclass(frozen=True, repr=False)
+class Timeouts(Result):
     """What the timeout rules decide at an instant.
 
     Attributes:
@@ -45,13 +46,35 @@ class Timeouts:
         config_digest: Digest of the configuration.
     """
 
+    shows = Shows(
+        about="timeouts that fire at an instant, one row per job, rule and action",
+        columns={
+            "pandaid": "",
+            "computingsite": "",
+            "jobstatus": "",
+            "rule": "",
+            "action": "",
+            "age_h": "h",
+            "limit_h": "h",
+        },
+        keys=(
+            "pandaid",
+            "rule",
+            "action",
+        ),
+        next=(
+            ".by_job()",
+            "lifecycle.waiting(archive)",
+        ),
+    )
+
     fired: pl.DataFrame
     spared: pl.DataFrame
     at: datetime
     rules: TimeoutRules
     config_digest: str
 
-    def to_frame(self) -> pl.DataFrame:
+    def frame(self) -> pl.DataFrame:
         """Return what fires."""
         return self.fired
 
@@ -84,9 +107,6 @@ class Timeouts:
             rules=pl.col("rule").unique(maintain_order=True), first_rule=pl.col("rule").first()
         )
         return found.join(actions, on="pandaid", how="left", maintain_order="left")
-
-    def _repr_html_(self) -> str:
-        return str(self.fired._repr_html_())
 
 
 def decide(

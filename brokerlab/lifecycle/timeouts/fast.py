@@ -15,12 +15,13 @@ from brokerlab.lifecycle.timeouts.facts import queue_facts
 from brokerlab.lifecycle.timeouts.rules import TimeoutRules
 from brokerlab.lifecycle.timeouts.settings import FRACTION, RATIO, number, share_threshold
 from brokerlab.lifecycle.timeouts.statuses import QUEUED
+from brokerlab.results import Result, Shows
 
 KEY = ("computingsite", "gshare")
 
 
-@dataclass(frozen=True)
-class FastRebrokerage:
+@dataclass(frozen=True, repr=False)
+class FastRebrokerage(Result):
     """Which queues give jobs of which shares back.
 
     Attributes:
@@ -33,12 +34,32 @@ class FastRebrokerage:
         config_digest: Digest of the configuration.
     """
 
+    shows = Shows(
+        about="queues that give jobs of shares back, one row per queue and share",
+        columns={
+            "computingsite": "",
+            "gshare": "",
+            "nq": "",
+            "nr": "",
+            "ratio_ok": "",
+            "fraction_ok": "",
+            "threshold_ok": "",
+            "triggered": "",
+            "n_moved": "",
+        },
+        keys=(
+            "computingsite",
+            "gshare",
+        ),
+        next=("lifecycle.waits.fast_rebrokerage_over(waiting, counts, instants)",),
+    )
+
     shares: pl.DataFrame
     moved: pl.DataFrame
     rules: TimeoutRules
     config_digest: str
 
-    def to_frame(self) -> pl.DataFrame:
+    def frame(self) -> pl.DataFrame:
         """Return the queues and shares."""
         return self.shares
 
@@ -50,9 +71,6 @@ class FastRebrokerage:
             "rules": self.rules.to_dict(),
             "config_digest": self.config_digest,
         }
-
-    def _repr_html_(self) -> str:
-        return str(self.shares._repr_html_())
 
 
 def fast_rebrokerage(

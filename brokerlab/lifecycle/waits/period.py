@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
@@ -20,6 +21,7 @@ from brokerlab.lifecycle.timeouts.facts import microseconds_of, queue_facts
 from brokerlab.lifecycle.timeouts.spans import BEATING
 from brokerlab.lifecycle.timeouts.statuses import LIVE
 from brokerlab.lifecycle.waits.firings import HOUR_US, label_outcomes
+from brokerlab.results import Result, Shows
 from brokerlab.rulesets import single_switches
 
 Unit = Literal["queue", "task"]
@@ -37,8 +39,8 @@ JOBS: Types = {
 REQUIRED = ("pandaid", "jobstatus", "creationtime", "modificationtime")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Waiting:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Waiting(Result):
     """The waiting of a period.
 
     Attributes:
@@ -58,6 +60,30 @@ class Waiting:
         statuses: Statuses that the archive has any job in, or any entry of its log.
         n_unlogged: Jobs of the period without entries in the status log.
     """
+
+    shows = Shows(
+        about="timeouts that fire, one row per job, rule and action",
+        columns={
+            "pandaid": "",
+            "computingsite": "",
+            "jobstatus": "",
+            "rule": "",
+            "action": "",
+            "fires": "",
+            "limit_h": "h",
+            "waited_h": "h",
+            "outcome": "",
+        },
+        keys=(
+            "pandaid",
+            "rule",
+            "action",
+        ),
+        next=(
+            "lifecycle.waits.by_rule(result, result.frame())",
+            "lifecycle.waits.compare_rule_sets(result, result.frame())",
+        ),
+    )
 
     archive: Archive
     start: datetime
@@ -124,6 +150,10 @@ class Waiting:
             unit=UNIT_COLUMNS[self.unit],
         )
 
+    @cached_property
+    def _fired(self) -> pl.DataFrame:
+        return self.firings()
+
     def exempted(self, firings: pl.DataFrame) -> pl.DataFrame:
         """Return the firings that only paused queues and disableReassign prevent.
 
@@ -132,6 +162,10 @@ class Waiting:
         """
         every = self.firings(exempt=False)
         return every.join(firings, on=["pandaid", "rule", "action"], how="anti")
+
+    def frame(self) -> pl.DataFrame:
+        """Return the firings of the period under its rules, see :meth:`firings`."""
+        return self._fired
 
 
 def read_waiting(

@@ -10,6 +10,7 @@ from typing import Any, Self
 import polars as pl
 
 from brokerlab.errors import ConfigError, warn_once
+from brokerlab.results import Result, Shows
 from brokerlab.workflows.compare.cells import SCHEMA
 from brokerlab.workflows.compare.paired import differences
 from brokerlab.workflows.compare.plan import (
@@ -30,8 +31,8 @@ USUAL = (*BESIDE, "one_job", "one_job_per_task", "level", "level_overlap")
 KEY = ("system", "workflow", "strategy", "instant")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Comparison:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Comparison(Result):
     """Runs of workflows in several ways, all from the same states of the queues.
 
     Attributes:
@@ -41,6 +42,20 @@ class Comparison:
         missing: Cells that did not come to their end, in words, and why; empty where all did.
         seed: Of the instants.
     """
+
+    shows = Shows(
+        about="runs of workflows in several ways, one row per machine, workflow, strategy and instant",
+        keys=(
+            "system",
+            "workflow",
+            "strategy",
+            "instant",
+        ),
+        next=(
+            ".done",
+            ".problems",
+        ),
+    )
 
     plan: Plan
     runs: pl.DataFrame
@@ -95,6 +110,10 @@ class Comparison:
             "missing": dict(self.missing),
             "seed": self.seed,
         }
+
+    def frame(self) -> pl.DataFrame:
+        """Return one row per run."""
+        return self.runs
 
 
 def compare(

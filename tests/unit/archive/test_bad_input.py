@@ -106,7 +106,7 @@ def test_what_is_no_record_is_quarantined(tmp_path):
     path = tmp_path / "answer.json"
     path.write_text(json.dumps({"jobs": [5, RECORD, None, "text", [1]]}))
     report = ingest([path], tmp_path / "a")
-    assert report.to_frame().rows() == [("answer.json", "jobs", 5, 1, 4, 0)]
+    assert report.frame().rows() == [("answer.json", "jobs", 5, 1, 4, 0)]
     words = "is no record of names and values: "
     assert reasons(tmp_path / "a") == [words + text for text in ("5", "null", '"text"', "[1]")]
 
@@ -116,7 +116,7 @@ def test_a_record_with_a_name_twice_is_quarantined(tmp_path):
     path = tmp_path / "answer.json"
     path.write_text(f'{{"jobs": [{doubled}, {json.dumps({**RECORD, "pandaid": 3})}]}}')
     report = ingest([path], tmp_path / "a")
-    assert report.to_frame().rows() == [("answer.json", "jobs", 2, 1, 1, 0)]
+    assert report.frame().rows() == [("answer.json", "jobs", 2, 1, 1, 0)]
     assert reasons(tmp_path / "a") == [
         "is no record of names and values: names occur twice: pandaid"
     ]
@@ -133,16 +133,14 @@ def test_datasets_of_a_task_that_are_no_records_are_quarantined(tmp_path):
     ]
     path = tmp_path / "tasks.json"
     path.write_text(json.dumps(tasks))
-    fates = {
-        table: counts for _, table, *counts in ingest([path], tmp_path / "a").to_frame().rows()
-    }
+    fates = {table: counts for _, table, *counts in ingest([path], tmp_path / "a").frame().rows()}
     assert fates == {"tasks": [3, 3, 0, 0], "datasets": [3, 1, 2, 0]}
 
 
 def test_an_answer_without_jobs_is_a_table_without_rows(tmp_path):
     path = tmp_path / "answer.json"
     path.write_text('{"jobs": [], "selectionsummary": []}')
-    assert ingest([path], tmp_path / "a").to_frame().rows() == [("answer.json", "jobs", 0, 0, 0, 0)]
+    assert ingest([path], tmp_path / "a").frame().rows() == [("answer.json", "jobs", 0, 0, 0, 0)]
 
 
 def test_records_of_queues_are_settled_as_rows_of_csv_are(tmp_path):
@@ -465,7 +463,7 @@ def test_counts_add_up_whatever_comes(tmp_path_factory, first, second):
         report = ingest([path], folder / "a")
         if not report.sources:  # equal bytes are read once
             continue
-        _, _, n, accepted, refused, doubled = report.to_frame().row(0)
+        _, _, n, accepted, refused, doubled = report.frame().row(0)
         assert n == len(rows) == accepted + refused + doubled
         live += accepted - report.superseded.get("jobs", 0)
         counts = report.manifest.counts

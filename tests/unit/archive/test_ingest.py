@@ -18,9 +18,7 @@ from brokerlab.errors import DataError, SchemaError
 
 
 def fates(report):
-    return {
-        (source, table): tuple(counts) for source, table, *counts in report.to_frame().iter_rows()
-    }
+    return {(source, table): tuple(counts) for source, table, *counts in report.frame().iter_rows()}
 
 
 def tree(folder):

@@ -51,7 +51,7 @@ def reasons(folder):
 
 def test_a_jobs_file_with_foreign_names_units_and_dates(tmp_path):
     report = ingest(written(tmp_path / "jobs.csv", foreign(2)), tmp_path / "a", mapping=SAID)
-    assert report.to_frame().row(0) == ("jobs.csv", "jobs", 2, 2, 0, 0)
+    assert report.frame().row(0) == ("jobs.csv", "jobs", 2, 2, 0, 0)
     columns = ("jeditaskid", "jobstatus", "prodsourcelabel", "cpuconsumptiontime", "maxpss")
     assert stored(tmp_path / "a", *columns) == [(7, "finished", "managed", 630, 52408)] * 2
     assert stored(tmp_path / "a", "creationtime", "starttime", "modificationtime")[1] == (
@@ -74,7 +74,7 @@ def test_the_next_export_needs_no_options(tmp_path):
     ingest(first, tmp_path / "a", table="jobs", mapping=SAID)
     more = foreign(3, PandaID=[11, 12, 13])
     report = ingest(written(tmp_path / "export_2.csv", more), tmp_path / "a")
-    assert report.to_frame().row(0) == ("export_2.csv", "jobs", 3, 3, 0, 0)
+    assert report.frame().row(0) == ("export_2.csv", "jobs", 3, 3, 0, 0)
     assert stored(tmp_path / "a", "maxpss") == [(52408,)] * 6
     assert report.sources[0].notes[0].startswith("columns read as mappings/jobs-")
 
@@ -86,7 +86,7 @@ def test_a_table_that_was_said_is_kept_too(tmp_path, make_jobs, write_csv):
     report = ingest(
         write_csv(wide.with_columns(pandaid=pl.lit(9)).head(1), "second.csv"), tmp_path / "a"
     )
-    assert report.to_frame().row(0)[:4] == ("second.csv", "jobs", 1, 1)
+    assert report.frame().row(0)[:4] == ("second.csv", "jobs", 1, 1)
 
 
 def test_a_kept_mapping_is_not_guessed_for_other_columns(tmp_path):
@@ -151,7 +151,7 @@ def test_another_time_may_stand_for_a_missing_one(tmp_path):
     said = Mapping.of_options(default=["prodsourcelabel=user", "creationtime=starttime"])
     path = written(tmp_path / "jobs.csv", foreign(2).drop("submitted"))
     report = ingest(path, tmp_path / "a", mapping=said)
-    assert report.to_frame().row(0)[2:4] == (2, 2)
+    assert report.frame().row(0)[2:4] == (2, 2)
     assert all(a == b for a, b in stored(tmp_path / "a", "creationtime", "starttime"))
 
 
@@ -287,7 +287,7 @@ def test_dates_in_two_orders_are_never_read_row_by_row(tmp_path):
         times_of(tmp_path, ["31/12/2026", "12/31/2026"])
     report, read = times_of(tmp_path, ["31/12/2026", "12/31/2026"], "day-first")
     assert read == ["2026-12-31 00:00:00"]
-    assert report.to_frame().row(0)[2:5] == (2, 1, 1)
+    assert report.frame().row(0)[2:5] == (2, 1, 1)
     assert reasons(tmp_path / "a")[0].startswith(
         "creationtime '12/31/2026' cannot be read as a time"
     )
@@ -295,7 +295,7 @@ def test_dates_in_two_orders_are_never_read_row_by_row(tmp_path):
 
 def test_a_day_that_does_not_exist_goes_to_quarantine(tmp_path):
     report, _ = times_of(tmp_path, ["31/12/2026", "30/02/2026", "soon"])
-    assert report.to_frame().row(0)[2:5] == (3, 1, 2)
+    assert report.frame().row(0)[2:5] == (3, 1, 2)
 
 
 def test_the_order_is_told_by_the_whole_source(tmp_path, monkeypatch):
@@ -335,7 +335,7 @@ def test_conversions_are_exact_or_marked(column, unit, value, result):
 def test_values_too_large_or_negative_after_conversion_are_refused(tmp_path):
     frame = foreign(4, MaxPSS_MB=["51.18", "-1", "9e18", "x"])
     report = ingest(written(tmp_path / "jobs.csv", frame), tmp_path / "a", mapping=SAID)
-    assert report.to_frame().row(0)[2:5] == (4, 1, 3)
+    assert report.frame().row(0)[2:5] == (4, 1, 3)
     assert reasons(tmp_path / "a") == [
         "maxpss -1024 is negative, allowed: 0 and above",
         "maxpss '9216000000000000000000' cannot be read as a whole number",

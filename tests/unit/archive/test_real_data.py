@@ -78,7 +78,7 @@ def test_the_recorded_ram_request_of_the_first_task(opened):
 def test_the_stored_answers_of_a_monitor(real_data, tmp_path):
     source = real_data("bigpanda-lsst-api-sample/panda_query_results.json.gz")
     report = ingest([source], tmp_path / "a")
-    rows = {row["table"]: row for row in report.to_frame().iter_rows(named=True)}
+    rows = {row["table"]: row for row in report.frame().iter_rows(named=True)}
     assert {name: row["accepted"] for name, row in rows.items()} == {
         "jobs": 102, "tasks": 3, "datasets": 3,
     }  # fmt: skip

@@ -93,7 +93,7 @@ def test_an_archive_shows_itself(tmp_path, make_jobs):
     opened = archive.open(path)
     html = opened._repr_html_()
     assert "2026-03-01T00:12:00" in html
-    assert '<td style="text-align: right">4</td>' in html
+    assert "<tr><td>jobs</td><td>4</td></tr>" in html
     assert "<b>" not in html
 
 

@@ -100,6 +100,6 @@ def test_it_can_be_read_and_stored() -> None:
     found = compare(by("document"), by("production"))
     assert found.to_dict()["n_tasks"] == 1
     assert "decided differently" in found._repr_html_()
-    assert found.to_frame().equals(found.pairs)
+    assert found.frame().equals(found.pairs)
     assert found.by_check["n_pairs"].sum() == found.n_changed() == found.n_changed("gained")
     assert isinstance(found.by_check, pl.DataFrame)

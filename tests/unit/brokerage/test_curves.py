@@ -35,7 +35,7 @@ def test_nothing_and_less_is_the_lowest_step(mbps):
 
 def test_the_rule_sets_differ_in_one_step():
     document, production = (
-        throughput_curve(ProductionRules(name)).to_frame() for name in ("document", "production")
+        throughput_curve(ProductionRules(name)).frame() for name in ("document", "production")
     )
     differ = document.filter(document["weight"] != production["weight"])
     assert differ.rows() == [(50.0, 1.7)]
@@ -44,8 +44,8 @@ def test_the_rule_sets_differ_in_one_step():
 
 def test_a_table_goes_in_and_comes_out():
     curve = throughput_curve()
-    assert ThroughputCurve.from_frame(curve.to_frame()) == curve
-    assert QueuedCurve.from_frame(QueuedCurve().to_frame()) == QueuedCurve()
+    assert ThroughputCurve.from_frame(curve.frame()) == curve
+    assert QueuedCurve.from_frame(QueuedCurve().frame()) == QueuedCurve()
     whole_numbers = pl.DataFrame({"mbps_above": [None, 5], "weight": [1, 3]})
     assert ThroughputCurve.from_frame(whole_numbers).of(6) == 3.0
 

@@ -90,7 +90,7 @@ def test_a_curve_is_monotone_whatever_the_data(seed):
         return  # nothing rises: no edge
     weights = [fit.curve.lowest, *fit.curve.weight]
     assert weights == sorted(weights)
-    assert ThroughputCurve.from_frame(fit.curve.to_frame()) == fit.curve
+    assert ThroughputCurve.from_frame(fit.curve.frame()) == fit.curve
     if seed % 3:
         assert not fit.useful
 

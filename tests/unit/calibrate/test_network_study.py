@@ -164,7 +164,7 @@ def test_curves_for_drawing(curve):
 def test_the_logarithm_as_a_curve_has_steps_of_the_same_ratio():
     found = log_curve(0.01, 1000)
     assert [found.of(at) for at in (0.01, 0.02, 3.2, 1001)] == pytest.approx([1, 1.05, 1.5, 2])
-    assert ThroughputCurve.from_frame(found.to_frame()) == found
+    assert ThroughputCurve.from_frame(found.frame()) == found
 
 
 def test_links_are_read_within_bounds_and_sources_that_are_not_there_are_refused(links, tmp_path):

@@ -93,5 +93,5 @@ def config_file(root: Path, config: Config = BASE) -> Path:
     """Write a configuration."""
     file = root / "gdpconfig.csv"
     file.parent.mkdir(parents=True, exist_ok=True)
-    config.to_frame().drop("valid_from", "valid_to").write_csv(file)
+    config.frame().drop("valid_from", "valid_to").write_csv(file)
     return file

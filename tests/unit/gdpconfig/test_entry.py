@@ -110,8 +110,8 @@ def test_absent_file(tmp_path: Path) -> None:
 
 
 def test_empty_tables_are_configurations() -> None:
-    assert Config.from_frame(Config.empty().to_frame()) == Config.empty()
-    assert Config.empty().to_frame().height == 0
+    assert Config.from_frame(Config.empty().frame()) == Config.empty()
+    assert Config.empty().frame().height == 0
 
 
 def test_frames_of_all_kinds() -> None:
@@ -134,11 +134,11 @@ def test_whole_numbers_that_became_floats() -> None:
     )
 
 
-def test_to_frame_and_back() -> None:
+def test_frame_and_back() -> None:
     rows = [ROW, {**ROW, "vo": "atlas", "valid_from": "2026-01-01T00:00:00+01:00", "descr": "x"}]
     config = Config.from_rows(rows)
     assert config.entries[1].valid_from == datetime.fromisoformat("2025-12-31T23:00")
-    assert Config.from_frame(config.to_frame()) == config
+    assert Config.from_frame(config.frame()) == config
 
 
 @pytest.mark.parametrize(

@@ -222,7 +222,7 @@ def test_unknown_keys_and_histories_are_refused() -> None:
         change(values={"SCOUT_RAMCOUNT_RNAK": 80})
     with pytest.raises(ConfigError, match="is given twice"):
         change(values={"SCOUT_RAMCOUNT_RANK": 80, "jedi/dbproxy/SCOUT_RAMCOUNT_RANK": 80})
-    rows = [{**row, "valid_from": "2026-01-01"} for row in BASE.to_frame().to_dicts()]
+    rows = [{**row, "valid_from": "2026-01-01"} for row in BASE.frame().to_dicts()]
     with pytest.raises(ConfigError, match="has a history"):
         change(Config.from_rows(rows))
 

@@ -326,7 +326,7 @@ def test_for_any_values(wanted: list[dict[str, Any]]) -> None:
 
 def content(config: Config) -> str:
     """Return every entry, byte for byte, without the order of places."""
-    return config.to_frame().sort("app", "component", "key", "vo").write_csv()
+    return config.frame().sort("app", "component", "key", "vo").write_csv()
 
 
 def test_filters_say_whose_they_are() -> None:

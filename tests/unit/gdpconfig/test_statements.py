@@ -76,7 +76,7 @@ def database() -> Iterator[sqlite3.Connection]:
         con.execute(
             "CREATE TABLE ATLAS_PANDA.CONFIG (app, component, key, value, value_json, type, vo, descr)"
         )
-        rows = BASE.to_frame().drop("valid_from", "valid_to")
+        rows = BASE.frame().drop("valid_from", "valid_to")
         # Oracle knows no empty text
         con.executemany(
             "INSERT INTO ATLAS_PANDA.CONFIG VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -91,7 +91,7 @@ def state(con: sqlite3.Connection) -> set[tuple[object, ...]]:
 
 
 def expected(config: Config) -> set[tuple[object, ...]]:
-    rows = config.to_frame().drop("valid_from", "valid_to", "descr").rows()
+    rows = config.frame().drop("valid_from", "valid_to", "descr").rows()
     return {tuple(cell or None for cell in row) for row in rows}
 
 

@@ -97,7 +97,7 @@ def test_strict_says_everything_at_once_with_five_examples_of_a_kind() -> None:
         {**BASE, "value": "0", "vo": "atlas"}
     ]
     with pytest.raises(ConfigError) as error:
-        validate(Config.from_rows(rows).to_frame(), strict=True)
+        validate(Config.from_rows(rows).frame(), strict=True)
     text = str(error.value)
     assert text.startswith(
         "gdpconfig: 8 finding(s)\nbounds (1):\n  jedi/dbproxy/SCOUT_RAMCOUNT_RANK (VO atlas): 0 is"

@@ -35,5 +35,5 @@ def test_every_result_is_a_frame_plain_values_and_a_table(result: Result) -> Non
     assert plain["rules"]["leak_exhausts"] is True
     assert plain["config_digest"] == CONFIG.digest
     rows = plain.get("verdicts") or plain["parameters"]
-    assert [row["jeditaskid"] for row in rows] == result.to_frame()["jeditaskid"].to_list() == [1]
+    assert [row["jeditaskid"] for row in rows] == result.frame()["jeditaskid"].to_list() == [1]
     assert "<table" in result._repr_html_()

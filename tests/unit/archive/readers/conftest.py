@@ -48,7 +48,7 @@ class Outcome:
     @property
     def counts(self) -> dict[str, tuple[int, int, int, int]]:
         """Return (rows, accepted, quarantined, duplicates) by table."""
-        return {row[1]: row[2:] for row in self.report.to_frame().rows()}
+        return {row[1]: row[2:] for row in self.report.frame().rows()}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ def outcome(tmp_path: Path) -> Callable[..., Outcome]:
     def made(path: Path, **options: Any) -> Outcome:
         folder = tmp_path / "archive"
         report = ingest([path], folder, **options)
-        for _, _, rows, accepted, refused, doubled in report.to_frame().iter_rows():
+        for _, _, rows, accepted, refused, doubled in report.frame().iter_rows():
             assert rows == accepted + refused + doubled
         before = archive.open(folder).digest
         again = ingest([path], folder, **options)

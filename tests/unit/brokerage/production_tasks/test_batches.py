@@ -258,7 +258,7 @@ def test_tables_of_the_job_brokerage_are_let_pass() -> None:
     assert "locks" not in TABLES
     result = decide(tables, rules=ProductionRules(), config=Config.empty())
     assert result.to_dict()["rules"]["rules"] == "document"
-    assert result.to_frame() is result.tasks
+    assert result.frame() is result.tasks
     assert "<table" in result._repr_html_()
 
 

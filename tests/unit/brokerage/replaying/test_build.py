@@ -78,7 +78,7 @@ def test_a_replay_says_what_it_is(archive: Archive, jobs_replay: Replay) -> None
     assert said["rows"]["tasks"] == jobs_replay.tasks.height > 20
     assert any("no status log" in note for note in jobs_replay.notes)
     assert jobs_replay.tasks.select("jeditaskid", "snapshot").is_unique().all()
-    sizes = jobs_replay.to_frame().filter(pl.col("table") == "job_stats")
+    sizes = jobs_replay.frame().filter(pl.col("table") == "job_stats")
     assert sizes.row(0) == ("job_stats", said["rows"]["job_stats"], True)
     assert "synthetic archive" in jobs_replay._repr_html_()
     assert jobs_replay.tasks["prodsourcelabel"].unique().to_list() == ["managed"]

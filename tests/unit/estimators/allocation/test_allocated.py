@@ -82,7 +82,7 @@ def test_the_bound_is_the_cheapest_allocation_at_every_level():
     frame = wrapped.predict(jobs, levels=[0.9])
     assert frame.columns == ["pandaid", "seen", "point", "bound_0.9"]
     third = wrapped.predict(jobs, levels=[1 / 3])
-    assert third.columns[-1] == wrapped.replay(jobs, levels=[1 / 3]).to_frame().columns[-1]
+    assert third.columns[-1] == wrapped.replay(jobs, levels=[1 / 3]).frame().columns[-1]
     with pytest.raises(ConfigError, match="levels"):
         wrapped.replay(jobs, levels=[0.9, 0.5])
     assert frame["bound_0.9"].to_list() == right.first.tolist()

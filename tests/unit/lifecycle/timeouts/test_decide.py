@@ -364,7 +364,7 @@ def test_nothing_remains() -> None:
 def test_results_tell_where_they_come_from() -> None:
     found = judge(job("sent", modificationtime=HOUR))
     told = found.to_dict()
-    assert told["fired"] == found.to_frame().to_dicts()
+    assert told["fired"] == found.frame().to_dicts()
     assert (told["at"], told["rules"]["rules"]) == (NOW, "document")
     assert told["config_digest"].startswith("sha256:")
     assert "sent" in found._repr_html_()
