@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
+from brokerlab.archive.approximate import FROM_JOBS
 from brokerlab.archive.contracts import TABLES
 from brokerlab.archive.store import Archive, open_archive
 from brokerlab.archive.writer import ArchiveWriter
@@ -44,8 +45,10 @@ def tables_of(
         found = {name: source[name] for name in wanted if source.get(name) is not None}
         where = "the mapping of tables"
     if missing := [name for name in needed if name not in found]:
+        from_jobs = isinstance(source, Archive) and set(missing) <= {*FROM_JOBS}
+        hint = "; archive.derive() makes stand-ins from its jobs" if from_jobs else ""
         raise MissingTableError(
-            f"{where}: has no table '{missing[0]}'; needed are {', '.join(needed)}, missing {', '.join(missing)}"
+            f"{where}: has no table '{missing[0]}'; needed are {', '.join(needed)}, missing {', '.join(missing)}{hint}"
         )
     return found
 

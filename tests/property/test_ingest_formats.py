@@ -151,7 +151,7 @@ FORMATS = [
 
 def fate(source, folder):
     report = ingest(source, folder / "a", table="jobs", mapping=NAMED)
-    counts = report.to_frame().select(pl.exclude("source", "table")).sum().row(0)
+    counts = report.frame().select(pl.exclude("source", "table")).sum().row(0)
     jobs = report.manifest.tables.get("jobs", ())
     return counts, sorted((file.path, file.sha256) for file in jobs)
 
