@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import pytest
 
+from brokerlab import brokerage
+from brokerlab.brokerage import production_jobs, production_tasks
 from brokerlab.brokerage.rules import ProductionRules
 from tests.brokerage_toys import World, reasons
 from tests.unit.brokerage.production_tasks.world import Row, decided, task, the_task, world
@@ -62,6 +64,34 @@ def test_what_makes_a_nucleus_bare(catchall, chained):
     assert (found == [None]) == chained
     assert "B" not in accept("require")
     assert "B" in accept("require", rules="production")
+
+
+def test_what_makes_a_nucleus_bare_for_jobs():
+    """002, Special Brokerage for ATLAS Full-chain: The nuclei are defined as bare nuclei by adding bareNucleus=only
+    or bareNucleus=allow in the catchall field in CRIC.
+
+    Queues that say nothing of their site are those that the nucleus lists.
+    """
+    queues = [{"panda_queue": "OWN", "catchall": "bareNucleus=allow"}, {"panda_queue": "SAT"}]
+    nuclei = [{"nucleus": "N", "queues": ["OWN"]}]
+    tasks = [{"nucleus": "N", "fullchain": chain} for chain in ("require", None)]
+    found = production_jobs.decide(brokerage.world(tasks, queues, nuclei=nuclei)).queues
+    checks = found.select("jeditaskid", "panda_queue", "check").rows()
+    assert checks == [
+        (1, "OWN", None),
+        (1, "SAT", "full_chain_outside"),
+        (2, "OWN", None),
+        (2, "SAT", None),
+    ]
+
+
+def test_kinds_of_full_chains_need_no_table_of_parents():
+    """002, Special Brokerage for ATLAS Full-chain: The former accepts only full-chain workflows"""
+    modes = [{"nucleus": name, "bare_mode": mode} for name, mode in MODES.items()]
+    made = brokerage.world([{}], brokerage="production-tasks", nuclei=modes)
+    found = production_tasks.decide(made)
+    assert found.nuclei.filter(nucleus="O")["check"].to_list() == ["full_chain"]
+    assert found.world.unasked["parent_tasks"] == ("parent_missing",)
 
 
 def test_whom_bare_nuclei_accept():

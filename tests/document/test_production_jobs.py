@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from brokerlab import brokerage
 from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.matching.connectivity import parse_connectivity
@@ -554,6 +555,9 @@ def test_format_of_connectivity():
     found = parse_connectivity("http#IPv6")
     assert (found.network, found.ip_stack) == ("http", "IPv6")
     assert connected("http#IPv6", "http", "IPv6") is None
+    assert connected("http#IPv6", "http#IPv6") is None
+    assert connected("full#IPv4", "http#IPv6") == "ip_stack"
+    assert connected("none#IPv6", "http#IPv6") == "connectivity"
 
 
 def test_full_connectivity():
@@ -692,6 +696,17 @@ def test_pledges_in_a_shortage(cores, expected):
     for status, number in (("running", cores), ("starting", 50)):
         world.add("core_stats", computingsite="SITE", jobstatus=status, ncores=number)
     assert why(world, WORK_SHORTAGE=True) == expected
+
+
+def test_queues_that_the_nucleus_lists_are_its_own():
+    """002, ATLAS Production Job Brokerage: Use only the queues associated with the nucleus
+
+    Where a queue says nothing of its site.
+    """
+    queues = [{"panda_queue": "OWN"}, {"panda_queue": "SAT"}]
+    nuclei = [{"nucleus": "N", "queues": ["OWN"]}]
+    found = decide(brokerage.world([{"nucleus": "N", "t1weight": -1}], queues, nuclei=nuclei))
+    assert reasons(found) == {"OWN": None, "SAT": "t1_weight"}
 
 
 # ---- the weight: running jobs

@@ -256,10 +256,11 @@ def connectivity(task: Task, queue: Row) -> Answer:
     if spared(task, "site_preassigned"):
         return None
     network, stack = text.connectivity(queue.get("wnconnectivity"))
-    asked = (task.row.get("ipconnectivity") or "none").replace("none", "")
+    asked, behind = text.connectivity(task.row.get("ipconnectivity"))
+    asked = asked.replace("none", "")
     if asked and not (network == "full" or network == asked == "http"):
         return "connectivity"
-    asked_stack = task.row.get("ipstack") or ""
+    asked_stack = task.row.get("ipstack") or behind
     asks = bool(asked_stack)
     if task.world.rules.ip_stack_strict:
         asks = asks or bool(task.row.get("ipconnectivity"))

@@ -43,7 +43,7 @@ class Task:
         self.site_preassigned = self.list_preassigned = False
         self._counted_by()
         self._input()
-        bare = world.nuclei.get(self.nucleus, {}).get("bare_mode")
+        bare = world.bare_mode(self.nucleus)
         self.chained = get("fullchain") in ("only", "require", "capable") and bool(bare)
 
     def look_around(self, state: Any) -> None:

@@ -201,6 +201,21 @@ class World:
             if self.queues[name].get("pandasite") == nucleus
         }
 
+    def bare_mode(self, nucleus: str | None) -> str | None:
+        """Return the bare mode of a nucleus: its own, else by the page that of its queues for production."""
+        own: str | None = self.nuclei.get(nucleus or "", {}).get("bare_mode")
+        if own or nucleus not in self.nuclei or self.rules.rules != "document":
+            return own
+        names = [
+            name
+            for name, queue in self.queues.items()
+            if queue.get("pandasite") == nucleus
+            and (queue.get("type") or "production") in ("production", "unified")
+        ]
+        return next(
+            (mode for name in sorted(names) if (mode := self.catchall[name].bare_mode)), None
+        )
+
     def sharing(self, nucleus: str) -> set[str]:
         """Return the parents of the queues that write where the nucleus's first queue reads (4.6)."""
         first = next(iter(self.nuclei.get(nucleus, {}).get("queues") or []), None)

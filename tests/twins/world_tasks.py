@@ -73,7 +73,7 @@ def _plain(rng: Random, nuclei: list[str]) -> Row:
         "transhome": often(rng, "Athena-24.0.40", None, "Athena-main-2026-05-01T2101", p=0.2),
         "container_name": often(rng, None, "atlas-ml", "docker://x/y", p=0.1),
         "onlytagsforfc": often(rng, None, True),
-        "ipconnectivity": often(rng, None, "full", "http", "none"),
+        "ipconnectivity": often(rng, None, "full", "http", "none", "http#IPv4"),
         "ipstack": often(rng, None, "IPv4", "IPv6", ""),
         "t1weight": often(rng, None, 0),
         "mergeoutput": often(rng, None, True),

@@ -31,6 +31,7 @@ from brokerlab.brokerage.production_jobs.nucleus import (
     unwritable,
     with_near_any,
     with_nucleus,
+    with_sites,
 )
 from brokerlab.brokerage.production_jobs.queue_facts import queue_facts
 from brokerlab.brokerage.production_jobs.ranking import REPORTED, steps
@@ -219,6 +220,7 @@ def prepare(
     checks = checks_of(recipe, queue_checks, rules, then)
     instants = tables["tasks"].with_columns(pl.col("snapshot").fill_null(0))
     tables = one_row_per_key(tables | {"tasks": instants})
+    tables = with_sites(tables, rules=rules)
     raw = tables["tasks"]
     history = tables["queues"]["snapshot"].is_not_null().any()
     snapshots = raw.select("snapshot").unique().sort("snapshot")

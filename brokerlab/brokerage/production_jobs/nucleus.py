@@ -6,13 +6,35 @@ import polars as pl
 
 from brokerlab.brokerage import network_weight as network
 from brokerlab.brokerage.engine.pairs import Side
-from brokerlab.brokerage.full_chain import chained_where
+from brokerlab.brokerage.full_chain import bare_modes, chained_where
 from brokerlab.brokerage.inputs.endpoints import up
 from brokerlab.brokerage.production_jobs.ids import Ids
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.gdpconfig import Config
 
 Tables = dict[str, pl.DataFrame]
+
+
+def with_sites(tables: Tables, *, rules: ProductionRules) -> Tables:
+    """Fill null ``pandasite`` of queues that a nucleus lists, and null ``bare_mode`` of nuclei from their queues.
+
+    Args:
+        tables: The input tables.
+        rules: Switch ``bare_mode_of``.
+
+    Source: 002, Special Brokerage for ATLAS Full-chain: "by adding bareNucleus=only or bareNucleus=allow in the catchall
+        field in CRIC".
+    """
+    queues, nuclei = tables["queues"], tables["nuclei"]
+    lists = nuclei.select(panda_queue="queues", site="nucleus").explode("panda_queue")
+    listed = lists.group_by("panda_queue").agg(pl.col("site").min())
+    queues = queues.join(listed, on="panda_queue", how="left", maintain_order="left")
+    queues = queues.with_columns(pandasite=pl.coalesce("pandasite", "site")).drop("site")
+    if rules.bare_mode_of == "any":  # as deployed it is in the table, of the queue loaded first
+        said = bare_modes(queues.drop("snapshot"), rules=rules).select("nucleus", said="bare_mode")
+        nuclei = nuclei.join(said, on="nucleus", how="left", maintain_order="left")
+        nuclei = nuclei.with_columns(bare_mode=pl.coalesce("bare_mode", "said")).drop("said")
+    return tables | {"queues": queues, "nuclei": nuclei}
 
 
 def unwritable(state: Tables, *, rules: ProductionRules) -> pl.DataFrame:

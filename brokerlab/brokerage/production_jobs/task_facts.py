@@ -109,6 +109,8 @@ def _plain() -> dict[str, pl.Expr]:
     cores = (
         pl.when("t_merging").then(pl.coalesce("mergecorecount", "corecount")).otherwise("corecount")
     )
+    network = _text("ipconnectivity").str.split("#")  # the page's format has the stack behind it
+    stack = pl.when(network.list.len() == 2).then(network.list.last()).otherwise(pl.lit(""))
     jumbo = _text("usejumbo").is_in(["W", "R", "P", "L"])
     return {
         "t_gshare": pl.col("gshare"),
@@ -125,8 +127,8 @@ def _plain() -> dict[str, pl.Expr]:
         "t_prestaging": _flag("inputprestaging"),
         "t_lan_only": (_text("allowinputlan") == "only") & ~pl.col("t_merging"),
         "t_reads_lan": (_text("allowinputlan") != "") & ~_flag("uselocalio"),
-        "t_ip": _text("ipconnectivity").replace("none", ""),
-        "t_stack": _text("ipstack"),
+        "t_ip": network.list.first().fill_null("").replace("none", ""),
+        "t_stack": pl.when(_text("ipstack") == "").then(stack).otherwise("ipstack"),
         "t_asks_network": (_text("ipconnectivity") != "") | (_text("ipstack") != ""),
         "t_jumbo": jumbo,
         "t_ready_events": pl.col("n_ready_events"),

@@ -144,7 +144,7 @@ _STORAGE = ("no_storage", "not_reached", "read_wan_down", "write_wan_down", "dis
 NEEDED: dict[str, tuple[str, ...]] = {
     "storage_endpoints": (*_STORAGE, "input_size", "input_files", "input_not_readable"),
     "replicas": ("input_size", "input_files", "input_not_readable"),
-    "parent_tasks": ("full_chain", "parent_missing"),
+    "parent_tasks": ("parent_missing",),
 }
 """Table to the checks, and the ends of tasks, that cannot be decided without it: where it is missing they remove nothing."""
 
