@@ -511,13 +511,18 @@ def _missing(
     there: Iterable[str],
 ) -> list[str]:
     """Say which required columns are missing, and what to type for each."""
-    lines = []
+    lines: list[str] = []
+    used: list[str] = []
     for name in lacking:
         meant = [n.suggestion for n in not_taken if f"={name}" in n.suggestion]
+        used += meant[:1]
         lines.append(
             f"{source}: {table}.{name}: required column is missing; say "
             f"{meant[0] if meant else f'--map NAME={name}'}{_or_default(table, name, there)}"
         )
+    others = [n.suggestion for n in not_taken if n.suggestion and n.suggestion not in used]
+    if others:
+        lines.append(f"{source}: near others: {' '.join(others[:_SHOWN])}")
     lines.append(f"{source}: columns found: {_listed(sorted(found)) or 'none'}")
     return lines
 

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from brokerlab.archive import conversion
 from brokerlab.archive.contracts import TABLES, contract
@@ -165,8 +165,13 @@ def table_of_columns(names: Iterable[str]) -> str | None:
 
 
 def looks_like(names: Iterable[str]) -> str | None:
-    """Return the table that has most of the columns, two at least, where one has more than all others."""
-    counts = _known(names)
+    """Return the table of which most columns may be meant, two at least, where one has more than all others.
+
+    Example:
+        >>> looks_like(["TaskID", "Job_ID", "state", "submitted", "cpu_time", "site"])
+        'jobs'
+    """
+    counts = _known(names, MEANINGS)
     most = max(counts.values())
     best = [table for table, n in counts.items() if n == most]
     return best[0] if len(best) == 1 and most > 1 else None
@@ -181,7 +186,10 @@ def missing(table: str, has: Collection[str]) -> list[str]:
     return [name for name in required if name not in there and name not in derived]
 
 
-def _known(names: Iterable[str]) -> dict[str, int]:
-    """Count for every table how many of its columns the names give."""
+def _known(
+    names: Iterable[str], guesses: Mapping[str, tuple[str, ...]] | None = None
+) -> dict[str, int]:
+    """Count for every table how many of its columns the names give, or may give."""
     has = {plain(name) for name in names}
+    has |= {guess for name in has for guess in (guesses or {}).get(name, ())}
     return {table: len({c for n, c in meant(table).items() if n in has}) for table in TABLES}

@@ -140,6 +140,7 @@ def test_missing_columns_are_named_with_what_to_type(tmp_path):
             "jobs.csv: jobs.creationtime: required column is missing; say --map submitted=creationtime "
             "or --default creationtime=starttime (another time stands for it)"
         ),
+        "jobs.csv: near others: --map cpu_time=cpuconsumptiontime --map MaxPSS_MB=maxpss --unit maxpss=MB",
         (
             "jobs.csv: columns found: MaxPSS_MB, PandaID, TaskID, cpu_time, endtime, job_status, "
             "start_time, submitted"
