@@ -18,7 +18,10 @@ from brokerlab.archive.synthetic import synthesise
 from brokerlab.cli import app
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("README.md", "docs/architecture.md", "docs/examples.md", "docs/first-hour.md")
+PAGES = (
+    "README.md",
+    *(f"docs/{name}.md" for name in ("architecture", "examples", "first-hour", "ingest")),
+)
 TOPS = ("brokerlab", "docs", "notebooks", "tests", "benchmarks")
 MADE = ("reports/", "data/", "accepted/")
 """Folders that commands on the pages make, or that stand for the reader's own."""
