@@ -25,8 +25,8 @@ FAR_YEARS = 5
 """A time so many years from the median of its column is an outlier."""
 GAP_HOURS, GAP_STEPS = 24, 20
 """Nothing for longer than this [h], and than so many mean steps between rows, is a gap."""
-TOGETHER = 4
-"""Columns whose values are in memory at a time."""
+COUNTED_TOGETHER, TOGETHER = 16, 4
+"""Columns that one query counts, and columns whose values are in memory at a time."""
 SHOWN = 3
 """Examples of keys."""
 
@@ -373,36 +373,46 @@ class _Table:
 
     def columns(self) -> list[dict[str, Any]]:
         """Count and range every column."""
-        wanted = ["count(*)"]
-        for name, kind in self.types.items():
-            it = _quoted(name)
-            wanted += [f"count({it})", f"approx_count_distinct({it})"]
-            ranged = kind.is_numeric() or kind.is_temporal()
-            wanted += [f"min({it})", f"max({it})"] if ranged else ["null", "null"]
-            wanted.append(f"count(*) filter ({it} = 0)" if kind.is_numeric() else "null")
-        rows, *found = _one(self.rows, ", ".join(wanted))
+        (rows,) = _one(self.rows, "count(*)")
+        names = list(self.types)
         made = []
-        for i, (name, kind) in enumerate(self.types.items()):
-            known, different, low, high, zeros = found[5 * i : 5 * i + 5]
-            about = self.about.get(name, {})
-            row = {
-                "table": self.name,
-                "column": name,
-                "type": about.get("type") or str(kind),
-                "unit": _unit(about.get("unit")),
-                "rows": rows,
-                "nulls": rows - known,
-                "null_share": (rows - known) / rows,
-                "zeros": zeros,
-                "different": different,
-                "null_means": about.get("null"),
-            }
-            ends = ("first", "last") if kind.is_temporal() else ("least", "most")
-            row |= dict(zip(ends, (low, high), strict=True))
-            made.append(row)
+        for i in range(0, len(names), COUNTED_TOGETHER):
+            made += self.counted(names[i : i + COUNTED_TOGETHER], rows)
         measured = [row for row in made if _is_measured(row)]
         for i in range(0, len(measured), TOGETHER):
             self.add_percentiles(measured[i : i + TOGETHER])
+        return made
+
+    def counted(self, names: Sequence[str], rows: int) -> list[dict[str, Any]]:
+        """Count and range some columns in one query."""
+        wanted = []
+        for name in names:
+            it, kind = _quoted(name), self.types[name]
+            wanted += [f"count({it})", f"approx_count_distinct({it})"]
+            ranged = kind.is_numeric() or kind.is_temporal()
+            wanted += [f"min({it})", f"max({it})"] if ranged else ["null", "null"]
+            wanted.append(f"count(nullif({it}, 0))" if kind.is_numeric() else "null")
+        found = _one(self.rows, ", ".join(wanted))
+        made = []
+        for i, name in enumerate(names):
+            known, different, low, high, not_zero = found[5 * i : 5 * i + 5]
+            about = self.about.get(name, {})
+            ends = ("first", "last") if self.types[name].is_temporal() else ("least", "most")
+            made.append(
+                {
+                    "table": self.name,
+                    "column": name,
+                    "type": about.get("type") or str(self.types[name]),
+                    "unit": _unit(about.get("unit")),
+                    "rows": rows,
+                    "nulls": rows - known,
+                    "null_share": (rows - known) / rows,
+                    "zeros": None if not_zero is None else known - not_zero,
+                    "different": different,
+                    "null_means": about.get("null"),
+                    **dict(zip(ends, (low, high), strict=True)),
+                }
+            )
         return made
 
     def add_percentiles(self, columns: Sequence[dict[str, Any]]) -> None:
