@@ -64,6 +64,9 @@ profile = data.profile  # archive.profile()
 profile
 
 # %%
+profile.tables
+
+# %%
 profile.columns.filter(pl.col("table") == "jobs", pl.col("unit").is_not_null())
 
 # %% [markdown]

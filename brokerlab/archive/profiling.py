@@ -1,6 +1,7 @@
 """Look at an archive before it is trusted: coverage, nulls, ranges, keys, outliers, doubled rows, gaps.
 
-DuckDB reads each table column by column and spills to disk, so that ten million jobs need no more memory than a column.
+DuckDB reads each table column by column and spills to disk, so that ten million jobs need no more
+memory than a few columns.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import duckdb
-import jinja2
 import polars as pl
 
 from brokerlab.archive.contracts import STORED, describe, key_columns, version_column
+from brokerlab.results import Result, Shows
+from brokerlab.words import counted
 
 if TYPE_CHECKING:
     from brokerlab.archive.store import Archive
@@ -221,8 +223,8 @@ _FAULTS: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True)
-class Profile:
+@dataclass(frozen=True, repr=False)
+class Profile(Result):
     """What an archive holds, as frames; `frame` lists what should be looked at.
 
     Attributes:
@@ -242,6 +244,13 @@ class Profile:
         gaps: ``table, column, start, end`` [UTC], ``hours``: of the tables of `EVENTS`, nothing for longer than
             `GAP_HOURS` and `GAP_STEPS` mean steps.
     """
+
+    shows = Shows(
+        about="what should be looked at in an archive, one thing per row",
+        columns={"table": "", "column": "", "fault": "", "rows": "", "share": "1", "example": ""},
+        keys=("table", "column", "fault"),
+        next=(".tables", ".columns", ".joins", ".outliers", ".duplicates", ".gaps"),
+    )
 
     name: str
     synthetic: bool
@@ -299,19 +308,13 @@ class Profile:
             "rows", descending=True, nulls_last=True, maintain_order=True
         )
 
-    def __repr__(self) -> str:
+    def headline(self) -> str:
+        """Return what there is, and how much of it should be looked at."""
         rows = dict(self.tables.select("table", "rows").rows())
-        return (
-            f"Profile of {self.name}: {len(rows)} tables, {rows.get('jobs', 0):,} jobs; "
-            f"{self.frame().height} things to look at in .frame(); .tables .columns .joins "
-            ".outliers .duplicates .gaps"
-        )
-
-    def _repr_html_(self) -> str:
-        faults = self.frame()
-        return _TEMPLATE.render(
-            p=self, tables=self.tables.to_dicts(), faults=faults.head(12).to_dicts(), n=len(faults)
-        )
+        kind = "synthetic archive" if self.synthetic else "archive"
+        n = self.frame().height
+        look = counted(n, "thing") + " to look at" if n else "nothing odd"
+        return f"{kind} {self.name}: {counted(len(rows), 'table')}, {counted(rows.get('jobs', 0), 'job')}; {look}"
 
 
 def profile(archive: Archive) -> Profile:
@@ -323,7 +326,7 @@ def profile(archive: Archive) -> Profile:
         archive: The archive.
 
     Returns:
-        The frames, and a view for notebooks.
+        The frames; shown are the things to look at.
 
     Example:
         >>> import tempfile
@@ -616,42 +619,3 @@ def _text(value: Any) -> str:
     if isinstance(value, datetime):
         return f"{value:%Y-%m-%d %H:%M}"
     return f"{value:,}" if isinstance(value, float) else str(value)
-
-
-_TEMPLATE = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
-    """\
-<div style="font-family: system-ui, sans-serif; max-width: 60em">
-<p><strong>Profile of {{ p.name }}</strong>{% if p.synthetic %} · synthetic{% endif %}</p>
-<table>
-<thead><tr><th>table</th><th>rows</th><th>from</th><th>to (UTC)</th><th>days with rows</th></tr></thead>
-<tbody>
-{% for row in tables %}
-<tr><td>{{ row.table }}</td><td>{{ "{:,}".format(row.rows) }}</td>
-{% if row.time %}
-<td>{{ row.first.strftime("%Y-%m-%d %H:%M") }}</td><td>{{ row.last.strftime("%Y-%m-%d %H:%M") }}</td>
-<td>{{ row.days_with }} of {{ row.days }}</td></tr>
-{% else %}
-<td>–</td><td>–</td><td>–</td></tr>
-{% endif %}
-{% endfor %}
-</tbody>
-</table>
-{% if n %}
-<p>{{ n }} to look at{% if n > faults|length %}, the first {{ faults|length }}{% endif %} (all: <code>.frame()</code>):</p>
-<table>
-<thead><tr><th>table</th><th>column</th><th>what</th><th>rows</th><th>example</th></tr></thead>
-<tbody>
-{% for row in faults %}
-<tr><td>{{ row.table }}</td><td>{{ row.column }}</td><td>{{ row.fault }}</td>
-<td>{{ "–" if row.rows is none else "{:,}".format(row.rows) }}</td><td>{{ row.example }}</td></tr>
-{% endfor %}
-</tbody>
-</table>
-{% else %}
-<p>Nothing odd: keys match, no outliers, no doubled keys, no gaps.</p>
-{% endif %}
-<p>Next: <code>.columns</code> (nulls, units, ranges), <code>.joins</code>, <code>.outliers</code>,
-<code>.duplicates</code>, <code>.gaps</code>; <code>archive.sql("select ...")</code></p>
-</div>
-"""
-)

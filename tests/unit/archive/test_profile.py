@@ -80,7 +80,7 @@ def changed(frame: pl.DataFrame, row: int, **values: object) -> pl.DataFrame:
 def test_nothing_odd_in_good_tables(profiled):
     found = profiled(("jobs", jobs()), ("tasks", tasks()), ("queues", queues("Q1")))
     assert found.frame().is_empty()
-    assert "Nothing odd" in found._repr_html_()
+    assert "3 tables, 100 jobs; nothing odd" in found.headline()
     assert found.joins["matched_share"].drop_nulls().to_list() == [1.0, 1.0, 1.0]
 
 
@@ -145,6 +145,7 @@ def test_keys_that_lead_nowhere(profiled):
         ("computingsite", 1, ODD),
     ]
     html = found._repr_html_()
+    assert "2 things to look at" in html
     assert "A&lt;b&gt;&amp;" in html
     assert "<b>" not in html
 
@@ -249,4 +250,4 @@ def test_an_empty_archive(tmp_path):
     found = archive.open(tmp_path).profile()
     assert found.tables.is_empty()
     assert found.frame().is_empty()
-    assert "0 tables" in repr(found)
+    assert "0 tables, 0 jobs; nothing odd" in repr(found)
