@@ -29,12 +29,14 @@ BUILD_LABEL = "panda"
 """Label of jobs that build software, which speak for no task."""
 SCOUT_MARK = r"(?:^|,)sj(?:$|,)"
 """Token in ``specialhandling`` of scouts."""
-USUAL_UNITS = {
+USUAL = {
     "ramunit": "MBPerCore",
     "outdiskunit": "kBPerEvent",
     "cputimeunit": "HS06sPerEvent",
+    "cpuefficiency": 90,
+    "basewalltime": 600,
 }
-"""Units of production tasks, where nothing says which a task has."""
+"""PanDA's defaults for production tasks, where nothing says what a task has: units, efficiency [%], base time [s]."""
 TASK_TYPES = {"managed": "prod", "user": "anal"}
 """Type of the tasks of a label."""
 
@@ -42,6 +44,10 @@ _SHARED = [
     "vo", "prodsourcelabel", "processingtype", "workinggroup", "gshare", "workqueue_id", "resource_type",
     "container_name",
 ]  # fmt: skip
+_CORES = pl.coalesce(
+    pl.when(pl.col(name) > 0).then(name) for name in ("corecount", "actualcorecount")
+)
+"""Cores that a job asked for, else those it used; null: not known."""
 _MERGE = (pl.col("processingtype") == "pmerge").fill_null(value=False)
 
 _JOB_COLUMNS = [
@@ -153,9 +159,10 @@ def tasks_of(jobs: pl.LazyFrame) -> pl.LazyFrame:
     """Make one task per ``jeditaskid`` of the jobs.
 
     Names, label, share and cores are those of most of its jobs, merge and build jobs aside; ``corecount`` is 0 where
-    they differ. Requests of memory are the jobs' own: ``ramcount`` that of most, ``orig_ramcount`` that of the first
-    job created, which is a scout if the task had any. Units are those of production tasks. ``usescout`` is 3 where jobs
-    are marked as scouts. Status, base time, efficiency, CPU time per event and other rules of the task are not known.
+    cores differ. Requests of memory are the jobs' own: ``ramcount`` that of most, ``orig_ramcount`` that of the first
+    job created, which is a scout if the task had any. Production tasks have the `USUAL` units, efficiency and base time.
+    ``usescout`` is 3 where jobs are marked as scouts. Status, base memory, CPU time per event and other rules of the task
+    are not known.
 
     Args:
         jobs: All columns of ``jobs``.
@@ -165,22 +172,19 @@ def tasks_of(jobs: pl.LazyFrame) -> pl.LazyFrame:
     """
     own = _MERGE.not_() & pl.col("prodsourcelabel").ne_missing(BUILD_LABEL)
     production = pl.col("prodsourcelabel") == "managed"
-    cores = pl.when(pl.col("corecount") > 0).then("corecount")
-    per_core = pl.coalesce(cores, pl.when(pl.col("actualcorecount") > 0).then("actualcorecount"), 1)
     request = pl.when(pl.col("minramcount") > 0).then("minramcount")
     first = pl.struct("creationtime", "pandaid")
 
     def most(value: pl.Expr) -> pl.Expr:
-        return pl.coalesce(
-            value.filter(own).drop_nulls().mode().min(), value.drop_nulls().mode().min()
-        )
+        return value.filter(own | own.any().not_()).drop_nulls().mode().min()
 
-    per_unit = pl.when(production).then((request / per_core).round()).otherwise(request)
+    per_core = (request / pl.coalesce(_CORES, 1)).round()
+    per_unit = pl.when(production).then(per_core).otherwise(request)
     asked = own & request.is_not_null()
     ended = pl.col("jobstatus").is_in(_FILE_STATUS)
-    counts = cores.filter(own).drop_nulls().unique()
+    counts = _CORES.filter(own).drop_nulls().unique()
     marked = pl.col("specialhandling").str.contains(SCOUT_MARK).any()
-    usual = pl.col("prodsourcelabel") == "managed"
+    usual = {name: pl.when(production).then(pl.lit(value)) for name, value in USUAL.items()}
     return (
         jobs.filter(pl.col("jeditaskid").is_not_null())
         .with_columns(__per_unit=per_unit.cast(pl.Int64), __asked=asked)
@@ -205,11 +209,11 @@ def tasks_of(jobs: pl.LazyFrame) -> pl.LazyFrame:
         .with_columns(
             tasktype=pl.col("prodsourcelabel").replace_strict(TASK_TYPES, default=None),
             splitrule=pl.format("US={}", "usescout"),
-            ramunit=pl.when(usual).then(pl.lit(USUAL_UNITS["ramunit"])).otherwise(pl.lit("MB")),
-            outdiskunit=pl.when(usual & pl.col("__events")).then(
-                pl.lit(USUAL_UNITS["outdiskunit"])
-            ),
-            cputimeunit=pl.when(usual).then(pl.lit(USUAL_UNITS["cputimeunit"])),
+            **usual,
+        )
+        .with_columns(
+            ramunit=pl.col("ramunit").fill_null("MB"),
+            outdiskunit=pl.when("__events").then("outdiskunit"),
         )
         .sort("jeditaskid")
     )
@@ -218,9 +222,9 @@ def tasks_of(jobs: pl.LazyFrame) -> pl.LazyFrame:
 def queues_of(jobs: pl.LazyFrame) -> pl.LazyFrame:
     """Make one queue per ``computingsite`` of the jobs.
 
-    ``status`` is online, as jobs ran there, and ``resource_type_q`` GRID, as of most. ``maxrss``, ``corecount`` and ``maxtime`` are the largest requests and limits of
-    jobs that started there: the least that the queue can take. ``corepower`` is what ``hs06sec`` implies. All else is
-    not known.
+    ``status`` is online, as jobs ran there, and ``resource_type_q`` GRID, as of most. ``maxrss``, ``corecount`` and
+    ``maxtime`` are the largest requests and limits of jobs that started there: the least that the queue can take.
+    ``corepower`` is what ``hs06sec`` implies. All else is not known.
 
     Args:
         jobs: All columns of ``jobs``.
@@ -234,7 +238,11 @@ def queues_of(jobs: pl.LazyFrame) -> pl.LazyFrame:
         {"computingsite": "panda_queue"}
     )
     ran = pl.col("starttime").is_not_null()
-    largest = {"maxrss": "minramcount", "corecount": "corecount", "maxtime": "maxwalltime"}
+    largest = {
+        "maxrss": pl.col("minramcount"),
+        "corecount": _CORES,
+        "maxtime": pl.col("maxwalltime"),
+    }
     wall_s = (pl.col("endtime") - pl.col("starttime")).dt.total_seconds()
     work = there.select("panda_queue", "hs06sec", work=wall_s * pl.col("actualcorecount"))
     return (
@@ -243,7 +251,7 @@ def queues_of(jobs: pl.LazyFrame) -> pl.LazyFrame:
             type=pl.when(both).then(pl.lit("unified")).otherwise(pl.lit("unknown")),
             status=pl.lit("online"),
             resource_type_q=pl.lit("GRID"),
-            **{name: pl.col(c).filter(ran & (pl.col(c) > 0)).max() for name, c in largest.items()},
+            **{name: most.filter(ran & (most > 0)).max() for name, most in largest.items()},
         )
         .join(core_power(work), on="panda_queue", how="left")
         .sort("panda_queue")
@@ -301,7 +309,7 @@ class Derivation:
 FROM_JOBS: Mapping[str, Derivation] = {
     "tasks": Derivation(
         tasks_of,
-        "requests and times are those of their jobs, units those usual in production, base times 0",
+        "requests and times are those of their jobs, units, efficiency and base time those usual in production",
     ),
     "datasets": Derivation(lambda jobs: datasets_of(files_of(jobs)), "one per task"),
     "files": Derivation(lambda jobs: files_of(jobs).drop("__n"), "one per job"),

@@ -25,12 +25,17 @@ _VALUE = r"'[^']*'|[0-9][-0-9:. ]*"
 def verify(archive: Annotated[Path, typer.Argument(help="Folder of the archive.")]) -> None:
     """Read every file of an archive and compare its digest with the manifest; damaged parts are named."""
     from brokerlab.archive import manifest as manifests
+    from brokerlab.archive import store
+    from brokerlab.words import listed
 
     files = manifests.read(archive).files()
     manifests.check(archive, files, again=True)
     size = sum(file.bytes for file in files)
     line = f"{archive}: {len(files)} files, {size:,} bytes, all as they were written"
     Console().print(line, markup=False, highlight=False, soft_wrap=True)
+    if made := store.open_archive(archive).derive().derived:
+        line = f"not in it, and made from its jobs where a report needs them: {listed(made)}"
+        Console().print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def ingest(

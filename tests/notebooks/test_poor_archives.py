@@ -107,8 +107,18 @@ def test_too_little_is_an_answer(
     except InsufficientDataError:
         answered = False
     assert can_run[archive][name] == answered
-    page = check_page(tmp_path)["page"]
+    stored = check_page(tmp_path)
+    page = stored["page"]
+    made = "Made from the jobs, as the archive lacks them: "
+    assert [text.startswith(made) for text in page["cannot_tell"]].count(True) == bool(
+        stored["derived"]
+    )
     assert page["verdict"]["kind"] != "failed"
     if not answered:
         assert page["verdict"]["kind"] == "no_answer"
         assert page["sections"][0]["title"] == "What is missing"
+
+
+def test_jobs_alone_are_enough_for_five_reports(can_run: dict[str, dict[str, bool]]) -> None:
+    five = "scout-percentiles memory-estimator walltime-estimator waiting-rules site-classes"
+    assert all(can_run["jobs_only"][name] for name in five.split())

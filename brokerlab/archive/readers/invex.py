@@ -217,9 +217,7 @@ def _task(frame: pl.DataFrame, task: int) -> pl.DataFrame:
             "tasktype": ["prod"],
             "status": ["done"],
             "taskpriority": [int(priority[0]) if len(priority) else None],
-            **{name: [unit] for name, unit in approximate.USUAL_UNITS.items()},
-            "cpuefficiency": [90],
-            "basewalltime": [600],
+            **{name: [value] for name, value in approximate.USUAL.items()},
             "creationdate": [EPOCH],
             "modificationtime": [end],
         }

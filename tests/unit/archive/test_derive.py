@@ -116,6 +116,34 @@ def test_a_user_task_asks_for_memory_as_a_whole_and_build_jobs_do_not_speak(writ
     assert rows(written(jobs=jobs), "tasks", *columns) == [(4_000, 4_000, "MB", "user", "anal")]
 
 
+def test_production_has_usual_units_efficiency_and_base_time_and_users_have_none(
+    written, make_jobs
+):
+    labels = ["managed", "managed", "user"]
+    opened = written(
+        jobs=make_jobs(3, jeditaskid=[7, 8, 9], prodsourcelabel=labels, nevents=[5, 0, 5])
+    )
+    columns = ("outdiskunit", "cputimeunit", "cpuefficiency", "basewalltime")
+    assert rows(opened, "tasks", *columns) == [
+        ("kBPerEvent", "HS06sPerEvent", 90, 600),
+        (None, "HS06sPerEvent", 90, 600),
+        (None, None, None, None),
+    ]
+
+
+def test_merge_jobs_speak_for_a_task_of_merge_jobs_only(written, make_jobs):
+    jobs = make_jobs(3, jeditaskid=[7, 7, 8], processingtype=[None, "pmerge", "pmerge"])
+    assert rows(written(jobs=jobs), "tasks", "processingtype") == [(None,), ("pmerge",)]
+
+
+def test_cores_are_those_used_where_none_are_asked_for(written, make_jobs):
+    opened = written(
+        jobs=make_jobs(2, corecount=[None, 0], actualcorecount=[8, 8], minramcount=[800, 800])
+    )
+    assert rows(opened, "tasks", "corecount", "ramcount") == [(8, 100)]
+    assert rows(opened, "queues", "corecount") == [(8,)]
+
+
 def test_cores_that_differ_may_vary(written, make_jobs):
     jobs = make_jobs(3, corecount=[1, 8, None])
     assert rows(written(jobs=jobs), "tasks", "corecount") == [(0,)]
@@ -133,7 +161,7 @@ def test_a_task_ends_when_all_its_jobs_have(written, make_jobs):
 
 
 def test_what_jobs_cannot_say_is_null(written, make_jobs):
-    unknown = ("status", "cputime", "basewalltime", "cpuefficiency", "baseramcount", "walltime", "ramcount", "usescout", "splitrule")  # fmt: skip
+    unknown = ("status", "cputime", "baseramcount", "walltime", "ramcount", "usescout", "splitrule")  # fmt: skip
     assert set(rows(written(jobs=make_jobs()), "tasks", *unknown)[0]) == {None}
     unknown = ("maxrss", "corecount", "maxtime", "corepower", "workflow", "atlas_site")
     assert set(rows(written(jobs=make_jobs()), "queues", *unknown)[0]) == {None}
