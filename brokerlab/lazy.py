@@ -1,12 +1,17 @@
-"""Names of a package that load their module when they are first asked for, so that importing the package stays cheap."""
+"""What the page of calls needs: names that load their module on first use, and settings that are refused with the nearest name."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
-from brokerlab.errors import nearest
+from brokerlab.errors import ConfigError, nearest
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def lazy(
@@ -34,3 +39,33 @@ def lazy(
         return getattr(found, attribute or name) if module else found
 
     return find, lambda: sorted(homes)
+
+
+def call(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let a public call refuse settings that it does not have, naming the nearest.
+
+    Args:
+        name: As users call it.
+
+    Example:
+        >>> @call("scouts.guess")
+        ... def guess(*, rank: int = 75) -> int:
+        ...     return rank
+        >>> guess(rnak=80)
+        Traceback (most recent call last):
+        brokerlab.errors.ConfigError: scouts.guess has no setting 'rnak': did you mean 'rank'?
+    """
+
+    def named(function: Callable[P, R]) -> Callable[P, R]:
+        known = inspect.signature(function).parameters
+
+        @functools.wraps(function)
+        def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+            if unknown := sorted(kwargs.keys() - known):
+                hint = nearest(unknown[0], known)
+                raise ConfigError(f"{name} has no setting '{unknown[0]}': {hint}")
+            return function(*args, **kwargs)
+
+        return checked
+
+    return named

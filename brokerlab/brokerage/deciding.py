@@ -14,6 +14,7 @@ from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.view import AnyDecisions
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
+from brokerlab.lazy import call
 
 AnyRules: TypeAlias = ProductionRules | AnalysisRules
 STAGES = {
@@ -24,6 +25,7 @@ STAGES = {
 """Stage of a replay to our brokerage of it, and the kind of its rules."""
 
 
+@call("brokerage.decide")
 def decide(
     source: Replay | Archive | Mapping[str, Any],
     *,

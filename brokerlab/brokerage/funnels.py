@@ -8,8 +8,10 @@ import polars as pl
 
 from brokerlab.brokerage.view import TASK, AnyDecisions, View, view
 from brokerlab.errors import ConfigError, nearest
+from brokerlab.lazy import call
 
 
+@call("brokerage.funnel")
 def funnel(
     decisions: AnyDecisions, by: Sequence[str] = (), *, tasks: pl.DataFrame | None = None
 ) -> pl.DataFrame:

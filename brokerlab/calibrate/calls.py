@@ -16,9 +16,11 @@ from brokerlab.calibrate.simulation.outcome import Outcome, run
 from brokerlab.calibrate.simulation.world import World
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig import Config
+from brokerlab.lazy import call
 from brokerlab.scouts import ScoutRules
 
 
+@call("calibrate.backtest")
 def backtest(
     source: Source,
     parameter: str = "ramcount",

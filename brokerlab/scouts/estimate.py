@@ -12,6 +12,7 @@ import polars as pl
 from brokerlab.archive.given import Source, tables_of
 from brokerlab.carry import Chunk
 from brokerlab.gdpconfig import Config
+from brokerlab.lazy import call
 from brokerlab.numerics import IntArray
 from brokerlab.results import Result, Shows
 from brokerlab.scouts import expected, parameters
@@ -91,6 +92,7 @@ class ScoutResult(Result):
         }
 
 
+@call("scouts.estimate")
 def estimate(
     source: Source,
     *,

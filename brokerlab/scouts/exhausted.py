@@ -12,6 +12,7 @@ import polars as pl
 from brokerlab.archive.given import Source, tables_of
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
+from brokerlab.lazy import call
 from brokerlab.scouts.checks import (
     ONLY_REPORTED,
     Decisions,
@@ -62,6 +63,7 @@ class ExhaustedResult(Decisions):
     """
 
 
+@call("scouts.exhausted")
 def exhausted(
     source: Source,
     *,

@@ -122,6 +122,24 @@ def test_an_unknown_setting_of_a_simulation_is_refused(tmp_path: Path) -> None:
         calibrate.simulate({}, strat="2026-03-02")
 
 
+@pytest.mark.parametrize(
+    ("name", "setting", "hint"),
+    [
+        ("scouts.estimate", "rule", "did you mean 'rules'"),
+        ("scouts.exhausted", "scout", "did you mean 'scouts'"),
+        ("lifecycle.classes", "evry", "did you mean 'every'"),
+        ("lifecycle.waiting", "strat", "did you mean 'start'"),
+        ("brokerage.replay", "stages", "did you mean 'stage'"),
+        ("brokerage.decide", "configs", "did you mean 'config'"),
+        ("brokerage.funnel", "task", "did you mean 'tasks'"),
+        ("calibrate.backtest", "margin", "did you mean 'margins'"),
+    ],
+)
+def test_unknown_settings_are_refused_with_the_nearest(name: str, setting: str, hint: str) -> None:
+    with pytest.raises(ConfigError, match=f"{name} has no setting '{setting}': {hint}"):
+        called(name)({}, **{setting: 1})
+
+
 def test_rules_of_other_scouts_are_refused() -> None:
     toy = Toy().job(1)
     with pytest.raises(ConfigError, match="scouts given are of document"):

@@ -22,6 +22,7 @@ from brokerlab.brokerage.replaying.maker import Maker, OfFiles
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError, MissingTableError, nearest
 from brokerlab.gdpconfig import Config
+from brokerlab.lazy import call
 from brokerlab.results import Result, Shows
 
 if TYPE_CHECKING:
@@ -162,6 +163,7 @@ class Replay(Result):
         )
 
 
+@call("brokerage.replay")
 def build(
     source: Source,
     *,

@@ -11,6 +11,7 @@ import polars as pl
 
 from brokerlab.archive.given import Source, archive_of
 from brokerlab.intervals import N_BOOT, Formula, clustered
+from brokerlab.lazy import call
 from brokerlab.lifecycle import classification
 from brokerlab.lifecycle.class_history.period import KEYS, Period, read_period
 from brokerlab.lifecycle.classification import ClassRules, SiteClasses
@@ -104,6 +105,7 @@ class QueueRatings(Result):
         return self.cells
 
 
+@call("lifecycle.classes")
 def classes(
     source: Source,
     *,

@@ -16,6 +16,7 @@ from brokerlab.archive.store import Archive
 from brokerlab.engines import INT, TEXT, TIME, Types, collect, microseconds, narrow
 from brokerlab.errors import ConfigError, EmptyPeriodError, InsufficientDataError
 from brokerlab.gdpconfig import Config
+from brokerlab.lazy import call
 from brokerlab.lifecycle.timeouts import Histories, TimeoutRules, histories
 from brokerlab.lifecycle.timeouts.facts import microseconds_of, queue_facts
 from brokerlab.lifecycle.timeouts.spans import BEATING
@@ -168,6 +169,7 @@ class Waiting(Result):
         return self._fired
 
 
+@call("lifecycle.waiting")
 def read_waiting(
     source: Source,
     *,
