@@ -20,7 +20,7 @@ from brokerlab.lifecycle.states import waiting_states
 from brokerlab.report import kit
 from brokerlab.report.kit import Block, Caveat, Chart, Number, Page, Table, Verdict, say
 from brokerlab.report.needs import Needs
-from brokerlab.words import days_of, listed
+from brokerlab.words import days_of, listed, plural
 
 WHAT_STATES_MEAN = (
     "pending, waiting, defined: not yet given to the queue; assigned: at the queue, until its input is there; throttled: "
@@ -153,7 +153,7 @@ def _headline(totals: dict[str, Any], faults: pl.DataFrame) -> str:
     failed = "none" if not totals["n_failed"] else say("{x:%}", x=totals["failed_share"])
     look = "nothing odd in the tables"
     if not faults.is_empty():
-        look = say("{n:#thing} in the tables to look at", n=faults.height)
+        look = f"{faults.height} odd {plural(faults.height, 'thing')} in the tables"
     return say(f"{text}; {{failed}} failed; {{look}}.", totals, failed=failed, look=look)
 
 
