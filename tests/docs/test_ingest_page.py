@@ -39,5 +39,5 @@ def test_the_same_in_python_from_pandas(tmp_path, monkeypatch):
     code = re.findall(r"```python\n(.*?)```", PAGE, re.S)[0]
     scope = {"frame": frame}
     exec(code, scope)  # noqa: S102
-    assert scope["report"].to_frame().row(0)[2:] == (1, 1, 0, 0)
+    assert scope["report"].frame().row(0)[2:] == (1, 1, 0, 0)
     assert jobs("data/mine")["maxpss"] == 2048512

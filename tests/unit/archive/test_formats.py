@@ -27,7 +27,7 @@ JOB = {
 
 def fate(report):
     return tuple(
-        report.to_frame().select("rows", "accepted", "quarantined", "duplicates").sum().row(0)
+        report.frame().select("rows", "accepted", "quarantined", "duplicates").sum().row(0)
     )
 
 
@@ -133,7 +133,7 @@ def test_all_known_tables_of_a_database_are_read_and_others_named(tmp_path):
         connection.execute("create table resource_types as select 'SCORE' as resource_name")
         connection.execute("create view jobs as from read_csv('/etc/hostname')")
     report = ingest(tmp_path / "x.duckdb", tmp_path / "a")
-    assert {table: n for _, table, n, *_ in report.to_frame().rows()} == {
+    assert {table: n for _, table, n, *_ in report.frame().rows()} == {
         "jobs": 1,
         "resource_types": 1,
     }
