@@ -303,7 +303,7 @@ def test_an_answer_can_be_stored_and_shown() -> None:
     answer = explain(many(), jeditaskid=1, panda_queue="POOR")
     assert str(answer) == answer.text == "\n".join(answer.sentences)
     assert answer.to_dict()["obstacles"][0]["check"] == "rank"
-    assert answer._repr_html_().startswith("<p><b>Task 1 was not sent to POOR")
+    assert "Task 1 was not sent to POOR" in answer._repr_html_()
 
 
 @pytest.mark.parametrize("rules", ["document", "production"])
@@ -346,7 +346,7 @@ def test_a_task_is_told_with_its_funnel() -> None:
     good = explain_task(many(), jeditaskid=1)
     assert good.sentences[0].startswith("Task 1 may go to 10 queues of 14, the best are M10, M09,")
     assert good.to_dict()["outcome"] == "candidates"
-    assert "<b>" in good._repr_html_()
+    assert "Task 1 may go to 10 queues" in good._repr_html_()
 
 
 def test_a_nucleus_is_told_like_a_queue() -> None:
