@@ -12,8 +12,8 @@ import polars as pl
 
 from brokerlab.errors import ConfigError
 
-ROWS = 8
-"""Rows that a notebook shows."""
+TEXT, PAGE = 600, 4_000
+"""Characters of a headline in a text, and in a notebook."""
 WIDEST = 60
 """Characters of a cell that are shown."""
 
@@ -27,12 +27,14 @@ class Shows:
         columns: Main columns of the frame, with their units (empty: none); those that a frame lacks are left out. Empty: all.
         keys: Columns that name a row, for :func:`compare`; empty: rows are compared in their order.
         next: Calls that come next; one of a method begins with a point.
+        rows: So many are shown in a notebook.
     """
 
     about: str
     columns: Mapping[str, str] = field(default_factory=dict)
     keys: tuple[str, ...] = ()
     next: tuple[str, ...] = ()
+    rows: int = 8
 
 
 class Result:
@@ -54,7 +56,7 @@ class Result:
         others = frame.width - len(named)
         more = f" and {others} more" if others else ""
         return (
-            f"{type(self).__name__}: {_short(self.headline(), 600)}\n"
+            f"{type(self).__name__}: {_short(self.headline(), TEXT)}\n"
             f"{frame.height:,} rows: {', '.join(named.values())}{more}\n"
             f"next: {', '.join(self._calls())}"
         )
@@ -65,12 +67,13 @@ class Result:
         heads = "".join(f"<th>{escape(name)}</th>" for name in named.values())
         rows = "".join(
             "<tr>" + "".join(f"<td>{escape(_cell(value))}</td>" for value in row) + "</tr>"
-            for row in frame.select(*named).head(ROWS).iter_rows()
+            for row in frame.select(*named).head(self.shows.rows).iter_rows()
         )
-        size = f"{min(ROWS, frame.height):,} of {frame.height:,} rows, {len(named)} of {frame.width} columns"
+        size = f"{min(self.shows.rows, frame.height):,} of {frame.height:,} rows, {len(named)} of {frame.width} columns"
+        headline = escape(_short(self.headline(), PAGE)).replace("\n", "<br>")
         calls = ", ".join(f"<code>{escape(call)}</code>" for call in self._calls())
         return (
-            f"<p><strong>{type(self).__name__}</strong>: {escape(_short(self.headline(), 600))}</p>"
+            f"<p><strong>{type(self).__name__}</strong>: {headline}</p>"
             f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
             f"<p>{size}. Next: {calls}</p>"
         )

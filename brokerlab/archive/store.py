@@ -121,6 +121,7 @@ class Archive(Result):
     shows = Shows(
         about="an archive, one row per table",
         keys=("table",),
+        rows=40,
         next=(".profile()", '.sql("select ...")', "scouts.estimate(result)"),
     )
 

@@ -60,6 +60,7 @@ class Replay(Result):
         about="what a brokerage saw, one row per table",
         columns={"table": "", "rows": "", "history": ""},
         keys=("table",),
+        rows=40,
         next=(
             "brokerage.decide(result)",
             ".tables",
