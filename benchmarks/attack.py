@@ -69,7 +69,7 @@ class Outcome:
 def _ingest(path: Path, folder: Path) -> str:
     """Ingest a file and count its rows; return what is wrong with them."""
     report = ingest([path], folder / "archive")
-    frame = report.to_frame()
+    frame = report.frame()
     parts = frame["accepted"].sum() + frame["quarantined"].sum() + frame["duplicates"].sum()
     made = open_archive(folder / "archive")
     refused = made.scan("quarantine").select(pl.len()).collect().item() if made.has("quarantine") else 0  # fmt: skip
