@@ -329,9 +329,11 @@ class Archive(Result):
     def _files(self, table: str) -> tuple[DataFile, ...]:
         """Return the live files of a table, unchanged since they were written, or say what there is."""
         if not self.manifest.tables.get(table):
+            can_be_made = table in self.derive(*approximate.FROM_JOBS).derived
+            made = ", or use archive.derive(), which makes it from the jobs" if can_be_made else ""
             raise MissingTableError(
                 f"{self.path}: has no table '{table}'; there is: "
-                f"{', '.join(self.tables) or 'nothing'}; ingest a source that holds it"
+                f"{', '.join(self.tables) or 'nothing'}; ingest a source that holds it{made}"
             )
         manifests.check(self.path, self.manifest.tables[table])
         return self.manifest.tables[table]

@@ -157,6 +157,7 @@ def _digests(page: Page) -> dict[str, str]:
 
 def _shown(page: Page, params: Bare) -> dict[str, Any]:
     archive = page.archive
+    caveats = (caveat.text for caveat in page.caveats if caveat.n)
     synthetic = (
         page.synthetic if page.synthetic is not None else bool(archive and archive.synthetic)
     )
@@ -172,7 +173,7 @@ def _shown(page: Page, params: Bare) -> dict[str, Any]:
             | _subject(part.name, part)
             for part in page.parts
         ],
-        "cannot_tell": [*_absent(page, params), *(c.text for c in page.caveats if c.n)],
+        "cannot_tell": list(dict.fromkeys([*_absent(page, params), *caveats])),
         "archive": archive.path.as_posix() if archive else "",
         "window": page.window,
         "synthetic": synthetic,

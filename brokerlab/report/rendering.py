@@ -52,6 +52,7 @@ def render(results: Mapping[str, Any], folder: Path) -> str:
         charts=svgs,
         specs=specs,
         script=script,
+        derived=results.get("derived"),
         error=results.get("error"),
         contents=_contents(page),
     )

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import narwhals.stable.v2 as nw
 import polars as pl
 
+from brokerlab.archive import approximate
 from brokerlab.archive.store import Archive, open_archive
 from brokerlab.calibrate.percentiles.sample import LIMITS, OPTIONAL, REQUIRED
 from brokerlab.calibrate.settings import settings_at
@@ -93,6 +94,13 @@ class Inputs:
     def digest(self) -> str | None:
         """Of the archive."""
         return None if self.archive is None else self.archive.digest
+
+    @property
+    def caveats(self) -> list[str]:
+        """Which tables were made from the jobs, in one sentence; empty where none was."""
+        if self.archive is None or not self.archive.derived:
+            return []
+        return [approximate.caveat(self.archive.derived)]
 
     @property
     def synthetic(self) -> bool:

@@ -190,7 +190,7 @@ class Study(Result):
     def caveats(self) -> list[str]:
         """What the study cannot tell, in sentences."""
         fixed = [FIXED_RANK] if self.verdict.information_only else []
-        return [*self.tried.caveats, *fixed, NO_QUEUES]
+        return [*self.inputs.caveats, *self.tried.caveats, *fixed, NO_QUEUES]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the facts that are not tables."""
@@ -371,7 +371,7 @@ def propose(study: Study) -> Verdict:
             list(settable),
             title=actions,
             created_at=study.created_at or inputs.window[1],
-            evidence=_evidence(sentence, study),
+            evidence=_evidence(" ".join([sentence, *inputs.caveats]), study),
             archive_digest=inputs.digest,
             rules_digest=tried.assumptions.rules.digest,
         )

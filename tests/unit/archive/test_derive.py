@@ -32,8 +32,10 @@ def rows(opened, table, *columns):
 def test_nothing_is_derived_unless_asked_for(written, make_jobs):
     opened = written(jobs=make_jobs())
     assert (opened.derived, opened.tables) == ((), ["jobs"])
-    with pytest.raises(MissingTableError, match="has no table 'tasks'"):
+    with pytest.raises(MissingTableError, match=r"has no table 'tasks'; .* use archive.derive\(\)"):
         opened.scan("tasks")
+    with pytest.raises(MissingTableError, match=r"ingest a source that holds it$"):
+        opened.scan("slots")
 
 
 def test_derived_tables_are_marked_named_and_not_written(written, make_jobs):

@@ -90,6 +90,7 @@ def test_a_page_says_once_what_was_made_and_what_was_not_there(
     assert results["digests"]["archive"] != jobs.digest
     html = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     assert html.count("Made from the jobs") == 1
+    assert 'href="#cannot-tell">tasks made from jobs</a>' in html  # on the first screen
 
 
 def test_a_page_of_given_tables_says_nothing_of_it(jobs: Archive, tmp_path: Path) -> None:
