@@ -67,7 +67,8 @@ profile
 profile.tables
 
 # %%
-profile.columns.filter(pl.col("table") == "jobs", pl.col("unit").is_not_null())
+measured = profile.columns.filter(pl.col("table") == "jobs", pl.col("unit").is_not_null())
+measured.select("column", "unit", "null_share", "zeros", "least", "median", "p99", "most")
 
 # %% [markdown]
 # ## How many jobs, and when?
