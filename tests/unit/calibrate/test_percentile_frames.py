@@ -12,16 +12,23 @@ from brokerlab.calibrate.percentiles.study import FIXED_RANK, NO_QUEUES, Study
 
 
 def test_caveats_are_those_that_apply():
-    def caveats(*, fixed):
+    def caveats(*, fixed, derived=()):
         made = Study(**dict.fromkeys(Study.__dataclass_fields__))
         found = {"caveats": ("of the back-test",)}
         vars(made).update(
-            tried=SimpleNamespace(**found), verdict=SimpleNamespace(information_only=fixed)
+            inputs=SimpleNamespace(caveats=derived),
+            tried=SimpleNamespace(**found),
+            verdict=SimpleNamespace(information_only=fixed),
         )
         return made.caveats
 
     assert caveats(fixed=False) == ["of the back-test", NO_QUEUES]
     assert caveats(fixed=True) == ["of the back-test", FIXED_RANK, NO_QUEUES]
+    assert caveats(fixed=False, derived=["of tables made from jobs"]) == [
+        "of tables made from jobs",
+        "of the back-test",
+        NO_QUEUES,
+    ]
 
 
 def scouts(counts, rank=75, limit=0.02):
