@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import polars as pl
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from brokerlab.archive import conversion, dates, names, parsing, schema
 from brokerlab.archive.contracts import contract, polars_schema
@@ -53,6 +53,15 @@ class Mapping(BaseModel):
     dates: str = ""
     export: tuple[str, ...] = ()
 
+    @model_validator(mode="after")
+    def _whole_characters(self) -> Self:
+        """Refuse half a character, which can be in no name and no file."""
+        try:
+            json.dumps(self.model_dump(), ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise ValueError("holds half a character (such as \\ud800)") from error
+        return self
+
     @classmethod
     def of_options(
         cls,
@@ -83,8 +92,7 @@ class Mapping(BaseModel):
         units = _pairs("--unit", "maxpss=MB", unit, problems)
         if problems:
             raise SchemaError("\n".join(problems))
-        defaults: dict[str, str | int | float | bool] = dict(values)
-        return cls(columns=columns, defaults=defaults, units=units, dates=dates)
+        return cls.of({"columns": columns, "defaults": values, "units": units, "dates": dates})
 
     @classmethod
     def read(cls, path: str | Path) -> Self:

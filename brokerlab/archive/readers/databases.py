@@ -40,6 +40,7 @@ def detected(path: Path, found: Detected, table_of: TableOf) -> Detected:
         DataError: Damaged, or none of its tables can be told.
         SchemaError: A table has too many columns.
     """
+    _refuse_open(path)
     columns = _columns(path, found.format)
     tables: dict[str, str] = {}
     for name, inside in columns.items():
@@ -77,6 +78,19 @@ def read(path: Path, found: Detected) -> Iterator[Batch]:
         for frame in pieces(path, name, table):
             yield Batch(table, frame, numbered(frame, first))
             first += len(frame)
+
+
+def _refuse_open(path: Path) -> None:
+    """Refuse a database with changes that are not in its file yet.
+
+    Raises:
+        DataError: There is a log of changes beside it.
+    """
+    for log in (Path(f"{path}-wal"), Path(f"{path}.wal")):
+        if log.exists() and log.stat().st_size:
+            raise DataError(
+                f"{path}: has changes that are still in {log.name}; close the program that writes it"
+            )
 
 
 def _columns(path: Path, kind: str) -> dict[str, list[str]]:
@@ -130,7 +144,7 @@ def _sqlite(path: Path) -> Iterator[sqlite3.Connection]:
     """Open a SQLite file for reading."""
     database = None
     try:
-        database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+        database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
         database.execute("pragma trusted_schema = off")
         database.text_factory = _decoded

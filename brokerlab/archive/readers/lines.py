@@ -27,6 +27,8 @@ from brokerlab.errors import DataError
 
 BATCH_ROWS = 50_000
 """Records held at a time."""
+BATCH_TEXT = 32 << 20
+"""Length of the lines held at a time, about."""
 MAX_LINE = 16 << 20
 """Longest line [characters]."""
 _BESIDE = {"fields", "sort", "highlight", "matched_queries", "found", "inner_hits"}
@@ -46,7 +48,7 @@ def detected(path: Path, found: Detected, table_of: TableOf) -> Detected:
         SchemaError: Too many columns.
     """
     names: dict[str, None] = {}
-    for _, item in _items(path, found.encoding):
+    for _, item, _ in _items(path, found.encoding):
         if isinstance(item, dict):
             before = len(names)
             names.update(dict.fromkeys(item))
@@ -67,12 +69,14 @@ def read(path: Path, found: Detected) -> Iterator[Batch]:
         DataError: As ``detected``.
     """
     items: list[tuple[int, Any]] = []
+    size = 0
     table = found.table or ""
-    for item in _items(path, found.encoding):
-        items.append(item)
-        if len(items) == BATCH_ROWS:
+    for number, item, length in _items(path, found.encoding):
+        items.append((number, item))
+        size += length
+        if len(items) == BATCH_ROWS or size > BATCH_TEXT:
             yield batch(table, found.names, items)
-            items = []
+            items, size = [], 0
     yield batch(table, found.names, items)
 
 
@@ -161,13 +165,13 @@ def _single(value: Any) -> Any:
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
-def _items(path: Path, encoding: str) -> Iterator[tuple[int, Record | Any]]:
-    """Yield the records of a file with their numbers, and what stands in place of one."""
+def _items(path: Path, encoding: str) -> Iterator[tuple[int, Record | Any, int]]:
+    """Yield the records of a file, and what stands in place of one, with number and length of the line."""
     number = 0
     for line, text in _texts(path, encoding):
         for item in _parsed(line, text):
             number += 1
-            yield number, item
+            yield number, item, len(text)
 
 
 def _texts(path: Path, encoding: str) -> Iterator[tuple[int, str]]:

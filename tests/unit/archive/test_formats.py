@@ -174,6 +174,20 @@ def test_values_of_any_type_in_a_column_of_sqlite(tmp_path):
     )
 
 
+def test_a_database_with_changes_beside_its_file_is_refused(tmp_path):
+    connection = sqlite3.connect(tmp_path / "jobs.db")
+    connection.execute("pragma journal_mode = wal")
+    connection.execute("create table jobs (pandaid)")
+    connection.commit()
+    with pytest.raises(
+        DataError, match=r"jobs\.db: has changes that are still in jobs\.db-wal; close"
+    ):
+        ingest(tmp_path / "jobs.db", tmp_path / "a")
+    connection.close()
+    with pytest.raises(SchemaError, match=r"jobs\.jobstatus: required column is missing"):
+        ingest(tmp_path / "jobs.db", tmp_path / "a")
+
+
 @pytest.mark.parametrize("name", ["jobs.duckdb", "jobs.sqlite"])
 def test_a_damaged_database_is_named(tmp_path, name):
     magic = b"SQLite format 3\x00" if name.endswith("sqlite") else b"\x00" * 8 + b"DUCK"

@@ -221,6 +221,7 @@ def test_options_that_are_none_are_refused_all_at_once():
         ("m.json", '{"units": {"maxpss": [1]}}', "units.maxpss: Input should be a valid string"),
         ("m.toml", "units = 3", "units: Input should be a valid dictionary"),
         ("m.json", "[" * 100_000, "is neither JSON nor TOML"),
+        ("m.json", '{"columns": {"\\ud800": "maxpss"}}', "holds half a character"),
         ("none.json", None, "cannot be read"),
     ],
 )
