@@ -118,8 +118,8 @@ def test_what_is_neither_archive_nor_tables_is_refused(given: Any) -> None:
 
 
 def test_an_unknown_setting_of_a_simulation_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no setting 'strat': did you mean 'start'"):
-        calibrate.simulate({}, strat="2026-03-02")
+    with pytest.raises(ConfigError, match="no setting 'starts': did you mean 'start'"):
+        calibrate.simulate({}, starts="2026-03-02")
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def test_an_unknown_setting_of_a_simulation_is_refused(tmp_path: Path) -> None:
     [
         ("scouts.estimate", "rule", "did you mean 'rules'"),
         ("scouts.exhausted", "scout", "did you mean 'scouts'"),
-        ("lifecycle.classes", "evry", "did you mean 'every'"),
-        ("lifecycle.waiting", "strat", "did you mean 'start'"),
+        ("lifecycle.classes", "everyy", "did you mean 'every'"),
+        ("lifecycle.waiting", "starts", "did you mean 'start'"),
         ("brokerage.replay", "stages", "did you mean 'stage'"),
         ("brokerage.decide", "configs", "did you mean 'config'"),
         ("brokerage.funnel", "task", "did you mean 'tasks'"),

@@ -215,8 +215,8 @@ def test_options_that_are_none_are_refused_all_at_once():
         ("m.json", "[1]", "is no mapping: the document: Input should be"),
         (
             "m.json",
-            '{"colums": {}}',
-            "colums: Extra inputs are not permitted; allowed: table, columns",
+            '{"columnz": {}}',
+            "columnz: Extra inputs are not permitted; allowed: table, columns",
         ),
         ("m.json", '{"units": {"maxpss": [1]}}', "units.maxpss: Input should be a valid string"),
         ("m.toml", "units = 3", "units: Input should be a valid dictionary"),
