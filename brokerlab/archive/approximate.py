@@ -215,6 +215,7 @@ def tasks_of(jobs: pl.LazyFrame) -> pl.LazyFrame:
             ramunit=pl.col("ramunit").fill_null("MB"),
             outdiskunit=pl.when("__events").then("outdiskunit"),
         )
+        .drop("__events")
         .sort("jeditaskid")
     )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, cast
 
 import polars as pl
@@ -86,10 +87,38 @@ def order_of(source: str, columns: Iterable[tuple[str, pl.Series, pl.Series]]) -
     Raises:
         SchemaError: The dates do not tell, or contradict each other; the message says what to type.
     """
+    return _evidence(columns).order(source)
+
+
+def check_kept(
+    source: str, columns: Iterable[tuple[str, pl.Series, pl.Series]], kept: Order, file: Path
+) -> None:
+    """Refuse a source with dates that can only be read in another order than the one that was kept.
+
+    Args:
+        source: As for ``order_of``.
+        columns: As for ``order_of``.
+        kept: Order of an earlier export with the same columns.
+        file: The mapping that keeps it.
+
+    Raises:
+        SchemaError: There is such a date; the message names it, and what to type.
+    """
+    examples = _evidence(columns).examples
+    for order in examples.keys() - {kept}:
+        raise SchemaError(
+            f"{source}: {_shown(examples[order])} can only be read {order}, but {file} keeps {kept} of an "
+            f"earlier export; say --mapping {file} --dates {order}, or --dates {kept}: rows that do not "
+            "fit go to quarantine then"
+        )
+
+
+def _evidence(columns: Iterable[tuple[str, pl.Series, pl.Series]]) -> Evidence:
+    """Look at all dates of a source."""
     evidence = Evidence({})
     for name, values, rows in columns:
         evidence.add(name, values, rows)
-    return evidence.order(source)
+    return evidence
 
 
 def unusual(values: pl.Series) -> pl.Series:

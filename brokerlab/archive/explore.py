@@ -270,7 +270,7 @@ def failures(jobs: Jobs, by: str = "error") -> pl.DataFrame:
         .agg(
             ended=pl.len().cast(pl.Int64),
             failed=is_failed.sum().cast(pl.Int64),
-            tasks=pl.col("jeditaskid").filter(is_failed).n_unique().cast(pl.Int64),
+            tasks=pl.col("jeditaskid").filter(is_failed).drop_nulls().n_unique().cast(pl.Int64),
             cpu_h=_hours(pl.col("cpu_s").filter(is_failed)),
         )
         .collect(engine="streaming")

@@ -231,21 +231,21 @@ class Wishes:
                 return mapping.table
         return names.table_of_columns(found)
 
-    def mapping(self, source: str, table: str, found: Sequence[str]) -> tuple[Mapping, str]:
+    def mapping(self, source: str, table: str, found: Sequence[str]) -> tuple[Mapping, Path | None]:
         """Return the mapping of columns and, where it is a saved one, its file.
 
         Raises:
             SchemaError: A saved one names columns of this source but was saved for another export.
         """
         if self.given is not None:
-            return self.given, ""
+            return self.given, None
         export = set(export_of(found))
         near: list[Path] = []
         for path, mapping in self.saved.items():
             if mapping.table != table or not mapping.says:
                 continue
             if set(mapping.export) == export:
-                return mapping, path.name
+                return mapping, path
             of_source = {name.strip().lower() for name in mapping.columns}
             of_table = {*mapping.units, *mapping.defaults} if not of_source else set()
             if (of_source and of_source <= export) or of_table & export:
@@ -259,7 +259,7 @@ class Wishes:
                 f"{source}: has columns that {near[0]} maps, but not the columns it was saved for "
                 f"({'; '.join(changed)}); say --mapping {near[0]} to use it, or --mapping {NONE}"
             )
-        return Mapping(table=table), ""
+        return Mapping(table=table), None
 
 
 @dataclass(frozen=True)
@@ -289,6 +289,7 @@ class _Plan:
     copies: dict[str, tuple[str, ...]]
     notes: tuple[str, ...]
     not_taken: tuple[NotTaken, ...]
+    file: Path | None = None
 
     def times(self, frame: pl.DataFrame) -> list[str]:
         """Return the columns of texts that mean times, by their names in the source."""
@@ -309,9 +310,9 @@ class _Plan:
             if len(dates.unusual(frame[name]))
         ]
         frame = frame.with_columns(changed)
-        types = frame.schema
+        kinds, types = polars_schema(self.table), frame.schema
         for name, column in self.rename.items():
-            is_duration = isinstance(types[name], pl.Duration)
+            is_duration = types[name] == pl.Duration and kinds[column].is_numeric()
             unit = "ns" if is_duration else self.mapping.units.get(column, "")
             if unit and conversion.convertible(self.table, column, unit):
                 convert = conversion.converter(self.table, column, unit)
@@ -596,7 +597,10 @@ class Shaper:
             ordered = [name for name in times if dates.needs_order(batch.frame[name])]
             notes = chosen.notes
             if chosen.mapping.dates:
+                is_new = order is None
                 order = "day-first" if chosen.mapping.dates == "day-first" else "month-first"
+                if chosen.file and is_new:
+                    dates.check_kept(self.source, self._texts(batches()), order, chosen.file)
             elif ordered and order is None:
                 order = dates.order_of(self.source, self._texts(batches()))
                 self.used = {
@@ -614,12 +618,13 @@ class Shaper:
         key = batch.table, found
         if key not in self._plans:
             self.table = self.table or batch.table
-            mapping, file = Mapping(), ""
+            mapping, file = Mapping(), None
             if batch.table == self.table:
                 mapping, file = self.wishes.mapping(self.source, batch.table, found)
             made = plan(self.source, batch.table, found, mapping, partial=self.partial)
             if file:
-                made = replace(made, notes=(f"columns read as {FOLDER}/{file} says", *made.notes))
+                note = f"columns read as {FOLDER}/{file.name} says"
+                made = replace(made, file=file, notes=(note, *made.notes))
             elif mapping.says or (self.named and batch.table == self.table):
                 self.used[batch.table] = mapping.model_copy(
                     update={"table": batch.table, "export": export_of(found)}

@@ -100,6 +100,11 @@ class Check:
     broken: str
 
 
+STATUSES = (
+    "pending", "defined", "waiting", "assigned", "throttled", "activated", "sent", "starting", "running",
+    "holding", "merging", "transferring", "finished", "failed", "cancelled", "closed",
+)  # fmt: skip
+"""Statuses of jobs; a job with another one is in none of the counts by outcome."""
 CORES = "greatest(coalesce(nullif(actualcorecount, 0), nullif(corecount, 0), 1), 1)"
 """Cores of a job, as SQL."""
 CHECKS = (
@@ -125,6 +130,12 @@ CHECKS = (
         "minramcount not in (0) and minramcount not between 10 and 2e6",
     ),
     Check("jobs", "corecount", "above 1,024 cores", "corecount > 1024"),
+    Check(
+        "jobs",
+        "jobstatus",
+        "no status of PanDA (in lower case)",
+        f"jobstatus not in {STATUSES}",
+    ),
     Check(
         "jobs",
         "jobstatus",
@@ -374,6 +385,13 @@ class _Table:
         keys = [key for key in key_columns(name) if key in self.types]
         self.keys = keys or list(self.types)[:1]
 
+    def value(self, name: str) -> str:
+        """Return a column as SQL; dates, and times with a zone, as times in UTC."""
+        kind = self.types[name]
+        if kind == pl.Date or getattr(kind, "time_zone", None):
+            return f"make_timestamp(epoch_us({_quoted(name)}))"
+        return _quoted(name)
+
     def columns(self) -> list[dict[str, Any]]:
         """Count and range every column."""
         (rows,) = _one(self.rows, "count(*)")
@@ -390,9 +408,9 @@ class _Table:
         """Count and range some columns in one query."""
         wanted = []
         for name in names:
-            it, kind = _quoted(name), self.types[name]
+            it, kind = self.value(name), self.types[name]
             wanted += [f"count({it})", f"approx_count_distinct({it})"]
-            ranged = kind.is_numeric() or kind.is_temporal()
+            ranged = kind.is_numeric() or _is_time(kind)
             wanted += [f"min({it})", f"max({it})"] if ranged else ["null", "null"]
             wanted.append(f"count(nullif({it}, 0))" if kind.is_numeric() else "null")
         found = _one(self.rows, ", ".join(wanted))
@@ -400,7 +418,7 @@ class _Table:
         for i, name in enumerate(names):
             known, different, low, high, not_zero = found[5 * i : 5 * i + 5]
             about = self.about.get(name, {})
-            ends = ("first", "last") if self.types[name].is_temporal() else ("least", "most")
+            ends = ("first", "last") if _is_time(self.types[name]) else ("least", "most")
             made.append(
                 {
                     "table": self.name,
@@ -434,7 +452,7 @@ class _Table:
         key = _quoted(self.keys[0])
         wanted = []
         for check in checks:
-            it, rule = _quoted(check.column), f"filter ({check.broken})"
+            it, rule = self.value(check.column), f"filter ({check.broken})"
             wanted += [f"count(*) {rule}", f"count({it})", f"min({it}) {rule}", f"max({it}) {rule}"]
             wanted += [f"min({key}) {rule}"]
         found = _one(self.rows, ", ".join(wanted))
@@ -461,7 +479,7 @@ class _Table:
     def _far(self, row: dict[str, Any]) -> list[Check]:
         """Return the rule of a column by its own values, where some value breaks it."""
         name, most = row["column"], row.get("most")
-        it = _quoted(name)
+        it = self.value(name)
         if row.get("p99") is not None and most > FAR_TIMES * row["p99"]:  # zeros count there
             (high,) = _one(self.rows.filter(f"{it} > 0"), f"quantile_disc({it}, 0.99)")
             rule = f"above {FAR_TIMES} × the 99th percentile of positive values"
@@ -476,7 +494,7 @@ class _Table:
         """Return the condition that a time is near the median of its column; empty: all are."""
         if row["last"] - row["first"] <= timedelta(days=365 * FAR_YEARS):
             return ""
-        it = _quoted(row["column"])
+        it = self.value(row["column"])
         (middle,) = _one(self.rows, f"quantile_disc({it}, 0.5)")
         years = f"interval {FAR_YEARS} year"
         return f"{it} between timestamp '{middle}' - {years} and timestamp '{middle}' + {years}"
@@ -511,7 +529,7 @@ class _Table:
         about = {"table": self.name, "rows": columns[0]["rows"], "time": time}
         if time is None:
             return about, []
-        it, near = _quoted(time), self._near(times[time])
+        it, near = self.value(time), self._near(times[time])
         rows = self.rows.filter(near or f"{it} is not null")
         # within an hour there is no gap: rows are many, hours are few
         hours = rows.aggregate(
@@ -603,6 +621,11 @@ def _keys(
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def _is_time(kind: pl.DataType) -> bool:
+    """Tell whether values are instants or days; lengths of time and clock times are not."""
+    return isinstance(kind, pl.Datetime | pl.Date)
 
 
 def _is_measured(row: dict[str, Any]) -> bool:

@@ -199,7 +199,8 @@ class _Plan:
             elif plan.value(name) is None:
                 problems.append(
                     f"{table}.{name}: found type {schema[source_of[name]]}, "
-                    f"allowed: {_kind(target)}, or text that can be read as it; convert the column"
+                    f"allowed: {_kind(target)}, or text that can be read as it; "
+                    f"{_way(name, schema[source_of[name]], target)}"
                 )
         if problems:
             raise SchemaError("\n".join(problems))
@@ -300,6 +301,15 @@ _KINDS = {
 def _kind(target: pl.DataType) -> str:
     """Name a canonical type in words."""
     return _KINDS[str(target).split("(")[0]]
+
+
+def _way(name: str, source: pl.DataType, target: pl.DataType) -> str:
+    """Say what to do about a column of an impossible type."""
+    if isinstance(target, pl.Datetime) and source.is_numeric():
+        return (
+            f"say --unit {name}=s (or ms, us, ns) where it counts from 1970, or convert the column"
+        )
+    return "convert the column"
 
 
 def _shown(value: pl.Expr) -> pl.Expr:

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from brokerlab import archive
+from brokerlab.archive.contracts import polars_schema
 from brokerlab.errors import ConfigError, MissingTableError
 
 EPOCH = datetime(2026, 3, 1)
@@ -48,7 +49,9 @@ def test_derived_tables_are_marked_named_and_not_written(written, make_jobs):
     for table in whole.derived:
         view = whole.sql(f"from {table} select count(*), bool_and(approximate)").fetchall()
         assert view == [(whole.scan(table).select(pl.len()).collect().item(), True)]
-        assert list(getattr(whole, table).columns) == whole.scan(table).collect_schema().names()
+        names = whole.scan(table).collect_schema().names()
+        assert list(getattr(whole, table).columns) == names
+        assert {*names} - {"approximate"} == {*polars_schema(table)} - {"approximate"}
     assert "derived from jobs: tasks, datasets, files, queues" in repr(whole)
     whole.verify()
     assert sorted(given.path.rglob("*")) == files

@@ -177,3 +177,9 @@ def test_what_is_refused(made, tmp_path):
         writer.commit()
     with pytest.raises(MissingTableError, match="no table 'jobs'"):
         explore.jobs(archive.open(tmp_path / "none"))
+
+
+def test_failed_jobs_without_a_task_are_of_none(made):
+    none = explore.jobs(made).with_columns(jeditaskid=pl.lit(None, dtype=pl.Int64))
+    assert explore.failures(none)["tasks"].to_list() == [0, 0]
+    assert explore.failures(made, "jobstatus")["tasks"].to_list() == [1]

@@ -146,6 +146,19 @@ def test_all_known_tables_of_a_database_are_read_and_others_named(tmp_path):
         ingest(tmp_path / "x.duckdb", tmp_path / "c", mapping={"units": {"maxpss": "MB"}})
 
 
+def test_intervals_of_duckdb_are_lengths_of_time(tmp_path):
+    with duckdb.connect(tmp_path / "jobs.duckdb") as connection:
+        connection.register("v", typed())
+        connection.execute(
+            "create table jobs as select *, interval 90 minute as cpuconsumptiontime, "
+            "interval 1 day as kept from v"
+        )
+    ingest(tmp_path / "jobs.duckdb", tmp_path / "a")
+    jobs = archive.open(tmp_path / "a").scan("jobs")
+    found = jobs.select("cpuconsumptiontime", "kept").collect().row(0)
+    assert found == (5400, timedelta(days=1))
+
+
 def test_a_database_without_a_known_table(tmp_path):
     with duckdb.connect(tmp_path / "x.duckdb") as connection:
         connection.execute("create table a as select 1 as x; create table b as select 1 as y")

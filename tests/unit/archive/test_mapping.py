@@ -343,3 +343,31 @@ def test_values_too_large_or_negative_after_conversion_are_refused(tmp_path):
         "maxpss '9216000000000000000000' cannot be read as a whole number",
         "maxpss 'x MB' cannot be read as a whole number",
     ]
+
+
+def test_a_kept_order_of_dates_is_not_used_against_the_dates(tmp_path):
+    ingest(written(tmp_path / "jobs.csv", foreign(2)), tmp_path / "a", mapping=SAID)
+    (kept,) = (tmp_path / "a" / "mappings").iterdir()
+    american = written(tmp_path / "us" / "jobs.csv", foreign(9, dates="%m/%d/%Y %H:%M"))
+    with pytest.raises(SchemaError) as refused:
+        ingest(american, tmp_path / "a")
+    assert str(refused.value) == (
+        f"jobs.csv: submitted '12/14/2026 00:00' (row 1) can only be read month-first, but {kept} keeps "
+        f"day-first of an earlier export; say --mapping {kept} --dates month-first, or --dates "
+        "day-first: rows that do not fit go to quarantine then"
+    )
+    said = Mapping.read(kept).joined(Mapping(dates="month-first"))
+    assert ingest(american, tmp_path / "a", mapping=said).frame().row(0)[2:] == (9, 7, 0, 2)
+    assert stored(tmp_path / "a", "creationtime")[8] == (START + timedelta(days=56),)
+
+
+def test_a_length_of_time_is_no_time(tmp_path):
+    frame = foreign(2).with_columns(start_time=pl.lit(timedelta(hours=1)))
+    with pytest.raises(SchemaError, match=r"jobs\.starttime: found type Duration"):
+        ingest(frame, tmp_path / "a", table="jobs", mapping=SAID)
+
+
+def test_numbers_for_times_are_refused_with_the_option_to_type(tmp_path):
+    frame = foreign(2).with_columns(start_time=pl.lit(1_790_000_000_000))
+    with pytest.raises(SchemaError, match=r"say --unit starttime=s \(or ms, us, ns\)"):
+        ingest(frame, tmp_path / "a", table="jobs", mapping=SAID)

@@ -1,6 +1,6 @@
 """The profile of an archive: tables made by hand, each fault planted once and counted exactly."""
 
-from datetime import datetime, timedelta
+from datetime import date, datetime, time, timedelta
 
 import polars as pl
 import pytest
@@ -171,6 +171,8 @@ OUTLIERS = [
     ("minramcount", "outside 10 MB to 2 TB", {"minramcount": 9}, "MB"),
     ("corecount", "above 1,024 cores", {"corecount": 1_025}, "cores"),
     ("jobstatus", "finished without endtime", {"endtime": None}, None),
+    ("jobstatus", "no status of PanDA", {"jobstatus": "FINISHED"}, None),
+    ("jobstatus", "no status of PanDA", {"jobstatus": "completed"}, None),
     ("inputfilebytes", "above 100 × the 99th percentile", {"inputfilebytes": 100_001}, "B"),
     (
         "endtime",
@@ -251,3 +253,29 @@ def test_an_empty_archive(tmp_path):
     assert found.tables.is_empty()
     assert found.frame().is_empty()
     assert "0 tables, 0 jobs; nothing odd" in repr(found)
+
+
+def test_times_of_other_kinds_are_looked_at_or_left(profiled):
+    """Dates and times with a zone are times in UTC; clock times and lengths of time have no ends."""
+    zoned = pl.datetime_range(START, START + timedelta(hours=99), "1h", eager=True)
+    more = {
+        "day": [date(2026, 3, 1)] * 99 + [date(2019, 3, 1)],
+        "zoned": zoned.dt.replace_time_zone("Europe/Zurich"),
+        "clock": [time(1, 2)] * 100,
+        "length": [timedelta(hours=1)] * 100,
+    }
+    made = profiled(("jobs", jobs().with_columns(**{n: pl.Series(v) for n, v in more.items()})))
+    ends = {
+        row["column"]: (row["first"], row["last"])
+        for row in made.columns.iter_rows(named=True)
+        if row["column"] in more
+    }
+    assert ends == {
+        "day": (datetime(2019, 3, 1), datetime(2026, 3, 1)),
+        "zoned": (datetime(2026, 2, 28, 23), datetime(2026, 3, 5, 2)),
+        "clock": (None, None),
+        "length": (None, None),
+    }
+    assert made.outliers.select("column", "rows", "worst").rows() == [
+        ("day", 1, "2019-03-01 00:00")
+    ]
