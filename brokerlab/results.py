@@ -37,6 +37,10 @@ class Shows:
     rows: int = 8
 
 
+_OWN = ("column", "a", "b")
+"""Columns that a comparison adds."""
+
+
 class Result:
     """A result that shows itself; a dataclass of this kind is declared with ``repr=False``."""
 
@@ -97,8 +101,8 @@ def compare(a: Result, b: Result) -> pl.DataFrame:
         b: One of the same kind: other settings, another rule set, another archive.
 
     Returns:
-        One row per difference: the columns that name a row, ``column``, and its values ``a`` and ``b`` as text (null: no
-        value). Of a row that only one of them has, ``column`` is ``row``, and ``a`` or ``b`` is ``present``.
+        One row per difference: the columns that name a row (``column_key`` for one called ``column``), ``column``, and its
+        values ``a`` and ``b`` as text (null: no value). Of a row that only one of them has, ``column`` is ``row``, and ``a`` or ``b`` is ``present``.
 
     Raises:
         ConfigError: They are not results, or of different kinds.
@@ -118,9 +122,14 @@ def compare(a: Result, b: Result) -> pl.DataFrame:
     if not keys:
         keys = ["number"]
         left, right = left.with_row_index("number"), right.with_row_index("number")
-    both = left.with_columns(_a=True).join(
-        right.with_columns(_b=True),
-        on=keys,
+    own = {name: f"{name}_key" for name in keys if name in _OWN}
+    left, right = left.rename(own), right.rename(own)
+    keys = [own.get(name, name) for name in keys]
+    # rows of one key are compared in their order
+    repeated = pl.int_range(pl.len()).over(keys)
+    both = left.with_columns(_a=True, _repeated=repeated).join(
+        right.with_columns(_b=True, _repeated=repeated),
+        on=[*keys, "_repeated"],
         how="full",
         coalesce=True,
         nulls_equal=True,

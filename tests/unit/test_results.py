@@ -26,7 +26,7 @@ from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Evidence, Proposal
 from brokerlab.lifecycle import classification, timeouts
 from brokerlab.report.runner import Run
-from brokerlab.results import Result, compare
+from brokerlab.results import Result, Shows, compare
 from tests.scout_toys import Toy
 
 pytestmark = pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
@@ -188,6 +188,7 @@ def test_it_shows_itself(made: Made, name: str) -> None:
         assert all(exists(call, result) for call in result.shows.next), result.shows.next
         unknown = [key for key in result.shows.keys if key not in frame.columns]
         assert not result.shows.keys or len(unknown) < len(result.shows.keys)
+        assert compare(result, result).is_empty()
     assert "&lt;class" not in page
     assert not re.search(r"0x[0-9a-f]{6,}", text)
 
@@ -216,6 +217,20 @@ def test_what_differs_is_one_row_per_value() -> None:
     changed = found.filter(jeditaskid=1, column="ramcount")
     assert changed["a"].to_list() != changed["b"].to_list()
     assert compare(toy.result(), toy.result()).is_empty()
+
+
+def test_rows_of_one_key_are_compared_in_their_order_and_keys_may_be_called_column() -> None:
+    @dataclass(frozen=True, repr=False)
+    class Faults(Result):
+        shows = Shows(about="faults", keys=("column",))
+        rows: tuple[tuple[str, int], ...]
+
+        def frame(self) -> pl.DataFrame:
+            return pl.DataFrame(self.rows, schema=["column", "n"], orient="row")
+
+    found = compare(Faults((("x", 1), ("x", 2))), Faults((("x", 1), ("x", 3), ("y", 4))))
+    assert found.columns == ["column_key", "column", "a", "b"]
+    assert found.rows() == [("x", "n", "2", "3"), ("y", "row", None, "present")]
 
 
 def test_results_of_other_kinds_are_refused() -> None:
