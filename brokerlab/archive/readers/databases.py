@@ -58,6 +58,7 @@ def detected(path: Path, found: Detected, table_of: TableOf) -> Detected:
             "'jobs', or leave one table in it and say --table"
         )
     left = tuple(f"table {name}" for name in columns if name not in tables)
+    left += _others(path, found.format)
     only = next(iter(set(tables.values()))) if len(set(tables.values())) == 1 else None
     return replace(found, table=found.table or only, tables=tables, left_out=left)
 
@@ -115,6 +116,21 @@ def _columns(path: Path, kind: str) -> dict[str, list[str]]:
         for table, column in database.execute(query):
             columns.setdefault(table, []).append(column)
     return columns
+
+
+def _others(path: Path, kind: str) -> tuple[str, ...]:
+    """Return the views of a database, and its tables outside of the schema main: none of them is read."""
+    if kind == "duckdb":
+        query = (
+            "select 'view ' || view_name from duckdb_views() where not internal and not temporary "
+            "union all select 'table ' || schema_name || '.' || table_name from duckdb_tables() "
+            "where not internal and not temporary and schema_name <> 'main' order by 1"
+        )
+        with _duckdb(path) as connection:
+            return tuple(name for (name,) in connection.execute(query).fetchall())
+    query = "select 'view ' || name from sqlite_master where type = 'view' order by 1"
+    with _sqlite(path) as database:
+        return tuple(name for (name,) in database.execute(query))
 
 
 @contextmanager

@@ -132,12 +132,18 @@ def test_all_known_tables_of_a_database_are_read_and_others_named(tmp_path):
         connection.execute("create table colours as select 'red' as name, 10.0 as value")
         connection.execute("create table resource_types as select 'SCORE' as resource_name")
         connection.execute("create view jobs as from read_csv('/etc/hostname')")
+        connection.execute("create schema old")
+        connection.execute("create table old.jobs as from v")
     report = ingest(tmp_path / "x.duckdb", tmp_path / "a")
     assert {table: n for _, table, n, *_ in report.frame().rows()} == {
         "jobs": 1,
         "resource_types": 1,
     }
-    assert report.left_out == ("x.duckdb: table colours",)
+    assert report.left_out == (
+        "x.duckdb: table colours",
+        "x.duckdb: table old.jobs",
+        "x.duckdb: view jobs",
+    )
     one = ingest(tmp_path / "x.duckdb", tmp_path / "b", table="resource_types")
     assert fate(one) == (1, 1, 0, 0)
     with pytest.raises(
@@ -179,9 +185,12 @@ def test_values_of_any_type_in_a_column_of_sqlite(tmp_path):
         ("x", "finished", "user", JOB["creationtime"], 1767225600, b"\xff"),
     ]
     connection.executemany('insert into "my ""jobs""" values (?, ?, ?, ?, ?, ?)', rows)
+    connection.execute("create view recent as select 1")
     connection.commit()
     connection.close()
-    assert fate(ingest(tmp_path / "x.db", tmp_path / "a")) == (3, 2, 1, 0)
+    report = ingest(tmp_path / "x.db", tmp_path / "a")
+    assert fate(report) == (3, 2, 1, 0)
+    assert report.left_out == ("x.db: view recent",)
     assert reasons(tmp_path / "a")[0].startswith(
         "pandaid 'x' cannot be read as a whole number; modificationtime '1767225600'"
     )
