@@ -480,7 +480,8 @@ class _Table:
         """Return the rule of a column by its own values, where some value breaks it."""
         name, most = row["column"], row.get("most")
         it = self.value(name)
-        if row.get("p99") is not None and most > FAR_TIMES * row["p99"]:  # zeros count there
+        p99 = row.get("p99")
+        if p99 is not None and most is not None and most > max(0, FAR_TIMES * p99):  # zeros count
             (high,) = _one(self.rows.filter(f"{it} > 0"), f"quantile_disc({it}, 0.99)")
             rule = f"above {FAR_TIMES} × the 99th percentile of positive values"
             return [Check(self.name, name, rule, f"{it} > {FAR_TIMES * high}")]

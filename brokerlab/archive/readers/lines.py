@@ -153,11 +153,12 @@ def _source(hit: Any) -> Any:
     """Return the record of a hit; anything else as it is."""
     if not isinstance(hit, dict) or not all(n.startswith("_") or n in _BESIDE for n in hit):
         return hit
-    if isinstance(hit.get("_source"), dict):
-        return hit["_source"]
-    if "_source" not in hit and isinstance(hit.get("fields"), dict):
-        return {name: _single(value) for name, value in hit["fields"].items()}
-    return hit
+    source, fields = hit.get("_source", {}), hit.get("fields", {})
+    if not (isinstance(source, dict) and isinstance(fields, dict)):
+        return hit
+    if not fields and "_source" not in hit:
+        return hit
+    return source | {name: _single(fields[name]) for name in fields if name not in source}
 
 
 def _single(value: Any) -> Any:

@@ -122,6 +122,15 @@ def test_pages_of_a_scroll_and_hits_of_fields(tmp_path):
     assert fate(ingest(tmp_path / "pages.ndjson", tmp_path / "b")) == (2, 2, 0, 0)
 
 
+def test_fields_beside_the_record_of_a_hit_are_part_of_it(tmp_path):
+    hit = {"_id": "1", "_source": JOB, "fields": {"pandaid": [9], "maxpss": [7], "tags": [1, 2]}}
+    (tmp_path / "hits.ndjson").write_text(json.dumps(hit))
+    ingest(tmp_path / "hits.ndjson", tmp_path / "a")
+    jobs = archive.open(tmp_path / "a").scan("jobs").collect()
+    assert jobs.select("pandaid", "maxpss").row(0) == (1, 7)
+    assert "tags" in jobs.columns
+
+
 # databases
 
 

@@ -279,3 +279,10 @@ def test_times_of_other_kinds_are_looked_at_or_left(profiled):
     assert made.outliers.select("column", "rows", "worst").rows() == [
         ("day", 1, "2019-03-01 00:00")
     ]
+
+
+def test_a_column_of_negative_values_has_no_far_ones(profiled):
+    found = profiled(("jobs", jobs().with_columns(memory_leak=pl.int_range(-104, -4))))
+    assert found.outliers.is_empty()
+    row = found.columns.row(by_predicate=pl.col("column") == "memory_leak", named=True)
+    assert (row["least"], row["most"]) == (-104, -5)
