@@ -100,6 +100,7 @@ def estimate(
     config: Config | None = None,
     at: datetime | pl.DataFrame | None = None,
     merge: bool = False,
+    by_host: bool | None = None,
     seed: int = 0,
     max_scouts: int | None = MAX_SCOUTS,
 ) -> ScoutResult:
@@ -109,13 +110,14 @@ def estimate(
         source: An archive, or its tables by name, of any engine narwhals reads (``brokerlab tables jobs``): ``jobs``,
             ``files`` (4), ``tasks`` (2; those to be estimated), ``datasets`` (3), ``queues`` (5; without both ``maxinputsize``
             and ``direct_access_lan`` the jobs with forced copy to scratch are not known and counted as 0). If they are there:
-            ``jobs_files``, needed for ``newng`` only; ``worker_nodes`` with ``cpu_benchmarks``: core power by host (3.2),
-            which PanDA looks up for ordinary jobs only, not for merge jobs.
+            ``jobs_files``, needed for ``newng`` only; ``worker_nodes`` with ``cpu_benchmarks``: core power by host (3.2).
         rules: Rule set; default the document's.
         config: gdpconfig; default the catalogue's defaults.
         at: Look at the archive as it was at an instant [UTC], or at one per task (frame with
             ``jeditaskid, at``; tasks that are not in it are left out). None: all that is recorded.
         merge: Estimate the merge jobs of the tasks instead (10).
+        by_host: Whether core power by host is looked up where its tables are there; None: as PanDA does, for ordinary jobs,
+            not for merge jobs.
         seed: Draw of the jobs where a task has more than ``max_scouts`` (11).
         max_scouts: Most jobs per task; None for no cap.
 
@@ -134,7 +136,9 @@ def estimate(
     config = config or Config.empty()
     refuse_impossible(at, max_scouts)
     tables = tables_of(source, TABLES, OPTIONAL)
-    hosts = None if merge else host_tables(tables.get("worker_nodes"), tables.get("cpu_benchmarks"))
+    looked_up = not merge if by_host is None else by_host
+    nodes, benchmarks = (tables.get(name) for name in ("worker_nodes", "cpu_benchmarks"))
+    hosts = host_tables(nodes, benchmarks) if looked_up else None
     choice = Choice(
         rules=rules,
         sites=queue_settings(tables["queues"]),

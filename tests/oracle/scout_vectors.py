@@ -176,7 +176,7 @@ def answer_data(inputs: dict[str, Any]) -> dict[str, Any]:
     """Answer a ``scout_data`` case."""
     tables, keywords = arguments(inputs)
     merge = inputs.get("options", {}).get("merge", False)
-    return recorded(scouts.estimate(tables, **keywords, merge=merge))
+    return recorded(scouts.estimate(tables, **keywords, merge=merge, by_host=True))
 
 
 def answer_set(inputs: dict[str, Any]) -> dict[str, Any]:
