@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import brokerlab
+from brokerlab.calibrate.percentiles.history import MERGES_UNKNOWN
 from brokerlab.cli import app
 from brokerlab.report.kit import VARIABLE
 from tests.notebooks import pages
@@ -75,6 +76,8 @@ def test_jobs_of_ones_own_give_pages(
         report.Params.checked({n: v for n, v in asked.items() if n in report.Params.model_fields}),
     )
     page = check_page(tmp_path)["page"]
+    if name == "scout_percentiles":  # the export has no processing type
+        assert MERGES_UNKNOWN in page["cannot_tell"]
     assert page["verdict"]["kind"] not in ("no_answer", "failed"), page["verdict"]["sentence"]
     assert page["synthetic"] is False  # the export does not say so
 

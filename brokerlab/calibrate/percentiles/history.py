@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +23,10 @@ from brokerlab.scouts.estimate import quantities
 from brokerlab.scouts.tables import deal
 from brokerlab.scouts.used_jobs import Choice, all_settings, queue_settings
 
+MERGES_UNKNOWN = (
+    "No job says its processing type: merge jobs cannot be told from others and count as ordinary ones, which can raise what "
+    "is said of memory and kills."
+)
 TASKS_OF = """
 select * from tasks
 where ($gshare = '' or gshare = $gshare) and ($processingtype = '' or processingtype = $processingtype)
@@ -95,12 +99,18 @@ class Inputs:
         """Of the archive."""
         return None if self.archive is None else self.archive.digest
 
-    @property
+    @cached_property
     def caveats(self) -> list[str]:
-        """Which tables were made from the jobs, in one sentence; empty where none was."""
-        if self.archive is None or not self.archive.derived:
+        """Which tables were made from the jobs, and whether merge jobs are known; empty where nothing is amiss."""
+        if self.archive is None:
             return []
-        return [approximate.caveat(self.archive.derived)]
+        sentences = [approximate.caveat(self.archive.derived)] if self.archive.derived else []
+        jobs = self.archive.scan("jobs")
+        told = pl.lit(value=False)
+        if "processingtype" in jobs.collect_schema().names():
+            told = pl.col("processingtype").is_not_null().any()
+        known: bool = jobs.select(told).collect(engine="streaming").item()
+        return sentences if known else [*sentences, MERGES_UNKNOWN]
 
     @property
     def synthetic(self) -> bool:
