@@ -34,13 +34,11 @@ from brokerlab.archive import manifest as manifests
 from brokerlab.archive import open as open_archive
 from brokerlab.archive import synthetic
 from brokerlab.archive.ingestion import ingest
-from brokerlab.errors import BrokerlabError
+from brokerlab.errors import MOST_MESSAGE, BrokerlabError
 from brokerlab.gdpconfig import Config, proposal
 
 MOST_S = 20.0
 """A case that takes longer hangs [s]."""
-MOST_MESSAGE = 2000
-"""Longest message [characters]."""
 MOST_MB = 2048
 """Most memory of a process that ingests [MB]."""
 ROWS = 60

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from brokerlab.errors import SchemaError, reading
-from brokerlab.frames import doubled as repeated
+from brokerlab.frames import doubled
 
 ALLOWED = "paths, and frames of pandas, Polars (eager or lazy), Arrow or DuckDB"
 _INDEX = re.compile(r"__index_level_\d+__")
@@ -52,8 +52,8 @@ def _write_arrow(frame: Any, path: Path) -> None:
         frame = _without_mixed(frame)
     with pa.RecordBatchReader.from_stream(frame) as stream:
         names = [name for name in stream.schema.names if not _INDEX.fullmatch(name)]
-        if doubled := repeated(names):
-            raise SchemaError(f"{kind_of(frame)}: columns occur twice: {', '.join(doubled)}")
+        if twice := doubled(names):
+            raise SchemaError(f"{kind_of(frame)}: columns occur twice: {', '.join(twice)}")
         with pq.ParquetWriter(
             path, pa.schema([stream.schema.field(name) for name in names])
         ) as out:

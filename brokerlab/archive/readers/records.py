@@ -15,7 +15,7 @@ from brokerlab.archive.names import meant, plain
 from brokerlab.archive.readers.batch import REFUSED, Batch
 from brokerlab.archive.readers.detect import opened, truncated, wrong_encoding
 from brokerlab.errors import DataError
-from brokerlab.frames import doubled as repeated
+from brokerlab.frames import doubled
 
 Record = dict[str, Any]
 Told = tuple[str, ...]
@@ -99,8 +99,8 @@ def _record(pairs: list[tuple[str, Any]]) -> Record | Ambiguous:
     if len(record) == len(pairs):
         return record
     names = [name for name, _ in pairs]
-    doubled = repeated(names)
-    found = Ambiguous(f"names occur twice: {', '.join(doubled)}")
+    twice = doubled(names)
+    found = Ambiguous(f"names occur twice: {', '.join(twice)}")
     found.pairs = pairs
     return found
 

@@ -82,16 +82,8 @@ class Study(Result):
 
     shows = Shows(
         about="one parameter, from back-test to answer, one row per quantity",
-        columns={
-            "label": "",
-            "unit": "",
-            "before": "",
-            "after": "",
-            "diff": "",
-            "diff_lo": "",
-            "diff_hi": "",
-        },
-        keys=("quantity",),
+        columns=Comparison.shows.columns,
+        keys=Comparison.shows.keys,
         next=(
             "calibrate.propose(result)",
             ".tried",

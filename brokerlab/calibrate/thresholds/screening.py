@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from brokerlab.brokerage import analysis_jobs
 from brokerlab.brokerage.analysis_jobs.keys import TABLE_KEYS
-from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
-from brokerlab.brokerage.production_jobs.decide import decide
+from brokerlab.brokerage.deciding import STAGES, AnyRules, decide
 from brokerlab.brokerage.replaying import Replay, build_once
 from brokerlab.brokerage.replaying.counts import Counts
 from brokerlab.brokerage.rules import ProductionRules
@@ -184,17 +182,11 @@ def _decided(
 
     Queues are decided once, and what a value touches again; of nuclei the replay itself is asked.
     """
-    of_production, of_users = ProductionRules(rules), AnalysisRules(rules)
-    chosen = of_users if replay.stage == "analysis" else of_production
+    _, kind = STAGES[replay.stage]
+    chosen = kind(rules)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BrokerlabWarning)  # odd policies: the replay's report
-        asked: Any = replay
-        if replay.stage == "jobs":
-            asked = decide(replay.for_jobs(), rules=of_production, config=replay.config)
-        elif replay.stage == "analysis":
-            asked = analysis_jobs.decide(
-                replay.for_analysis(), rules=of_users, config=replay.config
-            )
+        asked: Any = replay if replay.stage == "tasks" else decide(replay, rules=chosen)
         read = {*keys_read(asked, rules=chosen), *TABLE_KEYS}
         tried = [
             _tried(key, replay if key.threshold.key in TABLE_KEYS else asked, chosen)
@@ -225,7 +217,7 @@ def _fast(archive: Archive, period: Period) -> dict[str, Any]:
     }
 
 
-def _tried(key: Key, asked: Any, rules: ProductionRules | AnalysisRules) -> pl.DataFrame:
+def _tried(key: Key, asked: Any, rules: AnyRules) -> pl.DataFrame:
     """Try a key's values, the current one left out."""
     values = [value for value in key.grid if key.mixed or value != key.current]
     found = what_if(asked, key.name, [*values, key.current], rules=rules)
