@@ -17,7 +17,7 @@ from brokerlab.gdpconfig import Config
 from brokerlab.lazy import call
 
 AnyRules: TypeAlias = ProductionRules | AnalysisRules
-STAGES = {
+STAGES: dict[str, tuple[str, type[AnyRules]]] = {
     "jobs": ("production-jobs", ProductionRules),
     "tasks": ("production-tasks", ProductionRules),
     "analysis": ("analysis-jobs", AnalysisRules),
