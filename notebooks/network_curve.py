@@ -30,6 +30,7 @@ n_boot: int = 500  # bootstrap replicates over links [1]
 seed: int = 1  # seed of the bootstrap
 start: str = ""  # only from this instant on, empty for all [ISO 8601, UTC]
 end: str = ""  # only before this instant, empty for all [ISO 8601, UTC]
+rules: str = "document"  # rule set, document or production [name]
 transfers: str = ""  # more transfers: file, folder or archive, empty for none [path]
 steps: int = 8  # steps of the throughput curve at most [1]
 
@@ -73,7 +74,7 @@ for found in study.answers().values():
 for name, found in study.answers().items():
     if isinstance(found, report.CurveStudy):
         mbps = data.evidence[name].rows["mbps"]
-        display(charts.weight_curves(report.links.beside_document(found.fit, mbps)))
+        display(charts.weight_curves(report.links.beside_current(found.fit, mbps, rules=p.rules)))
 
 # %% [markdown]
 # ## The page

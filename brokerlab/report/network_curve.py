@@ -14,6 +14,7 @@ import polars as pl
 from pydantic import Field, model_validator
 
 from brokerlab.brokerage.network_weight import throughput_curve
+from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.calibrate import network_curve as links
 from brokerlab.calibrate.judge import MIN_UNITS
 from brokerlab.calibrate.network_curve import CurveStudy, Evidence, LinkStudy, Study
@@ -22,6 +23,7 @@ from brokerlab.errors import InsufficientDataError
 from brokerlab.report import kit
 from brokerlab.report.kit import Caveat, Chart, Number, Page, Part, Table, Verdict, say
 from brokerlab.report.needs import Needs
+from brokerlab.rulesets import RuleSetName
 
 TITLES = {
     "metrics": "Throughput curve, link metrics",
@@ -70,7 +72,7 @@ BLUNT, FEW_ROWS, NEARLY, TOGETHER = 0.6, 20, 0.9, 0.3
 the best number of steps; rank correlation of queue and delivery above which long queues stand where much is delivered."""
 
 
-class Params(kit.Dated):
+class Params(kit.Params):
     """What may be asked."""
 
     report: ClassVar[str] = "network-curve"
@@ -99,7 +101,8 @@ class Params(kit.Dated):
 @kit.answers
 def load(p: Params) -> links.Links:
     """Read what links showed and what they delivered later."""
-    return links.read_links(*filter(None, (p.archive, p.transfers)), start=p.start, end=p.end)
+    sources = filter(None, (p.archive, p.transfers))
+    return links.read_links(*sources, start=p.start, end=p.end, rules=p.rules)
 
 
 @kit.answers
@@ -188,41 +191,42 @@ def _ranking(result: Study, caption: str, frame: pl.DataFrame | None = None) -> 
 
 def _curve(name: str, result: CurveStudy, data: links.Links) -> Part:
     n = result.ranking.filter(pl.col("mark") == "better", pl.col("name") != "chosen").height
-    caption = say("{n:#other weight} better than the document's curve at ranking links", n=n)
+    now = result.of(data.rules)["weight"]
+    caption = say("{n:#other weight} better than {now} at ranking links", n=n, now=f"the {now}")
     return Part(
         name=name,
         title=TITLES[name],
-        verdict=_verdict(name, result, "the document's curve"),
-        chart=_curve_chart(result, data.evidence[name]),
+        verdict=_verdict(name, result, f"the {now}"),
+        chart=_curve_chart(result, data.evidence[name], data.rules),
         sections={
-            "Against the document and plain weights": [_ranking(result, caption)],
-            "What the curve tells apart": [_steps_told_apart(result)],
-            kit.CERTAINTY: [_other_sides(result)],
+            "Against the current curve and plain weights": [_ranking(result, caption)],
+            "What the curve tells apart": [_steps_told_apart(result, data.rules)],
+            kit.CERTAINTY: [_other_sides(result, data.rules)],
         },
     )
 
 
-def _curve_chart(result: CurveStudy, evidence: Evidence) -> Chart:
+def _curve_chart(result: CurveStudy, evidence: Evidence, rules: RuleSetName) -> Chart:
     fit, best = result.fit, result.judgement.best
     called = "proposed" if result.judgement.acts else "best"
     drawn = {"logarithm": called} if best.startswith("log") else {}
     fitted = called if best == "steps" else "fitted"
     edges = fit.curve.mbps_above
-    finding = "{share_at_most_1:%} of links share the document's lowest step; fitted edges: {first} to {last} MB/s"
+    finding = "{share_at_most_1:%} of links share the current curve's lowest step; fitted edges: {first} to {last} MB/s"
     sample = "Fitted on {n:#link}; band: 95 % interval."
     return Chart(
         draw=charts.weight_curves,
-        frame=links.beside_document(fit, evidence.rows["mbps"], fitted=fitted, **drawn),
+        frame=links.beside_current(fit, evidence.rows["mbps"], rules=rules, fitted=fitted, **drawn),
         finding=say(finding, evidence.facts, first=f"{edges[0]:g}", last=f"{edges[-1]:g}"),
         sample=say(sample, n=fit.n_links),
         note=DEVELOPERS,
     )
 
 
-def _steps_told_apart(result: Study) -> Table:
+def _steps_told_apart(result: Study, rules: RuleSetName) -> Table:
     blunt = pl.when(pl.col("beats_below") < BLUNT).then(pl.lit("hardly separates"))
-    steps = result.frames["all_steps"].filter(curve="document").with_columns(mark=blunt)
-    apart = "The document's curve gives {tied:%} of all pairs of links one weight; {n} of its edges hardly separate"
+    steps = result.frames["all_steps"].filter(curve=pl.lit(rules)).with_columns(mark=blunt)
+    apart = "The current curve gives {tied:%} of all pairs of links one weight; {n} of its edges hardly separate"
     return Table(
         name="steps",
         frame=steps,
@@ -231,7 +235,7 @@ def _steps_told_apart(result: Study) -> Table:
             "edge": "Throughput [MB/s]",
             "share": "Links [%]",
             "beats_below": "Delivers more than the step below [% of pairs]",
-            "weight": "Weight, document",
+            "weight": f"Weight, {rules}",
             "other": "Weight, fitted: mean (least to largest)",
         },
         mark="mark",
@@ -239,7 +243,7 @@ def _steps_told_apart(result: Study) -> Table:
     )
 
 
-def _other_sides(result: CurveStudy) -> Table:
+def _other_sides(result: CurveStudy, rules: RuleSetName) -> Table:
     fit, other = result.fit, result.facts["compared"]
     terms = {"chosen": fit.by_size.filter("chosen")["n_steps"][0], "few": fit.steps_for(NEARLY)}
     few = "{chosen} steps are fitted; {few} bring nine tenths of the gain of the best number."
@@ -251,7 +255,7 @@ def _other_sides(result: CurveStudy) -> Table:
             "name": "Side",
             "n_rows": "Rows",
             "n_units": "Resampled units",
-            "before": "Document",
+            "before": rules.capitalize(),
             "after": result.of(other)["weight"].capitalize(),
             "diff": "Difference",
         },
@@ -311,7 +315,7 @@ def _exchange(result: Study, data: links.Links) -> Part:
             sample=say(
                 "{n:#link} with files waiting; band: 95 % interval.", n=result.judgement.n_units
             ),
-            note="Only the importance is ever proposed: NQUEUED_SAT_CAP, which does the same, limits the backlog check, too.",
+            note="Only the importance is ever proposed: NQUEUED_SAT_CAP limits the backlog check, too.",
         ),
         sections={kit.BEFORE_AFTER: [_ranking(result, caption, shown)]},
     )
@@ -329,7 +333,7 @@ def _caveats(data: links.Links, s: LinkStudy) -> list[Caveat]:
     ]
     for name, result in s.answers().items():
         if isinstance(result, CurveStudy):
-            unknown += _curve_caveats(TITLES[name], result)
+            unknown += _curve_caveats(TITLES[name], result, data.rules)
         elif name == "fallback":
             hidden = "Links without throughput: scored on {n} links, most of them busier ones whose throughput was hidden."
             unknown.append(Caveat(n=1, text=say(hidden, n=result.judgement.n_scored)))
@@ -339,10 +343,10 @@ def _caveats(data: links.Links, s: LinkStudy) -> list[Caveat]:
     return [*unknown, Caveat(n=not data.active, text=inactive)]
 
 
-def _curve_caveats(title: str, result: Study) -> list[Caveat]:
+def _curve_caveats(title: str, result: Study, rules: RuleSetName) -> list[Caveat]:
     silent = f"{title}: {{x:%}} of the rows delivered nothing later and are left out of the scores."
     steps, share = result.frames["all_steps"], result.facts["silent"]
-    few = steps.filter(pl.col("curve") == "document", pl.col("n_rows") < FEW_ROWS)
+    few = steps.filter(pl.col("curve") == rules, pl.col("n_rows") < FEW_ROWS)
     height = f"{title}: few links, height not tested: {'; '.join(few['edge'])} MB/s."
     return [
         Caveat(n=share > 0, text=say(silent, x=share)),
@@ -369,7 +373,8 @@ def _proposals(data: links.Links, s: LinkStudy) -> dict[str, Any]:
 
 def _also(data: links.Links, s: LinkStudy) -> dict[str, pl.DataFrame]:
     """Return the frames that are written and not shown; the curves as `ThroughputCurve.from_frame` reads them."""
-    written = {"curve_document": throughput_curve().frame()} | s.frames()
+    acting = throughput_curve(ProductionRules(data.rules))
+    written = {f"curve_{data.rules}": acting.frame()} | s.frames()
     for name, evidence in data.evidence.items():
         written |= {f"{name}_links": evidence.rows, f"{name}_queues": evidence.queues}
     return written

@@ -16,6 +16,7 @@ from brokerlab.calibrate.drift.answer import (
 from brokerlab.calibrate.network_curve import Evidence, files_per_unit, study_exchange
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.gdpconfig.proposal import Proposal
+from brokerlab.rulesets import RuleSetName
 from brokerlab.words import number
 
 KEY, CAP = "NW_QUEUE_IMPORTANCE", "NQUEUED_SAT_CAP"
@@ -28,13 +29,20 @@ def is_of_exchange(proposal: Proposal) -> bool:
     return KEY in keys and keys <= {KEY, CAP}
 
 
-def exchange_drift(proposal: Proposal, evidence: Evidence, *, acting: NetworkSettings) -> Drift:
+def exchange_drift(
+    proposal: Proposal,
+    evidence: Evidence,
+    *,
+    acting: NetworkSettings,
+    rules: RuleSetName = "document",
+) -> Drift:
     """Judge the accepted importance of the queue on later links.
 
     Args:
         proposal: On NW_QUEUE_IMPORTANCE, of kind "change" or "keep".
         evidence: Of metrics of links from after the proposal's own data.
         acting: Settings of the later archive, for the cap where it is not in the proposal.
+        rules: Rule set that weighs links.
 
     Returns:
         A :class:`Drift`, see :func:`status_of`. ``cannot_be_checked``: the document does not say what was set.
@@ -48,6 +56,7 @@ def exchange_drift(proposal: Proposal, evidence: Evidence, *, acting: NetworkSet
         study = study_exchange(
             _series(evidence),
             accepted,
+            rules=rules,
             also=(before.queue_importance,),
             relevant=float(numbers.get("relevant") or 0.05),
             n_boot=int(numbers.get("bootstrap_replicates") or 500),
@@ -63,7 +72,7 @@ def exchange_drift(proposal: Proposal, evidence: Evidence, *, acting: NetworkSet
     text = (
         f"{WORDS[status]} on {window[0]:%Y-%m-%d} to {window[1]:%Y-%m-%d}, {number(judged.n_units)} links: rank correlation of "
         f"the network weight with how soon the queue of a link is delivered {now['spearman']:.{DECIMALS}f} with "
-        f"{files_per_unit(accepted):.0f} waiting files per unit of throughput weight"
+        f"{files_per_unit(accepted, rules):.0f} waiting files per unit of throughput weight"
     )
     turned = (("", ""), ("_lo", "_hi"), ("_hi", "_lo"))
     gained = {
@@ -71,7 +80,7 @@ def exchange_drift(proposal: Proposal, evidence: Evidence, *, acting: NetworkSet
         for end, other in turned
     }
     if not keep:
-        text += f", {then['spearman']:.{DECIMALS}f} with {files_per_unit(before):.0f} as before, difference {gained['diff']:+.{DECIMALS}f}"
+        text += f", {then['spearman']:.{DECIMALS}f} with {files_per_unit(before, rules):.0f} as before, difference {gained['diff']:+.{DECIMALS}f}"
         if gained["diff_lo"] is not None:
             text += f" ({gained['diff_lo']:+.{DECIMALS}f} to {gained['diff_hi']:+.{DECIMALS}f})"
     text += f"; {judged_in_words(judged, f'{KEY} = {judged.setting}')}."

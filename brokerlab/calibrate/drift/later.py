@@ -94,7 +94,8 @@ class LaterArchive:
         if evidence is None:
             missing = f"{self.archive.path} has no metrics of links (network_matrix)"
             raise InsufficientDataError(later.refused.get("metrics", missing))
-        return exchange_drift(proposal, evidence, acting=later.settings)
+        rules = _rules_of(proposal)
+        return exchange_drift(proposal, evidence, acting=later.settings, rules=rules)
 
     def _thresholds(self, proposal: Proposal) -> Drift:
         """Ask a proposal on thresholds: the archive is simulated, if the simulation gives back what was seen there."""

@@ -15,7 +15,7 @@ from brokerlab.calibrate.network_curve.periods import from_transfers
 from brokerlab.calibrate.network_curve.proposal import propose_importance
 from brokerlab.calibrate.network_curve.ranks import rank_values, top_values
 from brokerlab.calibrate.network_curve.resolution import (
-    beside_document,
+    beside_current,
     bounds_of,
     corners,
     levels_by_setting,
@@ -46,7 +46,7 @@ __all__ = [
     "StepFit",
     "Study",
     "Weight",
-    "beside_document",
+    "beside_current",
     "bounds_of",
     "corners",
     "dealt",

@@ -7,11 +7,13 @@ import polars as pl
 
 from brokerlab.brokerage.curves import ThroughputCurve
 from brokerlab.brokerage.network_weight import NetworkSettings, throughput_curve
+from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.calibrate.judge import Judgement
 from brokerlab.calibrate.network_curve.steps import LEAST, StepFit, edge_in_words
 from brokerlab.calibrate.network_curve.weights import earned, files_per_unit, line
 from brokerlab.intervals import CONFIDENCE, bootstrap_weights, percentile_interval, t_factor
 from brokerlab.numerics import FloatArray
+from brokerlab.rulesets import RuleSetName
 
 LOG_STEPS = 20
 """Steps of the logarithm written as a curve."""
@@ -86,14 +88,20 @@ def bounds_of(mbps: pl.Series) -> tuple[float, float]:
     return float(low), max(float(10 ** np.ceil(np.log10(known.max()))), 1000.0)
 
 
-def beside_document(
-    fit: StepFit, mbps: pl.Series, *, fitted: str = "fitted", logarithm: str = ""
+def beside_current(
+    fit: StepFit,
+    mbps: pl.Series,
+    *,
+    rules: RuleSetName = "document",
+    fitted: str = "fitted",
+    logarithm: str = "",
 ) -> pl.DataFrame:
-    """Return the document's curve and a fitted one with its interval, for drawing over the throughputs that occur.
+    """Return the curve of a rule set and a fitted one with its interval, for drawing over the throughputs that occur.
 
     Args:
         fit: The fitted curve.
         mbps: Throughputs [MB/s].
+        rules: The rule set.
         fitted: What the fitted curve is called.
         logarithm: What the logarithm is called; empty: it is not drawn.
 
@@ -102,7 +110,9 @@ def beside_document(
     """
     low, high = bounds_of(mbps)
     parts = [
-        corners(throughput_curve(), low, high).with_columns(curve=pl.lit("current")),
+        corners(throughput_curve(ProductionRules(rules)), low, high).with_columns(
+            curve=pl.lit("current")
+        ),
         fit.band.filter(pl.col("mbps") >= low).with_columns(curve=pl.lit(fitted)),
     ]
     if logarithm:
@@ -191,12 +201,13 @@ def levels_by_setting(table: pl.DataFrame, fitted: str) -> pl.DataFrame:
     return pl.concat([now, learnt], how="diagonal")
 
 
-def exchange_table(judgement: Judgement, cap: float) -> pl.DataFrame:
+def exchange_table(judgement: Judgement, cap: float, rules: RuleSetName) -> pl.DataFrame:
     """Return every importance that was tried, over all links.
 
     Args:
         judgement: Its settings are importances, its objective is 1 - rank correlation.
         cap: NQUEUED_SAT_CAP [files].
+        rules: Rule set of the queued weight.
 
     Returns:
         One row each, by ``files`` that weigh as much as one unit of throughput weight (null: any number): ``importance``,
@@ -206,7 +217,7 @@ def exchange_table(judgement: Judgement, cap: float) -> pl.DataFrame:
     rows = judgement.candidates
     reach = t_factor(judgement.n_units, judgement.question.confidence) * pl.col("loss_se")
     shares = [float(judgement.settings[place]) for place in rows["place"]]
-    files = [files_per_unit(NetworkSettings(share, cap)) for share in shares]
+    files = [files_per_unit(NetworkSettings(share, cap), rules) for share in shares]
     return rows.select(
         pl.Series("files", files).replace(float("inf"), None),
         pl.Series("importance", shares),

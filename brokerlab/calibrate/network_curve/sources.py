@@ -19,6 +19,7 @@ from brokerlab.calibrate.network_curve.metrics import from_metrics
 from brokerlab.calibrate.network_curve.periods import from_transfers
 from brokerlab.errors import DataError, InsufficientDataError
 from brokerlab.gdpconfig import Config
+from brokerlab.rulesets import RuleSetName
 
 METRICS_QUERY = """
 select src, dst, key, value, ts from network_matrix
@@ -40,6 +41,7 @@ class Links:
         evidence: By source: ``metrics``, ``transfers``; those that can be used.
         refused: Source -> why it cannot be used.
         config: The configuration at the end of the data; empty = the defaults of the catalogue.
+        rules: Rule set that weighs links.
         sources: Paths that were read.
         digests: Of what was read, in the same order.
         synthetic: Whether any of it was generated.
@@ -49,6 +51,7 @@ class Links:
     evidence: Mapping[str, Evidence]
     refused: Mapping[str, str]
     config: Config
+    rules: RuleSetName = "document"
     sources: tuple[str, ...] = ()
     digests: tuple[str, ...] = ()
     synthetic: bool = False
@@ -66,7 +69,10 @@ class Links:
 
 
 def read_links(
-    *paths: str | Path, start: datetime | None = None, end: datetime | None = None
+    *paths: str | Path,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    rules: RuleSetName = "document",
 ) -> Links:
     """Read metrics of links and matrices of transfers.
 
@@ -75,12 +81,13 @@ def read_links(
             as dumped. Of two that hold the same kind the first usable one counts; the configuration is that of the last.
         start: Metrics from here on, windows of transfers that begin here or later; UTC; null: no bound.
         end: Metrics before it, windows that end here or earlier; null: no bound.
+        rules: Rule set that weighs links.
 
     Raises:
         DataError: A path is not there or cannot be read.
         InsufficientDataError: None of them holds metrics of links or transfers.
     """
-    found = Links(evidence={}, refused={}, config=Config.empty())
+    found = Links(evidence={}, refused={}, config=Config.empty(), rules=rules)
     for path in map(Path, paths):
         found = _add(found, path, {"start": start, "end": end})
     if not found.evidence and not found.refused:

@@ -12,7 +12,9 @@ from typing import Any, Literal, Self
 import numpy as np
 import polars as pl
 
+from brokerlab.brokerage.curves import ThroughputCurve
 from brokerlab.brokerage.network_weight import NetworkSettings, throughput_curve
+from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.calibrate.judge import (
     MIN_UNITS,
     Judgement,
@@ -44,6 +46,7 @@ from brokerlab.calibrate.network_curve.weights import (
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.intervals import measured_coverage
 from brokerlab.numerics import FloatArray
+from brokerlab.rulesets import RuleSetName
 
 FEWEST_LEVELS = 2
 """Values of closeness that a judgement of the fallback needs."""
@@ -311,23 +314,29 @@ def _ranking(
 
 
 def study_curve(
-    evidence: Evidence, *, most_steps: int = MOST_STEPS, n_boot: int = 500, seed: int = 1
+    evidence: Evidence,
+    *,
+    rules: RuleSetName = "document",
+    most_steps: int = MOST_STEPS,
+    n_boot: int = 500,
+    seed: int = 1,
 ) -> CurveStudy:
-    """Judge curves of throughput, against the document's and plain alternatives.
+    """Judge curves of throughput, against that of a rule set and plain alternatives.
 
     Args:
         evidence: Of one source.
+        rules: Rule set whose curve acts.
         most_steps: Steps of the fitted curve at most.
         n_boot: Bootstrap replicates over links.
         seed: Of the deal of links to spans, and of the bootstrap.
 
     Returns:
-        The study; ``frames``: ``checks`` (the best other weight against the document's on other sides of the data: ``side, name``,
+        The study; ``frames``: ``checks`` (the best other weight against the current one on other sides of the data: ``side, name``,
         ``n_rows``, ``resampled`` (link, src, dst), ``n_units``, ``before, after, diff`` with ends), ``all_steps`` (what the steps of the
-        document's and of the fitted curve tell: `resolution`, with ``curve``; ``other``: under the fitted one), ``error_by_size``,
+        current and of the fitted curve tell: `resolution`, with ``curve``; ``other``: under the fitted one), ``error_by_size``,
         ``curve`` (the best logarithm in steps, else the fitted one, as `ThroughputCurve.from_frame` reads it). ``facts``: ``compared`` (name in ``checks``), ``ahead_of_sites``
         (``diff, diff_lo, diff_hi`` of the rank correlation), ``silent`` (share of the rows with a throughput
-        that delivered nothing later: left out of the scores [1]), ``tied`` (share of pairs of links to which the document's curve
+        that delivered nothing later: left out of the scores [1]), ``tied`` (share of pairs of links to which the current curve
         gives one weight [1]).
 
     Raises:
@@ -337,7 +346,7 @@ def study_curve(
     measured = evidence.rows.filter(pl.col("mbps").is_finite()).with_columns(outcome=moved)
     usable(measured)
     rows = dealt(measured, seed=seed)
-    weights = throughput_weights(rows, most_steps=most_steps, seed=seed)
+    weights = throughput_weights(rows, rules=rules, most_steps=most_steps, seed=seed)
     names = [weight.name for weight in weights]
     asked: dict[str, Any] = {"spans": evidence.spans, "n_boot": n_boot, "seed": seed}
     study, scores, predicted = study_weights(rows, weights, current=names[0], **asked)
@@ -347,7 +356,7 @@ def study_curve(
     ahead = scores.contrast("unit", pair, judged.question)
     taken = predicted[:, [0, compared]]
     fit = fit_steps(rows, most=most_steps, n_boot=n_boot, seed=seed)
-    curves = {"document": throughput_curve(), "fitted": fit.curve}
+    curves = {names[0]: _curve_of(rules), "fitted": fit.curve}
     steps = pl.concat(
         resolution.resolution(scores.rows, curve, fit.curve).select(
             pl.lit(name).alias("curve"), pl.all()
@@ -405,7 +414,13 @@ def _sides(
     return pl.DataFrame(found, infer_schema_length=None)
 
 
-def study_fallback(evidence: Evidence, *, n_boot: int = 500, seed: int = 1) -> Study:
+def _curve_of(rules: RuleSetName) -> ThroughputCurve:
+    return throughput_curve(ProductionRules(rules))
+
+
+def study_fallback(
+    evidence: Evidence, *, rules: RuleSetName = "document", n_boot: int = 500, seed: int = 1
+) -> Study:
     """Judge weights of links without throughput, ranked among those that have one.
 
     Links without a throughput that deliver something later are few; so a part of those with one is treated as if it had
@@ -413,6 +428,7 @@ def study_fallback(evidence: Evidence, *, n_boot: int = 500, seed: int = 1) -> S
 
     Args:
         evidence: Of link metrics.
+        rules: Rule set whose curve weighs the links with throughput.
         n_boot: Bootstrap replicates over links.
         seed: Of what is hidden, of the deal of links to spans, and of the bootstrap.
 
@@ -430,7 +446,7 @@ def study_fallback(evidence: Evidence, *, n_boot: int = 500, seed: int = 1) -> S
             f"{n} links with a later throughput have {values} values of closeness; "
             f"{FEWEST_GROUPS} links and {FEWEST_LEVELS} values are needed"
         )
-    curve, rows = throughput_curve(), dealt(known, seed=seed)
+    curve, rows = _curve_of(rules), dealt(known, seed=seed)
     coin = pl.Series(np.random.default_rng(seed).random(rows.height) < HIDDEN_SHARE)
     rows = rows.with_columns(hidden=coin | pl.col("mbps").is_null(), mbps=pl.col("mbps").fill_null(0.0))  # fmt: skip
     weights = fallback_weights(curve)
@@ -445,6 +461,7 @@ def study_exchange(
     evidence: Evidence,
     settings: NetworkSettings,
     *,
+    rules: RuleSetName = "document",
     also: Sequence[float] = (),
     relevant: float = 0.05,
     n_boot: int = 500,
@@ -455,6 +472,7 @@ def study_exchange(
     Args:
         evidence: Of link metrics.
         settings: What acts now.
+        rules: Rule set of the curve and of the line of the queued weight.
         also: Importances to try beside those of the grid.
         relevant: See :func:`study_weights`.
         n_boot: Bootstrap replicates over links.
@@ -462,8 +480,8 @@ def study_exchange(
 
     Returns:
         The study; ``frames``: ``table`` (:func:`resolution.exchange_table`). ``facts``: those of :func:`queue_facts`, ``later``
-        (whether the outcome came after the queue), ``proposed`` (NW_QUEUE_IMPORTANCE to set; null = none; the cap stays: it
-        is also the limit of the backlog check, and no ranking can tell it from the importance).
+        (whether the outcome came after the queue), ``proposed`` (NW_QUEUE_IMPORTANCE to set; null = none; the cap stays: it is
+        the limit of the backlog check, too, and where the queued weight reads it no ranking can tell it from the importance).
 
     Raises:
         ConfigError: NW_QUEUE_IMPORTANCE is no share.
@@ -475,10 +493,10 @@ def study_exchange(
         raise ConfigError(
             f"NW_QUEUE_IMPORTANCE is {settings.queue_importance:g}; allowed is a share from 0 to 1"
         )
-    rows = dealt(waiting(evidence.queues), seed=seed)
+    rows = dealt(waiting(evidence.queues, _curve_of(rules)), seed=seed)
     study, *_ = study_weights(
         rows,
-        exchange_weights(settings, also),
+        exchange_weights(settings, rules, also),
         current=f"{settings.queue_importance:g}",
         spans=evidence.spans,
         relevant=relevant,
@@ -489,7 +507,7 @@ def study_exchange(
     study = study if later else study.cannot_tell("snapshot")
     return replace(
         study,
-        frames={"table": resolution.exchange_table(study.judgement, settings.link_cap)},
+        frames={"table": resolution.exchange_table(study.judgement, settings.link_cap, rules)},
         facts={
             **study.facts,
             "queues": queue_facts(evidence.queues, settings.link_cap),
@@ -499,7 +517,7 @@ def study_exchange(
     )
 
 
-def waiting(queues: pl.DataFrame) -> pl.DataFrame:
+def waiting(queues: pl.DataFrame, curve: ThroughputCurve) -> pl.DataFrame:
     """Return links with files waiting, with ``throughput_weight`` and ``outcome`` (minus ln of the hours that the queue takes).
 
     Raises:
@@ -512,7 +530,7 @@ def waiting(queues: pl.DataFrame) -> pl.DataFrame:
             f"{n} links have files waiting and files delivered; {FEWEST_GROUPS} are needed"
         )
     mbps = kept["mbps"].fill_null(float("nan")).to_numpy()
-    weight = np.where(np.isnan(mbps), line(kept["closeness"]), throughput_curve().weights(mbps))
+    weight = np.where(np.isnan(mbps), line(kept["closeness"]), curve.weights(mbps))
     return kept.with_columns(throughput_weight=pl.Series(weight), outcome=-pl.col("wait_h").log())
 
 
@@ -593,7 +611,7 @@ def study_links(
     Raises:
         InsufficientDataError: They tell nothing about any.
     """
-    draws: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
+    draws: dict[str, Any] = {"rules": links.rules, "n_boot": n_boot, "seed": seed}
     refused = {name: InsufficientDataError(reason) for name, reason in links.refused.items()}
     nothing = InsufficientDataError("transfers tell neither closeness nor files waiting")
     metrics = links.evidence.get("metrics", refused.get("metrics", nothing))

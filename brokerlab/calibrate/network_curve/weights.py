@@ -13,12 +13,14 @@ from brokerlab.brokerage.network_weight import (
     MAX_CLOSENESS,
     UNKNOWN_CLOSENESS,
     NetworkSettings,
+    queued_line,
     throughput_curve,
 )
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.calibrate.network_curve.steps import MOST_STEPS, logged, step_curve
 from brokerlab.errors import InsufficientDataError
 from brokerlab.numerics import FloatArray
+from brokerlab.rulesets import RuleSetName
 
 Weigh = Callable[[pl.DataFrame, pl.DataFrame], FloatArray]
 """Takes links to rank and links that were seen, with their ``outcome``; returns one weight for each link to rank."""
@@ -49,12 +51,17 @@ class Weight:
 
 
 def throughput_weights(
-    rows: pl.DataFrame, *, most_steps: int = MOST_STEPS, seed: int = 1
+    rows: pl.DataFrame,
+    *,
+    rules: RuleSetName = "document",
+    most_steps: int = MOST_STEPS,
+    seed: int = 1,
 ) -> list[Weight]:
-    """Return the weights of links with throughput, the document's first: curves of it, and what they have to beat.
+    """Return the weights of links with throughput, that of the rule set first: curves of it, and what they have to beat.
 
     Args:
         rows: ``mbps, mbps_long, closeness``: what is not there, or the same, has no weight.
+        rules: Rule set whose curve acts; its name is that of the weight.
         most_steps: Steps of the fitted curve at most.
         seed: Of the choice of their number.
     """
@@ -66,9 +73,12 @@ def throughput_weights(
             return np.ones(rows.height)
         return curve.weights(rows["mbps"].to_numpy())
 
-    production = throughput_curve(ProductionRules("production"))
+    def published(name: RuleSetName, *, offered: bool = True) -> Weight:
+        curve = throughput_curve(ProductionRules(name))
+        return Weight(name, f"{name}'s curve", _curve(curve), offered=offered)
+
     found = [
-        Weight("document", "document's curve", _curve(throughput_curve())),
+        published(rules),
         Weight("steps", "fitted steps", steps),
         Weight("isotonic", "finest rising curve", isotonic),
         Weight("log_throughput", "log throughput", lambda r, _: _log(r["mbps"])),
@@ -77,7 +87,7 @@ def throughput_weights(
             "log throughput, longest window",
             lambda r, _: _log(r["mbps_long"]),
         ),
-        Weight("production", "production's curve", _curve(production), offered=False),
+        published("document" if rules == "production" else "production", offered=False),
         Weight("closeness", "closeness alone", lambda r, _: line(r["closeness"]), offered=False),
         Weight("sites", "names of the sites alone", sites, offered=False),
     ]
@@ -225,32 +235,38 @@ def fallback_weights(curve: ThroughputCurve) -> list[Weight]:
 # --- waiting files against throughput -----------------------------------------------------------------------------------
 
 
-def files_per_unit(settings: NetworkSettings) -> float:
+def files_per_unit(settings: NetworkSettings, rules: RuleSetName = "document") -> float:
     """Return how many waiting files weigh as much as one unit of throughput weight.
 
-    The network weight is ``i (2 - n / cap) + (1 - i) t``. Which link comes first depends on ``t - n / F`` only, with
-    ``F = cap (1 - i) / i`` files: slope, cap and importance cannot be told apart by any ranking of links.
+    The network weight is ``i q(n) + (1 - i) t``; the queued weight ``q`` falls by 1 over 300 files (``document``) or over
+    NQUEUED_SAT_CAP of them (``production``), see :func:`.network_weight.queued_line`. On that line the order of links depends
+    on ``t - n / F`` only, with ``F = 300 (1 - i) / i`` or ``cap (1 - i) / i`` files.
 
     Example:
-        >>> files_per_unit(NetworkSettings())
-        150.0
+        >>> files_per_unit(NetworkSettings()), files_per_unit(NetworkSettings(), "production")
+        (300.0, 150.0)
     """
-    share = settings.queue_importance
-    return float("inf") if share == 0 else settings.link_cap * (1 - share) / share
+    share, line = settings.queue_importance, queued_line(settings.link_cap, ProductionRules(rules))
+    falls_by_1 = line.fraction[1] * settings.link_cap
+    return float("inf") if share == 0 else falls_by_1 * (1 - share) / share
 
 
-def exchange_weights(settings: NetworkSettings, also: Sequence[float] = ()) -> list[Weight]:
+def exchange_weights(
+    settings: NetworkSettings, rules: RuleSetName = "document", also: Sequence[float] = ()
+) -> list[Weight]:
     """Return the network weight with each importance of the queue that is tried, named by it, and its parts alone.
 
     Args:
         settings: What acts now; its importance is tried, too.
+        rules: Rule set of the queued weight.
         also: Further importances to try.
     """
+    line = queued_line(settings.link_cap, ProductionRules(rules))
 
     def with_importance(share: float) -> Weigh:
         def weigh(rows: pl.DataFrame, _: pl.DataFrame) -> FloatArray:
-            part = rows["throughput_weight"] * (1 - share)
-            return (part - rows["n_queued"] * (share / settings.link_cap)).to_numpy()
+            queued = line.weights(rows["n_queued"].to_numpy(), settings.link_cap)
+            return np.asarray(share * queued + (1 - share) * rows["throughput_weight"].to_numpy())
 
         return weigh
 

@@ -16,6 +16,7 @@ from brokerlab.calibrate.network_curve import Evidence
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Effect, Proposal
 from brokerlab.gdpconfig.proposal import Evidence as Why
+from brokerlab.rulesets import RuleSetName
 
 KEY = "jedi/jobbroker/NW_QUEUE_IMPORTANCE"
 TOLD = Effect("rank correlation", "1", 0.5, 0.6, 0.1, 0.05, 0.15, 0.95)
@@ -60,8 +61,8 @@ def keep(numbers: dict[str, Any] = NUMBERS) -> Proposal:
     return Proposal.to_keep(Config.empty(), [KEY, "jedi/jobbroker/NQUEUED_SAT_CAP"], **words)
 
 
-def ask(proposal: Proposal, evidence: Evidence) -> Drift:
-    return exchange_drift(proposal, evidence, acting=NetworkSettings())
+def ask(proposal: Proposal, evidence: Evidence, rules: RuleSetName = "production") -> Drift:
+    return exchange_drift(proposal, evidence, acting=NetworkSettings(), rules=rules)
 
 
 def test_a_change_holds_where_links_are_as_it_said() -> None:
@@ -70,6 +71,11 @@ def test_a_change_holds_where_links_are_as_it_said() -> None:
     assert found.sentence.startswith("Holds on 2026-04-01 to 2026-04-15, 300 links: ")
     assert "with 1004 waiting files" in found.sentence
     assert "with 150 as before" in found.sentence
+    drawn = ask(
+        change(), links(1000), "document"
+    ).sentence  # its line falls over 300 files, whatever the cap
+    assert "with 2008 waiting files" in drawn
+    assert "with 300 as before" in drawn
     (row,) = found.effects.to_dicts()
     assert (row["told"], row["told_lo"]) == (0.1, 0.05)
     assert row["found_lo"] > 0

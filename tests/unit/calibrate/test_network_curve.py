@@ -403,16 +403,17 @@ def queues(n: int = 300, *, seed: int = 1) -> pl.DataFrame:
     )
 
 
-def test_the_planted_exchange_is_found_and_proven():
-    study = study_exchange(links_of(queues(600)), NetworkSettings(), **QUICK)
+@pytest.mark.parametrize(("rules", "now"), [("document", 300), ("production", 150)])
+def test_the_planted_exchange_is_found_and_proven(rules, now):
+    study = study_exchange(links_of(queues(600)), NetworkSettings(), rules=rules, **QUICK)
     assert study.judgement.kind == "change"
-    files = files_per_unit(NetworkSettings(study.facts["proposed"], 150))
+    files = files_per_unit(NetworkSettings(study.facts["proposed"], 150), rules)
     assert files == pytest.approx(40, rel=0.3)
     best = study.of(study.judgement.best)["spearman"]
     assert best > max(study.of(part)["spearman"] for part in ("queue_only", "throughput_only"))
     table = study.frames["table"]
     assert table["files"].is_sorted()
-    assert table.filter("is_current")["files"].to_list() == [150]
+    assert table.filter("is_current")["files"].to_list() == [now]
 
 
 def test_only_importances_that_leave_both_parts_a_say_are_offered():
@@ -421,10 +422,30 @@ def test_only_importances_that_leave_both_parts_a_say_are_offered():
     assert 0.33 in [float(w.name) for w in exchange_weights(NetworkSettings(0.33)) if w.offered]
 
 
-def test_slope_cap_and_importance_are_one_number():
-    assert files_per_unit(NetworkSettings(0.5, 150)) == 150
-    assert files_per_unit(NetworkSettings(0.75, 450)) == pytest.approx(150)
+def test_slope_cap_and_importance_are_one_number_where_the_line_ends_at_the_cap():
+    assert files_per_unit(NetworkSettings(0.5, 150), "production") == 150
+    assert files_per_unit(NetworkSettings(0.75, 450), "production") == pytest.approx(150)
     assert files_per_unit(NetworkSettings(0, 150)) == float("inf")
+
+
+def test_the_documented_line_ends_at_300_files_whatever_the_cap():
+    """002, Network Weight: calculated as in the plot, whose line ends at 300 files; docs/rules/network-weight.md 1."""
+    assert [files_per_unit(NetworkSettings(0.5, cap)) for cap in (30, 150, 450)] == [300] * 3
+    rows = queues(40).with_columns(n_queued=pl.lit(400.0), throughput_weight=pl.lit(1.5))
+    for cap in (30, 150):
+        half = next(w for w in exchange_weights(NetworkSettings(0.5, cap)) if w.name == "0.5")
+        assert set(half.weigh(rows, rows)) == {1.25}
+    asked = exchange_weights(NetworkSettings(0.5, 200), "production")
+    half = next(w for w in asked if w.name == "0.5")
+    assert set(half.weigh(rows, rows)) == {0.75}  # goes on below 1: 2 - 400 / 200
+
+
+def test_the_curve_that_acts_is_that_of_the_rule_set():
+    rows = toys.planted(100).with_columns(mbps=pl.lit(60.0))
+    for rules, other, weight in (("document", "production", 1.7), ("production", "document", 1.6)):
+        first, *rest = throughput_weights(rows, rules=rules)
+        assert (first.name, set(first.weigh(rows, rows))) == (rules, {weight})
+        assert [w.offered for w in rest if w.name == other] == [False]
 
 
 @pytest.mark.parametrize("importance_now", [0.0, 1.0])

@@ -13,7 +13,7 @@ from brokerlab.brokerage.network_weight import NetworkSettings
 from brokerlab.calibrate.judge import Judgement
 from brokerlab.calibrate.network_curve import (
     Study,
-    beside_document,
+    beside_current,
     bounds_of,
     corners,
     levels_by_setting,
@@ -112,7 +112,7 @@ def test_the_document_says_what_was_scored_and_on_what(links, exchange):
     proposal = propose_importance(change, links, created_at=toys.NOON)
     assert (proposal.kind, proposal.changes[0].new) == ("change", 0.75)
     assert proposal.evidence.verdict.startswith(
-        "Raise NW_QUEUE_IMPORTANCE from 0.5 to 0.75 (50 waiting files per unit"
+        "Raise NW_QUEUE_IMPORTANCE from 0.5 to 0.75 (100 waiting files per unit"
     )
     assert "rises by 0.100 (0.040 to 0.160), of the top tenth" in proposal.evidence.verdict
     (effect,) = proposal.evidence.effects
@@ -130,7 +130,11 @@ def test_the_document_says_what_was_scored_and_on_what(links, exchange):
     document = propose_importance(kept, links, created_at=toys.NOON)
     assert document.kind == "keep"
     assert "No setting is shown to lower 1 - rank correlation" in document.evidence.verdict
-    assert [change.key for change in document.changes] == ["NW_QUEUE_IMPORTANCE", "NQUEUED_SAT_CAP"]
+    assert [change.key for change in document.changes] == ["NW_QUEUE_IMPORTANCE"]
+    deployed = replace(links, rules="production")  # whose line ends at the cap
+    both = propose_importance(kept, deployed, created_at=toys.NOON)
+    assert [change.key for change in both.changes] == ["NW_QUEUE_IMPORTANCE", "NQUEUED_SAT_CAP"]
+    assert (document.digests.rules, both.digests.rules) == ("document", "production")
 
 
 @pytest.mark.parametrize("case", ["few", "imprecise", "unconfirmed", "no_other"])
@@ -197,13 +201,13 @@ def test_transfers_alone_have_no_other_facts(tmp_path):
 
 def test_frames_for_charts_hold_what_was_found(links, curve):
     rows = links.evidence["metrics"].rows
-    both = beside_document(curve.fit, rows["mbps"], fitted="proposed")
+    both = beside_current(curve.fit, rows["mbps"], fitted="proposed")
     assert set(both["curve"]) == {"current", "proposed"}
     assert (
         both.filter(curve="current")["weight_lo"].null_count()
         == both.filter(curve="current").height
     )
-    three = beside_document(curve.fit, rows["mbps"], logarithm="best")
+    three = beside_current(curve.fit, rows["mbps"], logarithm="best")
     assert set(three["curve"]) == {"current", "fitted", "best"}
     steps = curve.frames["all_steps"].filter(curve="document")
     assert (steps["q10"] <= steps["q90"]).all()
@@ -231,8 +235,8 @@ def test_the_closeness_line_stands_beside_the_fitted_weights(links):
 def test_an_exchange_is_marked_by_its_files(exchange):
     table = exchange.frames["table"]
     found = {row["label"]: row["files"] for row in marks(table, "best").to_dicts()}
-    assert found["current"] == 150
+    assert found["current"] == 300
     best = table.filter("is_best")
-    assert found.get("best", 150.0) == best["files"][0]
+    assert found.get("best", 300.0) == best["files"][0]
     share = best["importance"][0]
-    assert best["files"][0] == pytest.approx(150 * (1 - share) / share)
+    assert best["files"][0] == pytest.approx(300 * (1 - share) / share)
