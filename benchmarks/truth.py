@@ -56,10 +56,9 @@ class World:
         """Replay the grid over all tasks of an archive."""
         data = load(folder)
         tried = backtest(
-            data.quantities,
+            data.history,
             data.tasks,
             data.queues,
-            data.archive.jobs,
             parameter=PARAMETER,
             ranks={rank for rank, _ in grid},
             margins={margin for _, margin in grid},

@@ -362,10 +362,11 @@ def _certainty(s: Study, p: Params) -> list[kit.Block]:
             frame=kept,
             options={"limit": 100 * p.alpha},
             finding=say(
-                "{kept:%} of all jobs stay within their current request",
-                kept=1 - s.tried.setting(*s.current.pair)["exceed_rate"],
+                "{kept:%} of a task's jobs stay within their current request",
+                kept=1 - s.judgement.candidates.filter("is_current")["exceed_rate"][0],
             ),
-            sample=f"Promised: rank {s.current.rank} without margin, where scouts are like the rest.",
+            sample=f"Promised: rank {s.current.rank} without margin, where scouts are like the rest. "
+            f"No interval below {MIN_UNITS} tasks.",
         ),
         Table(
             name="weights",

@@ -63,7 +63,7 @@ class Scored:
         slots: pl.DataFrame,
     ) -> Scored:
         """Make a sample ready; ``slots`` of `slots_by_queue`."""
-        needs = needs_of(sample.scored, parameter.name, made)
+        needs = needs_of(sample.scored, parameter, made)
         replay = Replay.of(sample, needs, queues, slots, parameter, made)
         return cls(sample, needs, replay, made, weights)
 
@@ -222,7 +222,7 @@ def score_sides(
     current, slots = tried.current, tried.slots
 
     def score(part: JobHistory) -> tuple[dict[str, int], Sides | None]:
-        sample = sample_of(part.quantities, tasks, part.jobs, parameter.name, made)
+        sample = sample_of(part.quantities, tasks, part.jobs, parameter, made)
         if sample.tasks.is_empty():
             return sample.counts, None
         scored = Scored.of(sample, parameter, made, weights, queues, slots)
@@ -235,9 +235,7 @@ def score_sides(
     found = [sides for _, sides in parts if sides is not None]
     if not found:
         counts = counts_added([each for each, _ in parts])
-        raise InsufficientDataError(
-            nothing_left(parameter.name, counts, made.min_scored, made.min_scouts)
-        )
+        raise InsufficientDataError(nothing_left(parameter, counts, made))
     return Sides(
         {who: pl.concat([one.rows[who] for one in found]).sort("jeditaskid") for who in WHO},
         sum(one.n_jobs for one in found),

@@ -31,8 +31,6 @@ from brokerlab.calibrate.percentiles.reach import slots_by_queue, total, unlimit
 from brokerlab.calibrate.percentiles.replay import Part, Replay, Replays, added, frame_of
 from brokerlab.calibrate.percentiles.sample import check_columns, nothing_left, sample_of
 from brokerlab.errors import ConfigError, InsufficientDataError
-from brokerlab.intervals import ShareSums, ratio_variance, t_factor
-from brokerlab.numerics import FloatArray
 from brokerlab.results import Result, Shows
 
 
@@ -69,7 +67,6 @@ class Backtest(Result):
             "n_scored": "",
             "exceed_rate": "1",
             "loss": "",
-            "loss_diff": "",
             "headroom_mean": "1",
         },
         keys=(
@@ -117,18 +114,42 @@ class Backtest(Result):
 
     @cached_property
     def by_setting(self) -> pl.DataFrame:
-        """One row per (rank, margin_pct, minimum_mb) of the grid, pooled over all tasks; not what a verdict rests on.
+        """One row per (rank, margin_pct, minimum_mb) of the grid, added up over all tasks; no verdict rests on it.
 
-        ``is_current``, ``n_tasks, n_scored``; ``n_exceed`` (jobs whose first attempt is killed), ``exceed_rate`` (of all jobs) with
-        ``exceed_lo, exceed_hi``, ``exceed_rate_task_mean``, ``n_lost``, the amounts, ``killed_coreh, work_coreh``, ``headroom_mean``
-        (request / use - 1), ``queues_share, slots_share`` (that can take a task, means over tasks), ``loss`` and ``loss_diff`` (to the
-        current setting, paired by task) with ``_lo, _hi``, ``n_fallback``.
+        ``is_current``, ``n_tasks, n_scored``; ``n_exceed`` (jobs whose first attempt is killed), ``exceed_rate`` (of all jobs),
+        ``exceed_rate_task_mean``, ``n_lost``, the amounts, ``killed_coreh, work_coreh``, ``headroom_mean`` (request / use - 1),
+        ``queues_share, slots_share`` (that can take a task, means over tasks), ``loss``, ``n_fallback``.
         """
-        grid, weights, place = self.grid, self.weights, self.grid.index(self.current)
-        sums = reduce(added, self.replay.each(lambda part: part.sums(grid, place, weights)))
-        rows = _by_setting(sums, place, self.parameter.amount, self.assumptions.confidence)
-        named = frame_of(grid).with_columns(is_current=np.arange(len(grid)) == place)
-        return named.hstack(rows).sort("rank", "margin_pct", "minimum_mb")
+        grid, weights = self.grid, self.weights
+        sums = reduce(added, self.replay.each(lambda replay: replay.totals(grid, weights)))
+        n, jobs, work = (
+            self.n_tasks,
+            self.counts["n_scored"],
+            float(self.replay.works["work"].to_numpy().sum()),
+        )
+        amounts = {name: sums[name] for name in ("used", "over", "waste")}
+        amounts["reserved"] = amounts["used"] + amounts["over"] + amounts["waste"]
+        rows = frame_of(grid).with_columns(
+            is_current=pl.Series([setting == self.current for setting in grid]),
+            n_tasks=pl.lit(n, pl.Int64),
+            n_scored=pl.lit(jobs, pl.Int64),
+            **{
+                name: pl.Series(sums[name].astype(np.int64))
+                for name in ("n_exceed", "n_lost", "n_fallback")
+            },
+            exceed_rate=sums["n_exceed"] / jobs,
+            exceed_rate_task_mean=sums["task_rate"] / n,
+            **{f"{name}_{self.parameter.amount}": values for name, values in amounts.items()},
+            killed_coreh=sums["killed_coreh"],
+            work_coreh=work,
+            headroom_mean=sums["headroom"] / jobs,
+            **{
+                name: pl.Series(sums[name] / n, nan_to_null=True)
+                for name in ("queues_share", "slots_share")
+            },
+            loss=sums["cost_coreh"] / work,
+        )
+        return rows.sort(Setting._fields)
 
     @cached_property
     def by_task(self) -> pl.DataFrame:
@@ -191,7 +212,7 @@ def backtest(
     quantities: pl.DataFrame | History,
     tasks: pl.DataFrame,
     queues: pl.DataFrame | None = None,
-    jobs: Any | None = None,
+    jobs: pl.DataFrame | None = None,
     *,
     parameter: str = "ramcount",
     ranks: Iterable[int] = range(50, 100),
@@ -216,7 +237,7 @@ def backtest(
             set's default, no level.
         queues: ``panda_queue, corecount, maxrss, memory, maxtime, corepower, maxwdir``; None: shares of
             queues and slots are null and cost nothing.
-        jobs: The jobs table in any engine, for failed jobs and merge jobs; None: not known. A history has its own.
+        jobs: The jobs table, for failed jobs and merge jobs; None: not known. A history has its own.
         parameter: ``ramcount``, ``cputime`` or ``outdiskcount``.
         ranks: Percentile ranks of the grid, whole numbers 0..100.
         margins: Margins of the grid [%]; None: those of the parameter.
@@ -246,7 +267,7 @@ def backtest(
     tried = chosen.margins if margins is None else margins
     grid = _grid(ranks, tried, minima if parameter == "ramcount" else (), now, more, chosen)
     history = history_of(quantities, jobs)
-    slots = total(pl.concat(history.map(partial(_slots, tasks=tasks, parameter=parameter))))
+    slots = total(history.map(partial(_slots, tasks=tasks, parameter=chosen)))
     prepared = partial(
         _prepared, tasks=tasks, queues=queues, slots=slots, parameter=chosen, made=made
     )
@@ -254,12 +275,10 @@ def backtest(
     found = replay.parts.map(lambda part: (part.counts, part.gap, part.sites))
     counts = counts_added([each[0] for each in found])
     if not counts["n_tasks"]:
-        raise InsufficientDataError(
-            nothing_left(parameter, counts, made.min_scored, made.min_scouts)
-        )
+        raise InsufficientDataError(nothing_left(chosen, counts, made))
     weights = loss or LossWeights.default(parameter)
     under_now = replay.by_task([now], weights)
-    counts |= _queue_counts(queues, parameter, set().union(*(each[2] for each in found)))
+    counts |= _queue_counts(queues, chosen, set().union(*(each[2] for each in found)))
     counts |= {
         "n_zero_estimates": under_now.filter(estimate=0).height,
         "n_fallback": int(under_now["fallback"].sum()),
@@ -279,59 +298,6 @@ def backtest(
             "jeditaskid", "created_at"
         ),
         synthetic=synthetic,
-    )
-
-
-def _by_setting(
-    sums: dict[str, FloatArray], current: int, amount: str, confidence: float
-) -> pl.DataFrame:
-    """Return the rates and amounts that follow from the sums of `Replay.sums`; see `Backtest.by_setting`."""
-    n_tasks, jobs, work = (float(sums[name][0]) for name in ("n_tasks", "jobs", "work"))
-    rate, low, high = ShareSums(
-        n_tasks=int(n_tasks),
-        y=sums["exceed"],
-        y2=sums["exceed2"],
-        y3=sums["exceed3"],
-        yx=sums["exceed_jobs"],
-        y2x=sums["exceed2_jobs"],
-        yx2=sums["exceed_jobs2"],
-        x=jobs,
-        x2=float(sums["jobs2"][0]),
-        x3=float(sums["jobs3"][0]),
-    ).interval(confidence)
-    losses: dict[str, FloatArray] = {}
-    for name, column in (("loss", "cost"), ("loss_diff", "change")):
-        value = sums[column] / work
-        square, mixed = sums[f"{column}2"], sums[f"{column}_work"]
-        work2 = float(sums["work2"][0])
-        spread = np.sqrt(ratio_variance(square, mixed, work2, work, value, int(n_tasks)))
-        half = t_factor(int(n_tasks), confidence) * spread
-        if column == "change":
-            half[current] = 0.0  # to itself: known, also with one task
-        losses |= {name: value, f"{name}_lo": value - half, f"{name}_hi": value + half}
-    amounts = {name: sums[name] for name in ("used", "over", "waste")}
-    amounts["reserved"] = amounts["used"] + amounts["over"] + amounts["waste"]
-    return pl.DataFrame(
-        {
-            "n_tasks": sums["n_tasks"].astype(np.int64),
-            "n_scored": sums["jobs"].astype(np.int64),
-            "n_exceed": sums["exceed"].astype(np.int64),
-            "exceed_rate": rate,
-            "exceed_lo": low,
-            "exceed_hi": high,
-            "exceed_rate_task_mean": sums["task_rate"] / n_tasks,
-            "n_lost": sums["n_lost"].astype(np.int64),
-            **{f"{name}_{amount}": values for name, values in amounts.items()},
-            "killed_coreh": sums["killed_coreh"],
-            "work_coreh": sums["work"],
-            "headroom_mean": sums["headroom"] / jobs,
-            **{
-                name: pl.Series(sums[name] / n_tasks, nan_to_null=True)
-                for name in ("queues_share", "slots_share")
-            },
-            **losses,
-            "n_fallback": sums["n_fallback"].astype(np.int64),
-        }
     )
 
 
@@ -372,7 +338,7 @@ def _whole(value: object, top: int) -> bool:
     return isinstance(value, int | np.integer) and bool(0 <= value <= top)
 
 
-def _slots(history: JobHistory, tasks: pl.DataFrame, parameter: str) -> pl.DataFrame:
+def _slots(history: JobHistory, tasks: pl.DataFrame, parameter: Parameter) -> pl.DataFrame:
     """Sum the core-hours of a chunk by queue, once its columns are known to be there."""
     check_columns(history.quantities, tasks, parameter)
     return slots_by_queue(history.quantities.join(tasks, on="jeditaskid", how="semi"))
@@ -387,15 +353,15 @@ def _prepared(
     made: Assumptions,
 ) -> Part:
     """Make a chunk of tasks ready to be replayed."""
-    sample = sample_of(history.quantities, tasks, history.jobs, parameter.name, made)
+    sample = sample_of(history.quantities, tasks, history.jobs, parameter, made)
     replay = None
     if sample.tasks.height:
-        needs = needs_of(sample.scored, parameter.name, made)
+        needs = needs_of(sample.scored, parameter, made)
         replay = Replay.of(sample, needs, queues, slots, parameter, made)
     return Part(
         replay=replay,
         counts=sample.counts,
-        gap=scout_gap(sample.jobs, confidence=made.confidence),
+        gap=scout_gap(sample.jobs),
         sites=set(sample.scored["computingsite"].drop_nulls().unique()),
     )
 
@@ -409,7 +375,9 @@ def counts_added(counts: Sequence[dict[str, int]]) -> dict[str, int]:
     }
 
 
-def _queue_counts(queues: pl.DataFrame | None, parameter: str, seen: set[str]) -> dict[str, int]:
+def _queue_counts(
+    queues: pl.DataFrame | None, parameter: Parameter, seen: set[str]
+) -> dict[str, int]:
     """Count queues, those without a limit, and those of the jobs that the table lacks."""
     if queues is None or queues.is_empty():
         return {"n_queues": 0, "n_unlimited": 0, "n_unknown_queues": 0}

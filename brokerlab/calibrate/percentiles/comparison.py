@@ -6,6 +6,7 @@ intervals that decide nothing and whose measured coverage is said.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,6 @@ import polars as pl
 
 from brokerlab.calibrate.judge import MIN_UNITS, Question
 from brokerlab.calibrate.percentiles.parameters import Parameter
-from brokerlab.calibrate.percentiles.strata import with_levels
 from brokerlab.errors import ConfigError
 from brokerlab.intervals import Formula, Sums, clustered, measured_coverage, pooled_coverage
 from brokerlab.numerics import FloatArray
@@ -22,6 +22,8 @@ from brokerlab.results import Result, Shows
 
 JUDGED = ("exceed_rate", "loss")
 """Quantities that a verdict rests on."""
+STRATA = ("processingtype", "gshare", "cores", "n_scouts")
+NO_LEVEL = "(none)"
 FLOATS = [
     f"{side}{end}" for side in ("before", "after", "diff", "diff_pct") for end in ("", "_lo", "_hi")
 ]
@@ -173,6 +175,16 @@ def judged_values(side: pl.DataFrame) -> dict[str, FloatArray]:
     return {name: rows[name].cast(pl.Float64).to_numpy() for name in JUDGED}
 
 
+def levels_of(tasks: pl.DataFrame, strata: Sequence[str] = STRATA) -> pl.DataFrame:
+    """Return ``stratum, level, place`` (list of the places of its tasks); null levels are `NO_LEVEL`."""
+    parts = [
+        tasks.select(stratum=pl.lit(name), level=pl.col(name).cast(pl.String).fill_null(NO_LEVEL))
+        for name in strata
+    ]
+    placed = pl.concat(part.with_row_index("place") for part in parts)
+    return placed.group_by("stratum", "level").agg("place").sort("stratum", "level")
+
+
 def _means(
     sides: list[dict[str, FloatArray]], weights: FloatArray, question: Question, *, enough: bool
 ) -> dict[str, dict[str, float | None]]:
@@ -250,9 +262,8 @@ def _strata(
     question: Question,
 ) -> pl.DataFrame:
     """Compare inside each level; intervals from `MIN_UNITS` tasks on."""
-    levels = with_levels(tasks.with_row_index("place")).group_by("stratum", "level").agg("place")
     rows = []
-    for stratum, level, places in levels.sort("stratum", "level").iter_rows():
+    for stratum, level, places in levels_of(tasks).iter_rows():
         row: dict[str, Any] = {
             "stratum": stratum,
             "level": level,

@@ -4,14 +4,59 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from brokerlab.calibrate.percentiles.parameters import Rule, Setting
 from brokerlab.numerics import FloatArray, IntArray, SortedGroups
 from brokerlab.scouts.parameters import whole_cputime, whole_outdisk_kb, whole_ram_mb
 from brokerlab.scouts.rules import ScoutRules
 from brokerlab.units import KB
+
+if TYPE_CHECKING:
+    from brokerlab.calibrate.percentiles.parameters import Parameter, Rule, Setting
+
+
+@dataclass(frozen=True)
+class Between:
+    """Two neighbouring values of every task's scouts, and where between them the percentile lies: (n_tasks, 1) each."""
+
+    lower: FloatArray
+    upper: FloatArray
+    k: FloatArray
+
+    def value(
+        self, change: FloatArray | float = 1.0, least: FloatArray | float = -np.inf
+    ) -> FloatArray:
+        """Return the percentile as scouts.md section 4 writes it: two products, then the sum; of changed values."""
+        lower, upper = (np.maximum(side * change, least) for side in (self.lower, self.upper))
+        f, c = np.floor(self.k), np.ceil(self.k)
+        return np.where(f == c, lower, lower * (c - self.k) + upper * (self.k - f))
+
+
+def ramcount_mb(
+    found: Between, margins: IntArray, least: FloatArray, rules: ScoutRules
+) -> FloatArray:
+    """Return RAM in whole MB; ``ram_min_per_job`` says whether margin and minimum act per job (docs/rules/scouts.md 5.2)."""
+    if not rules.ram_min_per_job:
+        return whole_ram_mb(found.value(), margins, least)
+    mb = Between(found.lower / KB, found.upper / KB, found.k)
+    whole = np.trunc(mb.value(1 + margins / 100, least))
+    return np.where(whole < 0, 1.0, whole)
+
+
+def cputime_milli(
+    found: Between, margins: IntArray, _least: FloatArray, _rules: ScoutRules
+) -> FloatArray:
+    """Return mHS06 s per event."""
+    return whole_cputime(found.value() * ((100 + margins) / 100))
+
+
+def outdisk_kb(
+    found: Between, _margins: IntArray, _least: FloatArray, rules: ScoutRules
+) -> FloatArray:
+    """Return kB per event or per MB of input; there is no margin."""
+    return whole_outdisk_kb(found.value(), rules)
 
 
 @dataclass(frozen=True)
@@ -19,14 +64,14 @@ class Estimator:
     """The rule of one parameter, ready to be evaluated on a grid.
 
     Attributes:
-        parameter: ``ramcount``, ``cputime`` or ``outdiskcount``.
+        parameter: Which.
         groups: Values of the scouts of every task, sorted: kB, HS06 s per event, or bytes per event.
         rules: Rule set; decides where the RAM margin and minimum act, and whether outdiskcount has a cap.
         rule: ``percentile``, or ``conformal``: the rank is then the promised coverage in per cent and the
             order statistic ceil((n+1) rank/100) is taken; where there are too few scouts, the largest.
     """
 
-    parameter: str
+    parameter: Parameter
     groups: SortedGroups
     rules: ScoutRules
     rule: Rule = "percentile"
@@ -49,9 +94,10 @@ class Estimator:
         minima = np.array([-np.inf if s.minimum_mb is None else s.minimum_mb for s in settings])
         result = np.zeros((groups.size.size, ranks.size), dtype=np.int64)
         for rank in np.unique(ranks):  # at most a hundred; tasks and the rest are vectorised
-            columns = np.flatnonzero(ranks == rank)
-            lower, upper, k = self._statistics(groups, int(rank))
-            result[:, columns] = self._finish(lower, upper, k, margins[columns], minima[columns])
+            at = np.flatnonzero(ranks == rank)
+            found = self._between(groups, int(rank))
+            whole = self.parameter.whole(found, margins[None, at], minima[None, at], self.rules)
+            result[:, at] = np.nan_to_num(whole, nan=0.0).astype(np.int64)
         return result
 
     def falls_back(self, settings: Sequence[Setting], tasks: slice) -> np.ndarray:
@@ -62,60 +108,17 @@ class Estimator:
         ranks = np.array([setting.rank for setting in settings], dtype=np.int64)
         return conformal_position(size[:, None], ranks[None, :]) >= size[:, None]
 
-    def _statistics(
-        self, groups: SortedGroups, rank: int
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the two order statistics and the position between them, (n_tasks,) each."""
-        if self.rule == "percentile":
-            return groups.order_statistics(rank)
-        position = np.minimum(conformal_position(groups.size, np.int64(rank)), groups.size - 1)
-        at = np.clip(groups.start + position, 0, max(groups.values.size - 1, 0))
-        values = groups.values[at] if groups.values.size else np.full(groups.size.shape, np.nan)
-        values = np.where(groups.size == 0, np.nan, values)
-        return values, values, position.astype(np.float64)
-
-    def _finish(
-        self,
-        lower: FloatArray,
-        upper: FloatArray,
-        k: FloatArray,
-        margins: IntArray,
-        minima: FloatArray,
-    ) -> IntArray:
-        """Interpolate, apply margin and minimum and round as the parameter's chapter says."""
-        lower, upper, k = lower[:, None], upper[:, None], k[:, None]
-        if self.parameter == "ramcount":
-            values = self._ramcount(lower, upper, k, margins[None, :], minima[None, :])
-        elif self.parameter == "cputime":
-            values = whole_cputime(_interpolate(lower, upper, k) * ((100 + margins[None, :]) / 100))
-        else:
-            values = whole_outdisk_kb(_interpolate(lower, upper, k), self.rules)
-        return np.nan_to_num(values, nan=0.0).astype(np.int64)
-
-    def _ramcount(
-        self,
-        lower: FloatArray,
-        upper: FloatArray,
-        k: FloatArray,
-        margins: IntArray,
-        least: FloatArray,
-    ) -> FloatArray:
-        """RAM in whole MB; ``ram_min_per_job`` says whether margin and minimum act per job (docs/rules/scouts.md 5.2)."""
-        if self.rules.ram_min_per_job:
-            factor = 1 + margins / 100
-            lower = np.maximum(lower / KB * factor, least)
-            upper = np.maximum(upper / KB * factor, least)
-            whole = np.trunc(_interpolate(lower, upper, k))
-            return np.where(whole < 0, 1.0, whole)
-        return whole_ram_mb(_interpolate(lower, upper, k), margins, least)
+    def _between(self, groups: SortedGroups, rank: int) -> Between:
+        """Return the two order statistics and the position between them."""
+        lower, upper, k = groups.order_statistics(rank)
+        if self.rule == "conformal" and groups.values.size:
+            place = np.minimum(conformal_position(groups.size, np.int64(rank)), groups.size - 1)
+            at = np.clip(groups.start + place, 0, groups.values.size - 1)
+            lower = upper = np.where(groups.size == 0, np.nan, groups.values[at])
+            k = place.astype(np.float64)
+        return Between(lower[:, None], upper[:, None], k[:, None])
 
 
 def conformal_position(size: IntArray, rank: IntArray | np.int64) -> IntArray:
     """Return the 0-based place of the conformal order statistic ceil((n+1) rank/100), in whole numbers."""
     return np.asarray(-((-(size + 1) * rank) // 100) - 1)
-
-
-def _interpolate(lower: FloatArray, upper: FloatArray, k: FloatArray) -> FloatArray:
-    """Evaluate the percentile as scouts.md section 4 writes it: two products, then the sum."""
-    f, c = np.floor(k), np.ceil(k)
-    return np.where(f == c, lower, lower * (c - k) + upper * (k - f))

@@ -6,13 +6,14 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.calibrate.judge import MIN_UNITS, Sums, capped_weights
 from brokerlab.calibrate.percentiles.backtest import Backtest, at_setting
+from brokerlab.calibrate.percentiles.comparison import NO_LEVEL, levels_of
 from brokerlab.calibrate.percentiles.finite_sample import conformal_rank, percentile_coverage
 from brokerlab.calibrate.percentiles.gap import gap_summary
 from brokerlab.calibrate.percentiles.parameters import Setting
 from brokerlab.calibrate.percentiles.replay import frame_of
-from brokerlab.calibrate.percentiles.strata import by_stratum
-from brokerlab.calibrate.percentiles.study import Study
+from brokerlab.calibrate.percentiles.study import CONFORMAL_COVERAGES, Study
 from brokerlab.calibrate.verdict import limit_of
 
 SPLITS = ("processingtype", "gshare", "cores")
@@ -26,11 +27,9 @@ STRATA = {
 """What tasks are divided by, in the order of tables and in words."""
 MIN_LEVEL_TASKS = 5
 """Levels with fewer tasks are not called the worst."""
-NO_LEVEL = "(none)"
 RANKS_PROMISED = (50, 75, 90, 95, 100)
 SCOUTS_PROMISED = range(5, 11)
 """Scouts that the deployed first trigger finds: half of ten at least, all of them at most."""
-_KILLS = {"exceed_rate": "kills", "exceed_lo": "kills_lo", "exceed_hi": "kills_hi"}
 
 
 def before_after(study: Study) -> pl.DataFrame:
@@ -130,6 +129,18 @@ def candidates(study: Study) -> pl.DataFrame:
     return frame_of(study.judgement.settings).hstack(study.judgement.candidates)
 
 
+def _rates(judged: pl.DataFrame) -> pl.DataFrame:
+    """Return kill rate and loss of the judge's candidates, two standard errors on both sides."""
+    ends: dict[str, pl.Expr] = {}
+    for name, judge_name in (("kills", "exceed_rate"), ("loss", "loss")):
+        mean, reach = pl.col(judge_name), 2 * pl.col(f"{judge_name}_se")
+        low, high = mean - reach, mean + reach
+        if name == "kills":
+            low, high = low.clip(lower_bound=0), high.clip(upper_bound=1)
+        ends |= {name: mean, f"{name}_lo": low, f"{name}_hi": high}
+    return judged.select(*Setting._fields, **ends)
+
+
 def frontier(study: Study) -> pl.DataFrame:
     """Return what every setting tried costs, and how often it kills, over all tasks.
 
@@ -139,13 +150,7 @@ def frontier(study: Study) -> pl.DataFrame:
     """
     amount = study.parameter.amount
     wasted = pl.col(f"over_{amount}") + pl.col(f"waste_{amount}")
-    error = 2 * pl.col("exceed_rate_se")
-    judged = candidates(study).select(
-        *Setting._fields,
-        kills="exceed_rate",
-        kills_lo=(pl.col("exceed_rate") - error).clip(lower_bound=0),
-        kills_hi=(pl.col("exceed_rate") + error).clip(upper_bound=1),
-    )
+    judged = _rates(candidates(study)).select(*Setting._fields, "^kills.*$")
     costs = study.tried.by_setting.select(*Setting._fields, waste=wasted / pl.col(f"used_{amount}"))
     rows = costs.join(judged, on=Setting._fields, nulls_equal=True).sort(Setting._fields)
     pairs = [Setting(*row) for row in rows.select(Setting._fields).rows()]
@@ -185,46 +190,39 @@ def promises(study: Study) -> pl.DataFrame:
 
 
 def coverage(study: Study) -> pl.DataFrame:
-    """Return, by number of scouts, the share of jobs within their request.
+    """Return, by number of scouts, the share of jobs within their request, as the judge weighs tasks.
 
     Returns:
         ``n_scouts, n_tasks``, ``setting`` (promised: the current rank without margin, for scouts like the rest; current,
-        proposed), ``kept, kept_lo, kept_hi`` (share of jobs).
+        proposed), ``kept, kept_lo, kept_hi`` (share of a task's jobs; ends null below `MIN_UNITS` tasks; of the promise those
+        of the scouts below and above the rank).
     """
-    rank = study.current.rank
-    strata = by_stratum(
-        study.by_task,
-        amount=study.parameter.amount,
-        confidence=study.judgement.question.confidence,
-        strata=["n_scouts"],
-    )
-    levels = strata.with_columns(n_scouts=pl.col("level").cast(pl.Int64))
-    large = levels.filter(pl.col("n_tasks") >= MIN_LEVEL_TASKS)
-    levels = large if large.height else levels
     settings = {"current": study.current}
     settings |= {"proposed": study.best} if study.acts else {}
-    parts = [
-        at_setting(levels, pair).select(
-            "n_scouts",
-            "n_tasks",
-            setting=pl.lit(name),
-            kept=1 - pl.col("exceed_rate"),
-            kept_lo=1 - pl.col("exceed_hi"),
-            kept_hi=1 - pl.col("exceed_lo"),
-        )
-        for name, pair in settings.items()
-    ]
-    promised = parts[0].with_columns(setting=pl.lit("promised"))
-    ends = [percentile_coverage(n, rank) for n in promised["n_scouts"]]
-    columns = (
-        dict(zip(("kept_lo", "kept", "kept_hi"), zip(*ends, strict=True), strict=True))
-        if ends
-        else {}
-    )
-    promised = promised.with_columns(
-        pl.Series(name, list(values)) for name, values in columns.items()
-    )
-    return pl.concat([promised, *parts]).sort("n_scouts", maintain_order=True)
+    rows = []
+    for name, setting in settings.items():
+        tasks = at_setting(study.by_task, setting).filter(pl.col("work_coreh") > 0)
+        weights = capped_weights(tasks["work_coreh"].to_numpy())
+        kept = 1 - tasks["exceed_rate"].to_numpy()
+        levels = levels_of(tasks, ["n_scouts"]).with_columns(n_tasks=pl.col("place").list.len())
+        large = levels.filter(pl.col("n_tasks") >= MIN_LEVEL_TASKS)
+        for _, level, places, n in (large if large.height else levels).iter_rows():
+            row = {"n_scouts": int(level), "n_tasks": n, "setting": name}
+            rows.append(
+                row
+                | study.judgement.question.interval(
+                    "kept", kept[places], weights[places], share=True, enough=n >= MIN_UNITS
+                )
+            )
+    seen = {row["n_scouts"]: row["n_tasks"] for row in rows if row["setting"] == "current"}
+    promised = []
+    for n, n_tasks in seen.items():
+        low, middle, high = percentile_coverage(n, study.current.rank)
+        promised.append((n, n_tasks, "promised", middle, low, high))
+    ends = dict.fromkeys(("kept", "kept_lo", "kept_hi"), pl.Float64)
+    schema = {"n_scouts": pl.Int64, "n_tasks": pl.Int64, "setting": pl.String, **ends}
+    parts = [pl.DataFrame(promised, schema, orient="row"), pl.DataFrame(rows, schema)]
+    return pl.concat(parts).sort("n_scouts", maintain_order=True)
 
 
 def gap_by_type(tried: Backtest, *, most: int = 8) -> pl.DataFrame:
@@ -249,7 +247,7 @@ def gap_by_type(tried: Backtest, *, most: int = 8) -> pl.DataFrame:
     groups |= {name: joined.filter(pl.col("processingtype") == name) for name in names}
     rows = []
     for level, tasks in groups.items():
-        row = gap_summary(tasks).filter(pl.col("measure") == "ratio_median").row(0, named=True)
+        row = gap_summary(tasks).row(0, named=True)
         ends = {"gap": row["ratio"], "gap_lo": row["lo"], "gap_hi": row["hi"]}
         shifted = {name: None if value is None else value - 1 for name, value in ends.items()}
         rows.append({"level": level, "n_tasks": row["n_tasks"], **shifted})
@@ -300,23 +298,27 @@ def rules_beside(study: Study) -> pl.DataFrame:
     """Return the percentile rule and the conformal rule on all tasks.
 
     Returns:
-        ``rule`` (current, other, conformal), ``rank`` (or promised coverage [%]), ``margin_pct``, ``kills`` (share of
-        jobs), ``loss`` [core h per core h of work], each with ``_lo, _hi``; ``n_fallback`` (tasks with too few scouts for
-        that coverage: the largest is taken; null for percentiles).
+        ``rule`` (current, other, conformal), ``rank`` (or promised coverage [%]), ``margin_pct``, ``kills`` (mean over tasks [1]),
+        ``loss`` [core h per core h of work], each with ``_lo, _hi`` (two standard errors); ``n_fallback`` (tasks with too few
+        scouts for that coverage: the largest is taken).
     """
-    columns = ["rank", "margin_pct", *_KILLS, "loss", "loss_lo", "loss_hi"]
+    conformal, question = study.conformal, study.judgement.question
+    grid, now, weights = conformal.grid, conformal.current, conformal.weights
+    outcomes = conformal.replay.outcomes(grid, now, weights, conformal.created)
+    tried = Sums.of(outcomes, question).frame(outcomes, question)
+    other = _rates(frame_of(outcomes.settings).hstack(tried))
+    own = _rates(candidates(study))
     pairs = dict.fromkeys([study.current, study.best])
     names = dict(zip(pairs, ("current", "other"), strict=False))
-    percentile = [
-        at_setting(study.tried.by_setting, pair).select(
-            pl.lit(name).alias("rule"), *columns, n_fallback=pl.lit(None, pl.Int64)
-        )
-        for pair, name in names.items()
-    ]
-    conformal = study.conformal.sort("margin_pct", "rank").select(
-        pl.lit("conformal").alias("rule"), *columns, pl.col("n_fallback").cast(pl.Int64)
+    parts = [at_setting(own, pair).with_columns(rule=pl.lit(name)) for pair, name in names.items()]
+    asked = other.filter(pl.col("rank").is_in(CONFORMAL_COVERAGES))
+    parts.append(asked.sort("margin_pct", "rank").with_columns(rule=pl.lit("conformal")))
+    counts = conformal.by_setting.select(*Setting._fields, "n_fallback")
+    rows = pl.concat(parts).join(
+        counts, on=Setting._fields, how="left", nulls_equal=True, maintain_order="left"
     )
-    return pl.concat([*percentile, conformal], how="vertical_relaxed").rename(_KILLS)
+    none = pl.when(pl.col("rule") == "conformal").then("n_fallback")
+    return rows.select("rule", pl.exclude("rule", "minimum_mb", "n_fallback"), n_fallback=none)
 
 
 def weights_moved(study: Study) -> pl.DataFrame:
@@ -352,6 +354,6 @@ def written(study: Study) -> dict[str, pl.DataFrame]:
         "gap_chart": gap_by_type(study.tried),
         "sensitivity": study.sensitivity,
         "conformal": rules_beside(study),
-        "conformal_settings": study.conformal,
+        "conformal_settings": study.conformal.by_setting,
         "promise": promises(study),
     }

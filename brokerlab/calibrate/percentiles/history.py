@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab.archive import approximate
 from brokerlab.archive.store import Archive, open_archive
-from brokerlab.calibrate.percentiles.sample import LIMITS, OPTIONAL, REQUIRED
+from brokerlab.calibrate.percentiles.sample import JOB_COLUMNS
 from brokerlab.calibrate.settings import settings_at
 from brokerlab.carry import Chunk, Chunks, whole
 from brokerlab.errors import InsufficientDataError
@@ -39,17 +39,17 @@ READ_TEXT = ("processingtype",)
 
 
 class JobHistory(NamedTuple):
-    """Jobs of some tasks: the finished ones as ``scouts.job_quantities``; the jobs table in any engine, or None."""
+    """Jobs of some tasks: the finished ones as ``scouts.job_quantities``; the jobs table, or None."""
 
     quantities: pl.DataFrame
-    jobs: Any
+    jobs: pl.DataFrame | None
 
 
 History = Chunks[JobHistory]
 """Job histories by chunk of tasks."""
 
 
-def history_of(quantities: pl.DataFrame | History, jobs: Any | None = None) -> History:
+def history_of(quantities: pl.DataFrame | History, jobs: pl.DataFrame | None = None) -> History:
     """Return frames as one chunk, and chunks as they are."""
     if isinstance(quantities, Chunks):
         return quantities
@@ -196,10 +196,9 @@ def load(
 
 def _history(chunk: Chunk, choice: Choice) -> JobHistory:
     """Return what the finished jobs of a chunk say, and the columns of all its jobs that a back-test reads."""
-    limits = [limit.column for limit in LIMITS.values()]
     return JobHistory(
         quantities(chunk, choice).sort("jeditaskid", "pandaid", maintain_order=True),
-        chunk["jobs"].select(*REQUIRED, *OPTIONAL, *limits),
+        chunk["jobs"].select(*JOB_COLUMNS),
     )
 
 

@@ -8,22 +8,21 @@ quantity is a difference of two running sums.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.percentiles.parameters import Assumptions
+from brokerlab.calibrate.percentiles.parameters import Assumptions, Parameter
+from brokerlab.calibrate.percentiles.requests import Line, column
 from brokerlab.errors import ConfigError
 from brokerlab.numerics import FloatArray, IntArray
-from brokerlab.units import GB, HOUR_S, KB, MB
+from brokerlab.units import HOUR_S
 
-KEY_BITS = 40
-NEVER = (
-    2**KEY_BITS - 1
-)  # above every estimate; leaves 23 bits for the number of a task in one int64 key
+KEY_BITS = 40  # of a need; leaves 23 bits for the number of a task in one int64 key
+NEVER = 2**KEY_BITS - 1  # above every estimate
 COUNT, SLOPE, OFFSET, USED, COREH = range(5)
 
 
@@ -58,190 +57,55 @@ class Needs:
     killed_at_limit: bool
 
 
-def scorable(parameter: str) -> pl.Expr:
-    """Tell which jobs can be scored: everything their request and use are made of is known."""
-    common = pl.col("duration_s").is_not_null() & (pl.col("cores") > 0)
-    if parameter == "ramcount":
-        return common & (pl.col("maxpss_kb") > 0)
-    if parameter == "cputime":
-        return common & pl.col("n_events").is_not_null() & (pl.col("corepower") > 0)
-    size = pl.when("outdisk_per_event").then("n_events").otherwise("input_mb")
-    return common & size.is_not_null() & (pl.col("outputfilebytes") > 0)
-
-
-def needs_of(
-    jobs: pl.DataFrame,
-    parameter: str,
-    made: Assumptions,
-) -> Needs:
+def needs_of(jobs: pl.DataFrame, parameter: Parameter, made: Assumptions) -> Needs:
     """Solve the request of every job for the estimate.
 
-    Requests (all evaluated as written, then truncated to whole numbers):
-
-    * ramcount: ``int((x * C + base) * compensation)`` MB, or ``int(x * compensation)`` if the task's unit
-      is not per core, against ``maxpss`` of the whole job;
-    * cputime: ``int(x / 1000 * events / C / P / (eff / 100) + base)`` seconds against the duration;
-    * outdiskcount: ``x * 1024 * events`` bytes (or per MB of input) and the allowance, against the output.
-
-    A retry gets the stated multiple of the first request. Amounts reserved are taken before truncation,
-    at most 1 MB or 1 s per job above.
+    A retry gets the stated multiple of the first request. Amounts reserved are taken before truncation, at most 1 MB or 1 s
+    per job above.
 
     Args:
-        jobs: Scored jobs: quantities with ``task`` (number of the task), ``baseramcount`` [MB],
-            ``basewalltime`` [s], ``cpuefficiency`` [%], ``censored`` (use is a lower bound).
+        jobs: Scored jobs: quantities with ``task`` (number of the task), ``baseramcount`` [MB], ``basewalltime`` [s],
+            ``cpuefficiency`` [%], ``censored`` (use is a lower bound: the job needed more).
         parameter: Which.
-        made: ``retry_factors`` (multiples of the retries, rising), ``compensation`` (factor on memory requests),
-            ``disk_allowance_mb`` (what a job may write beyond its expected output [MB]), and of its rules the efficiency for
-            a null ``cpuefficiency``.
-
-    Source: calibration.md 1; scouts.md section 15, job_max_walltime and disk_sizes_bytes.
+        made: What the requests are made with; ``retry_factors``, multiples of the retries, rising.
     """
     factors = (1.0, *made.retry_factors)
     if any(b <= a for a, b in pairwise(factors)):
         raise ConfigError(f"retry_factors={made.retry_factors}: allowed are rising factors above 1")
-    if parameter == "ramcount":
-        return _memory(jobs, factors, made.compensation)
-    if parameter == "cputime":
-        return _walltime(jobs, factors, made.rules.default_cpu_efficiency)
-    return _disk(jobs, factors, made.disk_allowance_mb * MB)
-
-
-def _memory(jobs: pl.DataFrame, factors: tuple[float, ...], compensation: float) -> Needs:
-    kb, seconds = _array(jobs, "maxpss_kb"), _array(jobs, "duration_s")
-    per_core = jobs["ram_per_core"].fill_null(value=False).to_numpy()
-    cores = _array(jobs, "cores")
-    times = np.where(per_core, cores, 1.0)
-    base = np.where(per_core, _array(jobs, "baseramcount", default=0.0), 0.0)
-    wanted_mb = np.ceil(
-        kb / KB
-    )  # int(request) >= kb/1024 exactly when request >= the next whole MB
-
-    def request(x: FloatArray, factor: float) -> FloatArray:
-        return np.asarray((x * times + base) * compensation * factor)
-
-    need = np.stack(
-        [
-            _least(wanted_mb, request, f, about=(wanted_mb / (compensation * f) - base) / times)
-            for f in factors
-        ]
-    )
-    hours = seconds / HOUR_S / KB  # MB to GB
-    mb = kb / KB
-    return _assemble(
-        jobs,
-        need,
-        factors,
-        slope=times * compensation * hours,
-        offset=base * compensation * hours,
-        used=mb * hours,
-        coreh=cores * seconds / HOUR_S,
-        headroom=(times * compensation / mb, base * compensation / mb - 1),
-        killed_at_limit=False,
-    )
-
-
-def _walltime(jobs: pl.DataFrame, factors: tuple[float, ...], default_pct: float) -> Needs:
-    seconds = _array(jobs, "duration_s")
-    cores, power = _array(jobs, "cores"), _array(jobs, "corepower")
-    events = np.maximum(_array(jobs, "n_events"), 1.0)  # a job of 0 events counts as a whole
-    share = _array(jobs, "cpuefficiency", default=default_pct) / 100
-    base = _array(jobs, "basewalltime", default=0.0)
-    per_unit = events / cores / power / share / 1000
-
-    def limit(x: FloatArray, factor: float) -> FloatArray:
-        return np.asarray((x / 1000 * events / cores / power / share + base) * factor)
-
-    need = np.stack(
-        [_least(seconds, limit, f, about=(seconds / f - base) / per_unit) for f in factors]
-    )
-    coreh = cores * seconds / HOUR_S
-    positive = np.maximum(seconds, 1.0)
-    return _assemble(
-        jobs,
-        need,
-        factors,
-        slope=per_unit * cores / HOUR_S,
-        offset=base * cores / HOUR_S,
-        used=coreh,
-        coreh=coreh,
-        headroom=(per_unit / positive, base / positive - 1),
-        killed_at_limit=True,
-    )
-
-
-def _disk(jobs: pl.DataFrame, factors: tuple[float, ...], allowance: float) -> Needs:
-    out = _array(jobs, "outputfilebytes")
-    per_event = jobs["outdisk_per_event"].fill_null(value=False).to_numpy()
-    events = np.maximum(_array(jobs, "n_events", default=1.0), 1.0)
-    size = np.where(per_event, events, _array(jobs, "input_mb", default=1.0))
-
-    def room(x: FloatArray, factor: float) -> FloatArray:
-        return np.asarray((x * KB * size + allowance) * factor)
-
-    need = np.stack(
-        [_least(out, room, f, about=(out / f - allowance) / (KB * size)) for f in factors]
-    )
-    return _assemble(
-        jobs,
-        need,
-        factors,
-        slope=KB * size / GB,
-        offset=np.full_like(size, allowance / GB),
-        used=out / GB,
-        coreh=_array(jobs, "cores") * _array(jobs, "duration_s") / HOUR_S,
-        headroom=(KB * size / out, allowance / out - 1),
-        killed_at_limit=False,
-    )
-
-
-def _least(
-    wanted: FloatArray,
-    given: Callable[[FloatArray, float], FloatArray],
-    factor: float,
-    *,
-    about: FloatArray,
-) -> IntArray:
-    """Return the smallest whole x >= 0 with ``given(x, factor) >= wanted``.
-
-    ``about`` is the solution in reals, off by rounding only: one step down and one up settle it.
-    """
-    x = np.clip(np.ceil(np.nan_to_num(about, nan=0.0, posinf=NEVER)), 0, NEVER)
-    x = np.where((x > 0) & (given(x - 1, factor) >= wanted), x - 1, x)
-    x = np.where(given(x, factor) < wanted, x + 1, x)
-    return np.asarray(np.clip(x, 0, NEVER), dtype=np.int64)
-
-
-def _assemble(
-    jobs: pl.DataFrame,
-    need: IntArray,
-    factors: tuple[float, ...],
-    *,
-    slope: FloatArray,
-    offset: FloatArray,
-    used: FloatArray,
-    coreh: FloatArray,
-    headroom: tuple[FloatArray, FloatArray],
-    killed_at_limit: bool,
-) -> Needs:
-    """Put the arrays together; a job killed before it was done needed more than was seen."""
+    line = parameter.line(jobs, made)
+    wanted = np.ceil(line.used)  # int(request) >= use exactly when request >= the next whole number
+    with np.errstate(divide="ignore", invalid="ignore"):  # a slope of 0: no estimate is enough
+        need = np.stack([_least(wanted, line, factor) for factor in factors])
     censored = jobs["censored"].to_numpy()
+    positive = np.where(line.used > 0, line.used, 1.0)  # a run of 0 s counts as one of 1 s
     return Needs(
         task=jobs["task"].to_numpy().astype(np.int64),
         need=np.minimum(need + censored[None, :], NEVER),
         factors=factors,
-        slope=slope,
-        offset=offset,
-        used=used,
-        coreh=coreh,
-        headroom_slope=headroom[0],
-        headroom_offset=headroom[1],
-        killed_at_limit=killed_at_limit,
+        slope=line.slope * line.amount,
+        offset=line.offset * line.amount,
+        used=line.used * line.amount,
+        coreh=column(jobs, "cores") * column(jobs, "duration_s") / HOUR_S,
+        headroom_slope=line.slope / positive,
+        headroom_offset=line.offset / positive - 1,
+        killed_at_limit=parameter.killed_at_limit,
     )
 
 
-def _array(jobs: pl.DataFrame, name: str, *, default: float | None = None) -> FloatArray:
-    column = jobs[name].cast(pl.Float64)
-    return (column if default is None else column.fill_null(default)).to_numpy()
+def _least(wanted: FloatArray, line: Line, factor: float) -> IntArray:
+    """Return the smallest whole estimate of which the request, times a factor, is enough.
+
+    The solution in reals is off by rounding only: one step down and one up settle it.
+    """
+
+    def enough(x: FloatArray) -> Any:
+        return line.asked(x) * factor >= wanted
+
+    about = (wanted / factor - line.offset) / line.slope
+    x = np.clip(np.ceil(np.nan_to_num(about, nan=0.0, posinf=NEVER)), 0, NEVER)
+    x = np.where((x > 0) & enough(x - 1), x - 1, x)
+    x = np.where(~enough(x), x + 1, x)
+    return np.asarray(np.clip(x, 0, NEVER), dtype=np.int64)
 
 
 class Ledger:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, NamedTuple
 
+import polars as pl
+
+from brokerlab.calibrate.percentiles import estimates, requests
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig import Config
+from brokerlab.numerics import FloatArray
 from brokerlab.scouts.rules import ScoutRules
+from brokerlab.units import KB
 
 MINIMUM_KEY = "SCOUT_RAMCOUNT_MIN"
 
@@ -50,8 +55,23 @@ class Setting(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Limit:
+    """The limit that a parameter becomes.
+
+    Attributes:
+        cause: What a kill at it is called.
+        column: Of ``jobs``: what a job was given.
+        used: Of the quantities, in the unit of ``column``.
+    """
+
+    cause: Literal["memory", "walltime"]
+    column: str
+    used: pl.Expr
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Parameter:
-    """What the back-test must know about one scout parameter.
+    """One scout parameter: what it trades, what can be set, and how outcomes under a setting are made.
 
     Attributes:
         name: Task column that scouts write.
@@ -64,6 +84,17 @@ class Parameter:
         amount_unit: The same for people.
         thing: What is reserved, for sentences.
         value_unit: Unit of the estimate in ``by_task``.
+        over: Weight of what is reserved and not used [core h per unit]; ``why_over`` justifies it.
+        reads: Columns of the quantities, besides those that all parameters read.
+        value: What a scout says; null: nothing.
+        scorable: Which jobs can be scored: everything their request and use are made of is known.
+        whole: Percentiles to the whole numbers that scouts write.
+        line: What jobs ask for under an estimate.
+        offered: What a queue offers, after a base time [s]; null: no limit.
+        limit: What jobs are killed at; None: nothing that is recorded.
+        killed_at_limit: A killed attempt ends when the limit is reached.
+        lacks: What a job that cannot be scored lacks, for a caveat.
+        at_zero: What follows from an estimate of 0, for a caveat.
 
     Source: scouts.md 5.1 to 5.3; gdpconfig.csv.
     """
@@ -78,6 +109,18 @@ class Parameter:
     amount_unit: str
     thing: str
     value_unit: str
+    over: float
+    why_over: str
+    reads: tuple[str, ...]
+    value: pl.Expr
+    scorable: pl.Expr
+    whole: Callable[..., FloatArray]
+    line: Callable[[pl.DataFrame, Assumptions], requests.Line]
+    offered: Callable[[float], pl.Expr]
+    limit: Limit | None = None
+    killed_at_limit: bool = False
+    lacks: str
+    at_zero: str
 
     def keys(self, setting: Setting) -> dict[str, int]:
         """Return the keys of rank and margin that exist, with the values of a setting."""
@@ -85,6 +128,7 @@ class Parameter:
         return {key: value for key, value in pairs if key is not None}
 
 
+_RUN = pl.col("duration_s").is_not_null() & (pl.col("cores") > 0)
 PARAMETERS = {
     p.name: p
     for p in (
@@ -99,6 +143,20 @@ PARAMETERS = {
             amount_unit="GB h",
             thing="memory",
             value_unit="MB",
+            over=0.5,
+            why_over=(
+                "A grid slot offers 2 GB per core, so a GB-hour reserved and not used can keep half a "
+                "core-hour from other work wherever memory is what fills the node."
+            ),
+            reads=("ram_kb", "ram_per_core", "maxpss_kb"),
+            value=pl.col("ram_kb"),
+            scorable=_RUN & (pl.col("maxpss_kb") > 0),
+            whole=estimates.ramcount_mb,
+            line=requests.memory,
+            offered=requests.offered_memory,
+            limit=Limit("memory", "minramcount", pl.col("maxpss_kb") / KB),
+            lacks="maxpss, duration or cores",
+            at_zero="their requests are the base alone",
         ),
         Parameter(
             name="cputime",
@@ -111,6 +169,21 @@ PARAMETERS = {
             amount_unit="core h",
             thing="walltime limit",
             value_unit="mHS06 s per event",
+            over=0.05,
+            why_over=(
+                "A walltime limit reserves nothing that others could use once the job ends; a limit too "
+                "long costs only in backfilling and draining, taken as a twentieth of the time."
+            ),
+            reads=("cputime_hs06s", "cputime_eligible", "corepower", "n_events"),
+            value=pl.when("cputime_eligible").then("cputime_hs06s"),
+            scorable=_RUN & pl.col("n_events").is_not_null() & (pl.col("corepower") > 0),
+            whole=estimates.cputime_milli,
+            line=requests.walltime,
+            offered=requests.offered_time,
+            limit=Limit("walltime", "maxwalltime", pl.col("duration_s")),
+            killed_at_limit=True,
+            lacks="times, events or core power",
+            at_zero="their limits are the base time alone",
         ),
         Parameter(
             name="outdiskcount",
@@ -123,6 +196,21 @@ PARAMETERS = {
             amount_unit="GB",
             thing="output disk",
             value_unit="kB per event or per MB of input",
+            over=0.05,
+            why_over=(
+                "A slot offers about 20 GB of scratch per core for a job of an hour, so a GB set aside and "
+                "not used can keep a twentieth of a core-hour from other work."
+            ),
+            reads=("outdisk_bytes", "outdisk_per_event", "outputfilebytes", "n_events", "input_mb"),
+            value=pl.col("outdisk_bytes"),
+            scorable=_RUN
+            & pl.when("outdisk_per_event").then("n_events").otherwise("input_mb").is_not_null()
+            & (pl.col("outputfilebytes") > 0),
+            whole=estimates.outdisk_kb,
+            line=requests.disk,
+            offered=requests.offered_disk,
+            lacks="output, events or input size",
+            at_zero="less than 1 kB per event is rounded down, only the allowance is left",
         ),
     )
 }
@@ -172,43 +260,22 @@ def _whole(config: Config, key: str) -> int:
 COMPONENTS = ("over", "killed_coreh", "n_exceed", "n_lost", "unreachable_coreh")
 """What is weighed, in this order: see :class:`LossWeights`."""
 
-WHY: dict[str, dict[str, str]] = {
-    "over": {
-        "ramcount": (
-            "A grid slot offers 2 GB per core, so a GB-hour reserved and not used can keep half a "
-            "core-hour from other work wherever memory is what fills the node."
-        ),
-        "cputime": (
-            "A walltime limit reserves nothing that others could use once the job ends; a limit too "
-            "long costs only in backfilling and draining, taken as a twentieth of the time."
-        ),
-        "outdiskcount": (
-            "A slot offers about 20 GB of scratch per core for a job of an hour, so a GB set aside and "
-            "not used can keep a twentieth of a core-hour from other work."
-        ),
-    },
-    "killed_coreh": {
-        "": "A core-hour burnt by a killed attempt does no work: it counts as itself, the unit of the loss."
-    },
-    "n_exceed": {
-        "": (
-            "Each kill costs a second brokerage and a second wait in a queue, about half an hour at the "
-            "median, for one core at least."
-        )
-    },
-    "n_lost": {
-        "": (
-            "A job killed in every attempt stops its task until a person looks at it: ten core-hours "
-            "stand for that."
-        )
-    },
-    "unreachable_coreh": {
-        "": (
-            "Work that only a part of the slots can take waits longer; without a model of waiting a "
-            "tenth of its core-hours is charged for the share of slots that cannot take it."
-        )
-    },
+WHY = {
+    "killed_coreh": "A core-hour burnt by a killed attempt does no work: it counts as itself, the unit of the loss.",
+    "n_exceed": (
+        "Each kill costs a second brokerage and a second wait in a queue, about half an hour at the "
+        "median, for one core at least."
+    ),
+    "n_lost": (
+        "A job killed in every attempt stops its task until a person looks at it: ten core-hours "
+        "stand for that."
+    ),
+    "unreachable_coreh": (
+        "Work that only a part of the slots can take waits longer; without a model of waiting a "
+        "tenth of its core-hours is charged for the share of slots that cannot take it."
+    ),
 }
+"""What justifies the default of each weight that is the same for all parameters."""
 
 
 @dataclass(frozen=True)
@@ -253,9 +320,7 @@ class LossWeights:
         Raises:
             ConfigError: Unknown weight or parameter.
         """
-        over = {"ramcount": 0.5, "cputime": 0.05, "outdiskcount": 0.05}[
-            parameter_named(parameter).name
-        ]
+        over = parameter_named(parameter).over
         unknown = [
             f"{name}: {nearest(name, COMPONENTS)}" for name in weights if name not in COMPONENTS
         ]
@@ -273,7 +338,7 @@ class LossWeights:
 
     def why(self, parameter: str) -> Mapping[str, str]:
         """Return the sentence that justifies the default of every weight."""
-        return {name: WHY[name].get(parameter, WHY[name].get("", "")) for name in COMPONENTS}
+        return {"over": parameter_named(parameter).why_over, **WHY}
 
 
 Rule = Literal["percentile", "conformal"]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
+from brokerlab.calibrate.percentiles.parameters import Assumptions, Parameter
 from brokerlab.numerics import FloatArray, IntArray
-from brokerlab.slots import Offers, memory_per_core, positive
-from brokerlab.units import HOUR_S, KB, MB
+from brokerlab.slots import Offers
+from brokerlab.units import HOUR_S
 
 QUEUE_COLUMNS: dict[str, pl.DataType] = {
     "panda_queue": pl.String(),
@@ -49,116 +51,63 @@ def reach_of(
     jobs: pl.DataFrame,
     queues: pl.DataFrame,
     slots: pl.DataFrame,
-    parameter: str,
-    *,
-    compensation: float,
-    default_efficiency_pct: float,
+    parameter: Parameter,
+    made: Assumptions,
 ) -> Reach:
-    """Describe what the typical job of each task asks of a queue.
-
-    Typical is the median over the task's scored jobs. Memory: request per core against ``maxrss``
-    (``memory`` where that is unknown) per core of the queue. Walltime: the limit at the queue's core power
-    against ``maxtime``. Output disk: megabytes of the job against ``maxwdir``. Null and 0 are no limit.
+    """Describe what the typical job of each task, the median over its scored jobs, asks of a queue.
 
     Args:
         jobs: Scored jobs with ``task``, sorted by it, every task present.
-        queues: ``panda_queue`` and the capacities.
+        queues: ``panda_queue`` and the capacities; null and 0 are no limit.
         slots: ``computingsite, coreh``: core-hours observed, the weight of a queue's slots.
         parameter: Which.
-        compensation: Factor on memory requests.
-        default_efficiency_pct: For a null ``cpuefficiency``.
-
-    Source: production-jobs.md, checks on memory, walltime and scratch disk.
+        made: What requests are made with.
     """
-    queues = _known(queues)
-    weights = (
-        queues.select("panda_queue")
-        .join(slots, left_on="panda_queue", right_on="computingsite", how="left")["coreh"]
-        .fill_null(0.0)
-        .to_numpy()
+    line = parameter.line(jobs, made)
+    sizes = queues.select("panda_queue").join(
+        slots, left_on="panda_queue", right_on="computingsite", how="left", maintain_order="left"
     )
-    demand = _demand(jobs, parameter, compensation, default_efficiency_pct)
-    base, kind = np.unique(demand["base_s"].to_numpy(), return_inverse=True)
-    if parameter != "cputime":
-        base, kind = np.zeros(1), np.zeros(demand.height, dtype=np.int64)
-    return Reach(
-        slope=demand["slope"].to_numpy(),
-        offset=demand["offset"].to_numpy(),
-        kind=np.asarray(kind, dtype=np.int64),
-        offers=tuple(Offers.of(_capacity(queues, parameter, float(b)), weights) for b in base),
-    )
-
-
-def _demand(
-    jobs: pl.DataFrame, parameter: str, compensation: float, default_pct: float
-) -> pl.DataFrame:
-    """Return ``slope, offset, base_s`` of the typical job of each task, sorted by task."""
-    cores, events = pl.col("cores").median(), pl.max_horizontal("n_events", 1).median()
-    share = pl.col("cpuefficiency").first().fill_null(default_pct) / 100
-    zero = pl.lit(0.0)
-    if parameter == "ramcount":
-        per_core = pl.col("ram_per_core").first()
-        slope = pl.when(per_core).then(compensation).otherwise(compensation / cores)
-        base = pl.col("baseramcount").first().fill_null(0)
-        offset = pl.when(per_core).then(base * compensation / cores).otherwise(zero)
-    elif parameter == "cputime":  # HS06 s per core; the queue's core power stands on the other side
-        slope, offset = (
-            (pl.max_horizontal("n_events", 1) / pl.col("cores")).median() / share / 1000,
-            zero,
+    weights = sizes["coreh"].fill_null(0.0).to_numpy()
+    demand = (
+        pl.DataFrame(
+            {"task": jobs["task"], "a": line.demand, "b": line.demand_besides, "c": line.base_s}
         )
-    else:
-        size = (
-            pl.when(pl.col("outdisk_per_event").first())
-            .then(events)
-            .otherwise(pl.col("input_mb").median())
-        )
-        slope, offset = size * KB / MB, zero
-    return (
-        jobs.group_by("task")
-        .agg(
-            slope=slope.cast(pl.Float64),
-            offset=offset.cast(pl.Float64),
-            base_s=pl.col("basewalltime").first().fill_null(0).cast(pl.Float64),
-        )
+        .group_by("task")
+        .agg(pl.col("a", "b").median(), pl.col("c").first())
         .sort("task")
     )
+    base, kind = np.unique(demand["c"].to_numpy(), return_inverse=True)
+    return Reach(
+        slope=demand["a"].to_numpy(),
+        offset=demand["b"].to_numpy(),
+        kind=np.asarray(kind, dtype=np.int64),
+        offers=tuple(Offers.of(_offered(queues, parameter, float(b)), weights) for b in base),
+    )
 
 
-def _capacity(queues: pl.DataFrame, parameter: str, base_s: float) -> FloatArray:
+def _offered(queues: pl.DataFrame, parameter: Parameter, base_s: float) -> FloatArray:
     """Return what each queue can give, in the unit of the demand; infinite without a limit."""
-    if parameter == "ramcount":
-        value = memory_per_core()
-    elif parameter == "cputime":
-        value = (positive("maxtime") - base_s) * pl.coalesce(positive("corepower"), 10.0)
-    else:
-        value = positive("maxwdir")
-    return queues.select(value.cast(pl.Float64).fill_null(float("inf")))[:, 0].to_numpy()
+    known = queues.select(
+        (pl.col(name) if name in queues.columns else pl.lit(None)).cast(dtype).alias(name)
+        for name, dtype in QUEUE_COLUMNS.items()
+    )
+    value = parameter.offered(base_s).cast(pl.Float64).fill_null(float("inf"))
+    return known.select(value.alias("offered"))["offered"].to_numpy()
 
 
 def slots_by_queue(quantities: pl.DataFrame) -> pl.DataFrame:
     """Sum the core-hours seen at each queue, whoever used them: the size of a queue as the archive knows it."""
     coreh = pl.col("cores") * pl.col("duration_s") / HOUR_S
-    return (
-        quantities.filter(pl.col("computingsite").is_not_null())
-        .group_by("computingsite")
-        .agg(coreh=coreh.fill_null(0.0).sum())
-        .sort("computingsite")
-    )
+    known = quantities.filter(pl.col("computingsite").is_not_null())
+    return total([known.select("computingsite", coreh=coreh.fill_null(0.0))])
 
 
-def total(slots: pl.DataFrame) -> pl.DataFrame:
-    """Add up several `slots_by_queue`."""
-    return slots.group_by("computingsite").agg(pl.col("coreh").sum()).sort("computingsite")
+def total(slots: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """Add up core-hours by ``computingsite``."""
+    added = pl.concat(slots).group_by("computingsite").agg(pl.col("coreh").sum())
+    return added.sort("computingsite")
 
 
-def unlimited(queues: pl.DataFrame, parameter: str) -> int:
-    """Count the queues without a limit to a parameter, see `reach_of`."""
-    return int(np.isinf(_capacity(_known(queues), parameter, 0.0)).sum())
-
-
-def _known(queues: pl.DataFrame) -> pl.DataFrame:
-    """Select the columns read, absent ones as null."""
-    return queues.select(
-        (pl.col(name) if name in queues.columns else pl.lit(None)).cast(dtype).alias(name)
-        for name, dtype in QUEUE_COLUMNS.items()
-    )
+def unlimited(queues: pl.DataFrame, parameter: Parameter) -> int:
+    """Count the queues without a limit to a parameter."""
+    return int(np.isinf(_offered(queues, parameter, 0.0)).sum())

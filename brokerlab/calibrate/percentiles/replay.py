@@ -61,17 +61,10 @@ class Replay:
         """Sort the needs of a sample once; ``slots`` of `slots_by_queue`."""
         reach = None
         if queues is not None and queues.height:
-            reach = reach_of(
-                sample.scored,
-                queues,
-                slots,
-                parameter.name,
-                compensation=made.compensation,
-                default_efficiency_pct=made.rules.default_cpu_efficiency,
-            )
+            reach = reach_of(sample.scored, queues, slots, parameter, made)
         return cls(
             tasks=sample.tasks,
-            estimator=Estimator(parameter.name, sample.values, made.rules, made.rule),
+            estimator=Estimator(parameter, sample.values, made.rules, made.rule),
             ledger=Ledger(needs, sample.tasks.height, killed_after=made.killed_after),
             reach=reach,
             parameter=parameter,
@@ -108,42 +101,20 @@ class Replay:
             **parts,
         }
 
-    def sums(
-        self, settings: Sequence[Setting], current: int, weights: LossWeights
-    ) -> dict[str, FloatArray]:
-        """Return sums over the tasks by setting, (n_settings,) each; as many tasks at a time as fit in memory.
+    def totals(self, settings: Sequence[Setting], weights: LossWeights) -> dict[str, FloatArray]:
+        """Return the cells, ``cost_coreh`` (of the loss) and ``task_rate`` (of first attempts killed), summed over the tasks.
 
-        They give every rate and amount and, with the products in them, the spread over tasks; those of different tasks add
-        up. Next to the cells ``n_tasks``, ``jobs`` and ``work``, with powers and products: ``exceed``, ``cost`` (of the
-        loss [core h]), ``change`` (of the cost, to the setting at ``current``), ``task_rate``.
+        (n_settings,) each, as many tasks at a time as fit in memory; those of different tasks add up.
         """
         size = max(1, CELLS // len(settings))
-        places = range(0, self.tasks.height, size)
-        return reduce(
-            added,
-            (self._sums(settings, current, weights, slice(at, at + size)) for at in places),
-        )
-
-    def _sums(
-        self, settings: Sequence[Setting], current: int, weights: LossWeights, tasks: slice
-    ) -> dict[str, FloatArray]:
-        cells = self.cells(settings, tasks)
-        jobs, work = (x[tasks].astype(np.float64) for x in (self.ledger.n_jobs, self.ledger.coreh))
-        cost = _cost(cells, weights)
-        change = cost - cost[:, [current]]
-        y = cells.pop("n_exceed")
-        cells.pop("estimate")
-        by_task = {"n_tasks": np.ones(jobs.size), "jobs": jobs, "work": work}
-        by_task |= {"jobs2": jobs**2, "jobs3": jobs**3, "work2": work**2}
-        products = {"exceed": y, "exceed2": y**2, "exceed3": y**3, "cost": cost, "cost2": cost**2}
-        products |= {"change": change, "change2": change**2, "task_rate": y / jobs[:, None]}
-        mixed = {"exceed_jobs": jobs @ y, "exceed2_jobs": jobs @ y**2, "exceed_jobs2": jobs**2 @ y}
-        mixed |= {"cost_work": work @ cost, "change_work": work @ change}
-        return (
-            {name: np.full(len(settings), values.sum()) for name, values in by_task.items()}
-            | {name: values.sum(axis=0) for name, values in (cells | products).items()}
-            | mixed
-        )
+        parts = []
+        for first in range(0, self.tasks.height, size):
+            tasks = slice(first, first + size)
+            cells = self.cells(settings, tasks)
+            cells["cost_coreh"] = _cost(cells, weights)
+            cells["task_rate"] = cells["n_exceed"] / self.ledger.n_jobs[tasks][:, None]
+            parts.append({name: values.sum(axis=0) for name, values in cells.items()})
+        return reduce(added, parts)
 
     def by_task(self, settings: Sequence[Setting], weights: LossWeights) -> pl.DataFrame:
         """Return one row per (task, setting); see ``Backtest.by_task``."""

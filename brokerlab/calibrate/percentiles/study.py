@@ -158,9 +158,9 @@ class Study(Result):
         return set(self.sensitivity.select(Setting._fields).rows()) == {self.best}
 
     @cached_property
-    def conformal(self) -> pl.DataFrame:
-        """``Backtest.by_setting`` of the conformal rule."""
-        tried = backtest(
+    def conformal(self) -> Backtest:
+        """The back-test of the conformal rule, of which the rank is the promised coverage [%]."""
+        return backtest(
             self.inputs.history,
             self.inputs.tasks,
             self.inputs.queues,
@@ -171,7 +171,6 @@ class Study(Result):
             loss=self.tried.weights,
             assumptions=replace(self.tried.assumptions, rule="conformal"),
         )
-        return tried.by_setting.filter(pl.col("rank").is_in(CONFORMAL_COVERAGES))
 
     @cached_property
     def n_overlapping(self) -> int:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokerlab.calibrate.percentiles import Assumptions, LossWeights, backtest
-from brokerlab.calibrate.percentiles.strata import by_stratum
+from brokerlab.calibrate.percentiles.comparison import STRATA, levels_of
 from brokerlab.errors import ConfigError, InsufficientDataError, SchemaError
 from brokerlab.scouts.rules import ScoutRules
 from tests.unit.calibrate import slow_twin, toys
@@ -406,19 +406,30 @@ def test_scaling_memory_scales_requests():
 
 def test_strata_add_up():
     result = backtest(toys.quantities(40, 40, seed=2, spread=0.2), toys.tasks(40))
-    strata = by_stratum(result.by_task, amount="gbh", confidence=0.95)
-    sums = strata.group_by("stratum", "rank", "margin_pct").agg(
-        pl.col("n_scored", "n_exceed").sum()
-    )
-    assert set(sums["n_scored"]) == {40 * 30}
-    assert "(none)" in strata.filter(pl.col("stratum") == "gshare")["level"].to_list()
+    tasks = result.by_task.filter(pl.col("margin_pct") == 10)
+    levels = levels_of(tasks)
+    assert levels["stratum"].unique().sort().to_list() == sorted(STRATA)
+    for (stratum,), rows in levels.group_by("stratum"):
+        assert sorted(rows["place"].explode()) == list(range(40)), stratum
+    mine = levels.filter(stratum="gshare", level="(none)")["place"].explode()
+    assert tasks["gshare"].gather(mine).null_count() == len(mine) == tasks["gshare"].null_count()
 
 
 def test_gap_shows_heavier_scouts():
     jobs, tasks = one_task([1200] * 10, [1000, 1000.5] * 15)
     gap = backtest(jobs, tasks).gap.row(0, named=True)
     assert 1.19 < gap["ratio_median"] < 1.21
-    assert gap["gmean_lo"] <= gap["ratio_gmean"] <= gap["gmean_hi"]
+
+
+def test_the_mean_gap_has_an_interval_that_says_whether_scouts_differ():
+    gap = backtest(toys.quantities(30, 40, seed=2).with_columns(
+        pl.col("ram_kb") * pl.when("is_scout").then(1.3).otherwise(1.0)), toys.tasks(30))  # fmt: skip
+    row = gap.gap_summary.row(0, named=True)
+    assert 1.2 < row["lo"] <= row["ratio"] <= row["hi"] < 1.4
+    assert (row["share_lighter"], row["n_tasks"]) == (0.0, 30)
+    few = backtest(toys.quantities(5, 40, seed=2), toys.tasks(5)).gap_summary.row(0, named=True)
+    assert few["ratio"] is not None
+    assert (few["lo"], few["hi"]) == (None, None)
 
 
 def test_identity_of_amounts():

@@ -12,7 +12,7 @@ import pytest
 
 from brokerlab.calibrate import current_setting, propose
 from brokerlab.calibrate.judge import Question, capped_weights, judge
-from brokerlab.calibrate.percentiles.backtest import Assumptions, backtest
+from brokerlab.calibrate.percentiles.backtest import Assumptions, at_setting, backtest
 from brokerlab.calibrate.percentiles.comparison import compare
 from brokerlab.calibrate.percentiles.parameters import COMPONENTS, LossWeights, Setting
 from brokerlab.calibrate.percentiles.study import Study, kills, scored_tasks
@@ -157,24 +157,26 @@ def test_weights_are_checked():
     assert all(LossWeights.default("cputime").why("cputime").values())
 
 
-def test_moments_equal_the_sums_over_tasks(history):
-    """The streamed loss and its paired interval are those of the task rows."""
-    other = (85, 15)
-    tried = backtest(*history, ranks=[75, 85], margins=[10, 15], detail=[other])
-    rows = tried.by_task.sort("jeditaskid")
-    one, two = (
-        rows.filter((pl.col("rank") == r) & (pl.col("margin_pct") == m))
-        for r, m in [(75, 10), other]
-    )
-    work = one["work_coreh"].to_numpy()
-    gain = (two["cost_coreh"] - one["cost_coreh"]).to_numpy()
-    ratio = gain.sum() / work.sum()
-    n = work.size
-    error = np.sqrt(n / (n - 1) * ((gain - ratio * work) ** 2).sum()) / work.sum()
-    row = tried.setting(*other)
-    assert row["loss_diff"] == pytest.approx(ratio)
-    assert (row["loss_diff_hi"] - row["loss_diff"]) / error == pytest.approx(1.972, abs=0.01)
-    assert tried.setting(75, 10)["loss_diff_hi"] == 0.0
+def test_the_paired_reach_of_a_candidate_is_that_of_the_task_rows(history):
+    """The loss and its paired interval, summed over blocks, are those of the rows of the tasks."""
+    other = Setting(85, 15)
+    tried = backtest(*history, ranks=[75, 85], margins=[10, 15])
+    outcomes = tried.outcomes()
+    candidates = judge(outcomes, kills()).candidates
+    rows = tried.replay.by_task([tried.current, other], tried.weights)
+    one, two = (at_setting(rows, each) for each in (tried.current, other))
+    weights = capped_weights(one["work_coreh"].to_numpy())
+    gain = ((one["cost_coreh"] - two["cost_coreh"]) / one["work_coreh"]).to_numpy()
+    mean = weights @ gain / weights.sum()
+    n = weights.size
+    error = np.sqrt(n / (n - 1) * (weights**2 @ (gain - mean) ** 2)) / weights.sum()
+    row = candidates.row(outcomes.settings.index(other), named=True)
+    assert (mean - row["gain_lo"]) / error == pytest.approx(1.972, abs=0.01)
+    now = candidates.row(outcomes.current, named=True)
+    assert row["gain"] == pytest.approx(mean / now["loss"])
+    assert now["gain_lo"] == 0.0
+    whole = tried.setting(*other.pair)
+    assert whole["loss"] == pytest.approx(two["cost_coreh"].sum() / two["work_coreh"].sum())
 
 
 def test_only_settable_margins_of_cputime(history):

@@ -25,7 +25,7 @@ def scored(parameter="ramcount", *, quantities=None, tasks=None, jobs=None, queu
     tasks = toys.tasks(6) if tasks is None else tasks
     queues = toys.queues() if queues is None else queues
     how, slots = Assumptions(**made), slots_by_queue(quantities)
-    sample = sample_of(quantities, tasks, jobs, parameter, how)
+    sample = sample_of(quantities, tasks, jobs, PARAMETERS[parameter], how)
     weights = LossWeights.default(parameter)
     return Scored.of(sample, PARAMETERS[parameter], how, weights, queues, slots)
 

@@ -136,7 +136,7 @@ def test_a_setting_that_is_better_on_later_tasks_is_proposed(told):
 def test_the_current_requests_gain_nothing(history):
     """An estimator that says what the rule says."""
     quantities, tasks = history
-    sample = sample_of(quantities, tasks, None, "ramcount", Assumptions())
+    sample = sample_of(quantities, tasks, None, PARAMETERS["ramcount"], Assumptions())
     how = (PARAMETERS["ramcount"], Assumptions(), LossWeights.default("ramcount"))
     scored = Scored.of(sample, *how, toys.queues(), slots_by_queue(quantities))
     asked = sample.scored.select("pandaid").with_columns(
