@@ -24,7 +24,11 @@ E = TypeVar("E", bound=Estimator)
 
 
 def replay_left_out(
-    make: Callable[[], Estimator], records: Any, *, levels: Sequence[float]
+    make: Callable[[], Estimator],
+    records: Any,
+    *,
+    levels: Sequence[float],
+    groups: int | None = None,
 ) -> Predicted:
     """Predict every job as it is decided, by an estimator that has learnt from the other tasks only.
 
@@ -32,6 +36,8 @@ def replay_left_out(
         make: Returns a new estimator.
         records: As :class:`records.Records`, of two tasks or more.
         levels: Of the bounds.
+        groups: Tasks are left out in so many groups, not one by one: every so many-th task by its first decision. None:
+            one by one.
 
     Returns:
         Predictions of all jobs, in the order of the checked records.
@@ -42,12 +48,14 @@ def replay_left_out(
     frame, asked = checked(records), checked_levels(levels)
     bounds, point = np.empty((frame.height, len(asked))), np.empty(frame.height)
     task = frame["jeditaskid"].to_numpy()
-    for each in dict.fromkeys(task.tolist()):
-        rows = np.flatnonzero(task == each)
-        others = frame[np.flatnonzero(task != each)]
+    tasks = np.array(list(dict.fromkeys(task.tolist())))
+    step = tasks.size if groups is None else min(groups, tasks.size)
+    for first in range(step):
+        left_out = np.isin(task, tasks[first::step])
+        rows, others = np.flatnonzero(left_out), frame[np.flatnonzero(~left_out)]
         if others.is_empty():
             raise InsufficientDataError(
-                f"task {each}: no other task to learn from; give the records of several tasks"
+                f"task {tasks[0]}: no other task to learn from; give the records of several tasks"
             )
         predicted = fit_and_calibrate(make(), others).replay(frame[rows], levels=asked)
         bounds[rows], point[rows] = predicted.bounds, predicted.point

@@ -50,6 +50,10 @@ class Records(dy.Schema):
             "meaning": "when the estimate is needed; only the order and sums count",
         }
     )
+    started_s = dy.Float64(
+        nullable=True,
+        metadata={"unit": "s", "meaning": "when it began to run; null: not known"},
+    )
     ended_s = dy.Float64(
         nullable=True, metadata={"unit": "s", "meaning": "when its use is known; null: never"}
     )

@@ -10,6 +10,8 @@ import polars as pl
 from brokerlab.compiled import compiled_in_place
 from brokerlab.numerics import IntArray
 
+_MANY_PIECES = 64
+
 
 @dataclass(frozen=True)
 class Order:
@@ -51,6 +53,55 @@ def order(records: pl.DataFrame) -> Order:
     is_end = np.concatenate([np.zeros(rows.size, dtype=np.int64), np.ones(seen.size, np.int64)])
     events = np.concatenate([~rows, seen])
     return Order(events[np.lexsort((is_end, tie, phase, time))], rows.size)
+
+
+class Past:
+    """Finished jobs that an estimator has seen, kept to be put before those that it is asked of."""
+
+    def __init__(self) -> None:
+        self._pieces: list[pl.DataFrame] = []
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._pieces.clear()
+
+    def add(self, records: pl.DataFrame) -> None:
+        """Keep finished jobs, in the order of their ends; those without an end are left out.
+
+        Args:
+            records: As :func:`records.checked` returns them.
+        """
+        ended = records.filter(pl.col("ended_s").is_not_null()).sort("ended_s", "pandaid")
+        self._pieces.append(ended)
+        if len(self._pieces) > _MANY_PIECES:
+            self._pieces = [pl.concat(self._pieces)]
+
+    def frame(self) -> pl.DataFrame | None:
+        """Return all of them, as they came; None: nothing was seen."""
+        return pl.concat(self._pieces) if self._pieces else None
+
+    def before(
+        self, records: pl.DataFrame, orderly: Order, *, others: bool = True
+    ) -> tuple[pl.DataFrame, Order, int]:
+        """Put what was seen before records.
+
+        Args:
+            records: As :func:`records.checked` returns them.
+            orderly: What happens to them.
+            others: Jobs of other tasks than theirs, too.
+
+        Returns:
+            All rows, what happens to them, and how many of them were seen before.
+        """
+        seen = self.frame()
+        if seen is None:
+            return records, orderly, 0
+        if not others:
+            seen = seen.filter(pl.col("jeditaskid").is_in(records["jeditaskid"].unique().implode()))
+        past, events = seen.height, orderly.events
+        shifted = np.where(events >= 0, events + past, events - past)
+        walked = np.concatenate([np.arange(past, dtype=np.int64), shifted])
+        return pl.concat([seen, records]), Order(walked, past + records.height), past
 
 
 def codes(records: pl.DataFrame, *columns: str) -> tuple[IntArray, int]:

@@ -59,4 +59,4 @@ def test_the_columns_are_those_of_records() -> None:
         needed["jobs"] |= found if jobs.strip() == "needed" else set()
         needed["seen"] |= found if seen.strip() == "needed" else set()
     assert needed == {use: set(names) for use, names in NEEDED.items()}
-    assert named == set(Records.columns()) - {"sent", "decided_s", "wall_s"}
+    assert named == set(Records.columns()) - {"sent", "decided_s", "started_s", "wall_s"}

@@ -141,7 +141,7 @@ def test_every_estimator_stands_in_the_tables(results):
         assert {"PanDA scouts p95 x 1.5", "last two", "hierarchy", report.OURS} <= names
         assert all(row["jobs"] == 180 for row in rows)
     logs = {(row["log"], row["method"]) for row in results["numbers"]["logs_all_methods"]}
-    assert len(logs) == 2 * 11
+    assert len(logs) == 2 * 9
     settings = {(row["on"], row["who"]) for row in results["numbers"]["settings_settings"]}
     assert len(settings) == 2 * 4
 

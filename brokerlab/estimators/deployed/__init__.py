@@ -8,7 +8,7 @@ from brokerlab.errors import ConfigError, nearest
 from brokerlab.estimators.deployed.memory import PercentileMemory, ScoutMemory
 from brokerlab.estimators.deployed.rule import Anew, Formula, Recorded, Rule
 from brokerlab.estimators.deployed.seen import Seen
-from brokerlab.estimators.deployed.walltime import PercentileWalltime, ScoutWalltime
+from brokerlab.estimators.deployed.walltime import MeanWalltime, PercentileWalltime, ScoutWalltime
 from brokerlab.estimators.records import UNITS, Quantity
 
 SCOUT_JOBS = 10
@@ -18,6 +18,7 @@ SCOUTS_MEMORY = "PanDA scouts p75 x 1.1"
 SCOUTS_WALLTIME = "PanDA scouts p95 x 1.5"
 DEPLOYED: dict[Quantity, str] = {"memory": SCOUTS_MEMORY, "walltime": SCOUTS_WALLTIME}
 """The rule that PanDA applies to each quantity."""
+_LAST_TWO = PercentileWalltime(Seen(50, least=2, most=2))
 
 
 def rules(quantity: Quantity, *, scouts: int = SCOUT_JOBS) -> list[Rule]:
@@ -67,7 +68,13 @@ def _walltime(scouts: int) -> list[Rule]:
         Rule("PanDA scouts, re-estimated", always),
         Rule("requested", Recorded("requested")),
         Rule("as sent", Recorded("sent")),
-        Rule("last two", PercentileWalltime(Seen(50, least=2, most=2))),
+        Rule("last two", _LAST_TWO),
+        *_of_users(),
+    ]
+
+
+def _of_users() -> list[Rule]:
+    return [
         Rule("largest of last 10", PercentileWalltime(Seen(100, most=10))),
         Rule(
             "request x p95 of last 20",
@@ -76,10 +83,28 @@ def _walltime(scouts: int) -> list[Rule]:
     ]
 
 
+def log_rules() -> list[Rule]:
+    """Return the simple rules of batch systems, that know a user's own finished jobs only, nothing seen yet.
+
+    One that has not seen enough jobs of the user says the request.
+
+    Source: sizing.md, section 8.
+    """
+    return [
+        Rule("requested", Recorded("requested")),
+        Rule("last one", PercentileWalltime(Seen(50, most=1))),
+        Rule("mean of the user", MeanWalltime()),
+        *_of_users(),
+        Rule("p95 of last 200", PercentileWalltime(Seen(95, least=5, most=200))),
+        Rule("last two", _LAST_TWO),
+    ]
+
+
 __all__ = [
     "DEPLOYED",
     "Anew",
     "Formula",
+    "MeanWalltime",
     "PercentileMemory",
     "PercentileWalltime",
     "Recorded",
@@ -87,5 +112,6 @@ __all__ = [
     "ScoutMemory",
     "ScoutWalltime",
     "Seen",
+    "log_rules",
     "rules",
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
@@ -12,11 +11,9 @@ import polars as pl
 
 from brokerlab.estimators.estimator import Predicted, checked_levels
 from brokerlab.estimators.records import checked
-from brokerlab.estimators.replaying import Order, known, order
+from brokerlab.estimators.replaying import Order, Past, known, order
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.scouts.quantities import floats
-
-_MANY_PIECES = 64
 
 
 class Formula(Protocol):
@@ -80,14 +77,14 @@ class Rule:
     def __init__(self, name: str, formula: Formula) -> None:
         self.name = name
         self.formula = formula
-        self._seen: dict[int, list[pl.DataFrame]] = defaultdict(list)
+        self._past = Past()
 
     def __repr__(self) -> str:
         return f"Rule({self.name!r})"
 
     def fit(self, records: Any) -> Self:  # noqa: ARG002 - rules learn nothing from other tasks
         """Forget what was seen; other tasks say nothing to a rule."""
-        self._seen.clear()
+        self._past.clear()
         return self
 
     def conformalize(self, records: Any) -> Self:  # noqa: ARG002 - see fit
@@ -96,12 +93,7 @@ class Rule:
 
     def update(self, records: Any) -> Self:
         """See finished jobs, in the order of their ends; those that never end are not seen."""
-        ended = checked(records).filter(pl.col("ended_s").is_not_null()).sort("ended_s", "pandaid")
-        for (task,), part in ended.group_by("jeditaskid", maintain_order=True):
-            pieces = self._seen[int(task)]
-            pieces.append(part)
-            if len(pieces) > _MANY_PIECES:
-                pieces[:] = [pl.concat(pieces)]
+        self._past.add(checked(records))
         return self
 
     def predict(self, records: Any, *, levels: Sequence[float]) -> pl.DataFrame:
@@ -119,22 +111,13 @@ class Rule:
     def _predicted(self, frame: pl.DataFrame, orderly: Order, levels: Sequence[float]) -> Predicted:
         """Put what was seen of the tasks before the events, and ask the formula."""
         chosen = checked_levels(levels)
-        seen = [
-            piece
-            for task in frame["jeditaskid"].unique(maintain_order=True).to_list()
-            for piece in self._seen.get(task, [])
-        ]
-        past = sum(piece.height for piece in seen)
-        events = orderly.events
-        shifted = np.where(events >= 0, events + past, events - past)
-        together = pl.concat([*seen, frame]) if seen else frame
-        walked = np.concatenate([np.arange(past, dtype=np.int64), shifted])
-        said = self.formula(together, walked)[past:]
+        together, walked, past = self._past.before(frame, orderly, others=False)
+        said = self.formula(together, walked.events)[past:]
         requested = frame["requested"].fill_null(np.inf).to_numpy()
         bound = np.where(np.isnan(said), requested, said)
         return Predicted(
             pandaid=frame["pandaid"].to_numpy(),
-            seen=known(together, Order(walked, together.height))[past:],
+            seen=known(together, walked)[past:],
             levels=chosen,
             bounds=np.repeat(bound[:, None], len(chosen), axis=1),
             point=bound,

@@ -107,9 +107,9 @@ def _walk(
             continue
         place = first + count[g] % room[g]
         if held == room[g]:
-            _take_out(ordered, first, held, arrived[place])
+            take_out(ordered, first, held, arrived[place])
             held -= 1
-        _put_in(ordered, first, held, value)
+        put_in(ordered, first, held, value)
         arrived[place] = value
         count[g] += 1
 
@@ -149,13 +149,15 @@ def _bisect(ordered: FloatArray, first: int, held: int, value: float) -> int:
 
 
 @compiled_in_place
-def _take_out(ordered: FloatArray, first: int, held: int, value: float) -> None:
+def take_out(ordered: FloatArray, first: int, held: int, value: float) -> None:
+    """Take a value out of an ascending list that begins at a place."""
     for i in range(_bisect(ordered, first, held, value), first + held - 1):
         ordered[i] = ordered[i + 1]
 
 
 @compiled_in_place
-def _put_in(ordered: FloatArray, first: int, held: int, value: float) -> None:
+def put_in(ordered: FloatArray, first: int, held: int, value: float) -> None:
+    """Put a value into an ascending list that begins at a place."""
     place = _bisect(ordered, first, held, value)
     for i in range(first + held, place, -1):
         ordered[i] = ordered[i - 1]

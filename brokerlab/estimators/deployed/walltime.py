@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from brokerlab.compiled import compiled_in_place
 from brokerlab.estimators.deployed.seen import Seen
 from brokerlab.estimators.replaying import codes
 from brokerlab.numerics import FloatArray, IntArray
@@ -81,3 +82,33 @@ class PercentileWalltime:
         unit = np.where(requested > 0, requested, np.nan) if self.of_request else 1.0
         found = self.seen.percentile(events, task, used / unit) * unit
         return np.where(requested < found, requested, found)
+
+
+@dataclass(frozen=True)
+class MeanWalltime:
+    """The mean of the wall times seen, of the task or of the user, at most the request."""
+
+    def __call__(self, records: pl.DataFrame, events: IntArray) -> FloatArray:
+        """Return the wall time [s]; NaN where no job has finished."""
+        task, n_tasks = codes(records, "jeditaskid")
+        used, requested = floats(records, "used"), floats(records, "requested")
+        found = np.full(used.size, np.nan)
+        _walk_mean(events, task, used, np.zeros(n_tasks), np.zeros(n_tasks, np.int64), found)
+        return np.where(requested < found, requested, found)
+
+
+@compiled_in_place
+def _walk_mean(
+    events: IntArray,
+    task: IntArray,
+    used: FloatArray,
+    total: FloatArray,
+    count: IntArray,
+    found: FloatArray,
+) -> None:
+    for event in events:
+        if event >= 0:
+            total[task[event]] += used[event]
+            count[task[event]] += 1
+        elif count[task[~event]]:
+            found[~event] = total[task[~event]] / count[task[~event]]

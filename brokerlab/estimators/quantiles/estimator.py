@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
@@ -18,7 +17,7 @@ from brokerlab.estimators.quantiles.curve import score_of, value_at
 from brokerlab.estimators.quantiles.features import FEATURES, Known, Reader
 from brokerlab.estimators.quantiles.models import Lines, Model, Sample, Trees
 from brokerlab.estimators.records import UNITS, Quantity, Records, checked
-from brokerlab.estimators.replaying import Order, codes, order
+from brokerlab.estimators.replaying import Order, Past, codes, order
 from brokerlab.frames import prepared
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 
@@ -26,7 +25,6 @@ SEEN_CLASSES = ("none seen", "1 to 9 seen", "10 to 99 seen", "100 or more seen")
 """Groups that are calibrated apart, by the jobs of the task that were seen."""
 _LEAST_SEEN = (0, 1, 10, 100)
 LARGEST_LOG = 690.0  # its exponential is still a number
-_MANY_PIECES = 64
 _NOTHING = Calibration({}, None)
 
 
@@ -55,7 +53,7 @@ class QuantileRegression:
         self.calibration = _NOTHING
         self._reader: Reader | None = None
         self._model: Model | None = None
-        self._seen: dict[int, list[pl.DataFrame]] = defaultdict(list)
+        self._past = Past()
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -83,7 +81,7 @@ class QuantileRegression:
                 f"records: no finished job, so {self.name} cannot be fitted"
             )
         self.calibration = _NOTHING
-        self._seen.clear()
+        self._past.clear()
         self._reader = Reader.fit(finished, self.quantity)
         known = self._reader.read(frame, order(frame), apart=finished)
         self._model = self.MODEL.fit(self._sample(frame, known, usable.to_numpy()), seed=self.seed)
@@ -139,16 +137,7 @@ class QuantileRegression:
         Raises:
             SchemaError, DataError: See :func:`records.checked`.
         """
-        ended = checked(records).filter(pl.col("ended_s").is_not_null()).sort("ended_s", "pandaid")
-        return self._keep(ended)
-
-    def _keep(self, ended: pl.DataFrame) -> Self:
-        """Add jobs to those seen of their tasks, in the given order."""
-        for (task,), part in ended.group_by("jeditaskid", maintain_order=True):
-            pieces = self._seen[int(task)]
-            pieces.append(part)
-            if len(pieces) > _MANY_PIECES:
-                pieces[:] = [pl.concat(pieces)]
+        self._past.add(checked(records))
         return self
 
     def predict(self, records: Any, *, levels: Sequence[float]) -> pl.DataFrame:
@@ -196,18 +185,8 @@ class QuantileRegression:
         """Return what is known of each row, with the jobs seen before, and the fitted quantiles."""
         if self._reader is None or self._model is None:
             raise ConfigError(f"{self.name}: call fit first, or load a model that was saved")
-        seen = [
-            piece
-            for task in frame["jeditaskid"].unique(maintain_order=True).to_list()
-            for piece in self._seen.get(task, [])
-        ]
-        past = sum(piece.height for piece in seen)
-        events = orderly.events
-        walked = np.concatenate(
-            [np.arange(past, dtype=np.int64), np.where(events >= 0, events + past, events - past)]
-        )
-        together = pl.concat([*seen, frame]) if seen else frame
-        all_known = self._reader.read(together, Order(walked, together.height))
+        together, walked, past = self._past.before(frame, orderly, others=False)
+        all_known = self._reader.read(together, walked)
         known = Known(all_known.x[past:], all_known.anchor[past:], all_known.seen[past:])
         return known, self._model.quantiles(known.x)
 
@@ -215,9 +194,8 @@ class QuantileRegression:
         """Return everything learnt and seen; see :class:`saving.Saveable`."""
         if self._reader is None or self._model is None:
             raise ConfigError(f"{self.name}: call fit first, there is nothing to save")
-        pieces = [piece for each in self._seen.values() for piece in each]
-        packed = io.BytesIO()
-        (pl.concat(pieces) if pieces else pl.DataFrame()).write_ipc(packed)
+        packed, seen = io.BytesIO(), self._past.frame()
+        (pl.DataFrame() if seen is None else seen).write_ipc(packed)
         return {
             "quantity": self.quantity,
             "capped": self.capped,
@@ -236,7 +214,8 @@ class QuantileRegression:
         made._model = cls.MODEL.from_state(state["model"])
         made.calibration = Calibration.from_state(state["calibration"])
         seen = pl.read_ipc(io.BytesIO(state["seen"].tobytes()))
-        return made._keep(prepared({"seen": seen}, {"seen": Records})["seen"])
+        made._past.add(prepared({"seen": seen}, {"seen": Records})["seen"])
+        return made
 
 
 class QuantileBoosting(QuantileRegression):

@@ -1,4 +1,4 @@
-"""Records of what jobs used, from an archive, from job tables of whole tasks, and from batch logs.
+"""Records of what jobs used, from an archive, from job tables of whole tasks, from batch logs, and from workflow traces.
 
 Every source says how many of its rows became records, and why each other one did not.
 """
@@ -7,6 +7,16 @@ from brokerlab.estimators.sources.archived import of_archive
 from brokerlab.estimators.sources.invex import of_invex, real_tasks
 from brokerlab.estimators.sources.logged import of_log
 from brokerlab.estimators.sources.source import Source
+from brokerlab.estimators.sources.traced import of_trace, read_runs
 from brokerlab.estimators.sources.truth import true_misses
 
-__all__ = ["Source", "of_archive", "of_invex", "of_log", "real_tasks", "true_misses"]
+__all__ = [
+    "Source",
+    "of_archive",
+    "of_invex",
+    "of_log",
+    "of_trace",
+    "read_runs",
+    "real_tasks",
+    "true_misses",
+]

@@ -4,12 +4,34 @@ from __future__ import annotations
 
 from typing import Any
 
+import dataframely as dy
 import polars as pl
 
 from brokerlab.errors import ConfigError
 from brokerlab.estimators.sources.source import At, Source, check_choices, sifted
-from brokerlab.estimators.walltime.contracts import LoggedJobs
 from brokerlab.frames import prepared
+
+
+class LoggedJobs(dy.Schema):
+    """One row per job, in any order; names are those of `brokerlab.workflows.swf`.
+
+    A job with any other null, or whose run time or request is 0, is left out.
+    """
+
+    submit_s = dy.Float64(
+        nullable=True, metadata={"unit": "s", "meaning": "submission; ties keep rows' order"}
+    )
+    wait_s = dy.Float64(
+        nullable=True, metadata={"unit": "s", "meaning": "from submission to start"}
+    )
+    run_s = dy.Float64(nullable=True, metadata={"unit": "s", "meaning": "from start to end"})
+    requested_s = dy.Float64(
+        nullable=True, metadata={"unit": "s", "meaning": "limit that the user asked for"}
+    )
+    hosts_requested = dy.Int64(
+        nullable=True, metadata={"unit": "hosts", "meaning": "hosts asked for; null or 0: 1"}
+    )
+    user = dy.Int64(nullable=True, metadata={"meaning": "who submitted it"})
 
 
 def of_log(jobs: Any, *, at: At = "submit", unknown_wait_s: float | None = None) -> Source:
@@ -65,6 +87,7 @@ def of_log(jobs: Any, *, at: At = "submit", unknown_wait_s: float | None = None)
         "sent": asked_s,
         "is_scout": pl.lit(value=False),
         "decided_s": pl.col("submit_s") if at == "submit" else start_s,
+        "started_s": start_s,
         "ended_s": end_s,
         "used": used_s,
         "censored": pl.col("run_s") >= asked_s,

@@ -32,7 +32,7 @@ def guess_errors(
 
     Returns:
         One row per estimator that guesses, the least error first, on the jobs of which all of these do: ``at, estimator, jobs,
-        mae_s, median_s, accuracy`` (means over all jobs; accuracy as in :func:`comparison.score`), ``error`` (mean over tasks of
+        mae_s, median_s, accuracy`` (means over all jobs; see `errors_of`), ``error`` (mean over tasks of
         summed error / summed time), ``ratio`` (error / that of the rule of least error), ``ratio_lo, ratio_hi`` (interval
         over tasks; with fewer than 8 the range without one of them; null with one), ``best_rule``.
 
@@ -46,7 +46,7 @@ def guess_errors(
         raise InsufficientDataError(f"guesses {trial.at}: no job has one of every estimator")
     used = trial.records["used"].to_numpy()[kept]
     task = trial.records["jeditaskid"].to_numpy()[kept]
-    rows = [_errors(name, each[kept], used) for name, each in guesses.items()]
+    rows = [{"estimator": name} | errors_of(each[kept], used) for name, each in guesses.items()]
     by_task = _errors_by_task({name: each[kept] for name, each in guesses.items()}, used, task)
     means = by_task.select(*guesses).mean().row(0, named=True)
     frame = pl.DataFrame(rows).with_columns(
@@ -74,11 +74,15 @@ def _compared_guesses(trial: Trial) -> dict[str, FloatArray]:
     }
 
 
-def _errors(name: str, guess: FloatArray, used: FloatArray) -> dict[str, Any]:
-    """Return the errors of one estimator over all jobs."""
+def errors_of(guess: FloatArray, used: FloatArray) -> dict[str, Any]:
+    """Return ``jobs``, ``mae_s, median_s`` (mean and median absolute error), ``accuracy`` (mean of smaller / larger).
+
+    Args:
+        guess: (n,) [s].
+        used: (n,) [s].
+    """
     error = np.abs(guess - used)
     return {
-        "estimator": name,
         "jobs": used.size,
         "mae_s": float(error.mean()),
         "median_s": float(np.median(error)),

@@ -1,31 +1,32 @@
-"""Batch logs of a folder: every predictor on the same jobs, and where the bound of like jobs is exceeded."""
+"""Batch logs of a folder: simple rules and like jobs on the same jobs, and where the bound of like jobs is exceeded."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
-from brokerlab.errors import InsufficientDataError
-from brokerlab.estimators.walltime.comparison import (
-    all_predictors,
-    compare_predicted,
-    second_half,
-)
-from brokerlab.estimators.walltime.likejobs import LikeJobs
-from brokerlab.estimators.walltime.online import predict_log, usable_jobs
-from brokerlab.estimators.walltime.running import ROUNDING
+from brokerlab.errors import ConfigError, InsufficientDataError, nearest
+from brokerlab.estimators.deployed import log_rules
+from brokerlab.estimators.held import ROUNDING, HeldBounds
+from brokerlab.estimators.likejobs import LikeJobs
+from brokerlab.estimators.records import checked
+from brokerlab.estimators.sources import of_log
+from brokerlab.estimators.walltime.guesses import errors_of
+from brokerlab.intervals import clustered
+from brokerlab.numerics import FloatArray
 from brokerlab.units import DAY_S
 from brokerlab.workflows import swf
 
 PATTERN = "swf-logs/*.swf.gz"
-MEDIAN, BOUND = LikeJobs().names
+LEVEL = 0.95
+"""Level of the bound of like jobs [1]."""
+MEDIAN, BOUND = f"{LikeJobs.name}, median", f"{LikeJobs.name}, bound {100 * LEVEL:g} %"
 """Names of the median and of the bound of like jobs."""
-LEVEL = LikeJobs().levels[0]
-"""Level of that bound [1]."""
 MANY_JOBS = 100
 """Scored jobs from which on the miss rate of a single user is looked at."""
 EXPERIENCE = {"1 to 5": (0, 5), "6 to 50": (5, 50), "51 or more": (50, None)}
@@ -41,7 +42,7 @@ class Log:
 
     Attributes:
         name: Of the file.
-        jobs: As :func:`online.usable_jobs` takes them, the first by submission.
+        jobs: Records, the first by submission; the task is the user.
         n_read: Jobs in the file.
         knows_waits: Whether the log says how long jobs waited; else they start when they are submitted.
     """
@@ -54,11 +55,10 @@ class Log:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LogComparison:
-    """All predictors on the later half of every log.
+    """All predictions on the later half of every log.
 
     Attributes:
-        methods: One row per log and method: ``log, users, days`` (scored) and the columns of
-            :func:`comparison.compare`.
+        methods: One row per log and method: ``log, users, days`` (scored) and the columns of :func:`compare_predictions`.
         strata: ``log, stratum`` (a key of `EXPERIENCE`, or `WORST_USER`: the one with most misses), ``user`` (null: all), ``jobs,
             users, under`` (share beyond the bound), ``ratio`` (mean absolute error of the median / that of the best simple
             rule; null where that is 0).
@@ -86,9 +86,9 @@ class LogComparison:
     def guesses(self) -> pl.DataFrame:
         """``methods`` that are no bounds, the least ``ratio`` first, with their ``role``: ``proposed`` (like jobs), ``simple rule``."""
         method = pl.col("method")
-        rows = self.methods.filter(method != BOUND, ~method.str.contains("conformal"))
         role = pl.when(method == MEDIAN).then(pl.lit("proposed")).otherwise(pl.lit("simple rule"))
-        return rows.sort("ratio", "method").with_columns(role=role)
+        rows = self.methods.filter(method != BOUND).sort("ratio", "method")
+        return rows.with_columns(role=role)
 
 
 def read_logs(folder: Path, *, max_jobs: int) -> tuple[dict[str, Log], dict[str, str]]:
@@ -110,15 +110,106 @@ def read_logs(folder: Path, *, max_jobs: int) -> tuple[dict[str, Log], dict[str,
         jobs = swf.read(path).jobs
         name = path.name.removesuffix(".swf.gz")
         knows_waits = jobs["wait_s"].null_count() < jobs.height
-        timed = jobs if knows_waits else jobs.with_columns(wait_s=pl.lit(0.0))
-        first = timed.sort("submit_s", maintain_order=True).head(max_jobs)
+        first = jobs.sort("submit_s", maintain_order=True).head(max_jobs)
         try:
-            usable_jobs(first)
+            source = of_log(first, unknown_wait_s=None if knows_waits else 0.0)
         except InsufficientDataError as why:
             left_out[name] = str(why)
             continue
-        logs[name] = Log(name=name, jobs=first, n_read=jobs.height, knows_waits=knows_waits)
+        logs[name] = Log(
+            name=name, jobs=source.records, n_read=jobs.height, knows_waits=knows_waits
+        )
     return logs, left_out
+
+
+def predict_log(jobs: Any) -> dict[str, FloatArray]:
+    """Let every simple rule and like jobs say how long each job runs, when it is submitted.
+
+    Args:
+        jobs: Records of walltime, as :func:`sources.of_log` gives them.
+
+    Returns:
+        Name to (n,) run times [s], in the order of the checked records.
+    """
+    frame = checked(jobs)
+    said = {each.name: each.replay(frame, levels=(LEVEL,)).point for each in log_rules()}
+    ours = HeldBounds(LikeJobs("walltime"), "walltime").replay(frame, levels=(LEVEL,))
+    return said | {MEDIAN: ours.point, BOUND: ours.at(LEVEL)}
+
+
+def compare_predictions(
+    jobs: Any,
+    predicted: Mapping[str, FloatArray],
+    *,
+    peers: Collection[str] | None = None,
+    confidence: float = 0.95,
+    n_boot: int = 2000,
+    seed: int = 0,
+) -> pl.DataFrame:
+    """Score what was predicted of the later half of a log, and compare each with the best peer.
+
+    Args:
+        jobs: Records, as for :func:`predict_log`.
+        predicted: Name to (n,) run times [s].
+        peers: Names of the predictions of which the one with least mean absolute error is the best peer; by default those
+            of the simple rules.
+        confidence: Of the intervals: users are drawn with replacement, all methods on the same draws.
+        n_boot: Draws.
+        seed: Of the draws.
+
+    Returns:
+        One row per name: ``method, jobs, mae_s`` (mean absolute error), ``median_s`` (median absolute error), ``accuracy``
+        (mean of smaller / larger of prediction and run), ``under`` (share of jobs that run longer) with ``under_lo,
+        under_hi``, ``over_allocation`` (time predicted above the runs / time run), ``best_peer``, ``ratio`` (mean absolute
+        error / that of the best peer), ``ratio_lo, ratio_hi``.
+
+    Raises:
+        ConfigError: A peer is none of the predictions.
+
+    Source: sizing.md, section 8.
+    """
+    held_against = [each.name for each in log_rules()] if peers is None else list(peers)
+    wrong = [f"peer '{name}': {nearest(name, predicted)}" for name in held_against if name not in predicted]  # fmt: skip
+    if wrong or not held_against:
+        raise ConfigError("; ".join(wrong) or "compare: at least one peer is needed")
+    frame = checked(jobs)
+    half = slice(frame.height // 2, None)
+    run_s = frame["used"].to_numpy()[half]
+    said = {name: each[half] for name, each in predicted.items()}
+    table = pl.DataFrame([_scored(name, each, run_s) for name, each in said.items()])
+    best = table.filter(pl.col("method").is_in(held_against)).sort("mae_s")["method"][0]
+    sums = pl.DataFrame(
+        {"user": frame["jeditaskid"][half], "jobs": np.ones(run_s.size)}
+        | {f"error of {name}": np.abs(each - run_s) for name, each in said.items()}
+        | {
+            f"under of {name}": (run_s > each * ROUNDING).astype(float)
+            for name, each in said.items()
+        }
+    )
+    formulas = {
+        **{f"ratio {name}": (f"error of {name}", f"error of {best}") for name in said},
+        **{f"under {name}": (f"under of {name}", "jobs") for name in said},
+    }
+    drawn: dict[str, Any] = {"confidence": confidence, "n_boot": n_boot, "seed": seed}
+    found = clustered(sums, formulas, unit="user", **drawn).row(0, named=True)
+    ends = [{f"{what}{end}": found[f"{what} {name}{end}"] for what, end in _ENDS} for name in said]
+    schema = {f"{what}{end}": pl.Float64 for what, end in _ENDS}
+    return pl.concat(
+        [table.with_columns(best_peer=pl.lit(best)), pl.DataFrame(ends, schema=schema)],
+        how="horizontal",
+    )
+
+
+_ENDS = (("under", "_lo"), ("under", "_hi"), ("ratio", ""), ("ratio", "_lo"), ("ratio", "_hi"))
+
+
+def _scored(name: str, said_s: FloatArray, run_s: FloatArray) -> dict[str, object]:
+    return {
+        "method": name,
+        **errors_of(said_s, run_s),
+        "under": float((run_s > said_s * ROUNDING).mean()),
+        "over_allocation": float(np.maximum(said_s - run_s, 0).sum() / run_s.sum()),
+    }
 
 
 def compare_logs(logs: Mapping[str, Log], *, n_boot: int = 2000, seed: int = 0) -> LogComparison:
@@ -131,20 +222,19 @@ def compare_logs(logs: Mapping[str, Log], *, n_boot: int = 2000, seed: int = 0) 
     """
     methods, strata, campaigns = [], [], []
     for name, log in logs.items():
-        predicted = predict_log(log.jobs, all_predictors())
-        compared = compare_predicted(predicted, n_boot=n_boot, seed=seed)
-        half = second_half(predicted)
-        first_s, last_s = half["submit_s"].min(), half["submit_s"].max()
+        predicted = predict_log(log.jobs)
+        compared = compare_predictions(log.jobs, predicted, n_boot=n_boot, seed=seed)
+        scored = _scored_jobs(log.jobs, predicted, compared["best_peer"][0])
+        first_s, last_s = scored["decided_s"].min(), scored["decided_s"].max()
         log_name = pl.lit(name).alias("log")
         methods.append(
             compared.select(
                 log_name,
-                pl.lit(half["user"].n_unique()).alias("users"),
+                pl.lit(scored["user"].n_unique()).alias("users"),
                 pl.lit((last_s - first_s) / DAY_S).alias("days"),  # type: ignore[operator]
                 pl.all(),
             )
         )
-        scored = _scored_jobs(predicted, compared["best_peer"][0])
         strata.append(_strata(scored).select(log_name, pl.all()))
         campaigns.append(_worst_day(scored).select(log_name, pl.all()))
     return LogComparison(
@@ -152,18 +242,21 @@ def compare_logs(logs: Mapping[str, Log], *, n_boot: int = 2000, seed: int = 0) 
     )
 
 
-def _scored_jobs(predicted: pl.DataFrame, best: str) -> pl.DataFrame:
+def _scored_jobs(
+    jobs: pl.DataFrame, predicted: Mapping[str, FloatArray], best: str
+) -> pl.DataFrame:
     """Return scored jobs with two errors, misses, and how many jobs the user had submitted before."""
-    run = pl.col("run_s")
-    counted = predicted.with_columns(earlier=pl.int_range(pl.len()).over("user"))
-    return second_half(counted).select(
-        "user",
-        "submit_s",
-        "earlier",
+    run = pl.col("used")
+    said = pl.DataFrame({name: predicted[name] for name in {MEDIAN, BOUND, best}})
+    every = checked(jobs).hstack(said).select(
+        "decided_s",
+        user="jeditaskid",
+        earlier=pl.int_range(pl.len()).over("jeditaskid"),
         error=(pl.col(MEDIAN) - run).abs(),
         best_error=(pl.col(best) - run).abs(),
         missed=run > pl.col(BOUND) * ROUNDING,
-    )
+    )  # fmt: skip
+    return every.slice(every.height // 2)
 
 
 def _strata(scored: pl.DataFrame) -> pl.DataFrame:
@@ -203,7 +296,7 @@ def _summed(name: str, user: int | None, part: pl.DataFrame) -> dict[str, Any]:
 
 def _worst_day(scored: pl.DataFrame) -> pl.DataFrame:
     """Return how many of all misses are of one user on one day."""
-    by_day = scored.group_by("user", day=pl.col("submit_s") // DAY_S).agg(
+    by_day = scored.group_by("user", day=pl.col("decided_s") // DAY_S).agg(
         pl.col("missed").sum().cast(pl.Int64), jobs=pl.len().cast(pl.Int64)
     )
     top = by_day.sort("missed", "user", "day", descending=[True, False, False]).head(1)

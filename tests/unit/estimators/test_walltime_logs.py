@@ -8,6 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from brokerlab.errors import ConfigError
+from brokerlab.estimators.deployed import log_rules
+from brokerlab.estimators.sources import of_log
 from brokerlab.estimators.walltime.logs import (
     BOUND,
     EXPERIENCE,
@@ -15,9 +18,11 @@ from brokerlab.estimators.walltime.logs import (
     WORST_USER,
     Log,
     compare_logs,
+    compare_predictions,
+    predict_log,
     read_logs,
 )
-from tests.unit.estimators.test_walltime import drawn
+from tests.unit.estimators.test_like_jobs import drawn, log
 
 
 def swf_lines(n, *, wait=100, requested=1000):
@@ -47,13 +52,46 @@ def test_logs_are_read_or_left_out_with_a_reason(folder):
     assert list(logs) == ["no_waits", "plain"]
     assert (logs["plain"].knows_waits, logs["no_waits"].knows_waits) == (True, False)
     assert (logs["plain"].jobs.height, logs["plain"].n_read) == (15, 20)
-    assert logs["no_waits"].jobs["wait_s"].to_list() == [0.0] * 15
+    started = logs["no_waits"].jobs
+    assert started["started_s"].to_list() == started["decided_s"].to_list()
     assert list(left_out) == ["no_requests"]
-    assert "none of 15 has a user" in left_out["no_requests"]
+    assert "none of 15 rows can be used; left out: no request: 15" in left_out["no_requests"]
 
 
 def log_of(jobs):
-    return Log(name="toy", jobs=jobs, n_read=jobs.height, knows_waits=True)
+    return Log(name="toy", jobs=of_log(jobs).records, n_read=jobs.height, knows_waits=True)
+
+
+def test_scores_by_hand():
+    records = of_log(log([1, 1, 100, 300])).records
+    scored = compare_predictions(records, {"rule": np.full(4, 200.0)}, peers=["rule"], n_boot=2)
+    assert scored.select(pl.exclude("^.*_lo|.*_hi$")).row(0, named=True) == {
+        "method": "rule",
+        "jobs": 2,
+        "mae_s": 100.0,
+        "median_s": 100.0,
+        "accuracy": pytest.approx((1 / 2 + 2 / 3) / 2),
+        "under": 0.5,
+        "over_allocation": 0.25,
+        "best_peer": "rule",
+        "ratio": 1.0,
+    }
+
+
+def test_a_comparison_is_paired():
+    records = of_log(drawn(600)).records
+    table = compare_predictions(records, predict_log(records), n_boot=200)
+    best = table.filter(method=table["best_peer"][0])
+    assert best.select("ratio", "ratio_lo", "ratio_hi").row(0) == (1.0, 1.0, 1.0)
+    assert (table["ratio_lo"] <= table["ratio"] + 1e-9).all()
+    assert table["method"].to_list() == [*(each.name for each in log_rules()), MEDIAN, BOUND]
+
+
+def test_peers_are_named():
+    records = of_log(log([1, 2])).records
+    for peers, message in ((["request"], "requested"), ([], "at least one peer")):
+        with pytest.raises(ConfigError, match=message):
+            compare_predictions(records, predict_log(records), peers=peers)
 
 
 def test_a_log_is_summed_up_by_what_is_known_of_users():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from brokerlab.errors import ConfigError
-from brokerlab.estimators import deployed, walltime
+from brokerlab.estimators import deployed
 from brokerlab.estimators.deployed import (
     PercentileMemory,
     PercentileWalltime,
@@ -147,20 +147,26 @@ def test_rules_of_users_by_hand():
         assert later[i] == pytest.approx(1000 * percentile(shares[:i], 95)[0])
 
 
-def test_rules_of_users_say_what_the_chapter_of_logs_says():
-    from tests.unit.estimators.test_walltime import drawn
-
-    log = walltime.usable_jobs(drawn(300, seed=2))
-    ours = records(
-        log["run_s"].to_list(),
-        jeditaskid=log["user"].to_list(),
-        requested=log["requested_s"].cast(float).to_list(),
-        decided_s=log["submit_s"].cast(float).to_list(),
-        ended_s=log["end_s"].cast(float).to_list(),
-    )
-    theirs = walltime.predict_log(drawn(300, seed=2), walltime.simple_rules())
-    for name in ("last two", "largest of last 10", "request x p95 of last 20"):
-        np.testing.assert_allclose(said(named("walltime", name), ours), theirs[name].to_numpy())
+def test_rules_of_logs_by_hand():
+    """One user's jobs, one after the other, that ask for 1000 s."""
+    run = [100, 300, 50, 200, 400, 10]
+    ends = [sum(run[: i + 1]) for i in range(6)]
+    frame = records(
+        run, requested=[1000.0] * 6, decided_s=[float(end - r) for end, r in zip(ends, run, strict=True)],
+        ended_s=[float(end) for end in ends],
+    )  # fmt: skip
+    say = {rule.name: said(rule, frame) for rule in deployed.log_rules()}
+    last = {name: each[-1] for name, each in say.items()}
+    assert last["requested"] == 1000
+    assert last["last one"] == 400
+    assert last["last two"] == 300
+    assert last["mean of the user"] == pytest.approx(210)
+    assert last["largest of last 10"] == 400
+    assert last["p95 of last 200"] == pytest.approx(380)
+    assert last["request x p95 of last 20"] == pytest.approx(380)
+    assert say["last one"] == [1000, 100, 300, 50, 200, 400]
+    assert say["last two"][:3] == [1000, 1000, 200]
+    assert say["p95 of last 200"][:5] == [1000] * 5
 
 
 @pytest.mark.parametrize("latest", [True, False])

@@ -8,6 +8,7 @@ from brokerlab.estimators import deployed
 from tests.estimator_kit import assert_never_looks_ahead, random_records
 
 RULES = [(q, rule) for q in ("memory", "walltime") for rule in deployed.rules(q, scouts=5)]
+RULES += [("walltime", rule) for rule in deployed.log_rules()]
 
 
 @pytest.mark.parametrize(("quantity", "rule"), RULES, ids=[f"{q} {r.name}" for q, r in RULES])

@@ -1,0 +1,340 @@
+"""Bounds that are held to their levels: what they missed so far moves the level that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import polars as pl
+
+from brokerlab.compiled import compiled
+from brokerlab.estimators.allocation.distribution import GRID
+from brokerlab.estimators.estimator import Estimator, Predicted, checked_levels
+from brokerlab.estimators.records import Quantity, checked
+from brokerlab.estimators.replaying import order
+from brokerlab.numerics import BoolArray, FloatArray, IntArray
+from brokerlab.scouts.quantities import floats
+
+WINDOW = 2000
+"""Latest scores that are kept."""
+TRUSTED = 50.0
+"""Jobs that the estimator's own promise counts as, beside the scores."""
+RATE = 0.005
+"""Step of the level after each job: that of the source."""
+ROUNDING = 1 + 1e-9  # a use that is larger by the last bits of a product is as large
+TINY = 1e-12  # of a logarithm or a level
+_PROMISED = (np.arange(400) + 0.5) / 400
+
+
+class Misses(NamedTuple):
+    """What bounds missed so far: scores of the latest jobs, and the share that may still miss."""
+
+    latest: FloatArray  # (WINDOW,) in the order of their arrival, a ring
+    ascending: FloatArray  # (WINDOW,) the same, sorted
+    added: IntArray  # (1,) how many, ever
+    missing: FloatArray  # (levels,); 0 or less: only what no job exceeds will do
+
+
+class Jobs(NamedTuple):
+    """What the walk reads of jobs (n,), and of what the estimator told of them."""
+
+    decided: FloatArray  # [s]
+    started: FloatArray  # [s]; NaN: not known
+    use: FloatArray  # [MB or s]
+    limit: FloatArray  # no job uses more [MB or s]; infinite: not known
+    killed: BoolArray
+    told: FloatArray  # (n, levels of the grid) logarithms of bounds; infinite: none
+
+
+@compiled
+def score_of(grid: FloatArray, told: FloatArray, use: float) -> float:
+    """Return where in its distribution a use (logarithm) lies: the level of the bound that is just as large.
+
+    Between two levels on the line through them, beyond the last one more by the difference of the logarithms; NaN where
+    nothing was told.
+    """
+    finite = np.searchsorted(told, np.inf)
+    if finite == 0:
+        return np.nan
+    place = np.searchsorted(told[:finite], use - TINY)
+    if place == finite:
+        return float(grid[finite - 1] + use - told[finite - 1])
+    if place == 0:
+        return float(grid[0] * np.exp(use - told[0]))
+    part = (use - told[place - 1]) / (told[place] - told[place - 1])
+    return float(grid[place - 1] + min(part, 1.0) * (grid[place] - grid[place - 1]))
+
+
+@compiled
+def use_at(grid: FloatArray, told: FloatArray, score: float) -> float:
+    """Return the use (logarithm) at a score: the inverse of `score_of`; infinite beyond what was told."""
+    finite = np.searchsorted(told, np.inf)
+    if finite == 0:
+        return np.inf
+    place = np.searchsorted(grid[:finite], score)
+    if place == finite:
+        more = score - grid[finite - 1]
+        return np.inf if finite < grid.size else float(told[finite - 1] + more)
+    if place == 0:
+        return float(told[0] + np.log(score / grid[0]))
+    part = (score - grid[place - 1]) / (grid[place] - grid[place - 1])
+    return float(told[place - 1] + part * (told[place] - told[place - 1]))
+
+
+@compiled
+def add(misses: Misses, score: float) -> None:
+    """Keep a score; the oldest one leaves."""
+    window = misses.latest.size
+    size, place = min(misses.added[0], window), misses.added[0] % window
+    if size == window:
+        gone = np.searchsorted(misses.ascending, misses.latest[place])
+        for k in range(gone, size - 1):
+            misses.ascending[k] = misses.ascending[k + 1]
+        size -= 1
+    at = np.searchsorted(misses.ascending[:size], score)
+    for k in range(size, at, -1):
+        misses.ascending[k] = misses.ascending[k - 1]
+    misses.ascending[at] = score
+    misses.latest[place] = score
+    misses.added[0] += 1
+
+
+@compiled
+def reach(
+    misses: Misses,
+    promised: FloatArray,
+    at_least: FloatArray,
+    scores: FloatArray,
+    reached: FloatArray,
+) -> int:
+    """Write all scores, ascending, and the probability up to each; return how many there are.
+
+    ``promised`` are the scores that the estimator's promise amounts to, ``at_least`` what those of running jobs are at
+    least, both ascending. The weight of these goes to the scores above: leaving them out would tell of short jobs only.
+    """
+    n = min(misses.added[0], misses.latest.size)
+    each = TRUSTED / promised.size
+    left, above = TRUSTED + n, 1.0
+    i = j = below = total = 0
+    while i < promised.size or j < n:
+        own = i == promised.size or (j < n and misses.ascending[j] <= promised[i])
+        score, weight = (misses.ascending[j], 1.0) if own else (promised[i], each)
+        i, j = (i, j + 1) if own else (i + 1, j)
+        while below < at_least.size and at_least[below] < score:
+            below += 1
+        above *= max(1 - weight / (left + at_least.size - below), 0.0)
+        left -= weight
+        scores[total], reached[total] = score, 1 - above
+        total += 1
+    return total
+
+
+@compiled
+def walk(
+    events: IntArray,
+    jobs: Jobs,
+    by_start: IntArray,
+    grid: FloatArray,
+    promised: FloatArray,
+    levels: FloatArray,
+    misses: Misses,
+    bounds: FloatArray,
+) -> None:
+    """Go through decisions (~row) and ends (row): write ``bounds`` (n, levels), and learn from what came.
+
+    ``by_start`` are the rows whose start is known, in its order: how long they have run is known at later decisions.
+    """
+    n = jobs.use.size
+    passed, ended = np.zeros((n, levels.size), dtype=np.bool_), np.zeros(n, dtype=np.bool_)
+    running, n_running, next_start = np.empty(n, dtype=np.int64), 0, 0
+    scores, reached = np.empty((2, promised.size + misses.latest.size))
+    total = 0  # scores that are valid; 0: to be computed anew
+    for event in events:
+        row = event if event >= 0 else ~event
+        if event >= 0:
+            total, ended[row] = 0, True
+            use = np.log(jobs.use[row])
+            score = score_of(grid, jobs.told[row], use)
+            if np.isnan(score):
+                continue
+            if jobs.killed[row] and jobs.use[row] < jobs.limit[row]:
+                score = np.inf  # it would have used more
+            add(misses, score)
+            for k in range(levels.size):
+                if passed[row, k]:
+                    continue  # counted when it passed its bound
+                if jobs.use[row] > bounds[row, k] * ROUNDING:
+                    misses.missing[k] -= RATE * levels[k]
+                else:
+                    misses.missing[k] += RATE * (1 - levels[k])
+            continue
+        now = jobs.decided[row]
+        while next_start < by_start.size and jobs.started[by_start[next_start]] < now:
+            running[n_running] = by_start[next_start]
+            n_running, next_start = n_running + 1, next_start + 1
+        still = 0
+        for k in range(n_running):
+            if not ended[running[k]]:
+                running[still] = running[k]
+                still += 1
+        n_running = still
+        if n_running:
+            total = 0
+        at_least = np.empty(n_running)
+        for place in range(n_running):
+            other = running[place]
+            so_far = min(now - jobs.started[other], jobs.limit[other])
+            at_least[place] = score_of(grid, jobs.told[other], np.log(so_far))
+            for k in range(levels.size):
+                if not passed[other, k] and so_far > bounds[other, k] * ROUNDING:
+                    passed[other, k] = True
+                    misses.missing[k] -= RATE * levels[k]
+        if not total:
+            at_least = np.sort(at_least[~np.isnan(at_least)])
+            total = reach(misses, promised, at_least, scores, reached)
+        kept = min(misses.added[0], misses.latest.size)
+        one_more = kept / (TRUSTED + kept) ** 2
+        for k in range(levels.size):
+            asked = 1 - misses.missing[k]
+            bound = np.inf
+            if asked < 1:
+                place = np.searchsorted(reached[:total], asked * (1 + one_more) - TINY)
+                at = scores[min(place, total - 1)]
+                bound = np.exp(use_at(grid, jobs.told[row], at))
+            lower = bounds[row, k - 1] if k else 0.0
+            bounds[row, k] = max(min(bound, jobs.limit[row]), lower)
+
+
+class HeldBounds:
+    r"""Hold the bounds of an estimator to their levels on whatever jobs come.
+
+    Of every finished job the score is where it came out in the distribution that the estimator told of it. The bound of a
+    level is the one at the score that the latest 2000 jobs kept with this probability; the estimator's own promise counts
+    as 50 jobs among them. A job that runs is known to have at least the score of the time that it has run: without
+    it, scores of short jobs come first. And the level asked for moves: after every job the share that may miss rises by
+    0.005 (1 - level), and falls by 0.005 level if it missed, of a run that is known to last longer from that instant on. So in the long run the stated share of
+    jobs keeps its bound, whatever they are. Where it must not miss at all it refuses: the bound is infinite, or the
+    request where jobs are stopped there (walltime).
+
+    Args:
+        estimator: What tells the distributions; it learns, is calibrated and updated through this one.
+        quantity: ``"memory"`` or ``"walltime"``.
+        name: None: that of the estimator.
+
+    Source: own, from Chernozhukov, Wüthrich, Zhu, PNAS 118 (2021) e2107794118, doi:10.1073/pnas.2107794118 (scores);
+    Gibbs, Candès, Adaptive conformal inference under distribution shift, NeurIPS 34 (2021), arXiv:2106.00208, equation 2
+    (levels); Kaplan, Meier, JASA 53 (1958) 457, doi:10.1080/01621459.1958.10501452 (jobs that run).
+    """
+
+    def __init__(
+        self, estimator: Estimator, quantity: Quantity, *, name: str | None = None
+    ) -> None:
+        self.estimator = estimator
+        self.quantity = quantity
+        self.name = name or estimator.name
+        self._forget()
+
+    def _forget(self) -> None:
+        self._latest, self._ascending = np.empty((2, WINDOW))
+        self._count = np.zeros(1, dtype=np.int64)
+        self._missing: dict[float, float] = {}
+        self._open: dict[int, tuple[FloatArray, dict[float, float]]] = {}
+
+    def fit(self, records: Any) -> Self:
+        """Let the estimator learn; what was missed before is forgotten."""
+        self.estimator = self.estimator.fit(records)
+        self._forget()
+        return self
+
+    def conformalize(self, records: Any) -> Self:
+        """Calibrate the estimator."""
+        self.estimator = self.estimator.conformalize(records)
+        return self
+
+    def update(self, records: Any) -> Self:
+        """See finished jobs: the estimator does, and what was told of them is held against what they used.
+
+        Jobs that were not predicted are, first.
+        """
+        frame = checked(records).filter(pl.col("ended_s").is_not_null()).sort("ended_s", "pandaid")
+        pandaid = frame["pandaid"].to_list()
+        new = frame.filter(~pl.col("pandaid").is_in(list(self._open)))
+        levels = tuple(sorted(self._missing))
+        if new.height:
+            self.predict(new, levels=levels or GRID[-1:])
+        told = np.array([self._open[each][0] for each in pandaid])
+        bounds = np.array(
+            [[self._open[each][1].get(level, np.inf) for level in levels] for each in pandaid]
+        )
+        misses = self._misses(levels)
+        walk(
+            np.arange(frame.height), self._jobs(frame, told), np.empty(0, dtype=np.int64),
+            np.array(GRID), _PROMISED, np.array(levels), misses, bounds.reshape(frame.height, len(levels)),
+        )  # fmt: skip
+        self._missing = dict(zip(levels, misses.missing.tolist(), strict=True))
+        for each in pandaid:
+            del self._open[each]
+        self.estimator = self.estimator.update(frame)
+        return self
+
+    def predict(self, records: Any, *, levels: Sequence[float]) -> pl.DataFrame:
+        """Bound jobs that have not run; columns as :meth:`Estimator.predict` says."""
+        frame, asked = checked(records), checked_levels(levels)
+        inner = self.estimator.predict(frame, levels=GRID)
+        told = np.log(inner.select(pl.selectors.starts_with("bound_")).to_numpy())
+        rows = np.arange(frame.height, dtype=np.int64)
+        for level in asked:
+            self._missing.setdefault(level, 1 - level)
+        bounds = self._walk(frame, ~rows, told, asked, self._misses(asked))
+        for row, pandaid in enumerate(frame["pandaid"].to_list()):
+            self._open[pandaid] = told[row], dict(zip(asked, bounds[row].tolist(), strict=True))
+        known = inner["seen"].to_numpy()
+        return Predicted(
+            frame["pandaid"].to_numpy(), known, asked, bounds, inner["point"].to_numpy()
+        ).frame()
+
+    def replay(self, records: Any, *, levels: Sequence[float]) -> Predicted:
+        """Bound every job as it is decided; see :meth:`Estimator.replay`."""
+        frame, asked = checked(records), checked_levels(levels)
+        inner = self.estimator.replay(frame, levels=GRID)
+        misses = self._misses(asked)
+        copied = misses._replace(
+            latest=misses.latest.copy(),
+            ascending=misses.ascending.copy(),
+            added=misses.added.copy(),
+        )
+        bounds = self._walk(frame, order(frame).events, np.log(inner.bounds), asked, copied)
+        return Predicted(inner.pandaid, inner.seen, asked, bounds, inner.point)
+
+    def _misses(self, levels: Sequence[float]) -> Misses:
+        missing = np.array([self._missing.get(level, 1 - level) for level in levels])
+        return Misses(self._latest, self._ascending, self._count, missing)
+
+    def _jobs(self, frame: pl.DataFrame, told: FloatArray) -> Jobs:
+        asked = floats(frame, "requested")
+        stopped = (asked > 0) & (self.quantity == "walltime")
+        return Jobs(
+            decided=frame["decided_s"].to_numpy(),
+            started=floats(frame, "started_s"),
+            use=floats(frame, "used"),
+            limit=np.where(stopped, asked, np.inf),
+            killed=frame["censored"].to_numpy(),
+            told=np.ascontiguousarray(told),
+        )
+
+    def _walk(
+        self,
+        frame: pl.DataFrame,
+        events: IntArray,
+        told: FloatArray,
+        levels: tuple[float, ...],
+        misses: Misses,
+    ) -> FloatArray:
+        jobs = self._jobs(frame, told)
+        bounds = np.full((frame.height, len(levels)), np.inf)
+        by_start = np.argsort(jobs.started, kind="stable")
+        runs = self.quantity == "walltime" and bool((events >= 0).any())
+        by_start = by_start[: int(np.isfinite(jobs.started).sum()) if runs else 0]
+        walk(events, jobs, by_start, np.array(GRID), _PROMISED, np.array(levels), misses, bounds)
+        return bounds
