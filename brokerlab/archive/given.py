@@ -53,6 +53,16 @@ def tables_of(
     return found
 
 
+def scans_of(
+    source: Source, needed: Sequence[str], optional: Sequence[str] = ()
+) -> dict[str, pl.LazyFrame]:
+    """Return tables by name as Polars LazyFrames; otherwise as :func:`tables_of`."""
+    found = tables_of(source, needed, optional)
+    if isinstance(source, Archive):
+        return {name: source.scan(name) for name in found}
+    return {name: polars_frame(table, TABLES[name]).lazy() for name, table in found.items()}
+
+
 def archive_of(source: Source) -> Archive:
     """Return an archive as it is, and tables by name as an archive in a folder of this process.
 

@@ -331,6 +331,7 @@ class Judgement(Result):
         coverage: What intervals of the nominal level covered on a synthetic superpopulation with about as many units [1];
             null where that was not measured.
         question: How it was judged.
+        outcomes: What was judged.
         sums: Sums by block and setting that the choice was made from.
     """
 
@@ -371,8 +372,13 @@ class Judgement(Result):
     units_missing: int
     coverage: float | None
     question: Question
+    outcomes: Outcomes = field(repr=False, compare=False)
     sums: Sums = field(repr=False, compare=False)
-    settings: tuple[Any, ...] = field(repr=False, compare=False)
+
+    @property
+    def settings(self) -> tuple[Any, ...]:
+        """The settings, in the order of their places."""
+        return self.outcomes.settings
 
     @property
     def n_units(self) -> int:
@@ -406,6 +412,19 @@ class Judgement(Result):
     def quantity(self, name: str) -> dict[str, Any]:
         """Return one row of the table."""
         return self.table.row(by_predicate=pl.col("quantity") == name, named=True)
+
+    def between(self, before: Any, after: Any) -> pl.DataFrame:
+        """Compare two settings on all units, see ``table``; their intervals hold if neither was chosen on these units."""
+        blocks = range(self.sums.n_blocks)
+        return compare_blocks(
+            self.outcomes,
+            self.sums,
+            self.question,
+            before=[self.settings.index(before) for _ in blocks],
+            after=[self.settings.index(after) for _ in blocks],
+            blocks=blocks,
+            enough=self.n_units >= MIN_UNITS,
+        )
 
     def rechoose(self, objective: Mapping[str, float]) -> Any:
         """Return the setting that the last choice falls on under another objective.
@@ -502,8 +521,8 @@ def judge(outcomes: Outcomes, question: Question, *, also: Sequence[str] = ()) -
         if n >= MIN_UNITS and outcomes.replications is None
         else None,
         question=question,
+        outcomes=outcomes,
         sums=sums,
-        settings=outcomes.settings,
     )
 
 

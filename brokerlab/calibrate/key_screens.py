@@ -7,50 +7,39 @@ value, all else as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, Any
+from functools import cache, cached_property
+from typing import Any
 
 import polars as pl
 
+from brokerlab.archive.given import Source, scans_of
 from brokerlab.calibrate.key_trials import POINTS, Trial, known_rows, trial_of
 from brokerlab.calibrate.percentiles.parameters import PARAMETERS
-from brokerlab.calibrate.stops import (
-    ScoutHistory,
-    config_of,
-    end_of,
-    has_table,
-    read_scout_history,
-    stop_keys,
-    switches_of,
-    table_of,
-    words_of,
-)
+from brokerlab.calibrate.settings import last_change, settings_at
+from brokerlab.calibrate.stops import read_scout_history, stop_keys, switches_of, words_of
 from brokerlab.calibrate.thresholds.screening import CHANGES, NOTHING, UNTOLD
 from brokerlab.errors import DataError, InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.keys import CatalogueKey, find
-from brokerlab.lifecycle.timeouts import TimeoutRules, decide, decision_table, histories
+from brokerlab.lifecycle.timeouts import TimeoutRules, decision_table, histories
+from brokerlab.lifecycle.timeouts import decide as decide_waits
 from brokerlab.lifecycle.timeouts.settings import ANALY_TIMEOUT, Limits
-from brokerlab.scouts import ScoutRules, estimate, exhausted, retry_checks
+from brokerlab.rulesets import changed_outcomes
+from brokerlab.scouts import ScoutRules, estimate, retry_checks
 from brokerlab.scouts.estimate import PARAMETER_KEYS
 from brokerlab.scouts.estimate import TABLES as SCOUT_TABLES
 from brokerlab.scouts.retry import retry_rules
-from brokerlab.scouts.write import WRITTEN
 
-if TYPE_CHECKING:
-    from brokerlab.archive import Archive
-
-TASK = ("jeditaskid",)
 JOB = ("pandaid", "rule", "action")
 PARTS = {"scouts": "tasks", "retries": "tasks", "limits": "jobs", "analysis limit": "jobs"}
 """Part of the screen -> what decisions are counted in."""
 
 
 def screen_keys(
-    archive: Archive | Mapping[str, Any],
+    source: Source,
     keys: Sequence[str] | None = None,
     *,
     rules: str = "document",
@@ -64,7 +53,7 @@ def screen_keys(
     What other decisions would have led to is not followed.
 
     Args:
-        archive: An archive with jobs, or its tables as Polars frames by name; keys whose tables are missing are not told.
+        source: An archive with jobs, or its tables by name; keys whose tables are missing are not told.
         keys: Of :func:`screened_keys`, as the catalogue writes them; null: all.
         rules: ``document`` or ``production``.
         config: The configuration that acts; null: the archive's at its end, else the catalogue's defaults.
@@ -84,14 +73,14 @@ def screen_keys(
     """
     parts = {row.key: part for part, row in _rows(rules)}
     wanted = known_rows(keys, screened_keys(rules))
-    source = _Source(archive, rules, config)
+    screen = _Screen(source, rules, config)
     found: list[dict[str, Any]] = []
     for part, counts in PARTS.items():
         rows = [row for row in wanted if parts[row.key] == part]
         if not rows:
             continue
         try:
-            told = source.screen(part, rows, points)
+            told = screen.screen(part, rows, points)
         except (DataError, InsufficientDataError) as problem:
             told = [{"state": UNTOLD, "reason": str(problem)} for _ in rows]
         about = [{"key": r.key, "component": r.components[0], "unit": r.unit} for r in rows]
@@ -139,13 +128,15 @@ def _rows(rules: str) -> tuple[tuple[str, CatalogueKey], ...]:
 
 Decide = Callable[[Config], pl.DataFrame]
 """Decisions under a configuration: columns that name what is decided, and what is decided of it."""
+Decided = tuple[Decide, int]
+"""The same, and of how many tasks or jobs."""
 
 
 @dataclass(frozen=True)
-class _Source:
+class _Screen:
     """What decisions are made again from."""
 
-    archive: Archive | Mapping[str, Any]
+    source: Source
     rules: str
     given: Config | None
 
@@ -153,123 +144,116 @@ class _Source:
         """Try the keys of a part."""
         scouts = ScoutRules(self.rules)
         switches = {row.key: switches_of(row.key, scouts) for row in rows}
+        scopes = self.labels() if PARTS[part] == "tasks" else self.workflows()
         trials = [
-            trial_of(self.config, row, self.scopes(part), switches=switches[row.key], points=points)
+            trial_of(self.config, row, scopes, switches=switches[row.key], points=points)
             for row in rows
         ]
-        names = TASK if part in ("scouts", "retries") else JOB
-        decided, n_decided = self.decided(part, trials)
-        return [_told(trial, decided, names, n_decided) for trial in trials]
-
-    def decided(self, part: str, trials: Sequence[Trial]) -> tuple[Decide, int]:
-        """Return what decides, and of how many tasks or jobs."""
-        if part == "scouts":
-            return partial(_of_scouts, self.history), self.history.tasks.height
-        if part == "retries":
-            return self._retries(), self._count("tasks")
-        if part == "limits":
-            return self._limits(trials), self._count("jobs")
-        return self._analysis(), self._count("jobs")
-
-    @cached_property
-    def history(self) -> ScoutHistory:
-        """The tasks with scouts."""
-        return read_scout_history(self.archive, rules=ScoutRules(self.rules), config=self.config)
+        decide, n_decided = {
+            "scouts": self._scouts,
+            "retries": self._retries,
+            "limits": self._limits,
+            "analysis limit": self._analysis,
+        }[part](trials)
+        return [_told(trial, decide, n_decided) for trial in trials]
 
     @cached_property
     def config(self) -> Config:
         """The configuration that acts."""
-        return config_of(self.archive) if self.given is None else self.given
+        return settings_at(self.source, self.end) if self.given is None else self.given
 
     @cached_property
     def end(self) -> datetime:
         """End of the archive."""
-        return end_of(self.archive)
+        return last_change(self.source)
 
-    def has(self, name: str) -> bool:
-        """Tell whether there is a table."""
-        return has_table(self.archive, name)
+    def labels(self) -> dict[str, list[str]]:
+        """Return the labels that keys of tasks are set for."""
+        tasks = scans_of(self.source, ["tasks"])["tasks"]
+        return {"prodsourcelabel": _distinct(tasks, "prodsourcelabel")}
 
-    def scan(self, name: str) -> pl.LazyFrame:
-        """Return a table."""
-        return table_of(self.archive, name)
-
-    def scopes(self, part: str) -> dict[str, list[str]]:
-        """Return the names that patterns of keys stand for; workflows are those that have a limit."""
-        if part in ("scouts", "retries"):
-            labels = self.scan("tasks").select(
-                pl.col("prodsourcelabel").drop_nulls().unique().sort()
-            )
-            return {"prodsourcelabel": labels.collect().to_series().to_list()}
-        names: list[str] = []
-        if self.has("queues"):
-            queues = self.scan("queues").select(pl.col("workflow").drop_nulls().unique().sort())
-            names = queues.collect().to_series().to_list()
+    def workflows(self) -> dict[str, list[str]]:
+        """Return the workflows that have a limit."""
+        queues = scans_of(self.source, (), ["queues"])
+        names = _distinct(queues["queues"], "workflow") if queues else []
         return {"workflow": list(Limits.of(self.config, names).heartbeat_s)}
 
-    def _count(self, name: str) -> int:
-        return int(self.scan(name).select(pl.len()).collect().item())
+    def _scouts(self, _trials: Sequence[Trial]) -> Decided:
+        """Ask scouts as at the first trigger of each task."""
+        rules = ScoutRules(self.rules)
+        history = read_scout_history(self.source, rules=rules, config=self.config)
+        return history.decided, history.tasks.height
 
-    def _retries(self) -> Decide:
+    def _retries(self, _trials: Sequence[Trial]) -> Decided:
         """Ask of every task whether it is exhausted, or its retry rejected, at the end of the archive."""
-        tables = {name: self.scan(name) for name in SCOUT_TABLES}
+        tables = scans_of(self.source, SCOUT_TABLES)
         jobs, files, tasks = (tables[name] for name in ("jobs", "files", "tasks"))
         rules = ScoutRules(self.rules)
         said = estimate(tables, rules=rules, config=self.config, max_scouts=None)
         fixed: dict[str, Any] = {"files": files, "scouts": said, "rules": rules, "at": self.end}
 
-        def decided(config: Config) -> pl.DataFrame:
+        def decide(config: Config) -> pl.DataFrame:
             found = retry_checks(tasks, jobs, config=config, **fixed)
-            return found.verdicts.select(*TASK, "rule", "action")
+            return found.verdicts.select("jeditaskid", "rule", "action")
 
-        return decided
+        return decide, _n_rows(tasks)
 
-    def _limits(self, trials: Sequence[Trial]) -> Decide:
+    def _limits(self, trials: Sequence[Trial]) -> Decided:
         """Ask which waits are ended, from one reading at the shortest limits that are tried."""
         shortest = self.config
         for trial in trials:
             least = min(value for value in (trial.current, *trial.configs) if value)
             shortest = shortest.with_values(dict.fromkeys(trial.entries, least))
+        tables = scans_of(self.source, ["jobs"], ["job_status_log", "queues"])
         known = histories(
-            self.scan("jobs"),
-            self.scan("job_status_log") if self.has("job_status_log") else None,
+            tables["jobs"],
+            tables.get("job_status_log"),
             at=self.end,
-            queues=self.scan("queues") if self.has("queues") else None,
+            queues=tables.get("queues"),
             rules=TimeoutRules(self.rules),
             config=shortest,
         )
-        return lambda config: replace(known, config=config).fired().select(*JOB)
+        return lambda config: _fired(replace(known, config=config).fired()), _n_rows(tables["jobs"])
 
-    def _analysis(self) -> Decide:
+    def _analysis(self, _trials: Sequence[Trial]) -> Decided:
         """Ask which jobs that wait at the end of the archive go back to brokerage."""
-        tables = {"jobs": self.scan("jobs")}
-        if self.has("queues"):
-            tables["queues"] = self.scan("queues").unique("panda_queue", keep="last")
-        if self.has("job_status_log"):
-            tables["status_log"] = self.scan("job_status_log")
-        held = {name: table.collect() for name, table in tables.items()}
+        tables = scans_of(self.source, ["jobs"], ["queues", "job_status_log"])
+        if "queues" in tables:
+            tables["queues"] = tables["queues"].unique("panda_queue", keep="last")
+        names = {"job_status_log": "status_log"}
+        held = {names.get(name, name): table.collect() for name, table in tables.items()}
         rules = TimeoutRules(self.rules)
 
-        def decided(config: Config) -> pl.DataFrame:
-            return decide(held, at=self.end, rules=rules, config=config).fired.select(*JOB)
+        def decide(config: Config) -> pl.DataFrame:
+            return _fired(decide_waits(held, at=self.end, rules=rules, config=config).fired)
 
-        return decided
+        return decide, held["jobs"].height
 
 
-def _of_scouts(history: ScoutHistory, config: Config) -> pl.DataFrame:
-    """Return the parameters that scouts write, and whether and by which check a task is stopped."""
-    said = history.scouts(config)
-    verdicts = exhausted({"tasks": history.tasks}, scouts=said, config=config).verdicts
-    written = [name for name in WRITTEN if name in said.parameters.columns]
-    return said.parameters.select(*TASK, "succeeded", "newng", *written).join(
-        verdicts.select(*TASK, "rule", "action"), on=TASK
+def _fired(found: pl.DataFrame) -> pl.DataFrame:
+    """Return one row per job and rule that ends its wait; a job that waits on has none."""
+    return found.select(*JOB, fired=pl.lit(value=True))
+
+
+def _distinct(table: pl.LazyFrame, name: str) -> list[str]:
+    values: list[str] = (
+        table.select(pl.col(name).drop_nulls().unique().sort()).collect()[name].to_list()
     )
+    return values
 
 
-def _told(trial: Trial, decided: Decide, names: Sequence[str], n_decided: int) -> dict[str, Any]:
-    """Return what a trial changes at most."""
-    base = decided(trial.base)
-    changed = {v: _changed(base, decided(config), names) for v, config in trial.configs.items()}
+def _n_rows(table: pl.LazyFrame) -> int:
+    return int(table.select(pl.len()).collect().item())
+
+
+def _told(trial: Trial, decide: Decide, n_decided: int) -> dict[str, Any]:
+    """Return what a trial changes at most: the tasks or jobs of which anything is decided otherwise."""
+    base = decide(trial.base)
+    names = ["jeditaskid"] if "jeditaskid" in base.columns else list(JOB)
+    changed = {
+        value: changed_outcomes(base, decide(config), names)[names[0]].n_unique()
+        for value, config in trial.configs.items()
+    }
     at = max(changed, key=lambda value: changed[value], default=None)
     n_changed = changed[at] if at is not None else 0
     return {
@@ -282,13 +266,3 @@ def _told(trial: Trial, decided: Decide, names: Sequence[str], n_decided: int) -
         "beside": words_of(trial.beside) or None,
         "reason": None,
     }
-
-
-def _changed(base: pl.DataFrame, other: pl.DataFrame, names: Sequence[str]) -> int:
-    """Count the tasks or jobs of which anything is decided otherwise."""
-    marked = (frame.with_columns(decided=pl.lit(value=True)) for frame in (base, other))
-    left, right = marked
-    both = left.join(right, on=list(names), how="full", coalesce=True, suffix="_other")
-    values = [name for name in left.columns if name not in names]
-    differs = pl.any_horizontal(pl.col(n).ne_missing(pl.col(f"{n}_other")) for n in values)
-    return both.filter(differs)[names[0]].n_unique()

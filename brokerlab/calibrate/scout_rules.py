@@ -9,8 +9,7 @@ import polars as pl
 
 from brokerlab.calibrate.stops import ScoutHistory
 from brokerlab.rulesets import changed_outcomes, switch_by_switch
-from brokerlab.scouts import ScoutRules, exhausted
-from brokerlab.scouts.write import WRITTEN
+from brokerlab.scouts import ScoutRules
 
 KEYS = ["jeditaskid", "what"]
 
@@ -68,26 +67,15 @@ def compare_scout_rules(
 
 def sample_tasks(history: ScoutHistory, sample: int, *, seed: int) -> ScoutHistory:
     """Keep some tasks, drawn at random, with their jobs and files."""
-    n = history.tasks.height
-    drawn = np.sort(np.random.default_rng(seed).permutation(n)[:sample])
-    tasks = history.tasks[drawn]
-    jobs, files, datasets, queues = history.tables
-    ids = tasks.lazy().select("jeditaskid")
-    own = jobs.join(ids, on="jeditaskid", how="semi").collect()
-    inputs = files.join(own.lazy().select("pandaid"), on="pandaid", how="semi").collect()
-    at = history.at.join(tasks, on="jeditaskid", how="semi")
-    return replace(
-        history, tasks=tasks, at=at, tables=(own.lazy(), inputs.lazy(), datasets, queues), _memo={}
-    )
+    drawn = np.sort(np.random.default_rng(seed).permutation(history.tasks.height)[:sample])
+    few = history.among(history.tasks[drawn])
+    jobs, files, datasets, queues = few.tables
+    own = jobs.join(few.tasks.lazy(), on="jeditaskid", how="semi").collect().lazy()
+    inputs = files.join(own, on="pandaid", how="semi").collect().lazy()
+    return replace(few, tables=(own, inputs, datasets, queues))
 
 
 def decided(history: ScoutHistory) -> pl.DataFrame:
     """Return what the scouts of every task decide: ``jeditaskid``, ``what`` (a parameter, ``rule`` or ``action``), ``value`` as text."""
-    scouts = history.scouts(history.config)
-    verdicts = exhausted({"tasks": history.tasks}, scouts=scouts, config=history.config).verdicts
-    written = [name for name in ("newng", *WRITTEN) if name in scouts.parameters.columns]
-    wide = scouts.parameters.select("jeditaskid", "succeeded", *written).join(
-        verdicts.select("jeditaskid", "rule", "action"), on="jeditaskid"
-    )
-    texts = wide.select("jeditaskid", pl.exclude("jeditaskid").cast(pl.String))
+    texts = history.decided(history.config).with_columns(pl.exclude("jeditaskid").cast(pl.String))
     return texts.unpivot(index="jeditaskid", variable_name="what", value_name="value")

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
 
+import polars as pl
+
+from brokerlab.archive.given import Source, scans_of
+from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig import Config
 
-if TYPE_CHECKING:
-    from brokerlab.archive import Archive
 
-
-def settings_at(archive: Archive, at: datetime) -> Config:
-    """Return the configuration that acts in an archive at a time; without one the catalogue's defaults."""
-    if not archive.has("gdpconfig"):
+def settings_at(source: Source, at: datetime) -> Config:
+    """Return the configuration that acts at a time; where none is recorded the catalogue's defaults."""
+    recorded = scans_of(source, (), ["gdpconfig"])
+    if not recorded:
         return Config.empty()
-    return Config.from_frame(archive.scan("gdpconfig").collect()).at(at)
+    return Config.from_frame(recorded["gdpconfig"].collect()).at(at)
+
+
+def last_change(source: Source) -> datetime:
+    """Return when a job changed last.
+
+    Raises:
+        MissingTableError: There are no jobs.
+        InsufficientDataError: None of them says when.
+    """
+    jobs = scans_of(source, ["jobs"])["jobs"]
+    last: datetime | None = jobs.select(pl.col("modificationtime").max()).collect().item()
+    if last is None:
+        raise InsufficientDataError("no job has a time of its last change")
+    return last

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
 from scipy import stats
 
+from brokerlab.archive.given import Source, scans_of
 from brokerlab.calibrate.key_trials import POINTS, Trial, known_rows, trial_of
+from brokerlab.calibrate.settings import last_change, settings_at
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.keys import CatalogueKey, find
 from brokerlab.intervals import CONFIDENCE, N_BOOT, clustered
-from brokerlab.scouts import ScoutResult, ScoutRules, estimate, triggers
+from brokerlab.scouts import ScoutResult, ScoutRules, estimate, exhausted, triggers
 from brokerlab.scouts.checks import checks
 from brokerlab.scouts.estimate import PARAMETER_KEYS
 from brokerlab.scouts.exhausted import each_check
@@ -30,11 +30,8 @@ from brokerlab.scouts.settings import AFTER_AVALANCHE, splitrule_with
 from brokerlab.scouts.split_rule import tag_column
 from brokerlab.scouts.tables import INPUT_TYPES, TASK_COLUMNS, small
 from brokerlab.scouts.used_jobs import LABEL_KEYS
-from brokerlab.scouts.write import set_splitrule
+from brokerlab.scouts.write import WRITTEN, set_splitrule
 from brokerlab.units import HOUR_S
-
-if TYPE_CHECKING:
-    from brokerlab.archive import Archive
 
 TABLES = ("jobs", "files", "tasks", "datasets", "queues")
 USES_SCOUTS = 2
@@ -99,6 +96,16 @@ class ScoutHistory:
         changed = splitrule_with(self.tasks, "US", pl.lit(AFTER_AVALANCHE))
         return set_splitrule(self.tasks, changed)
 
+    def decided(self, config: Config) -> pl.DataFrame:
+        """Return one row per task: the parameters that scouts write, ``succeeded``, ``newng``, and ``rule, action`` that stop it."""
+        scouts = self.scouts(config)
+        verdicts = exhausted({"tasks": self.tasks}, scouts=scouts, config=config).verdicts
+        known = scouts.parameters.columns
+        written = [name for name in ("succeeded", "newng", *WRITTEN) if name in known]
+        return scouts.parameters.select("jeditaskid", *written).join(
+            verdicts.select("jeditaskid", "rule", "action"), on="jeditaskid"
+        )
+
     def among(self, tasks: pl.DataFrame) -> ScoutHistory:
         """Return the history of some tasks.
 
@@ -135,23 +142,20 @@ class ScoutHistory:
 
 
 def read_scout_history(
-    archive: Archive | Mapping[str, Any],
-    *,
-    rules: ScoutRules | None = None,
-    config: Config | None = None,
+    source: Source, *, rules: ScoutRules | None = None, config: Config | None = None
 ) -> ScoutHistory:
     """Read the tasks with scouts (split rule ``US=2``, or 3 by now) and what their later jobs did.
 
     Args:
-        archive: An archive, or its tables jobs, files, tasks, datasets, queues as Polars frames by name.
+        source: An archive, or its tables by name (``jobs, files, tasks, datasets, queues``).
         rules: Rule set; null: the document's.
-        config: The configuration; null: the archive's at its end, else the catalogue's defaults.
+        config: The configuration; null: what is recorded at the last change of a job, else the catalogue's defaults.
 
     Raises:
         InsufficientDataError: A table is missing, or no task has scouts that were read.
     """
     chosen = rules or ScoutRules()
-    jobs, files, tasks, datasets, queues = (table_of(archive, name) for name in TABLES)
+    jobs, files, tasks, datasets, queues = scans_of(source, TABLES).values()
     every = small(tasks, "tasks", TASK_COLUMNS)
     used = every.filter(tag_column("US").is_in([USES_SCOUTS, AFTER_AVALANCHE]))
     scouted = set_splitrule(used, splitrule_with(used, "US", pl.lit(USES_SCOUTS)))
@@ -168,52 +172,8 @@ def read_scout_history(
         later=(after.drop("at"), later, datasets, queues),
         outcomes=_outcomes(after, later),
         rules=chosen,
-        config=config_of(archive) if config is None else config,
+        config=settings_at(source, last_change(source)) if config is None else config,
     )
-
-
-def has_table(archive: Archive | Mapping[str, Any], name: str) -> bool:
-    """Tell whether an archive, or a mapping of tables, has a table."""
-    return name in archive if isinstance(archive, Mapping) else archive.has(name)
-
-
-def table_of(archive: Archive | Mapping[str, Any], name: str) -> pl.LazyFrame:
-    """Return a table.
-
-    Raises:
-        InsufficientDataError: It is missing.
-    """
-    if isinstance(archive, Mapping):
-        if name not in archive:
-            raise InsufficientDataError(
-                f"the tables lack {name}; given are {', '.join(archive) or 'none'}"
-            )
-        table: pl.DataFrame = nw.from_native(archive[name]).lazy().collect("polars").to_native()
-        return table.lazy()
-    if not archive.has(name):
-        raise InsufficientDataError(f"the archive has no {name}; ingest a source that holds them")
-    return archive.scan(name)
-
-
-def config_of(archive: Archive | Mapping[str, Any]) -> Config:
-    """Return the configuration at the end of an archive; without one the catalogue's defaults."""
-    if not has_table(archive, "gdpconfig"):
-        return Config.empty()
-    config = Config.from_frame(table_of(archive, "gdpconfig").collect())
-    return config.at(end_of(archive)) if config.has_history else config
-
-
-def end_of(archive: Archive | Mapping[str, Any]) -> datetime:
-    """Return the last change of a job.
-
-    Raises:
-        InsufficientDataError: There is none.
-    """
-    jobs = table_of(archive, "jobs")
-    last: datetime | None = jobs.select(pl.col("modificationtime").max()).collect().item()
-    if last is None:
-        raise InsufficientDataError("no job has a time of its last change")
-    return last
 
 
 def _outcomes(after: pl.LazyFrame, later: pl.LazyFrame) -> pl.DataFrame:

@@ -10,6 +10,8 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from brokerlab.archive import ArchiveWriter
+from brokerlab.archive.store import open_archive
 from brokerlab.archive.synthetic import synthesise
 from brokerlab.calibrate.command import EXIT_CODES
 from brokerlab.cli import app
@@ -64,6 +66,18 @@ def test_the_answer_is_the_exit_code(folder: Path, tmp_path: Path) -> None:
     assert found["judgement"]["units"] >= 20
     assert found["effects"][0]["apart"]
     assert found["after"][0].startswith("to change: First attempts killed")
+
+
+def test_tables_that_are_made_from_jobs_are_made_here_too(folder: Path, tmp_path: Path) -> None:
+    """The report that proposes reads an archive of jobs alone (archive.derive); so does what asks again."""
+    with ArchiveWriter(tmp_path / "jobs") as writer:
+        writer.write("jobs", open_archive(folder).scan("jobs").collect())
+        writer.commit()
+    result = run(proposal(tmp_path), "--archive", tmp_path / "jobs", "--json")
+    found = json.loads(result.stdout)
+    assert result.exit_code == EXIT_CODES[found["status"]] != 3
+    assert found["judgement"]["units"] >= 20
+    assert "Made from the jobs" in found["sentence"]
 
 
 def test_a_broken_limit_is_told_with_what_lies_apart(folder: Path, tmp_path: Path) -> None:

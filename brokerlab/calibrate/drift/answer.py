@@ -1,8 +1,8 @@
-"""What is answered when a proposal is asked whether it still holds."""
+"""What is answered when a proposal is asked whether it still holds: the judge again, with what was accepted as current."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from brokerlab.calibrate.judge import Judgement
+from brokerlab.calibrate.judge import MIN_UNITS, Judgement
 from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig.proposal import Proposal
 from brokerlab.numerics import percent_of
@@ -72,56 +72,87 @@ class Drift:
         }
 
 
+@dataclass(frozen=True, kw_only=True)
+class Again:
+    """What a kind of setting brings to be asked again.
+
+    Attributes:
+        judgement: On later data, with what was accepted as the current setting.
+        table: The setting before the proposal, of a keep the accepted one, and the accepted one on all units, see
+            :meth:`Judgement.between`.
+        where: The data, in words.
+        findings: What the table says, in words.
+        better: The setting that the judge proposes, in words.
+        effects: Label and unit of an effect to its row, and whether it is a total, which is compared in per cent of before.
+        units: What was judged on, in the plural.
+        window: See `Drift`.
+        notes: What the data cannot tell, in sentences.
+    """
+
+    judgement: Judgement
+    table: pl.DataFrame
+    where: str
+    findings: str
+    better: str
+    effects: Mapping[tuple[str, str], tuple[Mapping[str, Any], bool]]
+    units: str
+    window: tuple[datetime, datetime]
+    notes: Sequence[str] = ()
+
+
+def answered(proposal: Proposal, again: Callable[[], Again]) -> Drift:
+    """Return whether a proposal holds, by what its kind brings; where nothing can be scored, why not.
+
+    ``does_not_hold``: another setting is shown to be better now, or the accepted one breaks a limit by its interval, or it
+    costs more than the one before, which keeps the limits. ``holds``: nothing is better and an effect that matters would have
+    been seen, or the limits are kept and, for a change, the setting before costs more or breaks a limit, by their
+    intervals. ``cannot_tell``: anything between, or too few units.
+    """
+    try:
+        asked = again()
+    except InsufficientDataError as error:
+        return refused(error)
+    judgement = asked.judgement
+    status = _status(judgement, asked.table, keep=proposal.kind == "keep")
+    effects = _effects_beside(proposal, asked.effects)
+    parts = [asked.findings, _judged_in_words(judgement, asked.better, asked.units)]
+    known = effects.filter(pl.col("apart").is_not_null())
+    if known.height:
+        names = known.filter("apart")["quantity"].to_list()
+        apart = f"{len(names)} of {known.height} effects lie apart from the proposal's"
+        parts.append(": ".join([apart, ", ".join(names)]) if names else apart)
+    sentence = " ".join([f"{WORDS[status]} on {asked.where}: {'; '.join(parts)}.", *asked.notes])
+    return Drift(status, sentence, effects, judgement, asked.window)
+
+
 def refused(error: InsufficientDataError) -> Drift:
     """Return the answer where nothing was scored."""
     status: Status = "cannot_be_checked" if isinstance(error, NotRepeatableError) else "cannot_tell"
     return Drift(status, f"{WORDS[status]}: {error}")
 
 
-def status_of(
-    judgement: Judgement,
-    loss: Mapping[str, float | None],
-    *,
-    keep: bool,
-    kept: bool = True,
-    kept_before: bool = True,
-    broken_before: bool = False,
-) -> Status:
-    """Return the answer that follows from the judge asked on later data, with the accepted setting as the current one.
-
-    Args:
-        judgement: Of the judge.
-        loss: ``diff_lo, diff_hi``: objective of the accepted setting less that of the one before (null: no interval).
-        keep: The proposal kept the setting, there is no other one before.
-        kept: The accepted setting keeps its limits.
-        kept_before: The one before keeps them.
-        broken_before: The one before breaks one, by its interval.
-
-    Returns:
-        ``does_not_hold``: another setting is shown to be better now, or the accepted one breaks a limit by its interval, or it costs
-        more than the one before, which keeps the limits. ``holds``: nothing is better and an effect that matters would have been seen,
-        or the limits are kept and, for a change, the setting before costs more or breaks a limit, by their intervals.
-        ``cannot_tell``: anything between, or too few units.
-    """
+def _status(judgement: Judgement, table: pl.DataFrame, *, keep: bool) -> Status:
+    """Return the answer that follows from the judge and from the settings before (``before``) and accepted (``after``)."""
     if judgement.case == "few":
         return "cannot_tell"
-    low, high = loss["diff_lo"], loss["diff_hi"]
-    worse = not keep and low is not None and low > 0 and kept_before
+    objective = pl.col("quantity") == judgement.question.objective
+    low, high = table.filter(objective).select("diff_lo", "diff_hi").row(0)
+    limits = table.drop_nulls("limit")
+    kept_before = (limits["before"] <= limits["limit"]).all()
+    worse = not keep and low > 0 and kept_before
     if judgement.acts or judgement.case == "breach" or worse:
         return "does_not_hold"
-    gained = keep or (high is not None and high < 0) or broken_before
+    gained = keep or high < 0 or (limits["before_lo"] > limits["limit"]).any()
+    kept = (limits["after"] <= limits["limit"]).all()
     return "holds" if judgement.kind == "keep" or (gained and kept) else "cannot_tell"
 
 
-def judged_in_words(judgement: Judgement, setting: str) -> str:
-    """Say what the judge says of the accepted setting.
-
-    Args:
-        judgement: Of the judge.
-        setting: The one that it proposes, in words.
-    """
+def _judged_in_words(judgement: Judgement, better: str, units: str) -> str:
+    """Say what the judge says of the accepted setting."""
+    if judgement.case == "few":
+        return f"{MIN_UNITS} {units} are needed"
     if judgement.acts:
-        return f"{setting} is better now"
+        return f"{better} is better now"
     if judgement.case == "breach":
         return "it breaks the limit, and no other setting is shown to be better"
     if judgement.case == "unconfirmed":
@@ -172,29 +203,10 @@ def data_end(proposal: Proposal) -> datetime | None:
     return max((window.end for window in proposal.evidence.windows), default=None)
 
 
-def apart(
-    low: float | None, high: float | None, other_low: float | None, other_high: float | None
-) -> bool | None:
-    """Whether two intervals do not meet; null without two intervals.
-
-    Example:
-        >>> apart(1, 2, 3, 4), apart(1, 3, 2, 4), apart(1, 2, None, None)
-        (True, False, None)
-    """
-    if low is None or high is None or other_low is None or other_high is None:
-        return None
-    return high < other_low or other_high < low
-
-
-def effects_beside(
+def _effects_beside(
     proposal: Proposal, found: Mapping[tuple[str, str], tuple[Mapping[str, Any], bool]]
 ) -> pl.DataFrame:
-    """Set what a proposal says beside what is seen now, see :attr:`Drift.effects`.
-
-    Args:
-        proposal: The proposal.
-        found: Label and unit of an effect to its row, and whether it is a total, which is compared in per cent of before.
-    """
+    """Set what a proposal says beside what is seen now, see :attr:`Drift.effects`."""
     rows = []
     for effect in proposal.evidence.effects:
         row, total = found.get((effect.quantity, effect.unit), ({}, False))
@@ -208,13 +220,10 @@ def effects_beside(
         if told[0] is None or here[0] is None:
             continue
         unit = "% of before" if total else effect.unit
-        rows.append((effect.quantity, unit, *told, *here, apart(*told[1:], *here[1:])))
-    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
-
-
-def apart_in_words(effects: pl.DataFrame) -> str:
-    """Say how many effects lie apart from those that the proposal says."""
-    known = effects.filter(pl.col("apart").is_not_null())
-    names = known.filter("apart")["quantity"].to_list()
-    told = f"{len(names)} of {known.height} effects lie apart from the proposal's"
-    return f"{told}{': ' if names else ''}{', '.join(names)}"
+        rows.append((effect.quantity, unit, *told, *here))
+    floats = [name for name, kind in SCHEMA.items() if kind == pl.Float64]
+    frame = pl.DataFrame(
+        rows, schema={name: SCHEMA[name] for name in ("quantity", "unit", *floats)}, orient="row"
+    )
+    below = pl.col("told_hi") < pl.col("found_lo")
+    return frame.with_columns(apart=below | (pl.col("found_hi") < pl.col("told_lo")))

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
+import polars as pl
+
 from brokerlab.brokerage.network_weight import NetworkSettings
-from brokerlab.calibrate.drift.answer import (
-    WORDS,
-    Drift,
-    NotRepeatableError,
-    effects_beside,
-    judged_in_words,
-    refused,
-    status_of,
-    unmerged,
-)
+from brokerlab.calibrate.drift.answer import Again, Drift, NotRepeatableError, answered, unmerged
 from brokerlab.calibrate.network_curve import Evidence, files_per_unit, study_exchange
+from brokerlab.calibrate.network_curve.study import LOSS
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.gdpconfig.proposal import Proposal
 from brokerlab.rulesets import RuleSetName
-from brokerlab.words import number
+from brokerlab.words import measured, number
 
 KEY, CAP = "NW_QUEUE_IMPORTANCE", "NQUEUED_SAT_CAP"
 DECIMALS = 3
@@ -45,56 +39,59 @@ def exchange_drift(
         rules: Rule set that weighs links.
 
     Returns:
-        A :class:`Drift`, see :func:`status_of`. ``cannot_be_checked``: the document does not say what was set.
+        A :class:`Drift`, see :func:`.answer.answered`. ``cannot_be_checked``: the document does not say what was set.
 
     Source: network-weight.md 1, D2, D6; calibration.md 2.
     """
+    return answered(proposal, lambda: _again(proposal, evidence, acting, rules))
+
+
+def _again(
+    proposal: Proposal, evidence: Evidence, acting: NetworkSettings, rules: RuleSetName
+) -> Again:
     numbers = proposal.evidence.numbers or {}
-    try:
-        unmerged(proposal)
-        before, accepted = _settings(proposal, acting)
-        study = study_exchange(
-            _series(evidence),
-            accepted,
-            rules=rules,
-            also=(before.queue_importance,),
-            relevant=float(numbers.get("relevant") or 0.05),
-            n_boot=int(numbers.get("bootstrap_replicates") or 500),
-            seed=int(numbers.get("seed") or 0),
-        )
-    except InsufficientDataError as error:
-        return refused(error)
-    judged = study.judgement
-    then, now = (study.of(f"{one.queue_importance:g}") for one in (before, accepted))
-    keep = proposal.kind == "keep"
-    status = status_of(judged, then, keep=keep)  # its loss is what the former ranks better
-    window = evidence.spans[0][0], evidence.spans[-1][1]
-    text = (
-        f"{WORDS[status]} on {window[0]:%Y-%m-%d} to {window[1]:%Y-%m-%d}, {number(judged.n_units)} links: rank correlation of "
-        f"the network weight with how soon the queue of a link is delivered {now['spearman']:.{DECIMALS}f} with "
-        f"{files_per_unit(accepted, rules):.0f} waiting files per unit of throughput weight"
-    )
-    turned = (("", ""), ("_lo", "_hi"), ("_hi", "_lo"))
-    gained = {
-        f"diff{end}": None if then[f"diff{other}"] is None else 0.0 - then[f"diff{other}"]
-        for end, other in turned
-    }
-    if not keep:
-        text += f", {then['spearman']:.{DECIMALS}f} with {files_per_unit(before, rules):.0f} as before, difference {gained['diff']:+.{DECIMALS}f}"
-        if gained["diff_lo"] is not None:
-            text += f" ({gained['diff_lo']:+.{DECIMALS}f} to {gained['diff_hi']:+.{DECIMALS}f})"
-    text += f"; {judged_in_words(judged, f'{KEY} = {judged.setting}')}."
-    found = (
-        {} if keep else {(e.quantity, e.unit): (gained, False) for e in proposal.evidence.effects}
-    )
-    effects = effects_beside(proposal, found)
-    return Drift(status, text, effects, judged, window)
-
-
-def _series(evidence: Evidence) -> Evidence:
+    unmerged(proposal)
+    before, accepted = _settings(proposal, acting)
     if not evidence.later_queues:
         raise InsufficientDataError("one snapshot of links has nothing later to be delivered")
-    return evidence
+    judgement = study_exchange(
+        evidence,
+        accepted,
+        rules=rules,
+        also=(before.queue_importance,),
+        relevant=float(numbers.get("relevant") or 0.05),
+        n_boot=int(numbers.get("bootstrap_replicates") or 500),
+        seed=int(numbers.get("seed") or 0),
+    ).judgement
+    table = judgement.between(*(f"{one.queue_importance:g}" for one in (before, accepted)))
+    row = table.row(by_predicate=pl.col("quantity") == LOSS, named=True)
+    gained = {  # the loss is what the correlation lacks to 1
+        f"diff{end}": None if row[f"diff{other}"] is None else 0.0 - row[f"diff{other}"]
+        for end, other in (("", ""), ("_lo", "_hi"), ("_hi", "_lo"))
+    }
+    files = [f"{files_per_unit(one, rules):.0f}" for one in (before, accepted)]
+    text = (
+        "rank correlation of the network weight with how soon the queue of a link is delivered "
+        f"{1 - row['after']:.{DECIMALS}f} with {files[1]} waiting files per unit of throughput weight"
+    )
+    effects = {}
+    if proposal.kind != "keep":
+        effects = {(one.quantity, one.unit): (gained, False) for one in proposal.evidence.effects}
+        difference = measured(gained["diff"], gained["diff_lo"], gained["diff_hi"], DECIMALS)
+        text += (
+            f", {1 - row['before']:.{DECIMALS}f} with {files[0]} as before, difference {difference}"
+        )
+    window = evidence.spans[0][0], evidence.spans[-1][1]
+    return Again(
+        judgement=judgement,
+        table=table,
+        where=f"{window[0]:%Y-%m-%d} to {window[1]:%Y-%m-%d}, {number(judgement.n_units)} links",
+        findings=text,
+        better=f"{KEY} = {judgement.setting}",
+        effects=effects,
+        units="links",
+        window=window,
+    )
 
 
 def _settings(

@@ -80,7 +80,8 @@ class LaterArchive:
         """Ask a proposal on the scouts' percentiles, under its rule set; `drift` refuses unknown ones."""
         rules = _rules_of(proposal)
         if rules not in self._scouts:
-            self._scouts[rules] = load(self.archive, start=self.start, end=self.end, rules=rules)
+            whole = self.archive.derive()  # as the report that made the proposal
+            self._scouts[rules] = load(whole, start=self.start, end=self.end, rules=rules)
         return drift(proposal, self._scouts[rules])
 
     def _exchange(self, proposal: Proposal) -> Drift:

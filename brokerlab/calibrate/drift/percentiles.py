@@ -1,28 +1,25 @@
-"""Proposals on the percentiles of the scouts: the judge again, on tasks that they never saw."""
+"""Proposals on the percentiles of the scouts, asked again on tasks that they never saw."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import polars as pl
 
 from brokerlab.calibrate.drift.answer import (
-    WORDS,
+    Again,
     Drift,
     NotRepeatableError,
-    Status,
-    apart_in_words,
+    answered,
     data_end,
-    effects_beside,
-    judged_in_words,
-    refused,
-    status_of,
     unmerged,
 )
-from brokerlab.calibrate.judge import MIN_UNITS, Judgement, Question, judge
+from brokerlab.calibrate.judge import Judgement, Question, judge
 from brokerlab.calibrate.percentiles.backtest import at_setting, backtest
-from brokerlab.calibrate.percentiles.comparison import JUDGED, Comparison, compare, quantities_of
+from brokerlab.calibrate.percentiles.comparison import JUDGED, compare, quantities_of
 from brokerlab.calibrate.percentiles.history import Inputs
 from brokerlab.calibrate.percentiles.parameters import (
     COMPONENTS,
@@ -35,9 +32,9 @@ from brokerlab.calibrate.percentiles.parameters import (
 )
 from brokerlab.calibrate.percentiles.study import kills
 from brokerlab.calibrate.verdict import limit_of
-from brokerlab.errors import InsufficientDataError
+from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.gdpconfig import Config
-from brokerlab.gdpconfig.proposal import Change, Proposal
+from brokerlab.gdpconfig.proposal import Proposal
 from brokerlab.gdpconfig.proposal.filters import tasks_in_words
 from brokerlab.rulesets import NAMES
 from brokerlab.scouts import ScoutRules
@@ -45,6 +42,8 @@ from brokerlab.words import days_of, short_percent
 
 POOLED = ("First attempts killed", "share of jobs")
 """What older documents call the share of all jobs: now the mean over tasks has the shorter name."""
+KEYS = {key: p for p in PARAMETERS.values() for key in (p.rank_key, p.margin_key) if key}
+"""Key to its parameter."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +69,11 @@ class Asked:
     since: datetime | None
 
 
+def is_of_percentiles(proposal: Proposal) -> bool:
+    """Whether a proposal has keys of the scouts' percentiles only."""
+    return {change.key for change in proposal.changes} <= KEYS.keys()
+
+
 def question_of(proposal: Proposal, config: Config) -> Asked:
     """Return what a proposal on the percentiles of the scouts asks.
 
@@ -87,63 +91,47 @@ def question_of(proposal: Proposal, config: Config) -> Asked:
         raise NotRepeatableError(
             f"the proposal was measured on {tasks_in_words(proposal.evidence.filters)}: run its report again with that filter"
         )
-    by_key = {change.key: change for change in proposal.changes}
-    acting = current_setting(config, parameter.name)
     numbers = proposal.evidence.numbers or {}
     limit = numbers.get("max_exceed")
     if not isinstance(limit, int | float):
         raise NotRepeatableError("the proposal does not tell its limit (max_exceed)")
     told = {name: numbers.get(f"weight_{name}") for name in COMPONENTS}
     weights = {name: float(w) for name, w in told.items() if isinstance(w, int | float)}
-    question = kills(
-        float(limit),
-        relevant=float(numbers.get("relevant") or Question().relevant),
-        n_boot=int(numbers.get("bootstrap_replicates") or 2000),
-        seed=int(numbers.get("seed") or 0),
-    )
     return Asked(
         parameter=parameter,
-        current=_setting(parameter, by_key, acting, new=False),
-        proposed=_setting(parameter, by_key, acting, new=True),
+        current=_setting(parameter, config, {one.place: one.old for one in proposal.changes}),
+        proposed=_setting(parameter, config, {one.place: one.new for one in proposal.changes}),
         rules=_rules(proposal.digests.rules),
         weights=LossWeights.default(parameter.name, **weights),
-        question=question,
+        question=kills(
+            float(limit),
+            relevant=float(numbers.get("relevant") or Question().relevant),
+            n_boot=int(numbers.get("bootstrap_replicates") or 2000),
+            seed=int(numbers.get("seed") or 0),
+        ),
         since=data_end(proposal),
     )
 
 
-def is_of_percentiles(proposal: Proposal) -> bool:
-    """Whether a proposal has keys of the scouts' percentiles only."""
-    keys = {change.key for change in proposal.changes}
-    return keys <= {key for p in PARAMETERS.values() for key in (p.rank_key, p.margin_key) if key}
-
-
 def _parameter(proposal: Proposal) -> Parameter:
-    keys = {change.key for change in proposal.changes}
-    for parameter in PARAMETERS.values():
-        if keys <= {parameter.rank_key, parameter.margin_key}:
-            return parameter
-    known = {key for p in PARAMETERS.values() for key in (p.rank_key, p.margin_key) if key}
-    others = sorted(keys - known)
-    raise NotRepeatableError(
-        f"no back-test of an archive alone scores {', '.join(others)}: run its report again"
-        if others
-        else f"{', '.join(sorted(keys))} are of several parameters: ask of one at a time"
-    )
+    keys = sorted({change.key for change in proposal.changes})
+    if others := [key for key in keys if key not in KEYS]:
+        raise NotRepeatableError(
+            f"no back-test of an archive alone scores {', '.join(others)}: run its report again"
+        )
+    if len({KEYS[key].name for key in keys}) > 1:
+        raise NotRepeatableError(
+            f"{', '.join(keys)} are of several parameters: ask of one at a time"
+        )
+    return KEYS[keys[0]]
 
 
-def _setting(
-    parameter: Parameter, by_key: dict[str, Change], acting: Setting, *, new: bool
-) -> Setting:
-    """Return rank and margin before or after; what the proposal leaves alone is as it acts."""
-    values = []
-    for key, acts in zip((parameter.rank_key, parameter.margin_key), acting.pair, strict=True):
-        change = by_key.get(key or "")
-        value = acts if change is None else change.new if new else change.old
-        if not isinstance(value, int | float) or int(value) != value:
-            raise NotRepeatableError(f"{key} = {value!r} is no whole number")
-        values.append(int(value))
-    return Setting(values[0], values[1], acting.minimum_mb)
+def _setting(parameter: Parameter, config: Config, values: Mapping[str, Any]) -> Setting:
+    """Return rank and margin with some values; what the proposal leaves alone is as it acts."""
+    try:
+        return current_setting(config.with_values(values), parameter.name)
+    except ConfigError as error:
+        raise NotRepeatableError(str(error)) from error
 
 
 def _rules(digest: str | None) -> ScoutRules:
@@ -164,39 +152,55 @@ def drift(proposal: Proposal, inputs: Inputs) -> Drift:
             data are left out, and those without a ``creationdate``.
 
     Returns:
-        A :class:`Drift`, by the judge with the proposed setting as the current one, see :func:`status_of`.
-        ``cannot_be_checked``: the document does not say what the judge needs.
+        A :class:`Drift`, see :func:`.answer.answered`. ``cannot_be_checked``: the document does not say what the judge needs.
 
     Source: calibration.md 2.
     """
-    try:
-        asked = question_of(proposal, inputs.config)
-        tried = backtest(
-            inputs.history,
-            _later(inputs.tasks, asked.since),
-            inputs.queues,
-            parameter=asked.parameter.name,
-            current=asked.proposed,
-            loss=asked.weights,
-            assumptions=Assumptions(rules=asked.rules),
-        )
-        outcomes = tried.outcomes()
-    except InsufficientDataError as error:
-        return refused(error)
+    return answered(proposal, lambda: _again(proposal, inputs))
+
+
+def _again(proposal: Proposal, inputs: Inputs) -> Again:
+    asked = question_of(proposal, inputs.config)
+    parameter = asked.parameter
+    tried = backtest(
+        inputs.history,
+        _later(inputs.tasks, asked.since),
+        inputs.queues,
+        parameter=parameter.name,
+        current=asked.proposed,
+        detail=[asked.current.pair],
+        loss=asked.weights,
+        assumptions=Assumptions(rules=asked.rules),
+    )
+    outcomes = tried.outcomes()
     judgement = judge(outcomes, asked.question)
-    rows = outcomes.units.select(jeditaskid="unit", weight="weight").join(
+    table = judgement.between(asked.current, asked.proposed)
+    weights = outcomes.units.select(jeditaskid="unit", weight="weight")
+    rows = weights.join(
         tried.replay.by_task(sorted({asked.current, asked.proposed}), asked.weights),
         on="jeditaskid",
         maintain_order="left",
     )
-    before, after = (at_setting(rows, setting) for setting in (asked.current, asked.proposed))
-    compared = compare(before, after, asked.parameter, asked.question)
+    compared = compare(
+        at_setting(rows, asked.current), at_setting(rows, asked.proposed), parameter, asked.question
+    )
+    lines = {(line.label, line.unit): line for line in quantities_of(parameter)}
+    lines[POOLED] = next(line for line in lines.values() if line.name == "exceed_rate_jobs")
     window = outcomes.units["time"][0], outcomes.units["time"][-1]
-    effects = _effects(proposal, compared, asked.parameter)
-    keep = proposal.kind == "keep"
-    status = _status(judgement, compared, keep=keep)
-    sentence = _sentence(status, judgement, compared, effects, window, keep=keep)
-    return Drift(status, sentence, effects, judgement, window)
+    return Again(
+        judgement=judgement,
+        table=table,
+        where=f"{days_of(*window)}, {outcomes.n_units:,} tasks",
+        findings=_findings(judgement, table, keep=proposal.kind == "keep"),
+        better="rank {} with margin {} %".format(*Setting(*judgement.setting).pair),
+        effects={
+            about: (compared.quantity(line.name), not line.over and line.name not in JUDGED)
+            for about, line in lines.items()
+        },
+        units="tasks",
+        window=window,
+        notes=inputs.caveats,
+    )
 
 
 def _later(tasks: pl.DataFrame, since: datetime | None) -> pl.DataFrame:
@@ -210,56 +214,18 @@ def _later(tasks: pl.DataFrame, since: datetime | None) -> pl.DataFrame:
     return later
 
 
-def _status(judgement: Judgement, compared: Comparison, *, keep: bool) -> Status:
-    """Return the answer, with the share of first attempts killed as the limit."""
-    exceed, limit = compared.quantity("exceed_rate"), limit_of(judgement)
-    return status_of(
-        judgement,
-        compared.quantity("loss"),
-        keep=keep,
-        kept=exceed["after"] <= limit,
-        kept_before=exceed["before"] <= limit,
-        broken_before=exceed["before_lo"] is not None and exceed["before_lo"] > limit,
-    )
-
-
-def _sentence(
-    status: Status,
-    judgement: Judgement,
-    compared: Comparison,
-    effects: pl.DataFrame,
-    window: tuple[datetime, datetime],
-    *,
-    keep: bool,
-) -> str:
-    where = f"{days_of(*window)}, {compared.n_tasks:,} tasks"
-    exceed, loss = compared.quantity("exceed_rate"), compared.quantity("loss")
-    limit = short_percent(limit_of(judgement))
-    killed = f"{short_percent(exceed['after'])} of first attempts killed"
-    if judgement.case == "few":
-        return (
-            f"{WORDS[status]} on {where}: {killed} (limit {limit}); {MIN_UNITS} tasks are needed."
-        )
-    ends = f"{short_percent(exceed['after_lo'])} to {short_percent(exceed['after_hi'])}"
-    text = f"{WORDS[status]} on {where}: {killed} ({ends}; limit {limit})"
-    if not keep:
-        text += (
-            f", {short_percent(exceed['before'])} under the setting before, loss {loss['diff']:+.4f} "
-            f"({loss['diff_lo']:+.4f} to {loss['diff_hi']:+.4f})"
-        )
-    better = "rank {} with margin {} %".format(*Setting(*judgement.setting).pair)
-    text += f"; {judged_in_words(judgement, better)}"
-    return f"{text}." if keep else f"{text}; {apart_in_words(effects)}."
-
-
-def _effects(proposal: Proposal, compared: Comparison, parameter: Parameter) -> pl.DataFrame:
-    """Set what the proposal says beside what is seen now; totals as shares of the setting before."""
-    lines = {(line.label, line.unit): line for line in quantities_of(parameter)}
-    lines[POOLED] = next(line for line in lines.values() if line.name == "exceed_rate_jobs")
-    return effects_beside(
-        proposal,
-        {
-            about: (compared.quantity(line.name), not line.over and line.name not in JUDGED)
-            for about, line in lines.items()
-        },
+def _findings(judgement: Judgement, table: pl.DataFrame, *, keep: bool) -> str:
+    rows = {row["quantity"]: row for row in table.iter_rows(named=True)}
+    killed, loss = rows["exceed_rate"], rows["loss"]
+    limit = f"limit {short_percent(limit_of(judgement))}"
+    text = f"{short_percent(killed['after'])} of first attempts killed"
+    if killed["after_lo"] is None:
+        return f"{text} ({limit})"
+    ends = f"{short_percent(killed['after_lo'])} to {short_percent(killed['after_hi'])}"
+    text = f"{text} ({ends}; {limit})"
+    if keep:
+        return text
+    return (
+        f"{text}, {short_percent(killed['before'])} under the setting before, loss {loss['diff']:+.4f} "
+        f"({loss['diff_lo']:+.4f} to {loss['diff_hi']:+.4f})"
     )

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import polars as pl
+from pydantic import ValidationError
 
 from brokerlab.calibrate.drift.answer import (
     WORDS,
+    Again,
     Drift,
     NotRepeatableError,
-    apart_in_words,
-    effects_beside,
-    judged_in_words,
+    answered,
     refused,
-    status_of,
     unmerged,
 )
-from brokerlab.calibrate.judge import Judgement, judge
+from brokerlab.calibrate.judge import judge
 from brokerlab.calibrate.thresholds import LIMITS, QUANTITIES, Options, Period, WhatIf, threshold_of
 from brokerlab.calibrate.thresholds.calibration import Validated
-from brokerlab.calibrate.thresholds.compare import Comparison, as_shown
+from brokerlab.calibrate.thresholds.compare import as_shown
 from brokerlab.calibrate.thresholds.outcomes import OfCapacity, quantity_of
 from brokerlab.calibrate.thresholds.runs import Runs
 from brokerlab.calibrate.thresholds.settings import NOW, Key, Setting, Space
@@ -33,6 +30,15 @@ from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Proposal
 from brokerlab.words import days_of
 
+OPTIONS = {
+    "objective": "objective",
+    "relevant": "relevant",
+    "alpha": "alpha",
+    "n_boot": "bootstrap_replicates",
+    "capacity_most": "capacity_most",
+    "seed": "seed",
+}
+"""Option to the name of its number in a document."""
 LATER = 2_000_000
 """Seeds lie so far from those of the choice; those of the scored period lie between."""
 
@@ -65,7 +71,7 @@ def thresholds_drift(
         validation: Whether the simulation gives back what was seen in that period; null: the caller vouches for it.
 
     Returns:
-        A :class:`Drift`, see :func:`.answer.status_of`. ``cannot_tell`` also: the answer depends on unknown slots, or the
+        A :class:`Drift`, see :func:`.answer.answered`. ``cannot_tell`` also: the answer depends on unknown slots, or the
         simulation is not to be believed there. ``cannot_be_checked``: a keep, which compared many settings, or a document
         that does not tell its objective.
 
@@ -73,19 +79,20 @@ def thresholds_drift(
     """
     try:
         asked = _asked(proposal, config)
-        if validation is not None and not validation.ok:
-            return Drift("cannot_tell", f"Cannot tell: {validation.sentence.removeprefix('No answer: ')}")  # fmt: skip
-        drift = _judged(proposal, asked, what_if, period)
-        most = asked.options.capacity_most
-        if not isinstance(what_if, OfCapacity) or most == 1 or drift.status == "cannot_tell":
-            return drift
-        if not (unknown := what_if.unknown()):
-            return drift
-        more = _judged(proposal, asked, what_if.larger(most), period)
     except InsufficientDataError as error:
         return refused(error)
-    if more.status == drift.status:
+    if validation is not None and not validation.ok:
+        why = validation.sentence.removeprefix("No answer: ")
+        return Drift("cannot_tell", f"{WORDS['cannot_tell']}: {why}")
+    drift = answered(proposal, lambda: _again(asked, what_if, period))
+    most = asked.options.capacity_most
+    if not isinstance(what_if, OfCapacity) or most == 1 or drift.status == "cannot_tell":
         return drift
+    if not (unknown := what_if.unknown()):
+        return drift
+    more = answered(proposal, lambda: _again(asked, what_if.larger(most), period))
+    if more.status == drift.status or more.judgement is None:
+        return more if more.judgement is None else drift
     reason = capacity_unknown(unknown, drift.sentence, more.sentence)
     return replace(drift, status="cannot_tell", sentence=f"{WORDS['cannot_tell']}: {reason}.")
 
@@ -99,7 +106,7 @@ class _Asked:
     options: Options
 
 
-def _judged(proposal: Proposal, asked: _Asked, what_if: WhatIf, period: Period) -> Drift:
+def _again(asked: _Asked, what_if: WhatIf, period: Period) -> Again:
     """Ask the judge under one assumption about slots."""
     options = asked.options
     first = options.seed + LATER
@@ -112,35 +119,27 @@ def _judged(proposal: Proposal, asked: _Asked, what_if: WhatIf, period: Period) 
         least=2 * LEAST_SPANS,
     )
     settings = simulations.among([NOW])
-    comparison = Comparison.of(simulations, settings)
-    judgement = judge(comparison.outcomes, comparison.question)
-    raw = comparison.raw(NOW, asked.setting)
-    n_tasks = comparison.n_tasks()
-    table = as_shown(raw, n_tasks)
-    broken = raw.filter(pl.col("kept").not_())["quantity"].str.strip_prefix(PREFIX)
-    status = status_of(
-        judgement,
-        raw.row(by_predicate=pl.col("quantity") == options.objective, named=True),
-        keep=False,
-        kept=broken.is_empty(),  # limits compare with the setting before, which keeps them
-    )
-    rows = {row["quantity"]: row for row in table.to_dicts()}
-    beside = effects_beside(
-        proposal, {(q.label, q.unit): (rows[q.name], q.total) for q in QUANTITIES}
-    )
-    where = f"{days_of(period.start, period.end)}, {n_tasks:,} tasks, {options.most_replications} simulations of each"
+    judgement = judge(simulations.outcomes(settings), simulations.question(settings))
+    table = judgement.between(NOW, asked.setting)
+    n_tasks = simulations.tasks(simulations.blocks[0]).height
+    shown = as_shown(table, n_tasks)
+    broken = table.filter(pl.col("kept").not_())["quantity"].str.strip_prefix(PREFIX)
     limits = [small(quantity_of(LIMITS[name].quantity).label) for name in broken]
     beyond = f"; the limit on {' and '.join(limits)} is broken" if limits else ""
-    sentence = (
-        f"{WORDS[status]} on {where}: {effects(options.objective, table)}{beyond}; "
-        f"{judged_in_words(judgement, _named(judgement))}; {apart_in_words(beside)}."
+    rows = {row["quantity"]: row for row in shown.to_dicts()}
+    other = judgement.setting  # there is one: that before the proposal
+    return Again(
+        judgement=judgement,
+        table=table,
+        where=(
+            f"{days_of(period.start, period.end)}, {n_tasks:,} tasks, {options.most_replications} simulations of each"
+        ),
+        findings=f"{effects(options.objective, shown)}{beyond}",
+        better="the setting before" if other == NOW else other.name,
+        effects={(q.label, q.unit): (rows[q.name], q.total) for q in QUANTITIES},
+        units="spans of time",
+        window=(period.start, period.end),
     )
-    return Drift(status, sentence, beside, judgement, (period.start, period.end))
-
-
-def _named(judgement: Judgement) -> str:
-    """Name the setting that the judge speaks for: the only other one is that before the proposal."""
-    return "the setting before" if judgement.setting == NOW else judgement.setting.name
 
 
 def _asked(proposal: Proposal, config: Config) -> _Asked:
@@ -159,28 +158,18 @@ def _asked(proposal: Proposal, config: Config) -> _Asked:
     if objective not in [quantity.name for quantity in QUANTITIES]:
         raise NotRepeatableError(f"the proposal does not tell its objective ({objective})")
     space, setting = _compared(proposal, config)
-    replications = max(2, int(_number(numbers, "replications", 4)))
-    limits = {name: numbers.get(f"{PREFIX}{name}") for name in LIMITS}
+    replications = numbers.get("replications", 4)
     fields = {
-        "objective": objective,
-        "limits": {
-            n: most if isinstance(most, int | float) else None for n, most in limits.items()
-        },
+        **{name: numbers.get(key) for name, key in OPTIONS.items()},
         "replications": replications,
         "most_replications": replications,
-        "relevant": _number(numbers, "relevant", 0.0) or None,
-        "alpha": numbers.get("alpha"),
-        "n_boot": numbers.get("bootstrap_replicates"),
-        "capacity_most": numbers.get("capacity_most"),
-        "seed": int(_number(numbers, "seed", 0)),
+        "limits": {name: numbers.get(f"{PREFIX}{name}") for name in LIMITS},
     }
     known = {name: value for name, value in fields.items() if value is not None}
-    return _Asked(space=space, setting=setting, options=Options.model_validate(known))
-
-
-def _number(numbers: Mapping[str, Any], name: str, default: float) -> float:
-    value = numbers.get(name, default)
-    return float(value) if isinstance(value, int | float) else default
+    try:
+        return _Asked(space=space, setting=setting, options=Options.model_validate(known))
+    except ValidationError as error:
+        raise NotRepeatableError(f"the proposal's numbers are no options: {error}") from error
 
 
 def _compared(proposal: Proposal, config: Config) -> tuple[Space, Setting]:

@@ -68,6 +68,19 @@ def test_a_setting_is_scored_by_units_that_came_after_its_choice():
     assert found.n_scored == 30
 
 
+def test_two_settings_are_compared_on_all_units_whatever_was_chosen():
+    """What was accepted elsewhere was chosen on none of these units, so that all of them say something of it."""
+    loss, kills = noisy(60, [1.0, 0.9, 0.7]), np.tile([0.01, 0.02, 0.05], (60, 1))
+    found = judge(outcomes(loss, kills), LIMITED)
+    rows = {row["quantity"]: row for row in found.between("b", "a").to_dicts()}
+    assert rows["loss"]["diff"] == pytest.approx((loss[:, 0] - loss[:, 1]).mean())
+    assert rows["loss"]["diff_lo"] < 0.1 < rows["loss"]["diff_hi"]
+    assert (rows["kills"]["before"], rows["kills"]["after"]) == pytest.approx((0.02, 0.01))
+    assert rows["kills"]["kept"]
+    few = judge(outcomes(loss[:10]), Question(n_boot=200)).between("a", "b")
+    assert few["diff_lo"].null_count() == few.height
+
+
 @pytest.mark.parametrize("block", [1, 2, 3])
 def test_what_happens_in_a_block_does_not_change_the_choice_for_it(block):
     loss, kills = noisy(40, [1.0, 0.9, 1.1]), np.full((40, 3), 0.05)

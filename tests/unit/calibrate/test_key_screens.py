@@ -111,7 +111,7 @@ def test_waiting_user_jobs_are_asked_at_the_end_under_production():
 def test_what_the_tables_cannot_tell_is_said():
     found = screen_keys({"jobs": frame("jobs", [job("holding")])}, [MINIMUM, "TIMEOUT_holding"])
     assert found["state"].to_list() == [UNTOLD, NOTHING]
-    assert "the tables lack tasks" in found["reason"][0]
+    assert "has no table 'tasks'" in found["reason"][0]
     with pytest.raises(
         ConfigError, match=r"'SCOUT_RAMCOUNT_MUN': did you mean 'SCOUT_RAMCOUNT_MIN'"
     ):

@@ -145,7 +145,7 @@ def test_other_tasks_are_left_out():
 def test_what_cannot_be_said_is_refused():
     with pytest.raises(InsufficientDataError, match="no task has scouts"):
         backtest(Toy(splitrule="US=1").job(1))
-    with pytest.raises(InsufficientDataError, match="the tables lack jobs"):
+    with pytest.raises(InsufficientDataError, match="has no table 'jobs'"):
         read_scout_history({})
     with pytest.raises(ConfigError, match=r"'SCOUT_NUM_SHORT': did you mean 'SCOUT_NUM_SHORT_<"):
         backtest(toy(), "SCOUT_NUM_SHORT")
