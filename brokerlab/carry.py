@@ -65,14 +65,15 @@ def whole(content: T) -> Chunks[T]:
 
 
 def deal(
-    tables: Mapping[str, nw.LazyFrame[Any]], beside: Mapping[str, pl.DataFrame]
+    tables: Mapping[str, nw.LazyFrame[Any]], beside: Mapping[str, pl.DataFrame], *, least: int = 1
 ) -> Chunks[Chunk]:
     """Deal tables out by task.
 
     Args:
-        tables: The large tables by name, one or two, of any engine but both or none of Spark, with the column
+        tables: The large tables by name, two at most, of any engine but both or none of Spark, with the column
             ``jeditaskid``; rows where it is null are left out.
         beside: Tables that fit into memory, with the same column: each chunk gets the rows of its tasks.
+        least: So many chunks at least, where what the function makes of a task is larger than its rows.
 
     Returns:
         The chunks. Spark DataFrames are dealt out and worked on by Spark; all else on this machine, through temporary files
@@ -89,10 +90,10 @@ def deal(
             f"large tables must all come from one Spark session, or none; found {found}; open them "
             "from one archive, or convert them"
         )
-    rows = max(int(table.select(nw.len()).collect("polars").item()) for table in tables.values())
-    n = max(-(-rows // CHUNK_ROWS), 1)
+    sizes = (int(table.select(nw.len()).collect("polars").item()) for table in tables.values())
+    n = max(-(-max(sizes, default=0) // CHUNK_ROWS), least, 1)
     known = {name: table.filter(~nw.col(TASK).is_null()) for name, table in tables.items()}
-    if all(by_spark):
+    if any(by_spark):
         return _dealt_by_spark(known, beside, n)
     return _dealt_here(known, beside, n)
 

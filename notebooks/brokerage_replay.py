@@ -62,14 +62,16 @@ data.period.replay.to_dict()
 
 # %%
 study = report.study(data, p)
-decisions = study.tasks.decisions
-decisions.tasks.group_by("outcome").len().sort("outcome")
+study.tasks.decided_tasks.group_by("outcome").len().sort("outcome")
 
 # %% [markdown]
 # ## By hand
-# The funnel by resource type, and why one task was, or was not, sent to a queue:
+# Some brokerages decided once more: the funnel by resource type, and why one task was, or was not, sent to a queue.
 
 # %%
+seen = data.period.replay
+some = seen.of(seen.tasks.select("jeditaskid", "snapshot").head(200))
+decisions = brokerage.decide(some, rules=data.period.rules)
 brokerage.funnel(decisions, by=["resource_type"]).filter(pl.col("n_pairs") > 0)
 
 # %%

@@ -51,7 +51,7 @@ def open_archive(path: str | Path, *, spark: Any = None) -> "Archive":
     Args:
         path: The archive folder; with ``spark`` one that every worker sees under this path.
         spark: A ``SparkSession``: ``archive.jobs``, ``.files`` and ``.job_status_log`` are its DataFrames then, and what is
-            carried by chunks of tasks (``scouts``, ``calibrate.backtest``, ``replay.map_tasks``) runs there. Its workers need brokerlab.
+            carried by chunks of tasks (``scouts``, ``calibrate.backtest``, ``Replay.map``) runs there. Its workers need brokerlab.
 
     Returns:
         The archive.

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import keys as analysis_keys
-from brokerlab.brokerage.comparison import Comparison, compare_views
+from brokerlab.brokerage.comparison import compare_views
 from brokerlab.brokerage.deciding import AnyRules, decide
 from brokerlab.brokerage.engine.again import redecided
 from brokerlab.brokerage.engine.own import Own
@@ -27,25 +28,71 @@ from brokerlab.gdpconfig.fallbacks import expand, scope_names
 Asked: TypeAlias = AnyDecisions | Replay
 
 
-@dataclass(frozen=True)
-class _Model:
-    """A brokerage that can be asked what another configuration would decide.
+@dataclass(frozen=True, kw_only=True)
+class WhatIf:
+    """What other values of a key would change, task by task: of some tasks, or put together of all.
 
     Attributes:
-        base: What was decided.
-        config: Under what configuration.
-        keys: The keys it reads.
-        component: Key to ``app/component`` where it is looked up.
-        scopes: Placeholder to the values that occur.
-        decided: Decisions under another configuration, at least of all tasks that it may change.
+        values: The values tried.
+        is_current: Of each whether it is the setting in force.
+        tasks: Every task as it is decided now: ``jeditaskid, snapshot``, ``placed`` (it has a queue, or a nucleus),
+            ``weighed`` (expected jobs are known), ``n_pairs`` looked at, ``n_candidates``, ``reachable`` (see
+            :func:`.reach.reachable`; null for nuclei).
+        changes: One row per value and task that changes, sorted: ``step`` (place of the value, from 0), ``jeditaskid,
+            snapshot``, ``n_pairs`` decided differently, of these ``n_gained, n_lost`` candidates; ``ends`` (1: it ends
+            otherwise), ``shift`` of the expected jobs (0 or null: nothing goes elsewhere), ``without`` (-1, 0, 1: gets a
+            queue, as before, loses its last one), ``reach`` (reachable slots, then less now; null as there).
     """
 
-    base: AnyDecisions
-    config: Config
-    keys: tuple[str, ...]
-    component: Callable[[str], str]
-    scopes: dict[str, list[str]]
-    decided: Callable[[Config], AnyDecisions]
+    values: tuple[Any, ...]
+    is_current: tuple[bool, ...]
+    tasks: pl.DataFrame
+    changes: pl.DataFrame
+
+    @classmethod
+    def joined(cls, parts: Sequence[WhatIf]) -> WhatIf:
+        """Put what was tried on some tasks each together."""
+        return cls(
+            values=parts[0].values,
+            is_current=tuple(map(all, zip(*(part.is_current for part in parts), strict=True))),
+            tasks=pl.concat(part.tasks for part in parts).sort(TASK),
+            changes=pl.concat(part.changes for part in parts).sort("step", *TASK),
+        )
+
+    def totals(self) -> pl.DataFrame:
+        """Return one row per value, see :func:`what_if`."""
+        tasks, n_tasks = self.tasks, self.tasks.height
+        now = {name: int(tasks[name].sum()) for name in ("placed", "weighed", "n_candidates")}
+        reach = tasks["reachable"].drop_nulls()
+        newly = pl.col("shift").is_not_null() & ~pl.col("weighed")
+        counts = ("n_pairs", "n_gained", "n_lost")
+        sums = (
+            self.changes.join(tasks.select(*TASK, "weighed"), on=TASK, maintain_order="left")
+            .group_by("step", maintain_order=True)
+            .agg(
+                pl.col(*counts, "without", "reach").sum(),
+                n_tasks=pl.len(),
+                n_outcomes=pl.col("ends").sum(),
+                shift=pl.col("shift").fill_null(0.0).sum(),
+                newly=newly.sum(),
+            )
+        )
+        steps = pl.DataFrame({"step": range(len(self.values))}, schema={"step": pl.Int64})
+        every = steps.join(sums, on="step", how="left", maintain_order="left").fill_null(0)
+        weighed = now["weighed"] + pl.col("newly").cast(pl.Int64)
+        candidates = now["n_candidates"] + pl.col("n_gained") - pl.col("n_lost")
+        result = every.select(
+            pl.Series("value", self.values, strict=False),
+            pl.Series("is_current", self.is_current, dtype=pl.Boolean),
+            *counts,
+            "n_tasks",
+            "n_outcomes",
+            n_without=n_tasks - now["placed"] + pl.col("without"),
+            mean_candidates=candidates / n_tasks if n_tasks else None,
+            slots_reachable=(reach.sum() + pl.col("reach")) / len(reach) if len(reach) else None,
+            weight_shift=pl.when(weighed > 0).then(pl.col("shift") / weighed),
+        )
+        return result.cast(_SCHEMA)  # type: ignore[arg-type]
 
 
 def keys_read(decisions: Asked, *, rules: AnyRules | None = None) -> list[str]:
@@ -55,7 +102,7 @@ def keys_read(decisions: Asked, *, rules: AnyRules | None = None) -> list[str]:
         decisions: Decisions, or a replay, of any brokerage.
         rules: Rule set of a replay; null = ``document``.
     """
-    return sorted(_model(decisions, rules).keys)
+    return sorted(Sensitivity.of(decisions, rules=rules).keys)
 
 
 def what_if(
@@ -96,49 +143,7 @@ def what_if(
 
     Source: calibration.md 2.
     """
-    return what_if_by_task(decisions, key, grid, rules=rules, own=own, **scope)[0]
-
-
-def what_if_by_task(
-    decisions: Asked,
-    key: str,
-    grid: Iterable[Any],
-    *,
-    rules: AnyRules | None = None,
-    own: Sequence[Own] = (),
-    **scope: str,
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return :func:`what_if`, and what of it is whose, for intervals over tasks.
-
-    Args:
-        decisions: As there, like all others.
-        key: Key of the catalogue.
-        grid: Values to try.
-        rules: Rule set of a replay.
-        own: Rules that are added where a replay is decided.
-        **scope: Values of the placeholders.
-
-    Returns:
-        The frame of :func:`what_if`; and one row per place in the grid and task that changes, sorted: ``step`` (0...),
-        ``jeditaskid, snapshot``, ``n_pairs`` decided differently, ``shift`` (0 or null: nothing goes
-        elsewhere), ``without`` (-1, 0, 1: gets a queue, as before, loses its last one).
-    """
-    model = _model(decisions, rules, own)
-    values = list(grid)
-    if not values:
-        raise ConfigError(f"what_if of {key}: the grid is empty; give at least one value")
-    places = _places(model, key, scope)
-    tried = [model.config.with_values(dict.fromkeys(places, value)) for value in values]
-    base = view(model.base)
-    at_base = _Totals.of(model.base, base)
-    rows, changes = [], []
-    for step, (value, other) in enumerate(zip(values, tried, strict=True)):
-        row, found = _row(model, base, at_base, other)
-        rows.append({"value": value, "is_current": _holds(model.config, places, value), **row})
-        changes.append(_by_task(step, found))
-    return pl.DataFrame(rows, schema_overrides=_SCHEMA, infer_schema_length=None), pl.concat(
-        changes
-    )
+    return Sensitivity.of(decisions, rules=rules, own=own).of_key(key, grid, **scope).totals()
 
 
 _SCHEMA = {
@@ -150,65 +155,122 @@ _SCHEMA = {
 
 
 @dataclass(frozen=True)
-class _Totals:
-    """Sums over tasks that a change of some tasks changes by their difference."""
+class Sensitivity:
+    """A brokerage that can be asked what another configuration would decide.
 
-    n_tasks: int
-    without: int
-    candidates: int
-    weighed: int
-    reach: pl.DataFrame | None
+    Attributes:
+        base: What was decided.
+        asked: A replay that it was decided on, to be decided again for keys on which its tables depend; null: none.
+        keys: The keys it reads.
+    """
+
+    base: AnyDecisions
+    asked: Replay | None
+    keys: tuple[str, ...]
 
     @classmethod
-    def of(cls, decisions: AnyDecisions | None, seen: View) -> _Totals:
-        return cls(
-            n_tasks=seen.tasks.height,
-            without=seen.tasks.filter(~pl.col("outcome").is_in(PLACED)).height,
-            candidates=seen.pairs["check"].null_count(),
-            weighed=seen.shares.select(TASK).unique().height,
-            reach=None
-            if decisions is None or isinstance(decisions, TaskDecisions)
-            else reachable(decisions),
+    def of(
+        cls, asked: Asked, *, rules: AnyRules | None = None, own: Sequence[Own] = ()
+    ) -> Sensitivity:
+        """Take decisions, or decide a replay; see :func:`what_if`."""
+        replay = asked if isinstance(asked, Replay) else None
+        base = decide(asked, rules=rules, own=own) if isinstance(asked, Replay) else asked
+        of_users = replay is not None and replay.stage == "analysis"
+        keys = (*base.world.keys, *(analysis_keys.TABLE_KEYS if of_users else ()))
+        return cls(base, replay if of_users else None, tuple(dict.fromkeys(keys)))
+
+    @cached_property
+    def tasks(self) -> pl.DataFrame:
+        """See :attr:`WhatIf.tasks`."""
+        seen = view(self.base)
+        pairs = seen.pairs.group_by(TASK).agg(
+            n_pairs=pl.len().cast(pl.Int64),
+            n_candidates=pl.col("check").null_count().cast(pl.Int64),
+        )
+        weighed = seen.shares.select(TASK).unique().with_columns(weighed=pl.lit(value=True))
+        counts = pl.col("n_pairs", "n_candidates").fill_null(0)
+        return (
+            seen.tasks.select(*TASK, placed=pl.col("outcome").is_in(PLACED))
+            .join(weighed, on=TASK, how="left")
+            .join(pairs, on=TASK, how="left")
+            .join(_reach(self.base), on=TASK, how="left")
+            .with_columns(pl.col("weighed").fill_null(value=False), counts)
+            .sort(TASK)
+        )
+
+    def of_key(
+        self,
+        key: str,
+        grid: Iterable[Any],
+        *,
+        scopes: Mapping[str, Sequence[str]] | None = None,
+        **scope: str,
+    ) -> WhatIf:
+        """Try values of a key.
+
+        Args:
+            key: Key of the catalogue, see :func:`what_if`.
+            grid: Values to try.
+            scopes: Placeholder to the values that occur; null: in these tasks.
+            **scope: Values of the placeholders.
+
+        Raises:
+            ConfigError: See :func:`what_if`.
+        """
+        values, config = tuple(grid), self.base.world.config
+        if not values:
+            raise ConfigError(f"what_if of {key}: the grid is empty; give at least one value")
+        if scopes is None:
+            tasks = self.base.world.tasks
+            scopes = {name: texts_of(tasks[column]) for name, column in SCOPES.items()}
+        places = _places(self, key, scopes, scope)
+        tried = [config.with_values(dict.fromkeys(places, value)) for value in values]
+        seen = view(self.base)
+        changes = [self._changes(step, seen, other) for step, other in enumerate(tried)]
+        return WhatIf(
+            values=values,
+            is_current=tuple(_holds(config, places, value) for value in values),
+            tasks=self.tasks,
+            changes=pl.concat(changes),
+        )
+
+    def _decided(self, config: Config) -> AnyDecisions:
+        """Return the decisions under another configuration, at least of all tasks that it may change."""
+        world, remade = self.base.world, analysis_keys.TABLE_KEYS
+        if self.asked and differing(config, world.config, remade, world.place_of):
+            return decide(self.asked, rules=world.rules, config=config, own=world.own)
+        return redecided(self.base, config)
+
+    def _changes(self, step: int, seen: View, config: Config) -> pl.DataFrame:
+        """Return what another configuration changes for each task."""
+        some = self._decided(config)
+        new = view(some)
+        found = compare_views(seen.of_tasks(new.tasks), new)
+        kinds = {f"n_{kind}": (pl.col("change") == kind).sum() for kind in ("gained", "lost")}
+        pairs = found.pairs.group_by(TASK).agg(n_pairs=pl.len(), **kinds)
+        placed = [pl.col(f"outcome_{side}").is_in(PLACED).cast(pl.Int64) for side in "ab"]
+        ends = pl.col("outcome_a") != pl.col("outcome_b")
+        tasks = found.tasks.select(*TASK, "shift", without=placed[0] - placed[1], ends=ends)
+        both = pairs.join(tasks, on=TASK, how="full", coalesce=True).sort(TASK)
+        now = self.tasks.select(*TASK, "reachable")
+        reach = both.join(now, on=TASK, how="left", maintain_order="left").join(
+            _reach(some).rename({"reachable": "then"}), on=TASK, how="left", maintain_order="left"
+        )
+        counts = pl.col("n_pairs", "n_gained", "n_lost", "ends", "without")
+        return reach.select(
+            pl.lit(step, pl.Int64).alias("step"),
+            *TASK,
+            counts.fill_null(0).cast(pl.Int64),
+            "shift",
+            reach=pl.col("then") - pl.col("reachable"),
         )
 
 
-def _by_task(step: int, found: Comparison) -> pl.DataFrame:
-    """Return what changes for each task."""
-    pairs = found.pairs.group_by(TASK).agg(n_pairs=pl.len().cast(pl.Int64))
-    placed = [pl.col(f"outcome_{side}").is_in(PLACED).cast(pl.Int64) for side in "ab"]
-    tasks = found.tasks.select(*TASK, "shift", without=placed[0] - placed[1])
-    both = pairs.join(tasks, on=TASK, how="full", coalesce=True)
-    return both.select(
-        pl.lit(step, pl.Int64).alias("step"), *TASK, pl.col("n_pairs").fill_null(0), "shift",
-        pl.col("without").fill_null(0),
-    ).sort(TASK)  # fmt: skip
-
-
-def _row(
-    model: _Model, base: View, at_base: _Totals, config: Config
-) -> tuple[dict[str, Any], Comparison]:
-    """Return the row of one value, and the comparison behind it."""
-    some = model.decided(config)
-    new = view(some)
-    old = base.of_tasks(new.tasks)
-    found = compare_views(old, new)
-    before, after = _Totals.of(None, old), _Totals.of(some, new)
-    weighed = pl.concat([side.shares.select(TASK) for side in (old, new)]).unique().height
-    moved = (found.weight_shift or 0.0) * weighed
-    row = {
-        "n_pairs": found.n_changed(),
-        "n_gained": found.n_changed("gained"),
-        "n_lost": found.n_changed("lost"),
-        "n_tasks": found.n_tasks_changed,
-        "n_outcomes": found.n_outcomes,
-        "n_without": at_base.without - before.without + after.without,
-        "mean_candidates": _mean(
-            at_base.candidates - before.candidates + after.candidates, at_base.n_tasks
-        ),
-        "slots_reachable": _reach(at_base.reach, after.reach, new.tasks),
-        "weight_shift": _mean(moved, at_base.weighed - before.weighed + weighed),
-    }
-    return row, found
+def _reach(decisions: AnyDecisions) -> pl.DataFrame:
+    """Return ``jeditaskid, snapshot, reachable``, see :func:`.reach.reachable`; null for nuclei."""
+    if isinstance(decisions, TaskDecisions):
+        return decisions.tasks.select(*TASK, reachable=pl.lit(None, pl.Float64))
+    return reachable(decisions)
 
 
 def _holds(config: Config, places: Sequence[str], value: Any) -> bool:
@@ -220,55 +282,21 @@ def _holds(config: Config, places: Sequence[str], value: Any) -> bool:
     return all(found == value for found in now)
 
 
-def _mean(total: float, n: int) -> float | None:
-    return total / n if n else None
-
-
-def _reach(
-    before: pl.DataFrame | None, after: pl.DataFrame | None, tasks: pl.DataFrame
-) -> float | None:
-    """Return the mean share of slots over all tasks, those decided again with their new share."""
-    if before is None or after is None:
-        return None
-    kept = before.join(tasks, on=TASK, how="anti")
-    value: float | None = pl.concat([kept, after]).sort(TASK)["reachable"].mean()  # type: ignore[assignment]
-    return value
-
-
-def _model(asked: Asked, rules: AnyRules | None, own: Sequence[Own] = ()) -> _Model:
-    """Return the brokerage that made decisions, or that a replay is about."""
-    base = decide(asked, rules=rules, own=own) if isinstance(asked, Replay) else asked
-    world = base.world
-    of_users = isinstance(asked, Replay) and asked.stage == "analysis"
-    remade = analysis_keys.TABLE_KEYS if of_users else ()
-
-    def decided(config: Config) -> AnyDecisions:
-        if isinstance(asked, Replay) and differing(config, world.config, remade, world.place_of):
-            return decide(asked, rules=world.rules, config=config, own=world.own)
-        return redecided(base, config)
-
-    return _Model(
-        base=base,
-        config=world.config,
-        keys=tuple(dict.fromkeys([*world.keys, *remade])),
-        component=world.place_of,
-        scopes={name: _values(world.tasks[column]) for name, column in SCOPES.items()},
-        decided=decided,
-    )
-
-
-def _values(column: pl.Series) -> list[str]:
+def texts_of(column: pl.Series) -> list[str]:
+    """Return the texts that occur in a column, sorted, empty ones aside."""
     return [text for text in column.unique().sort().to_list() if text]
 
 
-def _places(model: _Model, key: str, scope: dict[str, str]) -> list[str]:
+def _places(
+    model: Sensitivity, key: str, scopes: Mapping[str, Sequence[str]], scope: Mapping[str, str]
+) -> list[str]:
     """Return ``app/component/KEY`` of every entry to set.
 
     Raises:
         ConfigError: Nothing here reads the key.
     """
     pattern = _pattern(model, key)
-    component = model.component(pattern)
+    component = model.base.world.place_of(pattern)
     if pattern != key:  # an exact key of a pattern
         return [f"{component}/{key}"]
     required, optional = scope_names(pattern)
@@ -276,8 +304,8 @@ def _places(model: _Model, key: str, scope: dict[str, str]) -> list[str]:
     if unknown:
         hint = nearest(unknown[0], required | optional) if required | optional else "it has none"
         raise ConfigError(f"{key} has no placeholder '{unknown[0]}': {hint}")
-    given = {name: [text] for name, text in scope.items()}
-    given |= {name: model.scopes.get(name, []) for name in required - scope.keys()}
+    given: dict[str, Sequence[str]] = {name: [text] for name, text in scope.items()}
+    given |= {name: scopes.get(name, ()) for name in required - scope.keys()}
     names = sorted(given)
     keys = [
         expand(pattern, dict(zip(names, texts, strict=True)))[0]
@@ -288,7 +316,7 @@ def _places(model: _Model, key: str, scope: dict[str, str]) -> list[str]:
     return [f"{component}/{name}" for name in dict.fromkeys(keys)]
 
 
-def _pattern(model: _Model, key: str) -> str:
+def _pattern(model: Sensitivity, key: str) -> str:
     """Return the key as the catalogue writes it."""
     if key in model.keys:
         return key

@@ -117,7 +117,7 @@ def page(period: Period, s: Study) -> Page:
         window=f"brokerages {days_of(*period.window)} (UTC)",
         facts=shared.facts(period),
         also=_also(s),
-        values=shared.values(period, t.decisions, s.rule_sets)
+        values=shared.values(period, t, s.rule_sets)
         | {
             "n_users": t.users.height,
             "n_weighed_both_ways": t.weights.n_brokerages,
@@ -346,7 +346,8 @@ def _also(s: Study) -> dict[str, pl.DataFrame]:
     return {
         **kit.frames_of(t),
         **kit.frames_of(t.weights, "weight_"),
-        **shared.frames(t.decisions, s.rule_sets, s.keys),
+        **shared.frames(s.rule_sets, s.keys),
+        "decided_queues": t.decisions.queues,
         "lorenz": lorenz_curves(t.users),
         "decided_first_loop": t.decisions.first_loop,
     }

@@ -6,19 +6,21 @@ differences of the rule sets the outcome hangs on, and the choice of the nucleus
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from pathlib import Path
+from typing import ClassVar, NamedTuple
 
 import polars as pl
 
 from brokerlab.brokerage.production_jobs.decisions import TEMPORARY
 from brokerlab.brokerage.replaying import Replay
+from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.studies import removal
-from brokerlab.brokerage.studies.key_effects import KeyEffects, which_keys_matter
+from brokerlab.brokerage.studies.key_effects import KeyEffects
 from brokerlab.brokerage.studies.kinds import PRODUCTION, Kind
 from brokerlab.brokerage.studies.nuclei import NucleusChoice
 from brokerlab.brokerage.studies.period import Period, replay_nuclei
 from brokerlab.brokerage.studies.removal import CANDIDATE
-from brokerlab.brokerage.studies.rule_sets import RuleSetComparison, compare_rule_sets
+from brokerlab.brokerage.studies.rule_sets import RuleSetComparison
 from brokerlab.brokerage.studies.tasks import ProductionTasks, study_production_tasks
 from brokerlab.charts.primitives import bars
 from brokerlab.errors import collect_warnings
@@ -88,18 +90,17 @@ def load(p: Params) -> Data:
 @kit.answers
 def study(data: Data, p: Params) -> Study:
     """Decide again: what removes queues, what orders the others, which rules and keys matter."""
-    dice: dict[str, Any] = {"n_boot": p.n_boot, "seed": p.seed}
     with collect_warnings() as odd:
         tasks = study_production_tasks(
-            data.period, data.nuclei, switch_sample=p.switch_sample, **dice
+            data.period,
+            data.nuclei,
+            keys=p.keys or p.usual_keys,
+            points=p.points,
+            switch_sample=p.switch_sample,
+            n_boot=p.n_boot,
+            seed=p.seed,
         )
-        rule_sets = compare_rule_sets(
-            data.period.replay, tasks.decisions, sample=p.switch_sample, **dice
-        )
-        keys = which_keys_matter(
-            tasks.decisions, p.keys or p.usual_keys, nuclei=data.nuclei, points=p.points, **dice
-        )
-    return Study(tasks, rule_sets, keys, odd)
+    return Study(tasks, tasks.rule_sets, tasks.keys, odd)
 
 
 def page(data: Data, s: Study) -> Page:
@@ -119,13 +120,13 @@ def page(data: Data, s: Study) -> Page:
         numbers=numbers,
         chart=_funnel(period, t),
         sections={
-            "What removes queues": _check_blocks(t),
+            "What removes queues": _check_blocks(t, period.rules),
             "By gshare and by queue": _level_blocks(t),
             "Against what really ran": _history_blocks(t),
             "What orders the queues that are left": _weight_blocks(t),
             "Which settings matter": shared.key_blocks(s.keys, note=OF_NUCLEI),
             f"{current.capitalize()} against {other} rules": shared.rule_set_blocks(s.rule_sets),
-            "The choice of the nucleus": _nucleus_blocks(t.nuclei, data.no_nuclei),
+            "The choice of the nucleus": _nucleus_blocks(t.nuclei, period.rules, data.no_nuclei),
         },
         caveats=shared.caveats(period, s.keys, s.odd),
         archive=period.archive,
@@ -134,7 +135,8 @@ def page(data: Data, s: Study) -> Page:
         window=f"brokerages {days_of(*period.window)} (UTC)",
         facts=_facts(data),
         also=_also(s),
-        values=shared.values(period, t.decisions, s.rule_sets) | {"n_weighed": t.n_weighed},
+        values=shared.values(period, t, s.rule_sets) | {"n_weighed": t.n_weighed},
+        beside=lambda folder: _write_pairs(t, folder),
     )
 
 
@@ -178,8 +180,8 @@ def _funnel(period: Period, t: ProductionTasks) -> Chart:
         sample=say(
             "{tasks:#task}, {n:#brokerage}, {pairs:#pair} of task and queue; 95 % intervals over tasks.",
             tasks=period.n_replayed,
-            n=t.decisions.tasks.height,
-            pairs=t.decisions.queues.height,
+            n=t.decided_tasks.height,
+            pairs=t.n_pairs,
         ),
         note="The checks that remove most, in the order of removal. rank: not among the best ten.",
     )
@@ -188,14 +190,14 @@ def _funnel(period: Period, t: ProductionTasks) -> Chart:
 # --- sections ---------------------------------------------------------------------------------------------------------
 
 
-def _check_blocks(t: ProductionTasks) -> list[Block | None]:
+def _check_blocks(t: ProductionTasks, rules: ProductionRules) -> list[Block | None]:
     large = t.removed.filter(pl.col("share") >= SMALL, pl.col("part") != CANDIDATE)
     n_small = removal.rank_checks(t.removed).filter(pl.col("share") < SMALL).height
     last = t.last_stages["stage"].head(1).replace(TEMPORARY, "temporary problems").to_list()
     return [
         Table(
             name="checks",
-            frame=removal.describe_checks(large, t.decisions.world.rules, "jobs"),
+            frame=removal.describe_checks(large, rules, "jobs"),
             caption=say(
                 "{share:%} of the brokerages leave their task without a queue{often}",
                 shared.row(t.without_queue, "stuck"),
@@ -288,7 +290,9 @@ def _weight_blocks(t: ProductionTasks) -> list[Block | None]:
     ]
 
 
-def _nucleus_blocks(nuclei: NucleusChoice | None, why: str) -> list[Block | None]:
+def _nucleus_blocks(
+    nuclei: NucleusChoice | None, rules: ProductionRules, why: str
+) -> list[Block | None]:
     if nuclei is None:
         return [f"No answer: {why}."]
     checks = nuclei.checks.filter((pl.col("total") > 0) | (pl.col("part") == CANDIDATE))
@@ -305,7 +309,7 @@ def _nucleus_blocks(nuclei: NucleusChoice | None, why: str) -> list[Block | None
     return [
         Table(
             name="nucleus_checks",
-            frame=removal.describe_checks(checks, nuclei.decisions.world.rules, "tasks"),
+            frame=removal.describe_checks(checks, rules, "tasks"),
             caption=say(
                 "{share:%} of {whole:#task} get a nucleus; why nuclei were skipped",
                 shared.row(nuclei.outcomes, "nucleus"),
@@ -327,7 +331,13 @@ def _nucleus_blocks(nuclei: NucleusChoice | None, why: str) -> list[Block | None
 def _also(s: Study) -> dict[str, pl.DataFrame]:
     """Return the frames behind the page that no block shows whole."""
     nuclei = s.tasks.nuclei
-    frames = kit.frames_of(s.tasks) | shared.frames(s.tasks.decisions, s.rule_sets, s.keys)
+    frames = kit.frames_of(s.tasks) | shared.frames(s.rule_sets, s.keys)
     if nuclei is not None:
         frames |= kit.frames_of(nuclei, "nucleus_") | {"decided_nuclei": nuclei.decisions.nuclei}
     return frames
+
+
+def _write_pairs(t: ProductionTasks, folder: Path) -> None:
+    """Write what was decided on every pair of task and queue."""
+    (folder / "tables").mkdir(exist_ok=True)
+    t.write_pairs(folder / "tables" / "decided_queues.parquet")

@@ -13,9 +13,10 @@ from pydantic import Field, field_validator
 
 from brokerlab.archive.store import open_archive
 from brokerlab.brokerage.studies.key_effects import WORTH, KeyEffects, check_keys
-from brokerlab.brokerage.studies.kinds import JobDecisions, Kind
+from brokerlab.brokerage.studies.kinds import Kind
 from brokerlab.brokerage.studies.period import Period, replay_period
 from brokerlab.brokerage.studies.rule_sets import RuleSetComparison
+from brokerlab.brokerage.studies.tasks import ProductionTasks, UserTasks
 from brokerlab.charts.primitives import bars, dots
 from brokerlab.report import kit
 from brokerlab.report.kit import Block, Caveat, Chart, Table, say
@@ -198,29 +199,23 @@ def key_blocks(effects: KeyEffects, *, note: str = "") -> list[Block | None]:
 
 
 def values(
-    period: Period, decisions: JobDecisions, comparison: RuleSetComparison
+    period: Period, tasks: ProductionTasks | UserTasks, comparison: RuleSetComparison
 ) -> dict[str, int]:
     """Return how much was replayed and compared."""
+    others = comparison.totals.filter(part="pairs")["total"].sum()
     return {
         "n_tasks": period.n_replayed,
         "n_tasks_in_period": period.n_tasks,
-        "n_brokerages": decisions.tasks.height,
-        "n_pairs": decisions.queues.height,
-        "n_pairs_other_rules": comparison.comparison.n_changed(),
+        "n_brokerages": tasks.decided_tasks.height,
+        "n_pairs": tasks.n_pairs,
+        "n_pairs_other_rules": int(others),
         "n_sample_pairs": comparison.n_sample_pairs,
     }
 
 
-def frames(
-    decisions: JobDecisions, comparison: RuleSetComparison, effects: KeyEffects
-) -> dict[str, pl.DataFrame]:
-    """Return the frames behind the shared sections, and what was decided."""
-    return {
-        **kit.frames_of(comparison, "rule_"),
-        **kit.frames_of(effects, "key_"),
-        "decided_queues": decisions.queues,
-        "decided_tasks": decisions.tasks,
-    }
+def frames(comparison: RuleSetComparison, effects: KeyEffects) -> dict[str, pl.DataFrame]:
+    """Return the frames behind the shared sections."""
+    return kit.frames_of(comparison, "rule_") | kit.frames_of(effects, "key_")
 
 
 def facts(period: Period) -> dict[str, str]:

@@ -44,7 +44,7 @@ def test_spark_decides_as_this_machine(
 
     loads = pickle.loads
     monkeypatch.setattr(carry.pickle, "loads", counted)
-    parts = replaying.map_tasks(there, decided, every="6h")
+    parts = replaying.build(there, every="6h", files=False).map(decided)
     keys = ["jeditaskid", "snapshot"]
     assert len(parts) > 1
     assert_frame_equal(pl.concat(parts).sort(keys), whole.sort(keys), check_exact=True)

@@ -10,7 +10,7 @@ from brokerlab.brokerage.replaying.activity import (
     slots,
     worker_stats,
 )
-from brokerlab.brokerage.replaying.build import Replay, build, build_once, map_tasks
+from brokerlab.brokerage.replaying.build import Replay, build, build_once
 from brokerlab.brokerage.replaying.clock import instants
 from brokerlab.brokerage.replaying.counts import job_counts
 from brokerlab.brokerage.replaying.pace import failure_counts, sites_used, to_run_rate
@@ -25,7 +25,6 @@ __all__ = [
     "instants",
     "job_brokerages",
     "job_counts",
-    "map_tasks",
     "network_matrix",
     "open_tasks",
     "remaining_work",

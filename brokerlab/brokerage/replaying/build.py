@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -36,6 +37,8 @@ LABELS = {"jobs": schedule.PRODUCTION_LABEL, "tasks": schedule.PRODUCTION_LABEL,
 T = TypeVar("T")
 OF_STAGE = "of the stage"
 """Stands for it."""
+CHUNK_PAIRS = 500_000
+"""Pairs of task and queue in a chunk, about; a pair that is decided takes some hundred bytes."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,7 +56,8 @@ class Replay(Result):
         open_tasks: Tasks with work left at every instant (``stage="tasks"``), see :func:`work.open_tasks`;
             ``remaining_work`` is made of them.
         remake: Makes the tables that depend on settings, see :meth:`with_config`; None: none do, or, of user tasks, the
-            jobs that they are made from are not at hand (chunks of :func:`map_tasks`).
+            jobs that they are made from are not at hand (chunks of :meth:`map`).
+        unread: Archive whose files are still to be read, see :func:`build`; None: ``tables`` are complete.
     """
 
     shows = Shows(
@@ -77,6 +81,7 @@ class Replay(Result):
     synthetic: bool
     open_tasks: pl.DataFrame
     remake: OfSettings | None = field(default=None, repr=False, compare=False)
+    unread: Archive | None = field(default=None, repr=False, compare=False)
 
     def with_config(self, config: Config) -> Replay:
         """Return the replay under other settings.
@@ -132,11 +137,73 @@ class Replay(Result):
         Args:
             contracts: Its input tables, such as ``brokerlab.brokerage.plugins.get(name).tables``.
         """
+        seen = self._whole if "files" in contracts else self
         return {
             name: frame.select(key for key in contracts[name].columns() if key in frame.columns)
-            for name, frame in self.tables.items()
+            for name, frame in seen.tables.items()
             if name in contracts
         }
+
+    @cached_property
+    def _whole(self) -> Replay:
+        """The replay with what follows from the files of its tasks."""
+        if self.unread is None:
+            return self
+        files = self.unread.relation("files") if self.unread.has("files") else None
+        tables = {**self.tables, **OfFiles(self.stage)(files, self.tables)}
+        return replace(self, tables=MappingProxyType(tables), unread=None)
+
+    def of(self, brokerages: pl.DataFrame) -> Replay:
+        """Return the replay of some brokerages.
+
+        Args:
+            brokerages: ``jeditaskid, snapshot``.
+        """
+
+        def within(name: str) -> pl.Expr:
+            return pl.col(name).is_null() | pl.col(name).is_in(brokerages[name].unique().implode())
+
+        tables = {}
+        for name, table in self.tables.items():
+            part = table.filter(within("snapshot")) if "snapshot" in table.columns else table
+            tables[name] = part.filter(within("jeditaskid")) if _by_task(name, table) else part
+        keys = ["jeditaskid", "snapshot"]
+        tables["tasks"] = self.tasks.join(brokerages, on=keys, how="semi", maintain_order="left")
+        return replace(self, tables=MappingProxyType(tables))
+
+    def map(self, function: Callable[..., T], **beside: pl.DataFrame) -> list[T]:
+        """Apply a function to the replay of each chunk of tasks, on this machine or on Spark.
+
+        What is seen at queues and instants travels with the function; files that are still unread, of which there may be
+        more than fit into memory, are dealt out by task and never come together. What the function returns should have
+        the size of the tasks, e.g. decisions on them. Of an archive that was opened with a Spark session Spark carries the
+        chunks.
+
+        Args:
+            function: Takes the replay of some tasks, perhaps of none, and the rows of ``beside`` by name. It sees these
+                tasks only, while the choice of the nucleus looks at all tasks of a cycle: decide it on the whole.
+            beside: Further tables with ``jeditaskid``.
+
+        Returns:
+            What the function returned, by chunk.
+        """
+        own = {name: table for name, table in self.tables.items() if _by_task(name, table)}
+        shared = {name: table for name, table in self.tables.items() if name not in own}
+        n_pairs = self.tasks.height * self.tables["queues"]["panda_queue"].n_unique()
+        large, of_files = {}, None
+        if self.unread is not None:
+            of_files = OfFiles(self.stage)
+            if self.unread.has("files"):
+                large["files"] = inputs.files_read(self.unread.relation("files"))
+        bare = replace(self, tables={}, open_tasks=pl.DataFrame(), remake=None, unread=None)
+
+        def of_chunk(chunk: carry.Chunk) -> T:
+            tables = {**shared, **{name: chunk[name] for name in own}}
+            if of_files is not None:
+                tables |= of_files(chunk.get("files"), tables)
+            return function(replace(bare, tables=tables), **{name: chunk[name] for name in beside})
+
+        return carry.deal(large, own | beside, least=-(-n_pairs // CHUNK_PAIRS)).map(of_chunk)
 
     def frame(self) -> pl.DataFrame:
         """Return one row per table: ``table``, ``rows``, ``history`` (its rows hold for one instant each)."""
@@ -204,7 +271,7 @@ def build(
         rules: Switches ``milli_units_converted`` (``remaining_work``) and, for jobs, ``bare_mode_of`` (``nuclei``);
             everything else is the same for every rule set.
         class_rules: Rule set of the classes of queues and tasks (``stage="analysis"``); document by default.
-        files: Make what follows from the files of the tasks too; :func:`map_tasks` makes it chunk by chunk.
+        files: Read the files of the tasks at once; False: when they are asked for, see :meth:`Replay.map`.
 
     Returns:
         The replay.
@@ -264,6 +331,7 @@ def build(
         synthetic=archive.synthetic,
         open_tasks=maker.open_tasks,
         remake=remake,
+        unread=None if files else archive,
     )
 
 
@@ -277,6 +345,7 @@ def build_once(
     every: str | None = "10m",
     rules: ProductionRules | None = None,
     class_rules: ClassRules | None = None,
+    files: bool = True,
 ) -> Replay:
     """Return a replay as :func:`build` makes it, keeping it beside the archive for the next report that asks for it.
 
@@ -289,11 +358,13 @@ def build_once(
         every: The grid.
         rules: Rules of production.
         class_rules: Rules of the classes.
+        files: Read the files of the tasks at once.
 
     Raises:
         DataError: See :func:`build`.
     """
     asked = {"start": start, "end": end, "tasks": tasks, "stage": stage, "every": every}
+    asked["files"] = files
     switches = {
         "rules": None if rules is None else rules.to_dict(),
         "class_rules": None if class_rules is None else class_rules.to_dict(),
@@ -327,46 +398,13 @@ def build_once(
         synthetic=archive.synthetic,
         open_tasks=result.frames["open_tasks"],
         remake=remake,
+        unread=None if files else archive,
     )
 
 
-def map_tasks(archive: Archive, function: Callable[[Replay], T], **asked: Any) -> list[T]:
-    """Apply a function to the replay of each chunk of tasks, on this machine or on Spark.
-
-    What is seen at queues and instants is rebuilt once and travels with the function; files, of which there may be more
-    than fit into memory, are dealt out by task and never come together. What the function returns should have the
-    size of the tasks, e.g. decisions on them.
-
-    Args:
-        archive: The archive; opened with a Spark session, Spark counts its jobs and carries the chunks.
-        function: Takes the replay of some tasks, perhaps of none. It sees these tasks only, while the choice of the nucleus
-            looks at all tasks of a cycle: decide it on the whole, after what it needs of the files is made by chunk.
-        asked: What is replayed, see :func:`build`.
-
-    Returns:
-        What the function returned, by chunk.
-
-    Raises:
-        DataError: See :func:`build`.
-    """
-    whole = build(archive, files=False, **asked)
-    of_files = OfFiles(whole.stage)
-    own: dict[str, pl.DataFrame] = {}
-    shared: dict[str, pl.DataFrame] = {}
-    for name, frame in whole.tables.items():
-        by_task = "jeditaskid" in frame.columns and name != "parent_tasks"
-        (own if by_task else shared)[name] = frame
-    bare = replace(whole, tables={}, open_tasks=pl.DataFrame(), remake=None)
-
-    def of_chunk(chunk: carry.Chunk) -> T:
-        tables = {**shared, **{name: chunk[name] for name in own}}
-        tables |= of_files(chunk.get("files"), tables)
-        return function(replace(bare, tables=tables))
-
-    if not archive.has("files"):
-        return [of_chunk(own)]
-    files = inputs.files_read(archive.relation("files"))
-    return carry.deal({"files": files}, own).map(of_chunk)
+def _by_task(name: str, table: pl.DataFrame) -> bool:
+    """Whether rows of a table are of single tasks of the replay."""
+    return "jeditaskid" in table.columns and name != "parent_tasks"
 
 
 def _check(archive: Archive, stage: str) -> None:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
 from brokerlab.brokerage import production_tasks
 from brokerlab.brokerage.production_jobs.decisions import Decisions
-from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
-from brokerlab.brokerage.reach import reachable
 from brokerlab.brokerage.replaying import Replay
-from brokerlab.brokerage.sensitivities import keys_read, what_if_by_task
+from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.brokerage.sensitivities import Sensitivity, WhatIf, texts_of
 from brokerlab.brokerage.studies.kinds import PRODUCTION, JobDecisions, Kind, kind_of
-from brokerlab.brokerage.view import PLACED, TASK, AnyDecisions, view
+from brokerlab.brokerage.view import TASK
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.keys import CatalogueKey, rows, rows_of
@@ -112,72 +111,118 @@ def which_keys_matter(
     kind = kind_of(decisions)
     check_keys(keys, kind)
     world = decisions.world
-    sides = {JOBS: _side(JOBS, decisions, decisions, world.tables["tasks"])}
+    tasks = {JOBS: world.tables["tasks"]}
     if nuclei is not None and isinstance(decisions, Decisions):
-        chosen = production_tasks.decide(
-            nuclei.for_tasks(), rules=decisions.world.rules, config=nuclei.config
-        )
-        sides[NUCLEI] = _side(NUCLEI, nuclei, chosen, nuclei.tasks)
-    curves, skipped = [pl.DataFrame(schema=_CURVE)], []
+        tasks[NUCLEI] = nuclei.tasks
+    tries = plan_tries(keys, kind, tasks, world.config, points=points)
+    remade = {each.key for each in tries if replay and each.row.key in kind.table_keys}
+    tried = try_keys(Sensitivity.of(decisions), [one for one in tries if one.key not in remade])
+    if remade and replay is not None:
+        model = Sensitivity.of(replay, rules=world.rules, own=world.own)
+        tried |= try_keys(model, [one for one in tries if one.key in remade])
+    if NUCLEI in tasks and nuclei is not None:
+        tried |= try_nuclei(nuclei, tries, world.rules)
+    return sum_up_keys(tries, tried, n_boot=n_boot, seed=seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Try:
+    """A key to be tried.
+
+    Attributes:
+        key: The key, as it was asked for.
+        row: Its row of the catalogue.
+        decides: `JOBS` or `NUCLEI`.
+        current: The value in force; of a key by share the one that most brokerages see.
+        values: Values to try; none: the choice that it decides is not replayed.
+        scopes: Placeholder to the values that the tasks have.
+    """
+
+    key: str
+    row: CatalogueKey
+    decides: str
+    current: Any
+    values: tuple[Any, ...]
+    scopes: Mapping[str, Sequence[str]]
+
+
+def plan_tries(
+    keys: Iterable[str],
+    kind: Kind,
+    tasks: Mapping[str, pl.DataFrame],
+    config: Config,
+    *,
+    points: int = 5,
+) -> list[Try]:
+    """Choose the values of every key, from all tasks that are decided.
+
+    Args:
+        keys: Keys or patterns of the catalogue.
+        kind: The job brokerage.
+        tasks: ``gshare, prodsourcelabel`` of the brokerages of jobs (`JOBS`), and of nuclei (`NUCLEI`) where their choice
+            is replayed.
+        config: The settings in force.
+        points: Values per key, besides its own, its half and its double.
+    """
+    tries = []
     for key in dict.fromkeys(keys):
         row = _rows_of(key, kind)[0]
-        side = sides.get(NUCLEI if row.components == ("taskbrokerage",) else JOBS)
-        remakes_tables = replay is not None and row.key in kind.table_keys
-        if side is None:
-            skipped.append((key, "no_nuclei"))
-        elif not remakes_tables and row.key not in side.read:
-            skipped.append((key, "not_read"))
-        else:
-            asked = replace(side, asked=replay) if remakes_tables and replay is not None else side
-            values = {"points": points, "n_boot": n_boot, "seed": seed}
-            curves.append(_sweep(key, row, asked, world, **values))
-    every = pl.concat(curves)
+        decides = NUCLEI if row.components == ("taskbrokerage",) else JOBS
+        rows = tasks.get(decides)
+        current, values, scopes = None, (), {}
+        if rows is not None:
+            current = _current(config, key, row, rows)
+            values = tuple(grid(row, current, points))
+            scopes = {name: texts_of(rows[name]) for name in ("gshare", "prodsourcelabel")}
+        tries.append(
+            Try(key=key, row=row, decides=decides, current=current, values=values, scopes=scopes)
+        )
+    return tries
+
+
+def try_keys(model: Sensitivity, tries: Iterable[Try], decides: str = JOBS) -> dict[str, WhatIf]:
+    """Try keys on some tasks: key to what it changes; those that the brokerage does not read are left out."""
+    return {
+        one.key: model.of_key(one.key, one.values, scopes=one.scopes)
+        for one in tries
+        if one.decides == decides and one.row.key in model.keys
+    }
+
+
+def try_nuclei(replay: Replay, tries: Iterable[Try], rules: ProductionRules) -> dict[str, WhatIf]:
+    """Try the keys of the choice of the nucleus, as :func:`try_keys` does, on what that saw."""
+    chosen = production_tasks.decide(replay.for_tasks(), rules=rules, config=replay.config)
+    return try_keys(Sensitivity.of(chosen), tries, NUCLEI)
+
+
+def sum_up_keys(
+    tries: Sequence[Try],
+    tried: Mapping[str, WhatIf],
+    *,
+    n_boot: int = N_BOOT,
+    seed: int = 1,
+) -> KeyEffects:
+    """Sum up what keys change.
+
+    Args:
+        tries: The keys, from :func:`plan_tries`.
+        tried: Key to what it changes on all tasks.
+        n_boot: Replicates over tasks.
+        seed: Of the replicates.
+    """
+    curves = [
+        _curve(one, tried[one.key], n_boot=n_boot, seed=seed) for one in tries if one.key in tried
+    ]
+    every = pl.concat([pl.DataFrame(schema=_CURVE), *curves])
+    skipped = [
+        (one.key, "not_read" if one.values else "no_nuclei")
+        for one in tries
+        if one.key not in tried
+    ]
     reasons = pl.DataFrame(
         skipped, schema=dict.fromkeys(("key", "reason"), pl.String), orient="row"
     )
     return KeyEffects(keys=_rank_keys(every), curves=every, skipped=reasons)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Side:
-    """One of the brokerages, as it decides with the settings in force.
-
-    Attributes:
-        name: `JOBS` or `NUCLEI`.
-        asked: What the sensitivity is asked of.
-        read: Keys that it reads.
-        tasks: ``jeditaskid, snapshot, gshare, label, placed`` (the task got a queue, or a nucleus).
-        n_pairs: Pairs looked at.
-        reachable: Mean share of slots that a task may reach; null for nuclei.
-    """
-
-    name: str
-    asked: JobDecisions | Replay
-    read: frozenset[str]
-    tasks: pl.DataFrame
-    n_pairs: int
-    reachable: float | None
-
-
-def _side(
-    name: str, asked: JobDecisions | Replay, decisions: AnyDecisions, given: pl.DataFrame
-) -> _Side:
-    """Return a brokerage as it decides now; ``given`` are the tasks as they were given."""
-    seen = view(decisions)
-    facts = given.with_columns(pl.col("snapshot").fill_null(0))
-    facts = facts.select(*TASK, "gshare", label="prodsourcelabel")
-    tasks = seen.tasks.select(*TASK, placed=pl.col("outcome").is_in(PLACED))
-    reach: Any = None
-    if not isinstance(decisions, TaskDecisions):
-        reach = reachable(decisions)["reachable"].mean()
-    return _Side(
-        name=name,
-        asked=asked,
-        read=frozenset(keys_read(asked)),
-        tasks=tasks.join(facts, on=TASK, how="left", maintain_order="left"),
-        n_pairs=seen.pairs.height,
-        reachable=reach,
-    )
 
 
 _CURVE = pl.Schema(
@@ -191,35 +236,28 @@ _CURVE = pl.Schema(
 )
 
 
-def _sweep(
-    key: str, row: CatalogueKey, side: _Side, world: Any, points: int, **dice: Any
-) -> pl.DataFrame:
-    """Try one key over its range; return its curve in shares and differences from now."""
-    current = _current(world.config, key, row, side.tasks)
-    values = grid(row, current, points)
-    totals, changes = what_if_by_task(
-        side.asked, key, values, rules=world.rules, own=world.own if side.name == JOBS else ()
-    )
-    ends = _ends_of_shift(changes, side.tasks, len(values), **dice)
-    n_tasks = max(side.tasks.height, 1)
-    n_without = side.tasks.height - int(side.tasks["placed"].sum())
-    reach = pl.col("slots_reachable") - pl.lit(side.reachable, pl.Float64)
+def _curve(one: Try, effect: WhatIf, **dice: Any) -> pl.DataFrame:
+    """Return the curve of a key in shares and differences from now."""
+    tasks, current = effect.tasks, one.current
+    n_without = tasks.height - int(tasks["placed"].sum())
+    reach: Any = tasks["reachable"].mean()
     return (
-        totals.hstack(ends)
+        effect.totals()
+        .hstack(_ends_of_shift(effect, **dice))
         .select(
-            key=pl.lit(key),
-            decides=pl.lit(side.name),
-            unit=pl.lit(row.unit),
-            scale=pl.lit(scale_of(row)),
+            key=pl.lit(one.key),
+            decides=pl.lit(one.decides),
+            unit=pl.lit(one.row.unit),
+            scale=pl.lit(scale_of(one.row)),
             value=pl.col("value").cast(pl.Float64),
             current=pl.lit(None if current is None else float(current), pl.Float64),
             is_current="is_current",
             shift=pl.col("weight_shift").fill_nan(None),
             shift_lo="shift_lo",
             shift_hi="shift_hi",
-            pairs=pl.col("n_pairs") / max(side.n_pairs, 1),
-            without=(pl.col("n_without") - n_without) / n_tasks,
-            reachable=reach,
+            pairs=pl.col("n_pairs") / max(int(tasks["n_pairs"].sum()), 1),
+            without=(pl.col("n_without") - n_without) / max(tasks.height, 1),
+            reachable=pl.col("slots_reachable") - pl.lit(reach, pl.Float64),
         )
         .cast(_CURVE)
     )
@@ -231,9 +269,9 @@ def _current(config: Config, key: str, row: CatalogueKey, tasks: pl.DataFrame) -
     if row.key != key or row.pattern is None:
         return config.get(key, **place)
     scopes = (
-        tasks.group_by("gshare", "label")
+        tasks.group_by("gshare", "prodsourcelabel")
         .len()
-        .sort("len", "gshare", "label", descending=[True, False, False])
+        .sort("len", "gshare", "prodsourcelabel", descending=[True, False, False])
     )
     seen: dict[Any, int] = {}
     for gshare, label, n in scopes.iter_rows():
@@ -242,13 +280,12 @@ def _current(config: Config, key: str, row: CatalogueKey, tasks: pl.DataFrame) -
     return max(seen, key=lambda value: seen[value])
 
 
-def _ends_of_shift(
-    changes: pl.DataFrame, tasks: pl.DataFrame, n_values: int, **dice: Any
-) -> pl.DataFrame:
+def _ends_of_shift(effect: WhatIf, **dice: Any) -> pl.DataFrame:
     """Return the interval of the share of jobs that go elsewhere, one row per value."""
-    every = tasks.select(*TASK, "placed").join(pl.DataFrame({"step": range(n_values)}), how="cross")
+    steps = pl.DataFrame({"step": range(len(effect.values))})
+    every = effect.tasks.select(*TASK, "placed").join(steps, how="cross")
     weighed = pl.col("placed") | (pl.col("without") == -1)
-    table = every.join(changes, on=["step", *TASK], how="left").select(
+    table = every.join(effect.changes, on=["step", *TASK], how="left").select(
         "step",
         "jeditaskid",
         shift=pl.col("shift").fill_nan(None).fill_null(0.0),

@@ -21,7 +21,7 @@ from brokerlab.brokerage.studies.removal import (
     removal_shares,
     with_flags,
 )
-from brokerlab.brokerage.studies.rule_sets import SWITCHES, sample_brokerages
+from brokerlab.brokerage.studies.rule_sets import SWITCHES, draw_brokerages, other_rules
 from brokerlab.brokerage.studies.weight_spread import divide_spread, factor_shares
 from brokerlab.brokerage.view import TASK
 from brokerlab.intervals import N_BOOT, shares
@@ -88,7 +88,8 @@ def choose_nuclei(
         seed: Of the draws and of the replicates.
     """
     dice: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
-    hints = hint_queues(replay.for_jobs(), rules=rules, config=replay.config)
+    asked = {"rules": rules, "config": replay.config}
+    hints = pl.concat(replay.map(lambda seen: hint_queues(seen.for_jobs(), **asked)))
     decisions = production_tasks.decide(
         replay.for_tasks(), rules=rules, config=replay.config, hint_queues=hints, seed=seed
     )
@@ -135,8 +136,8 @@ def try_switches(
     """
     if not sample:
         return pl.DataFrame(schema=SWITCHES)
-    tables = sample_brokerages(replay.for_tasks(), sample, seed=seed)
-    other = ProductionRules("production" if rules.rules == "document" else "document")
+    tables = replay.of(draw_brokerages(replay.tasks, sample, seed=seed)).for_tasks()
+    other = other_rules(rules)
 
     @cache
     def decide(rule_set: ProductionRules) -> TaskDecisions:

@@ -39,7 +39,7 @@ class Period:
         archive: The archive.
         kind: The job brokerage.
         rules: Its rule set.
-        replay: What it saw.
+        replay: What it saw; of production files are read when they are asked for (`Replay.map`).
         ran: Jobs that really started, see :func:`jobs_that_ran`.
         n_tasks: Tasks brokered in the period, of which the replay may hold a sample.
         every: Grid of the instants; null: each brokerage has its own.
@@ -115,6 +115,7 @@ def replay_period(
         every=every,
         rules=None if class_rules else rule_set,
         class_rules=class_rules,
+        files=kind.stage == "analysis",
     )
     return Period(
         archive=archive,
@@ -150,6 +151,7 @@ def replay_nuclei(
             stage="tasks",
             every=period.every,
             rules=period.rules,
+            files=False,
         )
     except DataError as problem:
         return None, str(problem)

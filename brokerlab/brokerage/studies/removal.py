@@ -9,7 +9,7 @@ import polars as pl
 from brokerlab.brokerage.check_table import checks_table
 from brokerlab.brokerage.reach import BEYOND_THE_BEST
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.brokerage.studies.kinds import JobDecisions, kind_of
+from brokerlab.brokerage.studies.kinds import JobDecisions, Kind
 from brokerlab.brokerage.view import TASK, AnyDecisions, view
 from brokerlab.intervals import N_BOOT, shares
 
@@ -144,8 +144,9 @@ def describe_checks(removed: pl.DataFrame, rules: ProductionRules, stage: str) -
 
 
 def shares_without_queue(
-    decisions: JobDecisions,
+    decided: pl.DataFrame,
     tasks: pl.DataFrame,
+    kind: Kind,
     *,
     by: Sequence[str] = (),
     n_boot: int = N_BOOT,
@@ -154,8 +155,9 @@ def shares_without_queue(
     """Return the share of brokerages that leave their task without a queue, by outcome.
 
     Args:
-        decisions: Of a job brokerage.
+        decided: Table of tasks of the decisions.
         tasks: Of the replay: ``jeditaskid, snapshot, gshare``.
+        kind: The job brokerage.
         by: ``gshare``, or nothing.
         n_boot: Replicates over tasks.
         seed: Of the replicates.
@@ -163,9 +165,9 @@ def shares_without_queue(
     Returns:
         See :func:`brokerlab.intervals.shares`; parts are the outcomes of `Kind.stuck`, and ``stuck``, any of them.
     """
-    names = kind_of(decisions).stuck
+    names = kind.stuck
     facts = tasks.select(*TASK, pl.col("gshare").fill_null(NO_SHARE))
-    table = with_flags(decisions.tasks.join(facts, on=TASK), "outcome", names).with_columns(
+    table = with_flags(decided.join(facts, on=TASK), "outcome", names).with_columns(
         stuck=(pl.col("outcome") != "candidates").cast(pl.Int64),
         brokerages=pl.lit(1),
     )

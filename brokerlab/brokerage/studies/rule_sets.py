@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
 
-from brokerlab.brokerage.comparison import CHANGES, Comparison, compare
+from brokerlab.brokerage.comparison import CHANGES, compare
 from brokerlab.brokerage.engine.own import Own
 from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.studies.kinds import JobDecisions, Kind, kind_of
@@ -31,6 +31,9 @@ MOST_MOVES = 10
 """Changes of one check into another that are counted apart."""
 SWITCHES = BY_SWITCH | {"shift": pl.Float64()}
 """Columns of `RuleSetComparison.switches`."""
+DIFFERS = ("any", "outcome", "best")
+"""In what brokerages differ."""
+R = TypeVar("R", bound=RuleSet)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +43,6 @@ class RuleSetComparison:
     Attributes:
         current: Name of the rule set looked at.
         other: Name of the other one.
-        comparison: Decisions of both.
         totals: See :func:`brokerlab.intervals.shares`, of the pairs: decided differently (``pairs``), candidates under
             the other set only (``gained``), under this one only (``lost``), skipped for another reason
             (``other_reason``).
@@ -56,7 +58,6 @@ class RuleSetComparison:
 
     current: str
     other: str
-    comparison: Comparison
     totals: pl.DataFrame
     moves: pl.DataFrame
     brokerages: pl.DataFrame
@@ -82,122 +83,128 @@ def compare_rule_sets(
         n_boot: Replicates over tasks.
         seed: Of the sample and of the replicates.
     """
-    dice: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
-    kind = kind_of(decisions)
-    rules = decisions.world.rules
-    other = kind.rules("production" if rules.rules == "document" else "document")
-    own = decisions.world.own
-    there = kind.decide(kind.tables(replay), rules=other, config=replay.config, own=own)
-    comparison = compare(decisions, there)
-    switches, n_sample, n_sample_pairs = _try_switches(
-        kind, replay, rules, other, own, sample=sample, seed=seed
+    kind, rules, own = kind_of(decisions), decisions.world.rules, decisions.world.own
+    there = kind.decide(
+        kind.tables(replay), rules=other_rules(rules), config=replay.config, own=own
     )
-    return RuleSetComparison(
-        current=rules.rules,
-        other=other.rules,
-        comparison=comparison,
-        totals=_totals(comparison, decisions, **dice),
-        moves=_moves(comparison, decisions, **dice),
-        brokerages=_brokerages(comparison, decisions, **dice),
-        switches=switches,
-        n_sample=n_sample,
-        n_sample_pairs=n_sample_pairs,
-    )
+    tried = try_switches(kind, replay, rules, own, sample=sample, seed=seed)
+    return sum_up_differences(differences(decisions, there), rules, tried, n_boot=n_boot, seed=seed)
 
 
-def sample_brokerages(
-    tables: Mapping[str, pl.DataFrame], sample: int, *, seed: int
-) -> dict[str, pl.DataFrame]:
-    """Return the tables of a job brokerage for some brokerages, drawn at random, at most one per task.
+def other_rules(rules: R) -> R:
+    """Return the other rule set of a brokerage: production for document."""
+    return type(rules)("production" if rules.rules == "document" else "document")
 
-    Args:
-        tables: What the brokerage saw.
-        sample: How many at most.
-        seed: Of the draw.
+
+def differences(here: JobDecisions, there: JobDecisions) -> dict[str, pl.DataFrame]:
+    """Return what two rule sets decide differently on some tasks, by name.
+
+    Returns:
+        ``moves``: ``jeditaskid, change, move`` (check → check), ``n`` [pairs]; ``looked_at``: ``jeditaskid``, ``looked_at``
+        [pairs], under either rule set; ``brokerages``: ``jeditaskid, snapshot``, and as 0 or 1 ``any, outcome, best`` (what
+        differs), ``brokerages`` (1).
     """
-    tasks = tables["tasks"].sort(TASK)
-    mixed = tasks.with_columns(draw=pl.Series(np.random.default_rng(seed).random(tasks.height)))
-    once = mixed.sort("draw").unique("jeditaskid", keep="first", maintain_order=True).head(sample)
-    chosen = once.drop("draw").sort(TASK)
-    instants, ids = chosen["snapshot"].unique().implode(), chosen["jeditaskid"].implode()
-    at_instant = pl.col("snapshot").is_null() | pl.col("snapshot").is_in(instants)
-    of_task = pl.col("jeditaskid").is_null() | pl.col("jeditaskid").is_in(ids)
-    result = {}
-    for name, table in tables.items():
-        part = table.filter(at_instant) if "snapshot" in table.columns else table
-        by_task = "jeditaskid" in table.columns and name != "parent_tasks"
-        result[name] = part.filter(of_task) if by_task else part
-    return result | {"tasks": chosen}
-
-
-def _totals(comparison: Comparison, decisions: JobDecisions, **dice: Any) -> pl.DataFrame:
-    """Return the shares of pairs decided differently, in all and by kind of change."""
-    kinds = [(pl.col("change") == change).sum().alias(change) for change in CHANGES]
-    counts = comparison.pairs.group_by("jeditaskid").agg(*kinds, pairs=pl.len())
-    table = _beside_pairs(counts, comparison, decisions)
-    parts = ["pairs", *CHANGES]
-    return shares(table, parts, "looked_at", unit="jeditaskid", **dice)
-
-
-def _moves(comparison: Comparison, decisions: JobDecisions, **dice: Any) -> pl.DataFrame:
-    """Return the shares of pairs by what became of what, the most frequent changes first."""
+    comparison = compare(here, there)
     checks = [pl.col(f"check_{side}").fill_null(CANDIDATE) for side in "ab"]
     named = comparison.pairs.with_columns(move=pl.format("{} → {}", *checks))
-    frequent = named["move"].value_counts().sort("count", "move", descending=[True, False])
-    moves = frequent["move"].head(MOST_MOVES).to_list()
-    counts = named.group_by("jeditaskid").agg(
-        *((pl.col("move") == move).sum().alias(move) for move in moves), n=pl.len()
-    )
-    table = _beside_pairs(counts, comparison, decisions)
-    return shares(table, moves, "looked_at", unit="jeditaskid", **dice)
-
-
-def _brokerages(comparison: Comparison, decisions: JobDecisions, **dice: Any) -> pl.DataFrame:
-    """Return the shares of brokerages that end differently, have another best queue, or differ in anything."""
+    only_there = comparison.pairs.filter(pl.col("check_a") == NOT_LOOKED_AT).select("jeditaskid")
+    looked_at = pl.concat([here.queues.select("jeditaskid"), only_there])
     changed = pl.concat([comparison.pairs.select(TASK), comparison.tasks.select(TASK)]).unique()
     flags = comparison.tasks.select(
         *TASK,
         outcome=pl.col("outcome_a") != pl.col("outcome_b"),
         best=pl.col("best_a").ne_missing(pl.col("best_b")),
     )
-    parts = ["any", "outcome", "best"]
-    table = (
-        decisions.tasks.select(*TASK, brokerages=pl.lit(1))
+    brokerages = (
+        here.tasks.select(*TASK, brokerages=pl.lit(1))
         .join(changed.with_columns(any=pl.lit(value=True)), on=TASK, how="left")
         .join(flags, on=TASK, how="left")
-        .with_columns(pl.col(parts).fill_null(value=False).cast(pl.Int64))
+        .with_columns(pl.col(DIFFERS).fill_null(value=False).cast(pl.Int64))
     )
-    return shares(table, parts, "brokerages", unit="jeditaskid", **dice)
+    return {
+        "moves": named.group_by("jeditaskid", "change", "move").len("n"),
+        "looked_at": looked_at.group_by("jeditaskid").agg(looked_at=pl.len()),
+        "brokerages": brokerages,
+    }
 
 
-def _beside_pairs(
-    counts: pl.DataFrame, comparison: Comparison, decisions: JobDecisions
-) -> pl.DataFrame:
-    """Join counts by task to the pairs looked at, under either rule set."""
-    only_there = comparison.pairs.filter(pl.col("check_a") == NOT_LOOKED_AT).select("jeditaskid")
-    looked_at = pl.concat([decisions.queues.select("jeditaskid"), only_there])
-    pairs = looked_at.group_by("jeditaskid").agg(looked_at=pl.len())
-    return pairs.join(counts, on="jeditaskid", how="left").fill_null(0)
-
-
-def _try_switches(
-    kind: Kind,
-    replay: Replay,
+def sum_up_differences(
+    frames: Mapping[str, pl.DataFrame],
     rules: RuleSet,
-    other: RuleSet,
-    own: Sequence[Own],
+    tried: tuple[pl.DataFrame, int, int],
     *,
-    sample: int,
-    seed: int,
+    n_boot: int = N_BOOT,
+    seed: int = 1,
+) -> RuleSetComparison:
+    """Sum up what differs.
+
+    Args:
+        frames: Of :func:`differences`, of all tasks.
+        rules: The rule set looked at.
+        tried: Of :func:`try_switches`.
+        n_boot: Replicates over tasks.
+        seed: Of the replicates.
+    """
+    moves, dice = frames["moves"], {"n_boot": n_boot, "seed": seed}
+    n = pl.col("n")
+    frequent = moves.group_by("move").agg(n.sum()).sort("n", "move", descending=[True, False])
+    most = frequent["move"].head(MOST_MOVES).to_list()
+
+    def shares_of(parts: Sequence[str], column: str) -> pl.DataFrame:
+        counts = moves.group_by("jeditaskid").agg(
+            *(n.filter(pl.col(column) == part).sum().alias(part) for part in parts), pairs=n.sum()
+        )
+        beside = frames["looked_at"].join(counts, on="jeditaskid", how="left").fill_null(0)
+        names = [*(["pairs"] if column == "change" else []), *parts]
+        return shares(beside, names, "looked_at", unit="jeditaskid", **dice)
+
+    switches, n_sample, n_sample_pairs = tried
+    return RuleSetComparison(
+        current=rules.rules,
+        other=other_rules(rules).rules,
+        totals=shares_of(CHANGES, "change"),
+        moves=shares_of(most, "move"),
+        brokerages=shares(frames["brokerages"], DIFFERS, "brokerages", unit="jeditaskid", **dice),
+        switches=switches,
+        n_sample=n_sample,
+        n_sample_pairs=n_sample_pairs,
+    )
+
+
+def draw_brokerages(tasks: pl.DataFrame, sample: int, *, seed: int) -> pl.DataFrame:
+    """Draw some brokerages at random, at most one per task: ``jeditaskid, snapshot``.
+
+    Args:
+        tasks: ``jeditaskid, snapshot``.
+        sample: How many at most.
+        seed: Of the draw.
+    """
+    ordered = tasks.select(TASK).sort(TASK)
+    mixed = ordered.with_columns(draw=pl.Series(np.random.default_rng(seed).random(tasks.height)))
+    once = mixed.sort("draw").unique("jeditaskid", keep="first", maintain_order=True).head(sample)
+    return once.drop("draw").sort(TASK)
+
+
+def try_switches(
+    kind: Kind, replay: Replay, rules: RuleSet, own: Sequence[Own] = (), *, sample: int, seed: int
 ) -> tuple[pl.DataFrame, int, int]:
     """Try every switch on which the sets differ alone, those of the text rules that they read too.
 
+    Args:
+        kind: The brokerage.
+        replay: What it saw.
+        rules: The rule set looked at.
+        own: Rules that are added.
+        sample: Brokerages at most, drawn at random; 0: nothing is tried.
+        seed: Of the draw.
+
     Returns:
-        The switches, the brokerages tried and the pairs that differ between the sets there.
+        The switches (`RuleSetComparison.switches`), the brokerages tried and the pairs that differ between the sets there.
     """
     if not sample:
         return pl.DataFrame(schema=SWITCHES), 0, 0
-    tables = sample_brokerages(kind.tables(replay), sample, seed=seed)
+    some = replay.of(draw_brokerages(replay.tasks, sample, seed=seed))
+    tables, other = kind.tables(some), other_rules(rules)
 
     @cache
     def decide(rule_set: RuleSet, texts: MatchingRules) -> JobDecisions:

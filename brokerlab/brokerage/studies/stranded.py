@@ -8,7 +8,10 @@ import polars as pl
 
 from brokerlab.brokerage.explanations import explain
 from brokerlab.brokerage.obstacles import what_would_help
+from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.production_jobs.decisions import Decisions
+from brokerlab.brokerage.replaying import Replay
+from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.view import TASK
 from brokerlab.brokerage.words import counted
 
@@ -16,12 +19,21 @@ MOST_CHECKS = 3
 """Checks named that stand alone before a queue."""
 
 
-def explain_stranded(decisions: Decisions, matched: pl.DataFrame, *, most: int = 5) -> pl.DataFrame:
+def explain_stranded(
+    replay: Replay,
+    decided: pl.DataFrame,
+    matched: pl.DataFrame,
+    rules: ProductionRules,
+    *,
+    most: int = 5,
+) -> pl.DataFrame:
     """Explain the brokerages without a queue whose jobs were most, one per task.
 
     Args:
-        decisions: Of the job brokerage.
+        replay: What the job brokerage saw.
+        decided: Table of tasks of its decisions.
         matched: From `history.match_jobs`.
+        rules: Rule set.
         most: How many.
 
     Returns:
@@ -33,7 +45,7 @@ def explain_stranded(decisions: Decisions, matched: pl.DataFrame, *, most: int =
         TASK, maintain_order=True
     )
     jobs = busiest.agg(pl.col("queue", "place").first(), pl.col("n_jobs").sum())
-    without = decisions.tasks.filter(pl.col("outcome") != "candidates")
+    without = decided.filter(pl.col("outcome") != "candidates")
     chosen = (
         without.join(jobs, on=TASK)
         .sort("n_jobs", *TASK, descending=[True, False, False])
@@ -41,6 +53,7 @@ def explain_stranded(decisions: Decisions, matched: pl.DataFrame, *, most: int =
         .head(most)
     )
     rows = list(chosen.iter_rows(named=True))
+    decisions = decide(replay.of(chosen.select(TASK)).for_jobs(), rules=rules, config=replay.config)
     return chosen.select(*TASK, "at", "outcome", "stage", "n_jobs", "queue").with_columns(
         why=pl.Series([_why(decisions, row) for row in rows], dtype=pl.String),
         help=pl.Series([_help(decisions, row) for row in rows], dtype=pl.String),

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from brokerlab.brokerage.replaying import Replay
+from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.brokerage.sensitivities import Sensitivity, WhatIf
 from brokerlab.brokerage.studies import (
     fairness,
     history,
+    key_effects,
     loops,
     removal,
+    rule_sets,
     throttle,
     users,
     weight_spread,
 )
 from brokerlab.brokerage.studies.basic_weights import WeightComparison, compare_basic_weights
+from brokerlab.brokerage.studies.kinds import PRODUCTION, JobDecisions
 from brokerlab.brokerage.studies.nuclei import NucleusChoice, choose_nuclei
 from brokerlab.brokerage.studies.period import Period
 from brokerlab.brokerage.studies.stranded import explain_stranded
+from brokerlab.brokerage.view import TASK
 from brokerlab.errors import InsufficientDataError
 from brokerlab.intervals import N_BOOT
 from brokerlab.times import grain
@@ -35,13 +45,15 @@ class _Tasks:
     """What a brokerage of queues did to the tasks of a period.
 
     Attributes:
-        decisions: Of the brokerage.
+        decided_tasks: One row per brokerage, as decided.
+        n_pairs: Pairs of task and queue looked at.
         removed: What each check removes (of user tasks: in the loop that decided), see `removal.removal_shares`.
         without_queue, without_queue_by_gshare: See `removal.shares_without_queue`.
         agreement, disagreement: With where jobs ran, see `history`.
     """
 
-    decisions: Any
+    decided_tasks: pl.DataFrame
+    n_pairs: int
     removed: pl.DataFrame
     without_queue: pl.DataFrame
     without_queue_by_gshare: pl.DataFrame
@@ -62,6 +74,9 @@ class ProductionTasks(_Tasks):
         n_weighed: Brokerages in which two or more queues compete by weight.
         nuclei: The choice of the nucleus; null where it is not replayed.
         stranded: See `stranded.explain_stranded`.
+        rule_sets: The rule set against the other one.
+        keys: Which keys matter.
+        pairs: Parts of a Parquet file of all pairs as decided, see :meth:`write_pairs`.
     """
 
     removed_over_time: pl.DataFrame
@@ -73,6 +88,13 @@ class ProductionTasks(_Tasks):
     n_weighed: int
     nuclei: NucleusChoice | None
     stranded: pl.DataFrame
+    rule_sets: rule_sets.RuleSetComparison
+    keys: key_effects.KeyEffects
+    pairs: tuple[bytes, ...]
+
+    def write_pairs(self, path: Path) -> None:
+        """Write every pair of task and queue as decided, as Parquet; they never come together in memory."""
+        pl.concat(pl.scan_parquet(io.BytesIO(part)) for part in self.pairs).sink_parquet(path)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +102,7 @@ class UserTasks(_Tasks):
     """What the analysis brokerage did to the user tasks of a period.
 
     Attributes:
+        decisions: Of the brokerage.
         rows: One row per brokerage, see `users.outcomes`.
         held_by_rule, held_by_level, held_over_time, held_by_unit: Who is held back, see the functions of `throttle`.
         margins: How near tasks come to the limits, see `throttle.limit_margins`.
@@ -91,6 +114,7 @@ class UserTasks(_Tasks):
         waits: Of the jobs that ran, see `fairness.mean_waits`.
     """
 
+    decisions: Any
     rows: pl.DataFrame
     held_by_rule: pl.DataFrame
     held_by_level: pl.DataFrame
@@ -107,115 +131,165 @@ class UserTasks(_Tasks):
     waits: pl.DataFrame
 
 
+def _gathered(
+    decisions: JobDecisions, replay: Replay, ran: pl.DataFrame, queues: pl.Series | None = None
+) -> dict[str, pl.DataFrame]:
+    """Return what is summed up of the decisions on some tasks, by name: rows of brokerages.
+
+    ``decided`` (table of tasks), ``counts`` (`removal.count_removals`), ``matched`` (`history.match_jobs`), ``queues``: of
+    some queues `removal.best_pseudo_queues`.
+    """
+    best = removal.best_pseudo_queues(decisions, replay.tables["queues"])
+    return {
+        "decided": decisions.tasks,
+        "counts": removal.count_removals(decisions, replay.tasks),
+        "matched": history.match_jobs(ran, replay.tasks, best),
+        "queues": best.clear()
+        if queues is None
+        else best.filter(pl.col("queue").is_in(queues.implode())),
+    }
+
+
+def _summed(
+    frames: Mapping[str, pl.DataFrame], order: Sequence[str], period: Period, **dice: Any
+) -> dict[str, Any]:
+    """Return what is said of every brokerage of queues, see `_Tasks`.
+
+    Raises:
+        InsufficientDataError: No brokerage comes to look at a queue.
+    """
+    decided, counts, matched = (frames[name] for name in ("decided", "counts", "matched"))
+    if counts.is_empty():
+        column, how = ("outcome", "end as {}; one that does")
+        if "throttle" in decided.columns:
+            column, how = ("throttle", "are held back by {}; one that passes")
+        reasons = listed(decided[column].drop_nulls().unique().sort().to_list())
+        raise InsufficientDataError(
+            f"None of {decided.height} brokerages looks at a queue; they {how.format(reasons or 'nothing known')} would do"
+        )
+    about = decided, period.replay.tasks, period.kind
+    return {
+        "decided_tasks": decided,
+        "n_pairs": int(counts["n"].sum()),
+        "removed": removal.removal_shares(counts, order, **dice),
+        "without_queue": removal.shares_without_queue(*about, **dice),
+        "without_queue_by_gshare": removal.shares_without_queue(*about, by=["gshare"], **dice),
+        "agreement": history.agreement_shares(matched, **dice),
+        "disagreement": history.disagreement_shares(matched, **dice),
+    }
+
+
 @dataclass(frozen=True)
-class _Again:
-    """The tasks of a period, decided again.
+class _Part:
+    """What is summed up of the production tasks of a chunk.
 
     Attributes:
-        decisions: The decisions.
-        counts: See `removal.count_removals`.
+        frames: See `_gathered`; and ``spread`` (`weight_spread.weight_spread`), and of `rule_sets.differences`.
         order: See `removal.removal_order`.
-        best: See `removal.best_pseudo_queues`.
-        matched: See `history.match_jobs`.
+        tried: Key to what it changes.
+        pairs: Parquet file of the pairs as decided.
     """
 
-    decisions: Any
-    counts: pl.DataFrame
+    frames: dict[str, pl.DataFrame]
     order: list[str]
-    best: pl.DataFrame
-    matched: pl.DataFrame
+    tried: dict[str, WhatIf]
+    pairs: bytes
 
-    @classmethod
-    def of(cls, period: Period) -> _Again:
-        """Decide again.
 
-        Raises:
-            InsufficientDataError: No brokerage comes to look at a queue.
-        """
-        replay, kind = period.replay, period.kind
-        decisions = kind.decide(kind.tables(replay), rules=period.rules, config=replay.config)
-        if decisions.queues.is_empty():
-            tasks = decisions.tasks
-            column, how = ("outcome", "end as {}; one that does")
-            if "throttle" in tasks.columns:
-                column, how = ("throttle", "are held back by {}; one that passes")
-            reasons = listed(tasks[column].drop_nulls().unique().sort().to_list())
-            raise InsufficientDataError(
-                f"None of {tasks.height} brokerages looks at a queue; they {how.format(reasons or 'nothing known')} would do"
-            )
-        best = removal.best_pseudo_queues(decisions, replay.tables["queues"])
-        return cls(
-            decisions=decisions,
-            counts=removal.count_removals(decisions, replay.tasks),
-            order=removal.removal_order(decisions),
-            best=best,
-            matched=history.match_jobs(period.ran, replay.tasks, best),
-        )
-
-    def removed(self, counts: pl.DataFrame, by: str, **dice: Any) -> pl.DataFrame:
-        """Return what each check removes, by a column of the counts."""
-        return removal.removal_shares(counts, self.order, by=[by], **dice)
-
-    def summed(self, tasks: pl.DataFrame, **dice: Any) -> dict[str, Any]:
-        """Return what is said of every brokerage of queues, see `_Tasks`."""
-        decided = self.decisions
-        return {
-            "decisions": decided,
-            "removed": removal.removal_shares(self.counts, self.order, **dice),
-            "without_queue": removal.shares_without_queue(decided, tasks, **dice),
-            "without_queue_by_gshare": removal.shares_without_queue(
-                decided, tasks, by=["gshare"], **dice
-            ),
-            "agreement": history.agreement_shares(self.matched, **dice),
-            "disagreement": history.disagreement_shares(self.matched, **dice),
-        }
+def _decide_chunk(
+    replay: Replay,
+    ran: pl.DataFrame,
+    *,
+    rules: ProductionRules,
+    queues: pl.Series,
+    tries: Sequence[key_effects.Try],
+) -> _Part | None:
+    """Decide the tasks of a chunk, under either rule set and with other values of keys; null: it has none."""
+    if replay.tasks.is_empty():
+        return None
+    tables, other = PRODUCTION.tables(replay), rule_sets.other_rules(rules)
+    decisions = PRODUCTION.decide(tables, rules=rules, config=replay.config)
+    there = PRODUCTION.decide(tables, rules=other, config=replay.config)
+    frames = {
+        **_gathered(decisions, replay, ran, queues),
+        **rule_sets.differences(decisions, there),
+        "spread": weight_spread.weight_spread(decisions, replay.tasks),
+    }
+    file = io.BytesIO()
+    decisions.queues.write_parquet(file)
+    tried = key_effects.try_keys(Sensitivity.of(decisions), tries)
+    return _Part(frames, removal.removal_order(decisions), tried, file.getvalue())
 
 
 def study_production_tasks(
     period: Period,
     nuclei: Replay | None = None,
     *,
+    keys: Sequence[str] = PRODUCTION.usual_keys,
+    points: int = 5,
     switch_sample: int = 60,
     n_boot: int = N_BOOT,
     seed: int = 1,
 ) -> ProductionTasks:
-    """Decide the production tasks of a period again, and sum up.
+    """Decide the production tasks of a period again, chunk by chunk, and sum up.
 
     Args:
         period: Of the production brokerage, from `period.replay_period`.
         nuclei: What the choice of the nucleus saw, from `period.replay_nuclei`; null: it is left out.
-        switch_sample: Tasks at most that the switches of that choice are tried on.
+        keys: Keys of which other values are tried, see `key_effects.which_keys_matter`.
+        points: Values tried per key.
+        switch_sample: Brokerages at most that single switches are tried on, and tasks for those of that choice.
         n_boot: Bootstrap replicates over tasks.
         seed: Of the draws of nuclei and of the replicates.
 
     Raises:
         InsufficientDataError: No brokerage comes to look at a queue.
+        ConfigError: A key that the brokerage does not have.
     """
     dice: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
-    again, tasks = _Again.of(period), period.replay.tasks
-    totals = again.matched.group_by("queue").agg(pl.col("n_jobs").sum())
-    busiest = totals.sort("n_jobs", "queue", descending=[True, False]).head(BUSIEST)
-    timed = again.counts.with_columns(time=pl.col("at").dt.truncate(grain(period.window)))
-    without = again.decisions.tasks.filter(pl.col("outcome") != "candidates").drop_nulls("stage")
-    stages = without.group_by(pl.col("stage").cast(pl.String)).len("n")
-    spread = weight_spread.weight_spread(again.decisions, tasks)
+    key_effects.check_keys(keys)
+    replay, tasks, rules = period.replay, period.replay.tasks, period.rules
+    given = {key_effects.JOBS: tasks}
+    if nuclei is not None:
+        given[key_effects.NUCLEI] = nuclei.tasks
+    tries = key_effects.plan_tries(keys, PRODUCTION, given, replay.config, points=points)
+    totals = history.brokerages_of_jobs(period.ran, tasks).group_by(queue="computingsite")
+    busiest = totals.agg(pl.col("n_jobs").sum()).sort("n_jobs", "queue", descending=[True, False])
+    chunk = partial(_decide_chunk, rules=rules, queues=busiest["queue"].head(BUSIEST), tries=tries)
+    parts = [part for part in replay.map(chunk, ran=period.ran) if part is not None]
+    frames = {name: pl.concat(part.frames[name] for part in parts) for name in parts[0].frames}
+    frames["decided"] = frames["decided"].sort(TASK)
+    order, counts = parts[0].order, frames["counts"]
+    summed = _summed(frames, order, period, **dice)
+
+    def removed_by(name: str, rows: pl.DataFrame) -> pl.DataFrame:
+        return removal.removal_shares(rows, order, by=[name], **dice)
+
+    tried = {key: WhatIf.joined([part.tried[key] for part in parts]) for key in parts[0].tried}
     choice = None
     if nuclei is not None:
         known = period.archive.scan("tasks").select("jeditaskid", "nucleus").collect()
-        choice = choose_nuclei(nuclei, known, rules=period.rules, sample=switch_sample, **dice)
+        choice = choose_nuclei(nuclei, known, rules=rules, sample=switch_sample, **dice)
+        tried |= key_effects.try_nuclei(nuclei, tries, rules)
+    switches = rule_sets.try_switches(PRODUCTION, replay, rules, sample=switch_sample, seed=seed)
+    without = frames["decided"].filter(pl.col("outcome") != "candidates").drop_nulls("stage")
+    stages = without.group_by(pl.col("stage").cast(pl.String)).len("n")
+    timed = counts.with_columns(time=pl.col("at").dt.truncate(grain(period.window)))
+    spread = frames["spread"].sort(TASK)
     return ProductionTasks(
-        **again.summed(tasks, **dice),
-        removed_over_time=again.removed(timed, "time", **dice),
-        removed_by_gshare=again.removed(again.counts, "gshare", **dice),
-        removed_by_queue=again.removed(
-            again.best.join(busiest, on="queue", how="semi"), "queue", **dice
-        ),
+        **summed,
+        removed_over_time=removed_by("time", timed),
+        removed_by_gshare=removed_by("gshare", counts),
+        removed_by_queue=removed_by("queue", frames["queues"]),
         last_stages=stages.sort("n", "stage", descending=[True, False]),
         factors=weight_spread.factor_shares(spread, **dice),
         factors_by_gshare=weight_spread.factor_shares(spread, by=["gshare"], **dice),
         n_weighed=spread.height,
         nuclei=choice,
-        stranded=explain_stranded(again.decisions, again.matched),
+        stranded=explain_stranded(replay, frames["decided"], frames["matched"], rules),
+        rule_sets=rule_sets.sum_up_differences(frames, rules, switches, **dice),
+        keys=key_effects.sum_up_keys(tries, tried, **dice),
+        pairs=tuple(part.pairs for part in parts),
     )
 
 
@@ -231,14 +305,17 @@ def study_user_tasks(period: Period, *, n_boot: int = N_BOOT, seed: int = 1) -> 
         InsufficientDataError: Every brokerage is held back before it looks at a queue.
     """
     dice: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
-    again, tasks = _Again.of(period), period.replay.tasks
-    decisions = again.decisions
+    replay, kind, tasks = period.replay, period.kind, period.replay.tasks
+    decisions = kind.decide(kind.tables(replay), rules=period.rules, config=replay.config)
+    order = removal.removal_order(decisions)
+    summed = _summed(_gathered(decisions, replay, period.ran), order, period, **dice)
     rows = users.outcomes(decisions)
     state = loops.stabilizer_state(decisions, rows)
     jobs = fairness.jobs_with_users(period.ran, tasks, rows)
     totals = fairness.totals_by_user(rows, jobs)
     return UserTasks(
-        **again.summed(tasks, **dice),
+        **summed,
+        decisions=decisions,
         rows=rows,
         held_by_rule=throttle.held_by_rule(rows, **dice),
         held_by_level=throttle.held_by_level(rows, **dice),

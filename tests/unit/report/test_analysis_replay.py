@@ -23,7 +23,6 @@ RAN |= dict.fromkeys(("n_jobs", "wait_h", "core_h"), pl.Float64)
 def period_of(world, *, ran=()):
     decisions = world.decided()
     replay = replay_of(decisions)
-    replay.instants, replay.notes = pl.DataFrame({"at": [AT]}), ()
     return SimpleNamespace(
         archive=SimpleNamespace(synthetic=False),
         kind=ANALYSIS,

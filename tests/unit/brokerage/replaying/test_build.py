@@ -216,7 +216,7 @@ def test_chunks_of_tasks_are_the_whole_replay(
 ) -> None:
     monkeypatch.setattr(carry, "CHUNK_ROWS", 2000)
     whole = replaying.build(archive, stage=stage, every="6h")
-    chunks = replaying.map_tasks(archive, lambda seen: seen, stage=stage, every="6h")
+    chunks = replaying.build(archive, stage=stage, every="6h", files=False).map(lambda seen: seen)
     assert len(chunks) > 2
     other = whole.config.with_values({"jedi/anal_jobbroker/OVERLOAD_MIN_QUEUE": 3})
     assert chunks[0].with_config(other).config == other
@@ -246,6 +246,6 @@ def test_decisions_by_chunk_are_those_on_the_whole(
         return kind.decide(kind.tables(seen), config=seen.config).tasks
 
     whole = decide(replaying.build(archive, stage=kind.stage, every="6h"))
-    parts = replaying.map_tasks(archive, decide, stage=kind.stage, every="6h")
+    parts = replaying.build(archive, stage=kind.stage, every="6h", files=False).map(decide)
     keys = ["jeditaskid", "snapshot"]
     assert pl.concat(parts).sort(keys).equals(whole.sort(keys))

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import datetime
 from pathlib import Path
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 import brokerlab.archive
 from brokerlab.archive import Archive
 from brokerlab.archive.synthetic import synthesise
+from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.studies.kinds import ANALYSIS, PRODUCTION, Kind
 from brokerlab.brokerage.studies.period import draw_tasks, replay_nuclei, replay_period
+from brokerlab.brokerage.studies.tasks import study_production_tasks
 from brokerlab.errors import EmptyPeriodError
 
 
@@ -64,3 +68,23 @@ def test_the_choice_of_nuclei_is_of_the_same_tasks(archive: Archive) -> None:
 def test_a_period_without_brokerages_is_named(archive: Archive) -> None:
     with pytest.raises(EmptyPeriodError, match="no task is brokered in the period"):
         replay_period(archive, PRODUCTION, end=datetime(2000, 1, 1))
+
+
+@pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
+def test_chunks_of_tasks_add_up_to_the_whole_study(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    period = replay_period(archive, PRODUCTION)
+    asked = {"keys": ["NQUEUED_SAT_CAP", "MIN_WEIGHT_managed"], "switch_sample": 3, "n_boot": 40}
+    whole = study_production_tasks(period, **asked)
+    monkeypatch.setattr(sys.modules[Replay.__module__], "CHUNK_PAIRS", 500)
+    parts = study_production_tasks(period, **asked)
+    assert len(parts.pairs) > 3 > len(whole.pairs)
+    for one, other in (
+        (parts, whole),
+        (parts.rule_sets, whole.rule_sets),
+        (parts.keys, whole.keys),
+    ):
+        for name, value in vars(one).items():
+            if isinstance(value, pl.DataFrame):
+                assert_frame_equal(value, getattr(other, name), rel_tol=1e-12)

@@ -57,18 +57,28 @@ def test_levels_are_summed_up(decisions: Decisions) -> None:
     assert described.filter(part="core_count")["kind"].item() == "persistent"
     assert described.filter(part="link_backlog")["keys"].item().startswith("NQUEUED_")
     by_gshare = removal.removal_shares(counts, order, by=["gshare"], **DICE)
-    stuck = removal.shares_without_queue(decisions, tasks, by=["gshare"], **DICE)
+    stuck = removal.shares_without_queue(decisions.tasks, tasks, PRODUCTION, by=["gshare"], **DICE)
     levels = removal.sum_up_levels(by_gshare, "gshare", without_queue=stuck, most=1)
     row = levels.filter(gshare="Express").row(0, named=True)
     assert [row[name] for name in ("whole", "n_tasks", "n_brokerages", "stuck")] == [3, 1, 1, 0]
     assert (row["candidates"], row["reasons"]) == (pytest.approx(1 / 3), "core_count")
 
 
+RAN = pl.DataFrame(
+    schema={
+        "jeditaskid": pl.Int64,
+        "computingsite": pl.String,
+        "made": pl.Datetime("us"),
+        "n_jobs": pl.Int64,
+    }
+)
+
+
 def test_nothing_to_look_at_is_too_little() -> None:
     decisions = World(nucleus="NOWHERE").queue("A").decided()
     rules = decisions.world.rules
     period: Any = SimpleNamespace(
-        kind=PRODUCTION, replay=replay_of(decisions), rules=rules, ran=None
+        kind=PRODUCTION, replay=replay_of(decisions), rules=rules, ran=RAN
     )
     with pytest.raises(InsufficientDataError, match="None of 1 brokerages looks at a queue; they"):
         study_production_tasks(period)
@@ -76,7 +86,7 @@ def test_nothing_to_look_at_is_too_little() -> None:
 
 def test_tasks_without_a_queue() -> None:
     none = World().queue("OFF_Y", status="offline").task(2, nucleus="NOWHERE").decided()
-    table = removal.shares_without_queue(none, replay_of(none).tasks, **DICE)
+    table = removal.shares_without_queue(none.tasks, replay_of(none).tasks, PRODUCTION, **DICE)
     assert dict(table.select("part", "share").iter_rows()) == {
         "no_candidates": 0.5,
         "input_incomplete": 0,
@@ -150,7 +160,9 @@ def test_tasks_left_without_a_queue_are_explained_by_what_ran() -> None:
         }
     )
     matched = history.match_jobs(ran, replay.tasks, best)
-    row = explain_stranded(decisions, matched).row(0, named=True)
+    row = explain_stranded(replay, decisions.tasks, matched, decisions.world.rules).row(
+        0, named=True
+    )
     assert (row["jeditaskid"], row["queue"], row["n_jobs"]) == (TASK, "BUSY_X", 7)
     assert "(check core_count)" in row["why"]
     assert row["help"] == "without core_count, 1 queue"

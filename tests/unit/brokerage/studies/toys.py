@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
-
 import polars as pl
 
-from brokerlab.brokerage.studies.kinds import JobDecisions
+from brokerlab.brokerage.replaying import Replay
+from brokerlab.brokerage.studies.kinds import JobDecisions, kind_of
 
 DICE = {"n_boot": 50, "seed": 1}
 
 
-def replay_of(decisions: JobDecisions) -> Any:
-    """Stand in for a replay: the tables that were decided on."""
+def replay_of(decisions: JobDecisions) -> Replay:
+    """Return a replay of the tables that were decided on."""
     tables = decisions.world.tables
     tasks = tables["tasks"].with_columns(
         pl.col("snapshot").fill_null(0), brokerage_time=pl.col("at")
     )
-    return SimpleNamespace(
-        tables=tables,
-        tasks=tasks,
-        for_jobs=lambda: tables,
-        for_analysis=lambda: tables,
+    return Replay(
+        tables=tables | {"tasks": tasks},
+        instants=tasks.select("snapshot", "at").unique(),
+        stage=kind_of(decisions).stage,
         config=decisions.world.config,
+        notes=(),
+        archive_digest="",
+        synthetic=True,
+        open_tasks=pl.DataFrame(),
+        remake=lambda _: {},
     )
 
 
