@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -143,7 +144,7 @@ def what_if(
 
     Source: calibration.md 2.
     """
-    return Sensitivity.of(decisions, rules=rules, own=own).of_key(key, grid, **scope).totals()
+    return Sensitivity.of(decisions, rules=rules, own=own).of_key(key, grid, scope).totals()
 
 
 _SCHEMA = {
@@ -202,17 +203,17 @@ class Sensitivity:
         self,
         key: str,
         grid: Iterable[Any],
+        scope: Mapping[str, str] = MappingProxyType({}),
         *,
         scopes: Mapping[str, Sequence[str]] | None = None,
-        **scope: str,
     ) -> WhatIf:
         """Try values of a key.
 
         Args:
             key: Key of the catalogue, see :func:`what_if`.
             grid: Values to try.
+            scope: Values of placeholders.
             scopes: Placeholder to the values that occur; null: in these tasks.
-            **scope: Values of the placeholders.
 
         Raises:
             ConfigError: See :func:`what_if`.

@@ -363,15 +363,15 @@ def build_once(
     Raises:
         DataError: See :func:`build`.
     """
-    asked = {"start": start, "end": end, "tasks": tasks, "stage": stage, "every": every}
-    asked["files"] = files
+    asked: dict[str, Any] = {"start": start, "end": end, "tasks": tasks, "stage": stage}
+    asked |= {"every": every, "files": files}
     switches = {
         "rules": None if rules is None else rules.to_dict(),
         "class_rules": None if class_rules is None else class_rules.to_dict(),
     }
 
     def make() -> keeping.Result:
-        made = build(archive, **asked, rules=rules, class_rules=class_rules)  # type: ignore[arg-type]
+        made = build(archive, **asked, rules=rules, class_rules=class_rules)
         frames = {"instants": made.instants, "open_tasks": made.open_tasks}
         frames |= {f"table-{name}": frame for name, frame in made.tables.items()}
         if made.remake is not None:

@@ -120,8 +120,8 @@ def which_keys_matter(
     if remade and replay is not None:
         model = Sensitivity.of(replay, rules=world.rules, own=world.own)
         tried |= try_keys(model, [one for one in tries if one.key in remade])
-    if NUCLEI in tasks and nuclei is not None:
-        tried |= try_nuclei(nuclei, tries, world.rules)
+    if nuclei is not None and isinstance(decisions, Decisions):
+        tried |= try_nuclei(nuclei, tries, decisions.world.rules)
     return sum_up_keys(tries, tried, n_boot=n_boot, seed=seed)
 
 

@@ -88,8 +88,12 @@ def choose_nuclei(
         seed: Of the draws and of the replicates.
     """
     dice: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
-    asked = {"rules": rules, "config": replay.config}
-    hints = pl.concat(replay.map(lambda seen: hint_queues(seen.for_jobs(), **asked)))
+    config = replay.config
+
+    def hinted(seen: Replay) -> pl.DataFrame:
+        return hint_queues(seen.for_jobs(), rules=rules, config=config)
+
+    hints = pl.concat(replay.map(hinted))
     decisions = production_tasks.decide(
         replay.for_tasks(), rules=rules, config=replay.config, hint_queues=hints, seed=seed
     )

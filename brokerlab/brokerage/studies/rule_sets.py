@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -145,7 +145,7 @@ def sum_up_differences(
         n_boot: Replicates over tasks.
         seed: Of the replicates.
     """
-    moves, dice = frames["moves"], {"n_boot": n_boot, "seed": seed}
+    moves, of_tasks = frames["moves"], partial(shares, unit="jeditaskid", n_boot=n_boot, seed=seed)
     n = pl.col("n")
     frequent = moves.group_by("move").agg(n.sum()).sort("n", "move", descending=[True, False])
     most = frequent["move"].head(MOST_MOVES).to_list()
@@ -156,7 +156,7 @@ def sum_up_differences(
         )
         beside = frames["looked_at"].join(counts, on="jeditaskid", how="left").fill_null(0)
         names = [*(["pairs"] if column == "change" else []), *parts]
-        return shares(beside, names, "looked_at", unit="jeditaskid", **dice)
+        return of_tasks(beside, names, "looked_at")
 
     switches, n_sample, n_sample_pairs = tried
     return RuleSetComparison(
@@ -164,7 +164,7 @@ def sum_up_differences(
         other=other_rules(rules).rules,
         totals=shares_of(CHANGES, "change"),
         moves=shares_of(most, "move"),
-        brokerages=shares(frames["brokerages"], DIFFERS, "brokerages", unit="jeditaskid", **dice),
+        brokerages=of_tasks(frames["brokerages"], DIFFERS, "brokerages"),
         switches=switches,
         n_sample=n_sample,
         n_sample_pairs=n_sample_pairs,

@@ -11,6 +11,8 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.brokerage import analysis_jobs
+from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.sensitivities import Sensitivity, WhatIf
@@ -207,9 +209,9 @@ def _decide_chunk(
     """Decide the tasks of a chunk, under either rule set and with other values of keys; null: it has none."""
     if replay.tasks.is_empty():
         return None
-    tables, other = PRODUCTION.tables(replay), rule_sets.other_rules(rules)
-    decisions = PRODUCTION.decide(tables, rules=rules, config=replay.config)
-    there = PRODUCTION.decide(tables, rules=other, config=replay.config)
+    tables, other = replay.for_jobs(), rule_sets.other_rules(rules)
+    decisions = decide(tables, rules=rules, config=replay.config)
+    there = decide(tables, rules=other, config=replay.config)
     frames = {
         **_gathered(decisions, replay, ran, queues),
         **rule_sets.differences(decisions, there),
@@ -305,8 +307,10 @@ def study_user_tasks(period: Period, *, n_boot: int = N_BOOT, seed: int = 1) -> 
         InsufficientDataError: Every brokerage is held back before it looks at a queue.
     """
     dice: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
-    replay, kind, tasks = period.replay, period.kind, period.replay.tasks
-    decisions = kind.decide(kind.tables(replay), rules=period.rules, config=replay.config)
+    replay, tasks = period.replay, period.replay.tasks
+    decisions = analysis_jobs.decide(
+        replay.for_analysis(), rules=period.rules, config=replay.config
+    )
     order = removal.removal_order(decisions)
     summed = _summed(_gathered(decisions, replay, period.ran), order, period, **dice)
     rows = users.outcomes(decisions)
