@@ -1,7 +1,7 @@
 """The commands ``brokerlab report`` and ``brokerlab check``."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +13,9 @@ from brokerlab.errors import BrokerlabError, ConfigError
 
 
 def report(
-    name: Annotated[str, typer.Argument(help="Which report; none lists them.")] = "",
+    name: Annotated[
+        list[str] | None, typer.Argument(help="Which report, or reports; none lists them.")
+    ] = None,
     parameter: Annotated[
         list[str] | None,
         typer.Option(
@@ -24,6 +26,7 @@ def report(
         ),
     ] = None,
     *,
+    every: Annotated[bool, typer.Option("--all", help="Run every report.")] = False,
     spark: Annotated[
         str,
         typer.Option(
@@ -53,22 +56,24 @@ def report(
         ),
     ] = False,
 ) -> None:
-    """Run a report into <out>/<name>/<run id>/ and print the path of its page."""
+    """Run reports into <out>/<name>/<run id>/, two at once, and print what they answer and the paths of their pages."""
     from brokerlab.report import find
     from brokerlab.report.parameters import model
     from brokerlab.report.results import RESERVED
 
-    if not name:
+    names = find.names() if every else list(dict.fromkeys(name or ()))
+    if not names:
         typer.echo("\n".join(find.names()))
         return
     if describe:
         from brokerlab.report.kit import parameters_cell
 
-        lines = parameters_cell(model(find.notebook(name), ours=True)).splitlines()
-        typer.echo("\n".join(line for line in lines if not line.startswith(f"{RESERVED}:")))
+        for one in names:
+            lines = parameters_cell(model(find.notebook(one), ours=True)).splitlines()
+            typer.echo("\n".join(line for line in lines if not line.startswith(f"{RESERVED}:")))
         return
     given = [*(parameter or ()), *([f"spark={spark}"] if spark else [])]
-    _tell(name, given, out, run_id, as_json=as_json, exit_code=exit_code)
+    _run(names, given, out, run_id, as_json=as_json, exit_code=exit_code)
 
 
 def check(
@@ -102,8 +107,8 @@ def check(
         console.print(caveat, markup=False, soft_wrap=True)
 
 
-def _tell(
-    name: str,
+def _run(
+    names: Sequence[str],
     pairs: Iterable[str],
     out: Path,
     run_id: str | None,
@@ -111,31 +116,43 @@ def _tell(
     as_json: bool,
     exit_code: bool,
 ) -> None:
-    """Run a report, print what came out, and leave with the exit code."""
-    from brokerlab.report import run
+    """Run reports, print what comes out of each, and leave with the largest exit code, that of an error first."""
     from brokerlab.report.exits import of_report
     from brokerlab.report.results import verdict_line
+    from brokerlab.report.runner import Run, run_many
     from brokerlab.report.summary import of_refusal, of_run
 
+    codes = list[int]()
+
+    def tell(done: Run) -> None:
+        verdict = done.results["page"]["verdict"]
+        asked = of_report(verdict["kind"], done.manifest.get("proposals", ())) if exit_code else 0
+        codes.append(done.error.exit_code if done.error else asked)
+        if as_json:
+            typer.echo(json.dumps(of_run(done, codes[-1]), ensure_ascii=False))
+            return
+        if len(names) > 1:
+            seconds = done.manifest["duration_s"]
+            typer.echo(f"[{len(codes)} of {len(names)}] {done.report}, {seconds:.0f} s")
+        if not done.error:
+            typer.echo(verdict_line(verdict))
+            typer.echo(str(done.page))
+        elif len(names) > 1:
+            typer.echo(str(done.error), err=True)
+
     try:
-        given = split(pairs)
-        with beside().status(f"running {name}"):
-            done = run(name, given, out_root=out, run_id=run_id, check=False)
+        with beside().status(f"running {', '.join(names)}"):
+            done = run_many(names, split(pairs), out_root=out, run_id=run_id, each=tell)
     except BrokerlabError as error:
         if as_json:
-            typer.echo(json.dumps(of_refusal(name, run_id, error), ensure_ascii=False))
+            for name in names[len(codes) :]:
+                typer.echo(json.dumps(of_refusal(name, run_id, error), ensure_ascii=False))
         raise
-    verdict = done.results["page"]["verdict"]
-    asked = of_report(verdict["kind"], done.manifest.get("proposals", ())) if exit_code else 0
-    code = done.error.exit_code if done.error else asked
-    if as_json:
-        typer.echo(json.dumps(of_run(done, code), ensure_ascii=False))
-    elif not done.error:
-        typer.echo(verdict_line(verdict))
-        typer.echo(str(done.page))
-    if done.error:
-        raise done.error
-    raise typer.Exit(code)
+    if errors := [one.error for one in done if one.error]:
+        raise errors[0]
+    if len(names) > 1 and not as_json:
+        typer.echo(f"all pages: {out / 'index.html'}")
+    raise typer.Exit(max(codes))
 
 
 def split(pairs: Iterable[str]) -> dict[str, str]:

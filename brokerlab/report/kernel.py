@@ -1,12 +1,11 @@
-"""Run a notebook with papermill in a kernel of this very interpreter, and say why it stopped, if it did."""
+"""Run notebooks with papermill in a kernel of this very interpreter, and say why one stopped, if it did."""
 
 import os
 import signal
 import tempfile
 import threading
-import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,8 @@ TERMINATED = 143
 """Exit code of a program that was told to end by SIGTERM."""
 AT_START = "from brokerlab.schemas import jsonschema; jsonschema(); del jsonschema"
 """What a kernel does before the notebook: altair imports it, too."""
+CLEAN = "get_ipython().reset(); get_ipython().execution_count = 0"
+"""What a kernel does between two notebooks; the first cell of each is number 1."""
 SOCKET_PATH_BYTES = 90
 """Longest folder of sockets; a socket's path may have 107 bytes on Linux, 103 elsewhere."""
 
@@ -61,33 +62,82 @@ class Failure:
         return where + (lines[0] if lines else "no message")
 
 
-def execute(source: Path, folder: Path, given: Mapping[str, Any]) -> Failure | None:
-    """Run the notebook in a kernel of this very interpreter; return why it stopped, if it did."""
-    notebooks = papermill()
-    try:
-        with _sockets() as sockets, _interruptible(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the Jupyter stack's own; the notebook's stay visible
+class Kernel:
+    """A kernel of this very interpreter, which runs notebooks one after the other, each from an empty namespace.
+
+    What the notebooks import is loaded once for all of them. It starts with the first one; after one that killed it, it
+    starts again.
+    """
+
+    def __init__(self) -> None:
+        self._manager: Any = None
+        self._open = ExitStack()
+        self._is_stopped = False
+
+    def execute(self, source: Path, folder: Path, given: Mapping[str, Any]) -> Failure | None:
+        """Run a notebook; return why it stopped, if it did.
+
+        Raises:
+            KeyboardInterrupt: The kernel was stopped.
+        """
+        notebooks = papermill()
+        try:
             notebooks.execute_notebook(
                 str(source),
                 str(folder / "notebook.ipynb"),
                 parameters={**given, RESERVED: str(folder)},
                 progress_bar=False,
                 kernel_name="python3",
-                kernel_manager_class=_own_kernel(sockets),
+                km=self._clean(),
                 start_timeout=KERNEL_START_S,
             )
-    except notebooks.PapermillExecutionError as error:
-        from nbconvert.filters.ansi import strip_ansi
+        except notebooks.PapermillExecutionError as error:
+            from nbconvert.filters.ansi import strip_ansi
 
-        return Failure(
-            cell=error.exec_count,
-            error=f"{error.ename}: {error.evalue}",
-            trace="\n".join(map(strip_ansi, error.traceback)),
-            kind=kind_of(error.ename),
-        )
-    except Exception as error:  # noqa: BLE001 - a kernel that dies or never starts is a failed run
-        return Failure(cell=None, error=f"{type(error).__name__}: {error}")
-    return None
+            return Failure(
+                cell=error.exec_count,
+                error=f"{error.ename}: {error.evalue}",
+                trace="\n".join(map(strip_ansi, error.traceback)),
+                kind=kind_of(error.ename),
+            )
+        except Exception as error:
+            self.close()
+            if self._is_stopped:
+                raise KeyboardInterrupt from error
+            return Failure(cell=None, error=f"{type(error).__name__}: {error}")
+        return None
+
+    def stop(self) -> None:
+        """Stop the notebook that runs in another thread, and run no other."""
+        self._is_stopped = True
+        process = getattr(getattr(self._manager, "provisioner", None), "process", None)
+        if process is not None:
+            process.kill()
+
+    def close(self) -> None:
+        """End the process of the kernel; another notebook would start a new one."""
+        from jupyter_core.utils import run_sync
+
+        manager, self._manager = self._manager, None
+        if manager is not None:
+            manager.end_client()
+            run_sync(manager.shutdown_kernel)(now=True)
+        self._open.close()
+
+    def _clean(self) -> Any:
+        """Return the manager of the kernel, without the names of the notebook before."""
+        if self._is_stopped:
+            raise KeyboardInterrupt
+        if self._manager is None:
+            self._manager = _own_kernel(self._open.enter_context(_sockets()))()
+        else:
+            from nbclient import NotebookClient
+            from nbformat import v4
+
+            NotebookClient(
+                v4.new_notebook(cells=[v4.new_code_cell(CLEAN)]), km=self._manager
+            ).execute()
+        return self._manager
 
 
 def kind_of(name: str) -> type[errors.BrokerlabError]:
@@ -98,12 +148,10 @@ def kind_of(name: str) -> type[errors.BrokerlabError]:
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
-    """Make sure that Ctrl-C ends the run, and that a scheduler that takes it back (SIGTERM) leaves nothing either.
+def interruptible() -> Iterator[None]:
+    """Make sure that Ctrl-C ends the runs, and that a scheduler that takes them back (SIGTERM) leaves nothing either.
 
-    asyncio turns the first Ctrl-C into the cancellation of a task, which nbclient takes for the end
-    of the cell: the notebook would go on with the next one. Our handler raises, and is remembered in
-    case the exception is swallowed on its way.
+    Our handler raises, and is remembered in case the exception is swallowed on its way.
 
     Raises:
         SystemExit: With `TERMINATED`, after SIGTERM.
@@ -161,6 +209,19 @@ def _own_kernel(sockets: Path | None) -> type:
         @default("ip")
         def _ip_default(self) -> str:
             return localhost() if sockets is None else str(sockets / "kernel")
+
+        last: Any = None
+
+        def client(self, **options: Any) -> Any:
+            """Return a client for one notebook; that of the notebook before ends."""
+            self.end_client()
+            self.last = super().client(**options)
+            return self.last
+
+        def end_client(self) -> None:
+            """Close the sockets of the last client."""
+            if self.last is not None:
+                self.last.stop_channels()
 
         @property
         def kernel_spec(self) -> KernelSpec:

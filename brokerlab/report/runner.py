@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 import time
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from brokerlab.archive import manifest as manifests
-from brokerlab.errors import ConfigError, ReportError
+from brokerlab.errors import ConfigError, ReportError, nearest
 from brokerlab.report import find, index, made, runs
-from brokerlab.report.kernel import Failure, execute
+from brokerlab.report.kernel import Failure, Kernel, interruptible
 from brokerlab.report.results import RESERVED, jsonable, write_json
 from brokerlab.results import Result, Shows
 
@@ -114,36 +118,151 @@ def run(
         ReportError: No parameters cell; the run id is taken by a run with other inputs, or being made; or the notebook
             failed: then the page is there and says why.
     """
-    started = at or datetime.now(UTC)
+    job = _job(report_name, parameters or {}, out_root, notebooks, at, run_id)
+    done = list[Run]()
+    _make_all([[job]], 1, done.append)
+    if check and done[0].error is not None:
+        raise done[0].error
+    return done[0]
+
+
+def run_many(
+    report_names: Sequence[str],
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    out_root: str | Path = "reports",
+    notebooks: str | Path | None = None,
+    at: datetime | None = None,
+    run_id: str | None = None,
+    workers: int = 2,
+    each: Callable[[Run], object] = bool,
+) -> list[Run]:
+    """Run reports, some at once; what they import and keep in memory is shared.
+
+    Reports that read what others propose come last, and read it from ``out_root`` where nothing else is asked for.
+
+    Args:
+        report_names: Such as ``["thresholds", "proposal-review"]``; they begin in this order.
+        parameters: As for `run`; each report takes those that it has.
+        out_root: As for `run`.
+        notebooks: As for `run`.
+        at: As for `run`.
+        run_id: As for `run`, one name for the runs of all.
+        workers: Reports at once.
+        each: Called with each run when it is there.
+
+    Returns:
+        The runs, first the first that ended; those that failed have an ``error``.
+
+    Raises:
+        ConfigError: As for `run`, before anything is run; or a parameter that none of the reports has.
+        DataError: As for `run`.
+        ReportError: As for `run`, but for notebooks that fail.
+    """
+    given = parameters or {}
+    fields = {name: _parameters(name, notebooks)[1].model_fields for name in report_names}
+    known = {field for of_report in fields.values() for field in of_report} - {RESERVED}
+    if unknown := sorted(given.keys() - known):
+        raise ConfigError(
+            "; ".join(f"unknown parameter {name!r}: {nearest(name, known)}" for name in unknown)
+        )
+    jobs, readers = list[_Job](), list[_Job]()
+    for name, of_report in fields.items():
+        reads = {
+            field: str(out_root)
+            for field, about in of_report.items()
+            if (about.description or "").endswith(runs.UNIT_REPORTS)
+        }
+        own = {field: value for field, value in given.items() if field in of_report}
+        Path(out_root).mkdir(parents=True, exist_ok=True)
+        job = _job(name, reads | own, out_root, notebooks, at, run_id)
+        (readers if reads else jobs).append(job)
+    done = list[Run]()
+
+    def keep(one: Run) -> None:
+        done.append(one)
+        each(one)
+
+    _make_all([jobs, readers], workers, keep)
+    return done
+
+
+def _make_all(
+    groups: Sequence[Sequence[_Job]], workers: int, each: Callable[[Run], object]
+) -> None:
+    """Run jobs, several at once, group after group; whatever stops one of them stops all."""
+    here, kernels = threading.local(), list[Kernel]()
+
+    def start() -> None:
+        here.kernel = Kernel()  # its sockets belong to the loop of one thread
+        kernels.append(here.kernel)
+
+    def make(job: _Job) -> Run:
+        return _done(job, here.kernel)
+
+    with ExitStack() as stack:
+        stack.enter_context(interruptible())
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")  # the Jupyter stack's own; the notebook's stay visible
+        stack.callback(lambda: [kernel.close() for kernel in kernels])
+        threads = stack.enter_context(ThreadPoolExecutor(workers, initializer=start))
+        try:
+            for group in groups:
+                for future in as_completed([threads.submit(make, job) for job in group]):
+                    each(future.result())
+        except BaseException:  # Ctrl-C included
+            threads.shutdown(wait=False, cancel_futures=True)
+            for kernel in kernels:
+                kernel.stop()
+            raise
+
+
+def _parameters(report_name: str, notebooks: str | Path | None) -> tuple[Path, type[Bare]]:
+    """Return the notebook of a report and its parameters."""
     from brokerlab.report.parameters import model
 
     source = find.notebook(report_name, None if notebooks is None else Path(notebooks))
-    job = _Job(
+    return source, model(source, ours=notebooks is None)
+
+
+def _job(
+    report_name: str,
+    parameters: Mapping[str, Any],
+    out_root: str | Path,
+    notebooks: str | Path | None,
+    at: datetime | None,
+    run_id: str | None,
+) -> _Job:
+    """Check what is asked for."""
+    source, params = _parameters(report_name, notebooks)
+    return _Job(
         name=source.stem.replace("_", "-"),
         source=source,
         out_root=Path(out_root),
-        params=_checked(model(source, ours=notebooks is None), parameters or {}),
-        names=tuple(parameters or ()),
-        started=started,
+        params=_checked(params, parameters),
+        names=tuple(parameters),
+        started=at or datetime.now(UTC),
         run_id=None if run_id is None else runs.checked_id(run_id),
     )
+
+
+def _done(job: _Job, kernel: Kernel) -> Run:
+    """Run a report, or return the finished run of the same name and inputs."""
     if not job.values.get("spark"):  # its workers read what is too large for one process
         _verify(job.values.get("archive"))
     job.home.mkdir(parents=True, exist_ok=True)
-    inputs = None if run_id is None else runs.inputs_of(job.meanings, job.values, source)
-    name = job.run_id or runs.free_id(job.home, started, job.given)
+    named = job.run_id is not None
+    inputs = runs.inputs_of(job.meanings, job.values, job.source) if named else None
+    name = job.run_id or runs.free_id(job.home, job.started, job.given)
     if inputs is not None and runs.finished(job.home / name, inputs):
         return job.done(name, reused=True)
     with runs.workshop(job.home, name) as folder:
         if inputs is not None and runs.finished(job.home / name, inputs):
             shutil.rmtree(folder)  # another process has made it in the meantime
             return job.done(name, reused=True)
-        failure = _make(job, name, folder, inputs)
-    index.rebuild(out_root)
-    done = job.done(name, failure=failure)
-    if check and done.error is not None:
-        raise done.error
-    return done
+        failure = _make(job, name, folder, inputs, kernel)
+    index.rebuild(job.out_root)
+    return job.done(name, failure=failure)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,11 +322,13 @@ def _verify(archive: object) -> None:
         manifests.check(Path(archive), files, again=True)
 
 
-def _make(job: _Job, run_id: str, folder: Path, inputs: Mapping[str, str] | None) -> Failure | None:
+def _make(
+    job: _Job, run_id: str, folder: Path, inputs: Mapping[str, str] | None, kernel: Kernel
+) -> Failure | None:
     """Run the notebook in a hidden folder, write the page and put everything in its place."""
     clock = time.monotonic()
     try:
-        failure = execute(job.source, folder, job.given)
+        failure = kernel.execute(job.source, folder, job.given)
         results, failure = _collect(job.params, folder, failure)
         manifest = {
             "report": job.name,

@@ -5,8 +5,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from brokerlab.report import runner
-from brokerlab.report.kernel import Failure, kind_of
+from brokerlab.report.kernel import Failure, Kernel, kind_of
 
 PARAMETERS = """\
 archive: str = "data/none"  # the archive [path]
@@ -85,7 +84,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Run notebooks in this process, which takes no time; returns what was run, grows with every run."""
     made: list[str] = []
 
-    def execute(source: Path, folder: Path, given: dict[str, object]) -> Failure | None:
+    def execute(_: Kernel, source: Path, folder: Path, given: dict[str, object]) -> Failure | None:
         made.append(folder.name)
         names: dict[str, object] = {}
         for cell in nbformat.read(source, as_version=4).cells:
@@ -98,5 +97,5 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> list[str]:
                 names |= {**given, "out_dir": str(folder)}
         return None
 
-    monkeypatch.setattr(runner, "execute", execute)
+    monkeypatch.setattr(Kernel, "execute", execute)
     return made

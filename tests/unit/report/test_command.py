@@ -2,12 +2,13 @@
 
 import json
 import shlex
+import shutil
 
 import pytest
 from typer.testing import CliRunner
 
 from brokerlab.cli import app
-from brokerlab.errors import ConfigError, ReportError
+from brokerlab.errors import CHANGE_PROPOSED, ConfigError, ReportError
 from brokerlab.report import find, made
 from brokerlab.report.command import split
 from brokerlab.report.exits import NAMES, OF_VERDICT
@@ -35,6 +36,29 @@ def test_last_line_is_the_page(call, in_process, tmp_path):
     assert verdict == "Change: Change SCOUT_RAMCOUNT_RANK = 80."
     assert page.startswith("shelf/toy/")
     assert (tmp_path / page).exists()
+
+
+def test_several_reports_say_how_many_are_done(call, notebooks, in_process):
+    shutil.copy(notebooks / "toy.ipynb", notebooks / "twin.ipynb")
+    result = call("toy", "twin", "-p", "rank=80", "--out", "shelf")
+    lines = result.stdout.splitlines()
+    assert [line.rpartition(", ")[0] for line in lines[::3][:2]] in (
+        ["[1 of 2] toy", "[2 of 2] twin"],
+        ["[1 of 2] twin", "[2 of 2] toy"],
+    )
+    assert lines[1] == lines[4] == "Change: Change SCOUT_RAMCOUNT_RANK = 80."
+    assert lines[6:] == ["all pages: shelf/index.html"]
+    result = call("toy", "twin", "-p", "rank=80", "--exit-code", "--json")
+    assert result.exit_code == CHANGE_PROPOSED
+    assert {json.loads(line)["report"] for line in result.stdout.splitlines()} == {"toy", "twin"}
+
+
+def test_every_report_goes_on_where_one_fails(call, notebooks, in_process):
+    (notebooks / "bare.ipynb").unlink()
+    shutil.copy(notebooks / "toy.ipynb", notebooks / "twin.ipynb")
+    result = call("--all", "-p", "strict=1")
+    assert result.exit_code == ReportError.exit_code
+    assert len(in_process) == 2
 
 
 @pytest.mark.parametrize(

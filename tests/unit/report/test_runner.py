@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -164,6 +165,48 @@ def test_runs_at_once_have_kernels_of_their_own(notebooks, tmp_path, monkeypatch
     assert {path.name for path in set(tmp_path.iterdir()) - before} == {"out0", "out1"}
 
 
+def write_notebook(folder, name, body, parameters="marker: str = ''  # a mark"):
+    cell = nbformat.v4.new_code_cell
+    first = cell(f'{parameters}\nout_dir: str = ""', metadata={"tags": ["parameters"]})
+    made = nbformat.v4.new_notebook(cells=[first, cell(body)])
+    made.metadata.kernelspec = {"name": "python3", "display_name": "x", "language": "python"}
+    nbformat.write(made, folder / f"{name}.ipynb")
+
+
+def test_many_reports_share_one_kernel_and_no_names(notebooks, tmp_path):
+    left = "import os, pathlib; left = 1; pathlib.Path(marker).write_text(str(os.getpid())); 1 / 0"
+    write_notebook(notebooks, "leaves", left)
+    write_notebook(notebooks, "dies", "import os; os._exit(1)")
+    looks = """
+    import json, os, pathlib
+    assert not any("left" in where for where in (globals(), dir())), "a name is left"
+    assert proposals == str(pathlib.Path(out_dir).parents[1]), proposals
+    assert json.loads((pathlib.Path(proposals) / "index.json").read_text())["runs"][1:], "others are not done"
+    raise ValueError(os.getpid())
+    """
+    asked = 'proposals: str = ""  # what others propose [path of reports]'
+    write_notebook(notebooks, "reads", textwrap.dedent(looks), asked)
+    marker, seen = tmp_path / "pid", []
+    done = runner.run_many(
+        ["reads", "toy", "leaves", "dies"],
+        {"marker": str(marker), "rank": 80},
+        out_root=tmp_path / "shelf",
+        notebooks=notebooks,
+        workers=1,
+        each=seen.append,
+    )
+    assert seen == done
+    assert {one.report for one in done[:2]} == {"leaves", "dies"}, "readers of proposals come last"
+    failures = {one.report: one.failure and one.failure.line for one in done}
+    assert failures["leaves"] == "cell 3: ZeroDivisionError: division by zero"
+    assert failures["dies"].startswith("DeadKernelError")
+    assert failures["toy"] is None
+    pid = re.fullmatch(r"cell 3: ValueError: (\d+)", failures["reads"])
+    assert pid[1] != marker.read_text(), "the kernel that died was replaced"
+    with pytest.raises(ConfigError, match="unknown parameter 'rnak': did you mean 'rank'"):
+        runner.run_many(["toy", "reads"], {"rnak": 1}, out_root=tmp_path, notebooks=notebooks)
+
+
 def test_long_folders_of_sockets_fall_back_to_ports(tmp_path, monkeypatch):
     deep = tmp_path / ("d" * 90)
     deep.mkdir()
@@ -174,7 +217,7 @@ def test_long_folders_of_sockets_fall_back_to_ports(tmp_path, monkeypatch):
 
 
 def test_notebook_without_results_fails(notebooks, tmp_path, monkeypatch):
-    monkeypatch.setattr(runner, "execute", lambda *_: None)
+    monkeypatch.setattr(kernel.Kernel, "execute", lambda *_: None)
     with pytest.raises(ReportError, match=r"wrote no results\.json"):
         run("toy", out_root=tmp_path, notebooks=notebooks)
 
@@ -183,7 +226,7 @@ def test_interruption_leaves_nothing(notebooks, tmp_path, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(runner, "execute", interrupted)
+    monkeypatch.setattr(kernel.Kernel, "execute", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run("toy", out_root=tmp_path / "reports", notebooks=notebooks)
     assert list((tmp_path / "reports" / "toy").iterdir()) == []
@@ -199,19 +242,14 @@ time.sleep(60)
 def test_sigterm_ends_the_run_with_a_code_of_its_own():
     before = signal.getsignal(signal.SIGTERM)
     swallowed = contextlib.suppress(KeyboardInterrupt)  # as nbclient does
-    with pytest.raises(SystemExit) as caught, kernel._interruptible(), swallowed:
+    with pytest.raises(SystemExit) as caught, kernel.interruptible(), swallowed:
         os.kill(os.getpid(), signal.SIGTERM)
     assert caught.value.code == kernel.TERMINATED == 128 + signal.SIGTERM
     assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_ctrl_c_stops_the_kernel_and_leaves_nothing(tmp_path):
-    parameters = nbformat.v4.new_code_cell(
-        'marker: str = ""\nout_dir: str = ""', metadata={"tags": ["parameters"]}
-    )
-    slow = nbformat.v4.new_notebook(cells=[parameters, nbformat.v4.new_code_cell(SLOW)])
-    slow.metadata.kernelspec = {"name": "python3", "display_name": "x", "language": "python"}
-    nbformat.write(slow, tmp_path / "slow.ipynb")
+    write_notebook(tmp_path, "slow", SLOW)
     marker, root = tmp_path / "kernel.pid", tmp_path / "reports"
     code = (
         "from brokerlab.report import run\n"
