@@ -204,6 +204,7 @@ def evidence_of(
         if judgement.acts and row["before"] is not None
     )
     common: dict[str, float | int | str | None] = {
+        "verdict": judgement.kind,
         "blocks": judgement.blocks.height,
         "relevant": question.relevant,
         units: judgement.n_units,

@@ -134,9 +134,9 @@ class Kernel:
             from nbclient import NotebookClient
             from nbformat import v4
 
-            NotebookClient(
-                v4.new_notebook(cells=[v4.new_code_cell(CLEAN)]), km=self._manager
-            ).execute()
+            cell = v4.new_code_cell(CLEAN)  # type: ignore[no-untyped-call]
+            notebook = v4.new_notebook(cells=[cell])  # type: ignore[no-untyped-call]
+            NotebookClient(notebook, km=self._manager).execute()
         return self._manager
 
 

@@ -24,6 +24,7 @@ from brokerlab.gdpconfig.proposal import (
 )
 from brokerlab.gdpconfig.proposal import reviewing as frames
 from brokerlab.gdpconfig.proposal.listing import old_to_new
+from brokerlab.gdpconfig.proposal.planted import TRUTH, compare_with_planted, count_outcomes
 from brokerlab.gdpconfig.proposal.words import silence
 from brokerlab.report import kit
 from brokerlab.report.kit import Caveat, Chart, Number, Page, Part, Table, Verdict, say
@@ -32,6 +33,7 @@ from brokerlab.report.results import Kind
 if TYPE_CHECKING:
     from brokerlab.calibrate.drift import Drift  # takes as long as the whole report without it
 
+PLANTED = "The archive is synthetic: what was planted"
 FOLDER, TOGETHER = "apply", "together"
 """Folder of the files to apply; what those of all proposals as one are called."""
 EFFECTS_DRAWN = 6
@@ -93,11 +95,13 @@ class Study(NamedTuple):
         review: The proposals.
         drifts: Digest of a proposal to what a later archive says; empty where none was asked.
         files: What applies each proposal that is to be decided, and all of them together.
+        planted: What was proposed against what was planted; null where the archive is not synthetic or its truth unknown.
     """
 
     review: Review
     drifts: Mapping[str, Drift]
     files: Mapping[str, ApplyFiles]
+    planted: pl.DataFrame | None = None
 
     @property
     def decide(self) -> tuple[Item, ...]:
@@ -129,7 +133,16 @@ def study(config: Config, p: Params, *, ask: Callable[[Proposal], Drift] | None 
     if found.merged is not None:
         documents[TOGETHER] = found.merged
     files = {name: apply_files(name, document, config) for name, document in documents.items()}
-    return Study(found, drifts, files)
+    return Study(found, drifts, files, _planted(found, p))
+
+
+def _planted(found: Review, p: Params) -> pl.DataFrame | None:
+    """Compare what was proposed from the archive with its truth, which nothing else on any page reads."""
+    archive = archives.open(p.archive) if p.archive and Path(p.archive).exists() else None
+    if archive is None or not archive.synthetic or TRUTH not in archive.manifest.truth:
+        return None
+    made = [item for item in found.items if item.proposal.digests.archive == archive.digest]
+    return compare_with_planted(made, archive.truth(TRUTH))
 
 
 # --- show: frames and templates ---------------------------------------------------------------------------------------
@@ -153,6 +166,7 @@ def page(config: Config, s: Study, p: Params) -> Page:
                 *_listing(s, TOGETHER, "All of them as one, after a decision for all"),
             ],
             "What is not to be decided": [_rest(proposals)],
+            PLANTED: [] if s.planted is None else [_planted_table(s.planted)],
         },
         parts=[_part(s, item) for item in s.decide],
         caveats=_caveats(s),
@@ -167,6 +181,7 @@ def page(config: Config, s: Study, p: Params) -> Page:
         },
         values={
             "n": found.counts(),
+            "planted": None if s.planted is None else count_outcomes(s.planted),
             "merged": None if found.merged is None else found.merged.digest,
             "drift": {digest: answer.to_dict() for digest, answer in s.drifts.items()},
         },
@@ -252,6 +267,9 @@ def _agenda(s: Study, proposals: pl.DataFrame) -> Table:
             "old": "Now",
             "new": "Proposed",
             "unit": "Unit",
+            "verdict": "Verdict",
+            "quantity": "Main effect",
+            "change_pct": "changes by [%]",
             **({"vo": "VO"} if frame["vo"].count() else {}),
             "proof": "Proof",
             **({"status": "Still holds"} if s.drifts else {}),
@@ -371,6 +389,30 @@ def _rest(proposals: pl.DataFrame) -> Table:
     frame, links = frames.rest_frame(proposals), {"run": "href"}
     caption = "Everything else that was found"
     return Table(name="rest", frame=frame, caption=caption, columns=columns, links=links)
+
+
+def _planted_table(compared: pl.DataFrame) -> Table:
+    n = count_outcomes(compared)
+    caption = say(
+        "{found} of {wrong:#wrong setting} found, {kept} of {right:#right one} left alone, "
+        "{others:#other key} changed",
+        n,
+    )
+    return Table(
+        name="planted",
+        frame=compared,
+        caption=caption,
+        columns={
+            "key": "Key",
+            "planted": "Planted",
+            "best": "Best",
+            "proposed": "Proposed",
+            "verdict": "Verdict",
+            "outcome": "Outcome",
+            "trades": "What it does",
+        },
+        note="Read only here, after every report has proposed: no calibration knows the truth.",
+    )
 
 
 def _caveats(s: Study) -> list[Caveat]:

@@ -200,11 +200,15 @@ def _make_all(
     def make(job: _Job) -> Run:
         return _done(job, here.kernel)
 
+    def end() -> None:
+        for kernel in kernels:
+            kernel.close()
+
     with ExitStack() as stack:
         stack.enter_context(interruptible())
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")  # the Jupyter stack's own; the notebook's stay visible
-        stack.callback(lambda: [kernel.close() for kernel in kernels])
+        stack.callback(end)
         threads = stack.enter_context(ThreadPoolExecutor(workers, initializer=start))
         try:
             for group in groups:

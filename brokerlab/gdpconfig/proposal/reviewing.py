@@ -107,6 +107,11 @@ class Item:
         return None if filters is None else tasks_in_words(filters)
 
     @property
+    def verdict(self) -> str:
+        """The kind of verdict that it rests on: ``change``, ``improve`` or ``keep``."""
+        return str((self.proposal.evidence.numbers or {}).get("verdict", self.proposal.kind))
+
+    @property
     def is_certain(self) -> bool:
         """Whether the interval of any of its effects excludes 0."""
         return any(one.interval == "excludes 0" for one in self.proposal.evidence.effects)
@@ -478,15 +483,25 @@ def agenda_frame(made: Review, proposals: pl.DataFrame, answers: pl.DataFrame) -
         answers: From `answers_frame`.
 
     Returns:
-        `changes_frame` of what is to be decided, with ``href, digest, proof`` (report and run), ``status, sentence, role``.
+        `changes_frame` of what is to be decided, with ``verdict``, the main effect (``quantity, change_pct, change_pct_lo,
+        change_pct_hi, coverage``; null: none), ``href, digest, proof`` (report and run), ``status, sentence, role``.
     """
+    items = made.of("decide")
+    effects = effects_frame(items).unique("label", keep="first", maintain_order=True)
+    main = effects.select("label", "quantity", "^change_pct.*$", "coverage")
+    verdicts = pl.DataFrame(
+        {"label": [item.label for item in items], "verdict": [item.verdict for item in items]},
+        schema={"label": pl.String, "verdict": pl.String},
+    )
     proofs = proposals.filter(group="decide").select(
         "label",
         "href",
         "digest",
         proof=pl.concat_str("report", "run", separator=", ").fill_null("no report beside the file"),
     )
-    changes = changes_frame(made.of("decide")).join(proofs, on="label", maintain_order="left")
+    changes = changes_frame(items)
+    for more in (verdicts, main, proofs):
+        changes = changes.join(more, on="label", how="left", maintain_order="left")
     return changes.join(answers, on="digest", how="left", maintain_order="left")
 
 

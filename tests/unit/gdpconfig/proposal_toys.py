@@ -48,6 +48,7 @@ def lay(
     name: str = "proposal.json",
     state: str = "finished",
     archive: str = "data/mine",
+    archive_digest: str | None = None,
     **evidence: Any,
 ) -> Path:
     """Write a proposal as a run of a report does."""
@@ -55,7 +56,7 @@ def lay(
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "index.html").write_text("<p>")
     told = {"verdict": f"Verdict of {report}.", "windows": WINDOWS, **evidence}
-    words = {"title": f"Of {report}", "created_at": NOW, "evidence": Evidence(**told)}
+    words = {"title": f"Of {report}", "created_at": NOW, "evidence": Evidence(**told), "archive_digest": archive_digest}  # fmt: skip
     made = (
         Proposal.to_change(config, values, **words)
         if values

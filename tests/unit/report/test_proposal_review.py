@@ -9,8 +9,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import polars as pl
 import pytest
 
+from brokerlab.archive import ArchiveWriter
 from brokerlab.calibrate.drift import Drift
 from brokerlab.errors import ConfigError, ProposalError
 from brokerlab.gdpconfig import Config
@@ -97,6 +99,37 @@ def test_the_agenda(root: Path) -> None:
     assert "UPDATE ATLAS_PANDA.CONFIG" not in html  # every key has its default: they are inserted
     assert html.count("INSERT INTO ATLAS_PANDA.CONFIG") == 6
     assert "promises" in [chart.stem for chart in (root / "proposal-review/1/charts").iterdir()]
+
+
+def test_the_last_section_compares_with_the_truth_of_the_archive(root: Path) -> None:
+    """calibration.md 5: the review page compares with the truth at its end, if the archive is synthetic and has it."""
+    folder = root.parent / "archive"
+    row = {"key": "SCOUT_RAMCOUNT_MARGIN", "component": "dbproxy", "scope": None, "wrong": True}
+    row |= {"planted": "10", "best": "6", "best_lo": 5.0, "best_hi": 7.0, "report": "scouts"}
+    other = row | {"key": "NQUEUED_SAT_CAP", "wrong": False, "planted": "100", "best": "100"}
+    with ArchiveWriter(folder, synthetic=True) as writer:
+        writer.write("gdpconfig", toys.BASE.frame())
+        writer.write_truth("planted_settings", pl.DataFrame([row, other]).with_columns(trades=pl.lit("Much.")))  # fmt: skip
+        digest = writer.commit(sources=[]).digest
+    toys.scouts(root, archive_digest=digest, synthetic=True)
+    toys.caps(root, archive_digest="of another", synthetic=True)
+    stored, html = reviewed(root, archive=str(folder))
+    last = stored["page"]["sections"][-1]
+    assert last["title"] == "The archive is synthetic: what was planted"
+    assert last["blocks"][0]["caption"] == (
+        "1 of 1 wrong setting found, 1 of 1 right one left alone, 1 other key changed"
+    )
+    outcomes = {line["key"]: line["outcome"] for line in stored["numbers"]["planted"]}
+    assert outcomes == {
+        "SCOUT_RAMCOUNT_MARGIN": "found",
+        "NQUEUED_SAT_CAP": "left alone",
+        "SCOUT_RAMCOUNT_RANK": "nothing planted",
+    }
+    assert stored["values"]["planted"]["found"] == 1
+    assert "changed without need" not in html
+    assert [line["verdict"] for line in stored["numbers"]["agenda"]] == ["change"] * 3
+    stored, _ = reviewed(root)
+    assert "planted" not in stored["numbers"]
 
 
 def test_what_excludes_what(root: Path) -> None:
