@@ -1,17 +1,19 @@
 """Rule sets: a name, ``document`` or ``production``, and one switch per known difference of the two.
 
-A package declares its switches as data and its rule set as a frozen dataclass on :class:`RuleSet`; reading,
-refusing and describing them is done here once, and :func:`differences` lists those of all packages.
+A package declares its rule set as a frozen dataclass on :class:`RuleSet`, one field per switch; what each switch may be
+and says is a row of ``switches.csv``. Reading, refusing and describing them is done here once.
 """
 
 from __future__ import annotations
 
+import csv
 import inspect
 import math
 import pkgutil
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
+from importlib import resources
 from typing import Any, ClassVar, Literal, TypeVar
 
 import polars as pl
@@ -40,71 +42,151 @@ BY_SWITCH = {
 
 @dataclass(frozen=True)
 class Switch:
-    """One difference between the two rule sets.
+    """One difference between rule sets.
 
     Attributes:
-        document: Value in the rule set ``document``.
-        production: Value in the rule set ``production``.
+        values: Its value in each rule set, in the order of their names: in ``document`` and ``production``, say.
+        note: What it says: what a value means.
         source: Page and section of the sentence, such as ``003, cpuTime``, or the chapter of docs/rules and its
             section that fill what the pages leave open.
-        allowed: Values it may have; none for True and False, or any number from 0 on where the values are numbers.
-        most: Largest number.
         sentence: What the page says, word for word, or the part that decides; empty where the pages are silent.
+        allowed: Values it may have; none for True and False, or any number where the values are numbers.
+        least: Smallest number.
+        most: Largest number.
+        whole: Only whole numbers.
     """
 
-    document: Any
-    production: Any
+    values: tuple[Any, ...]
+    note: str
     source: str
-    allowed: tuple[Any, ...] = ()
-    most: float = math.inf
     sentence: str = ""
+    allowed: tuple[Any, ...] = ()
+    least: float = 0
+    most: float = math.inf
+    whole: bool = False
+
+    @property
+    def document(self) -> Any:
+        """Value in the rule set ``document``."""
+        return self.values[0]
+
+    @property
+    def production(self) -> Any:
+        """Value in the rule set ``production``."""
+        return self.values[1]
 
     def problem(self, name: str, value: object) -> list[str]:
         """Return what is wrong with a value, as a list of none or one."""
         if self.allowed:
             good, say = value in self.allowed, " or ".join(map(str, self.allowed))
-        elif isinstance(self.document, bool):
+        elif isinstance(self.values[0], bool):
             good, say = isinstance(value, bool), "True or False"
         else:
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            good = number and 0 <= value <= self.most  # type: ignore[operator]
-            say = "a number of at least 0"
+            number = isinstance(value, int if self.whole else int | float)
+            good = number and not isinstance(value, bool) and self.least <= value <= self.most  # type: ignore[operator]
+            say = f"a {'whole ' if self.whole else ''}number of at least {self.least:g}"
             say += f" and at most {self.most:g}" if math.isfinite(self.most) else ""
         return [] if good else [f"{name}={value!r}: allowed is {say}"]
 
 
+def _switch(row: Mapping[str, str], names: Sequence[str]) -> Switch:
+    """Read a row of a table of switches."""
+    limits = row["allowed"]
+    least, range_, most = limits.removeprefix("whole ").partition("..")
+    words = tuple(limits.split("|")) if limits and not range_ else ()
+    return Switch(
+        values=tuple(row[name] if words else _plain(row[name]) for name in names),
+        note=row["note"],
+        source=row["source"],
+        sentence=row["sentence"],
+        allowed=words,
+        least=float(least) if range_ else 0,
+        most=float(most) if most else math.inf,
+        whole=limits.startswith("whole "),
+    )
+
+
+def _plain(text: str) -> bool | float:
+    """Read True, False or a number."""
+    if text in ("True", "False"):
+        return text == "True"
+    return int(text) if text.isdigit() else float(text)
+
+
+@cache
+def _table(file: str) -> tuple[dict[str, str], ...]:
+    text = resources.files("brokerlab").joinpath(file).read_text(encoding="utf-8")
+    return tuple(csv.DictReader(text.splitlines()))
+
+
 @dataclass(frozen=True, init=False)
 class RuleSet:
-    """Base of the rule sets: takes a name, then single switches; part of every result's provenance."""
+    """Base of the rule sets: takes a name, then single switches; part of every result's provenance.
+
+    A rule set names its switches as fields; what each may be and what it says is a row of ``brokerlab/switches.csv``.
+
+    Attributes:
+        rules: Name of the set: ``document`` (what the published pages say) or ``production`` (what the deployed code does).
+    """
 
     SWITCHES: ClassVar[Mapping[str, Switch]] = {}
+    NAMES: ClassVar[tuple[str, ...]] = NAMES
     SUBJECT: ClassVar[str] = "rules"
 
     rules: RuleSetName
 
-    def __init__(self, rules: str = "document", **switches: Any) -> None:
-        """Take a rule set, then single switches.
+    def __init_subclass__(cls, chapter: str, table: str = "switches.csv") -> None:
+        """Read the switches of a chapter, after those of the base.
+
+        Args:
+            chapter: Rows of the table, in the order of the fields.
+            table: CSV in the package: ``chapter, switch``, a value for each of ``NAMES``, ``allowed`` (words with ``|``
+                between, or numbers from ``least..most``, ``whole`` in front; empty: True and False, or any number from 0 on),
+                ``source, sentence, note`` of :class:`Switch`.
+        """
+        rows = [row for row in _table(table) if row["chapter"] == chapter]
+        own = {row["switch"]: _switch(row, cls.NAMES) for row in rows}
+        fields_ = [name for name in cls.__annotations__ if name in own]
+        if fields_ != list(own):
+            raise TypeError(
+                f"{cls.__name__}: its fields are not the switches of {chapter} in {table}"
+            )
+        cls.SWITCHES = {**cls.SWITCHES, **own}
+        cls.SUBJECT = f"rules of {chapter}"
+        notes = "\n".join(f"    {name}: {one.note}" for name, one in cls.SWITCHES.items())
+        cls.__doc__ = f"{inspect.cleandoc(cls.__doc__ or '')}\n\nAttributes:\n{notes}\n"
+
+    def __init__(self, rules: str | None = None, **switches: Any) -> None:
+        """Take a rule set, by default the first, then single switches.
 
         Raises:
             ConfigError: Unknown rule set or switch, or a value that a switch cannot have.
         """
-        known = type(self).SWITCHES
-        problems = [] if rules in NAMES else [f"rules={rules!r}: {nearest(rules, NAMES)}"]
+        rules = self.NAMES[0] if rules is None else rules
+        problems = []
+        if rules not in self.NAMES:
+            problems.append(f"rules={rules!r}: {nearest(rules, self.NAMES)}")
         for name, value in switches.items():
-            if name in known:
-                problems += known[name].problem(name, value)
+            if name in self.SWITCHES:
+                problems += self.SWITCHES[name].problem(name, value)
             else:
-                problems.append(f"{name}: no such switch, {nearest(name, known)}")
+                problems.append(f"{name}: no such switch, {nearest(name, self.SWITCHES)}")
         if problems:
-            raise ConfigError(f"{type(self).SUBJECT}: " + "; ".join(problems))
+            raise ConfigError(f"{self.SUBJECT}: " + "; ".join(problems))
         object.__setattr__(self, "rules", rules)
-        for name, switch in known.items():
-            default = switch.document if rules == "document" else switch.production
+        for name, one in self.SWITCHES.items():
+            default = one.values[self.NAMES.index(rules)]
             object.__setattr__(self, name, switches.get(name, default))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the name and every switch by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @property
+    def changed(self) -> dict[str, Any]:
+        """Switches that differ from the set of this name."""
+        usual = type(self)(self.rules)
+        return {k: v for k, v in self.to_dict().items() if v != getattr(usual, k)}
 
     @property
     def digest(self) -> str:
@@ -138,23 +220,11 @@ def differences(chapter: str | None = None) -> pl.DataFrame:
     rows = []
     for name in CHAPTERS if chapter is None else [chapter]:
         kind = pkgutil.resolve_name(CHAPTERS[name])
-        notes = _notes(kind)
-        for switch, one in kind.SWITCHES.items():
+        for switch_name, one in kind.SWITCHES.items():
             values = str(one.document), str(one.production)
-            sentence = one.sentence or None
-            rows.append((name, switch, *values, one.source, sentence, notes.get(switch)))
+            rows.append((name, switch_name, *values, one.source, one.sentence or None, one.note))
     names = ("chapter", "switch", "document", "production", "source", "sentence", "note")
     return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
-
-
-def _notes(kind: type[RuleSet]) -> dict[str, str]:
-    """Read what each switch means from the attributes of a rule set's docstring, where it is written once."""
-    text = inspect.getdoc(kind) or ""
-    listed = re.search(r"^Attributes:\n((?: .*\n|\n)*)", text, re.MULTILINE)
-    if listed is None:
-        return {}
-    items = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", listed[1], re.MULTILINE)
-    return {name: " ".join(note.split()) for name, note in items}
 
 
 def single_switches(rules: R, other: R) -> dict[str, R]:
@@ -162,9 +232,9 @@ def single_switches(rules: R, other: R) -> dict[str, R]:
     kind, values = type(rules), rules.to_dict()
     name = values.pop("rules")
     return {
-        switch: kind(name, **{**values, switch: getattr(other, switch)})
-        for switch in kind.SWITCHES
-        if getattr(rules, switch) != getattr(other, switch)
+        one: kind(name, **{**values, one: getattr(other, one)})
+        for one in kind.SWITCHES
+        if getattr(rules, one) != getattr(other, one)
     }
 
 
@@ -214,7 +284,7 @@ def switch_by_switch(
     """
     here = outcomes(rules)
     together = changed_outcomes(here, outcomes(other) if there is None else there, keys)
-    notes, rows = _notes(type(rules)), []
+    rows = []
     for name, alone in single_switches(rules, other).items():
         if only is not None and name not in only:
             continue
@@ -222,7 +292,7 @@ def switch_by_switch(
         same = moved.join(together, on=together.columns, how="semi", nulls_equal=True).height
         explained = same / together.height if together.height else 0.0
         values = str(getattr(rules, name)), str(getattr(other, name))
-        about = notes.get(name), type(rules).SWITCHES[name].source
-        rows.append((name, *about, *values, moved.height, explained))
+        one = rules.SWITCHES[name]
+        rows.append((name, one.note, one.source, *values, moved.height, explained))
     table = pl.DataFrame(rows, schema=BY_SWITCH, orient="row")
     return table.sort("explained", "n_changed", "switch", descending=[True, True, False])

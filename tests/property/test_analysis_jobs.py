@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules, decide
-from brokerlab.brokerage.analysis_jobs.rules import SWITCHES
 from tests.twins import analysis_compare as compare
 from tests.twins import analysis_world as of_twin
 from tests.twins.analysis_worlds import random_world
@@ -104,7 +103,7 @@ def test_every_switch_is_flipped_with_others_and_without_them() -> None:
 
 
 def test_the_loop_knows_every_switch() -> None:
-    assert of_twin.SWITCHES.keys() == SWITCHES.keys()
+    assert of_twin.SWITCHES.keys() == AnalysisRules.SWITCHES.keys()
     for name, (document, production) in of_twin.SWITCHES.items():
         assert getattr(AnalysisRules("document"), name) == document
         assert getattr(AnalysisRules("production"), name) == production

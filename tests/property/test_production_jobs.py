@@ -17,7 +17,7 @@ from polars.testing import assert_frame_equal
 
 from brokerlab.brokerage.production_jobs.decide import decide
 from brokerlab.brokerage.production_jobs.decisions import Decisions
-from brokerlab.brokerage.rules import JOB_SWITCHES, ProductionRules
+from brokerlab.brokerage.rules import JobRules, ProductionRules
 from tests.twins import compare, production_jobs
 from tests.twins import switches as of_twin
 from tests.twins.instants import with_instants
@@ -141,7 +141,7 @@ def test_every_switch_of_the_loop_flips(name: str) -> None:
 
 
 def test_the_loop_knows_every_switch_of_the_job_brokerage() -> None:
-    of_jobs = set(JOB_SWITCHES)
+    of_jobs = set(JobRules.SWITCHES)
     assert of_jobs == set(of_twin.SWITCHES)
     for name, (document, production) in of_twin.SWITCHES.items():
         assert getattr(ProductionRules("document"), name) == document

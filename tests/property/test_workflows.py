@@ -11,8 +11,7 @@ from brokerlab.workflows import batch
 from brokerlab.workflows.dag import workflow
 from brokerlab.workflows.manager import run
 from brokerlab.workflows.queues import BatchQueue, WaitQueue, linear
-from brokerlab.workflows.rules import NAMES as RULES
-from brokerlab.workflows.rules import SWITCHES, PilotRules
+from brokerlab.workflows.rules import PilotRules
 from brokerlab.workflows.schedule import makespan
 from brokerlab.workflows.strategies import NAMES, strategy
 
@@ -34,14 +33,14 @@ def dags(draw, most=9, widest=1, inexact=False):
 
 @st.composite
 def rulesets(draw):
-    chosen = draw(st.sets(st.sampled_from(sorted(SWITCHES)), max_size=4))
+    chosen = draw(st.sets(st.sampled_from(sorted(PilotRules.SWITCHES)), max_size=4))
     switches = {}
     for name in sorted(chosen):
-        choice = SWITCHES[name]
+        choice = PilotRules.SWITCHES[name]
         kind = choice.values[0]
         values = choice.allowed or ((True, False) if isinstance(kind, bool) else (type(kind)(3),))
         switches[name] = draw(st.sampled_from(list(values)))
-    return PilotRules(draw(st.sampled_from(RULES)), **switches)
+    return PilotRules(draw(st.sampled_from(PilotRules.NAMES)), **switches)
 
 
 @st.composite

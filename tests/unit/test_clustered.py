@@ -69,19 +69,13 @@ def test_shares_are_null_where_the_whole_is_nothing() -> None:
 
 
 @dataclass(frozen=True, init=False)
-class Toy(RuleSet):
-    """A rule set.
-
-    Attributes:
-        floor: The first that passes.
-        odd: Even ones fail.
-        same: Nothing.
-    """
+class Toy(RuleSet, chapter="none"):
+    """A rule set without a table: its switches stand here."""
 
     SWITCHES: ClassVar = {
-        "floor": Switch(document=2, production=1, source="T1"),
-        "odd": Switch(document=False, production=True, source="T2"),
-        "same": Switch(document=True, production=True, source="T3"),
+        "floor": Switch((2, 1), "The first that passes.", "T1"),
+        "odd": Switch((False, True), "Even ones fail.", "T2"),
+        "same": Switch((True, True), "Nothing.", "T3"),
     }
     floor: int
     odd: bool

@@ -9,13 +9,12 @@ from typing import Any, TypeAlias
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules
 from brokerlab.brokerage.analysis_jobs import decide as decide_analysis
 from brokerlab.brokerage.analysis_jobs.keys import TABLE_KEYS
-from brokerlab.brokerage.analysis_jobs.rules import SWITCHES as ANALYSIS_SWITCHES
 from brokerlab.brokerage.production_jobs.decide import decide as decide_production
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.production_jobs.settings import MIN_WEIGHT_KEY
 from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.replaying.build import LABELS
-from brokerlab.brokerage.rules import JOB_SWITCHES, ProductionRules
+from brokerlab.brokerage.rules import JobRules, ProductionRules
 
 JobDecisions: TypeAlias = Decisions | AnalysisDecisions
 """What a job brokerage decided."""
@@ -63,7 +62,7 @@ PRODUCTION = Kind(
     decide=decide_production,
     tables=lambda replay: replay.for_jobs(),
     rules=ProductionRules,
-    switches=tuple(JOB_SWITCHES),
+    switches=tuple(JobRules.SWITCHES),
     components=("jobbroker", "taskbrokerage", "core"),
     beyond="rank",
     stuck=("no_candidates", "input_incomplete", "unknown_nucleus"),
@@ -81,7 +80,7 @@ ANALYSIS = Kind(
     decide=decide_analysis,
     tables=lambda replay: replay.for_analysis(),
     rules=AnalysisRules,
-    switches=tuple(ANALYSIS_SWITCHES),
+    switches=tuple(AnalysisRules.SWITCHES),
     components=("anal_jobbroker", "prio_mgr", "analy_eval"),
     borrowed=frozenset({"STORAGE_MIN_FREE_SIZE", "MAX_DISKIO_DEFAULT", MIN_WEIGHT_KEY}),
     table_keys=frozenset(TABLE_KEYS),

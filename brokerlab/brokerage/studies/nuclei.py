@@ -14,7 +14,7 @@ from brokerlab.brokerage import production_tasks
 from brokerlab.brokerage.production_jobs.decide import hint_queues
 from brokerlab.brokerage.production_tasks import TaskDecisions
 from brokerlab.brokerage.replaying import Replay
-from brokerlab.brokerage.rules import TASK_SWITCHES, ProductionRules
+from brokerlab.brokerage.rules import JobRules, ProductionRules
 from brokerlab.brokerage.studies.removal import (
     count_removals,
     removal_order,
@@ -151,7 +151,8 @@ def try_switches(
     def checks(rule_set: ProductionRules) -> pl.DataFrame:
         return decide(rule_set).nuclei.select(*PAIR, check=pl.col("check").cast(pl.String))
 
-    only = (*TASK_SWITCHES, "other_status_up")
+    of_tasks = ProductionRules.SWITCHES.keys() - JobRules.SWITCHES.keys()
+    only = {*of_tasks, "other_status_up"}
     table = switch_by_switch(checks, rules, other, keys=PAIR, only=only)
     alone = single_switches(rules, other)
     before = decide(rules).nuclei

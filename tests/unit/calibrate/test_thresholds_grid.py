@@ -80,7 +80,9 @@ def test_results_under_other_rules_are_not_found_again(seen, monkeypatch):
     digest = of_archive(seen, PERIODS).digest
     assert of_archive(seen, PERIODS).digest == digest
     exempt = MatchingRules.SWITCHES["tests_exempt"]
-    monkeypatch.setitem(MatchingRules.SWITCHES, "tests_exempt", replace(exempt, document=True))
+    monkeypatch.setitem(
+        MatchingRules.SWITCHES, "tests_exempt", replace(exempt, values=(True, True))
+    )
     assert of_archive(seen, PERIODS).digest != digest
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from brokerlab.errors import ConfigError
 from brokerlab.scouts import ScoutRules
-from brokerlab.scouts.rules import SWITCHES
 from brokerlab.units import KB, MB
 from tests.scout_toys import Toy
 
@@ -355,7 +354,7 @@ def test_min_cpu_efficiency_is_a_median(rules):
 
 
 def test_every_switch_can_be_set_alone():
-    for name, switch in SWITCHES.items():
+    for name, switch in ScoutRules.SWITCHES.items():
         document, production = switch.document, switch.production
         alone = ScoutRules("document", **{name: production}).to_dict()
         expected = ScoutRules().to_dict() | {name: production}

@@ -9,7 +9,7 @@ from brokerlab.errors import ConfigError, DataError
 from brokerlab.workflows.decide import Scene, decide, group_levels, ratio
 from brokerlab.workflows.padding import padded, walltime
 from brokerlab.workflows.queues import constant, linear, stepped
-from brokerlab.workflows.rules import NAMES, SWITCHES, PilotRules
+from brokerlab.workflows.rules import PilotRules
 from tests.unit.workflows.wf_toys import chain, dag
 
 
@@ -165,19 +165,21 @@ def test_switches_are_checked_all_at_once():
         PilotRules(max_jobs=1.5)
 
 
-@pytest.mark.parametrize("name", SWITCHES)
+@pytest.mark.parametrize("name", PilotRules.SWITCHES)
 def test_every_switch_can_be_set_to_everything_that_it_allows(name):
-    choice = SWITCHES[name]
+    choice = PilotRules.SWITCHES[name]
     values = choice.allowed or ((True, False) if isinstance(choice.values[0], bool) else (2,))
     for value in values:
-        for rules in NAMES:
+        for rules in PilotRules.NAMES:
             chosen = PilotRules(rules, **{name: value})
             assert getattr(chosen, name) == value
-            usual = choice.values[NAMES.index(rules)]
+            usual = choice.values[PilotRules.NAMES.index(rules)]
             assert chosen.changed == ({} if value == usual else {name: value})
             seen = scene(chain(100, 200, 300), linear(base=50, per_second=0.2), ear=700)
             decide(replace(seen, rules=chosen))
 
 
 def test_every_row_of_the_chapters_table_has_its_switch():
-    assert {f"W{i}" for i in range(1, 17)} <= {choice.row for choice in SWITCHES.values()}
+    assert {f"W{i}" for i in range(1, 17)} <= {
+        choice.source for choice in PilotRules.SWITCHES.values()
+    }

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from brokerlab.brokerage.analysis_jobs import AnalysisRules
-from brokerlab.brokerage.analysis_jobs.rules import SWITCHES
 from brokerlab.units import GB, MB
 from tests.unit.brokerage.analysis_jobs.toys import AT, WITH_CODE, World, checks_of
 
@@ -196,6 +195,6 @@ def test_incomplete_input_ends_the_task() -> None:
 
 def test_every_switch_is_a_field() -> None:
     rules = AnalysisRules()
-    assert {name: getattr(rules, name) for name in SWITCHES} == {
-        name: switch.document for name, switch in SWITCHES.items()
+    assert {name: getattr(rules, name) for name in AnalysisRules.SWITCHES} == {
+        name: switch.document for name, switch in AnalysisRules.SWITCHES.items()
     }

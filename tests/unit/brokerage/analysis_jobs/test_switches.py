@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules
-from brokerlab.brokerage.analysis_jobs.rules import SWITCHES
 from brokerlab.units import MB
 from tests.unit.brokerage.analysis_jobs.toys import AT, SHARE, World
 
@@ -225,10 +224,10 @@ BESIDE: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", SWITCHES)
+@pytest.mark.parametrize("name", AnalysisRules.SWITCHES)
 def test_a_switch_alone_changes_the_decision(name: str) -> None:
     world, see, document, production = CASES[name]
-    switch = SWITCHES[name]
+    switch = AnalysisRules.SWITCHES[name]
     sets = [
         AnalysisRules(**BESIDE.get(name, {}), **{name: value})
         for value in (switch.document, switch.production)

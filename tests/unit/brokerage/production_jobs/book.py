@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from brokerlab.brokerage.contracts import TABLES
-from brokerlab.brokerage.rules import JOB_SWITCHES, ProductionRules
+from brokerlab.brokerage.rules import JobRules, ProductionRules
 from tests.brokerage_toys import TASK, Row, World
 
 NAMES = {
@@ -40,7 +40,7 @@ ADDITIONS = (
 
 def added(**switches: Any) -> ProductionRules:
     """Return the page's rules with what the deployed code adds to them; single switches may be set otherwise."""
-    values = {name: JOB_SWITCHES[name].production for name in ADDITIONS}
+    values = {name: JobRules.SWITCHES[name].production for name in ADDITIONS}
     return ProductionRules("document", **(values | switches))
 
 

@@ -1,6 +1,6 @@
 """Every switch of the job brokerage and of the network weight: it alone turns one rule set's answer into the other's.
 
-They are those of :data:`brokerlab.brokerage.rules.JOB_SWITCHES`.
+They are those of `brokerlab.brokerage.rules.JobRules`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from brokerlab.brokerage.rules import JOB_SWITCHES, SWITCHES, TASK_SWITCHES, ProductionRules
+from brokerlab.brokerage.rules import JobRules, ProductionRules
 from brokerlab.units import GB, MB
 from tests.brokerage_toys import AT, World
 from tests.unit.brokerage.production_jobs.book import Found, ask, levelled, one, parent, told
@@ -45,7 +45,7 @@ class Difference:
 
     def values(self) -> tuple[Any, Any]:
         """Return the switch's value in ``document``, and the other one."""
-        switch = SWITCHES[self.switch]
+        switch = ProductionRules.SWITCHES[self.switch]
         if switch.document != switch.production:
             return switch.document, switch.production
         others = switch.allowed or (True, False)
@@ -55,7 +55,10 @@ class Difference:
         """Ask under both rule sets, and under both with the switch turned."""
         document, other = self.values()
         turned = {"document": other, "production": document}
-        if SWITCHES[self.switch].document == SWITCHES[self.switch].production:
+        if (
+            ProductionRules.SWITCHES[self.switch].document
+            == ProductionRules.SWITCHES[self.switch].production
+        ):
             turned["production"] = other
         found = {}
         for name, value in turned.items():
@@ -69,7 +72,10 @@ class Difference:
 
     def expected(self) -> dict[str, Any]:
         """Return the answers in the same order."""
-        same = SWITCHES[self.switch].document == SWITCHES[self.switch].production
+        same = (
+            ProductionRules.SWITCHES[self.switch].document
+            == ProductionRules.SWITCHES[self.switch].production
+        )
         production = (self.first, self.second) if same else (self.second, self.first)
         answers = (self.first, self.second, *production)
         return dict(
@@ -265,7 +271,7 @@ def test_the_switch_alone_makes_the_difference(
 
 def test_every_switch_is_shown_here() -> None:
     """Those of the task brokerage are tested there."""
-    of_jobs = set(JOB_SWITCHES)
+    of_jobs = set(JobRules.SWITCHES)
     assert {difference.switch for difference in DIFFERENCES} == of_jobs
 
 
@@ -278,7 +284,8 @@ def everywhere() -> World:
 
 TURNED = {
     name: switch.production if switch.production != switch.document else turned
-    for name, switch in TASK_SWITCHES.items()
+    for name, switch in ProductionRules.SWITCHES.items()
+    if name not in JobRules.SWITCHES
     for turned in [next(v for v in (switch.allowed or (True, False)) if v != switch.document)]
 }
 

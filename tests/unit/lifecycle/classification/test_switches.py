@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 
 from brokerlab.lifecycle.classification import ClassRules, site_classes
-from brokerlab.lifecycle.classification.rules import SWITCHES
 from tests.unit.lifecycle.classification import test_site_classes as sites
 from tests.unit.lifecycle.classification import test_users_tasks_shares as tasks
 from tests.unit.lifecycle.classification import test_wait_stats as waits
@@ -95,4 +94,4 @@ def test_a_switch_alone_changes_the_classes(name: str) -> None:
 
 
 def test_no_switch_is_forgotten() -> None:
-    assert CASES.keys() | ELSEWHERE == SWITCHES.keys()
+    assert CASES.keys() | ELSEWHERE == ClassRules.SWITCHES.keys()

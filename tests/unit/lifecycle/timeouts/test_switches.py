@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from brokerlab.lifecycle.timeouts import TimeoutRules
-from brokerlab.lifecycle.timeouts.rules import SWITCHES
 from tests.unit.lifecycle.timeouts.toys import DAY, HOUR, job, judge, queue
 
 Row = dict[str, Any]
@@ -68,7 +67,7 @@ def fired(jobs: list[Row], context: Row, rules: TimeoutRules) -> Seen:
 @pytest.mark.parametrize("name", CASES)
 def test_a_switch_alone_changes_what_fires(name: str) -> None:
     jobs, context, page, code = CASES[name]
-    switch = SWITCHES[name]
+    switch = TimeoutRules.SWITCHES[name]
     assert fired(jobs, context, TimeoutRules(**{name: switch.document})) == page
     assert fired(jobs, context, TimeoutRules(**{name: switch.production})) == code
 
@@ -86,4 +85,4 @@ def test_a_second_look_spares_a_job_that_moved_lately() -> None:
 
 
 def test_no_switch_is_forgotten() -> None:
-    assert CASES.keys() | ELSEWHERE.keys() == SWITCHES.keys()
+    assert CASES.keys() | ELSEWHERE.keys() == TimeoutRules.SWITCHES.keys()
