@@ -3,6 +3,9 @@
 ``live`` makes one. What is drawn before is ``brokerlab.archive.synthetic``; what lives is the grid simulator,
 ``brokerlab.calibrate.simulation``. The parts load on first use.
 
+* what is planted: ``planted``. ``truth/planted_settings`` holds one row per key: ``key``, ``component``, ``scope`` (null:
+  everywhere), ``wrong`` (false: the answer is to keep it), ``planted`` (the value in force), ``best``, ``best_lo`` and
+  ``best_hi`` (values between are as good; null: no bound), ``report`` (which one judges it), ``trades`` (in words);
 * what is drawn: ``work`` puts the blocks side by side, ``slots`` says what queues have and what an operator knows of it;
 * the life: ``stage`` makes the simulator's world of it, ``life`` lets jobs come, go and try again;
 * the archive: ``lived`` puts what happened in the place of what was drawn, ``make`` writes it; ``command``.

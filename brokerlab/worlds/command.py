@@ -18,9 +18,16 @@ def synthesise(
     days: Annotated[float, typer.Option(help="Period over which work is submitted [days].")] = 60,
     seed: Annotated[int, typer.Option(help="Seed; the same one gives the same bytes.")] = 1,
     start: Annotated[str, typer.Option(help="First instant, UTC.")] = "2026-03-01",
+    queues: Annotated[int, typer.Option(help="Queues [queues].")] = 140,
     drift: Annotated[
         float, typer.Option(help="Change of campaign late in the period, on ln(memory).")
     ] = 0.03,
+    planted: Annotated[
+        str,
+        typer.Option(
+            help="With --lived: wrong settings, whose truth lies in the folder truth, or none [wrong|none]."
+        ),
+    ] = "wrong",
     lived: Annotated[  # noqa: FBT002 - an option of the command line
         bool,
         typer.Option(
@@ -33,9 +40,16 @@ def synthesise(
     from brokerlab import worlds
     from brokerlab.archive import synthetic
 
-    asked = {"jobs": jobs, "days": days, "seed": seed, "start": start, "drift": drift}
+    asked: dict[str, object] = {
+        "jobs": jobs,
+        "days": days,
+        "seed": seed,
+        "start": start,
+        "queues": queues,
+        "drift": drift,
+    }
     present = (
-        worlds.is_made(into, **asked)
+        worlds.is_made(into, planted=planted, **asked)
         if lived
         else synthetic.is_made(into, synthetic.make_settings(**asked))
     )
@@ -44,6 +58,8 @@ def synthesise(
         console.print(f"{into}: holds exactly this archive already, nothing to do", markup=False)
         console.print(f"digest {present.digest}", markup=False)
         return
+    if lived:
+        asked["planted"] = planted
     manifest = _make(into, asked, lived=lived)
     counts = ", ".join(f"{rows} {table}" for table, rows in sorted(manifest.counts.items()))
     console.print(f"{into}: synthetic archive of {counts}", markup=False)

@@ -1,8 +1,8 @@
 """A world lives: its jobs come when what they wait for is there, go where the rules send them, and run where slots are free.
 
 The grid simulator lets queues and links run and asks the brokerage; here is what happens beside that: a build lets the
-scouts of its task come, half of these decide what the other jobs ask for, a failed job is tried again, and what a group of
-jobs has made is merged. A job needs at a queue what it needs there.
+scouts of its task come, these decide what the other jobs ask for once all of them are over, a failed job is tried again, and
+what a group of jobs has made is merged. A job needs at a queue what it needs there.
 """
 
 from __future__ import annotations
@@ -159,7 +159,6 @@ class Life(Loop):
         free = scout & ~work.has_build[t]
         self.due[: work.n_roots][free] = roots.created_s[free]
         self.n_scouts = np.bincount(t[scout], minlength=n)
-        self.scout_end = np.full((n, 10), np.inf)
         self.scouts_over, self.latest = np.zeros(n, np.int64), np.zeros(n)
         self.decided_s = np.full(n, np.inf)
         self.of_task = _grouped(t, n)
@@ -246,7 +245,6 @@ class Life(Loop):
         roots = self.work.roots
         t, phase = roots.task[job], roots.phase[job]
         scout = phase == SCOUT
-        self.scout_end[t[scout], roots.seq[job[scout]]] = np.where(good[scout], done[scout], np.inf)
         np.add.at(self.scouts_over, t[scout], 1)
         np.maximum.at(self.latest, t[scout], done[scout])
         built = ~np.isin(phase, (SCOUT, BULK, MERGED))
@@ -273,14 +271,11 @@ class Life(Loop):
         self.due[self.work.merge[ready]] = self.merge_at[ready] + wait
 
     def _decide_tasks(self, now: int) -> None:
-        """Let tasks of whose scouts half have finished, or all have ended, ask for what these used."""
+        """Let tasks whose scouts are all over ask for what these used."""
         now_s = (now - self.zero) // SECOND
         asked = now_s - LOOK_S
         open_ = ~np.isfinite(self.decided_s) & (self.n_scouts > 0)
-        half = (self.n_scouts + 1) // 2
-        at = np.sort(self.scout_end, axis=1)[np.arange(len(half)), np.maximum(half, 1) - 1]
-        ended = (self.scouts_over >= self.n_scouts) & (self.latest <= asked)
-        task = np.flatnonzero(open_ & ((at <= asked) | ended))
+        task = np.flatnonzero(open_ & (self.scouts_over >= self.n_scouts) & (self.latest <= asked))
         if not len(task):
             return
         self.decided_s[task] = asked + self.rng.uniform(0, LOOK_S - 5, len(task))
@@ -333,6 +328,9 @@ class Life(Loop):
         job = np.flatnonzero((self.due < edge) & (self.created == NEVER))
         earliest = (now - self.zero) // SECOND
         second = np.maximum(np.floor(self.due[job]).astype(np.int64), earliest)
+        second = np.where(
+            self.work.brokered[job], earliest, second
+        )  # made as the brokerage places them
         order = np.lexsort((job, second))
         job, second = job[order], second[order]
         at = self.zero + second * SECOND

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +22,22 @@ from brokerlab.archive.synthetic.world import draw_world
 from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.calibrate.simulation.record import NOTE as RECORDED
 from brokerlab.errors import ConfigError, collect_warnings
+from brokerlab.worlds import planted as planting
 from brokerlab.worlds import slots as slots_
 from brokerlab.worlds.life import Life
 from brokerlab.worlds.lived import lived_blocks
 from brokerlab.worlds.orders import plain
 from brokerlab.worlds.stage import world_of
-from brokerlab.worlds.work import work_of
+from brokerlab.worlds.work import with_requests, work_of
 
 LEAST_MBPS = 20.0
 """No link carries less [MB/s]."""
 
+QUEUED_SHARE = 0.85
+"""Part of the links on which files are queued: outputs come from everywhere."""
 NOTE = "lived"
 """The note of such an archive begins so."""
-VERSION = 1
+VERSION = 2
 """Raised whenever the same settings would give other bytes."""
 LARGEST = 100
 """A task has at most this part of all jobs: a larger one would be the only work of the grid for days."""
@@ -50,6 +53,7 @@ def live(
     days: float,
     seed: int,
     start: str = "2026-03-01",
+    planted: str = "wrong",
     progress: Progress | None = None,
     **settings: object,
 ) -> Manifest:
@@ -66,6 +70,7 @@ def live(
         days: Period [days].
         seed: Seed of every draw.
         start: First instant, naive UTC.
+        planted: ``wrong``: settings of `planted.PLANTED` are wrong; ``none``: all are as good as they can be.
         progress: Called now and then.
         **settings: Further fields of ``SynthSettings``.
 
@@ -76,8 +81,9 @@ def live(
         ConfigError: A setting is unknown or impossible.
         DataError: The folder holds a real archive, or the settings make tasks too small.
     """
-    asked = _settings(jobs=jobs, days=days, seed=seed, start=start, **settings)
-    note = _note(asked)
+    plants = planting.checked(planted)
+    asked = _settings(plants, jobs=jobs, days=days, seed=seed, start=start, **settings)
+    note = _note(asked, plants)
     present = made_before(into, asked, note)
     if present is not None:
         return present
@@ -98,60 +104,65 @@ def live(
             quota=quota,
             places=world.n,
         )
-        parts.append(plain(part))
+        parts.append(with_requests(asked, world, plain(part)))
         show("drawn", (index + 1) / len(sizes))
-    there = slots_.slots_of(asked, world, parts)
+    scripted = slots_.scripted_use(asked, parts)
+    there = slots_.slots_of(asked, world, parts, scripted)
     grid = slots_.with_pledges(grid, there)
     capacity = slots_.changes(asked, grid, there)
     about: dict[str, Any] = {
+        "config": planting.config(asked, plants),
         "slots": slots_.operators_table(asked, grid, there),
         "least_mbps": LEAST_MBPS,
+        "queued_share": QUEUED_SHARE,
     }
-    with tempfile.TemporaryDirectory() as folder:
-        tables = [tables_of(asked, world, grid, part) for part in parts]
-        work = work_of(parts, tables, asked.start_us)
-        copies = [
-            frame["replicas"].filter(~pl.col("datasetname").str.ends_with(".trn_output"))
-            for frame in tables
-        ]
+
+    def write(folder: str | Path, blocks: Iterable[dict[str, pl.DataFrame]]) -> Manifest:
         with ArchiveWriter(folder, synthetic=True, note=note, mode="replace") as writer:
             write_grid(writer, asked, grid, **about)
-            write_blocks(writer, asked, grid, tables)
-            writer.commit()
+            write_blocks(writer, asked, grid, blocks, workers=slots_.workers(world, there))
+            writer.write_truth("capacity", capacity)
+            writer.write_truth(planting.TABLE, planting.truth(plants))
+            return writer.commit(sources=[Source(name=NOTE, format="synthetic", notes=(note,))])
+
+    tables = [tables_of(asked, world, grid, part) for part in parts]
+    work = work_of(parts, tables, asked.start_us)
+    copies = [
+        frame["replicas"].filter(~pl.col("datasetname").str.ends_with(".trn_output"))
+        for frame in tables
+    ]
+    free = slots_.left(asked, grid, capacity, scripted)
+    delays = slots_.delays(asked, grid)
+    with tempfile.TemporaryDirectory() as folder:
+        write(folder, tables)
         del tables
-        stage = world_of(
-            asked, brokerlab.archive.open(folder), work, capacity, slots_.delays(asked, grid)
-        )
+        stage = world_of(asked, brokerlab.archive.open(folder), work, free, delays)
     with collect_warnings():  # texts that are damaged were made so
         life = Life(stage, work, world, asked, grid.names)
         lived = life.live(lambda part: show("lived", part))
-    with ArchiveWriter(into, synthetic=True, note=note, mode="replace") as writer:
-        write_grid(writer, asked, grid, **about)
-        blocks = lived_blocks(asked, world, parts, life, lived, copies)
-        write_blocks(
-            writer, asked, grid, (_written(tables_of(asked, world, grid, part)) for part in blocks)
-        )
-        writer.write_truth("capacity", capacity)
-        return writer.commit(sources=[Source(name="lived", format="synthetic", notes=(note,))])
+    blocks = lived_blocks(asked, world, parts, life, lived, copies)
+    return write(into, (_written(tables_of(asked, world, grid, part)) for part in blocks))
 
 
 def _nothing(what: str, part: float) -> None:
     """Show nothing."""
 
 
-def is_made(into: str | Path, **settings: object) -> Manifest | None:
+def is_made(into: str | Path, *, planted: str = "wrong", **settings: object) -> Manifest | None:
     """Return the manifest if the folder holds exactly the archive that ``live`` would make, else None.
 
     Args:
         into: The folder.
+        planted: As for ``live``.
         **settings: As for ``live``; jobs, days and seed are needed.
 
     Raises:
         ConfigError: A setting is unknown or impossible.
         DataError: The folder holds a real archive.
     """
-    asked = _settings(**settings)
-    return made_before(into, asked, _note(asked))
+    plants = planting.checked(planted)
+    asked = _settings(plants, **settings)
+    return made_before(into, asked, _note(asked, plants))
 
 
 def is_simulated(archive: brokerlab.archive.Archive) -> bool:
@@ -159,18 +170,19 @@ def is_simulated(archive: brokerlab.archive.Archive) -> bool:
     return archive.manifest.note.startswith((NOTE, RECORDED))
 
 
-def _settings(**settings: Any) -> SynthSettings:
-    """Build the settings; the largest task is small beside the whole work."""
+def _settings(plants: planting.Planted, **settings: Any) -> SynthSettings:
+    """Build the settings; the largest task is small beside the whole work, the margin is the one that is planted."""
     missing = sorted({"jobs", "days", "seed"} - settings.keys())
     if missing:
         raise ConfigError(f"lived archive: {', '.join(missing)} not given")
     settings["days"] = float(settings["days"])
     largest = max(200, min(20_000, int(settings["jobs"]) // LARGEST))
-    return make_settings(**{"max_task_jobs": largest, **settings})
+    usual = {"max_task_jobs": largest, "ram_margin_pct": planting.margin_of(plants)}
+    return make_settings(**{**usual, **settings})
 
 
-def _note(settings: SynthSettings) -> str:
-    return f"{NOTE} (version {VERSION}), {settings.note()}"
+def _note(settings: SynthSettings, plants: planting.Planted) -> str:
+    return f"{NOTE} (version {VERSION}, planted {plants}), {settings.note()}"
 
 
 def _written(tables: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:

@@ -10,9 +10,11 @@ import polars as pl
 from brokerlab.archive.synthetic.assemble import Drawn
 from brokerlab.archive.synthetic.frames_jobs import times
 from brokerlab.archive.synthetic.grid import Grid, generator
+from brokerlab.archive.synthetic.light import LIGHT
 from brokerlab.archive.synthetic.settings import SynthSettings
 from brokerlab.archive.synthetic.world import World, conform
 from brokerlab.numerics import FloatArray, IntArray
+from brokerlab.units import DAY_S
 
 LOAD = 0.55
 """Part of the slots that the work of the whole period needs."""
@@ -24,10 +26,19 @@ STARTUP_S, STARTUP_SPREAD, STARTUP_LN_SD, DRAWS = 150.0, 0.4, 0.35, 40
 """Median start-up delay [s], how it differs between queues and inside one, and how many of each queue are drawn."""
 
 
-def slots_of(settings: SynthSettings, world: World, parts: Sequence[Drawn]) -> IntArray:
+def slots_of(
+    settings: SynthSettings, world: World, parts: Sequence[Drawn], scripted: pl.DataFrame
+) -> IntArray:
     """Return the slots of every queue: as many as its part of the drawn work needs, and some more.
 
-    Half of a queue's part is that of the jobs which were drawn to it, half that of its size.
+    Half of a queue's part is that of the jobs which were drawn to it, half that of its size. What is scripted to run there
+    leaves room for a job.
+
+    Args:
+        settings: Of the world.
+        world: The queues.
+        parts: The blocks.
+        scripted: From :func:`scripted_use`.
     """
     used: FloatArray = np.zeros(world.n)
     for part in parts:
@@ -37,8 +48,25 @@ def slots_of(settings: SynthSettings, world: World, parts: Sequence[Drawn]) -> I
     size = np.where(world.usable, world.size**0.6, 0.0)
     part_of_queue = 0.5 * used / used.sum() + 0.5 * size / size.sum()
     cores = used.sum() / settings.submit_s / LOAD * part_of_queue
-    jobs = np.maximum(np.ceil(cores / world.cores), FEWEST).astype(np.int64)
-    return np.where(world.usable, jobs * world.cores, 0)
+    jobs = np.maximum(np.ceil(cores / world.cores), FEWEST)
+    most: IntArray = np.zeros(world.n, np.int64)
+    np.maximum.at(most, scripted["queue"].to_numpy(), scripted["cores"].to_numpy())
+    jobs = np.maximum(jobs, np.where(most > 0, np.ceil(most / world.cores) + 1, 0))
+    return np.where(world.usable, jobs.astype(np.int64) * world.cores, 0)
+
+
+def scripted_use(settings: SynthSettings, parts: Sequence[Drawn]) -> pl.DataFrame:
+    """Return the cores that jobs which are laid out one by one hold: ``queue`` (its number), ``second``, ``cores`` from then on."""
+    end = int(settings.days * DAY_S)
+    rows = []
+    for story in (s for part in parts for s in part.stories if s.name != LIGHT):
+        for path in story.paths:
+            start, stop = path.first("running"), path.ended_s
+            if start is not None:
+                rows += [(path.queue, start, story.cores), (path.queue, stop or end, -story.cores)]
+    frame = pl.DataFrame(rows, schema=["queue", "second", "cores"], orient="row")
+    steps = frame.cast(pl.Int64).group_by("queue", "second").agg(pl.col("cores").sum())
+    return steps.sort("queue", "second").with_columns(pl.col("cores").cum_sum().over("queue"))
 
 
 def changes(settings: SynthSettings, grid: Grid, slots: IntArray) -> pl.DataFrame:
@@ -53,6 +81,29 @@ def changes(settings: SynthSettings, grid: Grid, slots: IntArray) -> pl.DataFram
     )
 
 
+def left(
+    settings: SynthSettings, grid: Grid, capacity: pl.DataFrame, scripted: pl.DataFrame
+) -> pl.DataFrame:
+    """Return the slots that what is scripted leaves to the others, over time (a contract of the simulator).
+
+    Args:
+        settings: Of the world.
+        grid: Names the queues.
+        capacity: From :func:`changes`.
+        scripted: From :func:`scripted_use`.
+    """
+    named = scripted.select(
+        panda_queue=pl.Series(grid.names).gather(scripted["queue"]),
+        ts=times(settings, scripted["second"].to_numpy()),
+        held="cores",
+    )
+    keys = ["panda_queue", "ts"]
+    both = capacity.join(named, on=keys, how="full", coalesce=True).sort(keys)
+    held = pl.col("held").forward_fill().over("panda_queue").fill_null(0)
+    there = pl.col("slots").forward_fill().over("panda_queue")
+    return both.select(*keys, slots=(there - held).clip(0))
+
+
 def delays(settings: SynthSettings, grid: Grid) -> pl.DataFrame:
     """Draw the start-up delays of every queue [whole s]."""
     rng, n = generator(settings, 121), len(grid.names)
@@ -61,6 +112,11 @@ def delays(settings: SynthSettings, grid: Grid) -> pl.DataFrame:
     return pl.DataFrame(
         {"panda_queue": np.repeat(grid.names, DRAWS), "delay_s": np.round(drawn).ravel()}
     ).with_columns(own=pl.lit(value=True))
+
+
+def workers(world: World, slots: IntArray) -> IntArray:
+    """Return the batch workers that usually run at each queue: its slots follow from contracts, not from its jobs."""
+    return np.asarray(np.round(LOAD * slots / world.cores), dtype=np.int64)
 
 
 def operators_table(settings: SynthSettings, grid: Grid, slots: IntArray) -> pl.DataFrame:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from brokerlab.archive.synthetic.assemble import Drawn
-from brokerlab.archive.synthetic.chains import BULK, MERGED, SCOUT, Roots, take
+from brokerlab.archive.synthetic.block import decide
+from brokerlab.archive.synthetic.chains import BULK, MERGED, SCOUT, Attempts, Roots, needs, take
 from brokerlab.archive.synthetic.jobtypes import per_type
 from brokerlab.archive.synthetic.light import LIGHT
+from brokerlab.archive.synthetic.settings import SynthSettings
 from brokerlab.archive.synthetic.tasks import Tasks
+from brokerlab.archive.synthetic.world import World as Queues
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 
 COLUMNS = (
@@ -43,7 +46,7 @@ class Work:
         taskid: (tasks,) ``jeditaskid``.
         built: (tasks,) time from creation to its scouts, where no build has to be waited for [s].
         has_build: (tasks,) its scouts wait for a build.
-        brokered: (jobs, single ones too) the brokerage of production places it.
+        brokered: (jobs, single ones too) the brokerage of production places it; scouts go to one or two quick queues.
         group: (jobs,) number of the merge that waits for its output, -1: none.
         merge: (merges,) the job that merges.
         output_bytes: (jobs, single ones too).
@@ -109,7 +112,7 @@ def work_of(
     jobs = ids.join(drawn, on="pandaid", how="left", maintain_order="left").drop("pandaid")
     managed = per_type(lambda k: k.label == "managed")[tasks.kind] > 0
     brokered = np.zeros(jobs.height, np.bool_)
-    brokered[: len(every.task)] = managed[every.task] & np.isin(every.phase, (SCOUT, BULK))
+    brokered[: len(every.task)] = managed[every.task] & (every.phase == BULK)
     group, merge = _groups(tasks, every)
     none = np.zeros(single.height, np.int64)
     return Work(
@@ -129,6 +132,28 @@ def work_of(
         jobs=jobs,
         single=single,
     )
+
+
+def with_requests(settings: SynthSettings, queues: Queues, drawn: Drawn) -> Drawn:
+    """Return the block with what its tasks ask for once all of their scouts have finished.
+
+    What a scout needs is known before it runs, since it goes to the queue it was drawn to: the brokerage of the life reads
+    the same requests as the archive will hold.
+    """
+    block = drawn.block
+    kept = np.unique(block.rows.root)
+    scouts = kept[block.roots.phase[kept] == SCOUT]
+    roots = take(block.roots, scouts)
+    cores, wall, mem, eff = needs(block.tasks, roots, roots.slot)
+    n = len(scouts)
+    zero, one = np.zeros(n, np.int64), np.ones(n)
+    rows = Attempts(
+        root=scouts, attempt=zero, slot=roots.slot, created_s=one, active_s=zero, queue_s=zero,
+        wall_s=np.floor(wall).astype(np.int64), cores=cores, mem_mb=mem, eff=eff, outcome=zero,
+        ram_scale=one, wall_scale=one, report_s=zero, last=np.ones(n, np.bool_),
+    )  # fmt: skip
+    requests = decide(settings, queues, block.tasks, block.roots, rows)
+    return replace(drawn, block=replace(block, requests=requests))
 
 
 def joined(parts: Sequence[Any]) -> Any:

@@ -93,7 +93,7 @@ class Pulse:
         return np.maximum.accumulate(self._last_start, axis=0)[:-1]
 
 
-def site_data(grid: Grid, pulse: Pulse) -> pl.DataFrame:
+def site_data(grid: Grid, pulse: Pulse, asked: Pulse | None = None) -> pl.DataFrame:
     """Return ``site_data``: pilots' requests of the last three hours, jobs by status, last start.
 
     Queues that are in use ask all the time, also for jobs that the archive has not; in a spell of trouble
@@ -102,10 +102,12 @@ def site_data(grid: Grid, pulse: Pulse) -> pl.DataFrame:
     Args:
         grid: The queues.
         pulse: Counts of all blocks.
+        asked: Counts of the jobs that pilots' requests and last starts show; None: the same.
 
     Returns:
         One row per snapshot and queue, sorted; counts of jobs are exact at the snapshot.
     """
+    shown = pulse if asked is None else asked
     rng = generator(pulse.settings, 8)
     shape = (len(pulse.seconds), len(grid.names))
     alive = np.isin(grid.queues["status"].to_numpy(), IN_USE)
@@ -114,8 +116,8 @@ def site_data(grid: Grid, pulse: Pulse) -> pl.DataFrame:
         low, high = np.searchsorted(pulse.seconds, (spell.begin_s, spell.end_s))
         stuck[low:high, spell.queue] = True
     dead = ~alive[None, :] | silent
-    requests = _requests(rng, pulse.recent("started"), dead)
-    last = _laststart(rng, pulse, dead | stuck).ravel()
+    requests = _requests(rng, shown.recent("started"), dead)
+    last = _laststart(rng, shown, dead | stuck).ravel()
     at, queue = np.divmod(np.arange(shape[0] * shape[1]), shape[1])
     stamp = times(pulse.settings, pulse.seconds[at])
     kind = grid.queues.select(
@@ -192,8 +194,13 @@ def _laststart(rng: np.random.Generator, pulse: Pulse, idle: BoolArray) -> IntAr
     return np.maximum(before, pulse.last_start())
 
 
-def worker_stats(grid: Grid, pulse: Pulse) -> pl.DataFrame:
+def worker_stats(grid: Grid, pulse: Pulse, usual: IntArray | None = None) -> pl.DataFrame:
     """Return ``worker_stats``: batch workers running and submitted, every ``workers_every_h``.
+
+    Args:
+        grid: The queues.
+        pulse: Counts of all blocks.
+        usual: Workers that run at each queue; None: as many as jobs.
 
     Returns:
         One row per snapshot, queue, resource type and status, sorted; a queue that runs several core counts has
@@ -204,6 +211,8 @@ def worker_stats(grid: Grid, pulse: Pulse) -> pl.DataFrame:
     seconds = snapshot_seconds(settings, settings.workers_every_h)
     at = np.minimum(np.searchsorted(pulse.seconds, seconds), len(pulse.seconds) - 1)
     running = (pulse.until("started") - pulse.until("ended"))[at]
+    if usual is not None:
+        running = np.broadcast_to(usual, running.shape)
     alive = np.isin(grid.queues["status"].to_numpy(), IN_USE)
     cores = grid.queues["corecount"].to_numpy()
     split = rng.uniform(0.2, 0.6, len(cores))

@@ -23,6 +23,7 @@ from brokerlab.archive.synthetic.users import truth_users
 from brokerlab.archive.synthetic.world import World, draw_world
 from brokerlab.archive.writer import ROW_GROUP, ArchiveWriter
 from brokerlab.errors import ConfigError, DataError, nearest
+from brokerlab.numerics import IntArray
 
 BLOCK_JOBS = 50_000
 """Jobs of one block; fixed, since another size gives another archive."""
@@ -131,6 +132,7 @@ def write_grid(
     config: pl.DataFrame | None = None,
     slots: pl.DataFrame | None = None,
     least_mbps: float | None = None,
+    queued_share: float | None = None,
 ) -> None:
     """Write the tables that no job is needed for.
 
@@ -140,7 +142,8 @@ def write_grid(
         grid: The sites.
         config: ``gdpconfig``; None: the usual one.
         slots: ``slots``; None: of a few queues.
-        least_mbps: Of every link that was measured, see :func:`.links.network_matrix`.
+        least_mbps: Of every link that was measured, see :func:`.links.network_matrix` ...
+        queued_share: ... and this, too.
     """
     usual = pl.concat([worlds.gdpconfig(settings), brokerage_settings.gdpconfig()])
     tables = {
@@ -160,7 +163,9 @@ def write_grid(
         writer.write(table, frame, trusted=True)
     writer.write_truth("users", truth_users())
     writer.write_truth("spells", truth_spells(settings, grid.spells, grid.names))
-    for part in links.network_matrix(settings, grid, least_mbps=least_mbps):
+    for part in links.network_matrix(
+        settings, grid, least_mbps=least_mbps, queued_share=queued_share
+    ):
         writer.write("network_matrix", part, trusted=True)
 
 
@@ -187,6 +192,8 @@ def write_blocks(
     grid: Grid,
     blocks: Iterable[dict[str, pl.DataFrame]],
     progress: Progress | None = None,
+    *,
+    workers: IntArray | None = None,
 ) -> None:
     """Write block after block, jobs when their day is complete or the buffer is full, then what is counted of jobs.
 
@@ -196,6 +203,8 @@ def write_blocks(
         grid: The sites.
         blocks: The tables of every block, in the order of time.
         progress: Called after every block.
+        workers: Batch workers that usually run at each queue; pilots then ask whatever jobs the archive has. None: both follow
+            from the jobs.
     """
     days, rest = _Days(writer), _Rest(writer)
     pulse = activity.Pulse(settings, grid.names)
@@ -212,8 +221,9 @@ def write_blocks(
             progress(done, settings.jobs)
     days.flush(before=None)
     rest.flush()
-    writer.write("site_data", activity.site_data(grid, pulse), trusted=True)
-    writer.write("worker_stats", activity.worker_stats(grid, pulse), trusted=True)
+    asked = None if workers is None else activity.Pulse(settings, grid.names)
+    writer.write("site_data", activity.site_data(grid, pulse, asked), trusted=True)
+    writer.write("worker_stats", activity.worker_stats(grid, pulse, workers), trusted=True)
 
 
 def _next_start(settings: SynthSettings, index: int, n_blocks: int) -> date:

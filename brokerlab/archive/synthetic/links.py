@@ -52,7 +52,11 @@ def snapshot_seconds(settings: SynthSettings, every_h: float) -> IntArray:
 
 
 def network_matrix(
-    settings: SynthSettings, grid: Grid, *, least_mbps: float | None = None
+    settings: SynthSettings,
+    grid: Grid,
+    *,
+    least_mbps: float | None = None,
+    queued_share: float | None = None,
 ) -> Iterator[pl.DataFrame]:
     """Draw ``network_matrix`` for the links from every site with storage to every site that gathers outputs.
 
@@ -65,6 +69,7 @@ def network_matrix(
         grid: The sites.
         least_mbps: What was measured is what flowed, hardly ever what a link can carry: `CARRIES` times as much, and at
             least this, is written; None: what flowed.
+        queued_share: Part of the links on which files are queued; None: as measured, few of those without a throughput.
 
     Yields:
         Rows of whole snapshots, in time order.
@@ -73,7 +78,7 @@ def network_matrix(
         Data statistics, section 6; network-weight.md 2.
     """
     rng = generator(settings, 3)
-    links = _Links(settings, rng, grid)
+    links = _Links(settings, rng, grid, queued_share)
     seconds = snapshot_seconds(settings, settings.network_every_h)
     days = int(seconds[-1]) // DAY_S + 1 if len(seconds) else 0
     weekly = links.weekly(rng, days)
@@ -89,7 +94,13 @@ def network_matrix(
 class _Links:
     """What a link keeps over the whole period."""
 
-    def __init__(self, settings: SynthSettings, rng: np.random.Generator, grid: Grid) -> None:
+    def __init__(
+        self,
+        settings: SynthSettings,
+        rng: np.random.Generator,
+        grid: Grid,
+        queued_share: float | None,
+    ) -> None:
         sources = np.unique(grid.storage)
         gathering = grid.nucleus | np.array([b is not None for b in grid.bare])
         targets = np.intersect1d(np.flatnonzero(gathering), sources)
@@ -104,7 +115,7 @@ class _Links:
         self.hour = np.where(self.day, rng.random(n) < 0.55, rng.random(n) < 0.004)
         mean, sd = np.array(LN_MBPS)[self.code], np.array(LN_MBPS_SD)[self.code]
         self.level = mean + sd * np.clip(rng.standard_normal(n), -2.2, 2.2)
-        busy = np.where(self.week, 0.52, 0.05)
+        busy = np.where(self.week, 0.52, 0.05) if queued_share is None else queued_share
         self.queued = rng.random(n) < busy
         self.express = self.queued & (rng.random(n) < 0.25)
         target = 0.5 * rng.standard_normal(len(grid.sites))

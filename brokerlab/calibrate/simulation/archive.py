@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import polars as pl
 
@@ -18,6 +18,7 @@ from brokerlab.calibrate.simulation import data, history
 from brokerlab.calibrate.simulation.capacity import KNOWN, LOWER, upper_slots, with_given
 from brokerlab.calibrate.simulation.history import Period, limited
 from brokerlab.calibrate.simulation.options import QueueRules, Transfers
+from brokerlab.calibrate.simulation.pace import slowness
 from brokerlab.calibrate.simulation.state import SECOND
 from brokerlab.calibrate.simulation.world import STAGES, World, of_tables
 from brokerlab.errors import ConfigError, InsufficientDataError
@@ -57,7 +58,7 @@ def of_archive(
     """Read a period of an archive; nothing in the world depends on the settings that will be tried.
 
     Where the brokerage is ``replayed``, jobs of the stage made from the beginning on are placed by it. Others stay where
-    they were: those of other labels, merge jobs, those whose task the archive does not know, and those made before the
+    they were: those of other labels, merge jobs, scouts (what their task asks for is what they used where they ran), those whose task the archive does not know, and those made before the
     beginning, which wait or run on with what they had left of their wall time. Where it is as ``seen``, all jobs stay.
 
     What jobs need, slots and start-up delays: see :func:`.history.read`; queues are the parents of pseudo-queues. Where the
@@ -67,6 +68,9 @@ def of_archive(
 
     The brokerage of users sees quotas and classes of queues as they were, and everything else of users, their tasks and
     shares as simulated; tasks that it holds back (caps of users, classes) are asked again at the next cycle.
+
+    A job that is sent elsewhere needs the wall time of such jobs there, as far as the archive shows how slow queues are
+    (:func:`.pace.slowness`).
 
     State of queues, storage, links and replicas is that of the middle of each epoch (of its part before the end), as
     :func:`brokerlab.brokerage.replaying.build` rebuilds it; pilots, batch workers and files queued on links are those seen,
@@ -80,7 +84,8 @@ def of_archive(
         stage: ``jobs`` (production) or ``analysis``.
         cycle: From one brokerage to the next; empty: see :func:`cycle_seen`.
         epoch: How long one state of queues, storage and links holds.
-        warm_up: Simulated before ``start``, so that the period does not begin with empty queues.
+        warm_up: Simulated before ``start``, so that the period does not begin with empty queues; where the brokerage is
+            replayed, from the beginning of that epoch on, so that epochs are whole days of the archive and not of the question.
         drain: Simulated after ``end``, with the jobs that came then; None: a day, or to the archive's end.
         window: Slots that are read from the archive are constant so long.
         quantile: Share of a window's time in which no more cores were in use than are taken for its slots, above 0 to 1.
@@ -118,6 +123,8 @@ def of_archive(
         raise ConfigError("; ".join(problems))
     period = _period(archive, start, end, _duration(warm_up, "warm_up"), drain)
     replayed = brokerage == "replayed"
+    if replayed:
+        period = replace(period, begin=_truncated(period.begin, epoch))
     retried = queueing or QueueRules(attempts=3 if replayed else 1)
     label = LABELS[stage] if replayed else None
     seen = history.read(
@@ -147,10 +154,12 @@ def of_archive(
             "shares": archive.scan("gshares").collect() if archive.has("gshares") else None,
         }
     queues = _with_idle(archive, seen.queues, there)
+    if replayed:
+        queues = queues.join(_slowness(seen.jobs), on="panda_queue", how="left")
     # others ran nothing and have no slots, read or given: they are left out
     named = pl.col("panda_queue").is_in(queues["panda_queue"].implode())
     world = of_tables(
-        _jobs(seen.jobs, tasks, period),
+        _jobs(seen.jobs, tasks, period, queues),
         queues,
         start=period.start,
         end=period.end,
@@ -255,6 +264,11 @@ def _duration(text: str, name: str) -> timedelta:
     )
 
 
+def _truncated(at: datetime, epoch: str) -> datetime:
+    """Return the beginning of the epoch that an instant lies in."""
+    return cast("datetime", pl.Series([at]).dt.truncate(epoch)[0])
+
+
 def _period(
     archive: Any,
     start: datetime | str | None,
@@ -284,28 +298,29 @@ def _replayed(
     stage: str,
     rules: RuleSetName,
 ) -> tuple[Replay, pl.DataFrame]:
-    """Rebuild the brokerage's tables for the middle of every epoch; each task has rows from its first to its last job's."""
+    """Rebuild the brokerage's tables for the middle of every epoch.
+
+    Each task has rows from the epoch in which its first job was made to the one after its last job was ready: jobs may wait
+    for days until a queue can take them.
+    """
     begin = pl.lit(period.begin, pl.Datetime("us"))
     lasts = pl.lit(epoch)
-    number = (pl.col("creationtime") - begin).dt.total_microseconds() // (
-        epoch // timedelta(microseconds=1)
+    length = epoch // timedelta(microseconds=1)
+    first, then = (
+        (pl.col(name) - begin).dt.total_microseconds() // length
+        for name in ("creationtime", "readytime")
     )
-    scout = pl.col("specialhandling").fill_null("").str.contains(r"(^|,)sj(,|$)")
-    made = (
+    spans = (
         own.filter("ours")
-        .group_by("jeditaskid", epoch=number)
-        .agg(use_scout=scout.mean() > pl.lit(0.5))
-    )
-    spans = made.group_by("jeditaskid").agg(
-        epoch=pl.int_ranges(pl.col("epoch").min(), pl.col("epoch").max() + 2).first()
+        .group_by("jeditaskid")
+        .agg(epoch=pl.int_ranges(first.min(), pl.max_horizontal(first, then).max() + 2).first())
     )
     last = int((period.until - period.begin - timedelta(microseconds=1)) // epoch)
     rows = (
         spans.explode("epoch")
         .filter(pl.col("epoch") <= last)
-        .join(made, on=["jeditaskid", "epoch"], how="left")
         .with_columns(
-            pl.col("use_scout").fill_null(value=False),
+            use_scout=pl.lit(value=False),
             is_merging=pl.lit(value=False),
             since=begin + pl.col("epoch") * lasts,
         )
@@ -331,8 +346,32 @@ def _replayed(
     return replay, epochs
 
 
-def _jobs(own: pl.DataFrame, tasks: pl.Series, period: Period) -> pl.DataFrame:
-    """Return the jobs of the world: the stage's without a queue, others at theirs."""
+def _slowness(jobs: pl.DataFrame) -> pl.DataFrame:
+    """Return how slow queues are for jobs of the stage that ended by themselves."""
+    wall = pl.col("observed_end") - pl.col("observed_start")
+    return slowness(
+        jobs.filter("ours", observed_outcome="finished", jobstatus="finished").select(
+            "jeditaskid",
+            "corecount",
+            panda_queue="computingsite",
+            wall_s=wall.dt.total_microseconds() / pl.lit(SECOND),
+        )
+    )
+
+
+def _jobs(
+    own: pl.DataFrame, tasks: pl.Series, period: Period, queues: pl.DataFrame
+) -> pl.DataFrame:
+    """Return the jobs of the world: the stage's without a queue, with what they need at a usual one; others at theirs."""
+    if "slowness" in queues.columns:
+        slow = own.select(panda_queue="computingsite").join(
+            queues.select("panda_queue", "slowness"),
+            on="panda_queue",
+            how="left",
+            maintain_order="left",
+        )["slowness"]
+        usual = pl.col("walltime_s") / slow.fill_null(1.0)
+        own = own.with_columns(walltime_s=pl.when("ours").then(usual).otherwise("walltime_s"))
     brokered = pl.col("ours") & pl.col("jeditaskid").is_in(tasks.implode())
     begin = pl.lit(period.begin, pl.Datetime("us"))
     runs = (pl.col("observed_start") <= begin).fill_null(value=False)
@@ -360,7 +399,7 @@ def _notes(world: World) -> list[str]:
     known = world.data["places"]["panda_queue"].str.split("/").list.first().unique()
     idle = known.filter(~known.is_in(names.implode())).len()
     notes = [
-        f"{fixed:,} of {jobs.height:,} jobs stay at their own queue: of other labels, merge jobs, of unknown tasks, or made before the beginning"
+        f"{fixed:,} of {jobs.height:,} jobs stay at their own queue: of other labels, scouts, merge jobs, of unknown tasks, or made before the beginning"
     ]
     if idle:
         notes.append(

@@ -36,6 +36,8 @@ PATIENCE = timedelta(minutes=30)
 """Jobs that waited longer than a start-up takes wait for slots."""
 NEARLY = 0.9
 """Part of the busiest time's cores from which a queue counts as full: wide jobs leave some free."""
+STALL = timedelta(hours=3)
+"""A queue that starts nothing for so long, though jobs wait and slots are free, takes no jobs."""
 EVER = datetime.fromisoformat("1970-01-01")
 """From when on slots hold that are given without a time."""
 
@@ -161,6 +163,88 @@ def full_windows(jobs: pl.DataFrame, capacity: pl.DataFrame, *, window: timedelt
     times = waited.group_by("panda_queue", "ts").agg(all=lasts.sum(), busy=lasts.filter(busy).sum())
     enough = (pl.col("busy") >= pl.lit(window / 24)) & (pl.col("busy") * 2 >= pl.col("all"))
     return times.filter(enough).select("panda_queue", "ts").sort("panda_queue", "ts")
+
+
+def stalls(jobs: pl.DataFrame, capacity: pl.DataFrame) -> pl.DataFrame:
+    """Return when queues started nothing though jobs waited for them and slots were free: they took no jobs then.
+
+    Slots are free that the widest job of the queue fits into.
+
+    Args:
+        jobs: ``computingsite``, ``readytime``, ``starttime``, ``endtime``, ``corecount``, without nulls.
+        capacity: From :func:`with_sources`, of the queues that are asked for.
+
+    Returns:
+        ``panda_queue``, ``begin``, ``end``, each at least `STALL` long, sorted.
+    """
+    rows = jobs.rename({"computingsite": "panda_queue"}).join(
+        capacity.select("panda_queue").unique(), on="panda_queue", how="semi"
+    )
+    cores, zero = pl.col("corecount").cast(pl.Int64), pl.lit(0, pl.Int64)
+    columns = {
+        "readytime": {"ready": cores, "used": zero, "starts": zero},
+        "starttime": {"ready": -cores, "used": cores, "starts": pl.lit(1, pl.Int64)},
+        "endtime": {"ready": zero, "used": -cores, "starts": zero},
+    }
+    steps = pl.concat(
+        rows.select("panda_queue", time=time, **values) for time, values in columns.items()
+    )
+    state = (
+        steps.group_by("panda_queue", "time")
+        .agg(pl.col("ready", "used", "starts").sum())
+        .sort("panda_queue", "time")
+        .with_columns(pl.col("ready", "used").cum_sum().over("panda_queue"))
+        .with_columns(until=pl.col("time").shift(-1).over("panda_queue", order_by="time"))
+        .drop_nulls("until")
+        .sort("time")
+        .join_asof(
+            capacity.select("panda_queue", "ts", "slots").sort("ts"),
+            left_on="time", right_on="ts", by="panda_queue", check_sortedness=False,
+        )
+        .join(rows.group_by("panda_queue").agg(widest=pl.col("corecount").max()), on="panda_queue")
+        .sort("panda_queue", "time")
+    )  # fmt: skip
+    idle = (pl.col("ready") > 0) & (pl.col("used") + pl.col("widest") <= pl.col("slots"))
+    return (
+        state.with_columns(idle=idle.fill_null(value=False))
+        .with_columns(
+            spell=(~pl.col("idle") | (pl.col("starts") > 0)).cum_sum().over("panda_queue")
+        )
+        .filter("idle")
+        .group_by("panda_queue", "spell")
+        .agg(begin=pl.col("time").min(), end=pl.col("until").max())
+        .filter(pl.col("end") - pl.col("begin") >= pl.lit(STALL))
+        .select("panda_queue", "begin", "end")
+        .sort("panda_queue", "begin")
+    )
+
+
+def without_stalls(capacity: pl.DataFrame, spells: pl.DataFrame) -> pl.DataFrame:
+    """Return slots over time, none while a queue takes no jobs.
+
+    Args:
+        capacity: From :func:`with_sources`.
+        spells: From :func:`stalls`.
+    """
+    ends = [spells.select("panda_queue", ts=name) for name in ("begin", "end")]
+    known = capacity.sort("ts")
+    more = pl.concat(ends).join(capacity, on=["panda_queue", "ts"], how="anti").unique().sort("ts")
+    added = more.join_asof(known, on="ts", by="panda_queue", check_sortedness=False).drop_nulls()
+    rows = pl.concat([known, added.select(known.columns)]).sort("ts")
+    inside = rows.join_asof(
+        spells.sort("begin"),
+        left_on="ts",
+        right_on="begin",
+        by="panda_queue",
+        check_sortedness=False,
+    )
+    stalled = (pl.col("ts") < pl.col("end")).fill_null(value=False)
+    slots = pl.when(stalled).then(0).otherwise("slots")
+    return (
+        inside.select(pl.col(known.columns))
+        .with_columns(inside.select(slots.alias("slots").cast(pl.Int64)))
+        .sort("panda_queue", "ts")
+    )
 
 
 def stated_slots(

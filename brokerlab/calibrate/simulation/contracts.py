@@ -48,6 +48,7 @@ class Queues(dy.Schema):
     )
     maxtime = i64("limit of wall time", "s", null="no limit; so is 0")
     maxrss = i64("limit of memory", "MB", null="no limit; so is 0")
+    slowness = f64("wall time of a job that is brokered here, of what it needs", "1", null="1")
 
 
 class Capacity(dy.Schema):

@@ -13,8 +13,10 @@ from brokerlab.calibrate.simulation.capacity import (
     capacity_of,
     full_windows,
     in_use,
+    stalls,
     stated_slots,
     with_sources,
+    without_stalls,
 )
 from brokerlab.calibrate.simulation.state import SECOND
 from brokerlab.errors import DataError, InsufficientDataError
@@ -32,6 +34,8 @@ _READ: dict[str, Any] = {
 }  # fmt: skip
 """What is read of the archive's jobs."""
 _MERGE = "pmerge"
+SCOUT = r"(^|,)sj(,|$)"
+"""What ``specialhandling`` of a scout contains."""
 _FREE = 0.8
 """Part of the slots up to which a queue counts as free, for start-up delays."""
 _LEAST_DELAYS = 20
@@ -203,6 +207,11 @@ def _queues(
     slots = archive.scan("slots") if archive.has("slots") else None
     stated = stated_slots(slots, queues, windows, window)
     capacity = with_sources(busiest, full_windows(ran, busiest, window=window), stated)
+    prompt = delays.filter("own").group_by("panda_queue").agg(pl.col("delay_s").median())
+    prompt = prompt.filter(pl.col("delay_s") <= _LONGEST_STARTUP_S).select("panda_queue")
+    capacity = without_stalls(
+        capacity, stalls(ran, capacity.join(prompt, on="panda_queue", how="semi"))
+    )
     places = ran.filter(pl.col("endtime") > period.begin).select(panda_queue="computingsite")
     told = capacity.filter(pl.col("source").is_in(["slots", "pledge"])).select("panda_queue")
     told = told.join(queues, on="panda_queue", how="semi")
@@ -213,7 +222,8 @@ def delays_of(jobs: pl.DataFrame, claims: pl.DataFrame, capacity: pl.DataFrame) 
     """Return the start-up delays of jobs that became ready while their queue had free slots.
 
     Slots are free that are enough for everybody who runs or is ready, the jobs that became ready at the same time among
-    them: of a batch larger than its queue most jobs wait for slots, though at first none of it runs.
+    them: of a batch larger than its queue most jobs wait for slots, though at first none of it runs. Where most of a queue's
+    delays are those of a start-up, longer ones are not: the queue took no jobs then, or these jobs waited for something else.
 
     Args:
         jobs: ``computingsite``, ``readytime``, ``starttime``, ``corecount``, without nulls.
@@ -247,7 +257,9 @@ def delays_of(jobs: pl.DataFrame, claims: pl.DataFrame, capacity: pl.DataFrame) 
             / pl.lit(1_000_000),
         )
     )
-    own = seen.filter(pl.len().over("panda_queue") >= _LEAST_DELAYS).with_columns(
+    enough = seen.filter(pl.len().over("panda_queue") >= _LEAST_DELAYS)
+    usual = pl.col("delay_s").median().over("panda_queue") <= _LONGEST_STARTUP_S
+    own = enough.filter(~usual | (pl.col("delay_s") <= _LONGEST_STARTUP_S)).with_columns(
         own=pl.lit(value=True)
     )
     others = capacity.select("panda_queue").unique().join(own, on="panda_queue", how="anti")
@@ -352,6 +364,7 @@ def _marked(jobs: pl.DataFrame, period: Period, label: str | None) -> pl.DataFra
     ours = (
         (pl.col("prodsourcelabel") == pl.lit(label, pl.String))
         & (pl.col("processingtype").fill_null("") != _MERGE)
+        & ~pl.col("specialhandling").fill_null("").str.contains(SCOUT)
         & (pl.col("creationtime") >= period.begin)
         & pl.col("jeditaskid").is_not_null()
     )

@@ -138,6 +138,9 @@ class Loop:
         self.users = Users.of(world, self.config) if world.stage == "analysis" else None
         self.created, self.order = world.created, self.arrays.order
         self.made = self.created[self.order]
+        slow = world.queues["slowness"]
+        self.slowness = None if slow.null_count() == slow.len() else slow.fill_null(1.0).to_numpy()
+        self.need = self.copies[0].state.work["wall"].copy()
         empty = pl.DataFrame(schema={"workqueue_id": pl.Int64, "queue_name": pl.String})
         self.resource = world.tables.get("resource_work_queues", empty)
         room = len(self.order)
@@ -248,7 +251,10 @@ class Loop:
         kernel.announce_all(copy.state, np.sort(job))
 
     def _arrive(self, copy: Copy, job: IntArray, queue: IntArray, asked: IntArray) -> IntArray:
-        """Return when the inputs of jobs are at the queues that were chosen for them [us]."""
+        """Return when the inputs of jobs are at the queues that were chosen for them [us], and let them need its time."""
+        if self.slowness is not None:
+            wall = np.round(self.need[job] * self.slowness[queue]).astype(np.int64)
+            copy.state.work["wall"][job] = wall
         return copy.mover.bring_inputs(job, queue, asked)
 
 

@@ -11,10 +11,12 @@ from brokerlab.calibrate.simulation.capacity import (
     full_windows,
     in_use,
     read_capacity,
+    stalls,
     stated_slots,
     upper_slots,
     with_given,
     with_sources,
+    without_stalls,
 )
 from brokerlab.errors import ConfigError, DataError
 
@@ -149,3 +151,37 @@ def test_the_cycle_is_read_where_batches_of_jobs_show_it():
     assert cycle_of(batches(timedelta(minutes=5), second)) == timedelta(minutes=30)  # at least
     assert cycle_of(batches(2 * HOUR, 200 * second)) is None  # spread evenly
     assert cycle_of(batches(2 * HOUR, second).head(8)) is None  # one batch
+
+
+def slots_of(queue, slots):
+    return pl.DataFrame({"panda_queue": [queue], "ts": [T0], "slots": [slots], "source": ["slots"]})
+
+
+def test_a_queue_that_starts_nothing_though_jobs_wait_and_slots_are_free_takes_no_jobs_then():
+    ready = [T0, T0 + HOUR, T0 + HOUR]
+    begun = [T0, T0 + 9 * HOUR, T0 + 9 * HOUR]
+    jobs = jobs_of("Q", [0, 9, 9], HOUR).with_columns(
+        readytime=pl.Series(ready), starttime=pl.Series(begun)
+    )
+    found = stalls(jobs, slots_of("Q", 4))
+    assert found.rows() == [("Q", T0 + HOUR, T0 + 9 * HOUR)]
+    held = without_stalls(slots_of("Q", 4), found)
+    assert held.select("ts", "slots").rows() == [(T0, 4), (T0 + HOUR, 0), (T0 + 9 * HOUR, 4)]
+
+
+def test_a_full_queue_and_one_without_work_take_jobs():
+    late = jobs_of("Q", [0, 9], HOUR).with_columns(
+        readytime=pl.Series([T0, T0 + HOUR]), endtime=pl.Series([T0 + 9 * HOUR, T0 + 10 * HOUR])
+    )
+    assert stalls(late, slots_of("Q", 1)).is_empty()  # one slot, which is taken
+    assert stalls(jobs_of("Q", [0, 9], timedelta(0)), slots_of("Q", 4)).is_empty()  # nobody waits
+    assert stalls(jobs_of("Q", [9], 2 * HOUR), slots_of("Q", 4)).is_empty()  # not for long
+    same = slots_of("Q", 4)
+    assert without_stalls(same, stalls(late, slots_of("Q", 1))).equals(same)
+
+
+def test_slots_that_change_while_a_queue_takes_no_jobs_hold_from_its_end_on():
+    two = pl.concat([slots_of("Q", 4), slots_of("Q", 6).with_columns(ts=T0 + 2 * HOUR)])
+    spell = pl.DataFrame({"panda_queue": ["Q"], "begin": [T0 + HOUR], "end": [T0 + 5 * HOUR]})
+    rows = without_stalls(two, spell).select("ts", "slots").rows()
+    assert rows == [(T0, 4), (T0 + HOUR, 0), (T0 + 2 * HOUR, 0), (T0 + 5 * HOUR, 6)]

@@ -1,0 +1,126 @@
+"""What is planted in a lived world: settings that are wrong, and one that is right, with what would be best.
+
+The history is made under the planted values; calibration never reads what is said of them here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import polars as pl
+
+from brokerlab.archive.synthetic import brokerage_settings
+from brokerlab.archive.synthetic import world as worlds
+from brokerlab.archive.synthetic.settings import SynthSettings
+from brokerlab.errors import ConfigError
+
+Planted = Literal["wrong", "none"]
+"""``wrong``: the settings of `PLANTED` have the values planted; ``none``: each has its best one."""
+MARGIN = "SCOUT_RAMCOUNT_MARGIN"
+TABLE = "planted_settings"
+"""Name of the table in ``truth``."""
+
+
+@dataclass(frozen=True)
+class Plant:
+    """One key.
+
+    Attributes:
+        key: Of gdpconfig, without a scope.
+        component: Of gdpconfig.
+        planted: Value in a world with wrong settings; equal to ``best`` for the key that is right.
+        best: Value in a world without.
+        lowest: From this value on it is as good as the best ...
+        highest: ... and up to this one; null: no bound.
+        report: Which report judges it.
+        trades: What goes wrong with the planted value.
+    """
+
+    key: str
+    component: str
+    planted: int
+    best: int
+    lowest: float
+    highest: float | None
+    report: str
+    trades: str
+
+
+PLANTED = (
+    Plant(
+        MARGIN, "dbproxy", 0, 10, 5, 50, "scout-percentiles",
+        "Without a margin above the scouts' percentile jobs are killed for memory and run again; a margin costs memory "
+        "that is not used.",
+    ),
+    Plant(
+        "IO_INTENSITY_CUTOFF", "jobbroker", 50, 200, 150, None, "thresholds",
+        "Below 150 kB/s most tasks count as IO-intensive and are bound to the few queues that have their input, where they "
+        "wait while others are idle.",
+    ),
+    Plant(
+        "MAX_DISKIO_DEFAULT", "jobbroker", 2000, 2000, 2000, 2000, "thresholds",
+        "Less leaves out queues for tasks with disk traffic; more changes no decision.",
+    ),
+    Plant(
+        "NQUEUED_SAT_CAP", "jobbroker", 10, 150, 60, None, "thresholds",
+        "Most links to a nucleus have more than 10 files queued, so that satellites get no jobs and starve while those of "
+        "the nuclei wait.",
+    ),
+)  # fmt: skip
+"""Sorted by report and key."""
+
+
+def checked(planted: str) -> Planted:
+    """Return what is to be planted.
+
+    Raises:
+        ConfigError: It is none of `Planted`.
+    """
+    for known in get_args(Planted):
+        if planted == known:
+            return known  # type: ignore[no-any-return]
+    raise ConfigError(f"planted is '{planted}', allowed: {', '.join(get_args(Planted))}")
+
+
+def value_of(plant: Plant, planted: Planted) -> int:
+    """Return the value in force."""
+    return plant.planted if planted == "wrong" else plant.best
+
+
+def margin_of(planted: Planted) -> int:
+    """Return the margin on the scouts' memory that is in force [%]."""
+    return next(value_of(plant, planted) for plant in PLANTED if plant.key == MARGIN)
+
+
+def config(settings: SynthSettings, planted: Planted) -> pl.DataFrame:
+    """Return ``gdpconfig`` with the values in force."""
+    usual = pl.concat([worlds.gdpconfig(settings), brokerage_settings.gdpconfig()])
+    values = {plant.key: str(value_of(plant, planted)) for plant in PLANTED}
+    return usual.with_columns(value=pl.col("key").replace_strict(values, default=pl.col("value")))
+
+
+def truth(planted: Planted) -> pl.DataFrame:
+    """Return the table ``truth/planted_settings``.
+
+    Returns:
+        One row per key of `PLANTED`, sorted by report and key: ``key``, ``component``, ``scope`` (null: everywhere), ``wrong``
+        (false: the answer is to keep it), ``planted`` (the value in force), ``best``, ``best_lo``, ``best_hi`` (values in
+        between are as good; null: no bound), ``report``, ``trades``.
+    """
+    rows = [
+        (
+            *(plant.key, plant.component, None, value_of(plant, planted) != plant.best),
+            *(str(value_of(plant, planted)), str(plant.best), plant.lowest, plant.highest),
+            *(plant.report, plant.trades),
+        )
+        for plant in PLANTED
+    ]
+    schema = {
+        **dict.fromkeys(("key", "component", "scope"), pl.String),
+        "wrong": pl.Boolean,
+        **dict.fromkeys(("planted", "best"), pl.String),
+        **dict.fromkeys(("best_lo", "best_hi"), pl.Float64),
+        **dict.fromkeys(("report", "trades"), pl.String),
+    }
+    return pl.DataFrame(rows, schema=schema, orient="row").sort("report", "key")
