@@ -68,7 +68,7 @@ class World:
         )
         seen = tried.outcomes()
         values = seen.values(range(len(seen.settings)))
-        work = dict(tried.replay.works.iter_rows())
+        work = dict(tried.works.iter_rows())
         sizes = np.array([work[task] for task in seen.units["unit"]])
         return cls(values, sizes, tuple(setting.pair for setting in seen.settings))
 

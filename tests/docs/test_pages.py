@@ -97,6 +97,21 @@ def test_architecture_has_the_rooms_in_the_order_of_the_layers() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
+def test_from_a_back_test_to_sql_are_six_files_for_every_kind() -> None:
+    """What the page says of each kind: outcomes are made in one file, keys and words stand in another; four are shared."""
+    part = text_of("docs/architecture.md").split("## From a back-test to SQL")[1].split("\n## ")[0]
+    calibrate = r"`(brokerlab/calibrate/[\w/]+\.py)`"
+    kinds = re.findall(rf"^\| ([^|]+) \| {calibrate} \| {calibrate} \|$", part, re.MULTILINE)
+    assert len(kinds) == 4
+    shared = ("judge", "verdict")
+    files = {f"brokerlab/calibrate/{name}.py" for name in shared}
+    files |= {f"brokerlab/gdpconfig/proposal/{name}.py" for name in ("document", "statements")}
+    for kind, outcomes, words in kinds:
+        assert len(files | {outcomes, words}) <= 6, kind
+        assert "Outcomes(" in text_of(outcomes), kind
+        assert all(call in text_of(words) for call in ("sentence_of(", "document_of(")), kind
+
+
 def test_the_first_hour_can_be_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synthesise(tmp_path / "demo", jobs=4_000, days=6, seed=1)
     monkeypatch.chdir(tmp_path)

@@ -125,7 +125,7 @@ def test_scouts_and_back_test_on_two_workers(
         assert (found.values([0, 3])[name] == values).all()
     # six passes of several frames each, none of jobs
     assert sum(collected) <= 40 * n_tasks
-    n_chunks = len(ours_tried.replay.each(lambda _: True))
+    n_chunks = len(ours_tried.each(lambda _: True))
     collected.clear()
     assert_frame_equal(ours_tried.by_setting, theirs_tried.by_setting, check_exact=True)
     # of each chunk some thirty sums by setting, whatever its tasks and jobs

@@ -46,7 +46,7 @@ def periods(tmp_path_factory):
 
 def rates(periods, setting):
     """Kill rate and core-hours of every task of some periods under a setting."""
-    rows = [found.replay.by_task([Setting(*setting)], found.weights) for found, _ in periods]
+    rows = [found.under([Setting(*setting)]) for found, _ in periods]
     tasks = pl.concat(rows).filter(pl.col("work_coreh") > 0)
     return tasks["exceed_rate"].to_numpy(), capped_weights(tasks["work_coreh"].to_numpy())
 

@@ -177,7 +177,7 @@ def _again(proposal: Proposal, inputs: Inputs) -> Again:
     table = judgement.between(asked.current, asked.proposed)
     weights = outcomes.units.select(jeditaskid="unit", weight="weight")
     rows = weights.join(
-        tried.replay.by_task(sorted({asked.current, asked.proposed}), asked.weights),
+        tried.under(sorted({asked.current, asked.proposed})),
         on="jeditaskid",
         maintain_order="left",
     )

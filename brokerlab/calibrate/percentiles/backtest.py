@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, reduce
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.judge import Outcomes
+from brokerlab.calibrate.judge import Outcomes, capped_weights
 from brokerlab.calibrate.percentiles.caveats import caveats_of
 from brokerlab.calibrate.percentiles.gap import gap_summary, scout_gap
 from brokerlab.calibrate.percentiles.history import (
@@ -28,10 +28,23 @@ from brokerlab.calibrate.percentiles.parameters import (
     parameter_named,
 )
 from brokerlab.calibrate.percentiles.reach import slots_by_queue, total, unlimited
-from brokerlab.calibrate.percentiles.replay import Part, Replay, Replays, added, frame_of
+from brokerlab.calibrate.percentiles.replay import Replay, added, frame_of
 from brokerlab.calibrate.percentiles.sample import check_columns, nothing_left, sample_of
+from brokerlab.carry import Chunks
 from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.numerics import FloatArray
 from brokerlab.results import Result, Shows
+
+R = TypeVar("R")
+
+
+class Part(NamedTuple):
+    """A chunk of tasks, ready to be replayed; without a replay where none of them can be scored."""
+
+    replay: Replay | None
+    counts: dict[str, int]
+    gap: pl.DataFrame
+    sites: set[str]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -51,7 +64,7 @@ class Backtest(Result):
         detail: Settings of ``by_task``.
         gap: Scouts against the rest, one row per task.
         counts: What was used and left out.
-        replay: What every other setting would have done, ready to be asked.
+        parts: The tasks by chunk, ready to be replayed under any setting.
         slots: Core-hours of each queue, ``computingsite, coreh``.
         created: ``jeditaskid, created_at`` (UTC; null: unknown) of the tasks.
         synthetic: The archive was generated.
@@ -88,7 +101,7 @@ class Backtest(Result):
     detail: tuple[Setting, ...]
     gap: pl.DataFrame
     counts: dict[str, int]
-    replay: Replays = field(repr=False, compare=False)
+    parts: Chunks[Part] = field(repr=False, compare=False)
     slots: pl.DataFrame = field(repr=False, compare=False)
     created: pl.DataFrame = field(repr=False, compare=False)
     synthetic: bool
@@ -104,13 +117,64 @@ class Backtest(Result):
         fixed = self.parameter.margin_key is None and self.parameter.rank_key is not None
         return [s for s in self.grid if not fixed or s.margin_pct == self.current.margin_pct]
 
-    def outcomes(self) -> Outcomes:
-        """Return what every setting that can be set led to, task by task, for the judge.
+    def outcomes(self, settings: Sequence[Setting] | None = None) -> Outcomes:
+        """Return what the judge looks at: tasks in the order of time, under some settings, the current one among them.
+
+        A task's ``loss`` is its cost per core-hour of its own work, ``exceed_rate`` the share of its scored jobs whose
+        first attempt is killed; the parts of the loss are given per core-hour of work, without their weights. A task's
+        weight are its core-hours, capped at those of the median task. Tasks without a time, or without work, are left out.
+
+        Args:
+            settings: Null: those of the grid that can be set.
 
         Raises:
             InsufficientDataError: No task with work has a creation time.
         """
-        return self.replay.outcomes(self.settable, self.current, self.weights, self.created)
+        grid, weights = tuple(settings or self.settable), self.weights
+        tasks = (
+            self.works.with_row_index("place")
+            .join(self.created.select("jeditaskid", time="created_at"), on="jeditaskid", how="left")
+            .filter(pl.col("time").is_not_null() & (pl.col("work") > 0))
+            .sort("time", "jeditaskid")
+        )
+        if tasks.is_empty():
+            raise InsufficientDataError("no task with work has a creation time")
+        place, work = tasks["place"].to_numpy(), tasks["work"].to_numpy()
+
+        def values(places: Sequence[int]) -> dict[str, FloatArray]:
+            some = [grid[each] for each in places]
+            found = self.each(lambda replay: replay.of_judge(some, weights))
+            return {name: np.concatenate([f[name] for f in found])[place] for name in found[0]}
+
+        return Outcomes(
+            units=tasks.select(unit="jeditaskid", time="time", weight=capped_weights(work)),
+            settings=grid,
+            current=grid.index(self.current),
+            values=values,
+        )
+
+    def each(self, function: Callable[[Replay], R]) -> list[R]:
+        """Return what a function makes of each chunk with tasks, in order."""
+
+        def of(part: Part) -> R | None:
+            return None if part.replay is None else function(part.replay)
+
+        return [made for made in self.parts.map(of) if made is not None]
+
+    @cached_property
+    def works(self) -> pl.DataFrame:
+        """Core-hours of work of each task: ``jeditaskid, work``, in the order of the chunks."""
+
+        def of(replay: Replay) -> pl.DataFrame:
+            return replay.tasks.select("jeditaskid", work=pl.lit(pl.Series(replay.ledger.coreh)))
+
+        return pl.concat(self.each(of))
+
+    def under(self, settings: Sequence[Setting]) -> pl.DataFrame:
+        """Return one row per (task, setting), sorted; see `by_task`."""
+        weights = self.weights
+        rows = pl.concat(self.each(lambda replay: replay.by_task(settings, weights)))
+        return rows.sort("jeditaskid", *Setting._fields)
 
     @cached_property
     def by_setting(self) -> pl.DataFrame:
@@ -121,11 +185,11 @@ class Backtest(Result):
         ``queues_share, slots_share`` (that can take a task, means over tasks), ``loss``, ``n_fallback``.
         """
         grid, weights = self.grid, self.weights
-        sums = reduce(added, self.replay.each(lambda replay: replay.totals(grid, weights)))
+        sums = reduce(added, self.each(lambda replay: replay.totals(grid, weights)))
         n, jobs, work = (
             self.n_tasks,
             self.counts["n_scored"],
-            float(self.replay.works["work"].to_numpy().sum()),
+            float(self.works["work"].to_numpy().sum()),
         )
         amounts = {name: sums[name] for name in ("used", "over", "waste")}
         amounts["reserved"] = amounts["used"] + amounts["over"] + amounts["waste"]
@@ -154,7 +218,7 @@ class Backtest(Result):
     @cached_property
     def by_task(self) -> pl.DataFrame:
         """One row per (jeditaskid, rank, margin_pct, minimum_mb) for the settings asked in detail."""
-        return self.replay.by_task(self.detail, self.weights)
+        return self.under(self.detail)
 
     @cached_property
     def gap_summary(self) -> pl.DataFrame:
@@ -264,41 +328,41 @@ def backtest(
     made = assumptions or Assumptions()
     now = Setting(*current) if current else Setting(chosen.rank, chosen.margin_pct)
     more = [Setting(*pair, now.minimum_mb) for pair in detail]
-    tried = chosen.margins if margins is None else margins
-    grid = _grid(ranks, tried, minima if parameter == "ramcount" else (), now, more, chosen)
+    offered = chosen.margins if margins is None else margins
+    grid = _grid(ranks, offered, minima if parameter == "ramcount" else (), now, more, chosen)
     history = history_of(quantities, jobs)
     slots = total(history.map(partial(_slots, tasks=tasks, parameter=chosen)))
     prepared = partial(
         _prepared, tasks=tasks, queues=queues, slots=slots, parameter=chosen, made=made
     )
-    replay = Replays(history.keep(prepared))
-    found = replay.parts.map(lambda part: (part.counts, part.gap, part.sites))
+    parts = history.keep(prepared)
+    found = parts.map(lambda part: (part.counts, part.gap, part.sites))
     counts = counts_added([each[0] for each in found])
     if not counts["n_tasks"]:
         raise InsufficientDataError(nothing_left(chosen, counts, made))
-    weights = loss or LossWeights.default(parameter)
-    under_now = replay.by_task([now], weights)
-    counts |= _queue_counts(queues, chosen, set().union(*(each[2] for each in found)))
-    counts |= {
-        "n_zero_estimates": under_now.filter(estimate=0).height,
-        "n_fallback": int(under_now["fallback"].sum()),
-    }
-    return Backtest(
+    tried = Backtest(
         parameter=chosen,
         assumptions=made,
-        weights=weights,
+        weights=loss or LossWeights.default(parameter),
         grid=grid,
         current=now,
         detail=tuple(sorted({now, now._replace(margin_pct=0), *more})),
         gap=pl.concat([each[1] for each in found]).sort("jeditaskid"),
         counts=counts,
-        replay=replay,
+        parts=parts,
         slots=slots,
         created=with_creation(tasks.unique("jeditaskid"), history).select(
             "jeditaskid", "created_at"
         ),
         synthetic=synthetic,
     )
+    under_now = tried.under([now])
+    further = {
+        **_queue_counts(queues, chosen, set().union(*(each[2] for each in found))),
+        "n_zero_estimates": under_now.filter(estimate=0).height,
+        "n_fallback": int(under_now["fallback"].sum()),
+    }
+    return replace(tried, counts=counts | further)
 
 
 def _grid(

@@ -44,6 +44,45 @@ def _together(said: Mapping[str, str], *, of_all: bool) -> str:
     return f"{', '.join(same)}: {sentence.removesuffix('.')}{more}."
 
 
+SENTENCES = {
+    "synthetic": "The archive is synthetic: it repeats what is known of real jobs and cannot show what is not.",
+    "n_few": (
+        "Only {n_few} {tasks} can be scored: what happened in each is exact, but so few say next to nothing about "
+        "other tasks, and their intervals are not to be relied on."
+    ),
+    "n_outgrown": (
+        "Every job above its request or limit is counted as killed: {n_outgrown:,} of {n_scored:,} used more than "
+        "given and finished, {n_kills:,} were killed for it. Where queues let them run, kills are overstated."
+    ),
+    "killed": "{killed}",
+    "failures_unknown": "No failed jobs were given: jobs killed at a limit cannot be seen, only survivors are scored.",
+    "none_failed": "The tasks have no failed job: either none failed, or the archive keeps survivors only.",
+    "missing": "{missing}.",
+    "n_unmarked": "In {n_unmarked} of {n_tasks} tasks no scout is marked: the first ten jobs created stand in for them.",
+    "n_after_second": (
+        "{n_after_second:,} of {n_scored:,} scored jobs were created after the second trigger, but scored against "
+        "the first estimate."
+    ),
+    "gap": "Scouts are no random sample: their median lies {gap} that of the rest of their task.",
+    "n_small": (
+        "{n_small} of {n_tasks_with_jobs} tasks have too few jobs or no scout value: the result speaks of larger "
+        "tasks."
+    ),
+    "no_queues": "No queues were given: the share of queues and slots that can take a task is not known.",
+    "queues": "{queues}.",
+    "n_zero_estimates": "In {n_zero_estimates} of {n_tasks} tasks the current setting gives an estimate of 0: {at_zero}.",
+    "is_disk": (
+        "An output above its estimate and allowance counts as a kill; a work directory smaller than requested saves"
+        " an unknown part of these jobs."
+    ),
+    "n_fallback": (
+        "In {n_fallback} of {n_tasks} tasks there are too few scouts for the promised coverage: the largest scout "
+        "stands in, without a promise."
+    ),
+}
+"""What must be there, and what is said of it, most important first."""
+
+
 def caveats_of(
     counts: Mapping[str, int],
     parameter: Parameter,
@@ -61,48 +100,54 @@ def caveats_of(
         gap_ratio: Geometric mean over tasks of scouts' median over the rest's.
         synthetic: The archive was generated.
     """
-    found = [
-        _synthetic(synthetic=synthetic),
-        _few_tasks(counts),
-        _enforced(counts),
-        _killed(counts, parameter, killed_as),
-        _survivors(counts),
-        _missing(counts, parameter),
-        _scouts(counts),
-        _second(counts),
-        _gap(gap_ratio),
-        _left_out(counts),
-        _queues(counts),
-        _zero(counts, parameter),
-        _disk(parameter),
-        _fallback(counts),
-    ]
-    return tuple(sentence for sentence in found if sentence)
-
-
-def _synthetic(*, synthetic: bool) -> str:
-    if not synthetic:
-        return ""
-    return "The archive is synthetic: it repeats what is known of real jobs and cannot show what is not."
-
-
-def _few_tasks(counts: Mapping[str, int]) -> str:
     n = counts["n_tasks"]
-    if n >= SMALL:
-        return ""
-    return (
-        f"Only {n} {plural(n, 'task')} can be scored: what happened in each is exact, but so few say "
-        "next to nothing about other tasks, and their intervals are not to be relied on."
-    )
+    lack, silent = counts["n_unscorable"], counts["n_scouts_without_value"]
+    unknown, free = counts["n_unknown_queues"], counts["n_unlimited"]
+    others = lack + counts["n_scored"]
+    found = {
+        **counts,
+        "synthetic": synthetic,
+        "n_few": n if n < SMALL else 0,
+        "tasks": plural(n, "task"),
+        "killed": _killed(counts, parameter, killed_as),
+        "failures_unknown": not counts["failures_known"],
+        "none_failed": counts["failures_known"] and not counts["n_failed"],
+        "missing": _joined(
+            (lack, f"{lack} of {others} other jobs lack {parameter.lacks} and are not scored"),
+            (silent, f"{silent} {plural(silent, 'scout')} gave no value"),
+        ),
+        "n_unmarked": n - counts["n_tasks_marked"],
+        "gap": _gap(gap_ratio),
+        "n_small": max(counts["n_tasks_with_jobs"] - n, 0),
+        "no_queues": not counts["n_queues"],
+        "queues": _joined(
+            (
+                unknown,
+                f"{unknown} {plural(unknown, 'queue')} of the jobs missing from the queue table",
+            ),
+            (
+                free,
+                f"{free} of {counts['n_queues']} queues without a limit, taken as able to take any task",
+            ),
+        ),
+        "at_zero": parameter.at_zero,
+        "is_disk": parameter.name == "outdiskcount",
+    }
+    return tuple(text.format(**found) for name, text in SENTENCES.items() if found[name])
+
+
+def _joined(*parts: tuple[int, str]) -> str:
+    return "; ".join(text for n, text in parts if n)
 
 
 def _killed(counts: Mapping[str, int], parameter: Parameter, killed_as: str) -> str:
-    cause = {"ramcount": "memory", "cputime": "walltime"}.get(parameter.name)
-    n = counts["n_killed"] if cause is None else counts[f"n_killed_{cause}"]
+    limit = parameter.limit
+    n = counts["n_killed" if limit is None else f"n_killed_{limit.cause}"]
     if n == 0:
         return ""
-    jobs = f"{n} {plural(n, 'job')} killed at a limit ({cause or 'memory or walltime'})"
-    if killed_as == "exclude" or cause is None:
+    at = limit.cause if limit else "memory or walltime"
+    jobs = f"{n} {plural(n, 'job')} killed at a limit ({at})"
+    if killed_as == "exclude" or limit is None:
         return f"{jobs} and not retried with success left out: the rate is too low by these."
     entered = counts["n_censored"]
     if entered == n:
@@ -111,124 +156,7 @@ def _killed(counts: Mapping[str, int], parameter: Parameter, killed_as: str) -> 
     return f"{jobs} and not retried: {entered} entered as needing just more than was seen{rest}."
 
 
-def _enforced(counts: Mapping[str, int]) -> str:
-    n, kills = counts["n_outgrown"], counts["n_kills"]
-    if n == 0:
-        return ""
-    return (
-        f"Every job above its request or limit is counted as killed: {n:,} of {counts['n_scored']:,} used more than given "
-        f"and finished, {kills:,} were killed for it. Where queues let them run, kills are overstated."
-    )
-
-
-def _second(counts: Mapping[str, int]) -> str:
-    n = counts["n_after_second"]
-    if n == 0:
-        return ""
-    return (
-        f"{n:,} of {counts['n_scored']:,} scored jobs were created after the second trigger, but scored against the first "
-        "estimate."
-    )
-
-
-def _survivors(counts: Mapping[str, int]) -> str:
-    if not counts["failures_known"]:
-        return "No failed jobs were given: jobs killed at a limit cannot be seen, only survivors are scored."
-    if counts["n_failed"] == 0:
-        return (
-            "The tasks have no failed job: either none failed, or the archive keeps survivors only."
-        )
-    return ""
-
-
-def _missing(counts: Mapping[str, int], parameter: Parameter) -> str:
-    n, scouts = counts["n_unscorable"], counts["n_scouts_without_value"]
-    what = {
-        "ramcount": "maxpss, duration or cores",
-        "cputime": "times, events or core power",
-        "outdiskcount": "output, events or input size",
-    }[parameter.name]
-    parts = []
-    if n:
-        parts.append(f"{n} of {n + counts['n_scored']} other jobs lack {what} and are not scored")
-    if scouts:
-        parts.append(f"{scouts} {plural(scouts, 'scout')} gave no value")
-    return "; ".join(parts) + "." if parts else ""
-
-
-def _scouts(counts: Mapping[str, int]) -> str:
-    n = counts["n_tasks"] - counts["n_tasks_marked"]
-    if n == 0:
-        return ""
-    return (
-        f"In {n} of {counts['n_tasks']} tasks no scout is marked: the first ten jobs created stand in "
-        "for them."
-    )
-
-
 def _gap(ratio: float | None) -> str:
     if ratio is None or abs(ratio - 1) < 0.005:
         return ""
-    side = "below" if ratio < 1 else "above"
-    return (
-        f"Scouts are no random sample: their median lies {short_percent(abs(ratio - 1))} {side} "
-        "that of the rest of their task."
-    )
-
-
-def _left_out(counts: Mapping[str, int]) -> str:
-    n = counts["n_tasks_with_jobs"] - counts["n_tasks"]
-    if n <= 0:
-        return ""
-    return (
-        f"{n} of {counts['n_tasks_with_jobs']} tasks have too few jobs or no scout value: the result "
-        "speaks of larger tasks."
-    )
-
-
-def _queues(counts: Mapping[str, int]) -> str:
-    if counts.get("n_queues", 0) == 0:
-        return (
-            "No queues were given: the share of queues and slots that can take a task is not known."
-        )
-    parts = []
-    if counts["n_unknown_queues"]:
-        n = counts["n_unknown_queues"]
-        parts.append(f"{n} {plural(n, 'queue')} of the jobs missing from the queue table")
-    if counts["n_unlimited"]:
-        n = counts["n_unlimited"]
-        parts.append(
-            f"{n} of {counts['n_queues']} queues without a limit, taken as able to take any task"
-        )
-    return "; ".join(parts) + "." if parts else ""
-
-
-def _zero(counts: Mapping[str, int], parameter: Parameter) -> str:
-    n = counts["n_zero_estimates"]
-    if n == 0:
-        return ""
-    consequence = {
-        "ramcount": "their requests are the base alone",
-        "cputime": "their limits are the base time alone",
-        "outdiskcount": "less than 1 kB per event is rounded down, only the allowance is left",
-    }[parameter.name]
-    return f"In {n} of {counts['n_tasks']} tasks the current setting gives an estimate of 0: {consequence}."
-
-
-def _disk(parameter: Parameter) -> str:
-    if parameter.name != "outdiskcount":
-        return ""
-    return (
-        "An output above its estimate and allowance counts as a kill; a work directory smaller than "
-        "requested saves an unknown part of these jobs."
-    )
-
-
-def _fallback(counts: Mapping[str, int]) -> str:
-    n = counts["n_fallback"]
-    if n == 0:
-        return ""
-    return (
-        f"In {n} of {counts['n_tasks']} tasks there are too few scouts for the promised coverage: the "
-        "largest scout stands in, without a promise."
-    )
+    return f"{short_percent(abs(ratio - 1))} {'below' if ratio < 1 else 'above'}"

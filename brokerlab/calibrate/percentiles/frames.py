@@ -303,8 +303,7 @@ def rules_beside(study: Study) -> pl.DataFrame:
         scouts for that coverage: the largest is taken).
     """
     conformal, question = study.conformal, study.judgement.question
-    grid, now, weights = conformal.grid, conformal.current, conformal.weights
-    outcomes = conformal.replay.outcomes(grid, now, weights, conformal.created)
+    outcomes = conformal.outcomes(conformal.grid)
     tried = Sums.of(outcomes, question).frame(outcomes, question)
     other = _rates(frame_of(outcomes.settings).hstack(tried))
     own = _rates(candidates(study))

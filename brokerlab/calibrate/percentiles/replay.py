@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
-from typing import NamedTuple, TypeVar
+from functools import reduce
 
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.judge import Outcomes, capped_weights
 from brokerlab.calibrate.percentiles.estimates import Estimator
 from brokerlab.calibrate.percentiles.needs import Ledger, Needs
 from brokerlab.calibrate.percentiles.parameters import (
@@ -22,12 +20,9 @@ from brokerlab.calibrate.percentiles.parameters import (
 )
 from brokerlab.calibrate.percentiles.reach import Reach, reach_of
 from brokerlab.calibrate.percentiles.sample import Sample
-from brokerlab.carry import Chunks
-from brokerlab.errors import InsufficientDataError
 from brokerlab.numerics import FloatArray, IntArray
 
 CELLS = 300_000  # tasks x settings at a time: about 100 MB
-R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -90,7 +85,7 @@ class Replay:
         }
 
     def of_judge(self, settings: Sequence[Setting], weights: LossWeights) -> dict[str, FloatArray]:
-        """Return what the judge looks at, (n_tasks, n_settings) each; see ``Replays.outcomes``."""
+        """Return what the judge looks at, (n_tasks, n_settings) each; see ``Backtest.outcomes``."""
         cells = self.cells(settings)
         with np.errstate(all="ignore"):  # tasks without work are left out by the caller
             work = self.ledger.coreh[:, None]
@@ -189,82 +184,3 @@ def task_rows(
         },
         cost_coreh=pl.Series(_cost(cells, weights)),
     )
-
-
-class Part(NamedTuple):
-    """A chunk of tasks, ready to be replayed; without a replay where none of them can be scored."""
-
-    replay: Replay | None
-    counts: dict[str, int]
-    gap: pl.DataFrame
-    sites: set[str]
-
-
-@dataclass(frozen=True)
-class Replays:
-    """All tasks of a back-test, chunk by chunk, ready for any setting."""
-
-    parts: Chunks[Part]
-
-    def each(self, function: Callable[[Replay], R]) -> list[R]:
-        """Return what a function makes of each chunk with tasks, in order."""
-
-        def of(part: Part) -> R | None:
-            return None if part.replay is None else function(part.replay)
-
-        return [made for made in self.parts.map(of) if made is not None]
-
-    @cached_property
-    def works(self) -> pl.DataFrame:
-        """Core-hours of work of each task: ``jeditaskid, work``, in the order of the chunks."""
-        return pl.concat(
-            self.each(
-                lambda r: r.tasks.select("jeditaskid", work=pl.lit(pl.Series(r.ledger.coreh)))
-            )
-        )
-
-    def by_task(self, settings: Sequence[Setting], weights: LossWeights) -> pl.DataFrame:
-        """Return one row per (task, setting); see ``Backtest.by_task``."""
-        rows = pl.concat(self.each(lambda replay: replay.by_task(settings, weights)))
-        return rows.sort("jeditaskid", "rank", "margin_pct", "minimum_mb")
-
-    def outcomes(
-        self,
-        settings: Sequence[Setting],
-        current: Setting,
-        weights: LossWeights,
-        created: pl.DataFrame,
-    ) -> Outcomes:
-        """Return what the judge looks at: tasks in the order of time, under any setting.
-
-        A task's ``loss`` is its cost per core-hour of its own work, ``exceed_rate`` the share of its scored jobs whose
-        first attempt is killed; the parts of the loss are given per core-hour of work, without their weights. A task's
-        weight are its core-hours, capped at those of the median task.
-
-        Args:
-            settings: The grid.
-            current: One of them.
-            weights: Of the loss.
-            created: ``jeditaskid, created_at`` (UTC); tasks without a time, or without work, are left out.
-        """
-        tasks = (
-            self.works.with_row_index("place")
-            .join(created.select("jeditaskid", time="created_at"), on="jeditaskid", how="left")
-            .filter(pl.col("time").is_not_null() & (pl.col("work") > 0))
-            .sort("time", "jeditaskid")
-        )
-        if tasks.is_empty():
-            raise InsufficientDataError("no task with work has a creation time")
-        place, work = tasks["place"].to_numpy(), tasks["work"].to_numpy()
-
-        def values(places: Sequence[int]) -> dict[str, FloatArray]:
-            some = [settings[each] for each in places]
-            found = self.each(lambda replay: replay.of_judge(some, weights))
-            return {name: np.concatenate([f[name] for f in found])[place] for name in found[0]}
-
-        return Outcomes(
-            units=tasks.select(unit="jeditaskid", time="time", weight=capped_weights(work)),
-            settings=tuple(settings),
-            current=list(settings).index(current),
-            values=values,
-        )

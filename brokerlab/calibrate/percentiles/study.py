@@ -139,7 +139,7 @@ class Study(Result):
     def by_task(self) -> pl.DataFrame:
         """One row per task and setting, for the current and the best setting, over all tasks."""
         pair = list(dict.fromkeys([self.current, self.best]))
-        return self.tried.replay.by_task(pair, self.tried.weights)
+        return self.tried.under(pair)
 
     @cached_property
     def sensitivity(self) -> pl.DataFrame:
@@ -274,7 +274,7 @@ def scored_tasks(
     units = outcomes.units.select("weight", jeditaskid="unit", place=pl.Series(judgement.chosen))
     scored = units.filter(pl.col("place") >= 0)
     places = sorted({outcomes.current, *scored["place"]})
-    rows = tried.replay.by_task([outcomes.settings[place] for place in places], tried.weights)
+    rows = tried.under([outcomes.settings[place] for place in places])
 
     def under(place: int, tasks: pl.DataFrame) -> pl.DataFrame:
         found = at_setting(rows, outcomes.settings[place])

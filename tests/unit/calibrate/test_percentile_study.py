@@ -72,7 +72,7 @@ def test_a_setting_within_the_limit_replaces_one_that_breaks_it(made):
 def test_the_judge_sees_what_the_back_test_says_of_every_task(made):
     """Loss and kill rate of a setting are the weighted means over the rows of the tasks."""
     best = made.judgement.best
-    rows = made.tried.replay.by_task([best], made.tried.weights)
+    rows = made.tried.under([best])
     weights = capped_weights(rows["work_coreh"].to_numpy())
     place = made.judgement.settings.index(best)
     row = made.judgement.candidates.filter(place=place).row(0, named=True)
@@ -163,7 +163,7 @@ def test_the_paired_reach_of_a_candidate_is_that_of_the_task_rows(history):
     tried = backtest(*history, ranks=[75, 85], margins=[10, 15])
     outcomes = tried.outcomes()
     candidates = judge(outcomes, kills()).candidates
-    rows = tried.replay.by_task([tried.current, other], tried.weights)
+    rows = tried.under([tried.current, other])
     one, two = (at_setting(rows, each) for each in (tried.current, other))
     weights = capped_weights(one["work_coreh"].to_numpy())
     gain = ((one["cost_coreh"] - two["cost_coreh"]) / one["work_coreh"]).to_numpy()
