@@ -483,16 +483,35 @@ def judge(outcomes: Outcomes, question: Question, *, also: Sequence[str] = ()) -
     if n == 0:
         raise InsufficientDataError("no unit has outcomes: there is nothing to judge")
     sums = Sums.of(outcomes, question, also)
+    every, enough = range(sums.n_blocks), n >= MIN_UNITS
     walk = _walk(outcomes, sums, question)
-    table = _table(outcomes, sums, walk, question)
+    best = sums.choose(every, question, walk.inner)
+    scored = every[1:] if walk.settings else every
+    places = walk.settings or [best] * len(every)
+    chosen = np.full(n, -1, dtype=np.int64)
+    chosen[sums.edges[scored[0]] :] = np.repeat(places, np.diff(sums.edges)[list(scored)])
+    now = [outcomes.current] * len(scored)
+    table = compare_blocks(
+        outcomes, sums, question, before=now, after=places, blocks=scored, enough=enough
+    )
     candidates = sums.frame(outcomes, question)
-    best = sums.choose(range(sums.n_blocks), question, walk.inner)
     within = candidates.filter("kept").sort(question.objective, "place")
     rows = {row["quantity"]: row for row in table.iter_rows(named=True)}
     limits = {limit.quantity: limit for limit in question.limits}
     lows = {}
-    if n >= MIN_UNITS:
-        lows = {name: _current_low(outcomes, limit, question) for name, limit in limits.items()}
+    if enough:  # of the current setting, which nothing was chosen by, over all units
+        values, w = outcomes.values([outcomes.current]), outcomes.weight
+        lows = {
+            name: studentised(
+                values[name][:, 0],
+                w,
+                confidence=question.confidence,
+                n_boot=question.n_boot,
+                seed=question.seed,
+                share=one.share,
+            )[1]
+            for name, one in limits.items()
+        }
     broken = tuple(name for name, low in lows.items() if low > limits[name].most)
     far = tuple(n for n in broken if lows[n] > limits[n].most * (1 + question.breach))
     over = tuple(name for name in limits if not rows[name]["kept"])
@@ -510,15 +529,15 @@ def judge(outcomes: Outcomes, question: Question, *, also: Sequence[str] = ()) -
         table=table,
         blocks=_blocks(outcomes, sums, walk.settings, question),
         candidates=candidates.with_columns(is_best=pl.col("place") == best),
-        chosen=walk.chosen,
+        chosen=chosen,
         inner=walk.inner,
         broken=broken,
         over=over,
         cheapest_within=outcomes.settings[within["place"][0]] if within.height else None,
-        smallest_seen=seen if n >= MIN_UNITS else None,
+        smallest_seen=seen if enough else None,
         units_missing=_missing(n, case, tried, question),
-        coverage=measured_coverage(int((walk.chosen >= 0).sum()), question.confidence)
-        if n >= MIN_UNITS and outcomes.replications is None
+        coverage=measured_coverage(int((chosen >= 0).sum()), question.confidence)
+        if enough and outcomes.replications is None
         else None,
         question=question,
         outcomes=outcomes,
@@ -652,6 +671,19 @@ class Sums:
         )  # blocks may share the luck of a simulation, too
         return np.asarray(runs.std(axis=0, ddof=1) / np.sqrt(len(draws)))
 
+    def walked(self, name: str, places: Sequence[int]) -> tuple[float, float]:
+        """Return the mean of a quantity and its standard error over the blocks but the first, each under its own setting."""
+        scored = range(1, self.n_blocks)
+        first, cross, second = (
+            float(sums[name][scored, places].sum())
+            for sums in (self.first, self.cross, self.second)
+        )
+        weight = float(self.weight[1:].sum())
+        mean = first / weight
+        square = second - 2 * mean * cross + mean**2 * float(self.weight2[1:].sum())
+        own = float(np.sqrt(max(square, 0.0))) / weight
+        return mean, float(np.hypot(own, self.shared_error(name, scored, places)))
+
     def shared_half(
         self,
         name: str,
@@ -745,77 +777,43 @@ def _runs(n: int, step: int) -> Iterator[list[int]]:
 
 @dataclass(frozen=True)
 class _Walk:
-    """The settings chosen for the blocks but the first, and for each unit, under one inner limit."""
+    """An inner limit, and the settings chosen under it for the blocks but the first; none where units are too few."""
 
     inner: float
     settings: tuple[int, ...]
-    chosen: IntArray
 
 
 def _walk(outcomes: Outcomes, sums: Sums, question: Question) -> _Walk:
     """Tighten the inner limit until the scores keep the stated one with room for chance; else until they keep it."""
     if outcomes.n_units < MIN_UNITS:
-        best = sums.choose(range(sums.n_blocks), question, 1.0)
-        return _Walk(1.0, (), np.full(outcomes.n_units, best, dtype=np.int64))
+        return _Walk(1.0, ())
     kept, last = None, None
     for inner in INNER if question.limits else (1.0,):
-        settings = tuple(
+        places = tuple(
             sums.choose(range(block), question, inner) for block in range(1, sums.n_blocks)
         )
-        chosen = np.full(outcomes.n_units, -1, dtype=np.int64)
-        for block, place in enumerate(settings, start=1):
-            chosen[sums.edges[block] : sums.edges[block + 1]] = place
-        last = _Walk(inner, settings, chosen)
-        means, errors = _scores(outcomes, sums, last, question)
-        if all(
-            m + ONE_SIDED * e <= limit.most
-            for m, e, limit in zip(means, errors, question.limits, strict=True)
-        ):
+        last = _Walk(inner, places)
+        scores = [(*sums.walked(one.quantity, places), one.most) for one in question.limits]
+        if all(mean + ONE_SIDED * error <= most for mean, error, most in scores):
             return last
-        if kept is None and all(
-            m <= limit.most for m, limit in zip(means, question.limits, strict=True)
-        ):
+        if kept is None and all(mean <= most for mean, _, most in scores):
             kept = last
     return kept or last  # type: ignore[return-value]  # INNER is not empty
 
 
-def _under(outcomes: Outcomes, chosen: IntArray) -> dict[str, FloatArray]:
-    """Return what the scored units have under the settings chosen for them."""
-    scored = np.flatnonzero(chosen >= 0)
-    places, column = np.unique(chosen[scored], return_inverse=True)
+def _under(
+    outcomes: Outcomes, sums: Sums, blocks: Sequence[int], places: Sequence[int]
+) -> dict[str, FloatArray]:
+    """Return what the units of some blocks have, each block under its own setting."""
+    distinct = sorted(set(places))
+    parts = [
+        (slice(*sums.edges[block : block + 2]), distinct.index(place))
+        for block, place in zip(blocks, places, strict=True)
+    ]
     return {
-        name: values[scored, column] for name, values in outcomes.values(places.tolist()).items()
+        name: np.concatenate([values[part] for part in parts])
+        for name, values in outcomes.values(distinct).items()
     }
-
-
-def _scores(
-    outcomes: Outcomes, sums: Sums, walk: _Walk, question: Question
-) -> tuple[list[float], list[float]]:
-    """Return mean and standard error of each limited quantity over the scored units."""
-    w = outcomes.weight[walk.chosen >= 0]
-    columns = _under(outcomes, walk.chosen)
-    means, errors = [], []
-    for limit in question.limits:
-        values = columns[limit.quantity]
-        mean = float(w @ values / w.sum())
-        means.append(mean)
-        shared = sums.shared_error(limit.quantity, range(1, sums.n_blocks), walk.settings)
-        errors.append(float(np.hypot(np.sqrt(w**2 @ (values - mean) ** 2) / w.sum(), shared)))
-    return means, errors
-
-
-def _table(outcomes: Outcomes, sums: Sums, walk: _Walk, question: Question) -> pl.DataFrame:
-    """Compare the settings chosen beforehand with the current one, on the units that scored them."""
-    chosen = walk.settings or [int(walk.chosen[0])] * sums.n_blocks
-    return compare_blocks(
-        outcomes,
-        sums,
-        question,
-        before=[sums.current] * len(chosen),
-        after=chosen,
-        blocks=range(sums.n_blocks - len(chosen), sums.n_blocks),
-        enough=outcomes.n_units >= MIN_UNITS,
-    )
 
 
 def compare_blocks(
@@ -842,14 +840,8 @@ def compare_blocks(
     Returns:
         See `Judgement.table`.
     """
-    first, end = sums.edges[blocks[0]], sums.edges[blocks[-1] + 1]
-    scored = slice(first, end)
-    w = outcomes.weight[scored]
-    lengths = np.diff(sums.edges)[list(blocks)]
-    chosen = [np.full(outcomes.n_units, -1, dtype=np.int64) for _ in range(2)]
-    for side, places in zip(chosen, (before, after), strict=True):
-        side[scored] = np.repeat(places, lengths)
-    now, then = (_under(outcomes, side) for side in chosen)
+    w = outcomes.weight[sums.edges[blocks[0]] : sums.edges[blocks[-1] + 1]]
+    now, then = (_under(outcomes, sums, blocks, places) for places in (before, after))
     limits = {limit.quantity: limit for limit in question.limits}
     rows = []
     for name in question.quantities:
@@ -873,19 +865,6 @@ def compare_blocks(
         "kept": pl.Boolean,
     }
     return pl.DataFrame(rows, schema=schema)
-
-
-def _current_low(outcomes: Outcomes, limit: Limit, question: Question) -> float:
-    """Return the lower end of a limited quantity under the current setting, which nothing was chosen by, over all units."""
-    values = outcomes.values([outcomes.current])[limit.quantity][:, 0]
-    return studentised(
-        values,
-        outcomes.weight,
-        confidence=question.confidence,
-        n_boot=question.n_boot,
-        seed=question.seed,
-        share=limit.share,
-    )[1]
 
 
 def _tried(sums: Sums, candidates: pl.DataFrame, question: Question) -> pl.DataFrame:

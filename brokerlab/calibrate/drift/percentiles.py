@@ -182,7 +182,11 @@ def _again(proposal: Proposal, inputs: Inputs) -> Again:
         maintain_order="left",
     )
     compared = compare(
-        at_setting(rows, asked.current), at_setting(rows, asked.proposed), parameter, asked.question
+        table,
+        at_setting(rows, asked.current),
+        at_setting(rows, asked.proposed),
+        parameter,
+        asked.question,
     )
     lines = {(line.label, line.unit): line for line in quantities_of(parameter)}
     lines[POOLED] = next(line for line in lines.values() if line.name == "exceed_rate_jobs")

@@ -112,47 +112,44 @@ def quantities_of(parameter: Parameter) -> tuple[Quantity, ...]:
 
 
 def compare(
+    judged: pl.DataFrame,
     before: pl.DataFrame,
     after: pl.DataFrame,
     parameter: Parameter,
     question: Question,
-    *,
-    n_units: int | None = None,
 ) -> Comparison:
-    """Compare two settings, or two sets of settings, on the same tasks.
+    """Put what the judge compared beside the amounts and ratios of the same tasks.
 
     Args:
-        before: One row per task, of ``Replay.by_task``, with its ``weight`` for the judged quantities, in the judge's order.
+        judged: What the judge says of both, see ``Judgement.table``; where it gives no interval, nothing has one.
+        before: One row per task under one setting or set of settings, of ``Backtest.under``, with its ``weight`` for the
+            judged quantities, in the judge's order.
         after: The same tasks under what is compared.
         parameter: What was replayed.
         question: Confidence, replicates, seed.
-        n_units: Tasks of the judgement, where only a part of them is compared: intervals need `MIN_UNITS` of them.
 
     Raises:
         ConfigError: They are not the same tasks.
 
     Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), section 13.3, for the amounts.
     """
-    sides = [before, after]
     if not before["jeditaskid"].equals(after["jeditaskid"]):
         raise ConfigError("before and after are not of the same tasks in the same order")
-    n = sides[0].height
-    weights = sides[0]["weight"].cast(pl.Float64).to_numpy()
-    judged = [judged_values(side) for side in sides]
-    enough = (n_units or n) >= MIN_UNITS
-    means = _means(judged, weights, question, enough=enough)
+    n, enough = before.height, not judged["diff_lo"].null_count()
     lines = quantities_of(parameter)
+    found = {row["quantity"]: row for row in judged.iter_rows(named=True)}
+    for row in found.values():  # the relative change has no interval of its own
+        row["diff_pct"] = 100 * row["diff"] / row["before"] if row["before"] else None
     pooled = [line for line in lines if line.name not in JUDGED]
-    found = means | _amounts(pooled, sides, question, enough=enough)
+    found |= _amounts(pooled, [before, after], question, enough=enough)
+    about = ("name", "label", "unit")
     rows = [
-        {"quantity": line.name, "label": line.label, "unit": line.unit} | found[line.name]
+        [getattr(line, key) for key in about] + [found[line.name].get(end) for end in FLOATS]
         for line in lines
     ]
-    schema = {
-        **dict.fromkeys(("quantity", "label", "unit"), pl.String),
-        **dict.fromkeys(FLOATS, pl.Float64),
-    }
-    table = pl.DataFrame(rows, schema=schema).with_columns(judged=pl.col("quantity").is_in(JUDGED))
+    schema = dict.fromkeys(("quantity", "label", "unit"), pl.String)
+    table = pl.DataFrame(rows, schema | dict.fromkeys(FLOATS, pl.Float64), orient="row")
+    table = table.with_columns(judged=pl.col("quantity").is_in(JUDGED))
     covered = (
         pl.when("judged")
         .then(pl.lit(measured_coverage(n, question.confidence), pl.Float64))
@@ -160,9 +157,9 @@ def compare(
     )
     return Comparison(
         table=table.with_columns(coverage=pl.when(pl.col("diff_lo").is_not_null()).then(covered)),
-        by_stratum=_strata(sides[0], judged, weights, question),
+        by_stratum=_strata(before, after, question),
         n_tasks=n,
-        n_scored=int(sides[0]["n_scored"].sum()),
+        n_scored=int(before["n_scored"].sum()),
     )
 
 
@@ -183,21 +180,6 @@ def levels_of(tasks: pl.DataFrame, strata: Sequence[str] = STRATA) -> pl.DataFra
     ]
     placed = pl.concat(part.with_row_index("place") for part in parts)
     return placed.group_by("stratum", "level").agg("place").sort("stratum", "level")
-
-
-def _means(
-    sides: list[dict[str, FloatArray]], weights: FloatArray, question: Question, *, enough: bool
-) -> dict[str, dict[str, float | None]]:
-    """Return the weighted means over tasks of what is judged; their relative change has no interval of its own."""
-    found = {}
-    for name in JUDGED:
-        share = name == "exceed_rate"
-        now, then = (side[name] for side in sides)
-        row = question.paired(now, then, weights, share=share, enough=enough)
-        base, change = row["before"], row["diff"]
-        relative = 100 * change / base if base and change is not None else None
-        found[name] = row | {"diff_pct": relative, "diff_pct_lo": None, "diff_pct_hi": None}
-    return found
 
 
 def _amounts(
@@ -255,25 +237,27 @@ def _four(line: Quantity) -> dict[str, Formula]:
     }
 
 
-def _strata(
-    tasks: pl.DataFrame,
-    sides: list[dict[str, FloatArray]],
-    weights: FloatArray,
-    question: Question,
-) -> pl.DataFrame:
-    """Compare inside each level; intervals from `MIN_UNITS` tasks on."""
+def _strata(before: pl.DataFrame, after: pl.DataFrame, question: Question) -> pl.DataFrame:
+    """Compare inside each level what is judged; intervals from `MIN_UNITS` tasks on."""
+    now, then = (judged_values(side) for side in (before, after))
+    weights = before["weight"].cast(pl.Float64).to_numpy()
     rows = []
-    for stratum, level, places in levels_of(tasks).iter_rows():
+    for stratum, level, places in levels_of(before).iter_rows():
         row: dict[str, Any] = {
             "stratum": stratum,
             "level": level,
             "n_tasks": len(places),
-            "n_scored": int(tasks["n_scored"].gather(places).sum()),
+            "n_scored": int(before["n_scored"].gather(places).sum()),
         }
-        here = [{name: values[places] for name, values in side.items()} for side in sides]
-        means = _means(here, weights[places], question, enough=len(places) >= MIN_UNITS)
-        for name, found in means.items():
-            row |= {f"{name}_{end}": found[end] for end in FLOATS if "pct" not in end}
+        for name in JUDGED:
+            found = question.paired(
+                now[name][places],
+                then[name][places],
+                weights[places],
+                share=name == "exceed_rate",
+                enough=len(places) >= MIN_UNITS,
+            )
+            row |= {f"{name}_{end}": value for end, value in found.items()}
         low, high = row["loss_diff_lo"], row["loss_diff_hi"]
         known = low is not None and high is not None
         row["verdict"] = "gains" if known and high < 0 else "loses" if known and low > 0 else "open"

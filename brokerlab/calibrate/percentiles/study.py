@@ -253,7 +253,7 @@ def study(
         judgement=judgement,
         before=before,
         after=after,
-        comparison=compare(before, after, tried.parameter, question, n_units=judgement.n_units),
+        comparison=compare(judgement.table, before, after, tried.parameter, question),
         created_at=created_at,
     )
 

@@ -40,7 +40,7 @@ def judged(history, *, limit=0.03, loss=None, **how) -> Study:
         judgement=found,
         before=before,
         after=after,
-        comparison=compare(before, after, tried.parameter, question),
+        comparison=compare(found.table, before, after, tried.parameter, question),
         created_at=NOW,
     )
 
@@ -118,7 +118,9 @@ def test_amounts_add_up_and_say_how_far_their_intervals_are_to_be_trusted(made):
 
 def test_other_tasks_cannot_be_compared(made):
     with pytest.raises(ConfigError, match="not of the same tasks"):
-        compare(made.before, made.after.head(3), made.tried.parameter, Question())
+        compare(
+            made.judgement.table, made.before, made.after.head(3), made.tried.parameter, Question()
+        )
 
 
 def test_weights_decide(history):

@@ -103,7 +103,7 @@ def test_four_tasks_prove_nothing_about_others(all_ten):
     judgement = judge(outcomes, kills(0.02))
     assert (judgement.kind, judgement.case, judgement.units_missing) == ("no_answer", "few", 16)
     before, after = scored_tasks(all_ten, outcomes, judgement)
-    made = compare(before, after, all_ten.parameter, judgement.question)
+    made = compare(judgement.table, before, after, all_ten.parameter, judgement.question)
     reserved = made.quantity("reserved_gbh")
     assert reserved["before"] > 0
     assert made.table["diff_lo"].is_null().all()
