@@ -72,7 +72,7 @@ for found in study.answers().values():
 
 # %%
 for name, found in study.answers().items():
-    if isinstance(found, report.CurveStudy):
+    if found.fit is not None:
         mbps = data.evidence[name].rows["mbps"]
         display(charts.weight_curves(report.links.beside_current(found.fit, mbps, rules=p.rules)))
 

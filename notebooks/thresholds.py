@@ -69,7 +69,7 @@ data
 
 # %%
 study = report.study(data, p)
-screened = study.calibration.screened
+screened = study.calibration.screen.keys
 screened.select("key", "now", "unit", "shift", "at", "n_tasks", "follows")
 
 # %% [markdown]
@@ -77,7 +77,7 @@ screened.select("key", "now", "unit", "shift", "at", "n_tasks", "follows")
 # The screen value by value, and one chart to edit: how many of the expected jobs each value of a key sends elsewhere.
 
 # %%
-curves = study.found.curves
+curves = study.calibration.screen.values
 top = screened.drop_nulls("shift").sort("shift", descending=True).head(1)
 curves.join(top.select("key"), on="key")
 

@@ -252,7 +252,7 @@ def coverage_of(brokerage: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
     """Return the coverage with what screens of one archive say.
 
     Args:
-        brokerage: Result of :func:`brokerlab.calibrate.thresholds.summed`.
+        brokerage: Keys of a :class:`brokerlab.calibrate.thresholds.Screen`.
         others: Result of :func:`brokerlab.calibrate.key_screens.screen_keys`.
 
     Returns:

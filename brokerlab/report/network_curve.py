@@ -17,7 +17,7 @@ from brokerlab.brokerage.network_weight import throughput_curve
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.calibrate import network_curve as links
 from brokerlab.calibrate.judge import MIN_UNITS
-from brokerlab.calibrate.network_curve import CurveStudy, Evidence, LinkStudy, Study
+from brokerlab.calibrate.network_curve import Evidence, LinkStudy, StepFit, Study
 from brokerlab.charts import network as charts
 from brokerlab.errors import InsufficientDataError
 from brokerlab.report import kit
@@ -117,8 +117,8 @@ def page(data: links.Links, s: LinkStudy) -> Page:
     for name, result in s.subjects.items():
         if isinstance(result, InsufficientDataError):
             parts.append(kit.unanswered(name, TITLES[name], str(result)))
-        elif isinstance(result, CurveStudy):
-            parts.append(_curve(name, result, data))
+        elif result.fit is not None:
+            parts.append(_curve(name, result, result.fit, data))
         else:
             parts.append(_fallback(result) if name == "fallback" else _exchange(result, data))
     parts.sort(key=lambda part: ORDER.index(part.verdict.kind))
@@ -189,7 +189,7 @@ def _ranking(result: Study, caption: str, frame: pl.DataFrame | None = None) -> 
 # --- throughput curve ---------------------------------------------------------------------------------------------------
 
 
-def _curve(name: str, result: CurveStudy, data: links.Links) -> Part:
+def _curve(name: str, result: Study, fit: StepFit, data: links.Links) -> Part:
     n = result.ranking.filter(pl.col("mark") == "better", pl.col("name") != "chosen").height
     now = result.of(data.rules)["weight"]
     caption = say("{n:#other weight} better than {now} at ranking links", n=n, now=f"the {now}")
@@ -197,17 +197,17 @@ def _curve(name: str, result: CurveStudy, data: links.Links) -> Part:
         name=name,
         title=TITLES[name],
         verdict=_verdict(name, result, f"the {now}"),
-        chart=_curve_chart(result, data.evidence[name], data.rules),
+        chart=_curve_chart(result, fit, data.evidence[name], data.rules),
         sections={
             "Against the current curve and plain weights": [_ranking(result, caption)],
             "What the curve tells apart": [_steps_told_apart(result, data.rules)],
-            kit.CERTAINTY: [_other_sides(result, data.rules)],
+            kit.CERTAINTY: [_other_sides(result, fit, data.rules)],
         },
     )
 
 
-def _curve_chart(result: CurveStudy, evidence: Evidence, rules: RuleSetName) -> Chart:
-    fit, best = result.fit, result.judgement.best
+def _curve_chart(result: Study, fit: StepFit, evidence: Evidence, rules: RuleSetName) -> Chart:
+    best = result.judgement.best
     called = "proposed" if result.judgement.acts else "best"
     drawn = {"logarithm": called} if best.startswith("log") else {}
     fitted = called if best == "steps" else "fitted"
@@ -243,8 +243,8 @@ def _steps_told_apart(result: Study, rules: RuleSetName) -> Table:
     )
 
 
-def _other_sides(result: CurveStudy, rules: RuleSetName) -> Table:
-    fit, other = result.fit, result.facts["compared"]
+def _other_sides(result: Study, fit: StepFit, rules: RuleSetName) -> Table:
+    other = result.facts["compared"]
     terms = {"chosen": fit.by_size.filter("chosen")["n_steps"][0], "few": fit.steps_for(NEARLY)}
     few = "{chosen} steps are fitted; {few} bring nine tenths of the gain of the best number."
     return Table(
@@ -332,7 +332,7 @@ def _caveats(data: links.Links, s: LinkStudy) -> list[Caveat]:
         if e.facts.get(fact)
     ]
     for name, result in s.answers().items():
-        if isinstance(result, CurveStudy):
+        if result.fit is not None:
             unknown += _curve_caveats(TITLES[name], result, data.rules)
         elif name == "fallback":
             hidden = "Links without throughput: scored on {n} links, most of them busier ones whose throughput was hidden."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import polars as pl
 from pydantic import Field
@@ -11,15 +11,15 @@ from brokerlab import archive as archives
 from brokerlab import words, worlds
 from brokerlab.archive import Archive
 from brokerlab.calibrate.judge import MIN_UNITS
+from brokerlab.calibrate.key_coverage import coverage_of
 from brokerlab.calibrate.key_screens import screen_keys
+from brokerlab.calibrate.simulation import Validation
 from brokerlab.calibrate.simulation.capacity import sources_in_words
-from brokerlab.calibrate.thresholds import Options, WhatIf, study_archive
-from brokerlab.calibrate.thresholds import frames as made
+from brokerlab.calibrate.thresholds import Calibration, Options, WhatIf, study_archive
 from brokerlab.calibrate.thresholds.archive_study import FEWEST_DAYS, MIN_TASKS
-from brokerlab.calibrate.thresholds.calibration import Validated
-from brokerlab.calibrate.thresholds.frames import StudyFrames
+from brokerlab.calibrate.thresholds.grid import GridWhatIf
 from brokerlab.calibrate.thresholds.keys import STAGES
-from brokerlab.calibrate.thresholds.outcomes import LIMITS, quantity_of
+from brokerlab.calibrate.thresholds.outcomes import LIMITS, OBJECTIVES, quantity_of
 from brokerlab.calibrate.thresholds.screening import CHANGES, NOT_READ, NOTHING, UNTOLD
 from brokerlab.calibrate.thresholds.words import COVERS, action, as_is, days, small
 from brokerlab.charts import thresholds as charts
@@ -73,6 +73,13 @@ class Params(Options, kit.Params):
 # --- compute: library calls only, no words ----------------------------------------------------------------------------
 
 
+class Study(NamedTuple):
+    """The calibration, and all keys of the catalogue: see `key_coverage.coverage_of`."""
+
+    calibration: Calibration
+    catalogue: pl.DataFrame
+
+
 @kit.answers
 def load(p: Params) -> Archive:
     """Open the archive."""
@@ -85,10 +92,10 @@ def study(
     p: Params,
     *,
     what_if: WhatIf | None = None,
-    validation: Validated | None = None,
-) -> StudyFrames:
+    validation: Validation | None = None,
+) -> Study:
     """Screen the keys, validate the simulation, calibrate; another simulation may be given."""
-    found = study_archive(
+    calibration = study_archive(
         archive,
         p,
         created_at=kit.now(),
@@ -102,16 +109,15 @@ def study(
         what_if=what_if,
         validation=validation,
     )
-    others = screen_keys(
-        archive, [] if p.keys else None, rules=p.rules, config=found.calibration.case.space.config
-    )
-    return StudyFrames.of(found, others)
+    acting = calibration.case.space.config
+    others = screen_keys(archive, [] if p.keys else None, rules=p.rules, config=acting)
+    return Study(calibration, coverage_of(calibration.screen.keys, others))
 
 
 # --- show: frames and templates ---------------------------------------------------------------------------------------
 
 
-def page(archive: Archive, s: StudyFrames, p: Params) -> Page:
+def page(archive: Archive, s: Study, p: Params) -> Page:
     """Lay out the answer: from simulations where there are any, else from the screen."""
     found = s.calibration
     early, late = found.case.periods
@@ -127,10 +133,10 @@ def page(archive: Archive, s: StudyFrames, p: Params) -> Page:
         window=f"choice {days(early)}, scored {days(late)} (UTC)",
         proposals={} if found.proposal is None else {"": found.proposal},
         also={
-            "screen_values": s.found.curves,
-            "catalogue": made.as_text(s.catalogue),
+            "screen_values": found.screen.values,
+            "catalogue": _as_text(s.catalogue),
             "tried": found.tried,
-            "slots": s.found.sources,
+            "slots": pl.DataFrame() if found.grid is None else found.grid.sources(),
             "sensitivity": found.sensitivity,
         },
         values=found.to_dict(),
@@ -151,14 +157,14 @@ HEADLINES = {
 }
 
 
-def _headline(s: StudyFrames) -> Verdict:
+def _headline(s: Study) -> Verdict:
     found, verdict = s.calibration, s.calibration.verdict
     space = found.case.space
     told: dict[str, Any] = {
-        "keep": f"Keep {as_is(space, [key.name for key in space.keys])}",
+        "keep": f"Keep {as_is(space.keys)}",
         "n": found.candidates.height,
-        "all": found.screened.height,
-        "changing": found.screened.filter(state=CHANGES).height,
+        "all": found.screen.keys.height,
+        "changing": found.screen.keys.filter(state=CHANGES).height,
         "unknown": f"{len(found.unknown)} {words.plural(len(found.unknown), 'queue')}",
         "label": small(quantity_of(found.case.options.objective).label),
     }
@@ -174,14 +180,14 @@ def _headline(s: StudyFrames) -> Verdict:
     return Verdict(kind=verdict.kind, sentence=sentence[:1].upper() + sentence[1:])
 
 
-def _numbers(s: StudyFrames) -> list[Number]:
+def _numbers(s: Study) -> list[Number]:
     """Return what the scored period says of the objective and of the bytes moved; where nothing is compared, the screen."""
     found = s.calibration
     if found.proof.is_empty():
-        changing = found.screened.filter(state=CHANGES).height
-        none = found.screened.filter(pl.col("state").is_in([NOTHING, NOT_READ])).height
+        changing = found.screen.keys.filter(state=CHANGES).height
+        none = found.screen.keys.filter(pl.col("state").is_in([NOTHING, NOT_READ])).height
         return [
-            Number("Keys that change decisions", changing, note=f"of {found.screened.height}"),
+            Number("Keys that change decisions", changing, note=f"of {found.screen.keys.height}"),
             Number("Keys that change none", none, note="keep them as they are"),
         ]
     names = [found.case.options.objective, "moved_tb"]
@@ -193,18 +199,19 @@ def _numbers(s: StudyFrames) -> list[Number]:
     return [*shown, Number("Tasks that scored", found.n_tasks)]
 
 
-def _front_chart(s: StudyFrames) -> Chart | None:
+def _front_chart(s: Study) -> Chart | None:
     found = s.calibration
     x = found.case.options.objective
-    y = made.drawn_against(s.front, x)
+    front = found.front
+    y = _drawn_against(front, x)
     if y is None:
         return None
     limit = found.case.options.allowed.get("moved_pct") if y == "moved_tb" else None
-    free = s.front.filter("on_front").height
+    free = front.filter("on_front").height
     return Chart(
         draw=charts.front_chart,
-        frame=s.front,
-        finding=f"{free} of {s.front.height} settings are beaten by no other in every respect",
+        frame=front,
+        finding=f"{free} of {front.height} settings are beaten by no other in every respect",
         sample=f"Simulated on {days(found.case.periods[0])}, by four objectives of which two are drawn; bars: intervals of the "
         "proposed setting",
         options={
@@ -217,24 +224,32 @@ def _front_chart(s: StudyFrames) -> Chart | None:
     )
 
 
-def _screen_chart(s: StudyFrames) -> Chart | None:
-    shown = s.calibration.screened.filter(pl.col("state") == CHANGES, pl.col("shift") > 0)
+def _drawn_against(front: pl.DataFrame, objective: str) -> str | None:
+    """Return the objective to draw settings by beside another, the bytes moved if they are known; null: none is."""
+    known = {name for name in front.columns if not front[name].null_count()}
+    others = [name for name in ("moved_tb", *OBJECTIVES) if name != objective]
+    wanted = [name for name in others if {f"{objective}_pct", f"{name}_pct"} <= known]
+    return next(iter(wanted), None)
+
+
+def _screen_chart(s: Study) -> Chart | None:
+    shown = s.calibration.screen.keys.filter(pl.col("state") == CHANGES, pl.col("shift") > 0)
     if shown.is_empty():
         return None
     return Chart(
         draw=charts.screen_chart,
         frame=shown.head(BARS).select("key", "shift", "follows"),
         finding=say(FARTHEST, shown.row(0, named=True)),
-        sample=f"Each key alone, at the value that changes most tasks; brokerages of {days(s.found.period)}",
+        sample=f"Each key alone, at the value that changes most tasks; brokerages of {days(s.calibration.screen.period)}",
     )
 
 
-def _sections(s: StudyFrames) -> kit.Sections:
+def _sections(s: Study) -> kit.Sections:
     """Show simulations, choice and proof; the screen alone where nothing was simulated."""
     found = s.calibration
+    checked = words.thin(found.validation.sentence) if found.validation else None
     if found.tried.is_empty():
-        why = words.thin(found.case.why) or None
-        return {"The screen": [_screened_table(s)], kit.CERTAINTY: [why, _others_table(s)]}
+        return {"The screen": [_screened_table(s)], kit.CERTAINTY: [checked, _others_table(s)]}
     unstable = "The choice depends on the limits: halved or doubled, another setting is chosen."
     compared = [_proof_table(s), _candidates_table(s)]
     gains = [_strata_table(s), _queues_table(s)]
@@ -244,7 +259,7 @@ def _sections(s: StudyFrames) -> kit.Sections:
         kit.CERTAINTY: [
             words.thin(found.verdict.sentence),
             f"Intervals hold {COVERS}.",
-            words.thin(found.case.why) or None,
+            checked,
             None if found.stable else unstable,
             _screened_table(s),
             _others_table(s),
@@ -252,7 +267,7 @@ def _sections(s: StudyFrames) -> kit.Sections:
     }
 
 
-def _proof_table(s: StudyFrames) -> Table:
+def _proof_table(s: Study) -> Table:
     found = s.calibration
     return Table(
         name="proof",
@@ -274,7 +289,7 @@ def _proof_table(s: StudyFrames) -> Table:
     )
 
 
-def _candidates_table(s: StudyFrames) -> Table:
+def _candidates_table(s: Study) -> Table:
     found = s.calibration
     quantity = quantity_of(found.case.options.objective)
     return Table(
@@ -295,7 +310,7 @@ def _candidates_table(s: StudyFrames) -> Table:
     )
 
 
-def _strata_table(s: StudyFrames) -> Table:
+def _strata_table(s: Study) -> Table:
     found = s.calibration
     quantity = quantity_of(found.case.options.objective)
     return Table(
@@ -316,7 +331,7 @@ def _strata_table(s: StudyFrames) -> Table:
     )
 
 
-def _queues_table(s: StudyFrames) -> Table:
+def _queues_table(s: Study) -> Table:
     return Table(
         name="queues",
         frame=s.calibration.queues if s.calibration.strata.height else pl.DataFrame(),
@@ -334,13 +349,13 @@ def _queues_table(s: StudyFrames) -> Table:
     )
 
 
-def _screened_table(s: StudyFrames) -> Table:
+def _screened_table(s: Study) -> Table:
     number = pl.col("now").cast(pl.Float64, strict=False)
     now = number.map_elements(kit.cell, return_dtype=pl.String)
     return Table(
         name="screened",
-        frame=s.calibration.screened.with_columns(now=pl.coalesce(now, "now")),
-        caption=f"Does any value of a key change any decision? Brokerages of {days(s.found.period)}",
+        frame=s.calibration.screen.keys.with_columns(now=pl.coalesce(now, "now")),
+        caption=f"Does any value of a key change any decision? Brokerages of {days(s.calibration.screen.period)}",
         columns={
             "key": "Key",
             "now": "Now",
@@ -356,10 +371,10 @@ def _screened_table(s: StudyFrames) -> Table:
     )
 
 
-def _others_table(s: StudyFrames) -> Table | None:
+def _others_table(s: Study) -> Table | None:
     """Lay out the keys of the catalogue that rules read and that are no thresholds; null where none was tried."""
-    others = s.catalogue.join(s.calibration.screened, on="key", how="anti")
-    tried = made.as_text(others.filter(pl.col("state").is_not_null()))
+    others = s.catalogue.join(s.calibration.screen.keys, on="key", how="anti")
+    tried = _as_text(others.filter(pl.col("state").is_not_null()))
     if tried.is_empty():
         return None
     return Table(
@@ -381,20 +396,26 @@ def _others_table(s: StudyFrames) -> Table | None:
     )
 
 
-def _caveats(archive: Archive, s: StudyFrames) -> list[Caveat]:
+def _as_text(coverage: pl.DataFrame) -> pl.DataFrame:
+    """Return a coverage with lists as text, for tables."""
+    return coverage.with_columns(pl.col("read_by", "by", "reports").list.join(", "))
+
+
+def _caveats(archive: Archive, s: Study) -> list[Caveat]:
     found = s.calibration
-    only = found.screened.filter(pl.col("state") == CHANGES, ~pl.col("simulate"))
+    only = found.screen.keys.filter(pl.col("state") == CHANGES, ~pl.col("simulate"))
     stages = ", ".join(STAGES[stage] for stage in only["stage"].unique(maintain_order=True))
-    untold = found.screened.filter(state=UNTOLD)
+    untold = found.screen.keys.filter(state=UNTOLD)
     reasons = untold["reason"].unique(maintain_order=True)
-    unknown = [small(label) for label in made.unknown_quantities(found)]
-    left = made.unfinished_share(found)
+    unknown = [small(label) for label in found.unknown_quantities]
+    left = found.unfinished_share
     mixed = [key.name for key in found.case.space.keys if key.mixed]
     why = "; ".join(list(dict.fromkeys(one.reason for one in found.missing))[:3])
-    odd = s.found.warnings
-    told = {"n": len(found.unknown), "most": s.found.capacity_most, "left": left}
-    wrong = archive.synthetic and not worlds.is_simulated(archive) and found.valid is False
-    vouched = found.tried.height > 0 and found.valid is None
+    odd, most = found.warnings, found.case.options.capacity_most
+    told = {"n": len(found.unknown), "most": most, "left": left}
+    drawn = archive.synthetic and not worlds.is_simulated(archive)
+    wrong = drawn and found.answer == "invalid"
+    vouched = found.tried.height > 0 and found.validation is None
     classless = found.strata.height > 0 and "user_class" not in found.strata["stratum"]
     notes = {
         "The generator of this archive draws waits and knows no slots: a simulation of slots does not give them back.": wrong,
@@ -412,23 +433,29 @@ def _caveats(archive: Archive, s: StudyFrames) -> list[Caveat]:
     return [Caveat(n=n, text=words.thin(text)) for text, n in notes.items()]
 
 
-def _facts(s: StudyFrames, p: Params) -> dict[str, str]:
+def _facts(s: Study, p: Params) -> dict[str, str]:
     """Return what the report knows about how it was made; the kit adds the rest."""
     found = s.calibration
     parts = {name: " % of now" if one.relative else "" for name, one in LIMITS.items()}
     limits = [f"{n} +{most:g}{parts[n]}" for n, most in found.case.options.allowed.items()]
     simulations = say(
         "{n} settings; {new} simulations in {time}, {kept} from an earlier run",
-        n=found.tried["setting"].n_unique() if found.tried.height else 0,
+        n=found.n_settings,
         new=found.n_simulated,
         kept=found.n_kept,
         time=words.duration(found.seconds),
     )
     return {
-        "Screen": days(s.found.period),
+        "Screen": days(found.screen.period),
         "Limits": ", ".join(limits) or "none",
         "Decides": f"{STAGES[p.stage]} as documented",
-        **({"Cycle": f"{s.found.cycle} from one brokerage to the next"} if s.found.cycle else {}),
-        **({"Slots": sources_in_words(s.found.sources)} if s.found.sources.height else {}),
+        **_grid_facts(found.grid),
         "Simulations": simulations,
     }
+
+
+def _grid_facts(grid: GridWhatIf | None) -> dict[str, str]:
+    if grid is None:
+        return {}
+    slots, cycle = grid.sources(), f"{grid.cycle} from one brokerage to the next"
+    return {"Cycle": cycle} | ({"Slots": sources_in_words(slots)} if slots.height else {})

@@ -132,7 +132,7 @@ def test_every_case_has_its_sentence(small, kind, case, words):
         as_judged(study.subjects[name], kind, case) for name in ("metrics", "fallback", "exchange")
     )
     verdicts = [
-        report._curve("metrics", curve, data).verdict,
+        report._curve("metrics", curve, curve.fit, data).verdict,
         report._fallback(fallback).verdict,
         report._exchange(exchange, data).verdict,
     ]
@@ -144,7 +144,7 @@ def test_every_case_has_its_sentence(small, kind, case, words):
 def test_what_an_archive_cannot_tell_is_no_answer(small):
     data, study, _ = small
     better = as_judged(study.subjects["metrics"], "change", "lower_loss")
-    verdict = report._curve("metrics", better.cannot_tell("demand"), data).verdict
+    verdict = report._curve("metrics", better.cannot_tell("demand"), better.fit, data).verdict
     assert verdict.kind == "no_answer"
     assert "rates show demand, not capacity" in verdict.sentence
     better = as_judged(study.subjects["exchange"], "change", "lower_loss")

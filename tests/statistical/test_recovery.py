@@ -19,7 +19,7 @@ KEPT = ("NQUEUED_SAT_CAP", "IO_INTENSITY_CUTOFF", "MAX_DISKIO_DEFAULT")
 @pytest.mark.parametrize("key", PLANTED)
 def test_a_wrong_threshold_is_found(tmp_path, key):
     found = recovered(tmp_path, key, PLANTED[key][1], seed=1)
-    assert found.result.valid, found.result.case.why
+    assert found.result.validation.ok, found.result.validation.sentence
     assert found.regret_before > TOLERATED, "the planted value must be wrong"
     assert found.result.verdict.kind == "change", found.result.verdict.sentence
     assert found.regret <= TOLERATED, found.truth
@@ -28,5 +28,5 @@ def test_a_wrong_threshold_is_found(tmp_path, key):
 @pytest.mark.parametrize("key", KEPT)
 def test_a_right_threshold_is_kept(tmp_path, key):
     found = recovered(tmp_path, key, RIGHT[key], seed=2)
-    assert found.result.valid, found.result.case.why
+    assert found.result.validation.ok, found.result.validation.sentence
     assert found.result.verdict.kind == "keep", found.result.verdict.sentence

@@ -7,11 +7,10 @@ import pytest
 from scipy import stats
 
 from brokerlab.calibrate import thresholds
-from brokerlab.calibrate.thresholds.compare import Comparison
 from brokerlab.calibrate.thresholds.outcomes import Period
-from brokerlab.calibrate.thresholds.runs import Runs
+from brokerlab.calibrate.thresholds.runs import Block, Runs
 from brokerlab.calibrate.thresholds.settings import NOW, Setting, space_of
-from brokerlab.calibrate.thresholds.simulations import Block, Simulations
+from brokerlab.calibrate.thresholds.simulations import Simulations
 from brokerlab.gdpconfig import Config
 from tests.unit.calibrate.threshold_toys import CAP, CUTOFF, EARLY, Toy, calibrate_toy
 
@@ -59,8 +58,8 @@ def test_intervals_hold_the_true_difference(n_tasks, n_seeds, noise):
             Runs(toy.other(world)),
             (Block(Period(*EARLY), seeds),),
         )
-        found = Comparison.of(simulations, simulations.among([setting]))
-        row = found.between(NOW, setting).row(0, named=True)
+        simulations.among([setting])
+        row = simulations.compare(NOW, setting).row(0, named=True)
         if row["diff_lo"] is None:
             silent += 1  # tasks in too few spans of time
         else:

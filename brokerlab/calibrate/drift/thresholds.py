@@ -16,14 +16,13 @@ from brokerlab.calibrate.drift.answer import (
     refused,
     unmerged,
 )
-from brokerlab.calibrate.judge import judge
+from brokerlab.calibrate.simulation import Validation
 from brokerlab.calibrate.thresholds import LIMITS, QUANTITIES, Options, Period, WhatIf, threshold_of
-from brokerlab.calibrate.thresholds.calibration import Validated
-from brokerlab.calibrate.thresholds.compare import as_shown
 from brokerlab.calibrate.thresholds.outcomes import OfCapacity, quantity_of
-from brokerlab.calibrate.thresholds.runs import Runs
+from brokerlab.calibrate.thresholds.runs import Block, Runs
 from brokerlab.calibrate.thresholds.settings import NOW, Key, Setting, Space
-from brokerlab.calibrate.thresholds.simulations import LEAST_SPANS, PREFIX, Block, Simulations
+from brokerlab.calibrate.thresholds.simulations import LEAST_SPANS, PREFIX, Simulations
+from brokerlab.calibrate.thresholds.tables import as_shown
 from brokerlab.calibrate.thresholds.words import capacity_unknown, effects, small
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.gdpconfig import Config
@@ -55,7 +54,7 @@ def thresholds_drift(
     period: Period,
     *,
     config: Config,
-    validation: Validated | None = None,
+    validation: Validation | None = None,
 ) -> Drift:
     """Simulate the values before a proposal and those it asks for on a later period, and ask the judge.
 
@@ -118,10 +117,9 @@ def _again(asked: _Asked, what_if: WhatIf, period: Period) -> Again:
         current=asked.setting,
         least=2 * LEAST_SPANS,
     )
-    settings = simulations.among([NOW])
-    judgement = judge(simulations.outcomes(settings), simulations.question(settings))
+    judgement = simulations.judge([NOW])
     table = judgement.between(NOW, asked.setting)
-    n_tasks = simulations.tasks(simulations.blocks[0]).height
+    n_tasks = simulations.n_tasks()
     shown = as_shown(table, n_tasks)
     broken = table.filter(pl.col("kept").not_())["quantity"].str.strip_prefix(PREFIX)
     limits = [small(quantity_of(LIMITS[name].quantity).label) for name in broken]

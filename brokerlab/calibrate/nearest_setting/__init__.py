@@ -6,10 +6,12 @@ current setting on the same jobs by the same loss; what lies between the first t
 for the bound of one of walltime.
 """
 
-from brokerlab.calibrate.nearest_setting.of_trial import translate_bound, translate_trial
-from brokerlab.calibrate.nearest_setting.prices import stated_prices
-from brokerlab.calibrate.nearest_setting.translate import Given, translate
-from brokerlab.calibrate.nearest_setting.translation import Translation
+from brokerlab.calibrate.nearest_setting.of_trial import (
+    stated_prices,
+    translate_bound,
+    translate_trial,
+)
+from brokerlab.calibrate.nearest_setting.translate import Given, Translation, translate
 
 __all__ = [
     "Given",

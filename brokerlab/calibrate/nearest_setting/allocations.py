@@ -17,10 +17,10 @@ from brokerlab.calibrate.percentiles.needs import Needs, needs_of
 from brokerlab.calibrate.percentiles.parameters import Assumptions, LossWeights, Parameter, Setting
 from brokerlab.calibrate.percentiles.reach import Reach
 from brokerlab.calibrate.percentiles.replay import Replay, task_rows
+from brokerlab.calibrate.percentiles.requests import Line
 from brokerlab.calibrate.percentiles.sample import Sample, nothing_left, sample_of
 from brokerlab.errors import InsufficientDataError
 from brokerlab.numerics import FloatArray, IntArray
-from brokerlab.units import HOUR_S, KB
 
 Who = Literal["estimator", "cheapest", "nearest", "current"]
 Difference = Literal["restriction", "limit", "setting", "estimator"]
@@ -31,7 +31,7 @@ DIFFERENCES: dict[Difference, tuple[Who, Who]] = {
     "setting": ("current", "nearest"),
     "estimator": ("current", "estimator"),
 }
-"""What is told -> of whom, against whom: lost by setting a rule, by its limit; gained by the rule, by the estimator."""
+"""Difference -> of whom, against whom: lost by setting a rule, by its limit; gained by the rule, by the estimator."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ class Scored:
 
     Attributes:
         sample: Tasks and jobs.
+        line: What the jobs ask for under an estimate, in the order of ``sample.scored``.
         needs: Of the jobs, in the order of ``sample.scored``.
         replay: For settings.
         made: What is taken for granted.
@@ -47,6 +48,7 @@ class Scored:
     """
 
     sample: Sample
+    line: Line
     needs: Needs
     replay: Replay
     made: Assumptions
@@ -65,7 +67,7 @@ class Scored:
         """Make a sample ready; ``slots`` of `slots_by_queue`."""
         needs = needs_of(sample.scored, parameter, made)
         replay = Replay.of(sample, needs, queues, slots, parameter, made)
-        return cls(sample, needs, replay, made, weights)
+        return cls(sample, parameter.line(sample.scored, made), needs, replay, made, weights)
 
     @property
     def parameter(self) -> Parameter:
@@ -79,16 +81,7 @@ class Scored:
     def requests(self, setting: Setting) -> FloatArray:
         """Return what each job would ask for under a setting [MB or s], not yet truncated."""
         estimate = self.replay.estimator.grid([setting], slice(None))[:, 0]
-        x = estimate[self.needs.task].astype(np.float64)
-        ratio = x * self.needs.headroom_slope + self.needs.headroom_offset + 1
-        return np.asarray(ratio * _at_least_one(self.used(), self.parameter))
-
-    def used(self) -> FloatArray:
-        """Return what each job used [MB or s]."""
-        jobs = self.sample.scored
-        if self.parameter.name == "ramcount":
-            return (jobs["maxpss_kb"].cast(pl.Float64) / KB).to_numpy()
-        return jobs["duration_s"].cast(pl.Float64).to_numpy()
+        return self.line.asked(estimate[self.needs.task].astype(np.float64))
 
     def by_allocation(self, allocated: FloatArray) -> pl.DataFrame:
         """Return one row per task, sorted, with each job given what is stated for it.
@@ -114,57 +107,39 @@ class Scored:
 
     def _outcome(self, allocated: FloatArray) -> dict[str, FloatArray]:
         """Return what each job's attempts come to."""
-        jobs, used = self.sample.scored, self.used()
-        memory = self.parameter.name == "ramcount"
-        censored = jobs["censored"].to_numpy()
-        coreh = self.needs.coreh
-        hours = jobs["duration_s"].cast(pl.Float64).to_numpy() / HOUR_S
-        cores = jobs["cores"].cast(pl.Float64).to_numpy()
-        amount = hours / KB if memory else cores / HOUR_S
-        wanted = (
-            np.ceil(used) + censored
-        )  # a limit is cut to whole MB or s: that much must be given
-        share = self.made.killed_after if memory else 1.0
-        failing = np.ones(used.size, dtype=bool)
-        out = {name: np.zeros(used.size) for name in ("used", "over", "waste", "killed_coreh")}
-        for factor in self.needs.factors:
+        line, needs = self.line, self.needs
+        share = 1.0 if needs.killed_at_limit else self.made.killed_after
+        # a limit is cut to whole MB or s: that much must be given
+        wanted = np.ceil(line.used) + self.sample.scored["censored"].to_numpy()
+        failing = np.ones(allocated.size, dtype=bool)
+        out = {name: np.zeros(allocated.size) for name in ("used", "over", "waste", "killed_coreh")}
+        for factor in needs.factors:
             given = allocated * factor
             served, lost = failing & (given >= wanted), failing & (given < wanted)
-            reserved = given * amount
-            out["used"] += np.where(served, self.needs.used, 0.0)
-            out["over"] += np.where(served, reserved - self.needs.used, 0.0)
+            reserved = given * line.amount
+            burnt = reserved if needs.killed_at_limit else needs.coreh * share
+            out["used"] += np.where(served, needs.used, 0.0)
+            out["over"] += np.where(served, reserved - needs.used, 0.0)
             out["waste"] += np.where(lost, reserved * share, 0.0)
-            out["killed_coreh"] += np.where(lost, coreh * share if memory else reserved, 0.0)
+            out["killed_coreh"] += np.where(lost, burnt, 0.0)
             failing = lost
             out.setdefault("n_exceed", lost.astype(np.float64))
-        headroom = allocated / _at_least_one(used, self.parameter) - 1
+        headroom = allocated / np.where(line.used > 0, line.used, 1.0) - 1
         return {**out, "n_lost": failing.astype(np.float64), "headroom": headroom}
 
     def _shares(self, allocated: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the share of queues and slots that can take the typical job of each task."""
-        n = self.sample.tasks.height
+        n, line = self.sample.tasks.height, self.line
         reach = self.replay.reach
         if reach is None:
             return np.full(n, np.nan), np.full(n, np.nan)
-        jobs = self.sample.scored.with_columns(pl.Series("allocated", allocated))
-        demand = _demand(jobs, self.parameter)
-        typical = Reach(demand, np.zeros(n), reach.kind, reach.offers)
+        asked = (allocated - line.offset) * (line.demand / line.slope) + line.demand_besides
+        exact = np.round(asked, 6)  # the quotient is off by rounding: what just fits shall fit
+        jobs = pl.DataFrame({"task": self.needs.task, "demand": exact})
+        demand = jobs.group_by("task").agg(pl.col("demand").median()).sort("task")["demand"]
+        typical = Reach(demand.to_numpy(), np.zeros(n), reach.kind, reach.offers)
         queues, slots = typical.shares(np.ones((n, 1), dtype=np.int64), slice(0, n))
         return queues[:, 0], slots[:, 0]
-
-
-def _demand(jobs: pl.DataFrame, parameter: Parameter) -> FloatArray:
-    """Return what the typical job of each task asks of a queue, in the unit of its capacity."""
-    asked = pl.col("allocated") / pl.col("cores")
-    if parameter.name == "cputime":
-        asked = (pl.col("allocated") - pl.col("basewalltime").fill_null(0)) * pl.col("corepower")
-    demand = jobs.group_by("task").agg(demand=asked.median()).sort("task")["demand"]
-    return demand.to_numpy()
-
-
-def _at_least_one(used: FloatArray, parameter: Parameter) -> FloatArray:
-    """Return the use that head-room is a ratio to: of a run, at least a second."""
-    return used if parameter.name == "ramcount" else np.maximum(used, 1.0)
 
 
 def placed(
@@ -177,14 +152,14 @@ def placed(
         allocations: ``pandaid, allocated``; null and infinite: the estimator cannot tell.
         setting: The current one.
     """
-    told: Any = (
+    stated: Any = (
         scored.sample.scored.select("pandaid")
         .join(allocations, on="pandaid", how="left", maintain_order="left")["allocated"]
         .fill_null(float("inf"))
         .to_numpy()
     )
-    missing = np.isinf(told)
-    stood_in = np.where(missing, scored.requests(setting), told)
+    missing = np.isinf(stated)
+    stood_in = np.where(missing, scored.requests(setting), stated)
     return stood_in, np.flatnonzero(missing)
 
 

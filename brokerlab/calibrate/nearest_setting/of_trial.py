@@ -1,4 +1,7 @@
-"""The nearest setting to what an estimator would have allocated in a trial: of memory, and of walltime."""
+"""The nearest setting to what an estimator would have allocated in a trial: of memory, and of walltime.
+
+`stated_prices` are the stated loss as prices of attempts: what an estimator must minimise to be judged by that loss.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,11 @@ import numpy as np
 import polars as pl
 
 from brokerlab.archive.store import Archive
-from brokerlab.calibrate.nearest_setting.prices import stated_prices
-from brokerlab.calibrate.nearest_setting.translate import Span, translate
-from brokerlab.calibrate.nearest_setting.translation import Translation
-from brokerlab.calibrate.percentiles.parameters import Assumptions
+from brokerlab.calibrate.nearest_setting.translate import Span, Translation, translate
+from brokerlab.calibrate.percentiles.parameters import Assumptions, LossWeights, parameter_named
 from brokerlab.calibrate.percentiles.study import kills
-from brokerlab.estimators.allocation import amount_per_unit, cheapest
+from brokerlab.errors import ConfigError
+from brokerlab.estimators.allocation import Ladder, Prices, amount_per_unit, cheapest
 from brokerlab.estimators.trial import Trial
 from brokerlab.numerics import FloatArray
 from brokerlab.rulesets import RuleSetName
@@ -131,3 +133,53 @@ def _span(archive: Archive, records: pl.DataFrame) -> Span | None:
     created = archive.scan("tasks").select("jeditaskid", "creationdate").collect()
     dates = created.join(records, on="jeditaskid", how="semi")["creationdate"].drop_nulls().sort()
     return (dates[0], dates[-1] + timedelta(microseconds=1)) if len(dates) else None
+
+
+def stated_prices(
+    parameter: str = "ramcount",
+    *,
+    loss: LossWeights | None = None,
+    assumptions: Assumptions | None = None,
+) -> tuple[Ladder, Prices]:
+    """Return the ladder and the prices under which the cheapest allocation costs least of the stated loss.
+
+    The share of slots that cannot take a job is not among them: it is not a job's alone.
+
+    Args:
+        parameter: ``ramcount`` or ``cputime``.
+        loss: None: the parameter's weights.
+        assumptions: With one retry; None: the back-test's.
+
+    Returns:
+        Of a ladder that multiplies what failed once, and gives up after that; prices in core h.
+
+    Raises:
+        ConfigError: Another parameter, or other than one retry.
+
+    Example:
+        >>> ladder, prices = stated_prices("ramcount")
+        >>> ladder.factor, ladder.attempts
+        (2.0, 2)
+        >>> prices
+        Prices(idle=0.5, lost=0.0, failure=0.5, waiting_s=0.0, burnt=1.0, giving_up=9.5)
+    """
+    made = assumptions or Assumptions()
+    if parameter_named(parameter).name == "outdiskcount" or len(made.retry_factors) != 1:
+        raise ConfigError(
+            f"prices of the loss of {parameter} with {len(made.retry_factors)} retries: they are those of "
+            "ramcount or cputime with one retry"
+        )
+    weights = loss or LossWeights.default(parameter)
+    memory = parameter == "ramcount"
+    share = made.killed_after if memory else 1.0
+    prices = Prices(
+        idle=weights.over,
+        lost=0.0 if memory else weights.killed_coreh,
+        burnt=weights.killed_coreh * share if memory else 0.0,
+        failure=weights.n_exceed,
+        giving_up=max(
+            weights.n_lost - weights.n_exceed, 0.0
+        ),  # the second kill is not counted again
+    )
+    ladder = Ladder(kind="factor", factor=made.retry_factors[0], attempts=2)
+    return ladder, prices

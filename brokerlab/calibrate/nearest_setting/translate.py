@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,21 +12,23 @@ import dataframely as dy
 import polars as pl
 
 from brokerlab.archive.store import Archive
-from brokerlab.calibrate.judge import MIN_UNITS, Question
-from brokerlab.calibrate.nearest_setting.allocations import Who, compared, score_sides
+from brokerlab.calibrate.judge import MIN_UNITS, Judgement, Question
+from brokerlab.calibrate.nearest_setting.allocations import Difference, Who, compared, score_sides
 from brokerlab.calibrate.nearest_setting.records import RECORDS_ONLY, of_records
-from brokerlab.calibrate.nearest_setting.translation import Translation
+from brokerlab.calibrate.percentiles.comparison import Comparison
 from brokerlab.calibrate.percentiles.history import Inputs, load
 from brokerlab.calibrate.percentiles.parameters import (
     Assumptions,
     LossWeights,
+    Parameter,
     Setting,
     parameter_named,
 )
 from brokerlab.calibrate.percentiles.study import Study, kills, study
-from brokerlab.calibrate.verdict import limit_of
+from brokerlab.calibrate.verdict import Verdict, limit_of
 from brokerlab.errors import ConfigError, DataError
 from brokerlab.frames import prepared
+from brokerlab.gdpconfig.proposal import Proposal
 from brokerlab.scouts import ScoutRules
 from brokerlab.words import short_percent
 
@@ -54,6 +57,91 @@ class Given(dy.Schema):
             "meaning": "first allocation, above 0; null or infinite: it cannot tell",
         },
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Translation:
+    """An estimator's allocations, the setting of the deployed system that comes nearest, and the current one.
+
+    Amount columns end in the parameter's unit: ``_gbh`` of memory, ``_coreh`` of a walltime limit. The loss
+    is in core-hours per core-hour of useful work, in every row by the same prices and retries.
+
+    Attributes:
+        parameter: What is set.
+        estimator: Name of the estimator.
+        cheapest: The member of the family that costs least, whatever it exceeds.
+        nearest: The one that costs least within the limit, by the judge's last choice: what may be proposed.
+        current: The one that acts.
+        table: Of the tasks with allocations, one row per ``who`` (estimator, cheapest, nearest, current): ``label, n_tasks, n_scored,
+            n_exceed, n_lost``; ``loss`` and ``exceed_rate`` (of first attempts) as the judge weighs tasks, with ``_lo, _hi``; over all jobs
+            ``exceed_rate_jobs, over_allocation`` (reserved and not used / used)``, used_, over_, waste_, reserved_<amount>,
+            killed_coreh, work_coreh``; ``slots_share``, mean of tasks.
+        differences: One row per ``difference``, paired by task: ``of, against, loss, loss_lo, loss_hi,
+            pct_of_current``. ``restriction``: cheapest - estimator, what is lost by having to set a rule;
+            ``limit``: nearest - cheapest, lost for the limit; ``setting``: current - nearest;
+            ``estimator``: current - estimator.
+        judgement: On all tasks, with allocations or without; its settings are `Setting`.
+        comparison: The current setting against those chosen on earlier tasks; null: records, or too few tasks.
+        verdict: The answer; it rests on the comparison, not on the table.
+        counts: ``tasks_without_allocations`` and ``jobs``, of which ``jobs_without_allocation``.
+        notes: What this cannot tell, in sentences.
+    """
+
+    parameter: Parameter
+    estimator: str
+    cheapest: Setting
+    nearest: Setting
+    current: Setting
+    table: pl.DataFrame
+    differences: pl.DataFrame
+    judgement: Judgement
+    comparison: Comparison | None
+    verdict: Verdict
+    counts: dict[str, int]
+    notes: tuple[str, ...]
+
+    @property
+    def side_by_side(self) -> pl.DataFrame:
+        """The table with ``mark`` (current) and ``killed_share`` (of the work)."""
+        return self.table.with_columns(
+            mark=pl.when(who="current").then(pl.lit("current")),
+            killed_share=pl.col("killed_coreh") / pl.col("work_coreh"),
+        )
+
+    @property
+    def proposal(self) -> Proposal | None:
+        """The document; null without one."""
+        return self.verdict.proposal
+
+    @property
+    def max_exceed(self) -> float:
+        """Limit on first attempts killed."""
+        return limit_of(self.judgement)
+
+    def side(self, who: Who) -> dict[str, Any]:
+        """Return one row of the table."""
+        return self.table.row(by_predicate=pl.col("who") == who, named=True)
+
+    def difference(self, name: Difference) -> dict[str, Any]:
+        """Return one row of the differences."""
+        return self.differences.row(by_predicate=pl.col("difference") == name, named=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the facts that are not tables, and the tables as rows."""
+        return {
+            "parameter": self.parameter.name,
+            "estimator": self.estimator,
+            "cheapest": self.cheapest._asdict(),
+            "nearest": self.nearest._asdict(),
+            "current": self.current._asdict(),
+            "table": self.table.to_dicts(),
+            "differences": self.differences.to_dicts(),
+            "judgement": self.judgement.to_dict(),
+            "comparison": None if self.comparison is None else self.comparison.table.to_dicts(),
+            "verdict": self.verdict.to_dict(),
+            "counts": dict(self.counts),
+            "notes": list(self.notes),
+        }
 
 
 def translate(
@@ -235,8 +323,8 @@ def _checked(allocations: Any) -> pl.DataFrame:
         "pandaid: each job once": pl.col("pandaid").is_duplicated(),
     }
     found = [
-        f"allocations.{said}; {rows.height} rows, such as pandaid {rows['pandaid'][0]}"
-        for said, where in wrong.items()
+        f"allocations.{rule}; {rows.height} rows, such as pandaid {rows['pandaid'][0]}"
+        for rule, where in wrong.items()
         if (rows := frame.filter(where)).height
     ]
     if found:

@@ -9,24 +9,14 @@ that ``network_weight.links(curve=...)`` and the sensitivity of a brokerage take
 Source: network-weight.md; calibration.md 2.
 """
 
-from brokerlab.calibrate.network_curve.evidence import Evidence, dealt, mirror_groups
+from brokerlab.calibrate.network_curve.evidence import Evidence
 from brokerlab.calibrate.network_curve.metrics import from_metrics
 from brokerlab.calibrate.network_curve.periods import from_transfers
 from brokerlab.calibrate.network_curve.proposal import propose_importance
-from brokerlab.calibrate.network_curve.ranks import rank_values, top_values
-from brokerlab.calibrate.network_curve.resolution import (
-    beside_current,
-    bounds_of,
-    corners,
-    levels_by_setting,
-    marks,
-    resolution,
-    tied_share,
-)
+from brokerlab.calibrate.network_curve.resolution import beside_current, levels_by_setting, marks
 from brokerlab.calibrate.network_curve.sources import Links, read_links
-from brokerlab.calibrate.network_curve.steps import LEAST, StepFit, fit_steps
+from brokerlab.calibrate.network_curve.steps import StepFit, fit_steps
 from brokerlab.calibrate.network_curve.study import (
-    CurveStudy,
     LinkStudy,
     Study,
     study_curve,
@@ -38,8 +28,6 @@ from brokerlab.calibrate.network_curve.study import (
 from brokerlab.calibrate.network_curve.weights import Weight, files_per_unit
 
 __all__ = [
-    "LEAST",
-    "CurveStudy",
     "Evidence",
     "LinkStudy",
     "Links",
@@ -47,25 +35,17 @@ __all__ = [
     "Study",
     "Weight",
     "beside_current",
-    "bounds_of",
-    "corners",
-    "dealt",
     "files_per_unit",
     "fit_steps",
     "from_metrics",
     "from_transfers",
     "levels_by_setting",
     "marks",
-    "mirror_groups",
     "propose_importance",
-    "rank_values",
     "read_links",
-    "resolution",
     "study_curve",
     "study_exchange",
     "study_fallback",
     "study_links",
     "study_weights",
-    "tied_share",
-    "top_values",
 ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -87,6 +87,7 @@ class Study:
             for), ``snapshot`` (nothing came later); null: it can.
         frames: Further tables of the subject, by name.
         facts: Further numbers of the subject.
+        fit: Of curves of throughput: the step curve fitted on all links; else null.
     """
 
     judgement: Judgement
@@ -94,6 +95,7 @@ class Study:
     unknown: Unknown | None = None
     frames: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
+    fit: StepFit | None = None
 
     @property
     def gain(self) -> dict[str, Any]:
@@ -121,18 +123,11 @@ class Study:
         known = {"unknown": self.unknown, "gain": self.gain, **self.facts}
         return {"judgement": self.judgement.to_dict(), **known}
 
-    def cannot_tell(self, why: Unknown) -> Self:
+    def cannot_tell(self, why: Unknown) -> Study:
         """Return the study with no answer where it would have been another weight."""
         if not self.judgement.acts:
             return self
         return replace(self, judgement=self.judgement.cannot_tell(), unknown=why)
-
-
-@dataclass(frozen=True, kw_only=True)
-class CurveStudy(Study):
-    """What links say about curves of throughput; ``fit``: the step curve fitted on all of them."""
-
-    fit: StepFit
 
 
 @dataclass(frozen=True)
@@ -320,7 +315,7 @@ def study_curve(
     most_steps: int = MOST_STEPS,
     n_boot: int = 500,
     seed: int = 1,
-) -> CurveStudy:
+) -> Study:
     """Judge curves of throughput, against that of a rule set and plain alternatives.
 
     Args:
@@ -365,9 +360,8 @@ def study_curve(
     )
     log = judged.best.startswith("log")
     curve = resolution.log_curve(*resolution.bounds_of(rows["mbps"])) if log else fit.curve
-    found = CurveStudy(
-        judgement=judged,
-        ranking=study.ranking,
+    found = replace(
+        study,
         frames={
             "checks": _sides(scores, rows, taken, [0, compared], judged.question),
             "all_steps": steps,
@@ -383,8 +377,8 @@ def study_curve(
         },
         fit=fit,
     )
-    told = ahead["diff_lo"] is not None and ahead["diff_lo"] > 0
-    return found if told else found.cannot_tell("demand")
+    excludes_0 = ahead["diff_lo"] is not None and ahead["diff_lo"] > 0
+    return found if excludes_0 else found.cannot_tell("demand")
 
 
 def _sides(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -12,13 +12,13 @@ import polars as pl
 from brokerlab.archive.store import Archive
 from brokerlab.calibrate import simulation
 from brokerlab.calibrate.settings import settings_at
-from brokerlab.calibrate.thresholds.calibration import Calibration, Validated, calibrate
+from brokerlab.calibrate.simulation import Validation
+from brokerlab.calibrate.thresholds.calibration import Calibration, calibrate
 from brokerlab.calibrate.thresholds.case import case_of
 from brokerlab.calibrate.thresholds.grid import GridWhatIf, of_archive
-from brokerlab.calibrate.thresholds.keys import HOLDS
 from brokerlab.calibrate.thresholds.options import Options
 from brokerlab.calibrate.thresholds.outcomes import Period, WhatIf
-from brokerlab.calibrate.thresholds.screening import screen, summed
+from brokerlab.calibrate.thresholds.screening import screen
 from brokerlab.errors import ConfigError, InsufficientDataError, collect_warnings
 from brokerlab.rulesets import RuleSetName
 
@@ -28,43 +28,6 @@ LEAST_PERIOD = timedelta(days=2)
 """Of each: tasks of the last day are not judged, they may end in it."""
 FEWEST_DAYS = 6
 """Both periods, the day before them, and the last day, which may not be whole."""
-
-
-@dataclass(frozen=True)
-class ArchiveStudy:
-    """What an archive says about thresholds.
-
-    Attributes:
-        calibration: Screen, simulations, judgement.
-        curves: The screen value by value, see :func:`.screening.screen`.
-        period: Of the screen.
-        warnings: What was odd in the settings, each said once.
-        cycle: From one brokerage to the next; empty: another simulation than the grid simulator.
-        capacity_most: Queues of unknown capacity were given at most so many times the slots seen in use.
-        sources: ``panda_queue``, ``source``: where the slots of the queues come from (see ``simulation.capacity``); empty where
-            the grid simulator was not used.
-    """
-
-    calibration: Calibration
-    curves: pl.DataFrame
-    period: Period
-    warnings: tuple[str, ...]
-    cycle: str = ""
-    capacity_most: float = 1.0
-    sources: pl.DataFrame = field(default_factory=pl.DataFrame)
-
-
-@dataclass(frozen=True)
-class Believed:
-    """What two checks of the simulation say: of the queues alone, and of queues and brokerage together.
-
-    Attributes:
-        ok: Both passed.
-        sentence: The one that failed, or the last.
-    """
-
-    ok: bool
-    sentence: str
 
 
 def study_archive(
@@ -81,8 +44,8 @@ def study_archive(
     store: str | Path | None = None,
     capacity: pl.DataFrame | str | Path | None = None,
     what_if: WhatIf | None = None,
-    validation: Validated | None = None,
-) -> ArchiveStudy:
+    validation: Validation | None = None,
+) -> Calibration:
     """Screen, validate and calibrate.
 
     Args:
@@ -131,24 +94,15 @@ def study_archive(
             archive_digest=archive.digest,
             synthetic=archive.synthetic,
         )
-        curves, reasons = screen(archive, case.space, period, rules=rules)
         calibration = calibrate(
             case,
             simulation,
-            screened=summed(case.space, curves, reasons, HOLDS[stage]),
+            screen=screen(archive, case.space, period, stage=stage, rules=rules),
             validation=validation or (lambda: believe(archive, early, simulation)),
             store=store,
         )
     grid = simulation if isinstance(simulation, GridWhatIf) else None
-    return ArchiveStudy(
-        calibration,
-        curves,
-        period,
-        tuple(warnings),
-        cycle=grid.cycle if grid else "",
-        capacity_most=options.capacity_most,
-        sources=grid.sources() if grid else pl.DataFrame(),
-    )
+    return replace(calibration, warnings=tuple(warnings), grid=grid)
 
 
 def shares_of(archive: Archive) -> list[str]:
@@ -215,13 +169,16 @@ def _day(at: datetime) -> datetime:
     return at.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-def believe(archive: Archive, period: Period, what_if: WhatIf) -> Believed:
+def believe(archive: Archive, period: Period, what_if: WhatIf) -> Validation:
     """Ask whether the simulation gives back a period: first with every job at its own queue, which is cheap.
 
     Args:
         archive: The archive.
         period: Of the choice.
         what_if: The grid simulator; of any other only its queues are asked.
+
+    Returns:
+        What is wrong with the queues alone; else with queues and brokerage together.
     """
     known = what_if.options["capacity"] if isinstance(what_if, GridWhatIf) else None
     world = simulation.of_archive(
@@ -229,6 +186,5 @@ def believe(archive: Archive, period: Period, what_if: WhatIf) -> Believed:
     )
     queues = simulation.validate(world)
     if not queues.ok or not isinstance(what_if, GridWhatIf):
-        return Believed(ok=queues.ok, sentence=queues.sentence)
-    both = what_if.validate(period)
-    return Believed(ok=both.ok, sentence=both.sentence)
+        return queues
+    return what_if.validate(period)

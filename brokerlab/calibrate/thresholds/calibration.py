@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import polars as pl
 
 from brokerlab.calibrate.judge import Case as CaseOfJudge
-from brokerlab.calibrate.judge import Judgement, Kind, judge
+from brokerlab.calibrate.judge import Judgement, Kind
+from brokerlab.calibrate.simulation import Validation
 from brokerlab.calibrate.thresholds.case import Case
-from brokerlab.calibrate.thresholds.compare import (
+from brokerlab.calibrate.thresholds.grid import GridWhatIf
+from brokerlab.calibrate.thresholds.outcomes import LIMITS, OfCapacity, WhatIf, quantity_of
+from brokerlab.calibrate.thresholds.runs import Block, Missing, Runs, Store
+from brokerlab.calibrate.thresholds.screening import NOTHING, Screen
+from brokerlab.calibrate.thresholds.search import search
+from brokerlab.calibrate.thresholds.settings import NOW, Setting
+from brokerlab.calibrate.thresholds.simulations import Simulations
+from brokerlab.calibrate.thresholds.tables import (
     as_shown,
     by_queue,
     by_stratum,
     candidates_of,
+    front_frame,
     proof_of,
     sensitivity_of,
 )
-from brokerlab.calibrate.thresholds.outcomes import LIMITS, OfCapacity, WhatIf, quantity_of
-from brokerlab.calibrate.thresholds.runs import Missing, Runs
-from brokerlab.calibrate.thresholds.search import search
-from brokerlab.calibrate.thresholds.settings import NOW, Setting
-from brokerlab.calibrate.thresholds.simulations import Block, Simulations
-from brokerlab.calibrate.thresholds.store import Store
 from brokerlab.calibrate.thresholds.words import (
     COVERS,
     action,
@@ -53,64 +56,62 @@ slots.
 """
 
 
-class Validated(Protocol):
-    """Whether the simulation gives back what was seen; see ``simulate.Validation``."""
-
-    @property
-    def ok(self) -> bool:
-        """It may be used."""
-
-    @property
-    def sentence(self) -> str:
-        """The verdict in words."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
     """Everything that was found out about some keys.
 
     Attributes:
         case: Keys, periods, options: what was asked.
-        answer: Why the answer is what it is.
         verdict: The answer.
-        screened: One row per key, see :func:`.screening.summed`; empty without a screen.
-        valid: Whether the simulation gives back what was seen; null where the caller vouched for it, or was not asked.
-        tried: See :func:`.search.tried_frame`; empty if nothing was simulated.
+        screen: What other values would have decided; without rows where all keys were simulated.
+        validation: Whether the simulation gives back what was seen; null where the caller vouched for it, or was not asked.
+        tried: See :func:`.tables.tried_frame`; empty if nothing was simulated.
         together: Names of the keys that were searched together.
         judgement: What the judge says; null if nothing was simulated.
-        candidates: See :func:`.compare.candidates_of`.
-        proof: The scored period before and after, see :func:`.compare.proof_of`; empty where the choice was to leave all as
+        proof: The scored period before and after, see :func:`.tables.proof_of`; empty where the choice was to leave all as
             it is.
-        strata: See :func:`.compare.by_stratum`.
-        queues: See :func:`.compare.by_queue`.
-        sensitivity: See :func:`.compare.sensitivity_of`.
+        strata: See :func:`.tables.by_stratum`.
+        queues: See :func:`.tables.by_queue`.
         n_tasks: Tasks of the scored period.
+        n_tasks_judged: Tasks of both.
         unknown: Queues of which only a lower bound of the slots is known.
         missing: Simulations that could not be made.
         n_simulated: Replications simulated now.
         n_kept: Replications found in the store.
         seconds: Time spent simulating [s].
+        grid: The grid simulator, of a study of an archive with it; null: another simulation.
+        warnings: What was odd in the settings, each once.
     """
 
     case: Case
-    answer: Answer
     verdict: Verdict
-    screened: pl.DataFrame
-    valid: bool | None = None
+    screen: Screen
+    validation: Validation | None = None
     tried: pl.DataFrame = field(default_factory=pl.DataFrame)
     together: tuple[str, ...] = ()
     judgement: Judgement | None = None
-    candidates: pl.DataFrame = field(default_factory=pl.DataFrame)
     proof: pl.DataFrame = field(default_factory=pl.DataFrame)
     strata: pl.DataFrame = field(default_factory=pl.DataFrame)
     queues: pl.DataFrame = field(default_factory=pl.DataFrame)
-    sensitivity: pl.DataFrame = field(default_factory=pl.DataFrame)
     n_tasks: int = 0
+    n_tasks_judged: int = 0
     unknown: tuple[str, ...] = ()
     missing: tuple[Missing, ...] = ()
     n_simulated: int = 0
     n_kept: int = 0
     seconds: float = 0.0
+    grid: GridWhatIf | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def answer(self) -> Answer:
+        """Why the answer is what it is."""
+        judged = self.judgement
+        if judged is not None:
+            return "change" if judged.acts else "keep" if judged.kind == "keep" else judged.case
+        if self.validation is not None:
+            return "invalid"
+        return "unchanged" if self.verdict.kind == "keep" else "nothing"
 
     @property
     def proposal(self) -> Proposal | None:
@@ -128,14 +129,29 @@ class Calibration:
         return NOW if self.judgement is None else _chosen(self.judgement)
 
     @property
+    def candidates(self) -> pl.DataFrame:
+        """See :func:`.tables.candidates_of`; empty if nothing was simulated."""
+        judged = self.judgement
+        return pl.DataFrame() if judged is None else candidates_of(judged, self.n_tasks_judged)
+
+    @property
+    def front(self) -> pl.DataFrame:
+        """See :func:`.tables.front_frame`."""
+        return front_frame(self.tried, self.setting)
+
+    @property
+    def sensitivity(self) -> pl.DataFrame:
+        """See :func:`.tables.sensitivity_of`; empty if nothing was simulated."""
+        return pl.DataFrame() if self.judgement is None else sensitivity_of(self.judgement)
+
+    @property
     def stable(self) -> bool:
         """Whether halving or doubling any limit leaves the choice on everything as it is."""
-        best = "" if self.judgement is None else self.judgement.best.name
-        return self.sensitivity.is_empty() or (self.sensitivity["setting"] == best).all()
+        return self.judgement is None or _stable(self.judgement)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the facts that are not tables."""
-        case, options = self.case, self.case.options
+        case, options, checked = self.case, self.case.options, self.validation
         judgement = {} if self.judgement is None else self.judgement.to_dict()
         plain = {
             name: dict(value.values) if isinstance(value, Setting) else value
@@ -150,11 +166,11 @@ class Calibration:
             "limits": options.allowed,
             "alpha": options.alpha,
             "relevant": options.relevant,
-            "valid": self.valid,
-            "validation": case.why,
+            "valid": None if checked is None else checked.ok,
+            "validation": "" if checked is None else checked.sentence,
             "calibration": [at.isoformat() for at in case.periods[0]],
             "proof": [at.isoformat() for at in case.periods[1]],
-            "n_settings": self.tried["setting"].n_unique() if self.tried.height else 0,
+            "n_settings": self.n_settings,
             "searched_together": list(self.together),
             "n_simulated": self.n_simulated,
             "n_kept": self.n_kept,
@@ -163,13 +179,34 @@ class Calibration:
             "seed": options.seed,
         }
 
+    @property
+    def n_settings(self) -> int:
+        """Settings tried."""
+        return _n_settings(self.tried)
+
+    @property
+    def unknown_quantities(self) -> list[str]:
+        """Labels of the quantities that the simulation does not know."""
+        if self.tried.is_empty():
+            return []
+        labels = self.tried.filter(pl.col("before").is_null())["label"]
+        return labels.unique(maintain_order=True).to_list()
+
+    @property
+    def unfinished_share(self) -> float:
+        """Part of the tasks that are not over at the end of a simulation of what is now [1]."""
+        if self.tried.is_empty():
+            return 0.0
+        shares = self.tried.filter(quantity="unfinished")["before"].drop_nulls()
+        return float(shares[0]) if len(shares) else 0.0
+
 
 def calibrate(
     case: Case,
     what_if: WhatIf,
     *,
-    screened: pl.DataFrame | None = None,
-    validation: Validated | Callable[[], Validated] | None = None,
+    screen: Screen | None = None,
+    validation: Validation | Callable[[], Validation] | None = None,
     store: str | Path | None = None,
 ) -> Calibration:
     """Find better values of some keys on history, judge them on a later period, or say that there are none.
@@ -182,8 +219,8 @@ def calibrate(
     Args:
         case: Keys with values to try, periods, options.
         what_if: A simulation, such as ``grid.of_archive(archive, periods)``.
-        screened: A screen of the keys, see :func:`.screening.summed`: keys that change no decision, or none that the
-            simulation holds, are left out; null: all are simulated.
+        screen: Of the keys: those that change no decision, or none that the simulation holds, are left out; null: all are
+            simulated.
         validation: Whether the simulation is to be believed, or what finds that out; null: the caller vouches for it.
         store: Folder where results are kept: an interrupted study goes on where it was; null: nowhere.
 
@@ -193,32 +230,27 @@ def calibrate(
 
     Source: calibration.md 2 and 4; gdpconfig.md.
     """
-    screen = pl.DataFrame() if screened is None else screened
-    if screened is not None and not screened["simulate"].any():
-        if screened["state"].is_in(["changes nothing"]).all():
-            return Calibration(
-                case=case, answer="unchanged", verdict=_unchanged(case), screened=screen
-            )
-        why = "none of the keys both changes decisions and can be judged by the simulator; see the screen."
-        return Calibration(
-            case=case, answer="nothing", verdict=_refused(case, why), screened=screen
-        )
-    given = validation() if callable(validation) else validation
-    case = replace(case, why="" if given is None else given.sentence)
-    if given is not None and not given.ok:
-        return Calibration(
-            case=case,
-            answer="invalid",
-            verdict=_refused(case, case.why),
-            screened=screen,
-            valid=False,
-        )
-    if screened is not None:
-        open_keys = set(screened.filter("simulate")["key"])
-        case = replace(case, names=tuple(name for name in case.names if name in open_keys))
-    return replace(
-        _judged(case, what_if, store), screened=screen, valid=None if given is None else True
-    )
+    asked = case
+    if screen is None:
+        screen = Screen(case.periods[0], pl.DataFrame(), pl.DataFrame())
+    else:
+        names = set(screen.keys.filter("simulate")["key"])
+        asked = replace(case, space=case.space.only(names))
+        if not names:
+            silent = (screen.keys["state"] == NOTHING).all()
+            verdict = _unchanged(case) if silent else _refused(case, NOT_SIMULATED)
+            return Calibration(case=case, verdict=verdict, screen=screen)
+    checked = validation() if callable(validation) else validation
+    if checked is not None and not checked.ok:
+        verdict = _refused(case, checked.sentence)
+        return Calibration(case=case, verdict=verdict, screen=screen, validation=checked)
+    judged = _judged(asked, what_if, store, screen, checked)
+    return replace(judged, case=case)
+
+
+NOT_SIMULATED = (
+    "none of the keys both changes decisions and can be judged by the simulator; see the screen."
+)
 
 
 def _simulations(case: Case, what_if: WhatIf, store: str | Path | None) -> Simulations:
@@ -232,10 +264,16 @@ def _simulations(case: Case, what_if: WhatIf, store: str | Path | None) -> Simul
     return Simulations(case.space, options, Runs(what_if, held, options.workers), blocks)
 
 
-def _judged(case: Case, what_if: WhatIf, store: str | Path | None) -> Calibration:
+def _judged(
+    case: Case,
+    what_if: WhatIf,
+    store: str | Path | None,
+    screen: Screen,
+    checked: Validation | None,
+) -> Calibration:
     """Search, judge, and judge again where slots are unknown."""
     options, simulations = case.options, _simulations(case, what_if, store)
-    tried, together, judgement = _judge_keys(simulations, case.names)
+    tried, together, judgement = _judge_keys(simulations)
     table, n_tasks = _scored(simulations, judgement)
     sentence = _sentence_on(case, judgement, table, n_tasks)
     runs, unknown = [simulations.runs], tuple[str, ...]()
@@ -244,7 +282,7 @@ def _judged(case: Case, what_if: WhatIf, store: str | Path | None) -> Calibratio
         if unknown and options.capacity_most > 1 and judgement.case != "few":
             larger = _simulations(case, what_if.larger(options.capacity_most), store)
             runs.append(larger.runs)
-            other = _judge_again(larger, case.names, judgement)
+            other = _judge_again(larger, judgement)
             first, judgement = sentence, judgement.over_range([other])
             if judgement.case == "depends":
                 more = _sentence_on(case, other, *_scored(larger, other))
@@ -257,29 +295,45 @@ def _judged(case: Case, what_if: WhatIf, store: str | Path | None) -> Calibratio
         strata = by_stratum(simulations, (current, chosen), 1)
     sides = [simulations.simulated(one, simulations.blocks[1]) for one in (current, chosen)]
     queues = by_queue(sides[0], sides[1], 1 - options.alpha)
-    sensitivity = sensitivity_of(judgement)
-    stable = (sensitivity["setting"] == judgement.best.name).all()
-    numbers: dict[str, float | int | str | None] = {
-        "settings_tried": tried["setting"].n_unique() if tried.height else 0,
-        "tasks_scored": n_tasks,
-        "capacity_unknown": len(unknown),
-        "stable_under_halved_and_doubled_limits": str(stable).lower(),
-    }
-    answers: dict[str, Answer] = {"change": "change", "improve": "change", "keep": "keep"}
+    evidence = evidence_of(
+        judgement,
+        sentence,
+        effects=table,
+        windows=_windows(case),
+        units="spans",
+        numbers={
+            **_numbers(case, checked),
+            "settings_tried": _n_settings(tried),
+            "tasks_scored": n_tasks,
+            "capacity_unknown": len(unknown),
+            "stable_under_halved_and_doubled_limits": str(_stable(judgement)).lower(),
+            "inner_limit": judgement.inner,
+        },
+        helps=affected(strata, queues, ("gains", "emptier")),
+        hurts=affected(strata, queues, ("loses", "fuller")),
+        synthetic=case.synthetic,
+    )
+    document = document_of(
+        judgement,
+        case.space.config,
+        case.space.entries(judgement.setting),
+        case.places,
+        evidence=evidence,
+        **_about(case, judgement.setting),
+    )
     return Calibration(
         case=case,
-        answer=answers.get(judgement.kind, judgement.case),
-        verdict=_verdict_on(case, judgement, sentence, table, strata, queues, numbers),
-        screened=pl.DataFrame(),
+        verdict=_verdict(case, judgement.kind, sentence, document),
+        screen=screen,
+        validation=checked,
         tried=tried,
         together=together,
         judgement=judgement,
-        candidates=candidates_of(simulations, judgement),
         proof=proof,
         strata=strata,
         queues=queues,
-        sensitivity=sensitivity,
         n_tasks=n_tasks,
+        n_tasks_judged=simulations.n_tasks(),
         unknown=unknown,
         missing=tuple(one for run in runs for one in run.missing),
         n_simulated=sum(run.n_simulated for run in runs),
@@ -288,27 +342,20 @@ def _judged(case: Case, what_if: WhatIf, store: str | Path | None) -> Calibratio
     )
 
 
-def _judge_keys(
-    simulations: Simulations, names: Sequence[str]
-) -> tuple[pl.DataFrame, tuple[str, ...], Judgement]:
+def _judge_keys(simulations: Simulations) -> tuple[pl.DataFrame, tuple[str, ...], Judgement]:
     """Search on the first period with few replications; judge what is worth it on all periods."""
     period, seeds = simulations.blocks[0]
     few = seeds[: simulations.options.replications]
     first = replace(simulations, blocks=(Block(period, few),))
-    settings, tried, together = search(first, names)
-    return tried, together, _judge(simulations, settings)
+    settings, tried, together = search(first)
+    return tried, together, simulations.judge(settings)
 
 
-def _judge_again(simulations: Simulations, names: Sequence[str], judgement: Judgement) -> Judgement:
+def _judge_again(simulations: Simulations, judgement: Judgement) -> Judgement:
     """Ask under other assumptions: of a change whether it holds, of anything else the whole question."""
     if judgement.acts:
-        return _judge(simulations, [judgement.setting])
-    return _judge_keys(simulations, names)[2]
-
-
-def _judge(simulations: Simulations, settings: Sequence[Setting]) -> Judgement:
-    known = simulations.among(settings)
-    return judge(simulations.outcomes(known), simulations.question(known))
+        return simulations.judge([judgement.setting])
+    return _judge_keys(simulations)[2]
 
 
 def _chosen(judgement: Judgement) -> Setting:
@@ -317,12 +364,17 @@ def _chosen(judgement: Judgement) -> Setting:
     return chosen
 
 
+def _stable(judgement: Judgement) -> bool:
+    return bool((sensitivity_of(judgement)["setting"] == judgement.best.name).all())
+
+
+def _n_settings(tried: pl.DataFrame) -> int:
+    return tried["setting"].n_unique() if tried.height else 0
+
+
 def _scored(simulations: Simulations, judgement: Judgement) -> tuple[pl.DataFrame, int]:
     """Return the scored period before and after in words and units, and its tasks."""
-    blocks = (
-        simulations.blocks[1:] if judgement.n_scored < judgement.n_units else simulations.blocks
-    )
-    n_tasks = sum(simulations.tasks(block).height for block in blocks)
+    n_tasks = simulations.n_tasks([1] if judgement.n_scored < judgement.n_units else None)
     return as_shown(judgement.table, n_tasks), n_tasks
 
 
@@ -330,7 +382,7 @@ def _scored(simulations: Simulations, judgement: Judgement) -> tuple[pl.DataFram
 
 
 def _refused(case: Case, reason: str) -> Verdict:
-    """Say that nothing can be told, for a reason."""
+    """Give no answer, for a reason."""
     sentence = reason if reason.startswith("No answer: ") else f"No answer: {small(reason)}"
     return _verdict(case, "no_answer", sentence, None)
 
@@ -338,14 +390,12 @@ def _refused(case: Case, reason: str) -> Verdict:
 def _unchanged(case: Case) -> Verdict:
     """Keep keys of which no value changes any decision."""
     sentence = (
-        f"Keep {as_is(case.space, case.names)}. No value between the guard rails that was tried changes any decision of "
-        "the calibration period."
+        f"Keep {as_is(case.space.keys)}. No value between the guard rails that was tried changes any decision of the "
+        "calibration period."
     )
-    windows = _windows(case)[:1]
-    evidence = Evidence(sentence, (), windows, (), (), _numbers(case), case.synthetic)
-    document = Proposal.to_keep(
-        case.space.config, _places(case), evidence=evidence, **_about(case, NOW)
-    )
+    evidence = Evidence(sentence, (), _windows(case)[:1], (), (), _numbers(case), case.synthetic)
+    about = _about(case, NOW)
+    document = Proposal.to_keep(case.space.config, case.places, evidence=evidence, **about)
     return _verdict(case, "keep", sentence, document)
 
 
@@ -357,7 +407,7 @@ def _sentence_on(
     Args:
         case: What was asked.
         judgement: The judgement.
-        table: The scored period before and after, see :func:`.compare.as_shown`.
+        table: The scored period before and after, see :func:`.tables.as_shown`.
         n_tasks: Its tasks.
         unknown: What the data cannot tell, and what would settle it.
     """
@@ -369,7 +419,7 @@ def _sentence_on(
     ]
     wording = Wording(
         actions=action(case.space, judgement.setting),
-        kept=f"Keep {as_is(case.space, case.names)}",
+        kept=f"Keep {as_is(case.space.keys)}",
         effects=f"{effects(quantity.name, table)}, {n_tasks:,} tasks of {days(case.periods[1])}",
         now=f"{small(quantity.label)} {now:.3g} {quantity.unit}",
         limit=", ".join(limits) or "none",
@@ -380,50 +430,8 @@ def _sentence_on(
     return sentence_of(judgement, wording)
 
 
-def _verdict_on(
-    case: Case,
-    judgement: Judgement,
-    sentence: str,
-    table: pl.DataFrame,
-    strata: pl.DataFrame,
-    queues: pl.DataFrame,
-    numbers: Mapping[str, float | int | str | None],
-) -> Verdict:
-    """Return the verdict of a judgement, with its document.
-
-    Args:
-        case: What was asked.
-        judgement: The judgement.
-        sentence: Its sentence.
-        table: The scored period before and after, see :func:`.compare.as_shown`.
-        strata: See :func:`.compare.by_stratum`.
-        queues: See :func:`.compare.by_queue`.
-        numbers: Further numbers of the document.
-    """
-    evidence = evidence_of(
-        judgement,
-        sentence,
-        effects=table,
-        windows=_windows(case),
-        units="spans",
-        numbers={**_numbers(case), **numbers, "inner_limit": judgement.inner},
-        helps=affected(strata, queues, ("gains", "emptier")),
-        hurts=affected(strata, queues, ("loses", "fuller")),
-        synthetic=case.synthetic,
-    )
-    document = document_of(
-        judgement,
-        case.space.config,
-        case.space.entries(judgement.setting),
-        _places(case),
-        evidence=evidence,
-        **_about(case, judgement.setting),
-    )
-    return _verdict(case, judgement.kind, sentence, document)
-
-
 def _verdict(case: Case, kind: Kind, sentence: str, document: Proposal | None) -> Verdict:
-    names = [key.name for key in case.space.keys if key.name in case.names]
+    names = [key.name for key in case.space.keys]
     subject = ", ".join(names)
     if len(names) > 3:
         subject = f"{', '.join(names[:2])} and {len(names) - 2} more keys"
@@ -435,12 +443,8 @@ def _windows(case: Case) -> tuple[Window, ...]:
     return Window("choice", *choice), Window("scored", *scored)
 
 
-def _places(case: Case) -> list[str]:
-    return [place for key in case.space.keys if key.name in case.names for place in key.places]
-
-
 def _about(case: Case, setting: Setting) -> dict[str, Any]:
-    title = action(case.space, setting) or f"Keep {as_is(case.space, case.names)}"
+    title = action(case.space, setting) or f"Keep {as_is(case.space.keys)}"
     return {
         "title": title if len(title) <= LONG else f"{title[: LONG - 3]}...",
         "created_at": case.created_at,
@@ -449,7 +453,7 @@ def _about(case: Case, setting: Setting) -> dict[str, Any]:
     }
 
 
-def _numbers(case: Case) -> dict[str, float | int | str | None]:
+def _numbers(case: Case, checked: Validation | None = None) -> dict[str, float | int | str | None]:
     options = case.options
     return {
         "objective": options.objective,
@@ -457,6 +461,8 @@ def _numbers(case: Case) -> dict[str, float | int | str | None]:
         "replications": options.most_replications,
         "capacity_most": options.capacity_most,
         "intervals_hold": COVERS,
-        "validation": case.why or "none: the caller vouched for the simulation",
+        "validation": checked.sentence
+        if checked
+        else "none: the caller vouched for the simulation",
         **{f"limit_{name}": value for name, value in options.allowed.items()},
     }

@@ -26,25 +26,26 @@ class Case:
 
     Attributes:
         space: Keys and configuration.
-        names: Names of the keys that the choice is between.
         periods: Of the choice, and scored.
         options: Objective, limits, simulations.
         created_at: Of the proposal, UTC without zone.
         rules: Rule set that simulations decide by, ``document`` or ``production``.
         archive_digest: Null without an archive.
         synthetic: The archive was generated.
-        why: What the validation of the simulation said; empty: none was made.
     """
 
     space: Space
-    names: tuple[str, ...]
     periods: tuple[Period, Period]
     options: Options
     created_at: datetime
     rules: RuleSetName = "document"
     archive_digest: str | None = None
     synthetic: bool = False
-    why: str = ""
+
+    @property
+    def places(self) -> list[str]:
+        """``app/component/KEY`` of every entry that the choice is between."""
+        return [place for key in self.space.keys for place in key.places]
 
 
 def case_of(
@@ -99,7 +100,6 @@ def case_of(
         raise ConfigError("; ".join(problems))
     return Case(
         space=space,
-        names=tuple(names),
         periods=(periods[0], periods[1]),
         options=options,
         created_at=created_at,

@@ -6,14 +6,13 @@ in one place only.
 
 from __future__ import annotations
 
-import io
+import csv
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
 from math import floor, isfinite, log10
 from typing import Any, Literal
-
-import polars as pl
 
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig import keys as catalogue
@@ -155,50 +154,9 @@ class Threshold:
 
 
 TEXT = resources.files("brokerlab.calibrate.thresholds").joinpath("keys.csv").read_text("utf-8")
-THRESHOLDS: tuple[Threshold, ...] = tuple(
-    Threshold(**row)
-    for row in pl.read_csv(io.StringIO(TEXT), infer_schema=False).iter_rows(named=True)
-)
+ROWS: Iterable[dict[str, Any]] = csv.DictReader(TEXT.splitlines())
+THRESHOLDS: tuple[Threshold, ...] = tuple(Threshold(**row) for row in ROWS)
 """The keys, those of the production job brokerage first."""
-
-
-def table() -> pl.DataFrame:
-    """Return the keys as a table.
-
-    Returns:
-        One row per key, in order: ``key``, ``place`` (app/component), ``stage``, ``unit``, ``default`` (text),
-        ``minimum``, ``maximum`` (guard rails [unit]), ``scale`` (linear, log), ``integer``, ``grid`` (text; at the
-        default), ``grows`` and ``shrinks`` (when it is raised), ``judged_by`` (simulation, screen).
-
-    Source: gdpconfig.md, Calibration.
-    """
-    return pl.DataFrame(
-        [
-            {
-                "key": known.key,
-                "place": known.place,
-                "stage": known.stage,
-                "unit": known.row.unit,
-                "default": known.row.default_text,
-                "minimum": known.rails[0],
-                "maximum": known.rails[1],
-                "scale": known.scale,
-                "integer": known.integer,
-                "grid": ", ".join(
-                    "none" if value is None else f"{value:g}"
-                    for value in known.grid(known.row.default)
-                ),
-                "grows": known.grows,
-                "shrinks": known.shrinks,
-                "judged_by": known.judged_by,
-            }
-            for known in THRESHOLDS
-        ]
-    )
-
-
-KEYS: pl.DataFrame = table()
-"""The table of keys."""
 
 
 def threshold_of(name: str) -> Threshold:

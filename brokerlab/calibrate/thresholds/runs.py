@@ -1,55 +1,99 @@
 """Run simulations of settings: only what is not kept yet, in several processes where that pays, whatever fails.
 
-A run that fails is missing and the rest goes on; one whose process is killed is tried once more, alone.
+A run that fails is missing and the rest goes on; one whose process is killed is tried once more. Results may be kept in a
+folder, so that an interrupted study goes on where it was.
 """
 
 from __future__ import annotations
 
-import multiprocessing
-import pickle
 import time
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterable
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
 
 from brokerlab.calibrate.thresholds.outcomes import Outcome, Period, WhatIf
-from brokerlab.calibrate.thresholds.store import Store
-from brokerlab.errors import BrokerlabError, InsufficientDataError
+from brokerlab.errors import BrokerlabError, ConfigError, InsufficientDataError
 from brokerlab.gdpconfig import Config
+from brokerlab.gdpconfig.values import digest_of
+from brokerlab.long_work import Kept, in_processes
 
 PAYS_S = 20.0
 """Work left from which other processes are started [s]; one needs some seconds to start."""
 FAILURES = (BrokerlabError, ArithmeticError, MemoryError)
 """Errors by which a run is missing; any other is a fault of the program and ends the study."""
+KILLED = "the process that simulated it was killed twice"
+TABLES = ("tasks", "queues")
+FORMAT = 3
+"""Changes with the columns of the tables: older results are then not found."""
 
-_HELD: list[WhatIf] = []
-"""The simulation of a worker process: sent once, not with every run."""
 
-
-@dataclass(frozen=True)
-class Missing:
-    """A run that could not be made.
-
-    Attributes:
-        config: Digest of the settings.
-        period: Period.
-        reason: Why.
-    """
+class Missing(NamedTuple):
+    """A run that could not be made: digest of the settings, period, and why."""
 
     config: str
     period: Period
     reason: str
 
 
-@dataclass(frozen=True)
-class Task:
+class Block(NamedTuple):
+    """A period and the seeds of its simulations."""
+
+    period: Period
+    seeds: tuple[int, ...]
+
+
+class Task(NamedTuple):
     """One run to make: a setting, with all seeds that are wanting, so that they can be simulated together."""
 
     config: Config
-    seeds: tuple[int, ...]
-    period: Period
+    block: Block
+
+
+@dataclass(frozen=True)
+class Store:
+    """Results of a simulation that are kept.
+
+    Attributes:
+        kept: Where.
+        digest: Of the simulation: archive, rules, options.
+    """
+
+    kept: Kept
+    digest: str
+
+    @classmethod
+    def at(cls, folder: str | Path, what_if: WhatIf) -> Store:
+        """Open a folder for the results of a simulation, or make it.
+
+        Raises:
+            ConfigError: The simulation does not say what its results depend on besides settings, seed and period.
+            DataError: It cannot be made.
+        """
+        digest = getattr(what_if, "digest", None)
+        if not isinstance(digest, str) or not digest:
+            raise ConfigError(
+                "store: the simulation has no attribute `digest`, so that kept results could be of another one; give it one, "
+                "or leave store out"
+            )
+        return cls(Kept(folder), digest)
+
+    def key(self, config: Config, seed: int, period: Period) -> str:
+        """Return the name of a result."""
+        what = [FORMAT, self.digest, config.digest, seed, *(at.isoformat() for at in period)]
+        return digest_of(what).removeprefix("sha256:")[:32]
+
+    def get(self, config: Config, seed: int, period: Period) -> Outcome | None:
+        """Return a result; null if it is not there, or is damaged."""
+        key = self.key(config, seed, period)
+        tasks, queues = (self.kept.load(f"{key}.{name}") for name in TABLES)
+        return None if tasks is None or queues is None else Outcome(tasks, queues)
+
+    def put(self, config: Config, seed: int, period: Period, outcome: Outcome) -> None:
+        """Keep a result."""
+        for name in TABLES:
+            self.kept.save(f"{self.key(config, seed, period)}.{name}", getattr(outcome, name))
 
 
 @dataclass
@@ -75,32 +119,41 @@ class Runs:
     seconds: float = 0.0
     _memory: dict[tuple[str, int, Period], Outcome] = field(default_factory=dict, repr=False)
 
-    def outcomes(self, config: Config, seeds: Sequence[int], period: Period) -> list[Outcome]:
+    def outcomes(self, config: Config, block: Block) -> list[Outcome]:
         """Return what a setting led to, by replication.
 
         Raises:
             InsufficientDataError: One of them could not be simulated.
         """
-        self.ensure([config], seeds, period)
-        if not self.known(config, seeds, period):
+        self.ensure([config], block)
+        if not self.known(config, block):
             why = [one.reason for one in self.missing if one.config == config.digest]
             raise InsufficientDataError(f"a setting could not be simulated: {', '.join(why)}")
-        return [self._memory[config.digest, seed, period] for seed in seeds]
+        return [self._memory[config.digest, seed, block.period] for seed in block.seeds]
 
-    def known(self, config: Config, seeds: Sequence[int], period: Period) -> bool:
+    def known(self, config: Config, block: Block) -> bool:
         """Tell whether all replications of a setting are there; see :meth:`ensure`."""
-        return all((config.digest, seed, period) in self._memory for seed in seeds)
+        return all((config.digest, seed, block.period) in self._memory for seed in block.seeds)
 
-    def ensure(self, configs: Iterable[Config], seeds: Sequence[int], period: Period) -> None:
-        """Run what is not there yet."""
-        failed = {(gone.config, gone.period) for gone in self.missing}
+    def ensure(self, configs: Iterable[Config], block: Block) -> None:
+        """Run what is not there yet: the first one here, the rest in other processes if it would take long."""
+        period = block.period
+        failed = {gone.config for gone in self.missing if gone.period == period}
         tasks = []
         for config in {config.digest: config for config in configs}.values():
-            wanting = tuple(seed for seed in seeds if not self._has(config, seed, period))
-            if wanting and (config.digest, period) not in failed:
-                tasks.append(Task(config, wanting, period))
-        if tasks:
-            self._make(tasks)
+            wanting = tuple(seed for seed in block.seeds if not self._has(config, seed, period))
+            if wanting and config.digest not in failed:
+                tasks.append(Task(config, Block(period, wanting)))
+        before = time.perf_counter()
+        for done, task in enumerate(tasks, 1):
+            self._note(task, _tried(self.what_if, task))
+            rest, spent = tasks[done:], time.perf_counter() - before
+            if self.workers > 1 and len(rest) > 1 and spent / done * len(rest) > PAYS_S:
+                there = in_processes(_simulated, self.what_if, rest, workers=self.workers, tries=2)
+                for other, result in there:
+                    self._note(other, result)
+                break
+        self.seconds += time.perf_counter() - before
 
     def _has(self, config: Config, seed: int, period: Period) -> bool:
         key = (config.digest, seed, period)
@@ -113,78 +166,30 @@ class Runs:
         self.n_kept += 1
         return True
 
-    def _make(self, tasks: list[Task]) -> None:
-        """Run the first one here; start other processes if the rest would take long."""
-        before = time.perf_counter()
-        self._here(tasks[0])
-        each = time.perf_counter() - before
-        rest = tasks[1:]
-        if self.workers > 1 and len(rest) > 1 and each * len(rest) > PAYS_S and _sendable(self.what_if):  # fmt: skip
-            self._elsewhere(rest)
+    def _note(self, task: Task, result: dict[int, Outcome] | Exception) -> None:
+        """Keep what came of a run, or why nothing did."""
+        period = task.block.period
+        if isinstance(result, BrokenProcessPool):
+            self.missing.append(Missing(task.config.digest, period, KILLED))
+        elif isinstance(result, FAILURES):
+            reason = f"{type(result).__name__}: {result}"
+            self.missing.append(Missing(task.config.digest, period, reason))
+        elif isinstance(result, Exception):
+            raise result
         else:
-            for task in rest:
-                self._here(task)
-        self.seconds += time.perf_counter() - before
+            for seed, one in result.items():
+                self._memory[task.config.digest, seed, period] = one
+                if self.store is not None:
+                    self.store.put(task.config, seed, period, one)
+                self.n_simulated += 1
 
-    def _here(self, task: Task) -> None:
-        try:
-            self._keep(task, _simulated(self.what_if, task))
-        except FAILURES as error:
-            self._lose(task, error)
 
-    def _elsewhere(self, tasks: list[Task]) -> None:
-        """Run in other processes; what was not over when one was killed is run again, alone."""
-        for task in self._pool(tasks, self.workers):
-            for gone in self._pool([task], 1):
-                self._lose(gone, None)
-
-    def _pool(self, tasks: Sequence[Task], workers: int) -> list[Task]:
-        """Run tasks until a process is killed; return those that were not over then."""
-        context = multiprocessing.get_context("spawn")  # threads do not survive a fork
-        pool = ProcessPoolExecutor(workers, context, initializer=_hold, initargs=(self.what_if,))
-        left = list(tasks)
-        with suppress(BrokenProcessPool), pool:
-            running = {pool.submit(_run_held, task): task for task in tasks}
-            for future in as_completed(running):
-                task = running[future]
-                try:
-                    self._keep(task, future.result())
-                except FAILURES as error:
-                    self._lose(task, error)
-                left.remove(task)
-        return left
-
-    def _keep(self, task: Task, outcomes: dict[int, Outcome]) -> None:
-        for seed, one in outcomes.items():
-            self._memory[task.config.digest, seed, task.period] = one
-            if self.store is not None:
-                self.store.put(task.config, seed, task.period, one)
-            self.n_simulated += 1
-
-    def _lose(self, task: Task, error: BaseException | None) -> None:
-        killed = "the process that simulated it was killed twice"
-        reason = killed if error is None else f"{type(error).__name__}: {error}"
-        self.missing.append(Missing(task.config.digest, task.period, reason))
+def _tried(what_if: WhatIf, task: Task) -> dict[int, Outcome] | Exception:
+    try:
+        return _simulated(what_if, task)
+    except FAILURES as error:
+        return error
 
 
 def _simulated(what_if: WhatIf, task: Task) -> dict[int, Outcome]:
-    return Outcome.by_seed(what_if(task.config, task.seeds, task.period))
-
-
-def _hold(what_if: WhatIf) -> None:
-    """Keep the simulation in a worker process."""
-    _HELD[:] = [what_if]
-
-
-def _run_held(task: Task) -> dict[int, Outcome]:
-    """Run in a worker process."""
-    return _simulated(_HELD[0], task)
-
-
-def _sendable(what_if: WhatIf) -> bool:
-    """Tell whether a simulation can be sent to another process."""
-    try:
-        pickle.dumps(what_if)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        return False
-    return True
+    return Outcome.by_seed(what_if(task.config, task.block.seeds, task.block.period))

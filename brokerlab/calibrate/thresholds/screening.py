@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -21,8 +22,8 @@ from brokerlab.errors import BrokerlabWarning, DataError
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.classification.rules import ClassRules
 from brokerlab.lifecycle.timeouts import TimeoutRules, fast_rebrokerage_at
+from brokerlab.lifecycle.waits.fast import instants_of
 from brokerlab.rulesets import RuleSetName
-from brokerlab.times import rounded
 
 if TYPE_CHECKING:
     from brokerlab.archive import Archive
@@ -42,13 +43,37 @@ PLACE = ("snapshot", "computingsite", "gshare")
 READ_BY_NONE = "no check and no weight reads it under these settings"
 
 
+@dataclass(frozen=True)
+class Screen:
+    """What other values of keys would have decided.
+
+    Attributes:
+        period: Brokerages of this time were decided again.
+        keys: One row per key, those that change most first: ``key, stage, unit``; ``now`` (text; mixed: differs between
+            shares); ``n_values`` tried; ``state`` (`CHANGES`, `NOTHING`, `NOT_READ`: nothing reads it here, `UNTOLD`: the
+            archive cannot tell) and ``reason`` (of the last two); of the value that changes most tasks (of the fast
+            rebrokerage: moves most jobs otherwise) ``at, n_tasks, n_jobs, n_pairs, n_without, shift``; ``judged_by``
+            (simulation, screen), ``simulate``: it changes decisions and the simulation holds these, ``follows``: what
+            follows, in words; ``minimum, maximum`` (guard rails [unit]), ``grows`` and ``shrinks`` (when it is raised).
+        values: One row per key and value: ``key, value`` (null: none), ``n_pairs`` decided differently (task and queue, or
+            nucleus; queue and share of the fast rebrokerage), ``n_tasks`` with any difference, ``n_jobs`` moved otherwise
+            (fast rebrokerage alone), ``n_without`` more tasks without a queue, ``shift``: part of the expected jobs that
+            goes elsewhere.
+    """
+
+    period: Period
+    keys: pl.DataFrame
+    values: pl.DataFrame
+
+
 def screen(
     archive: Archive,
     space: Space,
     period: Period,
     *,
+    stage: str = "jobs",
     rules: RuleSetName = "document",
-) -> tuple[pl.DataFrame, dict[str, tuple[str, str]]]:
+) -> Screen:
     """Try every value of every key on the brokerages of a period.
 
     Decisions are made again with the state of queues as it was: what other decisions would have led to is not followed,
@@ -58,22 +83,17 @@ def screen(
         archive: The archive.
         space: The keys, with their values.
         period: Brokerages of this time.
+        stage: What a simulation would hold, of `HOLDS`: ``jobs`` or ``analysis``.
         rules: Rule set that decides.
-
-    Returns:
-        One row per key and value: ``key, value`` (null: none), ``n_pairs`` decided differently (task and queue, or nucleus;
-        queue and share of the fast rebrokerage), ``n_tasks`` with any difference, ``n_jobs`` moved otherwise (fast
-        rebrokerage alone), ``n_without`` more tasks without a queue, ``shift``: part of the expected jobs that goes
-        elsewhere. And of keys that could not be tried the state (`NOT_READ`, `UNTOLD`) and why.
 
     Source: calibration.md 2 (the sensitivity of a key comes from the rules themselves).
     """
     rows: list[pl.DataFrame] = []
     reasons: dict[str, tuple[str, str]] = {}
-    for stage in dict.fromkeys(key.threshold.stage for key in space.keys):
-        here = [key for key in space.keys if key.threshold.stage == stage]
+    for decides in dict.fromkeys(key.threshold.stage for key in space.keys):
+        here = [key for key in space.keys if key.threshold.stage == decides]
         try:
-            if stage == "lifecycle":
+            if decides == "lifecycle":
                 tables = _fast(archive, period)
                 rows += [_moved(space, key, tables, rules) for key in here]
                 continue
@@ -81,7 +101,7 @@ def screen(
                 archive,
                 start=period.start,
                 end=period.end,
-                stage=stage,
+                stage=decides,
                 rules=ProductionRules(rules),
                 class_rules=ClassRules(rules),
             )
@@ -91,7 +111,8 @@ def screen(
         else:
             rows += tried
             reasons |= dict.fromkeys(unread, (NOT_READ, READ_BY_NONE))
-    return pl.concat(rows) if rows else pl.DataFrame(schema=_SCHEMA), reasons
+    values = pl.concat(rows) if rows else pl.DataFrame(schema=_SCHEMA)
+    return Screen(period, _summed(space, values, reasons, HOLDS[stage]), values)
 
 
 _SCHEMA = pl.Schema(
@@ -104,33 +125,25 @@ _SCHEMA = pl.Schema(
 )
 
 
-def summed(
+def _summed(
     space: Space,
-    curves: pl.DataFrame,
+    values: pl.DataFrame,
     reasons: Mapping[str, tuple[str, str]],
-    stages: Sequence[str] = HOLDS["jobs"],
+    stages: Sequence[str],
 ) -> pl.DataFrame:
-    """Return what each key could change and what it trades.
+    """Return what each key could change and what it trades: see `Screen`.
 
     Args:
         space: The keys.
-        curves: Of :func:`screen`, as the next.
-        reasons: Key to state and reason.
+        values: See `Screen`.
+        reasons: Of keys that could not be tried the state (`NOT_READ`, `UNTOLD`) and why.
         stages: Stages whose keys the simulation holds.
-
-    Returns:
-        One row per key, those that change most first: ``key, stage, unit``; ``now`` (text; mixed: differs between shares);
-        ``n_values`` tried; ``state`` (`CHANGES`, `NOTHING`, `NOT_READ`: nothing reads it here, `UNTOLD`: the archive cannot
-        tell) and ``reason`` (of the last two); of the value that changes most tasks (of the fast rebrokerage: moves most
-        jobs otherwise) ``at, n_tasks, n_jobs, n_pairs, n_without, shift``; ``judged_by``
-        (simulation, screen), ``simulate``: it changes decisions and the simulation holds these, ``follows``: what follows,
-        in words; ``minimum, maximum`` (guard rails [unit]), ``grows`` and ``shrinks`` (when it is raised).
     """
     most = ["n_tasks", "n_jobs", "n_pairs"]
     rows = []
     for key in space.keys:
         known = key.threshold
-        tried = curves.filter(pl.col("key") == key.name)
+        tried = values.filter(pl.col("key") == key.name)
         top = tried.sort([pl.col(name).fill_null(0) for name in most], descending=True).head(1)
         found: dict[str, Any] = top.to_dicts()[0] if top.height else dict.fromkeys(_SCHEMA)
         changes = CHANGES if found["n_pairs"] or found["n_tasks"] else NOTHING
@@ -198,9 +211,7 @@ def _decided(
 
 def _fast(archive: Archive, period: Period) -> dict[str, Any]:
     """Return the tables of the fast rebrokerage, at whole hours."""
-    times = pl.select(at=pl.datetime_range(*period, EVERY, closed="left", time_unit="us"))
-    whole = times.select(at=rounded(pl.col("at"), EVERY)).filter(pl.col("at") >= period.start)
-    instants = whole.select(snapshot=pl.int_range(pl.len(), dtype=pl.Int64), at="at")
+    instants = instants_of(*period, EVERY)
     log = archive.job_status_log if archive.has("job_status_log") else None
     table = Counts.of(archive.jobs, log, instants).table("computingsite", "gshare", "jobstatus")
     slots = archive.scan("slots").collect() if archive.has("slots") else pl.DataFrame()

@@ -12,29 +12,28 @@ from dataclasses import replace
 import polars as pl
 
 from brokerlab.calibrate.judge import Sums
-from brokerlab.calibrate.thresholds.compare import Comparison
 from brokerlab.calibrate.thresholds.settings import Key, Setting
 from brokerlab.calibrate.thresholds.simulations import Simulations
+from brokerlab.calibrate.thresholds.tables import tried_frame
 
 STEP = 0.03
 """Steps smaller than this part of a value are not halved: nothing is proposed to more digits."""
 
 
 def search(
-    first: Simulations, names: Sequence[str]
+    first: Simulations,
 ) -> tuple[tuple[Setting, ...], pl.DataFrame, tuple[str, ...]]:
     """Search the first period.
 
     Args:
         first: Simulations of the first period alone.
-        names: Keys.
 
     Returns:
         The settings worth judging, at least one: those not worse than the current one by their whole interval; what was
-        tried, see `tried_frame`; names of the keys that were searched together.
+        tried, see :func:`.tables.tried_frame`; names of the keys that were searched together.
     """
     options = first.options
-    known = first.among(one for name in names for one in first.space.single(name))
+    known = first.among(one for key in first.space.keys for one in first.space.single(key.name))
     values = _best_values(first, known)[: options.most_keys]
     gaining = [one for _, one in values if one != first.current]
     together = [
@@ -85,7 +84,7 @@ def _best_values(first: Simulations, known: Sequence[Setting]) -> list[tuple[str
 
 def _sums(first: Simulations, known: Sequence[Setting]) -> Sums:
     """Return the sums of settings, of which none is preferred for its small effort."""
-    return replace(Comparison.of(first, known).sums, efforts=())
+    return replace(Sums.of(first.outcomes(known), first.question(known)), efforts=())
 
 
 def _middles(key: Key, best: Setting, known: Iterable[Setting]) -> list[Setting]:
@@ -114,33 +113,3 @@ def _middles(key: Key, best: Setting, known: Iterable[Setting]) -> list[Setting]
         if value not in tried and value != here and apart:
             found.append(Setting.of({**others, key.name: value}))
     return found
-
-
-def tried_frame(first: Simulations, known: Sequence[Setting]) -> pl.DataFrame:
-    """Compare settings with the current one on the first period.
-
-    Returns:
-        One row per setting and quantity, in the order tried: ``setting`` (words), ``key`` and ``value`` (null for several
-        keys), ``n_keys``, ``replications`` and the columns of :func:`.compare.as_shown`; none for the current setting.
-    """
-    comparison = Comparison.of(first, known)
-    parts = [
-        comparison.between(first.current, one).select(
-            pl.lit(one.name).alias("setting"),
-            pl.lit(one.values[0][0] if len(one.values) == 1 else None, pl.String).alias("key"),
-            pl.lit(_number(one), pl.Float64).alias("value"),
-            pl.lit(len(one.values), pl.Int64).alias("n_keys"),
-            pl.lit(len(first.blocks[0].seeds), pl.Int64).alias("replications"),
-            pl.all(),
-        )
-        for one in known
-        if one != first.current
-    ]
-    return pl.concat(parts) if parts else pl.DataFrame()
-
-
-def _number(setting: Setting) -> float | None:
-    """Return the value of a setting of one key."""
-    if len(setting.values) != 1 or setting.values[0][1] is None:
-        return None
-    return float(setting.values[0][1])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from brokerlab.calibrate.key_trials import entries_of
@@ -99,6 +99,10 @@ class Space:
     def key(self, name: str) -> Key:
         """Return a key by the name it was asked for."""
         return next(key for key in self.keys if key.name == name)
+
+    def only(self, names: Collection[str]) -> Space:
+        """Return the space of some of the keys."""
+        return replace(self, keys=tuple(key for key in self.keys if key.name in names), _memo={})
 
     def configured(self, setting: Setting) -> Config:
         """Return the configuration of a setting."""

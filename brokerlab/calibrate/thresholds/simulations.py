@@ -13,37 +13,38 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.judge import Limit, Outcomes, Question
+from brokerlab.calibrate.judge import (
+    Judgement,
+    Limit,
+    Outcomes,
+    Question,
+    Sums,
+    compare_blocks,
+    judge,
+)
 from brokerlab.calibrate.thresholds.options import Options
 from brokerlab.calibrate.thresholds.outcomes import (
     LIMITS,
     QUANTITIES,
     Outcome,
-    Period,
     quantity_of,
 )
-from brokerlab.calibrate.thresholds.runs import Runs
+from brokerlab.calibrate.thresholds.runs import Block, Runs
 from brokerlab.calibrate.thresholds.settings import NOW, Setting, Space
 from brokerlab.errors import DataError, InsufficientDataError
 from brokerlab.numerics import FloatArray, IntArray
 
 LEAST_SPANS = 12
 """Spans of the time in which a period's tasks begin, of a day at most."""
+FEWEST = 8
+"""Spans from which differences have an interval; a verdict needs more, see the judge."""
 PREFIX = "limit_"
 """Begins the names of what is limited: by how much a quantity is above that of the setting before."""
 Level = tuple[str, str | None]
-
-
-class Block(NamedTuple):
-    """A period and the seeds of its simulations."""
-
-    period: Period
-    seeds: tuple[int, ...]
 
 
 Means = dict[str, FloatArray]
@@ -86,11 +87,11 @@ class Simulations:
         """
         asked = list(dict.fromkeys([self.current, self.before, *settings]))
         for block in self.blocks:
-            self.runs.ensure([self.space.configured(one) for one in asked], *_run(block))
+            self.runs.ensure([self.space.configured(one) for one in asked], block)
         known = [
             one
             for one in asked
-            if all(self.runs.known(self.space.configured(one), *_run(b)) for b in self.blocks)
+            if all(self.runs.known(self.space.configured(one), block) for block in self.blocks)
         ]
         if self.current not in known or self.before not in known:
             start, end = self.blocks[0].period.start, self.blocks[-1].period.end
@@ -184,6 +185,38 @@ class Simulations:
             seed=options.seed,
         )
 
+    def compare(
+        self, before: Setting, after: Setting, blocks: Sequence[int] | None = None
+    ) -> pl.DataFrame:
+        """Compare two settings on some periods, null: all; see :attr:`.judge.Judgement.table`.
+
+        Raises:
+            DataError: They are not of the same tasks.
+        """
+        settings = list(dict.fromkeys([self.current, before, after]))
+        outcomes, question = self.outcomes(settings), self.question(settings)
+        sums = Sums.of(outcomes, question)
+        every = list(range(sums.n_blocks) if blocks is None else blocks)
+        return compare_blocks(
+            outcomes,
+            sums,
+            question,
+            before=[settings.index(before)] * len(every),
+            after=[settings.index(after)] * len(every),
+            blocks=every,
+            enough=int(np.diff(sums.edges)[every].sum()) >= FEWEST,
+        )
+
+    def n_tasks(self, blocks: Sequence[int] | None = None) -> int:
+        """Return the number of tasks of some periods, null: of all."""
+        every = range(len(self.blocks)) if blocks is None else blocks
+        return sum(self.tasks(self.blocks[at]).height for at in every)
+
+    def judge(self, settings: Sequence[Setting]) -> Judgement:
+        """Ask the judge about the current setting and those of some others that can be simulated."""
+        known = self.among(settings)
+        return judge(self.outcomes(known), self.question(known))
+
     def only(self, level: Level) -> Simulations:
         """Return the simulations of the tasks with a label."""
         return replace(self, level=level, _memo={}, _tasks={})
@@ -194,7 +227,7 @@ class Simulations:
         Raises:
             InsufficientDataError: It could not be simulated.
         """
-        return self.runs.outcomes(self.space.configured(setting), *_run(block))
+        return self.runs.outcomes(self.space.configured(setting), block)
 
     def _means(self, setting: Setting, block: Block) -> Means:
         key = (setting, block)
@@ -236,7 +269,3 @@ class Simulations:
         begins = self.tasks(block)["begins"].to_numpy()
         _, unit, counts = np.unique(begins, return_inverse=True, return_counts=True)
         return unit, counts
-
-
-def _run(block: Block) -> tuple[tuple[int, ...], Period]:
-    return block.seeds, block.period

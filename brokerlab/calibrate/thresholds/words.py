@@ -8,7 +8,7 @@ from datetime import timedelta
 import polars as pl
 
 from brokerlab.calibrate.thresholds.outcomes import Period
-from brokerlab.calibrate.thresholds.settings import Setting, Space, shown
+from brokerlab.calibrate.thresholds.settings import Key, Setting, Space, shown
 from brokerlab.gdpconfig.proposal import Affected
 from brokerlab.words import days_of
 
@@ -52,13 +52,12 @@ def small(text: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def as_is(space: Space, names: Sequence[str]) -> str:
-    """Say what the keys are now."""
-    known = [key for key in space.keys if key.name in names]
-    if len(known) > 3:
-        return f"all {len(known)} keys as they are"
+def as_is(keys: Sequence[Key]) -> str:
+    """Say what keys are now."""
+    if len(keys) > 3:
+        return f"all {len(keys)} keys as they are"
     return ", ".join(
-        f"{key.name}{' as it is' if key.mixed else f' = {shown(key.current)}'}" for key in known
+        f"{key.name}{' as it is' if key.mixed else f' = {shown(key.current)}'}" for key in keys
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any, Self
 import polars as pl
 
 from brokerlab.errors import ConfigError, warn_once
+from brokerlab.long_work import Kept
 from brokerlab.results import Result, Shows
 from brokerlab.workflows.compare.cells import SCHEMA
 from brokerlab.workflows.compare.paired import differences
@@ -21,7 +22,6 @@ from brokerlab.workflows.compare.plan import (
     chosen,
     instants,
 )
-from brokerlab.workflows.compare.store import Store
 from brokerlab.workflows.compare.workers import finish
 from brokerlab.workflows.dag import Dag
 from brokerlab.workflows.strategies import Strategy
@@ -163,13 +163,17 @@ def compare(
         times={name: tuple(sorted(found)) for name, found in given.items()},
         partition_levels=partition_levels,
     )
-    kept, cells = Store(store), plan.cells(size)
-    known = {part: kept.load(plan.key(part)) for part in cells}
-    left = [part for part, frame in known.items() if frame is None]
+    kept, cells = Kept(store), plan.cells(size)
+    stored = ((part, kept.load(plan.key(part))) for part in cells)
+    known = {
+        part: frame
+        for part, frame in stored
+        if frame is not None and dict(frame.schema) == SCHEMA  # else of another version
+    }
+    left = [part for part in cells if part not in known]
     with _Bar(len(left), shown=progress) as bar:
         found, lost = finish(plan, left, kept, workers=workers, told=bar.told)
-    frames = [frame for frame in (*known.values(), *found) if frame is not None]
-    runs = pl.concat([pl.DataFrame(schema=SCHEMA), *frames]).sort(KEY)
+    runs = pl.concat([pl.DataFrame(schema=SCHEMA), *known.values(), *found]).sort(KEY)
     missing = {part.label: why for part, why in sorted(lost.items(), key=lambda kv: kv[0].label)}
     return Comparison(plan=plan, runs=runs, missing=missing, seed=seed)
 

@@ -18,22 +18,18 @@ from brokerlab.brokerage.network_weight import NetworkSettings, throughput_curve
 from brokerlab.calibrate.network_curve import (
     Evidence,
     Weight,
-    dealt,
     files_per_unit,
     fit_steps,
     from_metrics,
     from_transfers,
-    mirror_groups,
-    rank_values,
-    resolution,
     study_curve,
     study_exchange,
     study_fallback,
     study_weights,
-    tied_share,
-    top_values,
 )
-from brokerlab.calibrate.network_curve.ranks import COVERAGE
+from brokerlab.calibrate.network_curve.evidence import dealt, mirror_groups
+from brokerlab.calibrate.network_curve.ranks import COVERAGE, rank_values, top_values
+from brokerlab.calibrate.network_curve.resolution import resolution, tied_share
 from brokerlab.calibrate.network_curve.study import Ranked
 from brokerlab.calibrate.network_curve.weights import (
     at,

@@ -14,8 +14,6 @@ from brokerlab.calibrate.judge import Judgement
 from brokerlab.calibrate.network_curve import (
     Study,
     beside_current,
-    bounds_of,
-    corners,
     levels_by_setting,
     marks,
     propose_importance,
@@ -25,7 +23,7 @@ from brokerlab.calibrate.network_curve import (
     study_fallback,
 )
 from brokerlab.calibrate.network_curve.ranks import COVERAGE
-from brokerlab.calibrate.network_curve.resolution import log_curve
+from brokerlab.calibrate.network_curve.resolution import bounds_of, corners, log_curve
 from brokerlab.errors import DataError, InsufficientDataError
 from tests.unit.calibrate import network_toys as toys
 

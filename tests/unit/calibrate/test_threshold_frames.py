@@ -6,11 +6,12 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
-from brokerlab.calibrate.thresholds import frames
+from brokerlab.calibrate.thresholds import Period, Screen
 from brokerlab.calibrate.thresholds.archive_study import split_periods
 from brokerlab.calibrate.thresholds.outcomes import OBJECTIVES
 from brokerlab.errors import ConfigError, InsufficientDataError
-from tests.unit.calibrate.threshold_toys import CAP, CUTOFF, LATE, Toy, calibrate_toy
+from brokerlab.report import thresholds as report
+from tests.unit.calibrate.threshold_toys import CAP, CUTOFF, EARLY, LATE, Toy, calibrate_toy
 
 QUICK = {"n_boot": 200, "replications": 3, "most_replications": 3, "rounds": 0}
 
@@ -28,7 +29,7 @@ def kept():
 
 
 def test_the_front_has_roles_and_changes(found):
-    front = frames.front_frame(found)
+    front = found.front
     assert front.row(0, named=True)["role"] == "current"
     assert front.row(1, named=True)["setting"] == found.setting.name
     assert front["role"][1] == "proposed"
@@ -46,13 +47,13 @@ def test_the_front_has_roles_and_changes(found):
 
 
 def test_settings_are_drawn_against_what_is_known(found):
-    front = frames.front_frame(found)
-    assert frames.drawn_against(front, "turnaround_h") == "moved_tb"
-    assert frames.drawn_against(front, "moved_tb") == "turnaround_h"
+    front = found.front
+    assert report._drawn_against(front, "turnaround_h") == "moved_tb"
+    assert report._drawn_against(front, "moved_tb") == "turnaround_h"
     unknown = front.with_columns(moved_tb_pct=pl.lit(None, pl.Float64))
-    assert frames.drawn_against(unknown, "turnaround_h") not in ("moved_tb", "turnaround_h")
-    assert frames.drawn_against(unknown, "moved_tb") is None
-    assert frames.drawn_against(pl.DataFrame(), "turnaround_h") is None
+    assert report._drawn_against(unknown, "turnaround_h") not in ("moved_tb", "turnaround_h")
+    assert report._drawn_against(unknown, "moved_tb") is None
+    assert report._drawn_against(pl.DataFrame(), "turnaround_h") is None
 
 
 def test_why_the_answer_is_what_it_is(found, kept):
@@ -62,7 +63,8 @@ def test_why_the_answer_is_what_it_is(found, kept):
 
     def screened(state):
         frame = pl.DataFrame({"key": [CAP], "state": [state], "simulate": [False]})
-        return calibrate_toy(Toy(), keys=[CAP], screened=frame, **QUICK)
+        screen = Screen(Period(*EARLY), frame, pl.DataFrame())
+        return calibrate_toy(Toy(), keys=[CAP], screen=screen, **QUICK)
 
     silent = screened("changes nothing")
     assert (silent.answer, silent.verdict.kind, silent.proposal.kind) == ("unchanged", "keep", "keep")  # fmt: skip
@@ -103,8 +105,8 @@ def test_nothing_proven_gives_empty_frames(kept):
     assert kept.verdict.kind == "keep"
     assert kept.proof.is_empty()
     assert kept.strata.is_empty()
-    assert frames.unknown_quantities(kept) == []
-    assert frames.unfinished_share(kept) == 0
+    assert kept.unknown_quantities == []
+    assert kept.unfinished_share == 0
 
 
 def archive_of(*made: datetime | None) -> SimpleNamespace:

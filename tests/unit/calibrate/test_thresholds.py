@@ -8,13 +8,11 @@ import pytest
 from pydantic import ValidationError
 
 from brokerlab.calibrate import thresholds
-from brokerlab.calibrate.thresholds import frames
-from brokerlab.calibrate.thresholds.compare import Comparison
 from brokerlab.calibrate.thresholds.outcomes import Outcome, Period
-from brokerlab.calibrate.thresholds.runs import Runs
+from brokerlab.calibrate.thresholds.runs import Block, Runs, Store
 from brokerlab.calibrate.thresholds.settings import NOW, Setting, space_of
-from brokerlab.calibrate.thresholds.simulations import Block, Simulations
-from brokerlab.calibrate.thresholds.store import Store
+from brokerlab.calibrate.thresholds.simulations import Simulations
+from brokerlab.calibrate.thresholds.tables import as_shown, not_dominated
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError, SchemaError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import loads
@@ -33,9 +31,8 @@ def found():
 
 
 def test_every_key_of_the_table_is_in_the_catalogue_and_its_grid_within_the_rails():
-    table = thresholds.KEYS
-    assert table.height == len(thresholds.THRESHOLDS) == 33
-    assert table["judged_by"].unique().sort().to_list() == ["screen", "simulation"]
+    assert len(thresholds.THRESHOLDS) == 33
+    assert {known.judged_by for known in thresholds.THRESHOLDS} == {"screen", "simulation"}
     for known in thresholds.THRESHOLDS:
         grid = known.grid(known.row.default)
         numbers = [value for value in grid if value is not None]
@@ -61,7 +58,7 @@ def test_the_planted_value_is_found_and_proven(found):
     assert row["diff_hi"] < 0
     assert found.judgement.n_scored == 12
     assert found.n_tasks == 60
-    assert found.valid is None
+    assert found.validation is None
 
 
 def test_the_proposal_says_all_that_is_needed(found):
@@ -119,7 +116,7 @@ def test_two_keys_are_refined_together_and_idle_ones_left_alone():
     assert set(both.together) >= {CAP, CUTOFF}
     places = [change.place for change in both.proposal.changes]
     assert places == [f"jedi/jobbroker/{key}" for key in (CAP, CUTOFF)]
-    front = frames.front_frame(both)
+    front = both.front
     assert 0 < front.filter("on_front").height < front.height
     assert front["setting"][0] == "as it is"
 
@@ -198,9 +195,13 @@ def test_a_damaged_result_is_made_again_and_no_half_result_stays(tmp_path):
     store.put(config, 1, period, outcome)
     store.put(config, 1, period, outcome)
     assert store.get(config, 1, period).tasks.equals(outcome.tasks)
-    (store.place(config, 1, period) / "tasks.parquet").write_bytes(b"half")
+    damaged = store.kept.folder / f"{store.key(config, 1, period)}.tasks.parquet"
+    assert damaged.is_file()
+    damaged.write_bytes(b"half")
     assert store.get(config, 1, period) is None
-    assert not [path for path in store.folder.rglob("*") if path.is_file()]
+    store.put(config, 1, period, outcome)
+    assert store.get(config, 1, period).tasks.equals(outcome.tasks)
+    assert len(list(store.kept.folder.iterdir())) == 2  # nothing else is left
     (tmp_path / "file").touch()
     with pytest.raises(DataError, match="name a folder that can be made"):
         Store.at(tmp_path / "file", Toy())
@@ -220,17 +221,17 @@ def test_a_failing_setting_is_missing_and_the_rest_goes_on():
 def test_a_killed_worker_is_replaced(monkeypatch):
     monkeypatch.setenv("BROKERLAB_TOY_MAIN", str(os.getpid()))
     monkeypatch.setattr("brokerlab.calibrate.thresholds.runs.PAYS_S", 0.0)
-    config, period = Config.empty(), Period(*EARLY)
+    config, block = Config.empty(), Block(Period(*EARLY), (1, 2))
     runs = Runs(Toy(n_tasks=12, kills=(900,)), workers=2)
     values = {value: config.with_values({CAP: value}) for value in (900, 300)}
-    runs.ensure([config, *values.values()], (1, 2), period)
+    runs.ensure([config, *values.values()], block)
     assert [(one.config, one.reason) for one in runs.missing] == [
         (values[900].digest, "the process that simulated it was killed twice")
     ]
     assert runs.n_simulated == 4
-    assert len(runs.outcomes(values[300], (1, 2), period)) == 2
+    assert len(runs.outcomes(values[300], block)) == 2
     with pytest.raises(InsufficientDataError, match="killed twice"):
-        runs.outcomes(values[900], (1, 2), period)
+        runs.outcomes(values[900], block)
 
 
 def test_replications_are_added_to_rivals_only():
@@ -316,7 +317,7 @@ def between(before, after, n_boot=200):
         (Block(Period(*EARLY), (1, 2)),),
     )
     known = simulations.among([Setting.of({CAP: 800})])
-    found = Comparison.of(simulations, known).between(*known)
+    found = as_shown(simulations.compare(*known), simulations.n_tasks())
     return {row["quantity"]: row for row in found.to_dicts()}
 
 
@@ -366,7 +367,7 @@ def test_a_change_of_almost_nothing_has_no_percentage():
 def test_the_front_is_what_nothing_beats():
     rng = np.random.default_rng(3)
     values = rng.integers(0, 4, size=(40, 3)).astype(float)
-    kept = frames.not_dominated(values)
+    kept = not_dominated(values)
     slow = [
         not any((other <= row).all() and (other < row).any() for other in values) for row in values
     ]

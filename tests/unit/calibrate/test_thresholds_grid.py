@@ -54,13 +54,13 @@ def test_a_wrong_value_is_found_on_an_archive_that_the_simulator_made(seen, plan
         settings_at(seen, PERIODS[0].end), options, calibration=PERIODS[0], proof=PERIODS[1],
         created_at=datetime(2026, 4, 1), grids={KEY: [WRONG, 1000]},
     )  # fmt: skip
-    screened = thresholds.summed(case.space, *thresholds.screen(seen, case.space, PERIODS[0]))
+    screen = thresholds.screen(seen, case.space, PERIODS[0])
     validation = what_if.validate(PERIODS[0], seeds=range(6), repeats=10)
     found = thresholds.calibrate(
-        case, what_if, screened=screened, validation=validation, store=tmp_path
+        case, what_if, screen=screen, validation=validation, store=tmp_path
     )
-    assert found.valid, found.case.why
-    assert found.screened["state"].to_list() == ["changes decisions"]
+    assert found.validation.ok, found.validation.sentence
+    assert found.screen.keys["state"].to_list() == ["changes decisions"]
     assert found.verdict.kind == "change", found.verdict.sentence
     assert dict(found.setting.values) == {KEY: 1000}
     assert found.judgement.quantity("turnaround_h")["diff_hi"] < 0

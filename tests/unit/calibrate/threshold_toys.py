@@ -115,6 +115,6 @@ class Toy:
 def calibrate_toy(toy: Toy, **what):
     """Calibrate without an archive: fields of `Options`, arguments of `case_of` that differ from these, and of `calibrate`."""
     options = {name: what.pop(name) for name in list(what) if name in Options.model_fields}
-    asked = {name: what.pop(name) for name in ("store", "screened", "validation") if name in what}
+    asked = {name: what.pop(name) for name in ("store", "screen", "validation") if name in what}
     given = {"calibration": EARLY, "proof": LATE, "created_at": CREATED, **what}
     return calibrate(case_of(Config.empty(), Options(**options), **given), toy, **asked)

@@ -1,6 +1,7 @@
 """Comparisons: the same states for all, cells that are kept, processes that die, intervals, published shapes."""
 
 import signal
+from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import polars as pl
@@ -83,7 +84,7 @@ def test_a_process_that_is_killed_takes_its_cell_with_it_and_nothing_else(
     system, flows, monkeypatch, tmp_path
 ):
     given = {"strategies": ["one_job"], "times": 4, "cell": 2, "store": tmp_path}
-    real = processes.ProcessPoolExecutor.submit
+    real = ProcessPoolExecutor.submit
 
     def submit(pool, function, cell):
         if cell.first == 2:
@@ -91,7 +92,7 @@ def test_a_process_that_is_killed_takes_its_cell_with_it_and_nothing_else(
         return real(pool, function, cell)
 
     with monkeypatch.context() as patch:
-        patch.setattr(processes.ProcessPoolExecutor, "submit", submit)
+        patch.setattr(ProcessPoolExecutor, "submit", submit)
         found = compare({"fork": flows["fork"]}, {"easy": system}, workers=2, **given)
     assert found.missing == {"easy, instants 3 to 4": "its process was killed"}
     assert found.runs["instant"].to_list() == [0, 1]

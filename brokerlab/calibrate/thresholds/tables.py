@@ -1,0 +1,340 @@
+"""A calibration in tables: two settings by every quantity, by who it is and by queue; all settings beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from brokerlab.calibrate.judge import Judgement
+from brokerlab.calibrate.thresholds.outcomes import (
+    LIMITS,
+    OBJECTIVES,
+    QUANTITIES,
+    Outcome,
+    quantity_of,
+)
+from brokerlab.calibrate.thresholds.settings import NOW, Setting
+from brokerlab.calibrate.thresholds.simulations import PREFIX, Simulations
+from brokerlab.intervals import t_factor
+from brokerlab.numerics import FloatArray, percent_of
+
+STRATA = ("gshare", "user_class")
+NO_LEVEL = "(none)"
+ENDS = ("", "_lo", "_hi")
+ROLES = ("current", "proposed", "on the front", "tried")
+_SHOWN = {
+    **dict.fromkeys(("quantity", "label", "unit"), pl.String),
+    **dict.fromkeys(("before", "after"), pl.Float64),
+    **{f"{name}{end}": pl.Float64 for name in ("diff", "diff_pct") for end in ENDS},
+    "limit": pl.Float64,
+    "limit_unit": pl.String,
+    "kept": pl.Boolean,
+    "coverage": pl.Float64,
+}
+
+
+def as_shown(table: pl.DataFrame, n_tasks: int) -> pl.DataFrame:
+    """Return a comparison of the judge in words and units.
+
+    Args:
+        table: See :attr:`.judge.Judgement.table`.
+        n_tasks: Tasks behind it: totals are over all of them.
+
+    Returns:
+        One row per quantity of `QUANTITIES`: ``quantity, label, unit, before, after, diff, diff_lo, diff_hi`` (interval of the
+        difference; null below so many units as the judge asks for), ``diff_pct, diff_pct_lo, diff_pct_hi`` (the same in per
+        cent of ``before``; null where that is almost nothing), ``limit`` (null: none) [``limit_unit``], ``kept``,
+        ``coverage`` (null: not measured). Nulls where the simulation does not know the quantity.
+    """
+    known = {row["quantity"]: row for row in table.iter_rows(named=True)}
+    limits = {
+        one.quantity: (one, known[f"{PREFIX}{name}"])
+        for name, one in LIMITS.items()
+        if f"{PREFIX}{name}" in known
+    }
+    rows = []
+    for quantity in QUANTITIES:
+        about: dict[str, Any] = {
+            "quantity": quantity.name,
+            "label": quantity.label,
+            "unit": quantity.unit,
+        }
+        found = known.get(quantity.name)
+        if found is not None:
+            times = n_tasks if quantity.total else 1
+            wanted = ("before", "after", *(f"diff{end}" for end in ENDS))
+            about |= {n: None if found[n] is None else found[n] * times for n in wanted}
+            for end in ENDS:
+                value = about[f"diff{end}"]
+                about[f"diff_pct{end}"] = percent_of(value, about["before"], least=quantity.least)
+        if quantity.name in limits:
+            limited, row = limits[quantity.name]
+            unit = "% of now" if limited.relative else quantity.unit
+            about |= {"limit": row["limit"], "limit_unit": unit, "kept": row["kept"]}
+        rows.append(about)
+    return pl.DataFrame(rows, schema=_SHOWN)
+
+
+def tried_frame(first: Simulations, known: Sequence[Setting]) -> pl.DataFrame:
+    """Compare settings with the current one on the first period.
+
+    Returns:
+        One row per setting and quantity, in the order tried: ``setting`` (words), ``key`` and ``value`` (null for several
+        keys), ``n_keys``, ``replications`` and the columns of :func:`as_shown`; none for the current setting.
+    """
+    parts = []
+    for one in known:
+        if one == first.current:
+            continue
+        (key, value), *others = one.values
+        number = None if others or value is None else float(value)
+        table = as_shown(first.compare(first.current, one), first.n_tasks())
+        parts.append(
+            table.select(
+                pl.lit(one.name).alias("setting"),
+                pl.lit(None if others else key, pl.String).alias("key"),
+                pl.lit(number, pl.Float64).alias("value"),
+                pl.lit(len(one.values), pl.Int64).alias("n_keys"),
+                pl.lit(len(first.blocks[0].seeds), pl.Int64).alias("replications"),
+                pl.all(),
+            )
+        )
+    return pl.concat(parts) if parts else pl.DataFrame()
+
+
+def by_stratum(
+    simulations: Simulations, settings: tuple[Setting, Setting], block: int
+) -> pl.DataFrame:
+    """Compare two settings inside each level of what tasks are known by, on one period.
+
+    Returns:
+        One row per ``stratum`` and ``level``: ``n_tasks, before, after, diff, diff_lo, diff_hi, diff_pct`` of the objective and
+        ``verdict`` (gains, loses: the interval excludes 0; open), ``role`` (worst; null: not), the worst first.
+    """
+    objective, tasks = simulations.options.objective, simulations.tasks(simulations.blocks[block])
+    rows: list[dict[str, Any]] = []
+    for stratum in STRATA:
+        labels = tasks[stratum]
+        if objective == "unfairness" or labels.null_count() == len(labels):
+            continue
+        for level in labels.unique().sort(nulls_last=True):
+            part = simulations.only((stratum, level))
+            if any(part.tasks(one).is_empty() for one in part.blocks):
+                continue
+            n = part.n_tasks([block])
+            table = as_shown(part.compare(*settings, [block]), n)
+            row = table.row(by_predicate=pl.col("quantity") == objective, named=True)
+            about = {
+                "stratum": stratum,
+                "level": NO_LEVEL if level is None else level,
+                "n_tasks": n,
+                "verdict": _side(row, "gains", "loses"),
+            }
+            rows.append({name: about[name] if name in about else row[name] for name in _STRATA})
+    found = pl.DataFrame(rows, schema=_STRATA).sort("diff_pct", descending=True, nulls_last=True)
+    return found.with_columns(role=pl.when(pl.int_range(pl.len()) == 0).then(pl.lit("worst")))
+
+
+_STRATA = {
+    **dict.fromkeys(("stratum", "level"), pl.String),
+    "n_tasks": pl.Int64,
+    **dict.fromkeys(("before", "after", "diff", "diff_lo", "diff_hi", "diff_pct"), pl.Float64),
+    "verdict": pl.String,
+}
+
+
+def _side(row: dict[str, Any], below: str, above: str) -> str:
+    low, high = row["diff_lo"], row["diff_hi"]
+    if low is None or high is None:
+        return "open"
+    return below if high < 0 else above if low > 0 else "open"
+
+
+def by_queue(
+    current: Sequence[Outcome], other: Sequence[Outcome], confidence: float
+) -> pl.DataFrame:
+    """Compare how full queues are; intervals over replications.
+
+    Returns:
+        One row per queue, the largest change first: ``panda_queue, n_jobs_before, n_jobs_after`` (mean over replications),
+        ``used_before, used_after`` (part of the slots), ``diff, diff_lo, diff_hi`` and ``verdict`` (fuller, emptier, open).
+    """
+    n = len(current)
+    factor = t_factor(n, confidence) / float(np.sqrt(n)) if n > 1 else None
+    both = pl.concat(
+        now.queues.join(then.queues, on="panda_queue", suffix="_after", maintain_order="left")
+        for now, then in zip(current, other, strict=True)
+    )
+    part = [pl.col(f"used_core_h{end}") / pl.col("capacity_core_h") for end in ("", "_after")]
+    known = both.filter(pl.col("capacity_core_h") > 0).with_columns(before=part[0], after=part[1])
+    shift = pl.col("after") - pl.col("before")
+    half = shift.std() * pl.lit(factor, pl.Float64)
+    rows = known.group_by("panda_queue").agg(
+        n_jobs_before=pl.col("n_jobs").mean(),
+        n_jobs_after=pl.col("n_jobs_after").mean(),
+        used_before=pl.col("before").mean(),
+        used_after=pl.col("after").mean(),
+        diff=shift.mean(),
+        diff_lo=shift.mean() - half,
+        diff_hi=shift.mean() + half,
+    )
+    verdict = [_side(row, "emptier", "fuller") for row in rows.iter_rows(named=True)]
+    return rows.with_columns(verdict=pl.Series(verdict, dtype=pl.String)).sort(
+        pl.col("diff").abs(), "panda_queue", descending=[True, False]
+    )
+
+
+def proof_of(table: pl.DataFrame, objective: str) -> pl.DataFrame:
+    """Return the quantities that are known, with ``role``: objective, beyond its limit (null: neither).
+
+    Args:
+        table: See :func:`as_shown`.
+        objective: Of the judge.
+    """
+    beyond = pl.when(pl.col("kept").not_()).then(pl.lit("beyond its limit"))
+    role = beyond.when(pl.col("quantity") == objective).then(pl.lit("objective"))
+    return table.filter(pl.col("before").is_not_null()).with_columns(role=role)
+
+
+def candidates_of(judgement: Judgement, n_tasks: int) -> pl.DataFrame:
+    """Return what the judge chose among, beside the current setting, on all periods.
+
+    Args:
+        judgement: The judgement.
+        n_tasks: Tasks of all periods: totals are over all of them.
+
+    Returns:
+        One row per setting, least objective first: ``setting, n_keys``, ``after`` (mean or total of the objective), ``diff,
+        diff_lo, diff_hi`` (interval by which the judge asks whether it is better), the same in per cent of the current setting
+        (``diff_pct`` ...; null where that is almost nothing), ``broken`` (limits, comma list), ``lowers`` (by its whole
+        interval), ``role`` (chosen; null: not).
+    """
+    question, quantity = judgement.question, quantity_of(judgement.question.objective)
+    times = n_tasks if quantity.total else 1
+    known = judgement.candidates.to_dicts()
+    now = next(row[quantity.name] for row in known if row["is_current"])
+    rows = []
+    for row in known:
+        if row["is_current"]:
+            continue
+        setting, diff = judgement.settings[row["place"]], row[quantity.name] - now
+        high = None if row["gain_lo"] is None else -row["gain_lo"]
+        ends = diff, None if high is None else 2 * diff - high, high
+        shown = {
+            f"diff{end}": None if x is None else x * times
+            for end, x in zip(ENDS, ends, strict=True)
+        }
+        base = now * times
+        parts = {
+            name.replace("diff", "diff_pct"): percent_of(x, base, least=quantity.least)
+            for name, x in shown.items()
+        }
+        broken = [one.quantity for one in question.limits if row[one.quantity] > one.most]
+        about = {
+            "setting": setting.name,
+            "n_keys": len(setting.values),
+            "after": row[quantity.name] * times,
+            "broken": ", ".join(name.removeprefix(PREFIX) for name in broken),
+            "lowers": high is not None and high < 0,
+            "role": "chosen" if setting == judgement.best else None,
+        }
+        rows.append(about | shown | parts)
+    return pl.DataFrame(rows, schema=_CANDIDATES).sort("diff", "n_keys", "setting")
+
+
+_CANDIDATES = {
+    "setting": pl.String,
+    "n_keys": pl.Int64,
+    "after": pl.Float64,
+    **{f"{name}{end}": pl.Float64 for name in ("diff", "diff_pct") for end in ENDS},
+    "broken": pl.String,
+    "lowers": pl.Boolean,
+    "role": pl.String,
+}
+
+
+def sensitivity_of(judgement: Judgement) -> pl.DataFrame:
+    """Choose on everything again, each limit halved and doubled: ``limit, factor, setting``."""
+    question, sums = judgement.question, judgement.sums
+    rows = []
+    for limit in question.limits:
+        for factor in (0.5, 2.0):
+            limits = tuple(
+                replace(one, most=one.most * factor) if one == limit else one
+                for one in question.limits
+            )
+            asked = replace(question, limits=limits)
+            place = sums.choose(range(sums.n_blocks), asked, judgement.inner)
+            name = limit.quantity.removeprefix(PREFIX)
+            rows.append((name, factor, judgement.settings[place].name))
+    schema = {"limit": pl.String, "factor": pl.Float64, "setting": pl.String}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def front_frame(tried: pl.DataFrame, proposed: Setting) -> pl.DataFrame:
+    """Return every setting tried, by all objectives, on the first period; empty if nothing was simulated.
+
+    Points that differ by less than their uncertainty are told apart all the same: the front is for looking, the judge goes
+    by intervals.
+
+    Args:
+        tried: See :func:`tried_frame`.
+        proposed: The setting proposed; the current one: none is.
+
+    Returns:
+        One row per setting: ``setting``, ``n_keys``; of each objective NAME: ``NAME``, and ``NAME_pct, NAME_pct_lo,
+        NAME_pct_hi`` [% of now; 0 for the current setting, null where it is not known]; ``on_front``; ``role``: current,
+        proposed, on the front, tried, in this order.
+    """
+    if tried.is_empty():
+        return pl.DataFrame()
+    front = tried.select("setting", "n_keys").unique(maintain_order=True)
+    now = {"setting": NOW.name, "n_keys": 0}
+    for name in OBJECTIVES:
+        rows = tried.filter(quantity=name)
+        ends = {f"{name}_pct{end}": pl.col(f"diff_pct{end}") for end in ENDS}
+        changes = rows.select("setting", pl.col("after").alias(name), **ends)
+        front = front.join(changes, on="setting", how="left", maintain_order="left")
+        before = rows["before"][0]
+        known = before is not None and before > quantity_of(name).least
+        now |= {name: before, f"{name}_pct": 0.0 if known else None}
+    front = pl.concat([pl.DataFrame([now]), front], how="diagonal_relaxed")
+    objectives = [name for name in OBJECTIVES if front[name].null_count() == 0]
+    values = front.select(objectives).to_numpy() if objectives else np.zeros((front.height, 1))
+    role = (
+        pl.when(setting=pl.lit(NOW.name))
+        .then(pl.lit(ROLES[0]))
+        .when(setting=pl.lit(proposed.name))
+        .then(pl.lit(ROLES[1]))
+        .when("on_front")
+        .then(pl.lit(ROLES[2]))
+        .otherwise(pl.lit(ROLES[3]))
+    )
+    return (
+        front.with_columns(on_front=pl.Series(not_dominated(values)))
+        .with_columns(role=role)
+        .sort(pl.col("role").cast(pl.Enum(ROLES)), maintain_order=True)
+    )
+
+
+def not_dominated(values: FloatArray) -> FloatArray:
+    """Tell which rows no other row beats: at most as much everywhere, and less somewhere.
+
+    Args:
+        values: (n, k); less is better.
+
+    Returns:
+        (n,) truth values.
+
+    Example:
+        >>> not_dominated(np.array([[1.0, 2.0], [2.0, 1.0], [2.0, 2.0]])).tolist()
+        [True, True, False]
+    """
+    free = [
+        not bool(((values <= row).all(axis=1) & (values < row).any(axis=1)).any()) for row in values
+    ]
+    return np.array(free, dtype=bool)

@@ -1,0 +1,138 @@
+"""Work that takes long: results kept in a folder, so that it goes on where it was, and tasks in processes that may be killed."""
+
+from __future__ import annotations
+
+import multiprocessing
+import queue
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any, TypeVar
+
+import polars as pl
+
+from brokerlab.errors import DataError
+
+S = TypeVar("S")
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Kept:
+    """A folder with one Parquet file per result.
+
+    Args:
+        folder: Made if it is not there; None keeps nothing.
+
+    Raises:
+        DataError: It cannot be made.
+    """
+
+    def __init__(self, folder: str | Path | None) -> None:
+        self.folder = None if folder is None else Path(folder)
+        if self.folder is not None:
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+            except OSError as problem:
+                wanted = "name a folder that can be made"
+                raise DataError(f"store {self.folder}: {problem}; {wanted}") from None
+
+    def load(self, key: str) -> pl.DataFrame | None:
+        """Return a result; None where there is none, or its file is damaged."""
+        if self.folder is None:
+            return None
+        try:
+            return pl.read_parquet(self.folder / f"{key}.parquet")
+        except (OSError, pl.exceptions.PolarsError):
+            return None
+
+    def save(self, key: str, frame: pl.DataFrame) -> None:
+        """Write a result: under another name first, so that there is no half of one."""
+        if self.folder is None:
+            return
+        unfinished = self.folder / f".{key}.{uuid.uuid4().hex}"
+        try:
+            frame.write_parquet(unfinished)
+            unfinished.replace(self.folder / f"{key}.parquet")
+        finally:
+            unfinished.unlink(missing_ok=True)
+
+
+def in_processes(
+    work: Callable[[S, T], R], shared: S, tasks: Sequence[T], *, workers: int, tries: int = 1
+) -> Iterator[tuple[T, R | Exception]]:
+    """Do tasks in processes: one that is killed takes its task with it and nothing else.
+
+    Args:
+        work: Takes what is shared and a task; a function of a module.
+        shared: Sent to each process once.
+        tasks: Any number.
+        workers: Processes at a time, at most.
+        tries: How often a task is begun whose process is killed.
+
+    Yields:
+        Each task, in the order in which they end, with its result or its error; ``BrokenProcessPool``: its process was killed
+        every time.
+    """
+    waiting: queue.SimpleQueue[T] = queue.SimpleQueue()
+    ended: queue.SimpleQueue[tuple[T, R | Exception]] = queue.SimpleQueue()
+    for task in tasks:
+        waiting.put(task)
+
+    def start() -> ProcessPoolExecutor:
+        context = multiprocessing.get_context("spawn")  # threads do not survive a fork
+        return ProcessPoolExecutor(1, context, initializer=_hold, initargs=(work, shared))
+
+    with ThreadPoolExecutor(max(1, min(workers, len(tasks)))) as threads:
+        for _ in range(min(workers, len(tasks))):
+            threads.submit(_keep_busy, start, waiting, ended, tries)
+        try:
+            for _ in tasks:
+                yield ended.get()
+        finally:
+            while not waiting.empty():  # whoever asked wants no more of them
+                waiting.get_nowait()
+
+
+def _keep_busy(
+    start: Callable[[], ProcessPoolExecutor],
+    waiting: queue.SimpleQueue[T],
+    ended: queue.SimpleQueue[tuple[T, R | Exception]],
+    tries: int,
+) -> None:
+    """Give tasks to one process, to a new one where it was killed."""
+    process = start()
+    while True:
+        try:
+            task = waiting.get_nowait()
+        except queue.Empty:
+            process.shutdown()
+            return
+        for _ in range(tries):
+            result: R | Exception
+            try:
+                result = process.submit(_do, task).result()
+            except BrokenProcessPool as killed:
+                result = killed
+                process.shutdown(wait=False)
+                process = start()
+                continue
+            except Exception as problem:  # noqa: BLE001 - whoever asked decides what it means
+                result = problem
+            break
+        ended.put((task, result))
+
+
+_HELD: list[Any] = []
+"""What a process was started for: the work, and what is shared."""
+
+
+def _hold(work: Callable[[S, T], R], shared: S) -> None:
+    _HELD[:] = [work, shared]
+
+
+def _do(task: Any) -> Any:
+    work, shared = _HELD
+    return work(shared, task)
