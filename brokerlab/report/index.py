@@ -8,6 +8,7 @@ import json
 import os
 import re
 import threading
+from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,6 +32,7 @@ def rebuild(out_root: str | Path) -> Path:
 def _rebuild(root: Path) -> Path:
     runs = entries(root)
     kinds = [kind for kind in KIND_WORDS if any(kind in run["kinds"] for run in runs)]
+    of_kind = Counter(run["kind"] for run in runs)
     html = (
         environment()
         .get_template("index.html.j2")
@@ -38,6 +40,7 @@ def _rebuild(root: Path) -> Path:
             runs=runs,
             reports=sorted({run["report"] for run in runs}),
             kinds=kinds,
+            counts={kind: n for kind in KIND_WORDS if (n := of_kind[kind])},
             trends=trends(runs),
         )
     )
@@ -51,7 +54,8 @@ def entries(root: Path) -> list[dict[str, Any]]:
 
     Returns:
         Dictionaries with report, run_id, page (relative path, null if there is none), question,
-        kind, kinds, verdict, others, window, archive, synthetic, date (ISO 8601, UTC, or null),
+        kind (of its verdict: change, improve, keep, no_answer; finding: it decides nothing; failed),
+        kinds (its own and those of its parts), verdict, others, window, archive, synthetic, date (ISO 8601, UTC, or null),
         shown_date, state (finished, failed or damaged), thumbnail (relative path of a chart, or null)
         and number (the main one: label, value, text; or null).
     """

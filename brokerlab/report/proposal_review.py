@@ -262,11 +262,10 @@ def _agenda(s: Study, proposals: pl.DataFrame) -> Table:
         frame=frame,
         caption="What is proposed, and which report proves it",
         columns={
-            "label": "No.",
             "key": "Key",
             "old": "Now",
             "new": "Proposed",
-            "unit": "Unit",
+            "label": "No.",
             "verdict": "Verdict",
             "quantity": "Main effect",
             "change_pct": "changes by [%]",
@@ -275,6 +274,7 @@ def _agenda(s: Study, proposals: pl.DataFrame) -> Table:
             **({"status": "Still holds"} if s.drifts else {}),
         },
         links={"proof": "href"},
+        unit="unit",
         note="VO –: for all of them." if 0 < frame["vo"].null_count() < frame.height else "",
     )
 

@@ -107,5 +107,8 @@ def test_cards_show_the_chart_and_the_main_number_over_the_runs(notebooks, tmp_p
     assert (trend["report"], trend["n"], len(trend["points"].split())) == ("toy", 3, 3)
     html = (tmp_path / "index.html").read_text()
     assert html.count("<img ") == 3
+    assert "3 runs, newest first: 3 keep." in html
+    card = html.partition("<li class=")[2]
+    assert card.index(">Keep<") < card.index("Which rank?"), "the verdict stands first"
     assert "<polyline" in html
     assert index.trends(entries[:1]) == []
