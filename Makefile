@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 DEMO := data/demo
 # those that decide what to set; `make reports` makes the others
-DECIDING := scout-percentiles simulation-validation thresholds network-curve proposal-review
+DECIDING := scout-percentiles thresholds simulation-validation network-curve proposal-review
 OTHERS := explore brokerage-replay analysis-replay site-classes waiting-rules workflow-pilots memory-estimator walltime-estimator
 BROKERLAB_DATA ?= ../shared/data
 BROKERLAB_ORACLE ?= tests/golden

@@ -484,7 +484,7 @@ def agenda_frame(made: Review, proposals: pl.DataFrame, answers: pl.DataFrame) -
 
     Returns:
         `changes_frame` of what is to be decided, with ``verdict``, the main effect (``quantity, change_pct, change_pct_lo,
-        change_pct_hi, coverage``; null: none), ``href, digest, proof`` (report and run), ``status, sentence, role``.
+        change_pct_hi, coverage``; null: none), ``href, digest, proof`` (report), ``status, sentence, role``.
     """
     items = made.of("decide")
     effects = effects_frame(items).unique("label", keep="first", maintain_order=True)
@@ -497,7 +497,7 @@ def agenda_frame(made: Review, proposals: pl.DataFrame, answers: pl.DataFrame) -
         "label",
         "href",
         "digest",
-        proof=pl.concat_str("report", "run", separator=", ").fill_null("no report beside the file"),
+        proof=pl.col("report").fill_null("no report beside the file"),
     )
     changes = changes_frame(items)
     for more in (verdicts, main, proofs):
