@@ -16,9 +16,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import shutil
-import tempfile
-import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -33,6 +30,7 @@ import pyarrow as pa
 
 from brokerlab.engines import collect
 from brokerlab.errors import DataError
+from brokerlab.temporary import TemporaryFolder
 
 TASK = "jeditaskid"
 CHUNK_ROWS = 500_000
@@ -126,7 +124,7 @@ class _Here(Chunks[T]):
         if self.folder is None:
             made = self.map(function)
             return _Here(made.__getitem__, self.n, None)
-        folder = _temporary()
+        folder = TemporaryFolder()
 
         def put(number: int) -> None:
             (folder.path / str(number)).write_bytes(
@@ -142,26 +140,13 @@ class _Here(Chunks[T]):
         return _Here(load, self.n, folder.path)
 
 
-@dataclass(frozen=True, eq=False)
-class _Folder:
-    """A temporary folder that goes when nothing holds it any more."""
-
-    path: Path
-
-
-def _temporary() -> _Folder:
-    folder = _Folder(Path(tempfile.mkdtemp(prefix="brokerlab-")))
-    weakref.finalize(folder, shutil.rmtree, folder.path, ignore_errors=True)
-    return folder
-
-
 def _dealt_here(
     tables: Mapping[str, nw.LazyFrame[Any]], beside: Mapping[str, pl.DataFrame], n: int
 ) -> Chunks[Chunk]:
     """Deal tables out on this machine: as they are if they make one chunk, else into one file per chunk."""
     if n == 1:
         return whole({name: collect(table) for name, table in tables.items()} | dict(beside))
-    folder = _temporary()
+    folder = TemporaryFolder()
     for name, table in tables.items():
         files = [folder.path / f"{name}-{number}" for number in range(n)]
         spread(_batches(table), lambda batch: batch[TASK] % n, files)

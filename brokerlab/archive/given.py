@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
-import tempfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -16,6 +13,7 @@ from brokerlab.archive.store import Archive, open_archive
 from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.errors import ConfigError, MissingTableError, SchemaError, nearest
 from brokerlab.frames import polars_frame
+from brokerlab.temporary import lasting
 
 Source: TypeAlias = Archive | Mapping[str, Any]
 """An archive, or a mapping of tables by name: frames of any engine narwhals reads."""
@@ -77,13 +75,12 @@ def archive_of(source: Source) -> Archive:
     if isinstance(source, Archive):
         return source
     _check_names(source)
-    folder = tempfile.TemporaryDirectory(prefix="brokerlab-tables-")
-    atexit.register(folder.cleanup)
-    with ArchiveWriter(Path(folder.name), note="tables given by name") as writer:
+    folder = lasting()
+    with ArchiveWriter(folder, note="tables given by name") as writer:
         for name, table in source.items():
             writer.write(name, _whole(name, table))
         writer.commit()
-    return open_archive(folder.name)
+    return open_archive(folder)
 
 
 def _whole(name: str, table: Any) -> pl.DataFrame:

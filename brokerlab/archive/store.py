@@ -8,7 +8,6 @@ import hashlib
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +24,7 @@ from brokerlab.archive.profiling import Profile, profile
 from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.errors import ConfigError, DataError, MissingTableError, nearest
 from brokerlab.results import Result, Shows
+from brokerlab.temporary import lasting
 
 __all__ = ["Archive", "ArchiveWriter", "open_archive"]
 
@@ -370,13 +370,12 @@ class Archive(Result):
     def _connected(self, *, outside: bool) -> duckdb.DuckDBPyConnection:
         """Return an in-memory DuckDB with a view per table.
 
-        It spills to a folder of this process in the system's temporary folder.
+        It spills to a temporary folder of its own.
         """
-        spill = Path(tempfile.gettempdir()) / f"brokerlab-duckdb-{os.getpid()}"
         connection = duckdb.connect(
             config={
                 "TimeZone": "UTC",
-                "temp_directory": str(spill),
+                "temp_directory": str(lasting() / "spill"),
                 "autoinstall_known_extensions": "false",
                 "python_enable_replacements": "false",
             }

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -13,6 +12,7 @@ from typing import Any
 from brokerlab import errors
 from brokerlab.report.parameters import papermill
 from brokerlab.report.results import RESERVED
+from brokerlab.temporary import TemporaryFolder
 
 KERNEL_START_S = 120
 """Patience for a kernel to answer [s]; a loaded batch node takes longer than papermill's 60 s."""
@@ -182,9 +182,9 @@ def _sockets() -> Iterator[Path | None]:
     Jupyter's own choice is one fixed name in the working directory: two runs started there at once
     would talk to each other's kernels.
     """
-    with tempfile.TemporaryDirectory(prefix="brokerlab-", ignore_cleanup_errors=True) as folder:
+    with TemporaryFolder() as folder:
         fits = os.name == "posix" and len(os.fsencode(folder)) < SOCKET_PATH_BYTES
-        yield Path(folder) if fits else None
+        yield folder if fits else None
 
 
 def _own_kernel(sockets: Path | None) -> type:

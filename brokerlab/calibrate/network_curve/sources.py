@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -20,6 +19,7 @@ from brokerlab.calibrate.network_curve.periods import from_transfers
 from brokerlab.errors import DataError, InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.rulesets import RuleSetName
+from brokerlab.temporary import TemporaryFolder
 
 METRICS_QUERY = """
 select src, dst, key, value, ts from network_matrix
@@ -105,10 +105,9 @@ def _add(found: Links, path: Path, bounds: Bounds) -> Links:
         return _use(replace(found, archive=named), opened, path, bounds)
     if not path.exists():
         raise DataError(f"{path}: there is no such archive, file or folder")
-    with tempfile.TemporaryDirectory(prefix="brokerlab-links-") as folder:
-        target = Path(folder) / "archive"
-        ingest([path], target)
-        return _use(found, open_archive(target), path, bounds)
+    with TemporaryFolder() as folder:
+        ingest([path], folder / "archive")
+        return _use(found, open_archive(folder / "archive"), path, bounds)
 
 
 def _use(found: Links, opened: Archive, path: Path, bounds: Bounds) -> Links:

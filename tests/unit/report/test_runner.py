@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from datetime import UTC, datetime
@@ -210,7 +211,7 @@ def test_many_reports_share_one_kernel_and_no_names(notebooks, tmp_path):
 def test_long_folders_of_sockets_fall_back_to_ports(tmp_path, monkeypatch):
     deep = tmp_path / ("d" * 90)
     deep.mkdir()
-    monkeypatch.setattr(kernel.tempfile, "tempdir", str(deep))
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
     with kernel._sockets() as sockets:
         manager = kernel._own_kernel(sockets)()
     assert (sockets, manager.transport, manager.ip) == (None, "tcp", "127.0.0.1")
