@@ -121,9 +121,9 @@ def collect_warnings() -> Iterator[list[str]]:
 
 @contextmanager
 def reading(path: str | Path) -> Iterator[None]:
-    """Turn whatever a file makes engines and parsers raise into a `DataError` that names the file.
+    """Make sure that whatever is wrong with a file ends in an error of ours that names it.
 
-    Our own errors pass. A panic of Polars is no ``Exception``, so all but interrupts are caught.
+    Our own errors get its name where they lack it. A panic of Polars is no ``Exception``, so all but interrupts are caught.
 
     Args:
         path: The file.
@@ -136,13 +136,49 @@ def reading(path: str | Path) -> Iterator[None]:
     """
     try:
         yield
-    except (BrokerlabError, KeyboardInterrupt, SystemExit, GeneratorExit):
+    except BrokerlabError as error:
+        if Path(path).name in str(error):
+            raise
+        lines = str(error).splitlines() or [""]
+        raise type(error)("\n".join(f"{path}: {line}" for line in lines)) from error
+    except _NOT_OURS:
         raise
     except BaseException as error:
-        reason = _cut(str(error).strip().split("\n", maxsplit=1)[0], LONGEST_REASON)
         raise DataError(
-            f"{path}: cannot be read ({type(error).__name__}: {reason}); is it damaged, or of another kind?"
+            f"{path}: cannot be read ({_reason(error)}); is it damaged, or of another kind?"
         ) from error
+
+
+@contextmanager
+def writing(path: str | Path) -> Iterator[None]:
+    """Turn what a full or closed disk makes engines raise into a `DataError` that names the place.
+
+    Args:
+        path: The file or folder that is written.
+
+    Example:
+        >>> with writing("out"):
+        ...     raise OSError(28, "No space left on device")
+        Traceback (most recent call last):
+        brokerlab.errors.DataError: out: cannot be written (OSError: [Errno 28] No space left on device); make room, ...
+    """
+    try:
+        yield
+    except (BrokerlabError, *_NOT_OURS):
+        raise
+    except BaseException as error:
+        raise DataError(
+            f"{path}: cannot be written ({_reason(error)}); make room, or name another folder"
+        ) from error
+
+
+_NOT_OURS = (KeyboardInterrupt, SystemExit, GeneratorExit)
+
+
+def _reason(error: BaseException) -> str:
+    """Return the kind of an error and its first line."""
+    first = str(error).strip().split("\n", maxsplit=1)[0]
+    return f"{type(error).__name__}: {_cut(first, LONGEST_REASON)}"
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:

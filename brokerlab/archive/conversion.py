@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import polars as pl
 
-from brokerlab.archive.contracts import contract
+from brokerlab.archive.contracts import columns_of
 from brokerlab.archive.parsing import LONGEST_SCALAR
 from brokerlab.errors import nearest
 
@@ -55,7 +55,7 @@ _DIGITS = 30
 
 def unit_of(table: str, column: str) -> str:
     """Return the unit that a column has in the archive."""
-    unit: str = (contract(table).columns()[column].metadata or {})["unit"]
+    unit: str = (columns_of(table)[column].metadata or {})["unit"]
     return unit
 
 
@@ -85,11 +85,11 @@ def problem(table: str, column: str, unit: str) -> str | None:
         'jobstatus has no unit'
     """
     own = unit_of(table, column)
-    if isinstance(contract(table).columns()[column].dtype, pl.Datetime):
+    if isinstance(columns_of(table)[column].dtype, pl.Datetime):
         if unit in _EPOCH_UNITS:
             return None
         return f"{column} is a time; allowed: {', '.join(_EPOCH_UNITS)} since 1970-01-01 UTC"
-    if not contract(table).columns()[column].dtype.is_numeric() or own == "-":
+    if not columns_of(table)[column].dtype.is_numeric() or own == "-":
         return f"{column} has no unit"
     allowed = _allowed(own)
     if unit in allowed or _factor(own, unit) is not None:
@@ -102,7 +102,7 @@ def problem(table: str, column: str, unit: str) -> str | None:
 
 def converter(table: str, column: str, unit: str) -> "Converter":
     """Return what converts values of a column from a unit to that of the archive."""
-    kind = contract(table).columns()[column].dtype
+    kind = columns_of(table)[column].dtype
     if isinstance(kind, pl.Datetime):
         return Converter(unit, _TIMES[unit], "time")
     factor = _factor(unit_of(table, column), unit)

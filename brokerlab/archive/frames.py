@@ -4,10 +4,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from brokerlab.archive.readers.databases import relation_pieces
 from brokerlab.errors import SchemaError, reading
 from brokerlab.frames import doubled
 
@@ -42,6 +44,12 @@ def write(frame: Any, path: Path) -> None:
             frame.sink_parquet(path)
         elif isinstance(frame, pl.DataFrame):
             frame.write_parquet(path)
+        elif isinstance(frame, duckdb.DuckDBPyRelation):
+            pieces = relation_pieces(frame)
+            first = next(pieces).to_arrow()
+            with pq.ParquetWriter(path, first.schema) as out:
+                for piece in pieces:
+                    out.write_table(piece.to_arrow())
         else:
             _write_arrow(frame, path)
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from brokerlab.archive.approximate import FROM_JOBS
-from brokerlab.archive.contracts import TABLES
+from brokerlab.archive.contracts import TABLES, columns_of
 from brokerlab.archive.store import Archive, open_archive
 from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.errors import ConfigError, MissingTableError, SchemaError, nearest
@@ -91,7 +91,7 @@ def _whole(name: str, table: Any) -> pl.DataFrame:
         raise SchemaError(f"{name}: {error}") from None
     absent = {
         key: pl.lit(None, column.dtype)
-        for key, column in TABLES[name].columns().items()
+        for key, column in columns_of(name).items()
         if key not in frame.columns and column.nullable
     }
     return frame.with_columns(**absent)

@@ -24,7 +24,7 @@ from brokerlab.archive.mapping import Mapping, NotTaken, Shaper, Wishes, save
 from brokerlab.archive.merge import PARTIAL, Merged, lay_out, merge_bucket
 from brokerlab.archive.resolve import RANK, SOURCE
 from brokerlab.archive.writer import ArchiveWriter
-from brokerlab.errors import BrokerlabError, DataError, SchemaError, reading
+from brokerlab.errors import BrokerlabError, DataError, SchemaError, reading, writing
 from brokerlab.results import Result, Shows
 
 _TEXTS = (".csv", ".tsv", ".json", ".ndjson", ".jsonl")
@@ -43,6 +43,10 @@ BUCKET_BYTES = 256 << 20
 """Unpacked bytes of sources per bucket; one bucket is in memory at a time."""
 BY_TASK = ("jobs", "files")
 """Tables laid out by task."""
+_READ_BEFORE = (
+    "was read before, with other options: what they gave then stays, rows that say otherwise now are refused; "
+    "to correct a unit or a value, read all sources into a new archive"
+)
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _PACKED = {".gz": 8, ".parquet": 4}
 """How much larger than the file the same rows are as plain CSV, roughly."""
@@ -214,6 +218,7 @@ class _Job:
     partial: bool
     shaper: Shaper
     mapping: str
+    notes: tuple[str, ...]
 
 
 @dataclass
@@ -232,7 +237,7 @@ class _Run:
     def stage(self, rank: int, job: _Job, progress: Callable[[str, int], None]) -> None:
         """Read one source; put good rows aside by key, refused ones into the quarantine."""
         rows, refused = defaultdict[str, int](int), defaultdict[str, int](int)
-        notes: dict[str, None] = {}
+        notes = dict.fromkeys(job.notes)
         for batch, good, bad in _sifted_batches(job):
             if len(bad):
                 self.writer.write("quarantine", bad.sort("row"), trusted=True)
@@ -260,7 +265,8 @@ class _Run:
         for value in bucket.unique().sort().to_list():
             files = self.staged[table][value]
             path = self.writer.scratch() / f"{table}-{value}-{len(files)}.parquet"
-            rows.filter(bucket == value).select(said).write_parquet(path, compression="lz4")
+            with writing(path):
+                rows.filter(bucket == value).select(said).write_parquet(path, compression="lz4")
             files.append(path)
 
     def merge(self) -> defaultdict[str, Merged]:
@@ -334,17 +340,6 @@ def _telling(progress: Progress | None, done: int, total: int) -> Callable[[str,
             progress(done, total, name, rows)
 
     return tell
-
-
-def _sifted(batch: readers.Batch, job: _Job) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Separate good from bad rows; an impossible column is told with the name of the file."""
-    try:
-        return schema.sift(
-            batch.table, batch.frame, source=job.name, rows=batch.rows, partial=job.partial
-        )
-    except SchemaError as error:
-        lines = str(error).splitlines()
-        raise SchemaError("\n".join(f"{job.name}: {line}" for line in lines)) from error
 
 
 def _quarantined(batch: readers.Batch, name: str) -> pl.DataFrame:
@@ -428,7 +423,9 @@ def _sifted_batches(job: _Job) -> Iterator[tuple[readers.Batch, pl.DataFrame, pl
             batch = next(batches, None)
             if batch is None:
                 return
-            good, bad = _sifted(batch, job)
+            good, bad = schema.sift(
+                batch.table, batch.frame, source=job.name, rows=batch.rows, partial=job.partial
+            )
         yield batch, good, pl.concat([bad, _quarantined(batch, job.name)])
 
 
@@ -437,7 +434,8 @@ def _new_sources(
 ) -> tuple[list[_Job], list[str]]:
     """Recognise every source before reading any; leave out bytes the archive already has."""
     known = {(source.sha256, source.mapping) for source in writer.base.sources}
-    read_before = {sha256 for sha256, _ in known}
+    in_archive = {sha256 for sha256, _ in known}
+    read_before = set(in_archive)
     jobs: list[_Job] = []
     skipped: list[str] = []
     problems: list[BrokerlabError] = []
@@ -447,7 +445,7 @@ def _new_sources(
             if spooled:
                 path = writer.scratch() / f"frame-{number}.parquet"
                 frames.write(one.source, path)
-            with reading(one.name if spooled else path):
+            with reading(path):
                 found = readers.detect(
                     path,
                     table=None if one.partial else one.table,
@@ -472,7 +470,8 @@ def _new_sources(
         kept = Wishes() if one.partial else wishes
         shaper = Shaper(name, kept, found.table, one.partial, named=_is_named(path, found))
         where = name if spooled else str(path)
-        jobs.append(_Job(path, where, name, digest, found, one.partial, shaper, mapping))
+        notes = (_READ_BEFORE,) if digest in in_archive else ()
+        jobs.append(_Job(path, where, name, digest, found, one.partial, shaper, mapping, notes))
     if len(problems) == 1:
         raise problems[0]
     if problems:

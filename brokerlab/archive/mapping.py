@@ -17,7 +17,7 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from brokerlab.archive import conversion, dates, names, parsing, schema
-from brokerlab.archive.contracts import contract, polars_schema
+from brokerlab.archive.contracts import columns_of, contract, polars_schema
 from brokerlab.archive.readers.batch import Batch
 from brokerlab.archive.readers.queue_export import is_export
 from brokerlab.errors import SchemaError, nearest
@@ -381,14 +381,15 @@ def plan(
     )
     lacking = [
         name
-        for name, column in contract(table).columns().items()
+        for name, column in columns_of(table).items()
         if not column.nullable and name in free and name not in copies
     ]
     if lacking and not partial and not is_export(table, found):
         raise SchemaError("\n".join(_missing(source, table, lacking, found, not_taken, source_of)))
     for target, times in copies.items():
         if target in mapping.defaults:
-            notes.append(f"{target}: not in the source, {times[0]} stands for it")
+            waits = _NO_WAITS if {target, times[0]} == _WAIT else ""
+            notes.append(f"{target}: not in the source, {times[0]} stands for it{waits}")
         else:
             shown = ", else ".join(times)
             notes.append(f"{target}: not in the source, {shown} stands for it")
@@ -536,19 +537,22 @@ def _missing(
     return lines
 
 
+_WAIT = {"creationtime", "starttime"}
+_NO_WAITS = "; the wait of every job is 0 then, which says nothing"
 _EXAMPLES = {"prodsourcelabel": "managed", "jobstatus": "finished", "vo": "atlas"}
 
 
 def _or_default(table: str, name: str, there: Iterable[str]) -> str:
     """Return the default that may be typed for a column; nothing for keys."""
-    column = contract(table).columns()[name]
+    column = columns_of(table)[name]
     if (column.metadata or {}).get("key"):
         return ""
     if isinstance(column.dtype, pl.Datetime):
         kinds = polars_schema(table)
         times = [n for n in there if isinstance(kinds[n], pl.Datetime)]
         start = "starttime" if "starttime" in times else next(iter(times), None)
-        return f" or --default {name}={start} (another time stands for it)" if start else ""
+        waits = _NO_WAITS if {name, start} == _WAIT else ""
+        return f" or --default {name}={start} (another time stands for it{waits})" if start else ""
     return f" or --default {name}={_EXAMPLES.get(name, 'VALUE')} (of all rows)"
 
 

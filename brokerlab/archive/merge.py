@@ -18,6 +18,7 @@ from brokerlab.archive.manifest import DataFile
 from brokerlab.archive.resolve import RANK, ROW, SOURCE, empty_quarantine, resolve
 from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.carry import spread
+from brokerlab.errors import writing
 
 PARTIAL = "__partial"
 """Marks rows that only fill nulls of others (``ingest(..., fill=...)``)."""
@@ -118,7 +119,8 @@ def _dealt_out(writer: ArchiveWriter, table: str, files: list[DataFile]) -> None
         for part in parts:
             yield pl.concat([columns, part.collect()], how="diagonal_relaxed")
 
-    spread(batches(), lambda b: edges.search_sorted(b[TASK].fill_null(0), side="right"), names)
+    with writing(writer.path):
+        spread(batches(), lambda b: edges.search_sorted(b[TASK].fill_null(0), side="right"), names)
     for name in names:
         rows = pl.read_ipc_stream(name)
         name.unlink()

@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 
 from brokerlab.archive import conversion
-from brokerlab.archive.contracts import TABLES, contract
+from brokerlab.archive.contracts import TABLES, columns_of
 
 GLOBAL_ALIASES = {"jeditaskid": ("taskid",), "pandaid": ("jobid",)}
 """Names that stand for a key in every table that has it."""
@@ -87,12 +87,12 @@ def plain(name: str) -> str:
 def meant(table: str) -> dict[str, str]:
     """Return the columns of a table by every plain name they go by."""
     found: dict[str, str] = {}
-    for name, column in contract(table).columns().items():
+    for name, column in columns_of(table).items():
         for alias in (column.metadata or {}).get("aliases", ()):
             found.setdefault(plain(alias), name)
         for alias in GLOBAL_ALIASES.get(name, ()):
             found.setdefault(alias, name)
-    own = {plain(name): name for name in contract(table).columns()}
+    own = {plain(name): name for name in columns_of(table)}
     return found | own
 
 
@@ -181,7 +181,7 @@ def missing(table: str, has: Collection[str]) -> list[str]:
     """Return the required columns of a table that plain names do not give, derived times left out."""
     known = meant(table)
     there = {known[name] for name in has if name in known}
-    required = [n for n, c in contract(table).columns().items() if not c.nullable]
+    required = [n for n, c in columns_of(table).items() if not c.nullable]
     derived = ["modificationtime"] if there & set(DERIVED.get(table, ())) else []
     return [name for name in required if name not in there and name not in derived]
 

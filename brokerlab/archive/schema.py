@@ -10,7 +10,7 @@ from typing import TypeVar
 import polars as pl
 
 from brokerlab.archive import parsing
-from brokerlab.archive.contracts import contract, key_columns, polars_schema
+from brokerlab.archive.contracts import columns_of, key_columns, polars_schema
 from brokerlab.archive.contracts._columns import MAX_JSON
 from brokerlab.archive.names import GLOBAL_ALIASES
 from brokerlab.archive.resolve import ROW, resolve
@@ -189,7 +189,7 @@ class _Plan:
         source_of, extra, problems = match_names(table, list(schema))
         plan = cls(table=table, source_of=source_of, schema=schema, extra=extra)
         for name, target in polars_schema(table).items():
-            column = contract(table).columns()[name]
+            column = columns_of(table)[name]
             if name not in source_of:
                 if not column.nullable and (not partial or name in key_columns(table)):
                     problems.append(
@@ -252,13 +252,15 @@ class _Plan:
 
     def _checks_of(self, name: str) -> list[tuple[pl.Expr, pl.Expr]]:
         """Return the rules of one column: readable, required, in range, after another time."""
-        column = contract(self.table).columns()[name]
+        column = columns_of(self.table)[name]
         clean, final = pl.col(f"__c_{name}"), self.final(name)
         target = column.dtype
         found: list[tuple[pl.Expr, pl.Expr]] = []
         unread = clean.is_not_null() & pl.col(f"__v_{name}").is_null()
         if self.schema[self.source_of[name]] != target:
             words = _shown(clean) + f"' cannot be read as {_kind(target)}"
+            if isinstance(target, pl.Datetime) and self.schema[self.source_of[name]] == pl.String:
+                words += _hint(name, clean)
             found.append((unread, pl.lit(f"{name} '") + words))
         if not column.nullable:
             found.append((final.is_null() & ~unread, pl.lit(f"{name} is null, it is required")))
@@ -310,6 +312,23 @@ def _way(name: str, source: pl.DataType, target: pl.DataType) -> str:
             f"say --unit {name}=s (or ms, us, ns) where it counts from 1970, or convert the column"
         )
     return "convert the column"
+
+
+_TIMES_OF_OTHERS = {
+    r"^\d{9,19}(\.\d+)?$": "where it counts from 1970, say --unit {name}=s (or ms, us, ns)",
+    r"(?i)\d ?[ap]\.?m\b": "write hours as 0 to 23, without AM and PM",
+    r"^\d{1,2}[./\-]\d{1,2}[./\-]\d{2}\b": "write years with four digits: two can be read as day, month or year",
+}
+"""Times that nobody can read for sure, as patterns, and what to do about them."""
+
+
+def _hint(name: str, clean: pl.Expr) -> pl.Expr:
+    """Say what would help with a text that is no time; nothing where that is not known."""
+    hints = [
+        pl.when(clean.str.contains(pattern)).then(pl.lit(f"; {way.format(name=name)}"))
+        for pattern, way in _TIMES_OF_OTHERS.items()
+    ]
+    return pl.coalesce(*hints, pl.lit(""))
 
 
 def _shown(value: pl.Expr) -> pl.Expr:
@@ -375,7 +394,7 @@ def match_names(table: str, found: list[str]) -> tuple[dict[str, str], dict[str,
             problems.append(f"{table}.{low}: means other columns, not this one; rename it")
         lowered.setdefault(low, name)
     source_of: dict[str, str] = {}
-    for canonical, column in contract(table).columns().items():
+    for canonical, column in columns_of(table).items():
         aliases = (column.metadata or {}).get("aliases", ())
         candidates = (canonical, *aliases, *GLOBAL_ALIASES.get(canonical, ()))
         taken = next((name for name in candidates if name in lowered), None)

@@ -21,9 +21,9 @@ import pyarrow as pa
 
 from brokerlab.archive import manifest as manifests
 from brokerlab.archive import schema
-from brokerlab.archive.contracts import STORED, contract, polars_schema
+from brokerlab.archive.contracts import STORED, columns_of, polars_schema
 from brokerlab.archive.manifest import DataFile, Manifest, Source
-from brokerlab.errors import ConfigError, DataError
+from brokerlab.errors import ConfigError, DataError, writing
 
 ROW_GROUP = 131_072
 """Rows per Parquet row group: fixed, so that equal rows give equal bytes."""
@@ -192,7 +192,8 @@ class ArchiveWriter:
             synthetic=self._synthetic,
             note=self._note or self._base.note,
         )
-        _switch(self.path, new)
+        with writing(self.path):
+            _switch(self.path, new)
         self._open = False
         before = [] if self._mode == "replace" else self._base.files()
         self._base = new
@@ -230,16 +231,17 @@ class ArchiveWriter:
         """Write one Parquet file under a name made of its content."""
         self._require_open()
         target = self.path / folder
-        target.mkdir(parents=True, exist_ok=True)
         partial = target / f"{_PARTIAL}{os.getpid()}-{len(self._written)}"
         self._written.append(partial)
-        frame.write_parquet(partial, compression="zstd", row_group_size=ROW_GROUP)
-        with partial.open("rb") as opened:
-            digest = hashlib.file_digest(opened, "sha256").hexdigest()
-            os.fsync(opened.fileno())
-        final = self._free_name(target, digest)
-        size = partial.stat().st_size
-        partial.replace(final)
+        with writing(target):
+            target.mkdir(parents=True, exist_ok=True)
+            frame.write_parquet(partial, compression="zstd", row_group_size=ROW_GROUP)
+            with partial.open("rb") as opened:
+                digest = hashlib.file_digest(opened, "sha256").hexdigest()
+                os.fsync(opened.fileno())
+            final = self._free_name(target, digest)
+            size = partial.stat().st_size
+            partial.replace(final)
         self._written.append(final)
         first, last = _window(frame)
         return DataFile(
@@ -307,7 +309,7 @@ def _fitted(table: str, frame: pl.DataFrame) -> pl.DataFrame:
         (pl.col(name) if name in frame.columns else pl.lit(None)).cast(kind).alias(name)
         for name, kind in own.items()
     ]
-    required = {n for n, c in contract(table).columns().items() if not c.nullable}
+    required = {n for n, c in columns_of(table).items() if not c.nullable}
     if missing := required - set(frame.columns):
         raise DataError(f"{table}: required columns are missing: {', '.join(sorted(missing))}")
     return frame.select(*columns, *[name for name in frame.columns if name not in own])

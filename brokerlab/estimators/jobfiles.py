@@ -10,7 +10,7 @@ from typing import Literal, Self
 
 import polars as pl
 
-from brokerlab.errors import DataError, SchemaError, nearest, reading
+from brokerlab.errors import DataError, SchemaError, nearest, reading, writing
 from brokerlab.estimators.records import Records
 
 Use = Literal["jobs", "seen"]
@@ -91,14 +91,13 @@ def write(frame: pl.DataFrame, path: Path) -> None:
     check_name(path)
     made = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.suffix == ".csv":
-            frame.write_csv(made)
-        else:
-            frame.write_parquet(made)
-        made.replace(path)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written ({error.strerror})") from error
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.suffix == ".csv":
+                frame.write_csv(made)
+            else:
+                frame.write_parquet(made)
+            made.replace(path)
     finally:
         made.unlink(missing_ok=True)
 

@@ -18,9 +18,12 @@ import pyarrow.parquet
 import pytest
 from typer.testing import CliRunner
 
-from benchmarks.attack import MOST_MESSAGE, MOST_S, read_case
+from benchmarks.attack_archives import Fate, run
+from benchmarks.attack_files import MOST_MESSAGE, MOST_S, read_case
+from brokerlab.archive import open as open_archive
+from brokerlab.archive.ingestion import ingest
 from brokerlab.cli import app
-from brokerlab.errors import DataError
+from brokerlab.errors import DataError, SchemaError
 
 JOB = {
     "pandaid": 1, "jeditaskid": 7, "jobstatus": "finished", "creationtime": "2026-03-01 00:00:00",
@@ -141,6 +144,33 @@ def test_a_full_disk_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     done = CliRunner().invoke(app, ["ingest", str(tmp_path / "x.csv"), "--into", str(tmp_path)])
     assert done.exit_code == DataError.exit_code
     assert f"{tmp_path / 'a'}: No space left on device; make room" in done.stderr
+
+
+@pytest.mark.parametrize("most", [0, 100, 2000, 8000])
+def test_no_room_is_an_error_that_names_the_place_and_changes_nothing(
+    most: int, tmp_path: Path
+) -> None:
+    """A limit on the size of files stops the engines as a full disk does."""
+    first, second, folder = tmp_path / "jobs_1.csv", tmp_path / "jobs_2.csv", tmp_path / "archive"
+    first.write_text(CSV)
+    second.write_text(CSV + "".join(f"{LINE.replace('1', str(n), 1)}\n" for n in range(2, 3000)))
+    before = ingest([first], folder).manifest
+    files = sorted(folder.rglob("*"))
+    ended = run(["ingest", str(second), "--into", str(folder)], folder, Fate("full", most))
+    assert ended.code == DataError.exit_code, ended.text
+    assert f"DataError: {folder}" in ended.text
+    assert "cannot be written" in ended.text
+    assert "make room, or name another folder" in ended.text
+    assert open_archive(folder).digest == before.digest
+    assert sorted(folder.rglob("*")) == files
+
+
+def test_our_own_errors_name_the_file_too(tmp_path: Path) -> None:
+    path = tmp_path / "12hours_sites.json"
+    path.write_text('{"transfers": {"key": {"src_site": "NULL"}, "rows": []}}')
+    with pytest.raises(SchemaError) as caught:
+        ingest([path], tmp_path / "archive")
+    assert all(line.startswith(f"{path}: transfers.") for line in str(caught.value).splitlines())
 
 
 def test_a_message_is_never_longer_than_a_person_reads() -> None:

@@ -3,6 +3,10 @@
 ``TABLES`` maps the table's name to its class; ``describe`` lists the columns of one table.
 """
 
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+
 import dataframely as dy
 import polars as pl
 
@@ -70,6 +74,16 @@ def contract(table: str) -> type[dy.Schema]:
     return STORED[table]
 
 
+@cache
+def columns_of(table: str) -> Mapping[str, dy.Column]:
+    """Return the columns of a table by name, in the chapter's order.
+
+    Raises:
+        SchemaError: There is no such table.
+    """
+    return MappingProxyType(contract(table).columns())
+
+
 def key_columns(table: str) -> list[str]:
     """Return the columns that identify a row of the table; null equals null in keys.
 
@@ -77,8 +91,7 @@ def key_columns(table: str) -> list[str]:
         >>> key_columns("files")
         ['jeditaskid', 'datasetid', 'fileid', 'attemptnr']
     """
-    columns = contract(table).columns().items()
-    return [name for name, column in columns if (column.metadata or {}).get("key")]
+    return [n for n, c in columns_of(table).items() if (c.metadata or {}).get("key")]
 
 
 def version_column(table: str) -> str | None:
@@ -88,13 +101,19 @@ def version_column(table: str) -> str | None:
         >>> version_column("jobs"), version_column("gshares")
         ('modificationtime', None)
     """
-    columns = contract(table).columns().items()
-    return next((n for n, c in columns if (c.metadata or {}).get("version")), None)
+    return next(
+        (n for n, c in columns_of(table).items() if (c.metadata or {}).get("version")), None
+    )
 
 
 def polars_schema(table: str) -> dict[str, pl.DataType]:
     """Return the column names and Polars types of a table, in the chapter's order."""
-    return {name: column.dtype for name, column in contract(table).columns().items()}
+    return dict(_types(table))
+
+
+@cache
+def _types(table: str) -> Mapping[str, pl.DataType]:
+    return {name: column.dtype for name, column in columns_of(table).items()}
 
 
 def describe(table: str) -> pl.DataFrame:

@@ -148,18 +148,22 @@ def _duckdb(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 def _duckdb_pieces(path: Path, name: str, _: str) -> Iterator[pl.DataFrame]:
     """Yield the rows of a table of DuckDB."""
     with _duckdb(path) as connection:
-        relation = connection.sql(f"from main.{_quoted(name)}")
-        kinds = zip(relation.columns, relation.types, strict=True)
-        lengths = [column for column, kind in kinds if kind == "INTERVAL"]
-        if lengths:  # intervals in months, days and the rest are no type of Polars
-            made = ", ".join(f"epoch_us({_quoted(n)}) as {_quoted(n)}" for n in lengths)
-            relation = relation.project(f"* replace ({made})")
-        as_lengths = pl.col(lengths).cast(pl.Duration("us"))
-        stream: pa.RecordBatchReader = relation.to_arrow_reader(BATCH_ROWS)
-        yield pl.DataFrame(pl.from_arrow(stream.schema.empty_table())).with_columns(as_lengths)
-        for piece in stream:
-            frame = pl.DataFrame(pl.from_arrow(pa.Table.from_batches([piece])))
-            yield frame.with_columns(as_lengths)
+        yield from relation_pieces(connection.sql(f"from main.{_quoted(name)}"))
+
+
+def relation_pieces(relation: duckdb.DuckDBPyRelation) -> Iterator[pl.DataFrame]:
+    """Yield the rows of a relation of DuckDB, first none of them; intervals are lengths of time."""
+    kinds = zip(relation.columns, relation.types, strict=True)
+    lengths = [column for column, kind in kinds if kind == "INTERVAL"]
+    if lengths:  # intervals in months, days and the rest are no type of Polars
+        made = ", ".join(f"epoch_us({_quoted(n)}) as {_quoted(n)}" for n in lengths)
+        relation = relation.project(f"* replace ({made})")
+    as_lengths = pl.col(lengths).cast(pl.Duration("us"))
+    stream: pa.RecordBatchReader = relation.to_arrow_reader(BATCH_ROWS)
+    yield pl.DataFrame(pl.from_arrow(stream.schema.empty_table())).with_columns(as_lengths)
+    for piece in stream:
+        frame = pl.DataFrame(pl.from_arrow(pa.Table.from_batches([piece])))
+        yield frame.with_columns(as_lengths)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from brokerlab.archive.contracts import contract
+from brokerlab.archive.contracts import columns_of
 from brokerlab.archive.readers.batch import REFUSED, Batch, nothing_refused
 from brokerlab.archive.readers.detect import Detected, opened, truncated, wrong_encoding
 from brokerlab.errors import DataError
@@ -159,7 +159,7 @@ def _without_swallowed(
 
 def _units(table: str | None) -> dict[str, str]:
     """Return the unit of each column of a table; nothing without a table."""
-    columns = {} if table is None else contract(table).columns()
+    columns = {} if table is None else columns_of(table)
     return {name: (column.metadata or {})["unit"] for name, column in columns.items()}
 
 

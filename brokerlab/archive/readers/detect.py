@@ -13,7 +13,7 @@ from typing import IO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from brokerlab.archive.contracts import TABLES, contract
+from brokerlab.archive.contracts import TABLES, columns_of, contract
 from brokerlab.archive.names import looks_like, table_of_columns
 from brokerlab.archive.parsing import is_pattern
 from brokerlab.errors import DataError, SchemaError
@@ -325,8 +325,9 @@ def _only_table(names: Iterable[str]) -> str | None:
     has = {name.strip().lower() for name in names}
     fits = [
         table
-        for table, kind in TABLES.items()
-        if {n for n, c in kind.columns().items() if not c.nullable} <= has
-        and has <= set(kind.columns())
+        for table in TABLES
+        if {n for n, c in columns_of(table).items() if not c.nullable}
+        <= has
+        <= set(columns_of(table))
     ]
     return fits[0] if len(fits) == 1 else None

@@ -174,6 +174,15 @@ def test_intervals_of_duckdb_are_lengths_of_time(tmp_path):
     assert found == (5400, timedelta(days=1))
 
 
+def test_intervals_of_a_relation_are_lengths_of_time(tmp_path):
+    with duckdb.connect() as connection:
+        connection.register("v", typed())
+        made = connection.sql("select *, interval 90 minute as cpuconsumptiontime from v")
+        ingest(made, tmp_path / "a", table="jobs")
+    jobs = archive.open(tmp_path / "a").scan("jobs").collect()
+    assert jobs["cpuconsumptiontime"].to_list() == [5400]
+
+
 def test_a_database_without_a_known_table(tmp_path):
     with duckdb.connect(tmp_path / "x.duckdb") as connection:
         connection.execute("create table a as select 1 as x; create table b as select 1 as y")

@@ -138,7 +138,7 @@ def test_missing_columns_are_named_with_what_to_type(tmp_path):
         ),
         (
             "jobs.csv: jobs.creationtime: required column is missing; say --map submitted=creationtime "
-            "or --default creationtime=starttime (another time stands for it)"
+            "or --default creationtime=starttime (another time stands for it; the wait of every job is 0 then, which says nothing)"
         ),
         "jobs.csv: near others: --map cpu_time=cpuconsumptiontime --map MaxPSS_MB=maxpss --unit maxpss=MB",
         (
@@ -371,3 +371,57 @@ def test_numbers_for_times_are_refused_with_the_option_to_type(tmp_path):
     frame = foreign(2).with_columns(start_time=pl.lit(1_790_000_000_000))
     with pytest.raises(SchemaError, match=r"say --unit starttime=s \(or ms, us, ns\)"):
         ingest(frame, tmp_path / "a", table="jobs", mapping=SAID)
+
+
+def test_another_unit_corrects_nothing_in_place_and_says_so(tmp_path, make_jobs):
+    source = tmp_path / "jobs.csv"
+    make_jobs(3, maxpss=[2000, 3000, 4000]).write_csv(source)
+    wrong, right = Mapping.of_options(unit=["maxpss=kB"]), Mapping.of_options(unit=["maxpss=MB"])
+    first = ingest(source, tmp_path / "a", mapping=wrong)
+    assert not any("read before" in note for note in first.sources[0].notes)
+    again = ingest(source, tmp_path / "a", mapping=right)
+    assert archive.open(tmp_path / "a").scan("jobs").collect()["maxpss"].to_list() == [
+        2000,
+        3000,
+        4000,
+    ]
+    assert again.frame()["quarantined"].sum() == 3
+    assert again.sources[0].notes[0] == (
+        "was read before, with other options: what they gave then stays, rows that say otherwise now are refused; "
+        "to correct a unit or a value, read all sources into a new archive"
+    )
+
+
+def test_a_start_in_place_of_the_creation_says_that_it_makes_no_waits(tmp_path, make_jobs):
+    source = tmp_path / "jobs.csv"
+    jobs = make_jobs(3).with_columns(starttime="creationtime").drop("creationtime")
+    jobs.write_csv(source)
+    with pytest.raises(SchemaError, match="the wait of every job is 0 then, which says nothing"):
+        ingest(source, tmp_path / "a")
+    said = Mapping.of_options(default=["creationtime=starttime"])
+    (entry,) = ingest(source, tmp_path / "a", mapping=said).sources
+    assert (
+        "creationtime: not in the source, starttime stands for it; the wait of every job is 0 then, which says nothing"
+        in entry.notes
+    )
+
+
+@pytest.mark.parametrize(
+    ("time", "hint"),
+    [
+        ("1767225600", "where it counts from 1970, say --unit starttime=s (or ms, us, ns)"),
+        ("1767225600000.5", "where it counts from 1970, say --unit starttime=s (or ms, us, ns)"),
+        ("2026-12-31 05:00 PM", "write hours as 0 to 23, without AM and PM"),
+        ("12/31/2026 5:00:00 a.m.", "write hours as 0 to 23, without AM and PM"),
+        ("31/12/26 17:00", "write years with four digits: two can be read as day, month or year"),
+        ("03-04-05", "write years with four digits: two can be read as day, month or year"),
+        ("soon", ""),
+    ],
+)
+def test_times_that_nobody_can_read_for_sure_say_what_would_help(tmp_path, make_jobs, time, hint):
+    source = tmp_path / "jobs.csv"
+    make_jobs(2, starttime=[time, None]).write_csv(source)
+    ingest(source, tmp_path / "a")
+    (row,) = archive.open(tmp_path / "a").scan("quarantine").collect().to_dicts()
+    reason = f"starttime '{time}' cannot be read as a time (YYYY-MM-DD HH:MM:SS, Z or offset)"
+    assert row["reason"] == (f"{reason}; {hint}" if hint else reason)
