@@ -20,8 +20,7 @@ from brokerlab.archive.readers import (
     queue_export,
 )
 from brokerlab.archive.readers.batch import Batch
-from brokerlab.archive.readers.detect import Detected, TableOf, table_of_name
-from brokerlab.archive.readers.detect import detect as _detect
+from brokerlab.archive.readers.detect import Detected, TableOf, by_first_bytes, table_of_name
 from brokerlab.archive.readers.units import settle_units
 from brokerlab.errors import DataError
 
@@ -46,11 +45,14 @@ def detect(
         table_of: Tells the table by the columns, where the file's name does not.
         partition: Columns that stand in the path of a Parquet file.
 
+    Returns:
+        Format and table.
+
     Raises:
         DataError: No such file, empty, truncated, or its table cannot be told.
         SchemaError: There is no such table, or a column name that occurs twice or is a pattern.
     """
-    found = _detect(path, table=table, table_of=table_of, partition=partition)
+    found = by_first_bytes(path, table, table_of, partition or {})
     if found.format in ("duckdb", "sqlite"):
         return databases.detected(path, found, table_of)
     if found.format == "lines":

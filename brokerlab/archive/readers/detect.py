@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from brokerlab.archive.contracts import TABLES, columns_of, contract
-from brokerlab.archive.names import looks_like, table_of_columns
+from brokerlab.archive.names import looks_like
 from brokerlab.archive.parsing import is_pattern
 from brokerlab.errors import DataError, SchemaError
 from brokerlab.frames import doubled
@@ -109,37 +109,15 @@ TableOf = Callable[[Iterable[str]], str | None]
 """Tells the table by the names of columns."""
 
 
-def detect(
-    path: Path,
-    *,
-    table: str | None = None,
-    table_of: TableOf = table_of_columns,
-    partition: dict[str, str | None] | None = None,
+def by_first_bytes(
+    path: Path, table: str | None, table_of: TableOf, partition: dict[str, str | None]
 ) -> Detected:
-    """Recognise a file.
-
-    Args:
-        path: The file.
-        table: Its table where the caller knows.
-        table_of: Tells the table by the columns, where the file's name does not.
-        partition: Columns that stand in the path.
-
-    Returns:
-        Format and table.
-
-    Raises:
-        DataError: No such file, empty, truncated, or its table cannot be told.
-        SchemaError: There is no such table, or a column name that occurs twice or is a pattern.
-
-    Example:
-        >>> table_of_name("ATLAS_PANDA.JOBSARCHIVED4_2026-03.csv.gz"), table_of_name("x.csv")
-        ('jobs', None)
-    """
+    """Recognise a file as `readers.detect` does, without looking into databases and lines."""
     if table is not None:
         contract(table)
     head = _head(path)
     if head.startswith(_PARQUET):
-        return _detected_parquet(path, table, table_of, partition or {})
+        return _detected_parquet(path, table, table_of, partition)
     if head.startswith(_SQLITE) or head[8:12] == _DUCKDB:
         return Detected(
             "sqlite" if head.startswith(_SQLITE) else "duckdb", table, "", "", table is not None
@@ -238,7 +216,12 @@ def is_link_table(names: Iterable[str]) -> bool:
 
 
 def table_of_name(name: str) -> str | None:
-    """Find the longest table name, canonical or of the database, that the file name contains."""
+    """Find the longest table name, canonical or of the database, that the file name contains.
+
+    Example:
+        >>> table_of_name("ATLAS_PANDA.JOBSARCHIVED4_2026-03.csv.gz"), table_of_name("x.csv")
+        ('jobs', None)
+    """
     low = name.lower()
     known = {**{t: t for t in TABLES}, **DB_NAMES}
     hits = [k for k in known if re.search(rf"(?<![a-z0-9]){k}(?![a-z0-9])", low)]
