@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -92,8 +93,9 @@ def in_processes(
             for _ in tasks:
                 yield ended.get()
         finally:
-            while not waiting.empty():  # whoever asked wants no more of them
-                waiting.get_nowait()
+            with suppress(queue.Empty):  # whoever asked wants no more of them
+                while True:
+                    waiting.get_nowait()
 
 
 def _keep_busy(

@@ -1,0 +1,48 @@
+"""Long work: each task ends with its result, its error or its killed process; results are kept whole or not at all."""
+
+import os
+import signal
+from concurrent.futures.process import BrokenProcessPool
+
+import polars as pl
+import pytest
+
+from brokerlab.errors import DataError
+from brokerlab.long_work import Kept, in_processes
+
+
+def times(shared: int, task: int) -> int:
+    if task == 0:
+        raise ValueError("nothing to multiply")
+    if task < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return shared * task
+
+
+def test_a_killed_process_or_an_error_takes_its_own_task_and_no_other():
+    ended = dict(in_processes(times, 10, [1, 0, -1, 2], workers=2, tries=2))
+    assert (ended[1], ended[2]) == (10, 20)
+    assert str(ended[0]) == "nothing to multiply"
+    assert isinstance(ended[-1], BrokenProcessPool)
+    assert list(in_processes(times, 10, [], workers=2)) == []
+
+
+def test_who_wants_no_more_results_does_not_wait_for_them():
+    results = in_processes(times, 10, [1, -1, -1, -1, -1], workers=1)
+    assert next(results) == (1, 10)
+    results.close()
+
+
+def test_results_are_kept_whole_or_not_at_all(tmp_path):
+    kept, frame = Kept(tmp_path / "results"), pl.DataFrame({"x": [1]})
+    assert kept.load("one") is None
+    kept.save("one", frame)
+    assert kept.load("one").equals(frame)
+    (tmp_path / "results" / "one.parquet").write_bytes(b"half")
+    assert kept.load("one") is None
+    assert [path.name for path in kept.folder.iterdir()] == ["one.parquet"]
+    Kept(None).save("one", frame)
+    assert Kept(None).load("one") is None
+    (tmp_path / "file").touch()
+    with pytest.raises(DataError, match="name a folder that can be made"):
+        Kept(tmp_path / "file")
