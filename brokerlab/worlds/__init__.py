@@ -8,7 +8,8 @@
   ``best_hi`` (values between are as good; null: no bound), ``report`` (which one judges it), ``trades`` (in words);
 * what is drawn: ``work`` puts the blocks side by side, ``slots`` says what queues have and what an operator knows of it;
 * the life: ``stage`` makes the simulator's world of it, ``life`` lets jobs come, go and try again;
-* the archive: ``lived`` puts what happened in the place of what was drawn, ``make`` writes it; ``command``.
+* the archive: ``lived`` puts what happened in the place of what was drawn, ``make`` writes it; ``command``;
+* beside real ones: ``measured`` compares waits, use, kills and transfers with what was measured.
 """
 
 from typing import TYPE_CHECKING
@@ -17,7 +18,10 @@ from brokerlab.lazy import lazy
 
 if TYPE_CHECKING:
     from brokerlab.worlds.make import is_made, is_simulated, live
+    from brokerlab.worlds.measured import shapes
 
-__all__ = ["is_made", "is_simulated", "live"]
+__all__ = ["is_made", "is_simulated", "live", "shapes"]
 
-__getattr__, __dir__ = lazy(__name__, dict.fromkeys(__all__, "make"))
+__getattr__, __dir__ = lazy(
+    __name__, {**dict.fromkeys(("is_made", "is_simulated", "live"), "make"), "shapes": "measured"}
+)

@@ -188,6 +188,11 @@ class Life(Loop):
     def _seconds(self, micro: IntArray) -> IntArray:
         return (micro - self.zero) // SECOND
 
+    def _made(self, job: IntArray) -> IntArray:
+        """Return when the present attempts were made [s]: those that the brokerage places, once it has a place for them."""
+        placed = np.where(self.work.brokered[job], self.copy.placed[job], 0)
+        return self._seconds(np.maximum(self.begun[job], placed))
+
     def _learn(self, now: int) -> None:
         """Look at the attempts that ended, and say what comes of it."""
         log = self.copy.state.log[self.read : int(self.copy.state.events.counters[LOG])]
@@ -222,7 +227,7 @@ class Life(Loop):
                 job,
                 log["number"],
                 self.number[log["queue"]],
-                self._seconds(self.begun[job]),
+                self._made(job),
                 self._seconds(log["ready"]),
                 self._seconds(log["start"]),
                 self._seconds(log["end"]),
@@ -398,7 +403,7 @@ class Life(Loop):
             self.records.append(
                 (
                     *(job, now["number"], self.number[now["queue"]]),
-                    *(self._seconds(self.begun[job]), ready, start, shut, shut),
+                    *(self._made(job), ready, start, shut, shut),
                     *(np.full(len(job), code), self.cores[job], self.mem[job], self.eff[job]),
                     *(self.ram_scale[job], self.wall_scale[job], np.zeros(len(job), np.bool_)),
                 )

@@ -54,8 +54,8 @@ PLANTED = (
         "that is not used.",
     ),
     Plant(
-        "IO_INTENSITY_CUTOFF", "jobbroker", 50, 200, 150, None, "thresholds",
-        "Below 150 kB/s most tasks count as IO-intensive and are bound to the few queues that have their input, where they "
+        "IO_INTENSITY_CUTOFF", "jobbroker", 20, 200, 100, None, "thresholds",
+        "Below 100 kB/s most tasks count as IO-intensive and are bound to the few queues that have their input, where they "
         "wait while others are idle.",
     ),
     Plant(

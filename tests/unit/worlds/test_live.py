@@ -131,6 +131,17 @@ def test_tasks_of_production_go_where_the_rules_send_them(made: Made) -> None:
     assert both["weight"].to_list() == pytest.approx(both["share"].to_list())
 
 
+def test_jobs_that_the_brokerage_places_are_made_when_it_has_a_place(made: Made) -> None:
+    bulk = made.drawn.filter(
+        pl.col("prodsourcelabel") == "managed", pl.col("specialhandling").is_null(),
+        pl.col("processingtype") != "pmerge",
+    )  # fmt: skip
+    hour = bulk["creationtime"].dt.truncate("1h")
+    first = bulk["parentid"].is_null()
+    assert (bulk["creationtime"] == hour).filter(first).all()
+    assert simulation.cycle_seen(made.archive) == "60m"
+
+
 def test_the_simulator_gives_it_back(made: Made) -> None:
     """But for queues that start nothing for days, and for jobs that are laid out to wait."""
     world = simulation.of_archive(made.archive, brokerage="seen", drain="0h")

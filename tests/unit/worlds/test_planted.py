@@ -49,3 +49,11 @@ def test_the_best_value_is_in_its_range_and_a_wrong_one_is_not() -> None:
 def test_only_known_worlds_are_planted(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="allowed: wrong, none"):
         worlds.live(tmp_path, **{**ASKED, "planted": "some"})
+
+
+def test_the_page_says_what_is_planted() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "worlds.md").read_text()
+    for plant in planted.PLANTED:
+        assert f"| {plant.key} | {plant.planted} | {plant.best} | {plant.lowest:g}" in page, (
+            plant.key
+        )
