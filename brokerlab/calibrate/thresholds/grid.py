@@ -23,7 +23,7 @@ from brokerlab.times import duration_us
 if TYPE_CHECKING:
     from brokerlab.archive import Archive
 
-VERSION = 4
+VERSION = 5
 """Changes when the simulator's answers do, other than by a switch of its rule sets: kept results are then not found."""
 
 
