@@ -59,8 +59,8 @@ def drift(
         typer.echo(answer.sentence)
         apart = answer.effects.filter(answer.effects["apart"].fill_null(value=False))
         for row in apart.to_dicts():
-            told, found = (_interval(row, name) for name in ("told", "found"))
-            typer.echo(f"  {row['quantity']} [{row['unit']}]: told {told}, found {found}")
+            stated, measured = (_interval(row, name) for name in ("stated", "measured"))
+            typer.echo(f"  {row['quantity']} [{row['unit']}]: stated {stated}, measured {measured}")
         if after:
             typer.echo("\n  ".join(["After it is applied:", *after]))
     raise typer.Exit(code)

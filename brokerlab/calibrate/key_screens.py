@@ -53,7 +53,7 @@ def screen_keys(
     What other decisions would have led to is not followed.
 
     Args:
-        source: An archive with jobs, or its tables by name; keys whose tables are missing are not told.
+        source: An archive with jobs, or its tables by name; keys whose tables are missing have a reason instead.
         keys: Of :func:`screened_keys`, as the catalogue writes them; null: all.
         rules: ``document`` or ``production``.
         config: The configuration that acts; null: the archive's at its end, else the catalogue's defaults.
@@ -64,7 +64,7 @@ def screen_keys(
         none), ``n_values`` tried; ``state`` (`CHANGES`, `NOTHING`, `UNTOLD`: the archive cannot tell); of the value that
         changes most ``at``, ``n_changed`` (tasks with another parameter, or tasks or jobs with another decision),
         ``n_decided`` (how many were decided), ``counts`` (tasks, jobs); ``beside``: keys that are off and were switched on to
-        try it, in words (null: none); ``reason`` why it is not told (null where it is).
+        try it, in words (null: none); ``reason`` why the archive cannot tell (null where it can).
 
     Raises:
         ConfigError: Unknown keys or rules.
@@ -80,12 +80,12 @@ def screen_keys(
         if not rows:
             continue
         try:
-            told = screen.screen(part, rows, points)
+            tried = screen.screen(part, rows, points)
         except (DataError, InsufficientDataError) as problem:
-            told = [{"state": UNTOLD, "reason": str(problem)} for _ in rows]
+            tried = [{"state": UNTOLD, "reason": str(problem)} for _ in rows]
         about = [{"key": r.key, "component": r.components[0], "unit": r.unit} for r in rows]
         found += [
-            a | {"part": part, "counts": counts} | t for a, t in zip(about, told, strict=True)
+            a | {"part": part, "counts": counts} | t for a, t in zip(about, tried, strict=True)
         ]
     order = pl.DataFrame({"key": [row.key for row in wanted]}, schema={"key": pl.String})
     return order.join(
@@ -155,7 +155,7 @@ class _Screen:
             "limits": self._limits,
             "analysis limit": self._analysis,
         }[part](trials)
-        return [_told(trial, decide, n_decided) for trial in trials]
+        return [_largest_change(trial, decide, n_decided) for trial in trials]
 
     @cached_property
     def config(self) -> Config:
@@ -189,8 +189,8 @@ class _Screen:
         tables = scans_of(self.source, SCOUT_TABLES)
         jobs, files, tasks = (tables[name] for name in ("jobs", "files", "tasks"))
         rules = ScoutRules(self.rules)
-        said = estimate(tables, rules=rules, config=self.config, max_scouts=None)
-        fixed: dict[str, Any] = {"files": files, "scouts": said, "rules": rules, "at": self.end}
+        scouts = estimate(tables, rules=rules, config=self.config, max_scouts=None)
+        fixed: dict[str, Any] = {"files": files, "scouts": scouts, "rules": rules, "at": self.end}
 
         def decide(config: Config) -> pl.DataFrame:
             found = retry_checks(tasks, jobs, config=config, **fixed)
@@ -246,7 +246,7 @@ def _n_rows(table: pl.LazyFrame) -> int:
     return int(table.select(pl.len()).collect().item())
 
 
-def _told(trial: Trial, decide: Decide, n_decided: int) -> dict[str, Any]:
+def _largest_change(trial: Trial, decide: Decide, n_decided: int) -> dict[str, Any]:
     """Return what a trial changes at most: the tasks or jobs of which anything is decided otherwise."""
     base = decide(trial.base)
     names = ["jeditaskid"] if "jeditaskid" in base.columns else list(JOB)

@@ -86,9 +86,9 @@ class ScoutHistory:
     def hindsight(self, config: Config) -> ScoutResult:
         """Return what the later jobs say, as if they were the scouts; how much was to come is what scouts said."""
         first = self.scouts(config).parameters.select("jeditaskid", *AS_IT_WAS)
-        told = self._once(config, later=True)
-        carried = told.parameters.drop(AS_IT_WAS).join(first, on="jeditaskid", how="left")
-        return replace(told, parameters=carried)
+        later = self._once(config, later=True)
+        carried = later.parameters.drop(AS_IT_WAS).join(first, on="jeditaskid", how="left")
+        return replace(later, parameters=carried)
 
     @cached_property
     def tasks_after(self) -> pl.DataFrame:

@@ -188,7 +188,7 @@ def evidence_of(
         filters: Which part of the archive was looked at.
     """
     question = judgement.question
-    told = tuple(
+    compared = tuple(
         Effect(
             quantity=row["label"],
             unit=row["unit"],
@@ -216,7 +216,7 @@ def evidence_of(
     }
     return Evidence(
         sentence,
-        told,
+        compared,
         tuple(windows),
         tuple(helps),
         tuple(hurts),

@@ -16,7 +16,7 @@ from brokerlab.calibrate.judge import MIN_UNITS
 from brokerlab.calibrate.percentiles import PARAMETERS, Inputs, LossWeights, Study, frames, kills
 from brokerlab.calibrate.percentiles import load as load_inputs
 from brokerlab.calibrate.percentiles import study as study_one
-from brokerlab.calibrate.percentiles.caveats import told_once
+from brokerlab.calibrate.percentiles.caveats import merge_sentences
 from brokerlab.calibrate.scout_rules import ScoutRuleComparison, compare_scout_rules
 from brokerlab.calibrate.stops import ANY, backtest_stops, read_scout_history
 from brokerlab.charts import scouts as charts
@@ -438,7 +438,7 @@ def _rules_part(compared: ScoutRuleComparison) -> Part:
 
 def _caveats(data: Inputs, studies: Studies, p: Params) -> list[Caveat]:
     """Collect what the studies cannot tell; what is true of one parameter only says which."""
-    told = told_once({NAMES[one.parameter.name]: one.caveats for one in studies.answered})
+    shared = merge_sentences({NAMES[one.parameter.name]: one.caveats for one in studies.answered})
     n = max((one.n_overlapping for one in studies.answered), default=0)
     overlap = "{n:#job} ended after the next choice had been made on their tasks: not known then."
     levels = "Which level gains or loses by chance: about one in 20 does."
@@ -448,7 +448,7 @@ def _caveats(data: Inputs, studies: Studies, p: Params) -> list[Caveat]:
     return [
         Caveat(len(data.filters), only),
         Caveat.of(looks, looked),
-        *(Caveat(1, thin(text)) for text in told),
+        *(Caveat(1, thin(text)) for text in shared),
         Caveat.of(n, overlap),
         Caveat(len(studies.answered), levels),
     ]

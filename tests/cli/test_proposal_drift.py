@@ -62,7 +62,7 @@ def test_the_answer_is_the_exit_code(folder: Path, tmp_path: Path) -> None:
     found = json.loads(result.stdout)
     assert result.exit_code == EXIT_CODES[found["status"]]
     assert found["title"] == "More memory"
-    assert found["effects"][0]["told"] == -0.8
+    assert found["effects"][0]["stated"] == -0.8
     assert found["judgement"]["units"] >= 20
     assert found["effects"][0]["apart"]
     assert found["after"][0].startswith("to change: First attempts killed")
@@ -85,7 +85,9 @@ def test_a_broken_limit_is_told_with_what_lies_apart(folder: Path, tmp_path: Pat
     assert result.exit_code == 8, result.output
     sentence, apart, *after = result.stdout.splitlines()
     assert sentence.startswith("Does not hold on ")
-    assert apart.startswith("  First attempts killed [share of jobs]: told -0.8 (-0.81 to -0.79), ")
+    assert apart.startswith(
+        "  First attempts killed [share of jobs]: stated -0.8 (-0.81 to -0.79), "
+    )
     assert after == [
         "After it is applied:",
         "  to change: First attempts killed: 0.9 -> 0.1 share of jobs, -0.8 (-0.81 to -0.79, 95 %)",

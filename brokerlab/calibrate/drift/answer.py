@@ -30,7 +30,10 @@ WEIGHT: tuple[Status, ...] = ("holds", "cannot_be_checked", "cannot_tell", "does
 SCHEMA = {
     "quantity": pl.String,
     "unit": pl.String,
-    **dict.fromkeys(["told", "told_lo", "told_hi", "found", "found_lo", "found_hi"], pl.Float64),
+    **dict.fromkeys(
+        [f"{side}{end}" for side in ("stated", "measured") for end in ("", "_lo", "_hi")],
+        pl.Float64,
+    ),
     "apart": pl.Boolean,
 }
 """Columns of :attr:`Drift.effects`."""
@@ -48,9 +51,9 @@ class Drift:
         status: ``holds``; ``does_not_hold`` (refuted by an interval); ``cannot_tell`` (this archive does not say);
             ``cannot_be_checked`` (no archive could: the proof cannot be repeated).
         sentence: With numbers and their certainty.
-        effects: What the proposal told against what the later data say, one row per effect: ``quantity, unit`` (of
+        effects: What the proposal states against what the later data show, one row per effect: ``quantity, unit`` (of
             the difference proposed minus current; totals in per cent of current, for archives differ in length)``,
-            told, told_lo, told_hi, found, found_lo, found_hi, apart`` (the intervals do not meet; null = no interval).
+            stated, stated_lo, stated_hi, measured, measured_lo, measured_hi, apart`` (the intervals do not meet; null = no interval).
         judgement: What the judge says of the accepted setting on the later data; null = it was not asked.
         window: First and last time of what was scored; null = nothing was, or it is not known.
     """
@@ -187,7 +190,7 @@ def all_of(parts: Sequence[tuple[str, Drift]]) -> Drift:
     """
     worst = max((drift.status for _, drift in parts), key=WEIGHT.index)
     n = sum(drift.status == "holds" for _, drift in parts)
-    said = " ".join(
+    sentences = " ".join(
         f"({i}) {title}: {drift.sentence}" for i, (title, drift) in enumerate(parts, start=1)
     )
     effects = [
@@ -195,7 +198,7 @@ def all_of(parts: Sequence[tuple[str, Drift]]) -> Drift:
         for i, (_, drift) in enumerate(parts, start=1)
     ]
     head = f"{WORDS[worst]}: {n} of {len(parts)} parts hold"
-    return Drift(worst, f"{head}. {said}", pl.concat(effects))
+    return Drift(worst, f"{head}. {sentences}", pl.concat(effects))
 
 
 def data_end(proposal: Proposal) -> datetime | None:
@@ -204,26 +207,26 @@ def data_end(proposal: Proposal) -> datetime | None:
 
 
 def _effects_beside(
-    proposal: Proposal, found: Mapping[tuple[str, str], tuple[Mapping[str, Any], bool]]
+    proposal: Proposal, measured: Mapping[tuple[str, str], tuple[Mapping[str, Any], bool]]
 ) -> pl.DataFrame:
     """Set what a proposal says beside what is seen now, see :attr:`Drift.effects`."""
     rows = []
     for effect in proposal.evidence.effects:
-        row, total = found.get((effect.quantity, effect.unit), ({}, False))
+        row, total = measured.get((effect.quantity, effect.unit), ({}, False))
         if not row or effect.difference is None:
             continue
-        told: list[float | None] = [effect.difference, effect.low, effect.high]
+        stated: list[float | None] = [effect.difference, effect.low, effect.high]
         if total:
-            told = [percent_of(end, effect.current) for end in told]
+            stated = [percent_of(end, effect.current) for end in stated]
         name = "diff_pct" if total else "diff"
         here = [row[f"{name}{end}"] for end in ("", "_lo", "_hi")]
-        if told[0] is None or here[0] is None:
+        if stated[0] is None or here[0] is None:
             continue
         unit = "% of before" if total else effect.unit
-        rows.append((effect.quantity, unit, *told, *here))
+        rows.append((effect.quantity, unit, *stated, *here))
     floats = [name for name, kind in SCHEMA.items() if kind == pl.Float64]
     frame = pl.DataFrame(
         rows, schema={name: SCHEMA[name] for name in ("quantity", "unit", *floats)}, orient="row"
     )
-    below = pl.col("told_hi") < pl.col("found_lo")
-    return frame.with_columns(apart=below | (pl.col("found_hi") < pl.col("told_lo")))
+    below = pl.col("stated_hi") < pl.col("measured_lo")
+    return frame.with_columns(apart=below | (pl.col("measured_hi") < pl.col("stated_lo")))

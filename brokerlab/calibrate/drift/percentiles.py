@@ -95,8 +95,8 @@ def question_of(proposal: Proposal, config: Config) -> Asked:
     limit = numbers.get("max_exceed")
     if not isinstance(limit, int | float):
         raise NotRepeatableError("the proposal does not tell its limit (max_exceed)")
-    told = {name: numbers.get(f"weight_{name}") for name in COMPONENTS}
-    weights = {name: float(w) for name, w in told.items() if isinstance(w, int | float)}
+    stated = {name: numbers.get(f"weight_{name}") for name in COMPONENTS}
+    weights = {name: float(w) for name, w in stated.items() if isinstance(w, int | float)}
     return Asked(
         parameter=parameter,
         current=_setting(parameter, config, {one.place: one.old for one in proposal.changes}),

@@ -12,30 +12,30 @@ SMALL = 10  # tasks; below, drawing tasks with replacement says nothing
 NUMBER = re.compile(r"\d[\d,.]*\d|\d")
 
 
-def told_once(told: Mapping[str, Sequence[str]]) -> list[str]:
-    """Say once what is said of several parameters; where numbers differ, those of the others stand behind.
+def merge_sentences(sentences: Mapping[str, Sequence[str]]) -> list[str]:
+    """Write sentences that several parameters share once; where numbers differ, those of the others stand behind.
 
     Args:
-        told: Name of a parameter to its sentences.
+        sentences: Name of a parameter to its sentences.
 
     Example:
-        >>> told_once({"a": ["3 of 9 jobs are lost.", "No queues."], "b": ["4 of 9 jobs are lost.", "No queues."]})
+        >>> merge_sentences({"a": ["3 of 9 jobs are lost.", "No queues."], "b": ["4 of 9 jobs are lost.", "No queues."]})
         ['a: 3 of 9 jobs are lost (b: 4).', 'No queues.']
     """
     alike: dict[str, dict[str, str]] = {}
-    for name, sentences in told.items():
-        for sentence in sentences:
+    for name, of_one in sentences.items():
+        for sentence in of_one:
             alike.setdefault(NUMBER.sub("#", sentence), {})[name] = sentence
-    return [_together(said, of_all=len(said) == len(told)) for said in alike.values()]
+    return [_merged(each, of_all=len(each) == len(sentences)) for each in alike.values()]
 
 
-def _together(said: Mapping[str, str], *, of_all: bool) -> str:
-    sentence = next(iter(said.values()))
-    same = [name for name, other in said.items() if other == sentence]
-    if of_all and len(same) == len(said):
+def _merged(by_name: Mapping[str, str], *, of_all: bool) -> str:
+    sentence = next(iter(by_name.values()))
+    same = [name for name, other in by_name.items() if other == sentence]
+    if of_all and len(same) == len(by_name):
         return sentence
     first = NUMBER.findall(sentence)
-    others = {name: NUMBER.findall(other) for name, other in said.items() if name not in same}
+    others = {name: NUMBER.findall(text) for name, text in by_name.items() if name not in same}
     numbers = [
         f"{name}: {', '.join(n for n, known in zip(found, first, strict=True) if n != known)}"
         for name, found in others.items()

@@ -106,10 +106,10 @@ class Inputs:
             return []
         sentences = [approximate.caveat(self.archive.derived)] if self.archive.derived else []
         jobs = self.archive.scan("jobs")
-        told = pl.lit(value=False)
+        any_type = pl.lit(value=False)
         if "processingtype" in jobs.collect_schema().names():
-            told = pl.col("processingtype").is_not_null().any()
-        known: bool = jobs.select(told).collect(engine="streaming").item()
+            any_type = pl.col("processingtype").is_not_null().any()
+        known: bool = jobs.select(any_type).collect(engine="streaming").item()
         return sentences if known else [*sentences, MERGES_UNKNOWN]
 
     @property

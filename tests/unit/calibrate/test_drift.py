@@ -49,8 +49,8 @@ def test_it_holds_on_tasks_of_the_same_kind(proposal: Proposal) -> None:
     assert "limit 3 %" in found.sentence
     assert found.effects.height >= 9
     exceed = found.effects.filter(pl.col("quantity") == "First attempts killed").row(0, named=True)
-    assert exceed["told_lo"] <= exceed["told"] <= exceed["told_hi"] < 0
-    assert exceed["found"] < 0
+    assert exceed["stated_lo"] <= exceed["stated"] <= exceed["stated_hi"] < 0
+    assert exceed["measured"] < 0
     assert json.dumps(found.to_dict())
 
 

@@ -77,8 +77,8 @@ def test_a_change_holds_where_links_are_as_it_said() -> None:
     assert "with 2008 waiting files" in drawn
     assert "with 300 as before" in drawn
     (row,) = found.effects.to_dicts()
-    assert (row["told"], row["told_lo"]) == (0.1, 0.05)
-    assert row["found_lo"] > 0
+    assert (row["stated"], row["stated_lo"]) == (0.1, 0.05)
+    assert row["measured_lo"] > 0
 
 
 def test_a_change_does_not_hold_where_queues_are_what_counts() -> None:

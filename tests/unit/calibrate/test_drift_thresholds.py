@@ -44,8 +44,8 @@ def test_it_holds_where_tasks_are_alike(proposal: Proposal) -> None:
     assert found.window == tuple(LATER)
     rows = {row["quantity"]: row for row in found.effects.to_dicts()}
     turnaround = rows["Mean turnaround of a task"]
-    assert turnaround["told_hi"] < 0
-    assert turnaround["found_hi"] < 0
+    assert turnaround["stated_hi"] < 0
+    assert turnaround["measured_hi"] < 0
     assert turnaround["apart"] is False
     assert rows["Bytes moved"]["unit"] == "% of before"
 

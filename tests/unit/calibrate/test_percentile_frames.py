@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from brokerlab.calibrate.percentiles import frames
-from brokerlab.calibrate.percentiles.caveats import told_once
+from brokerlab.calibrate.percentiles.caveats import merge_sentences
 from brokerlab.calibrate.percentiles.parameters import PARAMETERS, Setting
 from brokerlab.calibrate.percentiles.study import FIXED_RANK, NO_QUEUES, Study
 
@@ -107,8 +107,8 @@ def test_a_change_of_almost_nothing_has_no_percentage():
     assert found["label"][0] == "a − b"
 
 
-def test_what_several_parameters_share_is_told_once():
+def test_what_several_parameters_share_is_merge_sentences():
     told = {"a": ["1,234 of 9 jobs.", "Same."], "b": ["2.5 of 9 jobs.", "Only b."], "c": ["Same."]}
-    assert told_once(told) == ["a: 1,234 of 9 jobs (b: 2.5).", "a, c: Same.", "b: Only b."]
-    assert told_once({"a": ["1 job."], "b": ["1 job."]}) == ["1 job."]
-    assert told_once({"a": ["1 job."], "b": ["2 jobs."]}) == ["a: 1 job.", "b: 2 jobs."]
+    assert merge_sentences(told) == ["a: 1,234 of 9 jobs (b: 2.5).", "a, c: Same.", "b: Only b."]
+    assert merge_sentences({"a": ["1 job."], "b": ["1 job."]}) == ["1 job."]
+    assert merge_sentences({"a": ["1 job."], "b": ["2 jobs."]}) == ["a: 1 job.", "b: 2 jobs."]
