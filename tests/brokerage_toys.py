@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from brokerlab.brokerage.contracts import TABLES
-from brokerlab.brokerage.production_jobs.decide import decide
+from brokerlab.brokerage.production_jobs.brokerage import decide
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.gdpconfig import Config

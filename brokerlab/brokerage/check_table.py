@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import polars as pl
 
-from brokerlab.brokerage.analysis_jobs import AnalysisRules, weights
-from brokerlab.brokerage.analysis_jobs import ranking as analysis
-from brokerlab.brokerage.analysis_jobs.checks import queue_checks as analysis_checks
-from brokerlab.brokerage.analysis_jobs.throttle_rules import throttle_rules
+from brokerlab.brokerage import plugins
+from brokerlab.brokerage.engine.brokerage import Brokerage
 from brokerlab.brokerage.engine.own import Own, with_own
-from brokerlab.brokerage.engine.recipe import ChecksOf, Recipe, checks_of
+from brokerlab.brokerage.engine.recipe import Recipe
 from brokerlab.brokerage.engine.rule import SETTING, Rule
-from brokerlab.brokerage.engine.steps import Mark, Step
+from brokerlab.brokerage.engine.steps import Mark
 from brokerlab.brokerage.origins import QUEUE, TASK, fields
-from brokerlab.brokerage.production_jobs import ranking
-from brokerlab.brokerage.production_jobs.checks import queue_checks
-from brokerlab.brokerage.production_jobs.facts import PRODUCTION
-from brokerlab.brokerage.production_tasks import ranking as nuclei
-from brokerlab.brokerage.production_tasks.checks import checks as nucleus_checks
-from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.words import shown
-from brokerlab.errors import ConfigError, nearest
+from brokerlab.errors import ConfigError
 
-STABILIZED = ("x_users", "x_users_running", "x_nr", "s_running", "s_rate", "u_queued", "u_running")
 _Line: TypeAlias = tuple[object, ...]
 _SCHEMA: dict[str, Any] = {
     "step": pl.Int64,
@@ -33,23 +25,24 @@ _SCHEMA: dict[str, Any] = {
     **dict.fromkeys(("keys", "inputs", "queue_fields", "task_fields"), pl.List(pl.String)),
     "sentence": pl.String,
 }
+LOOKS_AT = {"pair": "one place", "task": "all places"}
 
 
 def checks_table(
-    rules: ProductionRules | AnalysisRules | None = None,
+    rules: Any = None,
     *,
     stage: str | None = None,
     own: Sequence[Own] = (),
-    recipe: Recipe = PRODUCTION,
+    recipe: Recipe | None = None,
 ) -> pl.DataFrame:
     """Return the checks of a brokerage in the order in which they run.
 
     Args:
         rules: Rule set; null = ``document``.
         stage: ``jobs``: the checks of queues for production tasks; ``tasks``: of nuclei; ``analysis``: of queues for
-            user tasks; null = ``analysis`` for analysis rules, else ``jobs``.
-        own: Rules that are added, see :meth:`.plugins.Brokerage.with_rule`.
-        recipe: What an organisation replaced.
+            user tasks; null = the first of them that has such rules, ``jobs`` without rules.
+        own: Rules that are added, see :meth:`.engine.brokerage.Brokerage.with_rule`.
+        recipe: What an organisation replaced; null = nothing.
 
     Returns:
         ``step`` (1...), ``check``, ``kind`` (``persistent, temporary``; ``throttle`` for a rule that holds a
@@ -61,92 +54,34 @@ def checks_table(
         ConfigError: Unknown stage, or rules of another brokerage.
     """
     if stage is None:
-        stage = "analysis" if isinstance(rules, AnalysisRules) else "jobs"
-    if stage not in STAGES:
-        raise ConfigError(f"stage={stage!r}: {nearest(stage, STAGES)}")
-    kind, rows = STAGES[stage]
+        ours = map(plugins.of_stage, plugins.STAGES)
+        brokerage = next(each for each in ours if rules is None or isinstance(rules, each.rule_set))
+    else:
+        brokerage = plugins.of_stage(stage)
+    kind = brokerage.rule_set
     if rules is not None and not isinstance(rules, kind):
         raise ConfigError(f"stage={stage!r} has {kind.__name__}, given are {type(rules).__name__}")
-    numbered = [
-        (step, *row) for step, row in enumerate(rows(rules or kind(), own, recipe), start=1)
-    ]
-    return pl.DataFrame(numbered, schema=_SCHEMA, orient="row")
+    return table_of(replace(brokerage, own=tuple(own), recipe=recipe or brokerage.recipe), rules)
 
 
-def _of_jobs(rules: ProductionRules, own: Sequence[Own], recipe: Recipe) -> list[_Line]:
-    reads = ["running", "x_activated", "x_assigned", "x_starting", "defined"]
-    reads += ["t_total", "x_avail", "missing_files", "l_weight"]
-    says = "running against queued jobs x input at hand x network"
-    if rules.nucleus_preferred:
-        reads, says = [*reads, "x_near", "t_t1_factor"], f"{says} x nucleus"
-    if rules.hardware_preferred:
-        reads, says = [*reads, "x_preference"], f"{says} x hardware preference"
-    place = "production-jobs.md 7"
-    weight = _line(
-        "weight", "weight", "one place", place, ranking.weight_keys(rules, recipe), reads, says
-    )
-    checks, steps = _all(recipe, queue_checks, rules, ranking.steps(rules, recipe), own)
-    return [*map(_row, checks), *_of_steps(steps), weight]
-
-
-def _of_analysis(rules: AnalysisRules, own: Sequence[Own], recipe: Recipe) -> list[_Line]:
-    checks, steps = _all(recipe, analysis_checks, rules, analysis.steps(rules, recipe), own)
-    return [
-        *(_row(rule, "throttle", "the task") for rule in throttle_rules(rules)),
+def table_of(brokerage: Brokerage[Any, Any], rules: Any = None) -> pl.DataFrame:
+    """Return the checks of a brokerage, those that were added among them; see :func:`checks_table`."""
+    rules = rules or brokerage.rule_set()
+    checks, steps = with_own(*brokerage.rules_and_steps(rules), brokerage.own)
+    weight = brokerage.weight(rules, brokerage.recipe)
+    inputs = tuple(weight.inputs)
+    rows = [
+        *(_row(rule, "throttle", "the task") for rule in brokerage.before(rules)),
         *map(_row, checks),
-        *_of_steps(steps),
-        _analysis_weight(rules, recipe),
-    ]
-
-
-def _all(
-    recipe: Recipe, usual: ChecksOf, rules: Any, steps: Sequence[Step], own: Sequence[Own]
-) -> tuple[tuple[Rule, ...], tuple[Step, ...]]:
-    """Return checks and steps of a recipe with rules that are added."""
-    return with_own(checks_of(recipe, usual, rules, steps), steps, own)
-
-
-def _of_steps(steps: Iterable[Step]) -> list[_Line]:
-    """Return the rules and marks among steps, in order."""
-    return [
-        _row(step.rule, "mark") if isinstance(step, Mark) else _row(step)
-        for step in steps
-        if isinstance(step, Rule | Mark)
-    ]
-
-
-def _analysis_weight(rules: AnalysisRules, recipe: Recipe) -> _Line:
-    """Return what the basic weight in use and the data factor read."""
-    counts: tuple[str, ...]
-    if rules.basic_weight == "original":
-        whose = "queue" if rules.counted_jobs == "queue" else "share"
-        basic = f"running against queued jobs of the {whose}"
-        jobs = (name for one in weights.counted(rules).values() for name in one.meta.root_names())
-        counts = (*jobs, "s_pilots", "s_workers", "x_numslots", "q_corecount")
-    else:
-        basic = "jobs of the task for the class of the queue x what the stabilizer lets the user queue there"
-        counts = ("t_n_jobs", "t_class", "t_gshare", "s_class", *STABILIZED)
-    return _line(
-        "weight", "weight", "one place", "analysis-jobs.md 7", analysis.weight_keys(rules, recipe),
-        (*counts, *(("t_total", "t_local", "t_union", "x_data_weight", "x_avail") if rules.data_factor else ())),
-        f"{basic} x input at hand" if rules.data_factor else basic,
-    )  # fmt: skip
-
-
-def _of_nuclei(rules: ProductionRules, own: Sequence[Own], recipe: Recipe) -> list[_Line]:
-    weight = _line(
-        "weight", "weight", "one place", "production-tasks.md 4", nuclei.weight_keys(rules, recipe),
-        (
-            *("rw", "iointensity", "ava_size_any", "ava_size_disk", "tot_size", "space_free"),
-            *("space_expired", "space_total"),
+        *(
+            _row(step.rule, "mark") if isinstance(step, Mark) else _row(step)
+            for step in steps
+            if isinstance(step, Rule | Mark)
         ),
-        "input at hand x tape x free part of the storage x free space / work left",
-    )  # fmt: skip
-    checks, steps = _all(recipe, nucleus_checks, rules, nuclei.steps(rules, recipe), own)
-    return [*map(_row, checks), *_of_steps(steps), weight]
-
-
-LOOKS_AT = {"pair": "one place", "task": "all places"}
+        _line("weight", "weight", "one place", weight.source, weight.keys, inputs, weight.says),
+    ]
+    numbered = [(step, *row) for step, row in enumerate(rows, start=1)]
+    return pl.DataFrame(numbered, schema=_SCHEMA, orient="row")
 
 
 def _row(rule: Rule, kind: str | None = None, looks_at: str | None = None) -> _Line:
@@ -163,11 +98,3 @@ def _line(
     columns = list(inputs)
     of_queue, of_task = fields(columns, QUEUE), fields(columns, TASK)
     return (name, kind, looks_at, source, list(keys), columns, of_queue, of_task, shown(says))
-
-
-STAGES: dict[str, tuple[type[Any], Callable[[Any, Sequence[Own], Recipe], list[_Line]]]] = {
-    "jobs": (ProductionRules, _of_jobs),
-    "tasks": (ProductionRules, _of_nuclei),
-    "analysis": (AnalysisRules, _of_analysis),
-}
-"""Brokerage to its rules and the lines of its checks."""

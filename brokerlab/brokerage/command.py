@@ -137,7 +137,7 @@ def _explained(
     """
     from brokerlab.brokerage import explain as explained
     from brokerlab.brokerage import explain_task, production_tasks
-    from brokerlab.brokerage.production_jobs.decide import hint_queues
+    from brokerlab.brokerage.production_jobs.brokerage import hint_queues
     from brokerlab.brokerage.replaying import build
     from brokerlab.brokerage.replaying.plan import time_of
     from brokerlab.brokerage.studies.kinds import ANALYSIS, PRODUCTION

@@ -17,12 +17,6 @@ from brokerlab.gdpconfig import Config
 from brokerlab.lazy import call
 
 AnyRules: TypeAlias = ProductionRules | AnalysisRules
-STAGES: dict[str, tuple[str, type[AnyRules]]] = {
-    "jobs": ("production-jobs", ProductionRules),
-    "tasks": ("production-tasks", ProductionRules),
-    "analysis": ("analysis-jobs", AnalysisRules),
-}
-"""Stage of a replay to our brokerage of it, and the kind of its rules."""
 
 
 @call("brokerage.decide")
@@ -55,24 +49,18 @@ def decide(
     Source: docs/rules/production-jobs.md; production-tasks.md; analysis-jobs.md.
     """
     if isinstance(source, Archive):
-        stages = {name: stage for stage, (name, _) in STAGES.items()}
-        source = build(source, stage=stages.get(brokerage or "", "jobs"))
-    added = {"own": own} if own else {}
+        source = build(source, stage=plugins.get(brokerage or "production-jobs").stage)
     if not isinstance(source, Replay):
         chosen = plugins.get(brokerage or "production-jobs")
-        return _typed(chosen.decide(source, rules=rules, config=config, **added))
-    name, kind = STAGES[source.stage]
+        made: AnyDecisions = chosen.decide(source, rules=rules, config=config, own=own)
+        return made
+    chosen = plugins.get(brokerage) if brokerage else plugins.of_stage(source.stage)
+    kind = chosen.rule_set
     if rules is not None and not isinstance(rules, kind):
         raise ConfigError(
             f"rules of the replay's brokerage are {kind.__name__}, given are {type(rules).__name__}"
         )
     seen = source if config is None else source.with_config(config)
-    chosen = plugins.get(brokerage or name)
     tables = seen.tables_of(chosen.tables)
-    return _typed(chosen.decide(tables, rules=rules, config=seen.config, **added))
-
-
-def _typed(decisions: Any) -> AnyDecisions:
-    """Return decisions, of which a brokerage that was found by its name does not tell the kind."""
-    made: AnyDecisions = decisions
-    return made
+    made = chosen.decide(tables, rules=rules, config=seen.config, own=own)
+    return made  # noqa: RET504 - typed

@@ -59,8 +59,7 @@ class NetworkSettings:
     def __post_init__(self) -> None:
         if not self.link_cap:
             raise ConfigError(
-                "gdpconfig jedi/jobbroker/NQUEUED_SAT_CAP is 0: the queued weight divides by it; "
-                "allowed is a number of files above 0"
+                "gdpconfig jobbroker.NQUEUED_SAT_CAP=0: the network weight divides by it; set at least 1"
             )
 
     @classmethod

@@ -36,7 +36,7 @@ def single_obstacles(
         and no other of the checks of single places; or it fails none of these and one of the rules that look at all
         places together skips it, behind which others of those rules may wait. Of user tasks the locality loop that decided is looked at.
     """
-    pairs, place = decisions.places.drop_nulls("check"), decisions.world.PLACE
+    pairs, place = decisions.places.drop_nulls("check"), decisions.world.brokerage.place
     if jeditaskid is not None:
         pairs = pairs.filter(pl.col("jeditaskid") == jeditaskid)
     if snapshot is not None:
@@ -96,10 +96,10 @@ def _rows(decisions: AnyDecisions, who: Subject) -> list[tuple[object, ...]]:
     # of two reasons with one name the last is told
     reasons = {reason.name: reason for reason in (*decisions.reasons, *decisions.marks)}
     for name, reason in reasons.items():
-        if name not in n_skipped or name == world.MARKED:
+        if name not in n_skipped or name == world.brokerage.marked:
             continue
         stands_alone, after = n_alone.get(name, 0), candidates
-        if name == world.LAST:  # without it all that were too many are candidates
+        if name == world.brokerage.last:  # without it all that were too many are candidates
             after += stands_alone
         elif stands_alone:
             after = trial.without(name).pairs["check"].null_count()
@@ -121,7 +121,7 @@ def _marks(decisions: AnyDecisions, pairs: pl.DataFrame, *, most: int) -> dict[s
     names = [rule.name for rule in decisions.marks]
     if not names or not isinstance(decisions, QueueDecisions):
         return {}
-    marked = decisions.weighed.filter(pl.col("check") == decisions.world.MARKED)
+    marked = decisions.weighed.filter(pl.col("check") == decisions.world.brokerage.marked)
     marks = marked.join(pairs, on=[*TASK, "panda_queue"], how="semi").select(names)
     marks = marks.filter(pl.sum_horizontal(pl.all().cast(pl.Int64)) <= most)
     return {name: n for name in names if (n := int(marks[name].sum()))}

@@ -9,108 +9,32 @@ has it. Ours are registered the same way. A module is imported when its brokerag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-import dataframely as dy
 import polars as pl
 
-from brokerlab.brokerage.engine.own import Own
-from brokerlab.brokerage.engine.recipe import Recipe
-from brokerlab.brokerage.engine.rule import Rule
+from brokerlab.brokerage.engine.brokerage import Brokerage
 from brokerlab.brokerage.words import listed
 from brokerlab.errors import ConfigError, nearest
 
 GROUP = "brokerlab.brokerages"
+STAGES = {"jobs": "production-jobs", "tasks": "production-tasks", "analysis": "analysis-jobs"}
+"""Stage of a replay to our brokerage of it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Brokerage:
-    """A brokerage as a value.
+def of_stage(stage: str) -> Brokerage[Any, Any]:
+    """Return our brokerage of a stage of a replay.
 
-    Attributes:
-        name: Its name, the one of its entry point.
-        organisation: Who answers for it.
-        description: What it decides, in a line.
-        documentation: Where its rules are written: an address, or chapters.
-        decide: Takes the input tables by name first, then keywords: at least ``rules`` and ``config``.
-        table: Takes rules and rules of one's own, gives the table of all rules; see :func:`.check_table.checks_table`.
-        tables: Contracts of the input tables by name.
-        absent: Table to what is taken where it is not given; see :func:`.inputs.given.absent_means`.
-        own: Rules that were added, see :meth:`with_rule`.
+    Raises:
+        ConfigError: An unknown stage.
     """
-
-    name: str
-    organisation: str
-    description: str
-    documentation: str
-    decide: Callable[..., Any]
-    table: Callable[[Any, Sequence[Own]], pl.DataFrame]
-    tables: Mapping[str, type[dy.Schema]]
-    absent: Mapping[str, str] = field(default_factory=dict)
-    own: tuple[Own, ...] = ()
-
-    def with_rule(self, rule: Rule, *, after: str) -> Brokerage:
-        """Return the brokerage with one rule more; decisions, funnel, explanations and sensitivity know it.
-
-        Args:
-            rule: Of a pair, or (``scope="task"``) of all places of a task that are left: then its expression may use
-                :data:`.engine.steps.LEFT`, :func:`.engine.steps.any_left` and windows ``.over("t")``.
-            after: Name of the rule that it follows.
-
-        Raises:
-            ConfigError: When it decides: no rule of that name to follow, a name that is taken, columns that are not there.
-        """
-        own = (*self.own, Own(rule, after))
-        return replace(self, own=own, decide=partial(self.decide, own=own))
-
-    def checks_table(self, rules: Any = None) -> pl.DataFrame:
-        """Return the table of all rules, those that were added among them; see :func:`.check_table.checks_table`."""
-        return self.table(rules, self.own)
-
-
-def brokerage_of(
-    recipe: Recipe,
-    *,
-    stage: str,
-    decide: Callable[..., Any],
-    tables: Mapping[str, type[dy.Schema]],
-    absent: Mapping[str, str],
-    organisation: str,
-    description: str,
-    documentation: str,
-) -> Brokerage:
-    """Return the brokerage that decides by a recipe.
-
-    Args:
-        recipe: Checks, weight, tables and facts.
-        stage: See :func:`.check_table.checks_table`.
-        decide: That of the stage; the brokerage takes what it takes.
-        tables: Contracts of the tables of the stage.
-        absent: See :class:`Brokerage`.
-        organisation: Who answers for it.
-        description: What it decides, in a line.
-        documentation: Where its rules are written.
-    """
-
-    def table(rules: Any, own: Sequence[Own]) -> pl.DataFrame:
-        from brokerlab.brokerage.check_table import checks_table  # loaded when it is first asked
-
-        return checks_table(rules, stage=stage, own=own, recipe=recipe)
-
-    return Brokerage(
-        name=recipe.name,
-        organisation=organisation,
-        description=description,
-        documentation=documentation,
-        decide=partial(decide, recipe=recipe),
-        table=table,
-        tables={**tables, **recipe.tables},
-        absent=absent,
-    )
+    if stage not in STAGES:
+        raise ConfigError(f"stage={stage!r}: {nearest(stage, STAGES)}")
+    module = import_module(f"brokerlab.brokerage.{STAGES[stage].replace('-', '_')}.brokerage")
+    found: Brokerage[Any, Any] = module.BROKERAGE
+    return found
 
 
 def available() -> pl.DataFrame:
@@ -134,14 +58,14 @@ def available() -> pl.DataFrame:
     return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
 
 
-def get(name: str) -> Brokerage:
+def get(name: str) -> Brokerage[Any, Any]:
     """Return a brokerage; no other one is loaded.
 
     Args:
         name: Its name, as in :func:`available`.
 
     Raises:
-        ConfigError: There is none of that name, or two, or it does not load, or is no :class:`Brokerage`.
+        ConfigError: There is none of that name, or two, or it does not load, or is no :class:`~.engine.brokerage.Brokerage`.
 
     Example:
         >>> get("production-jobs").tables["queues"].__name__
@@ -181,7 +105,7 @@ def _rivals(point: EntryPoint, found: list[EntryPoint]) -> str | None:
     return f"brokerage {point.name!r} is in {listed(same)}: none is taken; uninstall or rename all but one"
 
 
-def _loaded(point: EntryPoint) -> Brokerage:
+def _loaded(point: EntryPoint) -> Brokerage[Any, Any]:
     """Load what an entry point names.
 
     Raises:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
+from brokerlab.brokerage.engine.pairs import looked_up
 from brokerlab.brokerage.engine.world import World
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.view import TASK
@@ -22,22 +25,20 @@ def slots(world: World) -> pl.DataFrame:
     Returns:
         ``snapshot, parent``, ``slots`` [cores], of parents with a queue that could be a candidate.
     """
-    state = next(side.rows for side in world.facts.sides if "s_running" in side.missing)
-    if "s_running_cores" not in state.columns:
-        state = state.with_columns(s_running_cores=pl.lit(0, pl.Int64))
-    instants = world.tasks.select("snapshot", "t_state", "t_version").unique()
+    instants = world.tasks.select("t", "snapshot", q_version="t_version").unique(
+        "snapshot", keep="first", maintain_order=True
+    )
     parents = (
         world.facts.queues.filter("q_candidate")
-        .select("q_version", "parent", "p_id", "p_corecount")
+        .select("q", "q_version", "parent")
         .unique(["q_version", "parent"], keep="first", maintain_order=True)
     )
-    pairs = instants.join(parents, left_on="t_version", right_on="q_version")
-    if world.facts.queues["q_version"].n_unique() <= 1:
-        pairs = instants.join(parents, how="cross")
-    counts = state.select("t_state", "p_id", "s_running", "s_running_cores")
-    counted = pairs.join(counts, on=["t_state", "p_id"], how="left").with_columns(
-        pl.col("s_running", "s_running_cores").fill_null(0)
-    )
+    pairs = instants.join(parents, on="q_version").sort("t", "q")
+    facts = replace(world.facts, tasks=world.tasks)
+    wanted = {"s_running", "s_running_cores", "p_corecount"}
+    counted = looked_up(facts, pairs, wanted)
+    if "s_running_cores" not in counted.columns:
+        counted = counted.with_columns(s_running_cores=pl.lit(0, pl.Int64))
     guessed = pl.col("s_running") * pl.max_horizontal("p_corecount", 1)
     known = pl.col("s_running_cores") > 0
     sized = counted.select(

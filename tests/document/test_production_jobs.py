@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from brokerlab import brokerage
-from brokerlab.brokerage.production_jobs.decide import decide
+from brokerlab.brokerage.production_jobs.brokerage import decide
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.matching.connectivity import parse_connectivity
 from brokerlab.units import GB, MB

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from brokerlab.brokerage import plugins
-from brokerlab.brokerage.production_tasks.decide import decide
+from brokerlab.brokerage.production_tasks.brokerage import decide
 from brokerlab.brokerage.rules import ProductionRules
 from tests.unit.brokerage.production_tasks.world import (
     AT,

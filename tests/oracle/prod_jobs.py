@@ -16,8 +16,9 @@ import polars as pl
 from brokerlab.brokerage.contracts import TABLES
 from brokerlab.brokerage.engine.decide import settled
 from brokerlab.brokerage.engine.evaluation import evaluated
+from brokerlab.brokerage.engine.world import World
+from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE
 from brokerlab.brokerage.production_jobs.checks import queue_checks
-from brokerlab.brokerage.production_jobs.facts import JobWorld, prepare
 from brokerlab.brokerage.production_jobs.ranking import reported
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.frames import prepared
@@ -41,9 +42,9 @@ def key(inputs: Case) -> str:
     return json.dumps(inputs, sort_keys=True)
 
 
-def _world(cases: list[Case], rows: dict[str, list[Case]]) -> JobWorld:
+def _world(cases: list[Case], rows: dict[str, list[Case]]) -> World:
     given = {name: frame(found) for name, found in rows.items() if found}
-    return prepare(
+    return BROKERAGE.prepare(
         prepared(given, TABLES), rules=RULES, matching=MatchingRules("production"),
         config=settings(cases[0]["inputs"].get("gdpconfig") or []),
     )  # fmt: skip

@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import ranking
+from brokerlab.brokerage.analysis_jobs.brokerage import BROKERAGE
 from brokerlab.brokerage.analysis_jobs.contracts import TABLES
-from brokerlab.brokerage.analysis_jobs.facts import prepare
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.engine.pairs import looked_up, matched, run
 from brokerlab.brokerage.engine.steps import names_of, reads_of, walk
@@ -69,7 +69,7 @@ def weights_differ(rows: pl.DataFrame, expected: Case) -> list[str]:
 
 def differences(case: Case) -> list[str]:
     inputs, expected = case["inputs"], case["expected"]
-    world = prepare(
+    world = BROKERAGE.prepare(
         prepared(tables(inputs), TABLES), rules=RULES, matching=MatchingRules("production"),
         config=settings(inputs.get("gdpconfig") or []),
     )  # fmt: skip

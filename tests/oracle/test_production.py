@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from brokerlab.brokerage.production_jobs.decide import decide, hint_queues
+from brokerlab.brokerage.production_jobs.brokerage import decide, hint_queues
 from brokerlab.brokerage.rules import ProductionRules
 from tests.oracle import prod_facts, prod_jobs, prod_match, prod_nuclei, prod_pairs, vectors
 from tests.oracle.prod_cases import Case, settings, tables

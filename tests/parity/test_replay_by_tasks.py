@@ -14,7 +14,7 @@ import brokerlab.archive
 from brokerlab import carry
 from brokerlab.archive.synthetic import synthesise
 from brokerlab.brokerage import replaying
-from brokerlab.brokerage.production_jobs.decide import decide
+from brokerlab.brokerage.production_jobs.brokerage import decide
 from brokerlab.brokerage.replaying import Replay
 
 pytestmark = [

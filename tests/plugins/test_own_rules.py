@@ -11,10 +11,10 @@ import pytest
 
 from brokerlab.brokerage import explain, funnel, what_if
 from brokerlab.brokerage.analysis_jobs.brokerage import BROKERAGE as ANALYSIS
+from brokerlab.brokerage.engine.brokerage import Brokerage
 from brokerlab.brokerage.engine.rule import Rule, setting
 from brokerlab.brokerage.engine.steps import LEFT
 from brokerlab.brokerage.live import prepare
-from brokerlab.brokerage.plugins import Brokerage
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE as JOBS
 from brokerlab.brokerage.production_tasks.brokerage import BROKERAGE as NUCLEI
 from brokerlab.brokerage.replaying.build import Replay
@@ -64,7 +64,9 @@ def of_nuclei() -> dict[str, pl.DataFrame]:
     return nuclei_frames(nuclei_world(*space, storage_endpoints=disks))
 
 
-Case = tuple[Brokerage, Callable[[], dict[str, pl.DataFrame]], str, str, Rule, str, float, float]
+Case = tuple[
+    Brokerage[Any, Any], Callable[[], dict[str, pl.DataFrame]], str, str, Rule, str, float, float
+]
 """Brokerage, tables, place of a key, key, rule, what it follows, a value that skips place B only, one that skips none."""
 CASES: dict[str, Case] = {
     "jobs, pair": (
@@ -117,7 +119,9 @@ def test_everything_knows_the_rule(case: Case) -> None:
     assert moved["is_current"].to_list() == [True, False]
 
 
-def asked(own: Brokerage, decisions: Any, tables: dict[str, pl.DataFrame], config: Config) -> Any:
+def asked(
+    own: Brokerage[Any, Any], decisions: Any, tables: dict[str, pl.DataFrame], config: Config
+) -> Any:
     """Return what is asked for its sensitivity: decisions on nuclei do not keep what they were decided on."""
     if own.name != "production-tasks":
         return decisions
@@ -180,7 +184,7 @@ def test_a_standing_brokerage_knows_the_rule(stage: str, case: str) -> None:
 
 
 @pytest.mark.parametrize("brokerage", [JOBS, ANALYSIS, NUCLEI], ids=lambda each: each.name)
-def test_a_rule_needs_a_place_and_a_name_of_its_own(brokerage: Brokerage) -> None:
+def test_a_rule_needs_a_place_and_a_name_of_its_own(brokerage: Brokerage[Any, Any]) -> None:
     rule = pair_rule("s_running", "NQUEUED_SAT_CAP")
     with pytest.raises(ConfigError, match="there is no 'no_such_rule'"):
         brokerage.with_rule(rule, after="no_such_rule").checks_table()
@@ -191,7 +195,7 @@ def test_a_rule_needs_a_place_and_a_name_of_its_own(brokerage: Brokerage) -> Non
 
 
 @pytest.mark.parametrize("brokerage", [JOBS, ANALYSIS], ids=lambda each: each.name)
-def test_a_rule_that_cannot_work_is_refused(brokerage: Brokerage) -> None:
+def test_a_rule_that_cannot_work_is_refused(brokerage: Brokerage[Any, Any]) -> None:
     tables = of_jobs() if brokerage is JOBS else of_users()
     after = "queued_cap" if brokerage is JOBS else "overloaded_vp"
     key = "NQUEUED_SAT_CAP" if brokerage is JOBS else "OVERLOAD_MIN_QUEUE"
@@ -231,7 +235,7 @@ def test_a_rule_of_nuclei_that_cannot_work_is_refused(when: pl.Expr) -> None:
         NUCLEI.with_rule(rule, after="no_queue").decide(of_nuclei())
 
 
-def first_check(brokerage: Brokerage) -> str:
+def first_check(brokerage: Brokerage[Any, Any]) -> str:
     """Return the name of the first check of single places."""
     name: str = brokerage.checks_table().filter(pl.col("kind") != "throttle")["check"][0]
     return name

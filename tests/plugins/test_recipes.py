@@ -11,17 +11,17 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage import explain, explain_task, funnel, plugins
-from brokerlab.brokerage.analysis_jobs import brokerage as analysis
+from brokerlab.brokerage.analysis_jobs.brokerage import BROKERAGE as ANALYSIS
 from brokerlab.brokerage.analysis_jobs.checks import queue_checks as analysis_checks
 from brokerlab.brokerage.engine.again import redecided
+from brokerlab.brokerage.engine.brokerage import Brokerage
 from brokerlab.brokerage.engine.checklist import inserted, without
 from brokerlab.brokerage.engine.pairs import Facts
 from brokerlab.brokerage.engine.recipe import Recipe
 from brokerlab.brokerage.engine.rule import Rule, setting
-from brokerlab.brokerage.plugins import Brokerage
-from brokerlab.brokerage.production_jobs import brokerage as jobs
+from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE as JOBS
 from brokerlab.brokerage.production_jobs.checks import queue_checks
-from brokerlab.brokerage.production_tasks import brokerage as nuclei
+from brokerlab.brokerage.production_tasks.brokerage import BROKERAGE as NUCLEI
 from brokerlab.brokerage.production_tasks.checks import checks as nucleus_checks
 from brokerlab.brokerage.view import view
 from brokerlab.errors import ConfigError
@@ -45,7 +45,7 @@ class Ours:
     """One of our brokerages, in a world of places A, B and C of which C is refused by ``check``.
 
     Attributes:
-        module: Where it and ``brokerage_of`` are.
+        brokerage: It.
         tables: The world.
         checks: The checks that may be replaced.
         check: The check that refuses C.
@@ -55,17 +55,13 @@ class Ours:
         missing: A table whose absence leaves the decision as it is.
     """
 
-    module: Any
+    brokerage: Brokerage[Any, Any]
     tables: Callable[[], dict[str, Any]]
     checks: Callable[[Any], tuple[Rule, ...]]
     check: str
     first: str
     where: str
     key: str
-
-    @property
-    def brokerage(self) -> Brokerage:
-        return self.module.BROKERAGE  # type: ignore[no-any-return]
 
 
 def of_jobs() -> dict[str, Any]:
@@ -88,15 +84,15 @@ def of_nuclei() -> dict[str, Any]:
 
 OURS = {
     "jobs": Ours(
-        jobs, of_jobs, queue_checks, "no_pilot", "status_offline", "jedi/jobbroker",
+        JOBS, of_jobs, queue_checks, "no_pilot", "status_offline", "jedi/jobbroker",
         "NUM_CUTOFF_TO_MOVE_INPUT",
     ),
     "analysis": Ours(
-        analysis, of_users, analysis_checks, "status", "status", "jedi/anal_jobbroker",
+        ANALYSIS, of_users, analysis_checks, "status", "status", "jedi/anal_jobbroker",
         "OVERLOAD_MIN_QUEUE",
     ),
     "nuclei": Ours(
-        nuclei, of_nuclei, nucleus_checks, "nucleus_inactive", "transfer_backlog",
+        NUCLEI, of_nuclei, nucleus_checks, "nucleus_inactive", "transfer_backlog",
         "jedi/taskbrokerage", "INPUT_NUM_THRESHOLD",
     ),
 }  # fmt: skip
@@ -134,9 +130,9 @@ def recipe(ours: Ours, **changed: Any) -> Recipe:
     return Recipe(name="alpine", **given | changed)
 
 
-def made(ours: Ours, own: Recipe) -> Brokerage:
+def made(ours: Ours, own: Recipe) -> Brokerage[Any, Any]:
     words = {"organisation": "Alps", "description": "it likes the cold", "documentation": "none"}
-    return ours.module.brokerage_of(own, **words)  # type: ignore[no-any-return]
+    return ours.brokerage.with_recipe(own, **words)
 
 
 def tables_of(ours: Ours) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from polars.testing import assert_frame_equal
 from brokerlab.brokerage import live
 from brokerlab.brokerage.analysis_jobs import AnalysisRules
 from brokerlab.brokerage.analysis_jobs import decide as decide_analysis
-from brokerlab.brokerage.production_jobs.decide import decide as decide_jobs
+from brokerlab.brokerage.production_jobs.brokerage import decide as decide_jobs
 from brokerlab.brokerage.rules import ProductionRules
 from tests.property.test_production_jobs import eased
 from tests.twins import analysis_compare, analysis_worlds, compare

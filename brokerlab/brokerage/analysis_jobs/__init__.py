@@ -3,7 +3,7 @@
 Source: analysis-jobs.md; the brokerage page, ATLAS Analysis Job Brokerage.
 """
 
-from brokerlab.brokerage.analysis_jobs.decide import decide
+from brokerlab.brokerage.analysis_jobs.brokerage import decide
 from brokerlab.brokerage.analysis_jobs.decisions import AnalysisDecisions
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.throttle import throttle

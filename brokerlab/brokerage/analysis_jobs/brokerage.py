@@ -1,27 +1,79 @@
-"""The analysis job brokerage as a value, and others made of its parts."""
+"""The analysis job brokerage as a value."""
 
 from __future__ import annotations
 
-from functools import partial
+import polars as pl
 
-from brokerlab.brokerage import plugins
+from brokerlab.brokerage.analysis_jobs import lookups, ranking, weights
+from brokerlab.brokerage.analysis_jobs.checks import queue_checks
 from brokerlab.brokerage.analysis_jobs.contracts import ABSENT, NEEDED, TABLES
-from brokerlab.brokerage.analysis_jobs.decide import decide
-from brokerlab.brokerage.analysis_jobs.facts import ANALYSIS
+from brokerlab.brokerage.analysis_jobs.decisions import AnalysisDecisions
+from brokerlab.brokerage.analysis_jobs.facts import THROTTLE, ends, facts
+from brokerlab.brokerage.analysis_jobs.keys import place_of
+from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
+from brokerlab.brokerage.analysis_jobs.settings import of_tasks
+from brokerlab.brokerage.analysis_jobs.state import of_state
+from brokerlab.brokerage.analysis_jobs.throttle_rules import throttle_rules
+from brokerlab.brokerage.engine.brokerage import Brokerage, Weight
+from brokerlab.brokerage.engine.lookup import Lookup
+from brokerlab.brokerage.engine.recipe import Recipe
 from brokerlab.brokerage.inputs.given import absent_means
 
-brokerage_of = partial(
-    plugins.brokerage_of,
-    stage="analysis",
-    decide=decide,
-    tables=TABLES,
-    absent=absent_means(NEEDED, ABSENT),
-)
-"""Make another one of a recipe, see :func:`brokerlab.brokerage.plugins.brokerage_of`."""
-BROKERAGE = brokerage_of(
-    ANALYSIS,
+ANALYSIS = Recipe(name="analysis-jobs")
+"""The analysis job brokerage of the documents."""
+STABILIZED = ("x_users", "x_users_running", "x_nr", "s_running", "s_rate", "u_queued", "u_running")
+
+
+def looked_up(rules: AnalysisRules) -> tuple[Lookup, ...]:  # noqa: ARG001 - of one form
+    """Return the facts that are looked up."""
+    return (*lookups.of_places(), *lookups.of_input(), *of_state())
+
+
+def weight(rules: AnalysisRules, recipe: Recipe) -> Weight:
+    """Return what the basic weight in use and the data factor are made of."""
+    reads: tuple[str, ...]
+    if rules.basic_weight == "original":
+        whose = "queue" if rules.counted_jobs == "queue" else "share"
+        says = f"running against queued jobs of the {whose}"
+        jobs = (name for one in weights.counted(rules).values() for name in one.meta.root_names())
+        reads = (*jobs, "s_pilots", "s_workers", "x_numslots", "q_corecount")
+    else:
+        says = "jobs of the task for the class of the queue x what the stabilizer lets the user queue there"
+        reads = ("t_n_jobs", "t_class", "t_gshare", "s_class", *STABILIZED)
+    if rules.data_factor:
+        says = f"{says} x input at hand"
+        reads = (*reads, "t_total", "t_local", "t_union", "x_data_weight", "x_avail")
+    keys = ranking.weight_keys(rules, recipe)
+    return Weight(source="analysis-jobs.md 7", says=says, inputs=reads, keys=keys)
+
+
+BROKERAGE = Brokerage(
+    name=ANALYSIS.name,
     organisation="brokerlab",
     description="queues that may receive the jobs of user tasks",
     documentation="analysis-jobs.md",
+    stage="analysis",
+    rule_set=AnalysisRules,
+    contracts=TABLES,
+    needed=NEEDED,
+    absent=absent_means(NEEDED, ABSENT),
+    facts=facts,
+    lookups=looked_up,
+    made=(lookups.LOCALITY, THROTTLE),
+    derived=of_tasks,
+    place_of=place_of,
+    ends=ends,
+    before=throttle_rules,
+    checks=queue_checks,
+    steps=ranking.steps,
+    second=ranking.second_loop,
+    weight=weight,
+    decisions=AnalysisDecisions,
+    ranks={"weight": pl.Float64(), "rank": pl.Int64()},
+    also_read=("t_relaxed", "t_second", "t_preassigned", "s_running", "u_known"),
+    last="low_weight",
+    marked="badsite",
+    recipe=ANALYSIS,
 )
 """The analysis job brokerage of the documents."""
+decide = BROKERAGE.decide

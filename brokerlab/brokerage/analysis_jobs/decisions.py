@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import ranking
-from brokerlab.brokerage.analysis_jobs.facts import AnalysisWorld
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.engine.decisions import QueueDecisions
 from brokerlab.brokerage.engine.pairs import matched
 from brokerlab.brokerage.engine.steps import names_of
-from brokerlab.brokerage.engine.world import Part
+from brokerlab.brokerage.engine.world import Part, World
 from brokerlab.brokerage.production_jobs.ranking import shares
 
 KEYS = ("jeditaskid", "snapshot", "panda_queue")
@@ -23,7 +21,7 @@ PREASSIGNED = "nonpreassigned"
 
 
 @dataclass(frozen=True, repr=False)
-class AnalysisDecisions(QueueDecisions[AnalysisWorld]):
+class AnalysisDecisions(QueueDecisions):
     """What the analysis brokerage decided.
 
     Attributes:
@@ -43,7 +41,7 @@ class AnalysisDecisions(QueueDecisions[AnalysisWorld]):
     first_loop: pl.DataFrame
 
     @classmethod
-    def of(cls, world: AnalysisWorld, parts: Iterable[Part]) -> AnalysisDecisions:
+    def of(cls, world: World, parts: Iterable[Part]) -> AnalysisDecisions:
         """Put the loops together: the last one of each task counts."""
         queues = world.facts.queues
         named = pl.Enum(queues["panda_queue"].unique().sort())
@@ -88,11 +86,6 @@ class AnalysisDecisions(QueueDecisions[AnalysisWorld]):
         one, two = (last.filter(pl.col("loop") == loop).drop("loop") for loop in (1, 2))
         return {1: pl.concat([one, first]).sort("t", "q"), 2: two}
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the tables and their provenance as plain Python values."""
-        own = {"brokerage": self.world.recipe.name, "rules": self.world.rules.to_dict()}
-        return super().to_dict() | own
-
 
 def _last(frame: pl.DataFrame, again: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of the last loop of each task; those of ``again`` went through two."""
@@ -110,7 +103,7 @@ REPORTED = (
 """Numbers of the table ``weighed``."""
 
 
-def _of_tasks(world: AnalysisWorld, pairs: pl.DataFrame) -> pl.DataFrame:
+def _of_tasks(world: World, pairs: pl.DataFrame) -> pl.DataFrame:
     """Sum up the tasks."""
     passed = pl.col("check").is_null()
     names = names_of(world.checks, world.steps)  # an organisation may do without it

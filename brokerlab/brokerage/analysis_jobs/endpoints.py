@@ -6,7 +6,7 @@ import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.inputs.endpoints import up
-from brokerlab.brokerage.production_jobs.counts import spread
+from brokerlab.brokerage.production_jobs.state import spread
 from brokerlab.brokerage.rules import ProductionRules
 
 OTHER_UP = ProductionRules(other_status_up=True)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
-from brokerlab.brokerage.engine.pairs import Side
-from brokerlab.brokerage.production_jobs.ids import Ids
 from brokerlab.matching.patterns import PatternError, compile_pattern
 
 AUTO = "AUTO"
@@ -72,47 +70,46 @@ def with_lists(
     )
 
 
-def listed_side(tasks: pl.DataFrame, ids: Ids) -> Side:
-    """Return which parents the lists of tasks name: ``x_included``, ``x_excluded``."""
-    kinds = tasks.select("t_lists", "t_included", "t_excluded").unique("t_lists").sort("t_lists")
-    parents = ids.parents.rows()
+def named_parents(tasks: pl.DataFrame, queues: pl.DataFrame) -> pl.DataFrame:
+    """Return which parents the lists of tasks name: ``t_list_key, parent, x_included, x_excluded``."""
+    kinds = tasks.select("t_list_key", "t_included", "t_excluded").unique("t_list_key")
+    parents = queues["parent"].unique().sort().to_list()
     rows = [
-        (number, p_id, *found)
-        for number, included, excluded in kinds.iter_rows()
-        for name, p_id in parents
+        (key, name, *found)
+        for key, included, excluded in kinds.sort("t_list_key").iter_rows()
+        for name in parents
         if any(found := (matches(name, included), matches(name, excluded)))
     ]
     schema = {
-        "t_lists": pl.Int64, "p_id": pl.Int64, "x_included": pl.Boolean, "x_excluded": pl.Boolean,
+        "t_list_key": pl.String, "parent": pl.String, "x_included": pl.Boolean,
+        "x_excluded": pl.Boolean,
     }  # fmt: skip
-    frame = pl.DataFrame(rows, schema=schema, orient="row")
-    return Side("t_lists", "p_id", frame, {"x_included": False, "x_excluded": False})
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def pools(
-    tasks: pl.DataFrame, queues: pl.DataFrame, ids: Ids, *, rules: AnalysisRules
+    tasks: pl.DataFrame, queues: pl.DataFrame, *, rules: AnalysisRules
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the tasks with ``t_pool``, and the parents that the check of locality looks at: ``t_pool, parent``.
 
     Candidates of the task's instant, the pre-assigned queue, and, where the lists come first, nothing that they rule
     out; what AUTO keeps in reserve is looked at.
     """
-    kind = ["t_version", "t_home", *(["t_lists"] if rules.lists_first else [])]
+    kind = ["t_version", "t_home", *(["t_list_key"] if rules.lists_first else [])]
     facts = [*kind, "t_has_list", "t_auto"] if rules.lists_first else kind
     kinds = tasks.select(facts).unique(kind).sort(kind).with_row_index("t_pool")
-    usable = queues.filter(~pl.col("is_unified")).group_by("q_version", "parent", "p_id").agg(
+    usable = queues.filter(~pl.col("is_unified")).group_by("q_version", "parent").agg(
         pl.col("q_candidate").any()
     )  # fmt: skip
     pool = kinds.join(usable, left_on="t_version", right_on="q_version").filter(
         pl.col("q_candidate") | (pl.col("parent") == pl.col("t_home")).fill_null(value=False)
     )
     if rules.lists_first:
-        named = listed_side(tasks, ids).rows
         out = pl.col("x_excluded") | (
             pl.col("t_has_list") & ~pl.col("t_auto") & ~pl.col("x_included")
         )
         pool = (
-            pool.join(named, on=["t_lists", "p_id"], how="left")
+            pool.join(named_parents(tasks, queues), on=["t_list_key", "parent"], how="left")
             .with_columns(pl.col("x_included", "x_excluded").fill_null(value=False))
             .filter(~out)
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import polars as pl
@@ -36,7 +37,7 @@ class Locality:
 
 
 def locality(
-    tasks: pl.DataFrame, tables: dict[str, pl.DataFrame], *, pool: pl.DataFrame, config: Config
+    tasks: pl.DataFrame, tables: Mapping[str, pl.DataFrame], *, pool: pl.DataFrame, config: Config
 ) -> Locality:
     """Find the queues that hold the input, among those that the check is asked of.
 
@@ -77,7 +78,7 @@ def locality(
     )
 
 
-def _records(asked: pl.DataFrame, tables: dict[str, pl.DataFrame]) -> pl.DataFrame:
+def _records(asked: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """Return the last record of each dataset at each endpoint, with ``whole``: no file is missing."""
     records = tables["replicas"].with_columns(
         whole=(pl.col("found") == pl.col("total")).fill_null(value=False),
@@ -90,7 +91,10 @@ def _records(asked: pl.DataFrame, tables: dict[str, pl.DataFrame]) -> pl.DataFra
 
 
 def _copies(
-    asked: pl.DataFrame, records: pl.DataFrame, tables: dict[str, pl.DataFrame], pool: pl.DataFrame
+    asked: pl.DataFrame,
+    records: pl.DataFrame,
+    tables: Mapping[str, pl.DataFrame],
+    pool: pl.DataFrame,
 ) -> pl.DataFrame:
     """Return the copies of the datasets at the input endpoints of the queues looked at."""
     places = in_scope(tables["queue_endpoints"]).filter(pl.col("direction") == "input").select(
@@ -109,7 +113,7 @@ def _with_distributed(
     asked: pl.DataFrame,
     records: pl.DataFrame,
     copies: pl.DataFrame,
-    tables: dict[str, pl.DataFrame],
+    tables: Mapping[str, pl.DataFrame],
 ) -> pl.DataFrame:
     """Add which datasets are distributed, and which have a truly complete copy on some disk."""
     at_queues = copies.group_by("t", "datasetname").agg(somewhere=pl.col("whole").any())
@@ -131,7 +135,7 @@ def _with_distributed(
 
 
 def _about(
-    tasks: pl.DataFrame, asked: pl.DataFrame, tables: dict[str, pl.DataFrame], config: Config
+    tasks: pl.DataFrame, asked: pl.DataFrame, tables: Mapping[str, pl.DataFrame], config: Config
 ) -> pl.DataFrame:
     """Add to tasks what is true of their input as a whole."""
     found = completeness(

@@ -14,6 +14,7 @@ from brokerlab.brokerage.analysis_jobs import stabilizer, weights
 from brokerlab.brokerage.analysis_jobs.checks import code_only, virtual
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules, asked_of
 from brokerlab.brokerage.analysis_jobs.settings import of_tasks
+from brokerlab.brokerage.engine.lookup import number_of
 from brokerlab.brokerage.engine.recipe import Recipe, own_weight
 from brokerlab.brokerage.engine.rule import Chapter, Rule, Scope, setting
 from brokerlab.brokerage.engine.settings import keys_behind, with_keys
@@ -26,7 +27,9 @@ from brokerlab.brokerage.engine.steps import (
     any_left,
     rules_of,
 )
+from brokerlab.brokerage.engine.world import SecondLoop
 from brokerlab.brokerage.production_jobs.expressions import at_least_one, col
+from brokerlab.brokerage.production_jobs.lookups import PARENT
 
 _rule = Chapter("analysis-jobs.md ")
 BEST = 10
@@ -41,12 +44,12 @@ MARKS = ("user_queue", "bad_jobs", "no_running")
 """Why a queue is marked problematic."""
 
 
-def final_of(steps: Sequence[Step], rules: AnalysisRules) -> list[str]:
-    """Return the reasons after which the second loop has nothing to do: of the final list, or all temporary ones.
+def second_loop(rules: AnalysisRules, steps: Sequence[Step]) -> SecondLoop:
+    """Return who is decided again without locality; reasons of the final list, or all temporary ones, end no loop.
 
     Args:
+        rules: Switches ``second_loop`` and ``locality_mode``.
         steps: The steps.
-        rules: Switch ``second_loop``.
 
     Source:
         002, ATLAS Analysis Job Brokerage: "If all queues are skipped due to the persistent issues, the brokerage tries
@@ -55,11 +58,12 @@ def final_of(steps: Sequence[Step], rules: AnalysisRules) -> list[str]:
     known = rules_of(steps)
     names = [rule.name for rule in known]
     final = names[names.index(FINAL) :]
-    if rules.second_loop == "always":
-        return final
-    return [
-        r.name for r in known if r.name in final or (r.kind == "temporary" and r.name != ALL_MARKED)
-    ]
+    if rules.second_loop != "always":
+        temporary = {r.name for r in known if r.kind == "temporary" and r.name != ALL_MARKED}
+        final = [name for name in names if name in {*final, *temporary}]
+    may, suppresses = col("t_second"), pl.lit(value=rules.locality_mode == "suppress")
+    at_once = may & col("t_relaxed").is_not_null() & suppresses
+    return SecondLoop(may=may, at_once=at_once, final=tuple(final))
 
 
 @lru_cache(maxsize=64)  # made of many small expressions
@@ -84,7 +88,7 @@ def steps(rules: AnalysisRules, recipe: Recipe) -> tuple[Step, ...]:
         _cap(rules),
         *_overload(rules),
         PerPlace(
-            by="p_id", largest="q_corecount",
+            by=number_of(PARENT), largest="q_corecount",
             steps=(*stabilizer.limited(rules), *weights.weighed(rules)),
         ),
         *own_weight(recipe, rules),

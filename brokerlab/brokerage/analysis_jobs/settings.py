@@ -17,12 +17,16 @@ HIGH_PRIORITY = 2000
 
 
 def of_tasks(rules: AnalysisRules) -> tuple[Derived, ...]:
-    """Return what settings make of a task: ``t_min_weight``, and ``t_relaxed``, why its input is not asked for.
+    """Return what settings make of a task.
+
+    ``t_min_weight``; ``t_relaxed`` (why its input is not asked for), ``t_second`` (it may go through the second loop).
 
     Args:
         rules: Switch ``zero_intensity_suppresses``.
     """
-    return (Derived({"t_min_weight": min_weight(), "t_relaxed": _relaxed(rules)}),)
+    second = pl.col("t_has_input") & pl.col("t_remote_source")
+    relaxed = _relaxed(rules)
+    return (Derived({"t_min_weight": min_weight(), "t_relaxed": relaxed, "t_second": second}),)
 
 
 def _relaxed(rules: AnalysisRules) -> pl.Expr:

@@ -20,7 +20,7 @@ from brokerlab.brokerage.analysis_jobs.throttle_rules import (
 from brokerlab.brokerage.engine.pairs import run
 from brokerlab.brokerage.engine.settings import settings_read, with_settings
 from brokerlab.brokerage.inputs.given import read_given
-from brokerlab.brokerage.production_jobs.counts import spread
+from brokerlab.brokerage.production_jobs.state import spread
 from brokerlab.gdpconfig import Config
 
 WAITING, ERROR, PASS = "throttled_waiting", "temporary_error", "pass"
@@ -79,8 +79,9 @@ def throttle(
     """
     given = read_given(tables, TABLES)
     rules = rules or AnalysisRules()
-    unasked = {name for table in given.missing for name in NEEDED.get(table, ())}
-    return throttled(given.tables, rules=rules, config=config or Config.empty(), unasked=unasked)
+    return throttled(
+        given.tables, rules=rules, config=config or Config.empty(), missing=given.missing
+    )
 
 
 def throttled(
@@ -88,9 +89,10 @@ def throttled(
     *,
     rules: AnalysisRules,
     config: Config,
-    unasked: Collection[str] = (),
+    missing: Collection[str] = (),
 ) -> pl.DataFrame:
-    """Decide as :func:`throttle` does, on tables held to their contracts; rules that are not asked hold nobody back."""
+    """Decide as :func:`throttle` does, on tables held to their contracts; rules that need a missing one hold nobody back."""
+    unasked = {name for table in missing for name in NEEDED.get(table, ())}
     tasks = tables["tasks"].with_columns(pl.col("snapshot").fill_null(0))
     tasks = with_settings(tasks, settings_read(of_throttle()), config, place_of)
     snapshots = tasks.select("snapshot").unique()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
 
-from brokerlab.brokerage.engine.decide import in_parts
+from brokerlab.brokerage.engine.decide import in_parts, parts
 from brokerlab.brokerage.engine.decisions import PlaceDecisions
 from brokerlab.brokerage.engine.evaluation import evaluated
 from brokerlab.brokerage.engine.pairs import Facts, Side
@@ -17,7 +17,7 @@ from brokerlab.brokerage.engine.world import Evaluate
 from brokerlab.gdpconfig import Config
 from brokerlab.numerics import IntArray
 
-D = TypeVar("D", bound=PlaceDecisions[Any])
+D = TypeVar("D", bound=PlaceDecisions)
 
 
 def changes(old: Facts, new: Facts) -> dict[str, pl.Series]:
@@ -109,7 +109,7 @@ def redecided(decisions: D, config: Config) -> D:
         touched.append(pairs.filter(pl.Series(failed != before)).select("t"))
         known[loop] = pairs.with_columns(failed=pl.Series(failed))
     some = new.of_tasks(new.decided_with(pl.concat(touched).unique()))
-    return type(decisions).of(some, some.parts(_knowing(known, new.checks)))
+    return type(decisions).of(some, parts(some, _knowing(known, new.checks)))
 
 
 def _n_pairs(pairs: pl.DataFrame, part: Facts) -> int:

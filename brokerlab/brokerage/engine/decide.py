@@ -18,9 +18,34 @@ PAIRS_AT_ONCE = 2_000_000
 """Pairs held in memory at once."""
 
 
-def asking(world: World) -> Evaluate:
-    """Return what asks every check of a world."""
-    return lambda facts, _: evaluated(facts, world.checks)
+def parts(
+    world: World, evaluate: Evaluate | None = None, *, off: Off | None = None
+) -> Iterator[Part]:
+    """Decide; tasks that the first loop leaves nothing are decided again, where there is a second one.
+
+    Args:
+        world: Checks and steps.
+        evaluate: Asks the checks of single places; null: all of them of all pairs.
+        off: What if.
+    """
+
+    def every(facts: Facts, _: int) -> pl.DataFrame:
+        return evaluated(facts, world.checks)
+
+    ask, second, facts = evaluate or every, world.second, world.facts
+    if second is None:
+        yield from parts_of(world, facts, ask, off=off)
+        return
+    first = facts.tasks.filter(~second.at_once)
+    kept = pl.col("check").is_null() | pl.col("check").is_in(second.final)
+    left = []
+    for part in parts_of(world, world.in_loop(first.select("t"), 1), ask, off=off):
+        left.append(part.pairs.filter(kept).select("t").unique())
+        yield part
+    lost = first.filter(second.may).join(pl.concat(left), on="t", how="anti")
+    others = pl.concat([facts.tasks.filter(second.at_once).select("t"), lost.select("t")])
+    if others.height:  # most often not
+        yield from parts_of(world, world.in_loop(others, 2), ask, loop=2, off=off)
 
 
 def in_parts(facts: Facts) -> Iterator[Facts]:
@@ -52,11 +77,11 @@ def settled(
         loop: Locality loop.
         off: What if.
     """
-    names = pl.Enum(names_of(world.checks, world.steps))
+    names, ranks_of = pl.Enum(names_of(world.checks, world.steps)), world.brokerage.ranks
     first, mark = first_reasons(pairs["failed"].to_numpy(), world.lasting)
     if world.hint:
         check = named(np.where(first < 0, mark, first), names)
-        nothing = (pl.lit(None, dtype=kind).alias(name) for name, kind in world.RANKS.items())
+        nothing = (pl.lit(None, dtype=kind).alias(name) for name, kind in ranks_of.items())
         return Part(loop, pairs.with_columns(check.alias("check"), *nothing), None)
     left = pairs.select("t", "q", mark=named(mark, names)).filter(pl.Series(first < 0))
     numbers = looked_up(facts, left.select("t", "q"), world.reads)
@@ -67,8 +92,8 @@ def settled(
     at[first < 0] = np.arange(left.height, dtype=np.uint32)
     codes = np.append(late["check"].to_physical().cast(pl.Int64).fill_null(-1).to_numpy(), -1)
     check = named(np.where(first < 0, codes[at], first), names)
-    none = pl.DataFrame({name: [None] for name in world.RANKS}, schema=world.RANKS)
-    ranks = pl.concat([late.select(*world.RANKS), none])
+    none = pl.DataFrame({name: [None] for name in ranks_of}, schema=ranks_of)
+    ranks = pl.concat([late.select(*ranks_of), none])
     return Part(loop, pairs.hstack([check.alias("check"), *ranks[pl.Series(at)]]), late)
 
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self
 
 import polars as pl
 
@@ -16,11 +16,9 @@ from brokerlab.brokerage.engine.steps import marks_of, rules_of
 from brokerlab.brokerage.engine.world import Part, World
 from brokerlab.results import Result, Shows
 
-W = TypeVar("W", bound=World)
-
 
 @dataclass(frozen=True, repr=False)
-class PlaceDecisions(Result, ABC, Generic[W]):
+class PlaceDecisions(Result, ABC):
     """What a brokerage decided.
 
     Attributes:
@@ -59,11 +57,11 @@ class PlaceDecisions(Result, ABC, Generic[W]):
 
     places: pl.DataFrame
     tasks: pl.DataFrame
-    world: W
+    world: World
 
     @classmethod
     @abstractmethod
-    def of(cls, world: W, parts: Iterable[Part]) -> Self:
+    def of(cls, world: World, parts: Iterable[Part]) -> Self:
         """Name tasks and queues and sum up the tasks."""
 
     @cached_property
@@ -94,7 +92,7 @@ class PlaceDecisions(Result, ABC, Generic[W]):
 
 
 @dataclass(frozen=True, repr=False)
-class QueueDecisions(PlaceDecisions[W]):
+class QueueDecisions(PlaceDecisions):
     """What a brokerage of queues decided.
 
     Attributes:
@@ -121,6 +119,8 @@ class QueueDecisions(PlaceDecisions[W]):
             "queues": self.queues.to_dicts(),
             "tasks": self.tasks.to_dicts(),
             "matching": self.world.matching.to_dict(),
+            "brokerage": self.world.recipe.name,
+            "rules": self.world.rules.to_dict(),
             "config_digest": self.world.config.digest,
             "unasked": self.world.unasked,
         }

@@ -94,17 +94,27 @@ def _at_their_instant(config: Config, tasks: pl.DataFrame) -> Config:
     return config.at(tasks["at"][0]) if tasks.height else Config.empty()
 
 
-def value_at(config: Config, key: str, place_of: Callable[[str], str]) -> Any:
+def value_at(
+    config: Config, key: str, place_of: Callable[[str], str], vo: str | None = "atlas"
+) -> Any:
     """Return the value of a key without placeholders where a brokerage looks it up."""
     app, component = place_of(key).split("/")
-    return config.get(key, app=app, component=component, vo="atlas")
+    return config.get(key, app=app, component=component, vo=vo)
 
 
 def differing(
-    one: Config, other: Config, keys: Iterable[str], place_of: Callable[[str], str]
+    one: Config,
+    other: Config,
+    keys: Iterable[str],
+    place_of: Callable[[str], str],
+    vos: Sequence[str | None] = ("atlas",),
 ) -> list[str]:
-    """Return the keys without placeholders whose values differ where a brokerage looks them up."""
-    return [key for key in keys if value_at(one, key, place_of) != value_at(other, key, place_of)]
+    """Return the keys without placeholders whose values differ where a brokerage looks them up, for any of the VOs."""
+    return [
+        key
+        for key in keys
+        if any(value_at(one, key, place_of, vo) != value_at(other, key, place_of, vo) for vo in vos)
+    ]
 
 
 def settings_read(steps: Iterable[Step]) -> list[str]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import polars as pl
 
+from brokerlab.brokerage.engine.decide import parts
 from brokerlab.brokerage.engine.decisions import PlaceDecisions
 from brokerlab.brokerage.engine.evaluation import evaluated
 from brokerlab.brokerage.engine.pairs import Facts
@@ -24,7 +24,7 @@ class Waived:
         q: Number of the place.
         checks: Every check that skips the place: the reason it was skipped for first, then other checks of single places,
             those that mark last, then rules that look at all places, in their order; marks stand in the place of the
-            rule that stands for them. The last one is :attr:`~.world.World.LAST` where it would still not be among the best.
+            rule that stands for them. The last one is ``last`` of the brokerage where it would still not be among the best.
         late: The row of the place in the steps without these checks; empty in hint mode.
         late_of_task: The rows of all places of the task then.
         names: Number of a place to its name.
@@ -68,7 +68,7 @@ class Trial:
     asked: dict[tuple[int, ...], pl.DataFrame] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, decisions: PlaceDecisions[Any], t: int) -> Trial:
+    def of(cls, decisions: PlaceDecisions, t: int) -> Trial:
         """Take one task out of decisions."""
         return cls(decisions.world.of_tasks(pl.DataFrame({"t": [t]})))
 
@@ -94,7 +94,7 @@ class Trial:
 
         steps = self.world.steps
         late = {rule.name for rule in (*rules_of(steps), *marks_of(steps))}
-        return self.world.parts(evaluate, off=dict.fromkeys(names & late, rows))
+        return parts(self.world, evaluate, off=dict.fromkeys(names & late, rows))
 
     def settled(self, names: frozenset[str] = frozenset(), rows: pl.Expr | None = None) -> Part:
         """Decide one task as :meth:`parts` does, and return the loop that decides then."""
@@ -106,7 +106,7 @@ class Trial:
         return self.settled(frozenset({check}))
 
 
-def peeled(decisions: PlaceDecisions[Any], t: int, q: int) -> Waived:
+def peeled(decisions: PlaceDecisions, t: int, q: int) -> Waived:
     """Take away, for one place of a task, every check that skips it, one after the other.
 
     Args:
@@ -121,11 +121,11 @@ def peeled(decisions: PlaceDecisions[Any], t: int, q: int) -> Waived:
     while (last := found.pairs.filter(here)["check"].item()) is not None:
         new = [name for name in _reasons(trial.world, found, here) if name not in checks]
         checks += new
-        if last == trial.world.LAST or not new:
+        if last == trial.world.brokerage.last or not new:
             break
         found = trial.settled(frozenset(checks), here)
     late = found.late if found.late is not None else pl.DataFrame(schema={"q": pl.Int64})
-    names = dict(decisions.world.facts.queues.select("q", trial.world.PLACE).iter_rows())
+    names = dict(decisions.world.facts.queues.select("q", trial.world.brokerage.place).iter_rows())
     return Waived(t, q, tuple(checks), late.filter(here), late, names, found.loop)
 
 
@@ -134,7 +134,7 @@ def _reasons(world: World, found: Part, here: pl.Expr) -> list[str]:
     row = found.pairs.filter(here).row(0, named=True)
     failed = [bit for bit in range(len(world.checks)) if row["failed"] >> bit & 1]
     failed.sort(key=lambda bit: not world.lasting >> bit & 1)
-    if row["check"] == world.MARKED and found.late is not None:
+    if row["check"] == world.brokerage.marked and found.late is not None:
         marks = found.late.filter(here).row(0, named=True)
         return [rule.name for rule in marks_of(world.steps) if marks[rule.name]]
     return list(dict.fromkeys([row["check"], *(world.checks[bit].name for bit in failed)]))

@@ -1,28 +1,26 @@
-"""What a brokerage decides on: facts, checks and steps, whatever its chapter."""
+"""What a brokerage decides on: facts, checks and steps under a configuration."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import polars as pl
 
+from brokerlab.brokerage.engine.lookup import Known, Lookup, Made, sides_of, with_facts
 from brokerlab.brokerage.engine.own import Own, check_own, with_own
 from brokerlab.brokerage.engine.pairs import Facts, Side
-from brokerlab.brokerage.engine.recipe import (
-    Recipe,
-    refuse_checks,
-    refuse_weights,
-    with_own_facts,
-)
+from brokerlab.brokerage.engine.recipe import Recipe, refuse_checks, refuse_weights, with_own_facts
 from brokerlab.brokerage.engine.rule import SETTING, Rule
-from brokerlab.brokerage.engine.settings import with_facts_of_settings
-from brokerlab.brokerage.engine.steps import Derived, Step, reads_of
+from brokerlab.brokerage.engine.settings import differing, with_facts_of_settings
+from brokerlab.brokerage.engine.steps import MARKED, Step, reads_of
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
+
+if TYPE_CHECKING:
+    from brokerlab.brokerage.engine.brokerage import Brokerage
 
 Evaluate: TypeAlias = Callable[[Facts, int], pl.DataFrame]
 """Says which checks skip which pairs in a locality loop: ``t, q, failed``, sorted."""
@@ -36,7 +34,7 @@ class Part:
 
     Attributes:
         loop: Locality loop: 1; 2 where user tasks are decided again without locality.
-        pairs: ``t, q, failed, check`` and :attr:`World.RANKS`, sorted by t, q.
+        pairs: ``t, q, failed, check`` and the ranks of the brokerage, sorted by t, q.
         late: What the steps make of the pairs that no single check removed for good; null in hint mode.
     """
 
@@ -46,172 +44,105 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lasting:
-    """What no setting changes.
+class SecondLoop:
+    """Tasks that the first loop leaves nothing are decided again, ``t_local`` being false.
 
     Attributes:
-        tables: The input tables.
-        matching: Rule set of the text rules.
-        checks: The checks of single places, in order, without those of one's own.
-        steps: What follows them, likewise.
-        recipe: What an organisation replaced.
-        own: Rules that are added.
-        tasks: Facts of all tasks.
-        queues: Facts of places.
-        sides: Facts of pairs.
-        lists: ``t, q`` of tasks whose candidates are a list.
-        hint: Only what could run is asked.
-        missing: Names of tables that were not given: nothing is known of what they would say.
+        may: The tasks that may go through it.
+        at_once: Those of them that skip the first loop.
+        final: Rules that leave a task in its loop, whatever they remove.
     """
 
-    NEEDED: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """Table to the rules that cannot be decided without it."""
-
-    tables: dict[str, pl.DataFrame]
-    matching: MatchingRules
-    checks: tuple[Rule, ...]
-    steps: tuple[Step, ...]
-    recipe: Recipe
-    own: tuple[Own, ...]
-    tasks: pl.DataFrame
-    queues: pl.DataFrame
-    sides: tuple[Side, ...]
-    lists: pl.DataFrame
-    hint: bool = False
-    missing: frozenset[str] = frozenset()
-
-    @property
-    def unasked(self) -> dict[str, tuple[str, ...]]:
-        """Rules that remove nothing, as a table that they need is missing: table to their names."""
-        return {table: names for table, names in self.NEEDED.items() if table in self.missing}
-
-    @property
-    def silent(self) -> frozenset[str]:
-        """The names of these rules."""
-        return frozenset(name for names in self.unasked.values() for name in names)
-
-    def with_facts_of_settings(
-        self,
-        tasks: pl.DataFrame,
-        made: Sequence[Derived],
-        config: Config,
-        place_of: Callable[[str], str],
-    ) -> pl.DataFrame:
-        """Add the settings that are read as columns of tasks, and what the brokerage makes of them.
-
-        Args:
-            tasks: Facts of tasks.
-            made: What settings make of a task.
-            config: The configuration.
-            place_of: Key to ``app/component``.
-        """
-        return with_facts_of_settings(
-            tasks, made, self.checks, self.steps, self.own, config, place_of
-        )
-
-    def with_own_facts(self, facts: Facts) -> Facts:
-        """Return the facts with those of the recipe.
-
-        Raises:
-            ConfigError: It added or took away tasks, queues or columns.
-        """
-        return with_own_facts(self.recipe, facts, self.tables)
-
-    def in_order(self, facts: Facts) -> tuple[tuple[Rule, ...], tuple[Step, ...]]:
-        """Return checks and steps with rules of one's own; those that are not asked remove nothing.
-
-        Raises:
-            ConfigError: Rules that cannot be added, or that read what is not there.
-        """
-        refuse_checks(self.recipe, self.checks, facts)
-        checks, steps = with_own(self.checks, self.steps, self.own)
-        check_own(self.own, checks, steps, facts.schema)
-        silent = self.silent
-
-        def asked(rule: Rule) -> Rule:
-            return replace(rule, when=rule.when & False) if rule.name in silent else rule
-
-        return (
-            tuple(asked(check) for check in checks),
-            tuple(asked(step) if isinstance(step, Rule) else step for step in steps),
-        )
+    may: pl.Expr
+    at_once: pl.Expr
+    final: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class World(ABC):
-    """The settings and tables of a replay, and what was prepared from them.
+class World:
+    """The settings and tables of a replay, and what was made of them.
 
     Attributes:
-        lasting_facts: What no setting changes.
+        brokerage: What decides.
+        base: What no setting changes.
+        lookups: What facts are looked up.
+        sides: Facts of pairs that no setting changes.
+        asked: The rules of the brokerage before those that are not asked, or added: checks and steps.
+        known: What is known under the configuration.
         config: The configuration.
         facts: What the checks and steps read, of tasks that are looked at.
         tasks: Facts of all tasks.
         outcomes: ``t``, and how they ended, of tasks that end before any place is looked at.
         checks: The checks of single places, in order.
         steps: What follows them.
+        second: Whether there is a second loop, and for whom.
     """
 
-    PLACE: ClassVar[str] = "panda_queue"
-    """Column that names a place."""
-    RANKS: ClassVar[Mapping[str, pl.DataType]]
-    """What a pair has of its place: columns that steps make."""
-    ALSO_READ: ClassVar[tuple[str, ...]] = ()
-    """Facts that decide or are reported besides those that the steps read."""
-    KEYS: ClassVar[tuple[str, ...]] = ()
-    """Keys that act otherwise than as settings of tasks."""
-    LAST: ClassVar[str | None] = None
-    """The rule that keeps the best ones; behind it a queue counts as ranked."""
-    MARKED: ClassVar[str | None] = None
-    """The rule that stands for the marks."""
-
-    lasting_facts: Lasting
+    brokerage: Brokerage[Any, Any]
+    base: Known
+    lookups: tuple[Lookup, ...]
+    sides: tuple[Side, ...]
+    asked: tuple[tuple[Rule, ...], tuple[Step, ...]]
+    known: Known
     config: Config
     facts: Facts
     tasks: pl.DataFrame
     outcomes: pl.DataFrame
     checks: tuple[Rule, ...]
     steps: tuple[Step, ...]
+    second: SecondLoop | None
 
     @property
-    def tables(self) -> dict[str, pl.DataFrame]:
+    def rules(self) -> Any:
+        """Rule set of the brokerage."""
+        return self.base.rules
+
+    @property
+    def tables(self) -> Mapping[str, pl.DataFrame]:
         """The input tables."""
-        return self.lasting_facts.tables
+        return self.base.given
 
     @property
     def matching(self) -> MatchingRules:
         """Rule set of the text rules."""
-        return self.lasting_facts.matching
+        return self.base.matching
 
     @property
     def recipe(self) -> Recipe:
         """What an organisation replaced."""
-        return self.lasting_facts.recipe
+        return self.brokerage.recipe
 
     @property
     def own(self) -> tuple[Own, ...]:
         """Rules that are added."""
-        return self.lasting_facts.own
+        return self.brokerage.own
 
     @property
     def hint(self) -> bool:
         """Only what could run is asked."""
-        return self.lasting_facts.hint
+        return bool(self.base.options.get("hint"))
 
     @property
     def unasked(self) -> dict[str, tuple[str, ...]]:
         """Rules that remove nothing, as a table that they need is missing: table to their names."""
-        return self.lasting_facts.unasked
+        return self.brokerage.unasked(self.base.missing)
 
     @property
     def lasting(self) -> int:
         """Bits of the checks that remove at once; others mark, and the last mark removes later."""
-        return (1 << len(self.checks)) - 1
+        later = any(step is MARKED for step in self.steps)
+        return sum(
+            1 << bit
+            for bit, check in enumerate(self.checks)
+            if check.kind == "persistent" or not later
+        )
 
     @property
     def keys(self) -> list[str]:
         """The gdpconfig keys that it reads, as the catalogue writes them, sorted."""
-        names = (name for name in self.tasks.columns if name.startswith(SETTING))
-        return sorted({*self.KEYS, *(name.removeprefix(SETTING) for name in names)})
+        read = (name for name in self.tasks.columns if name.startswith(SETTING))
+        behind = (key for each in (*self.lookups, *self.brokerage.made) for key in each.keys)
+        return sorted({*behind, *(name.removeprefix(SETTING) for name in read)})
 
     @cached_property
     def step_reads(self) -> frozenset[str]:
@@ -221,29 +152,20 @@ class World(ABC):
     @property
     def reads(self) -> set[str]:
         """Facts of pairs that steps read and results report."""
-        return {*self.step_reads, *self.ALSO_READ}
+        return {*self.step_reads, *self.brokerage.also_read}
 
-    @staticmethod
-    @abstractmethod
-    def place_of(key: str) -> str:
-        """Return ``app/component`` in which the brokerage looks a key up."""
+    @property
+    def place_of(self) -> Callable[[str], str]:
+        """Key to ``app/component`` in which the brokerage looks it up."""
+        return self.brokerage.place_of
 
-    @abstractmethod
     def with_config(self, config: Config) -> World:
         """Return the world under another configuration; only what that changes is worked out anew.
 
         Raises:
             ConfigError: Settings that no rule can work with.
         """
-
-    @abstractmethod
-    def parts(self, evaluate: Evaluate, *, off: Off | None = None) -> Iterator[Part]:
-        """Decide.
-
-        Args:
-            evaluate: Asks the checks of single places.
-            off: What if.
-        """
+        return configured(self, config)
 
     def of_tasks(self, tasks: pl.DataFrame) -> Self:
         """Return what is known of some tasks, ``t``."""
@@ -254,13 +176,116 @@ class World(ABC):
         return replace(self, facts=self.facts.of_tasks(tasks), **kept)
 
     def decided_with(self, tasks: pl.DataFrame) -> pl.DataFrame:
-        """Return ``t`` of all tasks that are decided otherwise if these, ``t``, are."""
-        return tasks
+        """Return ``t`` of all tasks that are decided otherwise if these, ``t``, are: those of the same cycle."""
+        cycle = self.brokerage.cycle(self.rules)
+        if not cycle:
+            return tasks
+        cycles = self.tasks.join(tasks, on="t", how="semi").select(cycle).unique()
+        return self.tasks.join(cycles, on=cycle, how="semi", nulls_equal=True).select("t")
 
-    def in_loop(self, tasks: pl.DataFrame, loop: int) -> Facts:  # noqa: ARG002 - of user tasks
+    def in_loop(self, tasks: pl.DataFrame, loop: int) -> Facts:
         """Return the facts of some tasks, ``t``, in a locality loop."""
-        return self.facts.of_tasks(tasks)
+        facts = self.facts.of_tasks(tasks)
+        return facts if self.second is None else _local(facts, value=loop == 1)
 
     def check_weights(self, late: pl.DataFrame) -> None:
         """Refuse weights of a recipe that cannot be ranked."""
         refuse_weights(self.recipe, late)
+
+
+def _local(facts: Facts, *, value: bool) -> Facts:
+    return replace(facts, tasks=facts.tasks.with_columns(t_local=pl.lit(value=value)))
+
+
+def configured(before: World, config: Config) -> World:
+    """Return a world with all that settings decide.
+
+    Args:
+        before: The world under other settings.
+        config: The settings.
+    """
+    brokerage, lookups = before.brokerage, before.lookups
+    raw = before.base.given["tasks"]
+    vos = raw["vo"].unique().to_list() if "vo" in raw.columns else ["atlas"]
+
+    def stays(made: Lookup | Made) -> bool:
+        """Tell whether no key behind it has another value."""
+        if any("<" in key for key in made.keys) or config.has_history or before.config.has_history:
+            return False
+        return not differing(config, before.config, made.keys, brokerage.place_of, vos)
+
+    known = replace(before.base, config=config)
+    for each in brokerage.made:
+        kept = each.name in before.known.made and stays(each)
+        known = known.with_made(
+            **{each.name: before.known.made[each.name] if kept else each.of(known)}
+        )
+    frame = known.tasks
+    for lookup in lookups:
+        if lookup.keys and not lookup.place:
+            frame = with_facts(frame, lookup, known)
+    checks, then = before.asked
+    derived = brokerage.derived(known.rules)
+    tasks = with_facts_of_settings(
+        frame.collect(), derived, checks, then, brokerage.own, config, brokerage.place_of
+    )
+    known = replace(known, tasks=tasks.lazy())
+    silent = {name for rules in before.unasked.values() for name in rules}
+    outcomes = brokerage.ends(known).filter(~pl.col("outcome").is_in([*silent]))
+    changing = [each for each in lookups if each.of_pairs and each.keys]
+    old = {tuple(side.missing): side for side in before.facts.sides[len(before.sides) :]}
+    new = (
+        old[tuple(each.facts)] if tuple(each.facts) in old and stays(each) else sides_of([each], known)[0]
+        for each in changing
+    )  # fmt: skip
+    facts = Facts(
+        tasks=tasks.join(outcomes, on="t", how="anti", maintain_order="left"),
+        queues=known.places.collect(),
+        listed=known.lists.join(outcomes, on="t", how="anti"),
+        sides=(*before.sides, *new),
+    )
+    facts = with_own_facts(brokerage.recipe, _with_some_place(facts), known.given)
+    local = _local(facts, value=True) if brokerage.second else facts
+    checks, then = _in_order(before, local, silent)
+    second = brokerage.second(known.rules, then) if brokerage.second else None
+    return replace(
+        before,
+        known=known,
+        config=config,
+        facts=facts,
+        tasks=tasks,
+        outcomes=outcomes,
+        checks=checks,
+        steps=then,
+        second=second,
+    )
+
+
+def _with_some_place(facts: Facts) -> Facts:
+    """Return the facts without tasks that have a list, but nothing on it."""
+    named = facts.listed.drop_nulls("q")
+    nowhere = facts.listed.join(named, on="t", how="anti")
+    tasks = facts.tasks.join(nowhere, on="t", how="anti", maintain_order="left")
+    return replace(facts, tasks=tasks, listed=named)
+
+
+def _in_order(
+    world: World, facts: Facts, silent: set[str]
+) -> tuple[tuple[Rule, ...], tuple[Step, ...]]:
+    """Return checks and steps with rules of one's own; those that are not asked remove nothing.
+
+    Raises:
+        ConfigError: Rules that cannot be added, or that read what is not there.
+    """
+    plain, own = world.asked, world.own
+    refuse_checks(world.recipe, plain[0], facts)
+    checks, steps = with_own(*plain, own)
+    check_own(own, checks, steps, facts.schema)
+
+    def asked(rule: Rule) -> Rule:
+        return replace(rule, when=rule.when & False) if rule.name in silent else rule
+
+    return (
+        tuple(asked(check) for check in checks),
+        tuple(asked(step) if isinstance(step, Rule) else step for step in steps),
+    )

@@ -15,8 +15,8 @@ from brokerlab.brokerage.explaining import weights
 from brokerlab.brokerage.explaining.answer import Explanation, Obstacle
 from brokerlab.brokerage.explaining.pair import Pair
 from brokerlab.brokerage.explaining.question import Question
+from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE
 from brokerlab.brokerage.production_jobs.decisions import Decisions
-from brokerlab.brokerage.production_jobs.facts import JobWorld
 from brokerlab.brokerage.view import View, view
 from brokerlab.brokerage.words import counted, listed, number, worded
 
@@ -235,7 +235,7 @@ class OnQueue(Question):
 class OfJobs(OnQueue):
     """Why a production task was, or was not, sent to a queue."""
 
-    WORK, RUNS, LAST = "production", "q_production", JobWorld.LAST
+    WORK, RUNS, LAST = "production", "q_production", BROKERAGE.last
     ENDED: ClassVar[dict[str, str]] = {
         "unknown_nucleus": "its nucleus is not known",
         "input_incomplete": "its input is complete nowhere",

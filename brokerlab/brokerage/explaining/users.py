@@ -10,7 +10,7 @@ from typing import ClassVar
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
-from brokerlab.brokerage.analysis_jobs.facts import AnalysisWorld
+from brokerlab.brokerage.analysis_jobs.brokerage import BROKERAGE
 from brokerlab.brokerage.analysis_jobs.ranking import MARKS
 from brokerlab.brokerage.analysis_jobs.settings import HIGH_PRIORITY
 from brokerlab.brokerage.analysis_jobs.throttle import WAITING
@@ -38,7 +38,7 @@ _SHOWN = 3
 class OfUsers(OnQueue):
     """Why a user task was, or was not, sent to a queue."""
 
-    WORK, RUNS, LAST = "analysis", "q_candidate", AnalysisWorld.LAST
+    WORK, RUNS, LAST = "analysis", "q_candidate", BROKERAGE.last
     ENDED: ClassVar[dict[str, str]] = {
         "fatal": "the queue that it is pre-assigned to was skipped",
         "temporary_error": "nothing passed all checks",
@@ -58,7 +58,11 @@ class OfUsers(OnQueue):
             each for each in throttle_rules(self.decisions.world.rules) if each.name == name
         )
         world = self.decisions.world
-        values = self.who.rows(world.throttle).with_columns(**rule.numbers).row(0, named=True)
+        values = (
+            self.who.rows(world.known.made["throttle"])
+            .with_columns(**rule.numbers)
+            .row(0, named=True)
+        )
         task = self.who.rows(world.tasks).row(0, named=True)
         scope = {"gshare": task["t_gshare"], "prodsourcelabel": task["t_label"]}
         keys = (key for key in rule.keys if is_of(key, group=task["t_group"] is not None))

@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.brokerage.engine.world import World
 from brokerlab.brokerage.network_weight import at_links
-from brokerlab.brokerage.production_jobs.facts import JobWorld
 from brokerlab.brokerage.production_jobs.weights import MOST_WORKERS, QUEUE_OFFSET
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.words import counted, filled, number
@@ -26,7 +26,7 @@ COUNTS = (
     *("bootstrap", "jumbo", "running", "queued", "cap"),
     *("missing_mb", "missing_files", "l_weight"),
 )
-LINK = ("t_nucleus", "t_nucleus_id", "t_express", "p_storage_id")
+LINK = ("t_nucleus", "t_nucleus_id", "t_express", "p_storage", "p_storage_id")
 """Columns of a pair that say which link its outputs take."""
 _WINDOWS = {"1h": "the last hour", "1d": "the last day", "1w": "the last week"}
 
@@ -126,7 +126,7 @@ def ranked(late: pl.DataFrame) -> pl.DataFrame:
     return late.filter(pl.col("rank").is_not_null()).sort("rank")
 
 
-def link(world: JobWorld, snapshot: int, pair: Row) -> str:
+def link(world: World, snapshot: int, pair: Row) -> str:
     """Say how fast outputs get to the nucleus.
 
     Args:
@@ -138,19 +138,21 @@ def link(world: JobWorld, snapshot: int, pair: Row) -> str:
         return "the task has no nucleus"
     if pair["p_storage_id"] == pair["t_nucleus_id"]:
         return "its storage is that of the nucleus"
-    sites = world.ids.sites.filter(pl.col("id") == pair["p_storage_id"])["site"]
-    if not len(sites):
+    site = pair["p_storage"]
+    if site is None:
         return "the site of its storage is not known"
     asked = pl.DataFrame(
         {
             "snapshot": [snapshot],
             "nucleus": [pair["t_nucleus"]],
             "express": [pair["t_express"]],
-            "storage_site": [sites[0]],
+            "storage_site": [site],
         }
     )
-    row = at_links(asked, world.links, config=world.config, rules=world.rules).row(0, named=True)
-    name = f"from {sites[0]} to {pair['t_nucleus']}"
+    row = at_links(asked, world.base.made["links"], config=world.config, rules=world.rules).row(
+        0, named=True
+    )
+    name = f"from {site} to {pair['t_nucleus']}"
     if not row["link_known"]:
         return f"nothing is known of the link {name}"
     speed = f"closeness {number(row['closeness'])}" if row["closeness"] is not None else "no metric"

@@ -11,7 +11,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
 
-from brokerlab.brokerage.production_jobs.counts import spread
+from brokerlab.brokerage.production_jobs.state import spread
 from brokerlab.errors import DataError, SchemaError, nearest
 from brokerlab.frames import prepared
 from brokerlab.numerics import IntArray
@@ -23,7 +23,7 @@ Tables = dict[str, pl.DataFrame]
 
 
 @dataclass(frozen=True)
-class Known:
+class Prepared:
     """The tasks that are prepared, to be found by their keys.
 
     Attributes:
@@ -39,7 +39,7 @@ class Known:
     t: IntArray
 
     @classmethod
-    def of(cls, rows: pl.DataFrame) -> Known:
+    def of(cls, rows: pl.DataFrame) -> Prepared:
         """Sort them.
 
         Args:
@@ -70,7 +70,7 @@ def places(known: IntArray, wanted: IntArray) -> IntArray:
     return np.where(there, place, -1)
 
 
-def asked(wanted: Any, known: Known) -> pl.DataFrame:
+def asked(wanted: Any, known: Prepared) -> pl.DataFrame:
     """Return what is wanted, sorted, with the number of the task.
 
     Args:

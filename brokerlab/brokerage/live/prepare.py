@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from brokerlab.brokerage.analysis_jobs import facts as analysis
+from brokerlab.brokerage import plugins
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
+from brokerlab.brokerage.engine.brokerage import Brokerage
 from brokerlab.brokerage.engine.own import Own
-from brokerlab.brokerage.inputs.given import read_given
 from brokerlab.brokerage.live.analysis import AnalysisStage
-from brokerlab.brokerage.live.jobs import JobStage
 from brokerlab.brokerage.live.standing import Stage, Standing
-from brokerlab.brokerage.production_jobs import facts as jobs
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
-from brokerlab.matching.rules import MatchingRules
 
-
-@dataclass(frozen=True)
-class _Chapter:
-    """What makes a stage: its class, its kind of rules, and what prepares its facts."""
-
-    stage: type[Stage[Any]]
-    rules: type[ProductionRules | AnalysisRules]
-    prepare: Callable[..., Any]
-
-
-STAGES = {
-    "jobs": _Chapter(JobStage, ProductionRules, jobs.prepare),
-    "analysis": _Chapter(AnalysisStage, AnalysisRules, analysis.prepare),
-}
+STAGES: dict[str, type[Stage]] = {"jobs": Stage, "analysis": AnalysisStage}
+"""Stages that can stand."""
 
 
 def prepare(
@@ -72,23 +57,15 @@ def prepare(
         SchemaError: Unknown tables, values of another type.
         ConfigError: Settings that no rule can work with, an unknown stage.
     """
-    chapter = _chapter(stage)
-    chosen = chapter.rules("document") if rules is None else rules
-    if not isinstance(chosen, chapter.rules):
+    kind, brokerage = _stage(stage)
+    if rules is not None and not isinstance(rules, brokerage.rule_set):
         raise ConfigError(
-            f"rules are {type(rules).__name__}; this stage goes by {chapter.rules.__name__}, give such ones or the other "
-            "stage"
+            f"rules are {type(rules).__name__}; this stage goes by {brokerage.rule_set.__name__}, give such ones or the "
+            "other stage"
         )
-    given = read_given(tables, chapter.stage.TABLES, later=chapter.stage.STATE)
-    world = chapter.prepare(
-        given.tables,
-        missing=given.missing,
-        rules=chosen,
-        matching=MatchingRules(chosen.rules),
-        config=config or Config.empty(),
-        own=tuple(own),
-    )
-    return Standing.of(chapter.stage(world))
+    brokerage = replace(brokerage, own=tuple(own))
+    later = kind.tables(brokerage)
+    return Standing.of(kind(brokerage.prepare(tables, rules=rules, config=config, later=later)))
 
 
 def rules_of(stage: str, rules: str) -> ProductionRules | AnalysisRules:
@@ -97,13 +74,14 @@ def rules_of(stage: str, rules: str) -> ProductionRules | AnalysisRules:
     Raises:
         ConfigError: An unknown stage or name.
     """
-    return _chapter(stage).rules(rules)
+    chosen: ProductionRules | AnalysisRules = _stage(stage)[1].rule_set(rules)
+    return chosen
 
 
-def _chapter(stage: str) -> _Chapter:
+def _stage(stage: str) -> tuple[type[Stage], Brokerage[Any, Any]]:
     if stage not in STAGES:
         raise ConfigError(f"stage {stage!r} cannot stand; allowed are {', '.join(STAGES)}")
-    return STAGES[stage]
+    return STAGES[stage], plugins.of_stage(stage)
 
 
 def count_tables(stage: str = "jobs") -> dict[str, tuple[str, ...]]:
@@ -119,10 +97,11 @@ def count_tables(stage: str = "jobs") -> dict[str, tuple[str, ...]]:
         >>> count_tables("jobs")["live"]
         ('world', 'panda_queue', 'njobs')
     """
-    found = _chapter(stage).stage
+    kind, brokerage = _stage(stage)
     return {
         name: tuple(
-            "world" if column == "snapshot" else column for column in found.TABLES[name].columns()
+            "world" if column == "snapshot" else column
+            for column in brokerage.tables[name].columns()
         )
-        for name in found.STATE
+        for name in kind.tables(brokerage)
     }

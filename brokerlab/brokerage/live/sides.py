@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from brokerlab.brokerage.engine.lookup import LazySide, collected
 from brokerlab.brokerage.engine.pairs import Side
 from brokerlab.brokerage.engine.plans import Frames, Lazy, Plans
-from brokerlab.brokerage.production_jobs.changing import LazySide, collected
 
 
 @dataclass(frozen=True)

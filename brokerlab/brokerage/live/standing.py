@@ -2,82 +2,131 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+from functools import cached_property
+from typing import Any, ClassVar
 
-import dataframely as dy
 import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.engine.again import changes
+from brokerlab.brokerage.engine.brokerage import Brokerage
 from brokerlab.brokerage.engine.decide import first_reasons, in_parts
 from brokerlab.brokerage.engine.decide import named as in_words
 from brokerlab.brokerage.engine.evaluation import asked_of
+from brokerlab.brokerage.engine.lookup import (
+    Known,
+    LazySide,
+    Lookup,
+    lazy_sides,
+    number_of,
+    with_facts,
+)
 from brokerlab.brokerage.engine.pairs import Facts, looked_up
 from brokerlab.brokerage.engine.plans import Frames, Lazy
 from brokerlab.brokerage.engine.steps import names_of, walk
 from brokerlab.brokerage.engine.world import World
-from brokerlab.brokerage.live.asked import Known, asked, places, states, with_others
+from brokerlab.brokerage.live.asked import (
+    Prepared,
+    asked,
+    at_instants,
+    places,
+    states,
+    with_others,
+)
 from brokerlab.brokerage.live.kept import Kept, Plan, per_instant
 from brokerlab.brokerage.live.ranked import Ranked, Tally, named, queue_names
 from brokerlab.brokerage.live.sides import SidePlans
-from brokerlab.brokerage.production_jobs.changing import LazySide
 from brokerlab.brokerage.production_jobs.ranking import shares
 from brokerlab.gdpconfig import Config
 from brokerlab.numerics import IntArray
 
-W = TypeVar("W", bound=World)
-TaskFact: TypeAlias = tuple[str, Callable[[pl.LazyFrame, Lazy], pl.LazyFrame]]
-"""A fact of tasks, and what adds it to them from the state."""
-
 
 @dataclass(frozen=True)
-class Stage(ABC, Generic[W]):
-    """What of a chapter changes from cycle to cycle.
+class Stage:
+    """What of a brokerage changes from cycle to cycle.
 
     Attributes:
         world: Rules, settings, tables and facts.
     """
 
-    TABLES: ClassVar[Mapping[str, type[dy.Schema]]]
-    """Contracts of all tables."""
-    STATE: ClassVar[tuple[str, ...]]
-    """Tables that may change from cycle to cycle."""
-    TOGETHER: ClassVar[tuple[tuple[str, ...], ...]]
-    """Tables that are read together: one that is not given is the one prepared."""
-    NUMBERS: ClassVar[tuple[str, ...]]
-    """Numbers of tasks that stand for a state of the grid, too."""
-    READS: ClassVar[tuple[str, ...]]
-    """Facts of tasks that what changes is made from, besides."""
-    LOOPS: ClassVar[tuple[int, ...]] = (1,)
-    """Locality loops."""
-    OF_TASKS: ClassVar[Mapping[str, TaskFact]] = {}
-    """Table to the fact of tasks that is made from it."""
+    ENDS: ClassVar[tuple[str, ...]] = ()
+    """Tables behind the tasks that end before any queue is looked at."""
 
-    world: W
+    world: World
+
+    @cached_property
+    def lookups(self) -> tuple[Lookup, ...]:
+        """What is looked up in tables that may change."""
+        return tuple(each for each in self.world.lookups if each.tables)
+
+    @classmethod
+    def tables(cls, brokerage: Brokerage[Any, Any]) -> tuple[str, ...]:
+        """Return the tables that may change from cycle to cycle."""
+        lookups = brokerage.lookups(brokerage.rule_set())
+        names = (name for each in lookups for name in each.tables)
+        return tuple(dict.fromkeys([*names, *cls.ENDS]))
 
     @property
-    @abstractmethod
+    def together(self) -> set[tuple[str, ...]]:
+        """Tables that are read together: one that is not given is the one prepared."""
+        return {each.tables for each in self.lookups} | {self.ENDS}
+
+    @property
+    def numbers(self) -> set[str]:
+        """Numbers of tasks that stand for a state of the grid, too."""
+        return {
+            number_of(each.task)
+            for each in self.lookups
+            if each.of_pairs and "snapshot" in each.task
+        }
+
+    @property
+    def reads(self) -> set[str]:
+        """Facts of tasks that what changes is made from."""
+        return {name for each in self.lookups for name in (*each.task, *each.reads)}
+
+    @property
     def open(self) -> pl.DataFrame:
         """The tasks that may be looked at, facts of tasks."""
+        return self.world.facts.tasks
 
-    @abstractmethod
     def facts_of(self, tables: Collection[str]) -> set[str]:
-        """Return the facts of pairs that are made from some of the tables."""
+        """Return the facts that are made from some of the tables."""
+        return {name for each in self._made_of(tables) for name in each.facts}
 
-    @abstractmethod
     def sides(self, lazy: Lazy, tables: Collection[str]) -> Sequence[LazySide]:
         """Return the facts of pairs made from some of the tables."""
+        chosen = [each for each in self._made_of(tables) if each.of_pairs]
+        return lazy_sides(chosen, self._known(lazy["tasks"], lazy))
 
-    @abstractmethod
+    def with_facts(self, tasks: pl.LazyFrame, lazy: Lazy, tables: Collection[str]) -> pl.LazyFrame:
+        """Return tasks with their facts made from some of the tables."""
+        for each in self._made_of(tables):
+            if not each.place:
+                tasks = with_facts(tasks, each, self._known(tasks, lazy))
+        return tasks
+
+    def _made_of(self, tables: Collection[str]) -> list[Lookup]:
+        return [each for each in self.lookups if {*each.tables} & {*tables}]
+
+    def _known(self, tasks: pl.LazyFrame, lazy: Lazy) -> Known:
+        made = {name: frame for name, frame in lazy.items() if name not in self.world.tables}
+        return replace(self.world.known, tasks=tasks, tables=lazy, made=made)
+
+    def frames(self, rows: pl.DataFrame) -> Frames:
+        """Return what facts are made from besides tasks and state, at the instants of the rows."""
+        made = {name: self.world.base.made[name] for each in self.lookups for name in each.made}
+        return {name: at_instants(frame, rows, "snapshot") for name, frame in made.items()}
+
     def at(self, tasks: pl.DataFrame, at: pl.Series) -> pl.DataFrame:
         """Return tasks at other times; null: their own."""
-
-    def frames(self, rows: pl.DataFrame) -> Frames:  # noqa: ARG002 - of some
-        """Return what :meth:`sides` reads besides tasks and state."""
-        return {}
+        seconds = at.dt.epoch("s").alias("s")
+        times = {"at": pl.coalesce(at, "at"), "t_at_s": pl.coalesce(seconds, "t_at_s")}
+        return tasks.with_columns(
+            **{name: time for name, time in times.items() if name in tasks.columns}
+        )
 
     def ended(
         self,
@@ -90,14 +139,6 @@ class Stage(ABC, Generic[W]):
         known = self.world.outcomes.drop("detail", strict=False)
         return rows.select("t").join(known, on="t", how="left", maintain_order="left").drop("t")
 
-    def second(self, tasks: pl.DataFrame) -> tuple[Any, Any]:
-        """Return which tasks skip the first loop, and which may go through the second after it."""
-        return np.zeros(tasks.height, dtype=bool), np.zeros(tasks.height, dtype=bool)
-
-    def final(self) -> list[str]:
-        """Return the rules that leave a task in its loop, whatever they remove."""
-        return []
-
     def outcomes(
         self,
         tasks: pl.DataFrame,  # noqa: ARG002 - of some
@@ -107,6 +148,11 @@ class Stage(ABC, Generic[W]):
         """Return how the rows end."""
         some = np.where(tally.left > 0, "candidates", "no_candidates")
         return pl.Series(some, dtype=pl.String).zip_with(ended.is_null(), ended)
+
+    @property
+    def loops(self) -> tuple[int, ...]:
+        """Locality loops."""
+        return (1,) if self.world.second is None else (1, 2)
 
     def in_loop(self, loop: int) -> Facts:
         """Return the facts of the tasks that may go through a loop."""
@@ -160,31 +206,33 @@ class Standing:
         root: The brokerage that this one differs from in its settings only; null: it is none of another's.
     """
 
-    stage: Stage[Any]
-    known: Known
+    stage: Stage
+    known: Prepared
     names: pl.DataFrame
     cycles: dict[frozenset[str], Cycle] = field(default_factory=dict)
     root: Standing | None = None
 
     @classmethod
-    def of(cls, stage: Stage[Any]) -> Standing:
+    def of(cls, stage: Stage) -> Standing:
         """Make it from tables that are prepared."""
         world = stage.world
-        return cls(stage, Known.of(world.tasks), queue_names(world.facts.queues))
+        return cls(stage, Prepared.of(world.tasks), queue_names(world.facts.queues))
 
     @property
     def world(self) -> World:
         """Rules, settings, tables and facts."""
-        return self.stage.world  # type: ignore[no-any-return]
+        return self.stage.world
 
     def decide(self, wanted: Any, state: Mapping[str, Any]) -> Ranked:
         """Decide for tasks in worlds; see :func:`brokerlab.brokerage.live.prepare`."""
         stage, world = self.stage, self.world
         rows = asked(wanted, self.known)
-        given = states(state, stage.TABLES, stage.STATE, rows.select("world", "instant"))
+        brokerage = world.brokerage
+        allowed = stage.tables(brokerage)
+        given = states(state, brokerage.tables, allowed, rows.select("world", "instant"))
         names = frozenset(given)
         cycle = self.cycle(names)
-        tables = with_others(given, rows, world.tables, stage.TOGETHER)
+        tables = with_others(given, rows, world.tables, stage.together)
         tasks = self._tasks(rows, names, tables, cycle)
         ended = stage.ended(rows, tasks, tables if names else {}, cycle.plans)
         facts = self._facts(rows, tasks, names, tables, cycle)
@@ -210,7 +258,7 @@ class Standing:
         stage = replace(root.stage, world=root.world.with_config(config))
         same = all(
             stage.in_loop(loop).tasks["t"].equals(root.stage.in_loop(loop).tasks["t"])
-            for loop in stage.LOOPS
+            for loop in stage.loops
         )
         return replace(root, stage=stage, cycles={}, root=root if same else None)
 
@@ -218,7 +266,7 @@ class Standing:
         """Return what is done while these tables change."""
         if names not in self.cycles:
             world, stage = self.world, self.stage
-            loops = {loop: stage.in_loop(loop) for loop in stage.LOOPS}
+            loops = {loop: stage.in_loop(loop) for loop in stage.loops}
             plan = Plan.of(
                 world.checks, loops[1], stage.facts_of(names), world.step_reads, lasting=world.lasting
             )  # fmt: skip
@@ -241,23 +289,25 @@ class Standing:
         """Return the facts of the tasks wanted, one row each, as what changes is keyed by."""
         stage, world = self.stage, self.world
         plan = cycle.kept[1].plan
-        read = {"t", "jeditaskid", "at", *stage.NUMBERS, *stage.READS, *world.reads}
+        read = {"t", "jeditaskid", "at", *stage.numbers, *stage.reads, *world.reads}
         read |= {name for bit in plan.asked for name in plan.checks[bit].reads}
         chosen = world.tasks.select([name for name in world.tasks.columns if name in read])
         placed = stage.at(chosen[rows["t"]], rows["at"]).with_columns(number="t")
-        keyed = per_instant(placed, rows["instant"].to_numpy(), stage.NUMBERS)
-        made = {name: stage.OF_TASKS[name] for name in sorted(names & stage.OF_TASKS.keys())}
-        if not made:
+        keyed = per_instant(placed, rows["instant"].to_numpy(), stage.numbers)
+        of_tasks = {
+            name
+            for each in stage.lookups
+            if not each.place
+            for name in each.tables
+            if name in names
+        }
+        if not of_tasks:
             return keyed
-
-        def make(lazy: Lazy) -> pl.LazyFrame:
-            found = lazy["plain"]
-            for fact, step in made.values():
-                found = step(found.drop(fact), lazy)
-            return found
-
-        read_there = {name: tables[name] for name in made}
-        return cycle.plans.frame("tasks", {"plain": keyed, **read_there}, make)
+        read_there = {name: tables[name] for name in sorted(of_tasks)}
+        return cycle.plans.frame(
+            "tasks", {"plain": keyed, **read_there},
+            lambda lazy: stage.with_facts(lazy["plain"], lazy, of_tasks),
+        )  # fmt: skip
 
     def _facts(
         self, rows: pl.DataFrame, tasks: pl.DataFrame, names: frozenset[str], tables: Frames, cycle: Cycle,
@@ -269,10 +319,14 @@ class Standing:
 
     def _walks(self, facts: Facts, goes_on: Any, cycle: Cycle) -> list[Walk]:
         """Go through the loops as ``decide`` does; the second is there only if some task goes through it."""
-        skips, may = self.stage.second(facts.tasks)
+        second = self.world.second
+        if second is None:
+            return [self._walk(1, np.flatnonzero(goes_on), facts, cycle)]
+        asked = facts.tasks.select(may=second.may, at_once=second.at_once)
+        may, skips = (asked[name].to_numpy() for name in asked.columns)
         one = self._walk(1, np.flatnonzero(goes_on & ~skips), facts, cycle)
         order = names_of(self.world.checks, self.world.steps)
-        final = [order.index(name) for name in self.stage.final()]
+        final = [order.index(name) for name in second.final]
         left = np.zeros(facts.tasks.height, dtype=bool)
         left[one.pairs[(one.codes < 0) | np.isin(one.codes, final)]] = True
         others = np.flatnonzero(goes_on & (skips | (may & ~left)))

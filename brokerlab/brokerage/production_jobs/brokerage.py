@@ -1,27 +1,107 @@
-"""The production job brokerage as a value, and others made of its parts."""
+"""The production job brokerage as a value."""
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Mapping
+from typing import Any
 
-from brokerlab.brokerage import plugins
+import polars as pl
+
 from brokerlab.brokerage.contracts import ABSENT, NEEDED, TABLES
+from brokerlab.brokerage.engine.brokerage import Brokerage, Weight
+from brokerlab.brokerage.engine.lookup import Lookup
+from brokerlab.brokerage.engine.recipe import Recipe
 from brokerlab.brokerage.inputs.given import absent_means
-from brokerlab.brokerage.production_jobs.decide import decide
-from brokerlab.brokerage.production_jobs.facts import PRODUCTION
+from brokerlab.brokerage.production_jobs import lookups, ranking
+from brokerlab.brokerage.production_jobs.checks import queue_checks
+from brokerlab.brokerage.production_jobs.decisions import Decisions
+from brokerlab.brokerage.production_jobs.facts import ends, facts
+from brokerlab.brokerage.production_jobs.settings import of_tasks, place_of
+from brokerlab.brokerage.production_jobs.state import of_state
+from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.gdpconfig import Config
+from brokerlab.matching.rules import MatchingRules
 
-brokerage_of = partial(
-    plugins.brokerage_of,
-    stage="jobs",
-    decide=decide,
-    tables=TABLES,
-    absent=absent_means(NEEDED, ABSENT),
-)
-"""Make another one of a recipe, see :func:`brokerlab.brokerage.plugins.brokerage_of`."""
-BROKERAGE = brokerage_of(
-    PRODUCTION,
+PRODUCTION = Recipe(name="production-jobs")
+"""The production job brokerage of the documents."""
+
+
+def looked_up(rules: ProductionRules) -> tuple[Lookup, ...]:
+    """Return the facts that are looked up."""
+    return (
+        *lookups.of_nucleus(),
+        *lookups.of_places(rules),
+        *lookups.of_input(),
+        *of_state(rules),
+    )
+
+
+def weight(rules: ProductionRules, recipe: Recipe) -> Weight:
+    """Return what the weight of a queue is made of."""
+    reads = ["running", "x_activated", "x_assigned", "x_starting", "defined"]
+    reads += ["t_total", "x_avail", "missing_files", "l_weight"]
+    says = "running against queued jobs x input at hand x network"
+    if rules.nucleus_preferred:
+        reads, says = [*reads, "x_near", "t_t1_factor"], f"{says} x nucleus"
+    if rules.hardware_preferred:
+        reads, says = [*reads, "x_preference"], f"{says} x hardware preference"
+    keys = ranking.weight_keys(rules, recipe)
+    return Weight(source="production-jobs.md 7", says=says, inputs=tuple(reads), keys=keys)
+
+
+BROKERAGE = Brokerage(
+    name=PRODUCTION.name,
     organisation="brokerlab",
     description="queues that may receive the jobs of production tasks",
     documentation="production-jobs.md",
+    stage="jobs",
+    rule_set=ProductionRules,
+    contracts=TABLES,
+    options={"hint": False},
+    needed=NEEDED,
+    absent=absent_means(NEEDED, ABSENT),
+    facts=facts,
+    lookups=looked_up,
+    made=(lookups.COMPLETE,),
+    derived=of_tasks,
+    place_of=place_of,
+    ends=ends,
+    checks=queue_checks,
+    steps=ranking.steps,
+    weight=weight,
+    decisions=Decisions,
+    ranks={"weight": pl.Float64(), "rank": pl.Int64(), "jumbo": pl.Boolean()},
+    also_read=ranking.REPORTED,
+    last="rank",
+    recipe=PRODUCTION,
 )
-"""The production job brokerage of the documents."""
+"""The production job brokerage of the documents; option ``hint``: only say which queues could run the tasks (task
+brokerage), nuclei are not looked at."""
+decide = BROKERAGE.decide
+
+
+def hint_queues(
+    tables: Mapping[str, Any],
+    *,
+    rules: ProductionRules | None = None,
+    matching: MatchingRules | None = None,
+    config: Config | None = None,
+) -> pl.DataFrame:
+    """Return the queues that could run each task, for the choice of its nucleus.
+
+    Args:
+        tables: See :meth:`.engine.brokerage.Brokerage.decide`, like all others.
+        rules: Rule set.
+        matching: Rule set of the text rules.
+        config: Settings.
+
+    Returns:
+        ``jeditaskid, snapshot, panda_queue`` (str).
+
+    Source:
+        production-tasks.md 3, row 7.
+    """
+    decided = decide(tables, rules=rules, matching=matching, config=config, hint=True).queues
+    return decided.filter(pl.col("check").is_null()).select(
+        "jeditaskid", "snapshot", pl.col("panda_queue").cast(pl.String)
+    )

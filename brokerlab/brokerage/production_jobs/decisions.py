@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
@@ -12,9 +11,8 @@ from brokerlab.brokerage.engine.decisions import QueueDecisions
 from brokerlab.brokerage.engine.pairs import Facts, positions
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.engine.steps import Step, names_of
-from brokerlab.brokerage.engine.world import Part
+from brokerlab.brokerage.engine.world import Part, World
 from brokerlab.brokerage.production_jobs import ranking
-from brokerlab.brokerage.production_jobs.facts import JobWorld
 
 PENDING_MIN = 60
 """A task without candidates waits as long [min]."""
@@ -23,7 +21,7 @@ TEMPORARY = "temporary problem"
 
 
 @dataclass(frozen=True, repr=False)
-class Decisions(QueueDecisions[JobWorld]):
+class Decisions(QueueDecisions):
     """What the production job brokerage decided.
 
     Attributes:
@@ -38,7 +36,7 @@ class Decisions(QueueDecisions[JobWorld]):
     """
 
     @classmethod
-    def of(cls, world: JobWorld, parts: Iterable[Part]) -> Decisions:
+    def of(cls, world: World, parts: Iterable[Part]) -> Decisions:
         """Name tasks and queues and sum up the tasks; a part is let go before the next is asked for."""
         steps = stages(world.checks, world.steps)
         queues, weighed, summed = [], [], []
@@ -52,11 +50,6 @@ class Decisions(QueueDecisions[JobWorld]):
         tasks = _of_tasks(world, pl.concat(summed), steps)
         told = pl.concat(weighed) if weighed else pl.DataFrame()
         return cls(pl.concat(queues), tasks, world, told)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return both tables and their provenance as plain Python values."""
-        own = {"brokerage": self.world.recipe.name, "rules": self.world.rules.to_dict()}
-        return super().to_dict() | own
 
 
 def _with_names(facts: Facts, frame: pl.DataFrame) -> pl.DataFrame:
@@ -105,7 +98,7 @@ def _summed(pairs: pl.DataFrame, steps: pl.Series) -> pl.DataFrame:
     )
 
 
-def _of_tasks(world: JobWorld, summed: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+def _of_tasks(world: World, summed: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     """Tell how the tasks ended.
 
     Args:

@@ -9,8 +9,8 @@ import polars as pl
 from brokerlab.brokerage.engine.rule import setting
 from brokerlab.brokerage.engine.settings import setting_or
 from brokerlab.brokerage.engine.steps import Derived
+from brokerlab.brokerage.full_chain import chained_where
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
 
 UNLIMITED_DISKIO = 10**10
@@ -38,18 +38,6 @@ def place_of(key: str) -> str:
     return "jedi/core" if key == "WORK_SHORTAGE" else "jedi/jobbroker"
 
 
-def check_settings(config: Config) -> None:
-    """Refuse settings that no rule can work with.
-
-    Raises:
-        ConfigError: NQUEUED_SAT_CAP is 0, by which the network weight divides.
-    """
-    if not read(config, "NQUEUED_SAT_CAP"):
-        raise ConfigError(
-            "gdpconfig jobbroker.NQUEUED_SAT_CAP=0: the network weight divides by it; set at least 1"
-        )
-
-
 def min_weight() -> pl.Expr:
     """Return the least weight of a candidate; 0: none."""
     return setting(MIN_WEIGHT_KEY).fill_null(0.0)
@@ -63,7 +51,7 @@ def disk_limit() -> pl.Expr:
 def of_tasks(rules: ProductionRules) -> tuple[Derived, ...]:
     """Return what settings make of a task.
 
-    ``t_network`` (the network weight acts), ``t_network_limit`` (under which express work goes nowhere), ``t_io_heavy``
+    ``t_chained`` (full chain at a bare nucleus), ``t_network`` (the network weight acts), ``t_network_limit`` (under which express work goes nowhere), ``t_io_heavy``
     (input to move is limited, to ``t_most_mb`` and ``t_most_files``), ``t_queue_limit`` [jobs], ``t_min_weight``,
     ``t_may_bootstrap``.
 
@@ -78,6 +66,7 @@ def of_tasks(rules: ProductionRules) -> tuple[Derived, ...]:
         moves = moves & ~exempt & (pl.col("t_total") > 0)
     return (
         Derived({
+            "t_chained": chained_where(pl.col("t_fullchain"), pl.col("t_bare")),
             "t_network": (pl.col("t_nucleus_id") >= 0) & active,
             "t_io_heavy": moves,
             "t_queue_limit": setting_or(LIMIT_KEY, LEAST_QUEUED),

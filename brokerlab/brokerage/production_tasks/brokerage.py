@@ -1,27 +1,76 @@
-"""The production task brokerage as a value, and others made of its parts."""
+"""The production task brokerage as a value."""
 
 from __future__ import annotations
 
-from functools import partial
+import polars as pl
 
-from brokerlab.brokerage import plugins
+from brokerlab.brokerage import contracts as shared
+from brokerlab.brokerage.engine.brokerage import Brokerage, Weight
+from brokerlab.brokerage.engine.recipe import Recipe
 from brokerlab.brokerage.inputs.given import absent_means
-from brokerlab.brokerage.production_tasks.contracts import ABSENT, NEEDED, TABLES
-from brokerlab.brokerage.production_tasks.decide import decide
-from brokerlab.brokerage.production_tasks.facts import NUCLEI
+from brokerlab.brokerage.production_tasks import ranking
+from brokerlab.brokerage.production_tasks.checks import checks, of_tasks
+from brokerlab.brokerage.production_tasks.contracts import ABSENT, NEEDED, OPTIONS, TABLES
+from brokerlab.brokerage.production_tasks.cycle import cycle_of
+from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
+from brokerlab.brokerage.production_tasks.facts import ends, facts, lookups
+from brokerlab.brokerage.rules import ProductionRules
 
-brokerage_of = partial(
-    plugins.brokerage_of,
-    stage="tasks",
-    decide=decide,
-    tables=TABLES,
-    absent=absent_means(NEEDED, ABSENT),
-)
-"""Make another one of a recipe, see :func:`brokerlab.brokerage.plugins.brokerage_of`."""
-BROKERAGE = brokerage_of(
-    NUCLEI,
+NUCLEI = Recipe(name="production-tasks")
+"""The production task brokerage of the documents."""
+
+
+def place_of(key: str) -> str:  # noqa: ARG001 - all of them
+    """Return ``app/component`` in which the task brokerage looks a key up."""
+    return "jedi/taskbrokerage"
+
+
+def weight(rules: ProductionRules, recipe: Recipe) -> Weight:
+    """Return what the weight of a nucleus is made of."""
+    return Weight(
+        source="production-tasks.md 4",
+        says="input at hand x tape x free part of the storage x free space / work left",
+        inputs=(
+            *("rw", "iointensity", "ava_size_any", "ava_size_disk", "tot_size", "space_free"),
+            *("space_expired", "space_total"),
+        ),
+        keys=ranking.weight_keys(rules, recipe),
+    )
+
+
+BROKERAGE = Brokerage(
+    name=NUCLEI.name,
     organisation="brokerlab",
     description="the nucleus that gathers the outputs of a production task",
     documentation="production-tasks.md",
+    stage="tasks",
+    rule_set=ProductionRules,
+    contracts=TABLES,
+    later=OPTIONS,
+    others=shared.TABLES,
+    options={"hint_queues": None, "seed": 0, "draws": None},
+    needed=NEEDED,
+    absent=absent_means(NEEDED, ABSENT),
+    facts=facts,
+    lookups=lookups,
+    derived=of_tasks,
+    place_of=place_of,
+    ends=ends,
+    checks=checks,
+    steps=ranking.steps,
+    cycle=cycle_of,
+    weight=weight,
+    decisions=TaskDecisions,
+    place="nucleus",
+    ranks={"factor": pl.Float64()},
+    also_read=("position",),
+    recipe=NUCLEI,
 )
-"""The production task brokerage of the documents."""
+"""The production task brokerage of the documents. Tasks of one ``snapshot`` are handled in one cycle, in the order of
+``position``: a task that gets a nucleus makes it busier for those after it.
+
+Options: ``hint_queues``: ``jeditaskid, snapshot, panda_queue`` of the queues that could run each task, from the job
+brokerage in hint mode; a task without rows has none; null: check ``no_queue`` is left out. ``seed`` of the draws.
+``draws``: ``jeditaskid[, snapshot], draw`` in [0, 1), where they are known.
+"""
+decide = BROKERAGE.decide

@@ -27,7 +27,7 @@ def checks(rules: ProductionRules) -> tuple[Rule, ...]:
     return first if aborts(rules) else (*first, *output_checks(rules), no_queue(rules))
 
 
-def of_tasks() -> tuple[Derived, ...]:
+def of_tasks(rules: ProductionRules) -> tuple[Derived, ...]:  # noqa: ARG001 - of one form
     """Return what settings make of a task: ``disk_threshold_gb``, see row 6."""
     return (Derived({"disk_threshold_gb": setting(THRESHOLD) * GB_PER_TB}),)
 

@@ -14,10 +14,10 @@ from brokerlab.brokerage.engine.pairs import looked_up
 from brokerlab.brokerage.engine.rule import setting
 from brokerlab.brokerage.engine.steps import made_by, names_of, rules_of
 from brokerlab.brokerage.engine.what_if import Trial
-from brokerlab.brokerage.engine.world import Part
+from brokerlab.brokerage.engine.world import Part, World
 from brokerlab.brokerage.production_tasks import ranking, storage, tokens
 from brokerlab.brokerage.production_tasks.cycle import weigh_and_draw
-from brokerlab.brokerage.production_tasks.facts import TaskWorld
+from brokerlab.brokerage.production_tasks.facts import asked_for_queues
 from brokerlab.brokerage.production_tasks.held import KEY, held_left
 from brokerlab.brokerage.production_tasks.storage import PAIR
 
@@ -41,7 +41,7 @@ _ALSO = (
 
 
 @dataclass(frozen=True, repr=False)
-class TaskDecisions(PlaceDecisions[TaskWorld]):
+class TaskDecisions(PlaceDecisions):
     """Decisions of the production task brokerage; every table is sorted by its key.
 
     Attributes:
@@ -67,7 +67,7 @@ class TaskDecisions(PlaceDecisions[TaskWorld]):
     datasets: pl.DataFrame
 
     @classmethod
-    def of(cls, world: TaskWorld, parts: Iterable[Part]) -> TaskDecisions:
+    def of(cls, world: World, parts: Iterable[Part]) -> TaskDecisions:
         """Draw the nuclei, name tasks and nuclei and sum up the tasks."""
         made = [(part.pairs, late) for part in parts if (late := part.late) is not None]
         pairs, late = (pl.concat(each) for each in zip(*made, strict=True))
@@ -90,7 +90,8 @@ class TaskDecisions(PlaceDecisions[TaskWorld]):
     @property
     def findings(self) -> pl.DataFrame:
         """What was odd in the input and how it was taken: ``jeditaskid, snapshot, subject, finding``."""
-        return self.world.lasting_facts.findings
+        findings: pl.DataFrame = self.world.base.made["findings"]
+        return findings
 
     def frame(self) -> pl.DataFrame:
         """Return the table of tasks."""
@@ -106,13 +107,13 @@ class TaskDecisions(PlaceDecisions[TaskWorld]):
             "brokerage": self.world.recipe.name,
             "rules": self.world.rules.to_dict(),
             "config_digest": self.world.config.digest,
-            "seed": self.world.lasting_facts.seed,
+            "seed": self.world.base.options["seed"],
             "unasked": self.world.unasked,
         }
 
 
 def _places(
-    world: TaskWorld, pairs: pl.DataFrame, late: pl.DataFrame, weighed: pl.DataFrame
+    world: World, pairs: pl.DataFrame, late: pl.DataFrame, weighed: pl.DataFrame
 ) -> pl.DataFrame:
     """Return the table of nuclei."""
     reasons = (*world.checks, *rules_of(world.steps))
@@ -144,7 +145,7 @@ def _places(
 
 
 def _tasks(
-    world: TaskWorld, pairs: pl.DataFrame, late: pl.DataFrame, chosen: pl.DataFrame
+    world: World, pairs: pl.DataFrame, late: pl.DataFrame, chosen: pl.DataFrame
 ) -> pl.DataFrame:
     """Return the table of tasks."""
     names = pl.Enum(names_of(world.checks, world.steps))
@@ -165,13 +166,13 @@ def _tasks(
     return table.select(*KEY, *_columns(world))
 
 
-def _outcome(world: TaskWorld) -> pl.Expr:
+def _outcome(world: World) -> pl.Expr:
     """Return how a task ends."""
     endings = {
         stage: outcome
         for stage, outcome in ENDINGS.items()
         if (outcome != "abort" or world.rules.missing_endpoint == "abort")
-        and (stage != "no_queue" or world.lasting_facts.asked)
+        and (stage != "no_queue" or asked_for_queues(world.base))
     }
     stopped = pl.lit(value=world.rules.missing_endpoint == "abort") & pl.col("abort")
     return (
@@ -186,7 +187,7 @@ def _outcome(world: TaskWorld) -> pl.Expr:
     )
 
 
-def _columns(world: TaskWorld) -> list[pl.Expr]:
+def _columns(world: World) -> list[pl.Expr]:
     """Return what a row of the table of tasks says beside its key."""
     outcome = pl.col("outcome")
     looked_at = ~outcome.is_in(["nucleus", "input_not_readable"])
@@ -216,7 +217,7 @@ def _columns(world: TaskWorld) -> list[pl.Expr]:
     ]
 
 
-def _would_help(world: TaskWorld, tasks: pl.DataFrame) -> pl.DataFrame:
+def _would_help(world: World, tasks: pl.DataFrame) -> pl.DataFrame:
     """Return the rules without each of which alone a task would have a nucleus left: ``t, would_help``."""
     names = names_of(world.checks, world.steps)
     trial = Trial(world.of_tasks(tasks))
@@ -232,7 +233,7 @@ def _would_help(world: TaskWorld, tasks: pl.DataFrame) -> pl.DataFrame:
     return rows.group_by("t").agg(pl.col("would_help").cast(pl.String))
 
 
-def _datasets(world: TaskWorld, chosen: pl.DataFrame) -> pl.DataFrame:
+def _datasets(world: World, chosen: pl.DataFrame) -> pl.DataFrame:
     """Return where the outputs of tasks with a nucleus go.
 
     An output without fitting endpoint goes to the default output endpoint of a satellite, and nowhere else.

@@ -1,142 +1,50 @@
-"""Assemble what the rules of the task brokerage read: tasks, nuclei, and the facts of pairs (production-tasks.md 1 and 2)."""
+"""Facts of production tasks and of nuclei, and those that are looked up (production-tasks.md 1 and 2)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Mapping
+from dataclasses import replace
 
 import polars as pl
 
 from brokerlab.brokerage import full_chain, network_weight
-from brokerlab.brokerage.engine.decide import parts_of
-from brokerlab.brokerage.engine.own import Own
-from brokerlab.brokerage.engine.pairs import Facts, Side, matched, positions
-from brokerlab.brokerage.engine.recipe import Recipe, checks_of
+from brokerlab.brokerage.engine.lookup import Known, Lookup
+from brokerlab.brokerage.engine.pairs import Facts, matched, positions
 from brokerlab.brokerage.engine.rule import SETTING
-from brokerlab.brokerage.engine.world import Evaluate, Lasting, Off, Part, World
 from brokerlab.brokerage.production_tasks import availability, storage, work
-from brokerlab.brokerage.production_tasks.checks import THRESHOLD, checks, of_tasks, output_checks
-from brokerlab.brokerage.production_tasks.contracts import NEEDED
-from brokerlab.brokerage.production_tasks.cycle import cycle_of, with_draws
+from brokerlab.brokerage.production_tasks.checks import THRESHOLD, output_checks
+from brokerlab.brokerage.production_tasks.cycle import with_draws
 from brokerlab.brokerage.production_tasks.findings import gather
 from brokerlab.brokerage.production_tasks.held import KEY, held, held_left, positioned
-from brokerlab.brokerage.production_tasks.ranking import steps
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import DataError
-from brokerlab.gdpconfig import Config
-from brokerlab.matching.rules import MatchingRules
 
 NUCLEUS = pl.col("role") == "nucleus"
-PLACE_OF_KEYS = "jedi/taskbrokerage"
-NUCLEI = Recipe(name="production-tasks")
-"""The production task brokerage of the documents."""
+WORK = ("snapshot", "workqueue_name", "currentpriority")
 _SHOWN = 5
 _NUCLEI = ("nucleus", "role", "state", "bare_mode", "secondary_nucleus", "position")
 
 Tables = Mapping[str, pl.DataFrame]
 
 
-@dataclass(frozen=True, kw_only=True)
-class TaskLasting(Lasting):
-    """What no setting changes; places are nuclei.
-
-    Attributes:
-        rules: Rule set of the brokerage.
-        asked: Whether ``hint_queues`` says which queues could run the tasks.
-        seed: Of the draws that were not given.
-        outputs: Where each output would go at each nucleus, see :func:`~.storage.destinations`.
-        findings: See :func:`~.findings.gather`.
-    """
-
-    NEEDED: ClassVar = NEEDED
-
-    rules: ProductionRules
-    asked: bool
-    seed: int
-    outputs: pl.DataFrame
-    findings: pl.DataFrame
-
-
-@dataclass(frozen=True, kw_only=True)
-class TaskWorld(World):
-    """What the production task brokerage decides on; its places are nuclei.
-
-    Attributes:
-        lasting_facts: What no setting changes.
-        outcomes: ``t, outcome, nucleus`` of tasks that have a nucleus or whose input nobody can send.
-    """
-
-    PLACE: ClassVar = "nucleus"
-    RANKS: ClassVar = {"factor": pl.Float64()}
-    ALSO_READ: ClassVar = ("position",)
-
-    lasting_facts: TaskLasting
-
-    @property
-    def rules(self) -> ProductionRules:
-        """Rule set of the brokerage."""
-        return self.lasting_facts.rules
-
-    @staticmethod
-    def place_of(key: str) -> str:  # noqa: ARG004 - all of them
-        """See :meth:`brokerlab.brokerage.engine.world.World.place_of`."""
-        return PLACE_OF_KEYS
-
-    def with_config(self, config: Config) -> TaskWorld:
-        """See :meth:`brokerlab.brokerage.engine.world.World.with_config`."""
-        return configured(self.lasting_facts, config)
-
-    def parts(self, evaluate: Evaluate, *, off: Off | None = None) -> Iterator[Part]:
-        """See :meth:`brokerlab.brokerage.engine.world.World.parts`."""
-        return parts_of(self, self.facts, evaluate, off=off)
-
-    def decided_with(self, tasks: pl.DataFrame) -> pl.DataFrame:
-        """Return all tasks of the same cycles: a task that goes elsewhere makes another nucleus busy for those after it."""
-        cycle = cycle_of(self.rules)
-        cycles = self.tasks.join(tasks, on="t", how="semi").select(cycle).unique()
-        return self.tasks.join(cycles, on=cycle, how="semi", nulls_equal=True).select("t")
-
-
-def prepare(
-    tables: dict[str, pl.DataFrame],
-    *,
-    rules: ProductionRules,
-    config: Config,
-    asked: bool,
-    seed: int = 0,
-    recipe: Recipe = NUCLEI,
-    own: tuple[Own, ...] = (),
-    missing: frozenset[str] = frozenset(),
-) -> TaskWorld:
-    """Prepare the facts of all tasks.
-
-    Args:
-        tables: Every input table, held to its contract, ``hint_queues`` and ``draws`` among them.
-        rules: Rule set.
-        config: The configuration.
-        asked: Whether ``hint_queues`` says which queues could run the tasks.
-        seed: Of the draws that are not given.
-        recipe: What an organisation replaced.
-        own: Rules that are added.
-        missing: Names of tables that were not given.
+def facts(known: Known) -> Known:
+    """Return it with the facts of tasks and nuclei, and the candidates of tasks of a full chain.
 
     Raises:
         DataError: A task twice at one snapshot.
     """
-    then = steps(rules, recipe)
-    given = checks_of(recipe, checks, rules, then)
+    tables, rules = dict(known.given), known.rules
     for name, column in (("nuclei", "nucleus"), ("storage_endpoints", "ddm_endpoint_name")):
         tables[name] = tables[name].unique(["snapshot", column], keep="first", maintain_order=True)
     tables["nuclei"] = full_chain.with_bare_modes(tables["nuclei"], tables["queues"], rules=rules)
-    tasks = with_draws(_numbered_tasks(tables, rules), tables["draws"], seed)
+    tasks = with_draws(_numbered_tasks(tables, rules), tables["draws"], known.options["seed"])
     unassigned = tasks.filter(pl.col("assigned").is_null())
     wanted = availability.counted_datasets(unassigned, tables["datasets"], rules)
     listed = availability.listed_replicas(
         wanted, tables["replicas"], tables["storage_endpoints"], rules
     )
     unreadable = availability.unreadable(wanted, listed)
-    if missing & {"replicas", "storage_endpoints"}:
+    if known.missing & {"replicas", "storage_endpoints"}:
         unreadable = unreadable.clear()  # where the input is, or can be read, is unknown
     tasks = _with_input(with_parents(tasks, tables), wanted, listed, unreadable, rules)
     queues = nucleus_facts(tasks, tables, rules)
@@ -144,53 +52,43 @@ def prepare(
     pairs = _paired(tasks, queues, lists, rules)
     endpoints = storage.endpoints_of(tables["nuclei"], tables["nucleus_endpoints"])
     outputs = storage.outputs_asked(tasks, tables["output_datasets"], rules)
-    known = TaskLasting(
-        tables=tables,
-        matching=MatchingRules(rules.rules),
-        checks=given,
-        steps=then,
-        recipe=recipe,
-        rules=rules,
-        own=own,
-        asked=asked,
-        seed=seed,
-        missing=missing,
-        tasks=tasks,
-        queues=queues,
-        sides=(
-            _work(tasks, queues, tables),
-            _hints(pairs, tables, asked=asked),
-            _input(pairs, listed, endpoints),
-        ),
+    found = replace(
+        known,
+        given=tables,
+        tables={name: frame.lazy() for name, frame in tables.items()},
+        tasks=tasks.lazy(),
+        places=queues.lazy(),
         lists=lists,
+    )
+    return found.with_made(
+        there=availability.at_nuclei(
+            listed,
+            endpoints.filter(pl.col("direction") == "input").select(
+                "snapshot", "nucleus", "ddm_endpoint_name"
+            ),
+        ),
         outputs=storage.destinations(pairs, outputs, endpoints, tables["storage_endpoints"], rules),
         findings=gather(tasks, tables, unreadable),
     )
-    return configured(known, config)
 
 
-def configured(known: TaskLasting, config: Config) -> TaskWorld:
-    """Return the world with all that settings decide."""
-    tasks = known.with_facts_of_settings(known.tasks, of_tasks(), config, TaskWorld.place_of)
-    threshold = tasks.select("t", f"{SETTING}{THRESHOLD}")
-    outputs = storage.deciding(known.outputs, output_checks(known.rules), threshold)
-    facts = Facts(
-        tasks=tasks.filter(pl.col("ended").is_null()).drop("ended"),
-        queues=known.queues,
-        listed=known.lists,
-        sides=(*known.sides, outputs),
-    )
-    facts = known.with_own_facts(facts)
-    found, then = known.in_order(facts)
-    return TaskWorld(
-        lasting_facts=known,
-        config=config,
-        facts=facts,
-        tasks=tasks,
-        outcomes=tasks.drop_nulls("ended").select("t", outcome="ended"),
-        checks=found,
-        steps=then,
-    )
+def ends(known: Known) -> pl.DataFrame:
+    """Return ``t, outcome`` of tasks that have a nucleus or whose input nobody can send."""
+    return known.tasks.drop_nulls("ended").select("t", outcome="ended").collect()
+
+
+def lookups(rules: ProductionRules) -> tuple[Lookup, ...]:  # noqa: ARG001 - of one form
+    """Return the facts that are looked up."""
+    place = ("nucleus",)
+    there = dict.fromkeys(availability.AVAILABLE, 0)
+    return (
+        Lookup(task=WORK, place=place, facts={"rw_prio": 0.0}, rows=_work),
+        Lookup(task=KEY, place=place, facts={"n_hint_queues": _no_hint}, rows=_hints),
+        Lookup(task=KEY, place=place, facts=there, rows=_there),
+        Lookup(
+            task=("t",), place=place, facts=storage.MISSING, rows=_outputs, keys=(THRESHOLD,)
+        ),
+    )  # fmt: skip
 
 
 def _numbered_tasks(tables: Tables, rules: ProductionRules) -> pl.DataFrame:
@@ -219,11 +117,7 @@ def _numbered_tasks(tables: Tables, rules: ProductionRules) -> pl.DataFrame:
     number = pl.int_range(pl.len(), dtype=pl.Int64)
     tasks = tasks.sort("snapshot", "position", "jeditaskid").drop("position")
     tasks = tasks.with_columns(turn=number).sort(KEY).with_columns(t=number)
-    works = tasks.select("snapshot", "workqueue_name", "currentpriority").unique().sort(pl.all())
-    works = works.with_columns(t_work=number)
-    return tasks.join(
-        works, on=works.columns[:-1], nulls_equal=True, maintain_order="left"
-    ).with_columns(
+    return tasks.with_columns(
         t_version=pl.col("snapshot"),
         t_gshare=pl.col("gshare" if rules.threshold_of == "gshare" else "workqueue_name"),
         t_label=pl.lit(None, pl.String),
@@ -291,7 +185,7 @@ def nucleus_facts(tasks: pl.DataFrame, tables: Tables, rules: ProductionRules) -
     """Return every nucleus, and every bare satellite (F0), at every instant of brokerage.
 
     Returns:
-        ``q, q_version`` (the instant), ``q_candidate`` (a nucleus), ``n_id`` (number of its name), the columns of the
+        ``q, q_version`` (the instant), ``q_candidate`` (a nucleus), the columns of the
         nucleus, ``position`` in the draw (satellites come last), ``queued_files``, ``rw_all`` [HS06 s] and
         ``demand_gb``; sorted by instant and name.
     """
@@ -312,7 +206,6 @@ def nucleus_facts(tasks: pl.DataFrame, tables: Tables, rules: ProductionRules) -
     return rows.with_columns(
         q=number,
         q_candidate=is_nucleus,
-        n_id=pl.col("nucleus").rank("dense").cast(pl.Int64),
         demand_gb=storage.demand_gb(rows["rw_all"], rules),
     ).rename({"snapshot": "q_version"})
 
@@ -337,46 +230,57 @@ def _paired(
     facts = Facts(tasks.filter(pl.col("ended").is_null()), queues, lists, ())
     pairs = matched(facts)
     of_task = tasks.select(*KEY, "fullchain")[pl.Series(positions(tasks["t"], pairs["t"]))]
-    of_nucleus = queues.select("n_id", "nucleus", "secondary_nucleus", "demand_gb")
+    of_nucleus = queues.select("nucleus", "secondary_nucleus", "demand_gb")
     rows = [pairs, of_task, of_nucleus[pl.Series(positions(queues["q"], pairs["q"]))]]
     chain = full_chain.is_full_chain(pl.col("fullchain")) & rules.secondary_lends
     lender = pl.when(chain).then("secondary_nucleus")
     return pl.concat(rows, how="horizontal").with_columns(site=pl.coalesce(lender, "nucleus"))
 
 
-def _work(tasks: pl.DataFrame, queues: pl.DataFrame, tables: Tables) -> Side:
+def _work(known: Known) -> pl.LazyFrame:
     """Return ``rw_prio``, the work left of the task's work queue at its priority and above [HS06 s]."""
-    asked = tasks.select("t_work", "snapshot", "workqueue_name", "currentpriority").unique()
-    rows = work.work_of_queues(asked.sort("t_work"), tables["remaining_work"])
-    names = queues.select("nucleus", "n_id").unique()
-    rows = rows.join(names, on="nucleus").select("t_work", "n_id", "rw_prio")
-    return Side("t_work", "n_id", rows, {"rw_prio": 0.0})
+    asked = known.tasks.select(WORK).unique().sort(pl.all()).collect()
+    asked = asked.with_columns(t_work=pl.int_range(pl.len(), dtype=pl.Int64))
+    rows = work.work_of_queues(asked, known.given["remaining_work"])
+    return rows.join(asked, on="t_work").lazy()
 
 
-def _hints(pairs: pl.DataFrame, tables: Tables, *, asked: bool) -> Side:
+def asked_for_queues(known: Known) -> bool:
+    """Tell whether ``hint_queues`` says which queues could run the tasks."""
+    return known.options["hint_queues"] is not None and bool(known.rules.hint_brokerage)
+
+
+def _no_hint(known: Known) -> int | None:
+    return 0 if asked_for_queues(known) else None
+
+
+def _hints(known: Known) -> pl.LazyFrame:
     """Return ``n_hint_queues``, the queues of the nucleus that could run the task; null if nobody was asked.
 
     A queue belongs to the nucleus equal to its ``pandasite``; a nucleus's own list names queues that the table
     ``queues`` does not have.
     """
+    tables = known.given
     sites = tables["queues"].select("snapshot", "panda_queue", nucleus="pandasite")
     listed = tables["nuclei"].select("snapshot", "nucleus", panda_queue="queues")
     listed = listed.explode("panda_queue").drop_nulls("panda_queue")
     listed = listed.join(sites, on="panda_queue", how="anti").select(sites.columns)
     owners = pl.concat([sites, listed]).drop_nulls("nucleus").unique()
-    hints = held(pairs.select(KEY).unique(), tables["hint_queues"]).unique()
+    tasks = known.tasks.filter(pl.col("ended").is_null()).select(KEY).collect()
+    hints = held(tasks, tables["hint_queues"]).unique()
     named = held(hints, owners, ["panda_queue"], ["snapshot"])
     counts = named.group_by(*KEY, "nucleus").agg(n_hint_queues=pl.len().cast(pl.Int64))
-    rows = pairs.join(counts, on=[*KEY, "nucleus"]).select("t", "n_id", "n_hint_queues")
-    return Side("t", "n_id", rows, {"n_hint_queues": 0 if asked else None})
+    return counts.lazy()
 
 
-def _input(pairs: pl.DataFrame, listed: pl.DataFrame, endpoints: pl.DataFrame) -> Side:
+def _there(known: Known) -> pl.LazyFrame:
     """Return how much of a task's input a nucleus has; see :func:`~.availability.at_nuclei`."""
-    inputs = endpoints.filter(pl.col("direction") == "input")
-    there = availability.at_nuclei(
-        listed, inputs.select("snapshot", "nucleus", "ddm_endpoint_name")
-    )
-    rows = pairs.join(there, on=[*KEY, "nucleus"])
-    missing = dict.fromkeys(availability.AVAILABLE, 0)
-    return Side("t", "n_id", rows.select("t", "n_id", *missing), missing)
+    there: pl.DataFrame = known.made["there"]
+    return there.lazy()
+
+
+def _outputs(known: Known) -> pl.LazyFrame:
+    """Return the output that decides at each nucleus."""
+    threshold = known.tasks.select("t", f"{SETTING}{THRESHOLD}").collect()
+    checks = output_checks(known.rules)
+    return storage.deciding(known.made["outputs"], checks, threshold).lazy()

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from brokerlab.brokerage.engine.pairs import Side
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.inputs.endpoints import space_usable, up
 from brokerlab.brokerage.production_tasks import tokens
@@ -147,19 +146,19 @@ def destinations(
     """Add to :func:`placed` what the checks of an output compare.
 
     Args:
-        pairs: As there, with ``t, n_id, demand_gb``.
+        pairs: As there, with ``t, demand_gb``.
         outputs: As there.
         endpoints: As there.
         storage: As there.
         rules: Switches ``usable_space`` and ``other_status_up``.
 
     Returns:
-        ``t, n_id, position, demand_gb``, the columns of the endpoint, ``gathers_output`` (true), ``read_wan_up``,
+        ``t, nucleus, position, demand_gb``, the columns of the endpoint, ``gathers_output`` (true), ``read_wan_up``,
         ``write_wan_up``, ``usable_gb`` and ``space_left``: the fraction of the endpoint that is left after the demand;
         null without total.
     """
     rows = placed(pairs, outputs, endpoints, storage)
-    rows = rows.join(pairs.select(*PAIR, "t", "n_id", "demand_gb"), on=PAIR)
+    rows = rows.join(pairs.select(*PAIR, "t", "demand_gb"), on=PAIR)
     rows = held_left(rows, storage, ["ddm_endpoint_name"], ["snapshot"])
     rows = rows.with_columns(
         pl.col(SPACES).fill_null(0.0),
@@ -170,10 +169,10 @@ def destinations(
     rows = rows.with_columns(usable_gb=usable_gb(rules))
     left = (pl.col("usable_gb") - pl.col("demand_gb")) / pl.col("space_total")
     rows = rows.with_columns(space_left=pl.when(pl.col("space_total") > 0).then(left))
-    return rows.select("t", "n_id", "position", "demand_gb", "space_left", *MISSING)
+    return rows.select("t", "nucleus", "position", "demand_gb", "space_left", *MISSING)
 
 
-def deciding(rows: pl.DataFrame, checks: Sequence[Rule], settings: pl.DataFrame) -> Side:
+def deciding(rows: pl.DataFrame, checks: Sequence[Rule], settings: pl.DataFrame) -> pl.DataFrame:
     """Return the output that decides at each nucleus: the first one that fails a check, else the one with the least space.
 
     Args:
@@ -187,5 +186,5 @@ def deciding(rows: pl.DataFrame, checks: Sequence[Rule], settings: pl.DataFrame)
     ordered = rows.sort(
         "failing", "least", "position", descending=[True, False, False], nulls_last=True
     )
-    first = ordered.unique(["t", "n_id"], keep="first", maintain_order=True)
-    return Side("t", "n_id", first.select("t", "n_id", *MISSING), MISSING)
+    first = ordered.unique(["t", "nucleus"], keep="first", maintain_order=True)
+    return first.select("t", "nucleus", *MISSING)

@@ -9,7 +9,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from brokerlab.brokerage.analysis_jobs.sides import QUEUED
+from brokerlab.brokerage.analysis_jobs.state import QUEUED
 from brokerlab.brokerage.replaying import states
 from brokerlab.brokerage.replaying.changes import Changes, job_changes
 from brokerlab.brokerage.replaying.clock import Clock

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules
 from brokerlab.brokerage.analysis_jobs import decide as decide_analysis
 from brokerlab.brokerage.analysis_jobs.keys import TABLE_KEYS
-from brokerlab.brokerage.production_jobs.decide import decide as decide_production
+from brokerlab.brokerage.production_jobs.brokerage import decide as decide_production
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.production_jobs.settings import MIN_WEIGHT_KEY
 from brokerlab.brokerage.replaying import Replay

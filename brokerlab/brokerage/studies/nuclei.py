@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.brokerage import production_tasks
-from brokerlab.brokerage.production_jobs.decide import hint_queues
+from brokerlab.brokerage.production_jobs.brokerage import hint_queues
 from brokerlab.brokerage.production_tasks import TaskDecisions
 from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.rules import JobRules, ProductionRules

@@ -16,7 +16,7 @@ from brokerlab.brokerage.engine.checklist import inserted, without
 from brokerlab.brokerage.engine.pairs import Facts
 from brokerlab.brokerage.engine.recipe import Recipe
 from brokerlab.brokerage.engine.rule import Rule
-from brokerlab.brokerage.production_jobs.brokerage import brokerage_of
+from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE as PRODUCTION
 from brokerlab.brokerage.production_jobs.checks import queue_checks
 from brokerlab.brokerage.production_jobs.weights import product
 from brokerlab.brokerage.rules import ProductionRules
@@ -64,7 +64,7 @@ def weight(rules: ProductionRules) -> pl.Expr:
     return product(rules) * (1 + 2 * pl.col("q_solar"))
 
 
-BROKERAGE = brokerage_of(
+BROKERAGE = PRODUCTION.with_recipe(
     Recipe(
         name="lighthouse",
         checks=checks,

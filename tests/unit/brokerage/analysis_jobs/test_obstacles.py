@@ -9,7 +9,7 @@ import pytest
 
 from brokerlab.brokerage import single_obstacles, what_would_help
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules
-from brokerlab.brokerage.analysis_jobs.facts import AnalysisWorld
+from brokerlab.brokerage.analysis_jobs.brokerage import BROKERAGE
 from brokerlab.brokerage.analysis_jobs.ranking import MARKS
 from brokerlab.brokerage.engine.steps import rules_of
 from brokerlab.brokerage.engine.what_if import Trial, peeled
@@ -41,7 +41,7 @@ def test_single_obstacles_agree_with_deciding_without_the_check(rules: str) -> N
     for t, rows in single.join(tasks, on="jeditaskid").group_by("t"):
         trial = Trial.of(decisions, int(t[0]))
         for name, check in rows.select("panda_queue", "check").unique("check").iter_rows():
-            names = {check} if check != AnalysisWorld.MARKED else set(MARKS)
+            names = {check} if check != BROKERAGE.marked else set(MARKS)
             here = pl.col("q") == numbers[name]
             without = trial.settled(frozenset(names), here)
             found = without.pairs.filter(here)["check"].item()
@@ -88,7 +88,7 @@ def test_marks_stand_in_the_place_of_badsite() -> None:
         "user_queue": 1,
         "bad_jobs": 1,
     }
-    assert single_obstacles(made.decided(ALL_BAD))["check"].to_list() == [AnalysisWorld.MARKED]
+    assert single_obstacles(made.decided(ALL_BAD))["check"].to_list() == [BROKERAGE.marked]
 
 
 def test_a_task_held_back_has_none() -> None:

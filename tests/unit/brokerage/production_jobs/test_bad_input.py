@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage.contracts import TABLES
-from brokerlab.brokerage.production_jobs.decide import decide
+from brokerlab.brokerage.production_jobs.brokerage import decide
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import BrokerlabWarning, SchemaError

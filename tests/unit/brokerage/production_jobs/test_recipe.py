@@ -12,10 +12,12 @@ from brokerlab.brokerage.engine.checklist import inserted, replaced, without
 from brokerlab.brokerage.engine.recipe import Recipe
 from brokerlab.brokerage.engine.rule import Rule, setting
 from brokerlab.brokerage.funnels import funnel
-from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE, brokerage_of
+from brokerlab.brokerage.production_jobs.brokerage import (
+    BROKERAGE,
+    PRODUCTION,
+    decide,
+)
 from brokerlab.brokerage.production_jobs.checks import queue_checks
-from brokerlab.brokerage.production_jobs.decide import decide
-from brokerlab.brokerage.production_jobs.facts import PRODUCTION
 from brokerlab.brokerage.production_jobs.weights import product
 from brokerlab.brokerage.production_tasks.brokerage import BROKERAGE as TASKS
 from brokerlab.brokerage.rules import ProductionRules
@@ -183,7 +185,7 @@ def test_facts_may_only_grow(world, change, said):
 
 
 def test_a_brokerage_of_a_recipe_has_its_tables_and_name():
-    own = brokerage_of(
+    own = BROKERAGE.with_recipe(
         Recipe(name="ours", tables={"weather": BROKERAGE.tables["queues"]}),
         organisation="we", description="ours", documentation="none",
     )  # fmt: skip

@@ -1,0 +1,188 @@
+"""Facts that the analysis job brokerage looks up: what stands for long, whatever happens from cycle to cycle.
+
+See :mod:`.state` for the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import polars as pl
+
+from brokerlab.brokerage.analysis_jobs.lists import named_parents
+from brokerlab.brokerage.analysis_jobs.locality import Locality, locality
+from brokerlab.brokerage.engine.lookup import Known, Lookup, Made
+from brokerlab.brokerage.inputs.data import WITH_TAPE
+from brokerlab.brokerage.inputs.frames import for_tasks
+from brokerlab.brokerage.production_jobs.lookups import (
+    OFFER,
+    PARENT,
+    at_parents,
+    offers,
+    policies,
+    refusals,
+    slots,
+    totals,
+)
+from brokerlab.brokerage.production_jobs.settings import COMPLETENESS_KEYS
+from brokerlab.matching.software_pairs import ANALYSIS_COLUMNS, platform_pairs, software_pairs
+
+SLOTS = ("snapshot", "t_gshare", "t_resource_type")
+SOFTWARE = ("t_architecture", "t_transhome", "t_container_name", "t_transuses")
+ON_DISK_OR_TAPE = ("localdisk", "localtape")
+"""Kinds of places that count as local: a cache does not (6.4)."""
+_UP = ("e_read_lan", "e_write_lan", "e_write_wan", "e_read_wan")
+ENDPOINTS = {
+    **dict.fromkeys(("e_output", "e_input", "e_same", *_UP, "e_vp", "e_vp_default"), False),
+    **dict.fromkeys(("e_out_space", "e_in_space")),
+}
+
+
+def of_places() -> tuple[Lookup, ...]:
+    """Return what is known of endpoints, lists, policies, software and slots."""
+    named = {"x_included": False, "x_excluded": False}
+    return (
+        Lookup(task=("t_home",), place=PARENT, facts={"x_home": False}, rows=_home),
+        Lookup(task=("snapshot",), place=PARENT, facts=ENDPOINTS, rows=_endpoints),
+        policies(),
+        Lookup(
+            task=SOFTWARE, place=OFFER, facts={"x_software": 0, "x_software_reason": None},
+            rows=_software,
+        ),
+        Lookup(
+            task=("t_architecture",), place=OFFER, facts={"x_platform_missing": False},
+            rows=_platforms,
+        ),
+        Lookup(task=("t_list_key",), place=PARENT, facts=named, rows=_named),
+        slots(SLOTS),
+    )  # fmt: skip
+
+
+def of_input() -> tuple[Lookup, ...]:
+    """Return where the input of a task is."""
+    about = ("t_has_input", "t_distributed", "t_incomplete", "t_remote_source", "t_union")
+    here = {"x_data": False, "x_data_weight": 0.0, "x_non_vp": False}
+    keys = COMPLETENESS_KEYS
+    return (
+        totals(),
+        Lookup(task=("jeditaskid",), facts={"t_files_known": False}, rows=_known_files),
+        at_parents(ON_DISK_OR_TAPE),
+        Lookup(task=("jeditaskid",), place=PARENT, facts={"x_whole": False}, rows=_whole),
+        Lookup(task=("t",), facts=dict.fromkeys(about), rows=_about, keys=keys),
+        Lookup(task=("t",), facts={"t_n_data": 0}, rows=_n_data, keys=keys),
+        Lookup(task=("t",), place=PARENT, facts=here, rows=_data, keys=keys),
+    )
+
+
+def _locality(known: Known) -> Locality:
+    """Find where the input of tasks is; where replicas are unknown, it is somewhere."""
+    tasks, pool = known.tasks.collect(), known.made["pool"]
+    found = locality(tasks, known.given, pool=pool, config=known.config)
+    if "replicas" not in known.missing:
+        return found
+    some = pl.lit(value=True)
+    about = found.tasks.with_columns(t_incomplete=~some, t_remote_source=some)
+    return Locality(about, found.queues)
+
+
+LOCALITY = Made(name="locality", of=_locality, keys=COMPLETENESS_KEYS)
+
+
+def _about(known: Known) -> pl.LazyFrame:
+    found: Locality = known.made["locality"]
+    return found.tasks.lazy()
+
+
+def _data(known: Known) -> pl.LazyFrame:
+    found: Locality = known.made["locality"]
+    return found.queues.lazy()
+
+
+def _n_data(known: Known) -> pl.LazyFrame:
+    parents = known.places.select("parent").unique()
+    rows = _data(known).filter("x_data").join(parents, on="parent", how="semi")
+    return rows.group_by("t").agg(t_n_data=pl.len().cast(pl.Int64))
+
+
+def _home(known: Known) -> pl.LazyFrame:
+    """Return the queue that a task is pre-assigned to."""
+    homes = known.tasks.select("t_home").drop_nulls().unique()
+    return homes.with_columns(parent="t_home", x_home=pl.lit(value=True))
+
+
+def _endpoints(known: Known) -> pl.LazyFrame:
+    """Return what holds of a parent's endpoints at an instant."""
+    endpoints: pl.DataFrame = known.made["endpoints"]
+    return endpoints.lazy()
+
+
+def _software(known: Known) -> pl.LazyFrame:
+    """Return what (request, parent) pairs are refused.
+
+    Source:
+        002, ATLAS Analysis Job Brokerage: "This check is skipped when queues have ANY in the releases filed in CRIC.";
+        docs/rules/matching.md 9.
+    """
+    names = {f"t_{column}": column for column in ANALYSIS_COLUMNS}
+    wanted = known.tasks.select(*names).unique(maintain_order=True).collect().rename(names)
+    gpus = known.table("worker_node_gpu") if "worker_node_gpu" in known.tables else None
+    decided = _at_offers(
+        known.places.collect(),
+        lambda some: software_pairs(
+            wanted, some, known.table("sw_tags"), gpus, rules=known.matching, analysis=True
+        ),
+    )
+    return refusals(decided).lazy().select(
+        parent="panda_queue", p_releases="releases", x_software="x_software",
+        x_software_reason="reason", **names,
+    )  # fmt: skip
+
+
+def _platforms(known: Known) -> pl.LazyFrame:
+    """Return which platforms are not at which GPU queues."""
+    wanted = known.tasks.select(architecture="t_architecture").unique(maintain_order=True).collect()
+    decided = _at_offers(
+        known.places.filter("q_gpu").collect(),
+        lambda some: platform_pairs(wanted, some, known.table("sw_tags"), rules=known.matching),
+    )
+    return decided.lazy().filter(~pl.col("accept")).select(
+        parent="panda_queue", p_releases="releases", t_architecture="architecture",
+        x_platform_missing=pl.lit(value=True),
+    )  # fmt: skip
+
+
+def _at_offers(
+    queues: pl.DataFrame, decide: Callable[[pl.DataFrame], pl.DataFrame]
+) -> pl.DataFrame:
+    """Decide for distinct offers."""
+    return pl.concat(decide(some).join(some, on="panda_queue") for some in offers(queues))
+
+
+def _named(known: Known) -> pl.LazyFrame:
+    return named_parents(known.tasks.collect(), known.places.collect()).lazy()
+
+
+def _known_files(known: Known) -> pl.LazyFrame:
+    files = known.tables["file_locations"].select("jeditaskid").unique()
+    asked = known.tasks.select("jeditaskid").unique().collect()
+    located = for_tasks(files.collect(), asked).select("jeditaskid").unique()
+    return located.lazy().with_columns(t_files_known=pl.lit(value=True))
+
+
+def _whole(known: Known) -> pl.LazyFrame:
+    """Return where every dataset of which files are known has all of them: on disk, in cache or on tape (7)."""
+    wanted = known.tasks.select("jeditaskid").unique().collect()
+    key = ["jeditaskid", "datasetname"]
+    number = for_tasks(known.table("files"), wanted).group_by(key).agg(n=pl.col("lfn").n_unique())
+    places = for_tasks(known.table("file_locations"), wanted)
+    own = pl.col("kind").is_in(WITH_TAPE)  # what is read from elsewhere is not there
+    whole = (
+        places.group_by(*key, "panda_queue", "kind")
+        .agg(here=pl.col("lfn").n_unique())
+        .join(number, on=key)
+        .group_by(*key, "panda_queue")
+        .agg(whole=(own & (pl.col("here") >= pl.col("n"))).any())
+        .group_by("jeditaskid", parent="panda_queue")
+        .agg(x_whole=pl.col("whole").all())
+    )
+    return whole.lazy()

@@ -1,0 +1,292 @@
+"""A brokerage as a value: facts, rules, weight, and what is kept of the results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+
+import dataframely as dy
+import polars as pl
+
+from brokerlab.brokerage.engine.decide import parts
+from brokerlab.brokerage.engine.lookup import (
+    Known,
+    Lookup,
+    Made,
+    numbered_by,
+    sides_of,
+    with_facts,
+)
+from brokerlab.brokerage.engine.own import Own
+from brokerlab.brokerage.engine.pairs import Facts
+from brokerlab.brokerage.engine.recipe import Recipe, checks_of
+from brokerlab.brokerage.engine.rule import Rule
+from brokerlab.brokerage.engine.steps import Derived, Step
+from brokerlab.brokerage.engine.world import SecondLoop, World, configured
+from brokerlab.brokerage.inputs.given import read_given
+from brokerlab.errors import ConfigError, nearest
+from brokerlab.gdpconfig import Config
+from brokerlab.matching.rules import MatchingRules
+
+if TYPE_CHECKING:
+    from brokerlab.brokerage.engine.decisions import PlaceDecisions
+
+R = TypeVar("R")
+D = TypeVar("D", bound="PlaceDecisions")
+Contracts: TypeAlias = Mapping[str, type[dy.Schema]]
+
+
+def _none(rules: Any) -> tuple[()]:  # noqa: ARG001 - of one form
+    return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weight:
+    """What the weight of a place is made of, for the table of checks.
+
+    Attributes:
+        source: Chapter and row.
+        says: What it is, as a clause.
+        inputs: Columns that it reads.
+        keys: gdpconfig keys behind it.
+    """
+
+    source: str
+    says: str
+    inputs: tuple[str, ...]
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Brokerage(Generic[R, D]):
+    """A brokerage: facts, rules, weight, and what is kept of the results.
+
+    Attributes:
+        name: Its name, the one of its entry point.
+        organisation: Who answers for it.
+        description: What it decides, in a line.
+        documentation: Where its rules are written: an address, or chapters.
+        stage: ``jobs``, ``tasks``, ``analysis``: what of a replay it is given.
+        rule_set: Class of its rule sets.
+        contracts: Contracts of the input tables by name.
+        later: Contracts of tables that are given as options.
+        others: Contracts of another brokerage, whose tables and columns are let pass.
+        options: What else may be asked, with what holds otherwise.
+        needed: Table to the rules that cannot be decided without it.
+        absent: Table to what is taken where it is not given; see :func:`.inputs.given.absent_means`.
+        facts: Makes the facts of tasks and places.
+        lookups: Function from the rule set to the facts that are looked up, in order.
+        made: What facts under a configuration are made of.
+        derived: Function from the rule set to what is made of a task's facts and settings.
+        place_of: Key to ``app/component`` in which it is looked up.
+        ends: ``t, outcome`` (and why) of tasks that end before any place is looked at.
+        before: Function from the rule set to the rules behind these ends.
+        checks: Function from the rule set to the checks of single places, in order.
+        steps: Function from rule set and recipe to what follows them.
+        second: Function from rule set and steps to the second loop; null: there is none.
+        cycle: Function from the rule set to the columns in which tasks are alike that see each other; none: nobody does.
+        weight: Function from rule set and recipe to what its weight is made of.
+        decisions: What it answers with.
+        place: Column that names a place.
+        ranks: What a pair has of its place: columns that steps make.
+        also_read: Facts that decide or are reported besides those that the steps read.
+        last: The rule that keeps the best ones; behind it a place counts as ranked.
+        marked: The rule that stands for the marks.
+        recipe: What an organisation replaced.
+        own: Rules that were added, see :meth:`with_rule`.
+    """
+
+    name: str
+    organisation: str
+    description: str
+    documentation: str
+    stage: str
+    rule_set: type[R]
+    contracts: Contracts
+    later: Contracts = field(default_factory=dict)
+    others: Contracts = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    needed: Mapping[str, tuple[str, ...]]
+    absent: Mapping[str, str]
+    facts: Callable[[Known], Known]
+    lookups: Callable[[R], tuple[Lookup, ...]]
+    made: tuple[Made, ...] = ()
+    derived: Callable[[R], tuple[Derived, ...]]
+    place_of: Callable[[str], str]
+    ends: Callable[[Known], pl.DataFrame]
+    before: Callable[[R], tuple[Rule, ...]] = _none
+    checks: Callable[[R], Sequence[Rule]]
+    steps: Callable[[R, Recipe], tuple[Step, ...]]
+    second: Callable[[R, Sequence[Step]], SecondLoop] | None = None
+    cycle: Callable[[R], tuple[str, ...]] = _none
+    weight: Callable[[R, Recipe], Weight]
+    decisions: type[D]
+    place: str = "panda_queue"
+    ranks: Mapping[str, pl.DataType]
+    also_read: tuple[str, ...] = ()
+    last: str | None = None
+    marked: str | None = None
+    recipe: Recipe
+    own: tuple[Own, ...] = ()
+
+    @property
+    def tables(self) -> dict[str, type[dy.Schema]]:
+        """Contracts of the input tables, those of the recipe among them."""
+        return {**self.contracts, **self.recipe.tables}
+
+    def unasked(self, missing: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """Return the rules that remove nothing, as a table that they need is missing: table to their names."""
+        return {table: names for table, names in self.needed.items() if table in missing}
+
+    def with_rule(self, rule: Rule, *, after: str) -> Brokerage[R, D]:
+        """Return the brokerage with one rule more; decisions, funnel, explanations and sensitivity know it.
+
+        Args:
+            rule: Of a pair, or (``scope="task"``) of all places of a task that are left: then its expression may use
+                :data:`.engine.steps.LEFT`, :func:`.engine.steps.any_left` and windows ``.over("t")``.
+            after: Name of the rule that it follows.
+
+        Raises:
+            ConfigError: When it decides: no rule of that name to follow, a name that is taken, columns that are not there.
+        """
+        return replace(self, own=(*self.own, Own(rule, after)))
+
+    def with_recipe(
+        self, recipe: Recipe, *, organisation: str, description: str, documentation: str
+    ) -> Brokerage[R, D]:
+        """Return the brokerage of an organisation, which replaced some of it.
+
+        Args:
+            recipe: Checks, weight, tables and facts; its name is that of the brokerage.
+            organisation: Who answers for it.
+            description: What it decides, in a line.
+            documentation: Where its rules are written.
+        """
+        return replace(
+            self, name=recipe.name, recipe=recipe, organisation=organisation,
+            description=description, documentation=documentation,
+        )  # fmt: skip
+
+    def checks_table(self, rules: R | None = None) -> pl.DataFrame:
+        """Return the table of all rules, those that were added among them; see :func:`.check_table.checks_table`."""
+        from brokerlab.brokerage.check_table import table_of  # loaded when it is first asked
+
+        return table_of(self, rules)
+
+    def rules_and_steps(self, rules: R) -> tuple[tuple[Rule, ...], tuple[Step, ...]]:
+        """Return the checks and the steps of a rule set, those of the recipe, without rules that were added.
+
+        Raises:
+            ConfigError: Checks of a recipe that cannot be taken.
+        """
+        then = self.steps(rules, self.recipe)
+        return checks_of(self.recipe, self.checks, rules, then), then
+
+    def decide(
+        self,
+        tables: Mapping[str, Any],
+        *,
+        rules: R | None = None,
+        matching: MatchingRules | None = None,
+        config: Config | None = None,
+        recipe: Recipe | None = None,
+        own: Sequence[Own] = (),
+        **options: Any,
+    ) -> D:
+        """Decide for every task and every place: one task or a month of them, the same way.
+
+        Args:
+            tables: Input tables by name (``brokerlab tables``); frames of any engine, lists of dicts or mappings of
+                columns. A table that is missing is unknown: checks that need it remove nothing, and ``world.unasked`` of
+                the result names them.
+            rules: Rule set; null = ``document``.
+            matching: Rule set of the text rules; null = the set of the same name.
+            config: Settings; with a history, each task sees those of its instant. Null = the defaults.
+            recipe: What an organisation replaced; null = what this brokerage has.
+            own: Rules that are added, see :class:`~brokerlab.brokerage.engine.own.Own`.
+            **options: See the package of the brokerage.
+
+        Returns:
+            The decisions.
+
+        Raises:
+            SchemaError: Unknown tables and columns, values of another type.
+            DataError: A task of production twice at one snapshot, where a nucleus is chosen.
+            ConfigError: Settings that no rule can work with, a recipe or rules of one's own that cannot work, an
+                unknown option.
+        """
+        chosen = replace(self, recipe=recipe or self.recipe, own=(*self.own, *own))
+        world = chosen.prepare(tables, rules=rules, matching=matching, config=config, **options)
+        return chosen.decisions.of(world, parts(world))
+
+    def prepare(
+        self,
+        tables: Mapping[str, Any],
+        *,
+        rules: R | None = None,
+        matching: MatchingRules | None = None,
+        config: Config | None = None,
+        later: Collection[str] = (),
+        **options: Any,
+    ) -> World:
+        """Return what is decided on; see :meth:`decide`.
+
+        Args:
+            tables: As there, like all others.
+            rules: Rule set.
+            matching: Rule set of the text rules.
+            config: Settings.
+            later: Names of tables that are given later; they do not count as missing.
+            **options: See there.
+        """
+        strange = sorted(options.keys() - self.options.keys())
+        if strange:
+            hint = nearest(strange[0], self.options) if self.options else "it has none"
+            raise ConfigError(f"brokerage {self.name} has no option {strange[0]!r}: {hint}")
+        asked = {**self.options, **options}
+        frames = {name: asked[name] for name in self.later if asked[name] is not None}
+        given = read_given(
+            {**tables, **frames}, {**self.tables, **self.later},
+            later={*self.later, *later}, others=self.others,
+        )  # fmt: skip
+        chosen: Any = self.rule_set() if rules is None else rules
+        known = Known(
+            given=given.tables,
+            missing=given.missing,
+            rules=chosen,
+            matching=matching or MatchingRules(chosen.rules),
+            config=Config.empty() if config is None else config,
+            options=asked,
+        )
+        return self._world(known)
+
+    def _world(self, known: Known) -> World:
+        """Look up all that no setting changes, then what settings decide."""
+        asked = self.rules_and_steps(known.rules)
+        lookups, config = self.lookups(known.rules), known.config
+        known = self.facts(known)
+        for each in lookups:
+            if not each.keys and not each.place:
+                known = replace(known, tasks=with_facts(known.tasks, each, known))
+            elif not each.keys and not each.task:
+                known = replace(known, places=with_facts(known.places, each, known))
+        known = numbered_by(known, lookups)
+        sides = sides_of([each for each in lookups if each.of_pairs and not each.keys], known)
+        tasks, places = known.tasks.collect(), known.places.collect()
+        nothing = World(
+            brokerage=self,
+            base=known,
+            lookups=lookups,
+            sides=sides,
+            asked=asked,
+            known=known,
+            config=config,
+            facts=Facts(tasks, places, known.lists, sides),
+            tasks=tasks,
+            outcomes=tasks.select("t").clear(),
+            checks=(),
+            steps=(),
+            second=None,
+        )
+        return configured(nothing, config)

@@ -1,0 +1,304 @@
+"""Facts that the production job brokerage looks up: what stands for long, whatever happens from cycle to cycle.
+
+See :mod:`.state` for the others.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import polars as pl
+
+from brokerlab.brokerage import network_weight as network
+from brokerlab.brokerage.engine.lookup import Known, Lookup, Made
+from brokerlab.brokerage.inputs.completeness import completeness
+from brokerlab.brokerage.inputs.data import WITH_TAPE, input_at_queues, input_totals
+from brokerlab.brokerage.inputs.endpoints import complete_here, endpoint_states
+from brokerlab.brokerage.inputs.slots import slot_counts
+from brokerlab.brokerage.production_jobs.checks_queue import REJECTED, UNRESOLVED
+from brokerlab.brokerage.production_jobs.settings import COMPLETENESS_KEYS, NETWORK_KEYS
+from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.matching.software_pairs import software_pairs
+from brokerlab.matching.zero_share import TASK_COLUMNS, decide_pairs
+
+TASK = ("jeditaskid", "snapshot")
+PARENT = ("parent",)
+SLOTS = ("snapshot", "t_queue_name", "t_resource_type")
+POLICY = ("t_type", "t_group", "t_gshare", "t_prio", "t_merging")
+"""What a policy of zero share looks at."""
+SOFTWARE = ("t_architecture", "t_transhome", "t_container_name", "t_onlytagsforfc")
+"""What a request for software and hardware consists of."""
+OFFER = ("parent", "p_releases")
+LINK = ("snapshot", "t_nucleus", "t_express")
+INPUT_HERE = dict.fromkeys(("x_avail", "x_navail", "x_avail_tape", "x_navail_tape"), 0)
+
+
+def of_nucleus() -> tuple[Lookup, ...]:
+    """Return what is known of the nucleus of a task at the instant, and of the links and queues near it."""
+    links = {"l_known": False, "l_closeness": None, "l_queued": 0.0, "l_weight": _unknown_weight}
+    nucleus = ("t_nucleus",)
+    return (
+        Lookup(task=nucleus, facts={"t_bare": None}, rows=_bare),
+        Lookup(task=LINK[:2], facts={"t_nucleus_unwritable": False}, rows=_lost),
+        Lookup(task=LINK, facts={"t_nucleus_queued": 0.0}, rows=_queued),
+        Lookup(task=LINK, place=("p_storage",), facts=links, rows=_links, keys=NETWORK_KEYS),
+        Lookup(place=("q_version", "parent"), facts={"p_near_any": False}, rows=_near_any),
+        Lookup(
+            task=("t_version", "t_nucleus"), place=PARENT,
+            facts={"x_nucleus": False, "x_near": False}, rows=_near,
+        ),
+    )  # fmt: skip
+
+
+def of_places(rules: ProductionRules) -> tuple[Lookup, ...]:
+    """Return what is known of storage, policies, software and slots.
+
+    Args:
+        rules: Switch ``datadisk_only``.
+    """
+    up = ("s_read_lan", "s_write_lan", "s_write_wan", "s_read_wan")
+    storage = dict.fromkeys(up, not rules.datadisk_only) | {"s_space": None}
+    storage |= {"s_input_disk": False, "s_output_disk": False}
+    software = {"x_software": 0, "x_software_reason": None}
+    software |= {"x_platform": None, "x_preference": 1.0}
+    return (
+        Lookup(task=("snapshot",), place=PARENT, facts=storage, rows=_storage),
+        policies(),
+        Lookup(task=SOFTWARE, place=OFFER, facts=software, rows=_software),
+        slots(SLOTS),
+    )
+
+
+def of_input() -> tuple[Lookup, ...]:
+    """Return where the input of a task is."""
+    whole = {"t_remote_source": True, "t_no_complete": True}
+    return (
+        totals(),
+        at_parents(),
+        Lookup(task=TASK, facts=whole, rows=_whole, keys=COMPLETENESS_KEYS),
+        Lookup(
+            task=TASK, place=PARENT, facts={"x_complete": False}, rows=_complete,
+            keys=COMPLETENESS_KEYS,
+        ),
+    )  # fmt: skip
+
+
+def policies() -> Lookup:
+    """Return which (kind of task, policy) pairs are a zero share."""
+    return Lookup(
+        task=POLICY, place=("q_fairsharepolicy",), facts={"x_zero_share": False}, rows=_policies
+    )
+
+
+def slots(task: tuple[str, ...]) -> Lookup:
+    """Return the slots set for the task's share and resource type.
+
+    Args:
+        task: Columns of tasks: snapshot, tag, resource type.
+    """
+    facts = {"x_has_slots": False, "x_numslots": None}
+    return Lookup(task=task, place=PARENT, facts=facts, rows=partial(_slots, task))
+
+
+def _slots(task: tuple[str, ...], known: Known) -> pl.LazyFrame:
+    given = known.table("slots")
+    names = dict(zip(task, ("snapshot", "tag", "resource_type"), strict=True))
+    asked = known.tasks.select(task).unique().collect().rename(names)
+    places = given.select("panda_queue").unique()
+    found = slot_counts(given, asked.join(places, how="cross")).drop_nulls("numslots")
+    on = [name for name in names.values() if name in found.columns]
+    rows = asked.join(found, on=on, nulls_equal=True)
+    rows = rows.rename({new: old for old, new in names.items()})
+    return rows.lazy().with_columns(
+        parent="panda_queue", x_numslots="numslots", x_has_slots=pl.lit(value=True)
+    )
+
+
+def totals() -> Lookup:
+    """Return the size of a task's input."""
+    return Lookup(task=("jeditaskid",), facts={"t_total": 0, "t_nfiles": 0}, rows=_totals)
+
+
+def _totals(known: Known) -> pl.LazyFrame:
+    tasks = known.tasks.select("jeditaskid").unique().collect()
+    found = input_totals(tasks, known.table("datasets"), known.table("files"))
+    return found.lazy().rename({"total": "t_total", "nfiles": "t_nfiles"})
+
+
+def at_parents(kinds: tuple[str, ...] = WITH_TAPE) -> Lookup:
+    """Return how much of a task's input a parent has.
+
+    Args:
+        kinds: Kinds of places that count.
+    """
+    rows = partial(_at_parents, kinds)
+    return Lookup(task=("jeditaskid",), place=PARENT, facts=INPUT_HERE, rows=rows)
+
+
+def _at_parents(kinds: tuple[str, ...], known: Known) -> pl.LazyFrame:
+    tasks = known.tasks.select("jeditaskid").unique().collect()
+    places = known.table("file_locations").filter(pl.col("kind").is_in(kinds))
+    here = input_at_queues(tasks, known.table("datasets"), known.table("files"), places)
+    return here.lazy().select(
+        "jeditaskid", parent="panda_queue", x_avail="avail", x_navail="navail",
+        x_avail_tape="avail_t", x_navail_tape="navail_t",
+    )  # fmt: skip
+
+
+def _bare(known: Known) -> pl.LazyFrame:
+    return known.tables["nuclei"].select(t_nucleus="nucleus", t_bare="bare_mode")
+
+
+def _lost(known: Known) -> pl.LazyFrame:
+    lost: pl.DataFrame = known.made["lost"]
+    return lost.lazy().select(
+        "snapshot", t_nucleus="nucleus", t_nucleus_unwritable=pl.lit(value=True)
+    )
+
+
+def _queued(known: Known) -> pl.LazyFrame:
+    queued = network.nucleus_total_queued(known.made["links"]).lazy()
+    return queued.select(
+        "snapshot", t_nucleus="nucleus", t_express="express", t_nucleus_queued="total_queued"
+    )
+
+
+def _links(known: Known) -> pl.LazyFrame:
+    """Return the links from storage sites to nuclei; the nucleus itself has its own weight."""
+    links: pl.DataFrame = known.made["links"]
+    kinds = known.tasks.drop_nulls("t_nucleus").select(LINK).unique().collect()
+    kinds = kinds.rename({"t_nucleus": "nucleus", "t_express": "express"})
+    remote = links.join(kinds, on=kinds.columns).select(*kinds.columns, storage_site="src")
+    asked = pl.concat([remote, kinds.with_columns(storage_site="nucleus")]).unique()
+    weighed = network.at_links(asked, links, config=known.config, rules=known.rules)
+    return weighed.lazy().drop_nulls("storage_site").select(
+        "snapshot", t_nucleus="nucleus", t_express="express", p_storage="storage_site",
+        l_known="link_known", l_closeness="closeness", l_queued="n_queued", l_weight="network_weight",
+    )  # fmt: skip
+
+
+def _unknown_weight(known: Known) -> Any:
+    """Return the weight of a link of which nothing is known."""
+    row = {"snapshot": 0, "nucleus": "any", "express": False, "storage_site": None}
+    asked = pl.DataFrame([row], schema_overrides={"storage_site": pl.String})
+    links = known.made["links"].clear()
+    return network.at_links(asked, links, config=known.config, rules=known.rules)[
+        "network_weight"
+    ].item()
+
+
+def _near_any(known: Known) -> pl.LazyFrame:
+    """Return the queues that are near some site of role nucleus."""
+    nuclei = known.tables["nuclei"].filter(pl.col("role").fill_null("nucleus") == "nucleus")
+    near = known.made["near"].lazy().join(nuclei, on="nucleus", how="semi")
+    return near.select("q_version", "parent").unique().with_columns(p_near_any=pl.lit(value=True))
+
+
+def _near(known: Known) -> pl.LazyFrame:
+    places: pl.DataFrame = known.made["near"]
+    return (
+        places.lazy()
+        .drop_nulls("nucleus")
+        .select(
+            "parent",
+            "x_nucleus",
+            t_version="q_version",
+            t_nucleus="nucleus",
+            x_near=pl.lit(value=True),
+        )
+    )
+
+
+def _storage(known: Known) -> pl.LazyFrame:
+    """Return what is true of the storage of a parent at an instant."""
+    found = endpoint_states(
+        known.table("queue_endpoints"), known.table("storage_endpoints"), rules=known.rules
+    )
+    if "snapshot" not in found.columns:
+        instants = known.tasks.select("snapshot").unique().collect()
+        found = found.join(instants, how="cross")
+    return found.lazy().select(
+        "snapshot", parent="panda_queue", s_space="space_usable", s_read_lan="read_lan_up",
+        s_write_lan="write_lan_up", s_write_wan="receive_wan_up", s_read_wan="send_wan_up",
+        s_input_disk="has_input_datadisk", s_output_disk="has_output_datadisk",
+    )  # fmt: skip
+
+
+def _policies(known: Known) -> pl.LazyFrame:
+    names = dict(zip(TASK_COLUMNS, POLICY, strict=True))
+    kinds = known.tasks.select(**names).unique(maintain_order=True).collect()
+    policies = known.places.select("q_fairsharepolicy").unique(maintain_order=True).collect()
+    decided = decide_pairs(policies["q_fairsharepolicy"].to_list(), kinds, rules=known.matching)
+    found = decided.filter("zero_share").rename({"policy": "q_fairsharepolicy", **names})
+    return found.lazy().rename({"zero_share": "x_zero_share"})
+
+
+def _software(known: Known) -> pl.LazyFrame:
+    """Return what (request, parent) pairs are refused, and the preference of the others."""
+    names = {column: column.removeprefix("t_") for column in SOFTWARE}
+    requests = known.tasks.select(SOFTWARE).unique(maintain_order=True).collect().rename(names)
+    published = (
+        known.table("sw_tags"),
+        known.table("worker_node_gpu") if "worker_node_gpu" in known.tables else None,
+        known.table("worker_node_cpu_level"),
+    )
+    decided = [
+        software_pairs(requests, some, *published, rules=known.matching).join(
+            some, on="panda_queue"
+        )
+        for some in offers(known.places.collect())
+    ]
+    return refusals(pl.concat(decided)).select(
+        parent="panda_queue", p_releases="releases", x_platform="platform",
+        x_preference=pl.col("preference_weight").fill_null(1.0), **_requested(names),
+    ).lazy()  # fmt: skip
+
+
+def _requested(names: dict[str, str]) -> dict[str, str]:
+    return {**names, "x_software": "x_software", "x_software_reason": "reason"}
+
+
+def offers(queues: pl.DataFrame) -> list[pl.DataFrame]:
+    """Return ``panda_queue, releases`` of parents: one round, unless they change from instant to instant."""
+    found = queues.select(panda_queue="parent", releases="p_releases").unique(maintain_order=True)
+    rounds = found.with_columns(nth=pl.int_range(pl.len()).over("panda_queue"))
+    parts = rounds.partition_by("nth", maintain_order=True, include_key=False)
+    return parts or [found]
+
+
+def refusals(decided: pl.DataFrame) -> pl.DataFrame:
+    """Add ``x_software``: accepted, rejected, or of a platform that cannot be read."""
+    unread = pl.col("reason") == "platform_unresolved"
+    refused = pl.when(unread).then(UNRESOLVED).otherwise(REJECTED)
+    return decided.with_columns(
+        x_software=pl.when("accept").then(0).otherwise(refused).cast(pl.Int64)
+    )
+
+
+def _find_complete(known: Known) -> Any:
+    """Find where the whole input of tasks is."""
+    return completeness(
+        known.given["tasks"], known.given["datasets"], known.given["replicas"],
+        known.given["storage_endpoints"], config=known.config, rules=known.rules,
+    )  # fmt: skip
+
+
+COMPLETE = Made(name="complete", of=_find_complete, keys=COMPLETENESS_KEYS)
+
+
+def _whole(known: Known) -> pl.LazyFrame:
+    found: pl.DataFrame = known.made["complete"].tasks
+    return found.lazy().select(
+        *TASK, t_remote_source="remote_source_available", t_no_complete=~pl.col("any_complete")
+    )
+
+
+def _complete(known: Known) -> pl.LazyFrame:
+    """Return the queues that hold the whole input of a task."""
+    places = known.made["complete"].complete_locations
+    here = complete_here(places, known.table("queue_endpoints"), known.table("storage_endpoints"))
+    here = here.rename({"panda_queue": "parent"}).with_columns(x_complete=pl.lit(value=True))
+    if "snapshot" not in here.columns:
+        here = here.join(known.tasks.select(TASK).unique().collect(), on="jeditaskid")
+    return here.lazy()

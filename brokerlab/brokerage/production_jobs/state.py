@@ -1,0 +1,283 @@
+"""Facts that the production job brokerage looks up in counts of jobs, pilots and workers, in locks and traffic.
+
+They may change from cycle to cycle. Everything is lazy until all of it is collected at once: these are many small steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from brokerlab.brokerage.engine.lookup import Known, Lookup
+from brokerlab.brokerage.production_jobs.lookups import PARENT, SLOTS
+from brokerlab.brokerage.production_jobs.task_facts import EVERY_JOB
+from brokerlab.brokerage.rules import ProductionRules
+
+COUNTED = ("running", "defined", "assigned", "activated", "starting")
+"""Statuses of the weight and the caps."""
+AT_QUEUE = ("running", "activated", "starting", "transferring")
+"""Statuses that are counted over all shares."""
+KEYS = ("snapshot", "parent")
+COUNT_TABLES = ("job_stats", "job_stats_workqueue", "job_stats_gshare_only")
+RT_TABLES = ("job_stats_rt", "task_resource_types")
+TAG = ("snapshot", "t_tag", "t_gshare", "t_counts_share_only")
+RT = {"known": False, "running": 0, "queued": 0, "assigned": 0}
+"""Jobs of the task's resource types at a parent: whether any are counted, and how many."""
+
+
+def of_state(rules: ProductionRules) -> tuple[Lookup, ...]:
+    """Return what changes from cycle to cycle.
+
+    Args:
+        rules: Switch ``counted_jobs``.
+    """
+    counted = {f"x_{status}": 0 for status in COUNTED}
+    own = {f"x_rt_own_{name}": value for name, value in RT.items()}
+    listed = {f"x_rt_{name}": value for name, value in RT.items()}
+    return (
+        of_parents("job_stats", {f"s_{status}": 0 for status in AT_QUEUE}, _at_queue),
+        of_parents("site_activity", {"s_pilots": 0, "s_laststart_s": None}, _activity),
+        of_parents("transferring_by_nucleus", {"s_transferring_unwritable": 0}, _moving, "lost"),
+        of_parents("core_stats", {"s_running_cores": 0, "s_starting_cores": 0}, _cores),
+        of_parents("diskio_usage", {"s_diskio": 0.0}, diskio),
+        of_parents("worker_stats", {"s_workers": 0}, workers),
+        of_parents("live", {"s_live": 0}, _live),
+        Lookup(
+            task=("t",), place=("panda_queue",), facts={"x_locked": False}, rows=_locks,
+            tables=("locks",), reads=("jeditaskid", "snapshot"),
+        ),
+        Lookup(
+            task=TAG, place=("parent", "q_eshigh"), facts=counted, tables=COUNT_TABLES,
+            rows=_all_jobs if rules.counted_jobs == "queue" else _jobs_by_tag,
+        ),
+        Lookup(task=SLOTS, place=PARENT, facts=own, rows=_of_own_type, tables=RT_TABLES),
+        Lookup(
+            task=("t",), place=PARENT, facts=listed | {"x_rt_listed": False}, tables=RT_TABLES,
+            rows=_of_listed_types, reads=("jeditaskid", "snapshot", "t_queue_name"),
+        ),
+    )  # fmt: skip
+
+
+def of_parents(
+    table: str, facts: Mapping[str, Any], rows: Callable[[Known], pl.LazyFrame], *made: str
+) -> Lookup:
+    """Return what a table says of a parent at an instant, whatever the task."""
+    return Lookup(
+        task=("snapshot",), place=PARENT, facts=facts, rows=rows, tables=(table,), made=made
+    )
+
+
+def at_parent(known: Known, table: str, column: str = "computingsite") -> Any:
+    """Return a table grouped by instant and parent."""
+    return known.tables[table].group_by("snapshot", parent=column, maintain_order=True)
+
+
+def spread(frame: pl.DataFrame, snapshots: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of a state table for every snapshot they hold for; null means for all.
+
+    Args:
+        frame: A table with ``snapshot``.
+        snapshots: ``snapshot``, one row each.
+    """
+    if not frame["snapshot"].null_count():
+        return frame
+    everywhere = frame["snapshot"].is_null()
+    common = frame.filter(everywhere).drop("snapshot")
+    both = [frame.filter(~everywhere), snapshots.join(common, how="cross").select(frame.columns)]
+    return pl.concat(both, rechunk=True)  # Polars 2.1 panics at texts made from empty chunks
+
+
+def at_instants(
+    tables: Mapping[str, pl.DataFrame], state: Sequence[str], snapshots: pl.DataFrame
+) -> dict[str, pl.LazyFrame]:
+    """Return the tables, those of a state with rows for every snapshot.
+
+    Args:
+        tables: The input tables.
+        state: Names of tables whose rows without snapshot hold for every instant; ``queues`` too, if any row has one.
+        snapshots: ``snapshot``, one row each.
+    """
+    names = {*state, *(["queues"] if has_history(tables) else [])}
+    return {
+        name: (spread(frame, snapshots) if name in names else frame).lazy()
+        for name, frame in tables.items()
+    }
+
+
+def has_history(tables: Mapping[str, pl.DataFrame]) -> bool:
+    """Tell whether queues change from instant to instant."""
+    return bool(tables["queues"]["snapshot"].is_not_null().any())
+
+
+def wide(frame: pl.LazyFrame, keys: Sequence[str], statuses: Sequence[str]) -> pl.LazyFrame:
+    """Return one row per key with a column per status: sums of ``njobs``, 0 where there is none."""
+    # a sum over nulls is several times as fast as one over filtered rows
+    sums = (pl.when(pl.col("jobstatus") == s).then("njobs").sum().alias(s) for s in statuses)
+    return frame.group_by(keys).agg(*sums)
+
+
+def for_tasks(rows: pl.LazyFrame, tasks: pl.LazyFrame, *more: str) -> pl.LazyFrame:
+    """Return rows about tasks and instants with ``t``; null task or instant means every one.
+
+    Args:
+        rows: ``jeditaskid, snapshot`` and more.
+        tasks: Facts of tasks.
+        more: Facts of tasks to be added.
+    """
+    found = []
+    others = [c for c in rows.collect_schema().names() if c not in ("jeditaskid", "snapshot")]
+    for by_task in (True, False):
+        for by_instant in (True, False):
+            part = rows.filter(
+                pl.col("jeditaskid").is_not_null() == by_task,
+                pl.col("snapshot").is_not_null() == by_instant,
+            )
+            keys = ["jeditaskid"] * by_task + ["snapshot"] * by_instant
+            part = part.select(*keys, *others)
+            who = tasks.select("t", *dict.fromkeys([*keys, *more]))
+            both = who.join(part, on=keys) if keys else who.join(part, how="cross")
+            found.append(both.select("t", *more, *others))
+    return pl.concat(found)
+
+
+def _at_queue(known: Known) -> pl.LazyFrame:
+    """Return jobs over all shares."""
+    stats = known.tables["job_stats"].rename({"computingsite": "parent"})
+    found = wide(stats, KEYS, AT_QUEUE)
+    return found.rename({status: f"s_{status}" for status in AT_QUEUE})
+
+
+def _activity(known: Known) -> pl.LazyFrame:
+    return at_parent(known, "site_activity").agg(  # type: ignore[no-any-return]
+        s_pilots=pilots(), s_laststart_s=pl.col("laststart").max().dt.epoch("s")
+    )
+
+
+def pilots() -> pl.Expr:
+    """Return the number of pilots that asked for a job or told of one."""
+    return pl.col("getjob").fill_null(0).sum() + pl.col("updatejob").fill_null(0).sum()
+
+
+def _moving(known: Known) -> pl.LazyFrame:
+    moving = known.tables["transferring_by_nucleus"]
+    moving = moving.join(known.made["lost"].lazy(), on=["snapshot", "nucleus"])
+    of = moving.group_by("snapshot", parent="computingsite")
+    return of.agg(s_transferring_unwritable=pl.col("njobs").sum())
+
+
+def _cores(known: Known) -> pl.LazyFrame:
+    return at_parent(known, "core_stats").agg(  # type: ignore[no-any-return]
+        pl.col("ncores").filter(pl.col("jobstatus") == status).last().alias(f"s_{status}_cores")
+        for status in ("running", "starting")
+    )
+
+
+def diskio(known: Known) -> pl.LazyFrame:
+    """Return the disk traffic of a parent."""
+    return at_parent(known, "diskio_usage").agg(s_diskio=pl.col("diskio_per_core").last())  # type: ignore[no-any-return]
+
+
+def workers(known: Known) -> pl.LazyFrame:
+    """Return the batch workers of a parent."""
+    seen = known.tables["worker_stats"].filter(pl.col("status").is_in(["running", "submitted"]))
+    of = seen.group_by("snapshot", parent="panda_queue")
+    return of.agg(s_workers=pl.col("n_workers").fill_null(0).sum())
+
+
+def _live(known: Known) -> pl.LazyFrame:
+    return at_parent(known, "live", "panda_queue").agg(s_live=pl.col("njobs").sum())  # type: ignore[no-any-return]
+
+
+def _locks(known: Known) -> pl.LazyFrame:
+    """Return the queues locked for a task, by their own names: a parent's lock does not hold its pseudo-queues."""
+    rows = for_tasks(known.tables["locks"], known.tasks).select("t", "panda_queue").unique()
+    return rows.with_columns(x_locked=pl.lit(value=True))
+
+
+def _all_jobs(known: Known) -> pl.LazyFrame:
+    stats = known.tables["job_stats"].rename({"computingsite": "parent"})
+    return _counted(known, wide(stats, KEYS, COUNTED).with_columns(tag=pl.lit(EVERY_JOB)))
+
+
+def _jobs_by_tag(known: Known) -> pl.LazyFrame:
+    """Return jobs by ``share:<gshare>``, ``workqueue:<id>`` or, without those of resource work queues, ``share only:<gshare>``.
+
+    Source: production-jobs.md 7.
+    """
+    share = pl.col("gshare").fill_null("")
+    tags = {
+        "job_stats": ("share:", share),
+        "job_stats_workqueue": ("workqueue:", pl.col("workqueue_id").cast(pl.String)),
+        "job_stats_gshare_only": ("share only:", share),
+    }
+    parts = []
+    for name, (prefix, key) in tags.items():
+        rows = known.tables[name].select(
+            "snapshot", "jobstatus", "njobs", parent="computingsite", key=key
+        )
+        tag = pl.concat_str(pl.lit(prefix), "key")
+        parts.append(wide(rows, [*KEYS, "key"], COUNTED).select(*KEYS, *COUNTED, tag=tag))
+    return _counted(known, pl.concat(parts))
+
+
+def _counted(known: Known, jobs: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the jobs that a task is counted with (switch ``counted_jobs``).
+
+    Event service of a resource work queue is counted by share at queues of jobseed ``eshigh`` if it is urgent.
+    """
+    kinds = known.tasks.select(TAG).unique()
+    only = pl.concat_str(pl.lit("share only:"), pl.col("t_gshare").fill_null(""))
+    tags = (pl.col("t_tag"), pl.when("t_counts_share_only").then(only).otherwise("t_tag"))
+    wanted = pl.concat(
+        kinds.with_columns(tag=tag, q_eshigh=pl.lit(bool(number)))
+        for number, tag in enumerate(tags)
+    )
+    found = wanted.join(jobs, on=["snapshot", "tag"])
+    return found.rename({status: f"x_{status}" for status in COUNTED})
+
+
+def _of_own_type(known: Known) -> pl.LazyFrame:
+    """Return the jobs of the task's resource type at a parent (6.4)."""
+    names = {"tag": "t_queue_name", "resource_type": "t_resource_type"}
+    own = known.tasks.select("snapshot", **names).unique()
+    rows = _of_types(known, own, ["snapshot", "resource_type"])
+    return _summed(rows, ["snapshot", *names, "parent"], "x_rt_own").rename(names)
+
+
+def _of_listed_types(known: Known) -> pl.LazyFrame:
+    """Return the jobs of the resource types that are listed for the task at a parent (6.4)."""
+    types = known.tables["task_resource_types"]
+    who = known.tasks.with_columns(tag="t_queue_name")
+    listed = for_tasks(types, who, "snapshot", "tag").rename({"computingsite": "parent"})
+    listed = listed.unique().cache()
+    none = listed.select("t", "parent", known=pl.lit(value=False))
+    several = [*_of_types(known, listed, ["snapshot", "parent", "resource_type"]), none]
+    found = _summed(several, ["t", "parent"], "x_rt")
+    return found.with_columns(x_rt_listed=pl.lit(value=True))
+
+
+def _of_types(known: Known, wanted: pl.LazyFrame, on: list[str]) -> list[pl.LazyFrame]:
+    """Return the jobs of the resource types wanted; rows without share hold for every share."""
+    stats = known.tables["job_stats_rt"].rename({"computingsite": "parent"})
+    found = wide(stats, [*KEYS, "gshare", "resource_type"], COUNTED)
+    found = found.with_columns(known=pl.lit(value=True)).cache()
+    named = found.drop_nulls("gshare")
+    common = found.filter(pl.col("gshare").is_null()).drop("gshare")
+    return [
+        wanted.join(named, left_on=[*on, "tag"], right_on=[*on, "gshare"]),
+        wanted.join(common, on=on),
+    ]
+
+
+def _summed(parts: Sequence[pl.LazyFrame], keys: list[str], prefix: str) -> pl.LazyFrame:
+    """Add up rows of jobs."""
+    sums = {
+        "known": pl.col("known").any(),
+        "running": pl.col("running").sum(),
+        "queued": pl.sum_horizontal("defined", "activated", "starting").sum(),
+        "assigned": pl.col("assigned").sum(),
+    }
+    together = pl.concat(parts, how="diagonal").group_by(keys)
+    return together.agg(**{f"{prefix}_{name}": value for name, value in sums.items()})
