@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import singledispatch
 from typing import Final, TypeAlias
 
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.decisions import AnalysisDecisions
-from brokerlab.brokerage.engine.steps import names_of
-from brokerlab.brokerage.production_jobs.decisions import Decisions, stages
+from brokerlab.brokerage.engine.decisions import PlaceDecisions, stages
+from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
 from brokerlab.errors import ConfigError
 
@@ -60,96 +59,24 @@ class View:
         return replace(self, **parts)
 
 
-@singledispatch
+CALLED = {"jobs": "the job brokerage", "analysis": "the analysis brokerage", "tasks": "the task brokerage"}  # fmt: skip
+
+
 def view(decisions: AnyDecisions) -> View:
     """Return the view of decisions on queues or on nuclei."""
-    raise ConfigError(f"these are no decisions of a brokerage: {type(decisions).__name__}")
-
-
-@view.register
-def _of_jobs(decisions: Decisions) -> View:
-    kinds = {reason.name: reason.kind for reason in decisions.reasons}
-    order = stages(decisions.checks, decisions.world.steps)
-    steps = order.with_columns(kind=pl.col("check").cast(pl.String).replace_strict(kinds))
-    weighed = decisions.weighed
-    chosen = weighed.filter(pl.col("rank").is_not_null()) if weighed.width else None
-    if chosen is None:  # hint mode: nothing is weighed
-        keys = decisions.queues.select(*TASK, "panda_queue").clear()
-        shares = keys.with_columns(share=pl.lit(None, pl.Float64))
-        tasks = decisions.tasks.select(*TASK, "outcome", best=pl.lit(None, pl.String))
-    else:
-        shares = chosen.sort(*TASK, "rank").select(*TASK, "panda_queue", "share")
-        best = chosen.filter(pl.col("rank") == 1).select(
-            *TASK, best=pl.col("panda_queue").cast(pl.String)
-        )
-        tasks = decisions.tasks.select(*TASK, "outcome").join(
-            best, on=TASK, how="left", maintain_order="left"
-        )
-    given = decisions.world.tables["tasks"].with_columns(pl.col("snapshot").fill_null(0))
+    if not isinstance(decisions, PlaceDecisions):
+        raise ConfigError(f"these are no decisions of a brokerage: {type(decisions).__name__}")
+    world, place = decisions.world, decisions.world.brokerage.place
+    order = stages(decisions.checks, world.steps).sort("step", "check")
     return View(
-        brokerage="the job brokerage",
-        place="panda_queue",
-        pairs=decisions.queues.select(*TASK, "panda_queue", "check"),
-        shares=shares,
-        steps=steps.sort("step", "check").select("check", "stage", "kind"),
-        tasks=tasks,
-        about=given.with_columns(day=pl.col("at").dt.date()).join(
-            decisions.tasks.select(*TASK, "outcome"), on=TASK, how="left", maintain_order="left"
-        ),
-        places=frozenset(decisions.world.facts.queues["panda_queue"].unique()),
-    )
-
-
-@view.register
-def _of_analysis(decisions: AnalysisDecisions) -> View:
-    world = decisions.world
-    kinds = {reason.name: reason.kind for reason in decisions.reasons}
-    order = decisions.queues.schema["check"]
-    names = pl.Series(names_of(decisions.checks, decisions.world.steps))
-    chosen = decisions.weighed.filter(pl.col("rank").is_not_null()).sort(*TASK, "rank")
-    best = chosen.filter(pl.col("rank") == 1).select(
-        *TASK, best=pl.col("panda_queue").cast(pl.String)
-    )
-    given = world.tables["tasks"].with_columns(
-        pl.col("snapshot").fill_null(0), day=pl.col("at").dt.date()
-    )
-    ended = decisions.tasks.select(*TASK, "outcome", "throttle", "loop")
-    classes = world.tasks.select(*TASK, task_class="t_class")
-    return View(
-        brokerage="the analysis brokerage",
-        place="panda_queue",
-        pairs=decisions.queues.select(*TASK, "panda_queue", "check"),
-        shares=chosen.select(*TASK, "panda_queue", "share"),
-        steps=pl.DataFrame(
-            {"check": names.cast(order), "stage": names, "kind": [kinds[name] for name in names]}
-        ),
+        brokerage=CALLED[world.brokerage.stage],
+        place=place,
+        pairs=decisions.places.select(*TASK, place, "check"),
+        shares=decisions.shares,
+        steps=order.select("check", "stage", "kind"),
         tasks=decisions.tasks.select(*TASK, "outcome").join(
-            best, on=TASK, how="left", maintain_order="left"
+            decisions.best, on=TASK, how="left", maintain_order="left"
         ),
-        about=given.join(ended, on=TASK, how="left", maintain_order="left").join(
-            classes, on=TASK, how="left", maintain_order="left"
-        ),
-        places=frozenset(world.facts.queues["panda_queue"].unique()),
-    )  # fmt: skip
-
-
-@view.register
-def _of_tasks(decisions: TaskDecisions) -> View:
-    order = decisions.nuclei.schema["check"]
-    names = pl.Series(names_of(decisions.checks, decisions.world.steps))
-    kinds = {reason.name: reason.kind for reason in decisions.reasons}
-    tasks = decisions.tasks
-    return View(
-        brokerage="the task brokerage",
-        place="nucleus",
-        pairs=decisions.nuclei.select(*TASK, "nucleus", "check"),
-        shares=decisions.nuclei.filter(pl.col("check").is_null())
-        .select(*TASK, "nucleus", share="probability")
-        .sort(*TASK, "share", "nucleus", descending=[False, False, True, False]),
-        steps=pl.DataFrame(
-            {"check": names.cast(order), "stage": names, "kind": [kinds[name] for name in names]}
-        ),
-        tasks=tasks.select(*TASK, "outcome", best="nucleus"),
-        about=tasks,
-        places=frozenset(decisions.world.facts.queues["nucleus"].unique()),
+        about=decisions.about,
+        places=frozenset(world.facts.queues[place].unique()),
     )

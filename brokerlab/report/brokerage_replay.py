@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 
 import polars as pl
 
-from brokerlab.brokerage.production_jobs.decisions import TEMPORARY
+from brokerlab.brokerage.engine.decisions import TEMPORARY
 from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.studies import removal

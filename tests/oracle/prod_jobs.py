@@ -121,7 +121,7 @@ def weight_answers(cases: list[Case]) -> dict[str, Case]:
         passed = evaluated(facts, checks[:1]).with_columns(failed=pl.lit(0, dtype=pl.Int64))
         late = settled(world, facts, passed).late
         found = (
-            reported(late, rules=RULES)
+            late.select("t", **reported(RULES))
             .join(facts.tasks.select("t", "jeditaskid"), on="t")
             .sort("jeditaskid")
         )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import dataframely as dy
 import polars as pl
 
 from brokerlab.brokerage.engine.decide import parts
+from brokerlab.brokerage.engine.decisions import PlaceDecisions
 from brokerlab.brokerage.engine.lookup import (
     Known,
     Lookup,
@@ -29,11 +30,8 @@ from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
 
-if TYPE_CHECKING:
-    from brokerlab.brokerage.engine.decisions import PlaceDecisions
-
 R = TypeVar("R")
-D = TypeVar("D", bound="PlaceDecisions")
+D = TypeVar("D", bound=PlaceDecisions)
 Contracts: TypeAlias = Mapping[str, type[dy.Schema]]
 
 

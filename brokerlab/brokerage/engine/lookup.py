@@ -17,7 +17,7 @@ from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
 
 Columns: TypeAlias = tuple[str, ...]
-_NUMBERS = {("t",): "t", ("q",): "q"}
+_NUMBERS: dict[Columns, str] = {("t",): "t", ("q",): "q"}
 
 
 @dataclass(frozen=True, kw_only=True)

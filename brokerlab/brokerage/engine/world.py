@@ -141,7 +141,8 @@ class World:
     def keys(self) -> list[str]:
         """The gdpconfig keys that it reads, as the catalogue writes them, sorted."""
         read = (name for name in self.tasks.columns if name.startswith(SETTING))
-        behind = (key for each in (*self.lookups, *self.brokerage.made) for key in each.keys)
+        looked_up = (key for each in self.lookups for key in each.keys)
+        behind = (*looked_up, *(key for each in self.brokerage.made for key in each.keys))
         return sorted({*behind, *(name.removeprefix(SETTING) for name in read)})
 
     @cached_property

@@ -37,7 +37,7 @@ class OnQueue(Question):
     """What the brokerage is about."""
     RUNS: ClassVar[str]
     """Fact of a queue that runs that."""
-    LAST: ClassVar[str]
+    LAST: ClassVar[str | None]
     """Reason of candidates that are too many."""
 
     parent: str = ""

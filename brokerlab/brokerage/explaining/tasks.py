@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
+from brokerlab.brokerage.engine.decisions import TEMPORARY
 from brokerlab.brokerage.explaining.answer import TaskExplanation
 from brokerlab.brokerage.explaining.question import Question
 from brokerlab.brokerage.funnels import funnel_of
 from brokerlab.brokerage.obstacles import what_would_help
-from brokerlab.brokerage.production_jobs.decisions import TEMPORARY
 from brokerlab.brokerage.view import PLACED, TASK, View, view
 from brokerlab.brokerage.words import counted, number
 

@@ -183,7 +183,10 @@ def _polars(table: Any) -> pl.DataFrame:
 
 
 def with_others(
-    given: Tables, rows: pl.DataFrame, prepared_tables: Tables, together: Iterable[Iterable[str]]
+    given: Tables,
+    rows: pl.DataFrame,
+    prepared_tables: Mapping[str, pl.DataFrame],
+    together: Iterable[Iterable[str]],
 ) -> Tables:
     """Add the tables that are read together with some that are given, as they were prepared.
 

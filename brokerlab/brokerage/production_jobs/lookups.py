@@ -60,7 +60,7 @@ def of_places(rules: ProductionRules) -> tuple[Lookup, ...]:
     up = ("s_read_lan", "s_write_lan", "s_write_wan", "s_read_wan")
     storage = dict.fromkeys(up, not rules.datadisk_only) | {"s_space": None}
     storage |= {"s_input_disk": False, "s_output_disk": False}
-    software = {"x_software": 0, "x_software_reason": None}
+    software: dict[str, Any] = {"x_software": 0, "x_software_reason": None}
     software |= {"x_platform": None, "x_preference": 1.0}
     return (
         Lookup(task=("snapshot",), place=PARENT, facts=storage, rows=_storage),
@@ -191,7 +191,8 @@ def _unknown_weight(known: Known) -> Any:
 def _near_any(known: Known) -> pl.LazyFrame:
     """Return the queues that are near some site of role nucleus."""
     nuclei = known.tables["nuclei"].filter(pl.col("role").fill_null("nucleus") == "nucleus")
-    near = known.made["near"].lazy().join(nuclei, on="nucleus", how="semi")
+    places: pl.DataFrame = known.made["near"]
+    near = places.lazy().join(nuclei, on="nucleus", how="semi")
     return near.select("q_version", "parent").unique().with_columns(p_near_any=pl.lit(value=True))
 
 

@@ -19,6 +19,7 @@ from brokerlab.units import MB
 
 BEST = 10
 """Candidates kept."""
+FACTORS = ("work", "data", "t1", "network", "preference")
 REPORTED = (
     "t_prio",
     "t_nucleus_id",
@@ -315,15 +316,14 @@ def shares(weight: pl.Expr) -> pl.Expr:
     return pl.when(total > 0).then(weight / total).otherwise(alike)
 
 
-def reported(ranking: pl.DataFrame, *, rules: ProductionRules) -> pl.DataFrame:
-    """Return what is told of the queues that were weighed.
+def reported(rules: ProductionRules) -> dict[str, pl.Expr]:
+    """Return what is said of the queues that were weighed, over what the :func:`steps` made.
 
     Args:
-        ranking: Rows that took the :func:`steps`.
         rules: Switches ``maxwdir_per_core`` and ``cap_mode``.
 
     Returns:
-        ``t, q, check, weight, rank``; the factors ``work, data, t1, network, preference``; ``network_weight``
+        ``check, weight, rank``; the factors ``work, data, t1, network, preference``; ``network_weight``
         (also where it does not act); ``nrunning``, ``nqueuedjobs``, ``nrunningjobscap`` (null: express, no cap)
         [jobs]; ``share`` of the task's jobs expected there; ``maxwdir`` [MB] and ``platform`` passed on;
         ``missing_mb``, ``missing_files`` of the input; ``bootstrap``, ``jumbo``.
@@ -340,18 +340,17 @@ def reported(ranking: pl.DataFrame, *, rules: ProductionRules) -> pl.DataFrame:
     shared = pl.lit(value=True) if rules.maxwdir_per_core else pl.col("t_wdir_shared")
     scaled = pl.when(several & shared).then(pl.col("p_maxwdir") / pl.col("p_corecount"))
     chosen = pl.when(pl.col("rank") <= BEST).then("weight")
-    return ranking.select(
-        "t", "q", "check", "weight", "rank", "bootstrap", "jumbo",
-        work="work_factor", data="data_factor", t1="t1_factor", network="network_factor",
-        preference="preference_factor",
-        network_weight=pl.when(pl.col("t_nucleus_id") >= 0).then("l_weight"),
-        nrunning="running",
-        nqueuedjobs=queued,
-        nrunningjobscap=cap.cast(pl.Int64),
-        share=shares(chosen),
-        maxwdir=pl.when(pl.col("p_maxwdir") != 0).then(
-            scaled.otherwise("p_maxwdir")
-        ),
-        platform="x_platform",
-        missing_mb="missing_mb", missing_files="missing_files",
-    )  # fmt: skip
+    plain = ("check", "weight", "rank", "bootstrap", "jumbo")
+    return {
+        **{name: pl.col(name) for name in plain},
+        **{name: pl.col(f"{name}_factor") for name in FACTORS},
+        "network_weight": pl.when(pl.col("t_nucleus_id") >= 0).then("l_weight"),
+        "nrunning": pl.col("running"),
+        "nqueuedjobs": queued,
+        "nrunningjobscap": cap.cast(pl.Int64),
+        "share": shares(chosen),
+        "maxwdir": pl.when(pl.col("p_maxwdir") != 0).then(scaled.otherwise("p_maxwdir")),
+        "platform": pl.col("x_platform"),
+        "missing_mb": pl.col("missing_mb"),
+        "missing_files": pl.col("missing_files"),
+    }

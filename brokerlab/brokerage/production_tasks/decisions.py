@@ -88,6 +88,23 @@ class TaskDecisions(PlaceDecisions):
         return self.places
 
     @property
+    def shares(self) -> pl.DataFrame:
+        """See :class:`~brokerlab.brokerage.engine.decisions.PlaceDecisions`."""
+        chosen = self.nuclei.filter(pl.col("check").is_null())
+        chosen = chosen.select(*KEY, "nucleus", share="probability")
+        return chosen.sort(*KEY, "share", "nucleus", descending=[False, False, True, False])
+
+    @property
+    def best(self) -> pl.DataFrame:
+        """See there."""
+        return self.tasks.select(*KEY, best="nucleus")
+
+    @property
+    def about(self) -> pl.DataFrame:
+        """See there: the table of tasks."""
+        return self.tasks
+
+    @property
     def findings(self) -> pl.DataFrame:
         """What was odd in the input and how it was taken: ``jeditaskid, snapshot, subject, finding``."""
         findings: pl.DataFrame = self.world.base.made["findings"]

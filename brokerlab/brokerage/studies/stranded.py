@@ -8,7 +8,7 @@ import polars as pl
 
 from brokerlab.brokerage.explanations import explain
 from brokerlab.brokerage.obstacles import what_would_help
-from brokerlab.brokerage.production_jobs.decide import decide
+from brokerlab.brokerage.production_jobs.brokerage import decide
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.rules import ProductionRules

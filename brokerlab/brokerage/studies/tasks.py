@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from brokerlab.brokerage import analysis_jobs
-from brokerlab.brokerage.production_jobs.decide import decide
+from brokerlab.brokerage.production_jobs.brokerage import decide
 from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.sensitivities import Sensitivity, WhatIf

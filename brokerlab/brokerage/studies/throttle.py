@@ -160,7 +160,8 @@ def limit_margins(decisions: AnalysisDecisions) -> pl.DataFrame:
     asked = decisions.world.tables["tasks"].select(
         "jeditaskid", pl.col("snapshot").fill_null(0), "gshare", "is_merging"
     )
-    frame = decisions.world.known.made["throttle"].join(asked, on=TASK, how="left")
+    throttled: pl.DataFrame = decisions.world.known.made["throttle"]
+    frame = throttled.join(asked, on=TASK, how="left")
     rows = [
         frame.select(
             rule=pl.lit(name),

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from brokerlab.brokerage import plugins
 from brokerlab.brokerage.analysis_jobs.keys import TABLE_KEYS
-from brokerlab.brokerage.deciding import STAGES, AnyRules, decide
+from brokerlab.brokerage.deciding import AnyRules, decide
 from brokerlab.brokerage.replaying import Replay, build_once
 from brokerlab.brokerage.replaying.counts import Counts
 from brokerlab.brokerage.rules import ProductionRules
@@ -195,8 +196,7 @@ def _decided(
 
     Queues are decided once, and what a value touches again; of nuclei the replay itself is asked.
     """
-    _, kind = STAGES[replay.stage]
-    chosen = kind(rules)
+    chosen = plugins.of_stage(replay.stage).rule_set(rules)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BrokerlabWarning)  # odd policies: the replay's report
         asked: Any = replay if replay.stage == "tasks" else decide(replay, rules=chosen)
