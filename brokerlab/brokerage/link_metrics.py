@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from brokerlab.brokerage.inputs.frames import SNAPSHOT, Schema, at_snapshots, read
+from brokerlab.brokerage.inputs.frames import SNAPSHOT, Schema, read
+from brokerlab.brokerage.inputs.valid import at_snapshots
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame

@@ -6,7 +6,7 @@ import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.inputs.endpoints import up
-from brokerlab.brokerage.production_jobs.state import spread
+from brokerlab.brokerage.inputs.valid import at_every
 from brokerlab.brokerage.rules import ProductionRules
 
 OTHER_UP = ProductionRules(other_status_up=True)
@@ -80,7 +80,7 @@ def _with_states(
         **{f"{name}_then": pl.col(name) for name in STATES},
     ).unique(["snapshot", "ddm_endpoint_name"], keep="last", maintain_order=True)  # fmt: skip
     key = ["snapshot", "ddm_endpoint_name"]
-    rows = links.join(snapshots, how="cross").join(spread(then, snapshots), on=key, how="left")
+    rows = links.join(snapshots, how="cross").join(at_every(then, snapshots), on=key, how="left")
     return rows.with_columns(
         pl.when("known").then(f"{name}_then").otherwise(name).alias(name) for name in names
     ).drop("known", *(f"{name}_then" for name in names))

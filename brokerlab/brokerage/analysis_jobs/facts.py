@@ -16,7 +16,8 @@ from brokerlab.brokerage.analysis_jobs.throttle import PASS, throttled
 from brokerlab.brokerage.analysis_jobs.throttle_rules import INCOMPLETE, incomplete_input
 from brokerlab.brokerage.engine.lookup import Known, Made
 from brokerlab.brokerage.engine.pairs import run
-from brokerlab.brokerage.production_jobs.state import at_instants, has_history, spread
+from brokerlab.brokerage.inputs.valid import at_every
+from brokerlab.brokerage.production_jobs.state import at_instants, has_history
 
 STATE_TABLES = (
     "site_activity", "job_stats", "user_job_stats", "user_totals", "to_run_rate", "worker_stats",
@@ -51,7 +52,7 @@ def facts(known: Known) -> Known:
         places=queues.lazy(),
         lists=_with_own_queue(tasks, queues),
     )
-    return found.with_made(pool=pool, endpoints=spread(endpoints, snapshots))
+    return found.with_made(pool=pool, endpoints=at_every(endpoints, snapshots))
 
 
 def _throttle(known: Known) -> pl.DataFrame:

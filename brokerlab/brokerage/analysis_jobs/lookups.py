@@ -13,7 +13,7 @@ from brokerlab.brokerage.analysis_jobs.lists import named_parents
 from brokerlab.brokerage.analysis_jobs.locality import Locality, locality
 from brokerlab.brokerage.engine.lookup import Known, Lookup, Made
 from brokerlab.brokerage.inputs.data import WITH_TAPE
-from brokerlab.brokerage.inputs.frames import for_tasks
+from brokerlab.brokerage.inputs.valid import for_tasks
 from brokerlab.brokerage.production_jobs.lookups import (
     OFFER,
     PARENT,

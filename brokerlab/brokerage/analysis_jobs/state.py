@@ -11,11 +11,12 @@ from brokerlab.brokerage.analysis_jobs.lookups import SLOTS
 from brokerlab.brokerage.analysis_jobs.task_facts import CLASS_A
 from brokerlab.brokerage.analysis_jobs.throttle import CLASS_AGE_MIN, fresh
 from brokerlab.brokerage.engine.lookup import Known, Lookup
-from brokerlab.brokerage.production_jobs.lookups import PARENT, TASK
+from brokerlab.brokerage.inputs.valid import KEY as TASK
+from brokerlab.brokerage.inputs.valid import valid_for
+from brokerlab.brokerage.production_jobs.lookups import PARENT
 from brokerlab.brokerage.production_jobs.state import (
     at_parent,
     diskio,
-    for_tasks,
     of_parents,
     pilots,
     wide,
@@ -165,7 +166,9 @@ def _mine(known: Known) -> pl.LazyFrame:
 
 def _ended(known: Known) -> pl.LazyFrame:
     """Return the jobs of the task that ended lately at a parent, and whether the task used it."""
-    rows, used = (for_tasks(known.tables[name], known.tasks) for name in ENDED_TABLES)
+    rows, used = (
+        valid_for(known.tasks.select("t", *TASK), known.tables[name]) for name in ENDED_TABLES
+    )
     ended = rows.group_by("t", parent="computingsite").agg(
         pl.col("njobs").filter(pl.col("jobstatus") == status).sum().alias(f"x_{status}")
         for status in ENDED

@@ -20,7 +20,7 @@ from brokerlab.brokerage.analysis_jobs.throttle_rules import (
 from brokerlab.brokerage.engine.pairs import run
 from brokerlab.brokerage.engine.settings import settings_read, with_settings
 from brokerlab.brokerage.inputs.given import read_given
-from brokerlab.brokerage.production_jobs.state import spread
+from brokerlab.brokerage.inputs.valid import at_every
 from brokerlab.gdpconfig import Config
 
 WAITING, ERROR, PASS = "throttled_waiting", "temporary_error", "pass"
@@ -96,7 +96,7 @@ def throttled(
     tasks = tables["tasks"].with_columns(pl.col("snapshot").fill_null(0))
     tasks = with_settings(tasks, settings_read(of_throttle()), config, place_of)
     snapshots = tasks.select("snapshot").unique()
-    state = {name: spread(tables[name], snapshots).lazy() for name in STATE_TABLES}
+    state = {name: at_every(tables[name], snapshots).lazy() for name in STATE_TABLES}
     return run(planned(tasks.lazy(), state, rules=rules, unasked=unasked))
 
 

@@ -12,7 +12,8 @@ from typing import Any
 import polars as pl
 
 from brokerlab.brokerage.inputs.endpoints import read_storage, up
-from brokerlab.brokerage.inputs.frames import SNAPSHOT, TASK, Schema, at_snapshots, read, yes
+from brokerlab.brokerage.inputs.frames import SNAPSHOT, TASK, Schema, read, yes
+from brokerlab.brokerage.inputs.valid import at_snapshots
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.gdpconfig import Config
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.brokerage.inputs.completeness import real
-from brokerlab.brokerage.inputs.frames import TASK, Schema, for_tasks, read
+from brokerlab.brokerage.inputs.frames import TASK, Schema, read
+from brokerlab.brokerage.inputs.valid import for_tasks
 
 ON_DISK = ("localdisk", "cache")
 WITH_TAPE = (*ON_DISK, "localtape")

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from brokerlab.brokerage.inputs.frames import SNAPSHOT, Schema, at_snapshots, read, yes
+from brokerlab.brokerage.inputs.frames import SNAPSHOT, Schema, read, yes
+from brokerlab.brokerage.inputs.valid import at_snapshots
 from brokerlab.brokerage.rules import ProductionRules
 
 DOWN = ("OFF", "TEST")

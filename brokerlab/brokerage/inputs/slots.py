@@ -10,7 +10,8 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.inputs.frames import SNAPSHOT, Schema, at_snapshots, read
+from brokerlab.brokerage.inputs.frames import SNAPSHOT, Schema, read
+from brokerlab.brokerage.inputs.valid import at_snapshots
 
 _SLOTS: Schema = {"panda_queue": pl.String}
 _FACTS: Schema = {

@@ -11,7 +11,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
 
-from brokerlab.brokerage.production_jobs.state import spread
+from brokerlab.brokerage.inputs.valid import at_every
 from brokerlab.errors import DataError, SchemaError, nearest
 from brokerlab.frames import prepared
 from brokerlab.numerics import IntArray
@@ -156,7 +156,7 @@ def states(
         raise SchemaError("state: " + "; ".join(problems))
     held = prepared(given, {name: contracts[name] for name in given})
     worlds = instants.select(snapshot="world").unique()
-    found = {name: spread(frame, worlds) for name, frame in held.items()}
+    found = {name: at_every(frame, worlds) for name, frame in held.items()}
     if instants["world"].equals(instants["instant"]):
         return found
     return {name: at_instants(frame, instants, "world") for name, frame in found.items()}
@@ -206,7 +206,7 @@ def with_others(
     if not lost:
         return given
     snapshots = rows.select("snapshot").unique()
-    others = {name: spread(prepared_tables[name], snapshots) for name in dict.fromkeys(lost)}
+    others = {name: at_every(prepared_tables[name], snapshots) for name in dict.fromkeys(lost)}
     return given | {name: at_instants(frame, rows, "snapshot") for name, frame in others.items()}
 
 

@@ -16,13 +16,13 @@ from brokerlab.brokerage.inputs.completeness import completeness
 from brokerlab.brokerage.inputs.data import WITH_TAPE, input_at_queues, input_totals
 from brokerlab.brokerage.inputs.endpoints import complete_here, endpoint_states
 from brokerlab.brokerage.inputs.slots import slot_counts
+from brokerlab.brokerage.inputs.valid import KEY
 from brokerlab.brokerage.production_jobs.checks_queue import REJECTED, UNRESOLVED
 from brokerlab.brokerage.production_jobs.settings import COMPLETENESS_KEYS, NETWORK_KEYS
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.matching.software_pairs import software_pairs
 from brokerlab.matching.zero_share import TASK_COLUMNS, decide_pairs
 
-TASK = ("jeditaskid", "snapshot")
 PARENT = ("parent",)
 SLOTS = ("snapshot", "t_queue_name", "t_resource_type")
 POLICY = ("t_type", "t_group", "t_gshare", "t_prio", "t_merging")
@@ -76,9 +76,9 @@ def of_input() -> tuple[Lookup, ...]:
     return (
         totals(),
         at_parents(),
-        Lookup(task=TASK, facts=whole, rows=_whole, keys=COMPLETENESS_KEYS),
+        Lookup(task=KEY, facts=whole, rows=_whole, keys=COMPLETENESS_KEYS),
         Lookup(
-            task=TASK, place=PARENT, facts={"x_complete": False}, rows=_complete,
+            task=KEY, place=PARENT, facts={"x_complete": False}, rows=_complete,
             keys=COMPLETENESS_KEYS,
         ),
     )  # fmt: skip
@@ -291,7 +291,7 @@ COMPLETE = Made(name="complete", of=_find_complete, keys=COMPLETENESS_KEYS)
 def _whole(known: Known) -> pl.LazyFrame:
     found: pl.DataFrame = known.made["complete"].tasks
     return found.lazy().select(
-        *TASK, t_remote_source="remote_source_available", t_no_complete=~pl.col("any_complete")
+        *KEY, t_remote_source="remote_source_available", t_no_complete=~pl.col("any_complete")
     )
 
 
@@ -301,5 +301,5 @@ def _complete(known: Known) -> pl.LazyFrame:
     here = complete_here(places, known.table("queue_endpoints"), known.table("storage_endpoints"))
     here = here.rename({"panda_queue": "parent"}).with_columns(x_complete=pl.lit(value=True))
     if "snapshot" not in here.columns:
-        here = here.join(known.tasks.select(TASK).unique().collect(), on="jeditaskid")
+        here = here.join(known.tasks.select(KEY).unique().collect(), on="jeditaskid")
     return here.lazy()

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from brokerlab.brokerage.engine.lookup import Known, Lookup
+from brokerlab.brokerage.inputs.valid import KEY, at_every, valid_for
 from brokerlab.brokerage.production_jobs.lookups import PARENT, SLOTS
 from brokerlab.brokerage.production_jobs.task_facts import EVERY_JOB
 from brokerlab.brokerage.rules import ProductionRules
@@ -74,21 +75,6 @@ def at_parent(known: Known, table: str, column: str = "computingsite") -> Any:
     return known.tables[table].group_by("snapshot", parent=column, maintain_order=True)
 
 
-def spread(frame: pl.DataFrame, snapshots: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of a state table for every snapshot they hold for; null means for all.
-
-    Args:
-        frame: A table with ``snapshot``.
-        snapshots: ``snapshot``, one row each.
-    """
-    if not frame["snapshot"].null_count():
-        return frame
-    everywhere = frame["snapshot"].is_null()
-    common = frame.filter(everywhere).drop("snapshot")
-    both = [frame.filter(~everywhere), snapshots.join(common, how="cross").select(frame.columns)]
-    return pl.concat(both, rechunk=True)  # Polars 2.1 panics at texts made from empty chunks
-
-
 def at_instants(
     tables: Mapping[str, pl.DataFrame], state: Sequence[str], snapshots: pl.DataFrame
 ) -> dict[str, pl.LazyFrame]:
@@ -101,7 +87,7 @@ def at_instants(
     """
     names = {*state, *(["queues"] if has_history(tables) else [])}
     return {
-        name: (spread(frame, snapshots) if name in names else frame).lazy()
+        name: (at_every(frame, snapshots) if name in names else frame).lazy()
         for name, frame in tables.items()
     }
 
@@ -116,30 +102,6 @@ def wide(frame: pl.LazyFrame, keys: Sequence[str], statuses: Sequence[str]) -> p
     # a sum over nulls is several times as fast as one over filtered rows
     sums = (pl.when(pl.col("jobstatus") == s).then("njobs").sum().alias(s) for s in statuses)
     return frame.group_by(keys).agg(*sums)
-
-
-def for_tasks(rows: pl.LazyFrame, tasks: pl.LazyFrame, *more: str) -> pl.LazyFrame:
-    """Return rows about tasks and instants with ``t``; null task or instant means every one.
-
-    Args:
-        rows: ``jeditaskid, snapshot`` and more.
-        tasks: Facts of tasks.
-        more: Facts of tasks to be added.
-    """
-    found = []
-    others = [c for c in rows.collect_schema().names() if c not in ("jeditaskid", "snapshot")]
-    for by_task in (True, False):
-        for by_instant in (True, False):
-            part = rows.filter(
-                pl.col("jeditaskid").is_not_null() == by_task,
-                pl.col("snapshot").is_not_null() == by_instant,
-            )
-            keys = ["jeditaskid"] * by_task + ["snapshot"] * by_instant
-            part = part.select(*keys, *others)
-            who = tasks.select("t", *dict.fromkeys([*keys, *more]))
-            both = who.join(part, on=keys) if keys else who.join(part, how="cross")
-            found.append(both.select("t", *more, *others))
-    return pl.concat(found)
 
 
 def _at_queue(known: Known) -> pl.LazyFrame:
@@ -192,8 +154,8 @@ def _live(known: Known) -> pl.LazyFrame:
 
 def _locks(known: Known) -> pl.LazyFrame:
     """Return the queues locked for a task, by their own names: a parent's lock does not hold its pseudo-queues."""
-    rows = for_tasks(known.tables["locks"], known.tasks).select("t", "panda_queue").unique()
-    return rows.with_columns(x_locked=pl.lit(value=True))
+    rows = valid_for(known.tasks.select("t", *KEY), known.tables["locks"])
+    return rows.select("t", "panda_queue").unique().with_columns(x_locked=pl.lit(value=True))
 
 
 def _all_jobs(known: Known) -> pl.LazyFrame:
@@ -249,9 +211,8 @@ def _of_own_type(known: Known) -> pl.LazyFrame:
 def _of_listed_types(known: Known) -> pl.LazyFrame:
     """Return the jobs of the resource types that are listed for the task at a parent (6.4)."""
     types = known.tables["task_resource_types"]
-    who = known.tasks.with_columns(tag="t_queue_name")
-    listed = for_tasks(types, who, "snapshot", "tag").rename({"computingsite": "parent"})
-    listed = listed.unique().cache()
+    who = known.tasks.select("t", *KEY, tag="t_queue_name")
+    listed = valid_for(who, types).rename({"computingsite": "parent"}).unique().cache()
     none = listed.select("t", "parent", known=pl.lit(value=False))
     several = [*_of_types(known, listed, ["snapshot", "parent", "resource_type"]), none]
     found = _summed(several, ["t", "parent"], "x_rt")

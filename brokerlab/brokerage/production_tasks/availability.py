@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from brokerlab.brokerage.inputs.endpoints import up
+from brokerlab.brokerage.inputs.valid import KEY, first_valid_for, valid_for, with_positions
 from brokerlab.brokerage.production_tasks.contracts import TABLES
-from brokerlab.brokerage.production_tasks.held import KEY, held, held_left, positioned
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.frames import prepared
 
@@ -45,7 +45,7 @@ def counted_datasets(
         *(() if rules.conditions_and_logs_count else (name.str.starts_with("ddo"), field == "log")),
         pl.col("taskbrokeronmaster") & ~pl.col("is_master").fill_null(value=False),
     ]
-    inputs = held(tasks.select(*KEY, "taskbrokeronmaster"), datasets)
+    inputs = valid_for(tasks.select(*KEY, "taskbrokeronmaster"), datasets)
     counts = ~pl.any_horizontal(condition.fill_null(value=False) for condition in ignored)
     return inputs.filter(counts).select(_DATASET).unique(_DATASET).sort(_DATASET)
 
@@ -65,10 +65,10 @@ def listed_replicas(
         The replicas with ``tape``, ``up`` (readable over WAN) and ``whole`` (found = total > 0).
     """
     counts = ("found", "total", "asize", "tsize")
-    listed = held(wanted, positioned(replicas), ["datasetname"])
+    listed = valid_for(wanted, with_positions(replicas), ["datasetname"])
     listed = listed.with_columns(pl.col(counts).fill_null(0))
     status = endpoints.select("snapshot", "ddm_endpoint_name", "is_tape", "read_wan")
-    return held_left(listed, status, ["ddm_endpoint_name"], ["snapshot"]).with_columns(
+    return first_valid_for(listed, status, ["ddm_endpoint_name"], ["snapshot"]).with_columns(
         tape=pl.col("is_tape").fill_null(value=False),
         up=up("read_wan", rules=rules),
         whole=(pl.col("found") == pl.col("total")) & (pl.col("total") > 0),
@@ -120,7 +120,7 @@ def at_nuclei(listed: pl.DataFrame, inputs: pl.DataFrame) -> pl.DataFrame:
     Source: production-tasks.md 2.
     """
     unit = [*_UNIT, "nucleus"]
-    there = held(listed, inputs.unique(), ["ddm_endpoint_name"], ["snapshot"])
+    there = valid_for(listed, inputs.unique(), ["ddm_endpoint_name"], ["snapshot"])
     there = there.with_columns(done=pl.col("whole") & ~pl.col("tape"))
     done = there.filter("done").group_by(unit).agg(end=pl.col("position").min())
     there = there.join(done, on=unit, how="left", nulls_equal=True)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from brokerlab.brokerage.inputs.valid import KEY, first_valid_for
 from brokerlab.brokerage.production_tasks import weight
-from brokerlab.brokerage.production_tasks.held import KEY, held_left
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.numerics import FloatArray
 
@@ -32,7 +32,7 @@ def draws_of(tasks: pl.DataFrame, seed: int) -> pl.Series:
 
 def with_draws(tasks: pl.DataFrame, draws: pl.DataFrame, seed: int) -> pl.DataFrame:
     """Add ``draw`` to the tasks: as given (contract ``Draws``), else from the seed."""
-    joined = held_left(tasks, draws.rename({"draw": "given"}))
+    joined = first_valid_for(tasks, draws.rename({"draw": "given"}))
     own = draws_of(joined, seed)
     return joined.with_columns(draw=pl.coalesce("given", own)).drop("given")
 

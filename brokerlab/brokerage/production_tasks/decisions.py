@@ -15,10 +15,10 @@ from brokerlab.brokerage.engine.rule import setting
 from brokerlab.brokerage.engine.steps import made_by, names_of, rules_of
 from brokerlab.brokerage.engine.what_if import Trial
 from brokerlab.brokerage.engine.world import Part, World
+from brokerlab.brokerage.inputs.valid import KEY, first_valid_for
 from brokerlab.brokerage.production_tasks import ranking, storage, tokens
 from brokerlab.brokerage.production_tasks.cycle import weigh_and_draw
 from brokerlab.brokerage.production_tasks.facts import asked_for_queues
-from brokerlab.brokerage.production_tasks.held import KEY, held_left
 from brokerlab.brokerage.production_tasks.storage import PAIR
 
 PENDING = timedelta(minutes=30)
@@ -260,7 +260,7 @@ def _datasets(world: World, chosen: pl.DataFrame) -> pl.DataFrame:
     pairs = chosen.with_columns(site="nucleus")
     rows = storage.placed(pairs, tables["output_datasets"], endpoints, tables["storage_endpoints"])
     sites = tables["nuclei"].select("snapshot", "nucleus", "role", "default_endpoint_out")
-    rows = held_left(rows, sites, ["nucleus"], ["snapshot"])
+    rows = first_valid_for(rows, sites, ["nucleus"], ["snapshot"])
     default = pl.when(pl.col("role") == "satellite").then("default_endpoint_out")
     rows = rows.with_columns(ddm_endpoint_name=pl.coalesce("ddm_endpoint_name", default))
     token = tokens.destination(pl.col("ddm_endpoint_name"), pl.col("storagetoken"))

@@ -11,11 +11,11 @@ from brokerlab.brokerage import full_chain, network_weight
 from brokerlab.brokerage.engine.lookup import Known, Lookup
 from brokerlab.brokerage.engine.pairs import Facts, matched, positions
 from brokerlab.brokerage.engine.rule import SETTING
+from brokerlab.brokerage.inputs.valid import KEY, first_valid_for, valid_for, with_positions
 from brokerlab.brokerage.production_tasks import availability, storage, work
 from brokerlab.brokerage.production_tasks.checks import THRESHOLD, output_checks
 from brokerlab.brokerage.production_tasks.cycle import with_draws
 from brokerlab.brokerage.production_tasks.findings import gather
-from brokerlab.brokerage.production_tasks.held import KEY, held, held_left, positioned
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import DataError
 
@@ -97,7 +97,7 @@ def _numbered_tasks(tables: Tables, rules: ProductionRules) -> pl.DataFrame:
     Raises:
         DataError: A task twice at one snapshot.
     """
-    tasks = positioned(tables["tasks"]).with_columns(
+    tasks = with_positions(tables["tasks"]).with_columns(
         pl.col("snapshot").fill_null(0),
         workqueue_name=pl.coalesce("workqueue_name", "gshare"),
     )
@@ -107,7 +107,7 @@ def _numbered_tasks(tables: Tables, rules: ProductionRules) -> pl.DataFrame:
         raise DataError(
             f"tasks: {twice.height} tasks stand twice at one snapshot, (jeditaskid, snapshot) {shown}: keep one"
         )
-    named = held(
+    named = valid_for(
         tasks.select(*KEY, "nucleus").drop_nulls("nucleus"),
         tables["nuclei"].drop_nulls("role").select("snapshot", "nucleus"),
         ["nucleus"],
@@ -131,13 +131,13 @@ def with_parents(tasks: pl.DataFrame, tables: Tables) -> pl.DataFrame:
         {"jeditaskid": "parent_tid", "fullchain": "parent_fullchain", "nucleus": "parent_nucleus"}
     )
     parents = parents.unique(["snapshot", "parent_tid"], keep="first", maintain_order=True)
-    found = held_left(
+    found = first_valid_for(
         tasks, parents.with_columns(known=pl.lit(value=True)), ["parent_tid"], ["snapshot"]
     )
     modes = tables["nuclei"].select(
         "snapshot", parent_nucleus="nucleus", parent_bare_mode="bare_mode"
     )
-    found = held_left(found, modes, ["parent_nucleus"], ["snapshot"])
+    found = first_valid_for(found, modes, ["parent_nucleus"], ["snapshot"])
     unknown = full_chain.is_full_chain(pl.col("fullchain")) & own & pl.col("known").is_null()
     columns = ("parent_fullchain", "parent_nucleus", "parent_bare_mode")
     return found.with_columns(
@@ -190,10 +190,10 @@ def nucleus_facts(tasks: pl.DataFrame, tables: Tables, rules: ProductionRules) -
         ``demand_gb``; sorted by instant and name.
     """
     instants = tasks.select("snapshot").unique().sort("snapshot")
-    stored = positioned(tables["nuclei"]).select("snapshot", *_NUCLEI)
+    stored = with_positions(tables["nuclei"]).select("snapshot", *_NUCLEI)
     bare = full_chain.is_bare(pl.col("bare_mode"))
     is_nucleus = NUCLEUS.fill_null(value=False)
-    rows = held(instants, stored.filter(is_nucleus | bare), keys=["snapshot"])
+    rows = valid_for(instants, stored.filter(is_nucleus | bare), keys=["snapshot"])
     rows = rows.unique(["snapshot", "nucleus"], keep="first", maintain_order=True)
     rows = rows.sort("snapshot", ~is_nucleus, "position", "nucleus")
     queued = queued_files(tasks, tables["nuclei"], tables["network_matrix"], rules)
@@ -267,8 +267,8 @@ def _hints(known: Known) -> pl.LazyFrame:
     listed = listed.join(sites, on="panda_queue", how="anti").select(sites.columns)
     owners = pl.concat([sites, listed]).drop_nulls("nucleus").unique()
     tasks = known.tasks.filter(pl.col("ended").is_null()).select(KEY).collect()
-    hints = held(tasks, tables["hint_queues"]).unique()
-    named = held(hints, owners, ["panda_queue"], ["snapshot"])
+    hints = valid_for(tasks, tables["hint_queues"]).unique()
+    named = valid_for(hints, owners, ["panda_queue"], ["snapshot"])
     counts = named.group_by(*KEY, "nucleus").agg(n_hint_queues=pl.len().cast(pl.Int64))
     return counts.lazy()
 

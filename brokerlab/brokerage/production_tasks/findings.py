@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import polars as pl
 
+from brokerlab.brokerage.inputs.valid import KEY, valid_for
 from brokerlab.brokerage.production_tasks import tokens
-from brokerlab.brokerage.production_tasks.held import KEY, held
 
 SCHEMA = {
     "jeditaskid": pl.Int64,
@@ -44,7 +44,7 @@ def gather(
     mixed = tables["nuclei"].filter("mixed").with_columns(nobody)
     parts.append(_said(mixed, "nucleus", "queues of the site do not agree on bareNucleus"))
     no_nuclei = tasks.join(
-        held(tasks.select(KEY), tables["nuclei"], keys=["snapshot"]), on=KEY, how="anti"
+        valid_for(tasks.select(KEY), tables["nuclei"], keys=["snapshot"]), on=KEY, how="anti"
     )
     parts.append(_said(no_nuclei.with_columns(at=pl.lit("nuclei")), "at", "none at this snapshot"))
     return pl.concat(parts).unique().sort(*SCHEMA)
@@ -56,7 +56,7 @@ def _said(rows: pl.DataFrame, subject: str, finding: str) -> pl.DataFrame:
 
 def _of_tokens(tasks: pl.DataFrame, outputs: pl.DataFrame) -> list[pl.DataFrame]:
     """Return what is odd about storage tokens."""
-    rows = held(tasks.select(KEY), outputs).with_columns(
+    rows = valid_for(tasks.select(KEY), outputs).with_columns(
         dataset=pl.coalesce("datasetname", pl.col("datasetid").cast(pl.String), pl.lit("output")),
         pattern=tokens.pattern_of(pl.col("storagetoken")),
     )

@@ -9,8 +9,14 @@ import polars as pl
 
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.inputs.endpoints import space_usable, up
+from brokerlab.brokerage.inputs.valid import (
+    KEY,
+    first_valid_for,
+    valid_for,
+    with_positions,
+    without_instants,
+)
 from brokerlab.brokerage.production_tasks import tokens
-from brokerlab.brokerage.production_tasks.held import KEY, held, held_left, positioned, steady
 from brokerlab.brokerage.rules import ProductionRules
 
 PAIR = (*KEY, "nucleus")
@@ -43,7 +49,7 @@ def endpoints_of(nuclei: pl.DataFrame, nucleus_endpoints: pl.DataFrame) -> pl.Da
     """
     if nucleus_endpoints.height:
         away = (pl.col("direction") == "output") & ~pl.col("is_local").fill_null(value=True)
-        return positioned(nucleus_endpoints).filter(~away).drop("is_local")
+        return with_positions(nucleus_endpoints).filter(~away).drop("is_local")
     parts = [
         nuclei.select(
             "snapshot",
@@ -102,7 +108,7 @@ def outputs_asked(
         return outputs
     asked = tasks.select(KEY)
     return pl.concat(
-        [outputs, asked.join(held(asked, outputs), on=KEY, how="anti")], how="diagonal"
+        [outputs, asked.join(valid_for(asked, outputs), on=KEY, how="anti")], how="diagonal"
     )
 
 
@@ -120,18 +126,18 @@ def placed(
     Returns:
         One row per pair and output with the output's columns and ``ddm_endpoint_name``, null without one.
     """
-    gathered = positioned(outputs).filter(~tokens.is_distributed(pl.col("storagetoken")))
+    gathered = with_positions(outputs).filter(~tokens.is_distributed(pl.col("storagetoken")))
     gathered = gathered.with_columns(pattern=tokens.pattern_of(pl.col("storagetoken")))
     instants = pairs.select("snapshot").unique()
     wanted = endpoints.filter(pl.col("direction") == "output").drop("direction")
-    wanted = steady(wanted, instants)
-    kinds = steady(storage.select("snapshot", "ddm_endpoint_name", "type"), instants)
+    wanted = without_instants(wanted, instants)
+    kinds = without_instants(storage.select("snapshot", "ddm_endpoint_name", "type"), instants)
     varies = any(frame["snapshot"].is_not_null().any() for frame in (wanted, kinds))
     state = pl.col("snapshot") if varies else pl.lit(0, pl.Int64)  # else one state is that of all
-    rows = held(pairs.select(*PAIR, "site"), gathered).with_columns(state=state)
+    rows = valid_for(pairs.select(*PAIR, "site"), gathered).with_columns(state=state)
     asked = rows.select("state", "site", "pattern").unique()
-    listed = held(asked.select(snapshot="state").unique(), wanted, keys=["snapshot"])
-    listed = held_left(listed, kinds, ["ddm_endpoint_name"], ["snapshot"])
+    listed = valid_for(asked.select(snapshot="state").unique(), wanted, keys=["snapshot"])
+    listed = first_valid_for(listed, kinds, ["ddm_endpoint_name"], ["snapshot"])
     found = tokens.resolve(asked, listed.rename({"snapshot": "state", "nucleus": "site"}))
     return rows.join(found, on=["state", "site", "pattern"], how="left").drop("state", "site")
 
@@ -159,7 +165,7 @@ def destinations(
     """
     rows = placed(pairs, outputs, endpoints, storage)
     rows = rows.join(pairs.select(*PAIR, "t", "demand_gb"), on=PAIR)
-    rows = held_left(rows, storage, ["ddm_endpoint_name"], ["snapshot"])
+    rows = first_valid_for(rows, storage, ["ddm_endpoint_name"], ["snapshot"])
     rows = rows.with_columns(
         pl.col(SPACES).fill_null(0.0),
         gathers_output=pl.lit(value=True),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from brokerlab.brokerage.production_tasks.held import held, held_left
+from brokerlab.brokerage.inputs.valid import first_valid_for, valid_for
 from brokerlab.brokerage.rules import ProductionRules
 
 CPUTIME_UNKNOWN = 300  # HS06 s per event
@@ -71,7 +71,7 @@ def with_all_work(nuclei: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
     """
     summed, every = _summed(work)
     of_all = summed.filter(every).select("snapshot", "nucleus", rw_all="rw")
-    joined = held_left(nuclei, of_all, ["nucleus"], ["snapshot"])
+    joined = first_valid_for(nuclei, of_all, ["nucleus"], ["snapshot"])
     return joined.with_columns(pl.col("rw_all").fill_null(0.0))
 
 
@@ -87,7 +87,7 @@ def work_of_queues(asked: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
     """
     summed, every = _summed(work)
     of_queue = summed.filter(~every).rename({"currentpriority_min": "currentpriority"})
-    rows = held(asked, of_queue, ["workqueue_name", "currentpriority"], ["snapshot"])
+    rows = valid_for(asked, of_queue, ["workqueue_name", "currentpriority"], ["snapshot"])
     rows = rows.unique(["t_work", "nucleus"], keep="first", maintain_order=True)
     return rows.select("t_work", "nucleus", rw_prio="rw")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from brokerlab.brokerage.production_tasks.held import held, held_left, steady
+from brokerlab.brokerage.inputs.valid import first_valid_for, valid_for, without_instants
 from tests.unit.brokerage.production_tasks.world import TB, decided, endpoint, the_task, world
 
 LEFT = pl.DataFrame({"jeditaskid": [1, 2], "snapshot": [10, 20]})
@@ -16,25 +16,25 @@ def table(*rows: tuple[int | None, int | None, str]) -> pl.DataFrame:
 
 
 def test_a_null_key_holds_for_all() -> None:
-    rows = held(LEFT, table((1, 10, "a"), (None, 20, "b"), (2, None, "c"), (None, None, "d"), (1, 20, "e")))  # fmt: skip
+    rows = valid_for(LEFT, table((1, 10, "a"), (None, 20, "b"), (2, None, "c"), (None, None, "d"), (1, 20, "e")))  # fmt: skip
     assert sorted(rows.rows()) == [(1, 10, "a"), (1, 10, "d"), (2, 20, "b"), (2, 20, "c"), (2, 20, "d")]  # fmt: skip
-    assert held(LEFT, table()).columns == ["jeditaskid", "snapshot", "v"]
+    assert valid_for(LEFT, table()).columns == ["jeditaskid", "snapshot", "v"]
 
 
 def test_the_own_row_comes_before_the_one_for_all() -> None:
-    rows = held_left(LEFT, table((None, None, "all"), (2, 20, "own"), (2, 20, "second")))
+    rows = first_valid_for(LEFT, table((None, None, "all"), (2, 20, "own"), (2, 20, "second")))
     assert rows.rows() == [(1, 10, "all"), (2, 20, "own")]
-    assert held_left(LEFT, table()).rows() == [(1, 10, None), (2, 20, None)]
+    assert first_valid_for(LEFT, table()).rows() == [(1, 10, None), (2, 20, None)]
 
 
 def test_a_table_that_never_changes_is_looked_through_once() -> None:
     instants = pl.DataFrame({"snapshot": [1, 2]})
     same = pl.DataFrame({"snapshot": [1, 2, 1, 2], "v": ["a", "a", "b", "b"]})
-    assert steady(same, instants)["snapshot"].null_count() == 2
+    assert without_instants(same, instants)["snapshot"].null_count() == 2
     changed = same.head(3)
-    assert steady(changed, instants) is changed
+    assert without_instants(changed, instants) is changed
     asked_elsewhere = pl.DataFrame({"snapshot": [1, 3]})
-    assert steady(same, asked_elsewhere) is same
+    assert without_instants(same, asked_elsewhere) is same
 
 
 def test_an_endpoint_of_the_instant_comes_before_one_for_every_instant() -> None:

@@ -1,0 +1,118 @@
+"""Rows that are valid for a task at an instant: a null key means every task, or every instant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import TypeVar
+
+import polars as pl
+
+KEY = ("jeditaskid", "snapshot")
+_ROW = "_row"
+Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
+
+
+def valid_for(
+    left: Frame, table: Frame, on: Sequence[str] = (), keys: Sequence[str] = KEY
+) -> Frame:
+    """Join every row of a table that is valid for the rows on the left; rows without partner fall out.
+
+    Args:
+        left: Rows whose keys are not null.
+        table: Rows in which a null key means that they are valid for all.
+        on: Columns that must be equal.
+        keys: Which of the keys the table has.
+
+    Returns:
+        Columns of the left, then those of the table; rows with a key of their own before those for all, each in
+        the order of the left, then of the table.
+    """
+    parts = []
+    for every in product((False, True), repeat=len(keys)):
+        own = [key for key, all_ in zip(keys, every, strict=True) if not all_]
+        asked = [pl.col(k).is_null() == all_ for k, all_ in zip(keys, every, strict=True)]
+        rows, equal = table.filter(asked).drop(set(keys) - set(own)), [*on, *own]
+        parts.append(
+            left.join(rows, on=equal, maintain_order="left_right")
+            if equal
+            else left.join(rows, how="cross", maintain_order="left_right")
+        )
+    return pl.concat(parts)
+
+
+def first_valid_for(
+    left: pl.DataFrame, table: pl.DataFrame, on: Sequence[str] = (), keys: Sequence[str] = KEY
+) -> pl.DataFrame:
+    """Join the one row of a table that is valid for each row on the left, or nulls.
+
+    Of several rows that are valid the first is taken, one for the own key before one for all.
+    """
+    left = left.with_row_index(_ROW)
+    found = valid_for(left, table, on, keys).unique(_ROW, keep="first", maintain_order=True)
+    alone = left.join(found, on=_ROW, how="anti")
+    return pl.concat([found, alone], how="diagonal").sort(_ROW, maintain_order=True).drop(_ROW)
+
+
+def for_tasks(frame: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of a table for each task, ``jeditaskid``; rows that are valid for every task come last."""
+    found = valid_for(tasks.select("jeditaskid"), frame, keys=["jeditaskid"])
+    return found.select(frame.columns)
+
+
+def at_every(frame: pl.DataFrame, snapshots: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of a state table for every snapshot for which they are valid; all of them where no row is for all.
+
+    Args:
+        frame: A table with ``snapshot``.
+        snapshots: ``snapshot``, one row each.
+    """
+    if not frame["snapshot"].null_count():
+        return frame
+    found = valid_for(snapshots.select("snapshot"), frame, keys=["snapshot"])
+    return found.select(
+        frame.columns
+    ).rechunk()  # Polars 2.1 panics at texts made from empty chunks
+
+
+def at_snapshots(
+    frame: pl.DataFrame, snapshots: pl.DataFrame | None
+) -> tuple[pl.DataFrame, list[str]]:
+    """Return a state table ready to be joined on the snapshot, and the key columns that this needs.
+
+    Args:
+        frame: Table with ``snapshot``; null = every instant.
+        snapshots: The instants asked for, ``snapshot``; null = those of the table.
+
+    Returns:
+        Where every ``snapshot`` is null: the table without the column, and no key. Else the rows of the
+        instants, rows for every instant repeated for each, and ``["snapshot"]``.
+    """
+    if frame["snapshot"].null_count() == frame.height:
+        return frame.drop("snapshot"), []
+    known = frame if snapshots is None else snapshots
+    wanted = known.select(pl.col("snapshot").drop_nulls().unique().sort())
+    return valid_for(wanted, frame, keys=["snapshot"]).select(frame.columns), ["snapshot"]
+
+
+def with_positions(table: pl.DataFrame) -> pl.DataFrame:
+    """Fill a null ``position`` with the row's number."""
+    return table.with_columns(pl.col("position").fill_null(pl.int_range(pl.len(), dtype=pl.Int64)))
+
+
+def without_instants(table: pl.DataFrame, instants: pl.DataFrame) -> pl.DataFrame:
+    """Return a table that has the same rows at every instant as one that is valid for all: less to look through.
+
+    Args:
+        table: With ``snapshot``, null = every instant.
+        instants: ``snapshot`` of all that will be asked, each once.
+    """
+    rest = table.columns
+    rest.remove("snapshot")
+    known = table["snapshot"].unique()
+    if known.null_count() or not instants["snapshot"].is_in(known.implode()).all():
+        return table
+    times = table.unique().group_by(rest).len()
+    if (times["len"] == len(known)).all():
+        return times.select(rest).with_columns(snapshot=pl.lit(None, pl.Int64))
+    return table
