@@ -7,7 +7,6 @@ position. The others are evaluated on the pairs themselves.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
@@ -146,10 +145,22 @@ def _told_apart(facts: Facts, checks: Iterable[Rule], which: str) -> pl.DataFram
     return frame.select(sorted((wanted | keys) & set(frame.columns)))
 
 
-def _n_kinds(facts: Facts, checks: Iterable[Rule]) -> int:
-    """Return how many kinds of pairs checks tell apart."""
-    frames = (_told_apart(facts, checks, which) for which in ("tasks", "queues"))
-    return math.prod(frame.n_unique() if frame.width else 1 for frame in frames)
+def _n_kinds(facts: Facts, checks: Iterable[Rule], counts: dict[tuple[str, ...], int]) -> int:
+    """Return how many kinds of pairs checks tell apart.
+
+    Args:
+        facts: The facts.
+        checks: The checks.
+        counts: Columns of tasks or of queues to how many kinds they tell apart, as far as they were counted.
+    """
+    total = 1
+    for which in ("tasks", "queues"):
+        frame = _told_apart(facts, checks, which)
+        columns = tuple(frame.columns)
+        if columns not in counts:
+            counts[columns] = frame.n_unique() if columns else 1
+        total *= counts[columns]
+    return total
 
 
 def _distinct(frame: pl.DataFrame, name: str) -> tuple[pl.DataFrame, UIntArray]:
@@ -187,13 +198,14 @@ def _sorted_out(facts: Facts, checks: Sequence[Rule], most: int) -> tuple[list[K
     Returns:
         The tables, and the checks that tell apart too many pairs.
     """
-    sizes = {check.name: _n_kinds(facts, (check,)) for check in checks}
+    counts: dict[tuple[str, ...], int] = {}
+    sizes = {check.name: _n_kinds(facts, (check,), counts) for check in checks}
     tables: list[tuple[Rule, ...]] = []
     for check in sorted(checks, key=lambda each: sizes[each.name]):
         if sizes[check.name] > most:
             continue
         for number, table in enumerate(tables):
-            if _n_kinds(facts, (*table, check)) <= most:
+            if _n_kinds(facts, (*table, check), counts) <= most:
                 tables[number] = (*table, check)
                 break
         else:
