@@ -315,10 +315,10 @@ def _inputs(
     """Return the input of the tasks: one dataset, a dozen files, at some eight queues."""
     ids = np.arange(1, n + 1)
     datasets = pl.DataFrame({"jeditaskid": ids}).with_columns(
-        datasetname=pl.format("mc26:task{}.EVNT", "jeditaskid"), is_master=pl.lit(value=True)
+        datasetname=pl.format("mc26:task{}.EVNT", "jeditaskid")
     )
     n_files = rng.integers(1, 24, n)
-    files = datasets.drop("is_master")[np.repeat(np.arange(n), n_files)].with_columns(
+    files = datasets[np.repeat(np.arange(n), n_files)].with_columns(
         lfn=pl.format("EVNT.{}.root", pl.Series(np.concatenate([np.arange(k) for k in n_files])))
     )
     files = files.with_columns(fsize=pl.Series(rng.integers(10**8, 10**10, files.height)))

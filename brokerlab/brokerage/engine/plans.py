@@ -9,7 +9,8 @@ from threading import Lock
 
 import polars as pl
 
-from brokerlab.brokerage.engine.pairs import AS_WRITTEN
+from brokerlab.brokerage.engine.lookup import LazySide, collected
+from brokerlab.brokerage.engine.pairs import AS_WRITTEN, Side
 
 Frames = Mapping[str, pl.DataFrame]
 Lazy = dict[str, pl.LazyFrame]
@@ -24,6 +25,7 @@ class Plans:
     """
 
     made: dict[str, Sequence[pl.LazyFrame]] = field(default_factory=dict)
+    made_of: dict[str, Sequence[LazySide]] = field(default_factory=dict)
     frames: dict[str, pl.DataFrame] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
 
@@ -54,6 +56,18 @@ class Plans:
     ) -> pl.DataFrame:
         """Run a plan of one table; see :meth:`run`."""
         return self.run(name, frames, lambda lazy: [make(lazy)])[0]
+
+    def sides(
+        self, name: str, frames: Frames, make: Callable[[Lazy], Sequence[LazySide]]
+    ) -> tuple[Side, ...]:
+        """Run a plan of several sides; see :meth:`run`."""
+
+        def rows(lazy: Lazy) -> list[pl.LazyFrame]:
+            self.made_of[name] = make(lazy)
+            return [side.rows for side in self.made_of[name]]
+
+        found = self.run(name, frames, rows)
+        return collected(self.made_of[name], found)
 
     def _source(self, name: str, frame: pl.DataFrame) -> pl.LazyFrame:
         """Return where plans read a frame."""

@@ -8,16 +8,13 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.engine.own import Own
 from brokerlab.brokerage.engine.rule import SETTING, Rule, setting
 from brokerlab.brokerage.engine.steps import (
     Derived,
     Mark,
     PerPlace,
     Step,
-    marks_of,
     reads_of,
-    rules_of,
 )
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
@@ -153,31 +150,3 @@ def keys_behind(steps: Iterable[Step]) -> dict[str, tuple[str, ...]]:
                 more = [key for each in names for key in behind.get(each, ())]
                 behind[name] = tuple(dict.fromkeys([*own, *more]))
     return behind
-
-
-def with_facts_of_settings(
-    tasks: pl.DataFrame,
-    made: Sequence[Derived],
-    checks: Sequence[Rule],
-    steps: Sequence[Step],
-    own: Iterable[Own],
-    config: Config,
-    place_of: Callable[[str], str],
-) -> pl.DataFrame:
-    """Add the settings that a brokerage reads as columns of tasks, and what it makes of them.
-
-    Args:
-        tasks: Facts of tasks.
-        made: What settings make of a task.
-        checks: The checks of single places.
-        steps: What follows them.
-        own: Rules that are added.
-        config: The configuration.
-        place_of: Key to ``app/component``.
-    """
-    rules = (*checks, *(one.rule for one in own), *rules_of(steps), *marks_of(steps))
-    reads = [name for rule in rules for name in rule.reads]
-    tasks = with_settings(tasks, [*reads_of([*made, *steps]), *reads], config, place_of)
-    for derived in made:
-        tasks = tasks.with_columns(**derived.columns)
-    return tasks

@@ -14,8 +14,8 @@ from brokerlab.brokerage.engine.own import Own, check_own, with_own
 from brokerlab.brokerage.engine.pairs import Facts, Side
 from brokerlab.brokerage.engine.recipe import Recipe, refuse_checks, refuse_weights, with_own_facts
 from brokerlab.brokerage.engine.rule import SETTING, Rule
-from brokerlab.brokerage.engine.settings import differing, with_facts_of_settings
-from brokerlab.brokerage.engine.steps import MARKED, Step, reads_of
+from brokerlab.brokerage.engine.settings import differing, with_settings
+from brokerlab.brokerage.engine.steps import MARKED, Step, marks_of, reads_of, rules_of
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
 
@@ -225,11 +225,7 @@ def configured(before: World, config: Config) -> World:
     for lookup in lookups:
         if lookup.keys and not lookup.place:
             frame = with_facts(frame, lookup, known)
-    checks, then = before.asked
-    derived = brokerage.derived(known.rules)
-    tasks = with_facts_of_settings(
-        frame.collect(), derived, checks, then, brokerage.own, config, brokerage.place_of
-    )
+    tasks = _with_settings(before, frame.collect(), config)
     known = replace(known, tasks=tasks.lazy())
     silent = {name for rules in before.unasked.values() for name in rules}
     outcomes = brokerage.ends(known).filter(~pl.col("outcome").is_in([*silent]))
@@ -260,6 +256,18 @@ def configured(before: World, config: Config) -> World:
         steps=then,
         second=second,
     )
+
+
+def _with_settings(world: World, tasks: pl.DataFrame, config: Config) -> pl.DataFrame:
+    """Add the settings that are read, as columns of tasks, and what the brokerage makes of them."""
+    checks, then = world.asked
+    derived = world.brokerage.derived(world.rules)
+    rules = (*checks, *(one.rule for one in world.own), *rules_of(then), *marks_of(then))
+    reads = [*reads_of([*derived, *then]), *(name for rule in rules for name in rule.reads)]
+    tasks = with_settings(tasks, reads, config, world.place_of)
+    for each in derived:
+        tasks = tasks.with_columns(**each.columns)
+    return tasks
 
 
 def _with_some_place(facts: Facts) -> Facts:

@@ -14,11 +14,10 @@ from brokerlab.brokerage.analysis_jobs.settings import of_throttle
 from brokerlab.brokerage.analysis_jobs.throttle import STATE_TABLES as THROTTLE_TABLES
 from brokerlab.brokerage.analysis_jobs.throttle import planned
 from brokerlab.brokerage.analysis_jobs.throttle_rules import incomplete_input
-from brokerlab.brokerage.engine.plans import Frames, Lazy
+from brokerlab.brokerage.engine.plans import Frames, Lazy, Plans
 from brokerlab.brokerage.engine.settings import settings_read, with_settings
 from brokerlab.brokerage.engine.steps import names_of
 from brokerlab.brokerage.live.ranked import Tally
-from brokerlab.brokerage.live.sides import SidePlans
 from brokerlab.brokerage.live.standing import Stage
 
 
@@ -39,7 +38,7 @@ class AnalysisStage(Stage):
         return self.world.tasks.filter(~incomplete_input(self.world.rules).when)
 
     def ended(
-        self, rows: pl.DataFrame, tasks: pl.DataFrame, tables: Frames, plans: SidePlans
+        self, rows: pl.DataFrame, tasks: pl.DataFrame, tables: Frames, plans: Plans
     ) -> pl.DataFrame:
         """Return ``throttle, outcome``: what held a row back."""
         world = self.world

@@ -24,7 +24,7 @@ from brokerlab.brokerage.engine.lookup import (
     with_facts,
 )
 from brokerlab.brokerage.engine.pairs import Facts, looked_up
-from brokerlab.brokerage.engine.plans import Frames, Lazy
+from brokerlab.brokerage.engine.plans import Frames, Lazy, Plans
 from brokerlab.brokerage.engine.steps import names_of, walk
 from brokerlab.brokerage.engine.world import World
 from brokerlab.brokerage.live.asked import (
@@ -37,7 +37,6 @@ from brokerlab.brokerage.live.asked import (
 )
 from brokerlab.brokerage.live.kept import Kept, Plan, per_instant
 from brokerlab.brokerage.live.ranked import Ranked, Tally, named, queue_names
-from brokerlab.brokerage.live.sides import SidePlans
 from brokerlab.brokerage.production_jobs.ranking import shares
 from brokerlab.gdpconfig import Config
 from brokerlab.numerics import IntArray
@@ -133,7 +132,7 @@ class Stage:
         rows: pl.DataFrame,
         tasks: pl.DataFrame,  # noqa: ARG002 - of some
         tables: Frames,  # noqa: ARG002
-        plans: SidePlans,  # noqa: ARG002
+        plans: Plans,  # noqa: ARG002
     ) -> pl.DataFrame:
         """Return ``outcome`` (and why) of the rows that end before any queue is looked at; null: they do not."""
         known = self.world.outcomes.drop("detail", strict=False)
@@ -172,7 +171,7 @@ class Cycle:
 
     kept: Mapping[int, Kept]
     tasks: Mapping[int, IntArray]
-    plans: SidePlans = field(default_factory=SidePlans)
+    plans: Plans = field(default_factory=Plans)
 
 
 @dataclass(frozen=True)
