@@ -3,9 +3,8 @@
 Source: analysis-jobs.md; the brokerage page, ATLAS Analysis Job Brokerage.
 """
 
-from brokerlab.brokerage.analysis_jobs.brokerage import decide
+from brokerlab.brokerage.analysis_jobs.brokerage import decide, throttle
 from brokerlab.brokerage.analysis_jobs.decisions import AnalysisDecisions
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
-from brokerlab.brokerage.analysis_jobs.throttle import throttle
 
 __all__ = ["AnalysisDecisions", "AnalysisRules", "decide", "throttle"]

@@ -7,14 +7,11 @@ from dataclasses import replace
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.endpoints import endpoint_facts, in_scope
-from brokerlab.brokerage.analysis_jobs.keys import CAP_KEYS, CLASS_KEYS
 from brokerlab.brokerage.analysis_jobs.lists import pools, with_lists
 from brokerlab.brokerage.analysis_jobs.queue_facts import queue_facts
-from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.task_facts import task_facts
-from brokerlab.brokerage.analysis_jobs.throttle import PASS, throttled
-from brokerlab.brokerage.analysis_jobs.throttle_rules import INCOMPLETE, incomplete_input
-from brokerlab.brokerage.engine.lookup import Known, Made
+from brokerlab.brokerage.analysis_jobs.throttle import ended
+from brokerlab.brokerage.engine.lookup import Known
 from brokerlab.brokerage.engine.pairs import run
 from brokerlab.brokerage.inputs.valid import at_every
 from brokerlab.brokerage.production_jobs.state import at_instants, has_history
@@ -55,33 +52,9 @@ def facts(known: Known) -> Known:
     return found.with_made(pool=pool, endpoints=at_every(endpoints, snapshots))
 
 
-def _throttle(known: Known) -> pl.DataFrame:
-    return throttled(known.given, rules=known.rules, config=known.config, missing=known.missing)
-
-
-THROTTLE = Made(name="throttle", of=_throttle, keys=(*CAP_KEYS, *CLASS_KEYS))
-
-
 def ends(known: Known) -> pl.DataFrame:
     """Return ``t, throttle, outcome`` of tasks that end before any queue is looked at."""
-    return run(ended(known.tasks, known.made["throttle"].lazy(), known.rules))
-
-
-def ended(tasks: pl.LazyFrame, held: pl.LazyFrame, rules: AnalysisRules) -> pl.LazyFrame:
-    """Return the tasks that are held back, and those whose input is incomplete."""
-    joined = tasks.join(held, on=["jeditaskid", "snapshot"], how="left")
-    lost = incomplete_input(rules).when
-    return (
-        joined.with_columns(
-            throttle=pl.coalesce("throttle", pl.when(lost).then(pl.lit(INCOMPLETE))),
-            outcome=pl.when(pl.col("outcome") != PASS)
-            .then("outcome")
-            .otherwise(pl.when(lost).then(pl.lit("temporary_error"))),
-        )
-        .drop_nulls("outcome")
-        .select("t", "throttle", "outcome")
-        .sort("t")
-    )
+    return run(ended(known.tasks, known.rules, known.missing))
 
 
 def _with_own_queue(tasks: pl.DataFrame, queues: pl.DataFrame) -> pl.DataFrame:

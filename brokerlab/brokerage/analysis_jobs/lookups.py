@@ -47,7 +47,7 @@ def of_places() -> tuple[Lookup, ...]:
         policies(),
         Lookup(
             task=SOFTWARE, place=OFFER, facts={"x_software": 0, "x_software_reason": None},
-            rows=_software,
+            rows=software,
         ),
         Lookup(
             task=("t_architecture",), place=OFFER, facts={"x_platform_missing": False},
@@ -116,7 +116,7 @@ def _endpoints(known: Known) -> pl.LazyFrame:
     return endpoints.lazy()
 
 
-def _software(known: Known) -> pl.LazyFrame:
+def software(known: Known) -> pl.LazyFrame:
     """Return what (request, parent) pairs are refused.
 
     Source:

@@ -19,14 +19,20 @@ HIGH_PRIORITY = 2000
 def of_tasks(rules: AnalysisRules) -> tuple[Derived, ...]:
     """Return what settings make of a task.
 
-    ``t_min_weight``; ``t_relaxed`` (why its input is not asked for), ``t_second`` (it may go through the second loop).
+    ``t_min_weight``; ``t_relaxed`` (why its input is not asked for), ``t_second`` (it may go through the second loop);
+    for the throttle ``cap_jobs``, ``cap_cores``, ``threshold`` [running slots], ``used_fraction``.
 
     Args:
-        rules: Switch ``zero_intensity_suppresses``.
+        rules: Switches ``zero_intensity_suppresses``, ``unknown_user_fraction``.
     """
     second = pl.col("t_has_input") & pl.col("t_remote_source")
     relaxed = _relaxed(rules)
-    return (Derived({"t_min_weight": min_weight(), "t_relaxed": relaxed, "t_second": second}),)
+    caps = {f"cap_{unit.lower()}": cap_of(unit) for unit in ("JOBS", "CORES")}
+    return (
+        Derived({"t_min_weight": min_weight(), "t_relaxed": relaxed, "t_second": second}),
+        Derived({**caps, "threshold": setting("USER_USAGE_THRESHOLD_A")}),
+        Derived({"used_fraction": used_fraction(rules)}),
+    )
 
 
 def _relaxed(rules: AnalysisRules) -> pl.Expr:
@@ -52,10 +58,15 @@ def cap_of(unit: str) -> pl.Expr:
     of_user, of_group = (
         setting_or(f"CAP_RUNNING_{kind}_{unit}", None) for kind in ("USER", "GROUP")
     )
-    return pl.when(pl.col("workinggroup").is_null()).then(of_user).otherwise(of_group)
+    return pl.when(pl.col("t_group").is_null()).then(of_user).otherwise(of_group)
 
 
-def of_throttle() -> tuple[Derived, ...]:
-    """Return what settings make of a task for the throttle: ``cap_jobs``, ``cap_cores``, ``threshold`` [running slots]."""
-    caps = {f"cap_{unit.lower()}": cap_of(unit) for unit in ("JOBS", "CORES")}
-    return (Derived({**caps, "threshold": setting("USER_USAGE_THRESHOLD_A")}),)
+def used_fraction(rules: AnalysisRules) -> pl.Expr:
+    """Return r, the part of the threshold that the user's running jobs fill (2.3).
+
+    Source:
+        002, ATLAS Analysis Job Brokerage: "User Analysis share usage > max(USER_USAGE_THRESHOLD_A/(# of user's running
+        slots in hi-sites), 1)*100% of its target", multiplied by r = min(slots / threshold, 1): no slot, no limit.
+    """
+    used = 1 - pl.col("rem_slots_a") / pl.col("threshold")
+    return pl.when("user_known").then(used).otherwise(float(rules.unknown_user_fraction))

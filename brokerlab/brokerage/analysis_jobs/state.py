@@ -9,7 +9,7 @@ import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.lookups import SLOTS
 from brokerlab.brokerage.analysis_jobs.task_facts import CLASS_A
-from brokerlab.brokerage.analysis_jobs.throttle import CLASS_AGE_MIN, fresh
+from brokerlab.brokerage.analysis_jobs.throttle import task_classes
 from brokerlab.brokerage.engine.lookup import Known, Lookup
 from brokerlab.brokerage.inputs.valid import KEY as TASK
 from brokerlab.brokerage.inputs.valid import valid_for
@@ -79,10 +79,7 @@ def _grand(known: Known) -> pl.LazyFrame:
 
 
 def _class(known: Known) -> pl.LazyFrame:
-    """Return the class of the task where it is not out of date (4.13)."""
-    rows = known.tables["task_class"].unique(TASK, keep="last", maintain_order=True)
-    timed = rows.join(known.tasks.select(*TASK, "at"), on=[*TASK])
-    return timed.select(*TASK, t_class=pl.when(fresh(CLASS_AGE_MIN)).then("class"))
+    return task_classes(known).rename({"class": "t_class"})
 
 
 def _activity(known: Known) -> pl.LazyFrame:

@@ -62,6 +62,7 @@ def _plain() -> dict[str, pl.Expr]:
         "t_label": _text("prodsourcelabel"),
         "t_user": pl.col("username"),
         "t_unit": pl.coalesce("workinggroup", "origusername", "username"),
+        "t_registered": pl.coalesce("origusername", "username"),
         "t_resource_type": pl.col("resource_type"),
         "t_cores": _number("corecount", 1),
         "t_corecount": _number("corecount"),

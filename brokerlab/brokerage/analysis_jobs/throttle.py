@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection
 
 import polars as pl
 
-from brokerlab.brokerage.analysis_jobs.contracts import NEEDED, TABLES
-from brokerlab.brokerage.analysis_jobs.keys import place_of
+from brokerlab.brokerage.analysis_jobs.contracts import NEEDED
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
-from brokerlab.brokerage.analysis_jobs.settings import of_throttle
 from brokerlab.brokerage.analysis_jobs.throttle_rules import (
+    INCOMPLETE,
     LIMITED_SHARE,
     TOTALS,
     throttle_rules,
-    used_fraction,
 )
-from brokerlab.brokerage.engine.pairs import run
-from brokerlab.brokerage.engine.settings import settings_read, with_settings
-from brokerlab.brokerage.inputs.given import read_given
-from brokerlab.brokerage.inputs.valid import at_every
-from brokerlab.gdpconfig import Config
+from brokerlab.brokerage.engine.lookup import Known, Lookup
+from brokerlab.brokerage.inputs.valid import KEY
 
 WAITING, ERROR, PASS = "throttled_waiting", "temporary_error", "pass"
 """Outcomes; the first does not start the clock that exhausts pending tasks."""
@@ -41,108 +35,52 @@ OUTCOMES = {
     "quota_unavailable": ERROR,
 }
 """The rules T1 to T10 in order, with their outcomes."""
-KEYS = ["jeditaskid", "snapshot"]
-
-
-def throttle(
-    tables: Mapping[str, Any], *, rules: AnalysisRules | None = None, config: Config | None = None
-) -> pl.DataFrame:
-    """Decide which tasks are held back.
-
-    Args:
-        tables: ``tasks``, ``user_totals``, ``task_class``, ``gshare_usage``, ``user_eval``, ``quota``; see
-            :data:`~.contracts.TABLES`. Other tables are not looked at.
-        rules: Rule set, switch ``use_l1_share`` and those of :func:`~.throttle_rules.throttle_rules`; null =
-            ``document``.
-        config: Settings; null = defaults.
-
-    Returns:
-        One row per task, sorted by ``jeditaskid, snapshot``: ``throttle`` (the first rule of :data:`OUTCOMES` that
-        holds; null: none), ``outcome``, and what was compared: ``unit`` (user or working group), ``usage_pct`` (U; of a target of 0 :data:`NO_TARGET_PCT`), ``used_fraction`` (r),
-        ``user_known`` (r is not the number that stands for an unknown user), ``class``,
-        ``nrunjobs``, ``nqueuedjobs``, ``nruncores``, ``nqueuedcores``, ``cap_jobs``, ``cap_cores`` (null: no cap).
-
-    Raises:
-        SchemaError: Unknown tables, values of another type.
-
-    Source:
-        analysis-jobs.md 2.
-
-    Example:
-        >>> tables = {
-        ...     "tasks": pl.DataFrame({"jeditaskid": [7], "gshare": "User Analysis"}),
-        ...     "task_class": pl.DataFrame({"jeditaskid": [7], "class": [-1]}),
-        ...     "gshare_usage": pl.DataFrame({"gshare": ["User Analysis"], "usage_perc": [0.91]}),
-        ... }
-        >>> throttle(tables).select("throttle", "outcome").row(0)
-        ('gshare_class_c', 'throttled_waiting')
-    """
-    given = read_given(tables, TABLES)
-    rules = rules or AnalysisRules()
-    return throttled(
-        given.tables, rules=rules, config=config or Config.empty(), missing=given.missing
-    )
-
-
-def throttled(
-    tables: Mapping[str, pl.DataFrame],
-    *,
-    rules: AnalysisRules,
-    config: Config,
-    missing: Collection[str] = (),
-) -> pl.DataFrame:
-    """Decide as :func:`throttle` does, on tables held to their contracts; rules that need a missing one hold nobody back."""
-    unasked = {name for table in missing for name in NEEDED.get(table, ())}
-    tasks = tables["tasks"].with_columns(pl.col("snapshot").fill_null(0))
-    tasks = with_settings(tasks, settings_read(of_throttle()), config, place_of)
-    snapshots = tasks.select("snapshot").unique()
-    state = {name: at_every(tables[name], snapshots).lazy() for name in STATE_TABLES}
-    return run(planned(tasks.lazy(), state, rules=rules, unasked=unasked))
-
-
-STATE_TABLES = ("user_totals", "task_class", "gshare_usage", "user_eval", "quota")
+TABLES = ("user_totals", "task_class", "gshare_usage", "user_eval", "quota")
 """Tables that the throttle reads besides the tasks."""
+QUOTA = ("global_quota_ok", "near_global_limit", "local_quota_ok")
 
 
-def planned(
-    tasks: pl.LazyFrame,
-    state: Mapping[str, pl.LazyFrame],
-    *,
-    rules: AnalysisRules,
-    unasked: Collection[str] = (),
-) -> pl.LazyFrame:
-    """Return the plan of :func:`throttled`.
+def of_users() -> tuple[Lookup, ...]:
+    """Return what the throttle compares.
+
+    Jobs of the accounting unit (:data:`.throttle_rules.TOTALS`), ``class`` of the task, ``usage_pct`` (U; of a target
+    of 0 :data:`.throttle_rules.NO_TARGET_PCT`), ``user_known`` and ``rem_slots_a``, quota.
+    """
+    return (
+        Lookup(
+            task=("snapshot", "t_group", "t_registered"), facts=dict.fromkeys(TOTALS),
+            rows=_totals, tables=TABLES,
+        ),
+        Lookup(task=KEY, facts={"class": None}, rows=task_classes, tables=TABLES, reads=("at",)),
+        Lookup(task=("snapshot", "at"), facts={"usage_pct": None}, rows=_usage, tables=TABLES),
+        Lookup(
+            task=("snapshot", "at", "t_registered"),
+            facts={"user_known": False, "rem_slots_a": None}, rows=_user, tables=TABLES,
+        ),
+        Lookup(
+            task=("snapshot", "t_unit"), facts=dict.fromkeys(QUOTA), rows=_quota, tables=TABLES
+        ),
+    )  # fmt: skip
+
+
+def ended(tasks: pl.LazyFrame, rules: AnalysisRules, missing: Collection[str] = ()) -> pl.LazyFrame:
+    """Return ``t, throttle, outcome`` of tasks that are held back, or whose input is incomplete.
 
     Args:
-        tasks: Tasks, ``snapshot`` filled, with the settings that :func:`~.settings.of_throttle` reads.
-        state: :data:`STATE_TABLES` for every snapshot.
+        tasks: Facts of tasks.
         rules: Rule set.
-        unasked: Names of rules that hold nobody back.
+        missing: Names of tables that were not given: rules that need one hold nobody back.
     """
-    user = pl.coalesce("origusername", "username")
-    frame = tasks.select(
-        *KEYS, "at", "gshare", "workinggroup", *settings_read(of_throttle()), user=user,
-        merging=pl.col("is_merging").fill_null(value=False),
-    )  # fmt: skip
-    for derived in of_throttle():
-        frame = frame.with_columns(**derived.columns)
-    frame = _with_totals(frame, state["user_totals"])
-    frame = _with_class(frame, state)
-    frame = _with_usage(frame, state["gshare_usage"], rules=rules)
-    frame = _with_user(frame, state["user_eval"], rules=rules)
-    frame = _with_quota(frame, state["quota"])
-    found = frame.with_columns(
-        throttle=pl.coalesce(
-            pl.when(rule.when.fill_null(value=False)).then(pl.lit(rule.name))
-            for rule in throttle_rules(rules)
-            if rule.name in OUTCOMES and rule.name not in unasked
-        )
+    unasked = {name for table in missing for name in NEEDED.get(table, ())}
+    held = pl.coalesce(
+        pl.when(rule.when.fill_null(value=False)).then(pl.lit(rule.name))
+        for rule in throttle_rules(rules)
+        if rule.name not in unasked
     )
-    outcome = pl.col("throttle").replace_strict(OUTCOMES, default=PASS, return_dtype=pl.String)
-    return found.select(
-        *KEYS, "throttle", "unit", "usage_pct", "used_fraction", "user_known", "class", *TOTALS, "cap_jobs", "cap_cores",
-        outcome=outcome,
-    ).sort(KEYS)  # fmt: skip
+    found = tasks.select("t", throttle=held).drop_nulls("throttle")
+    outcomes = {**OUTCOMES, INCOMPLETE: ERROR}
+    outcome = pl.col("throttle").replace_strict(outcomes, return_dtype=pl.String)
+    return found.with_columns(outcome=outcome).sort("t")
 
 
 def fresh(minutes: int) -> pl.Expr:
@@ -151,74 +89,70 @@ def fresh(minutes: int) -> pl.Expr:
     return ~old.fill_null(value=False)
 
 
-def _with_totals(frame: pl.LazyFrame, totals: pl.LazyFrame) -> pl.LazyFrame:
-    """Add the jobs of the accounting unit, the group where the task has one."""
-    groups = totals.drop_nulls("workinggroup").select("snapshot", "workinggroup", *TOTALS)
-    users = totals.filter(pl.col("workinggroup").is_null())
-    users = users.select("snapshot", *TOTALS, user="origusername")
-    of_group = frame.filter(pl.col("workinggroup").is_not_null())
-    of_user = frame.filter(pl.col("workinggroup").is_null())
-
-    return pl.concat(
-        [
-            of_group.join(
-                groups.unique(["snapshot", "workinggroup"], keep="last", maintain_order=True),
-                on=["snapshot", "workinggroup"], how="left",
-            ),
-            of_user.join(
-                users.unique(["snapshot", "user"], keep="last", maintain_order=True),
-                on=["snapshot", "user"], how="left",
-            ),
-        ]
-    )  # fmt: skip
+def task_classes(known: Known) -> pl.LazyFrame:
+    """Return ``class`` of the tasks where it is not out of date (4.13)."""
+    rows = known.tables["task_class"].unique(KEY, keep="last", maintain_order=True)
+    timed = rows.join(known.tasks.select(*KEY, "at"), on=[*KEY])
+    return timed.with_columns(pl.when(fresh(CLASS_AGE_MIN)).then("class").alias("class"))
 
 
-def _with_class(frame: pl.LazyFrame, state: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
-    """Add the class of the task; null where unknown or out of date."""
-    rows = state["task_class"].unique(KEYS, keep="last", maintain_order=True)
-    joined = frame.join(rows, on=KEYS, how="left")
-    return joined.with_columns(
-        pl.when(fresh(CLASS_AGE_MIN)).then("class").alias("class")
-    ).drop("timestamp")  # fmt: skip
+def _totals(known: Known) -> pl.LazyFrame:
+    """Return the jobs of the accounting unit, the group where the task has one."""
+    totals = known.tables["user_totals"]
+    kinds = known.tasks.select("snapshot", "t_group", "t_registered").unique()
+    grouped = pl.col("t_group").is_not_null()
+    parts = []
+    for kind, rows, name, whose in (
+        (grouped, totals.drop_nulls("workinggroup"), "workinggroup", "t_group"),
+        (~grouped, totals.filter(pl.col("workinggroup").is_null()), "origusername", "t_registered"),
+    ):
+        last = rows.select("snapshot", *TOTALS, **{whose: name}).unique(
+            ["snapshot", whose], keep="last", maintain_order=True
+        )
+        found = kinds.filter(kind).join(last, on=["snapshot", whose])
+        parts.append(found.select("snapshot", "t_group", "t_registered", *TOTALS))
+    return pl.concat(parts)
 
 
-def _with_usage(frame: pl.LazyFrame, usage: pl.LazyFrame, *, rules: AnalysisRules) -> pl.LazyFrame:
-    """Add U, the usage of the limited share [% of its target] (2.1)."""
+def _usage(known: Known) -> pl.LazyFrame:
+    """Return U, the usage of the limited share [% of its target] (2.1)."""
+    frame = known.tasks.select("snapshot", "at").unique()
     for share, column, name in (
         (LIMITED_SHARE, "usage_perc", "own"),
         (LEVEL_1, "eqiv_usage_perc", "equivalent"),
     ):
-        rows = usage.filter(pl.col("gshare") == share).unique(
-            "snapshot", keep="last", maintain_order=True
+        rows = known.tables["gshare_usage"].filter(pl.col("gshare") == share)
+        rows = rows.unique("snapshot", keep="last", maintain_order=True)
+        rows = rows.select("snapshot", "timestamp", **{name: column})
+        frame = frame.join(rows, on="snapshot", how="left").with_columns(
+            pl.when(fresh(USAGE_AGE_MIN)).then(100 * pl.col(name)).alias(name)
         )
-        frame = frame.join(
-            rows.select("snapshot", "timestamp", **{name: column}), on="snapshot", how="left"
-        ).with_columns(pl.when(fresh(USAGE_AGE_MIN)).then(100 * pl.col(name)).alias(name))
         frame = frame.drop("timestamp")
-    least = pl.min_horizontal("own", "equivalent") if rules.use_l1_share else pl.col("own")
+    least = pl.col("own")
+    if known.rules.use_l1_share:
+        least = pl.min_horizontal("own", "equivalent")
     return frame.with_columns(usage_pct=pl.when(pl.col("own").is_not_null()).then(least))
 
 
-def _with_user(frame: pl.LazyFrame, users: pl.LazyFrame, *, rules: AnalysisRules) -> pl.LazyFrame:
-    """Add r, the part of the threshold that the user's running jobs fill (2.3)."""
-    rows = users.unique(["snapshot", "user"], keep="last", maintain_order=True)
-    joined = frame.join(rows, on=["snapshot", "user"], how="left")
-    known = fresh(USER_AGE_MIN) & pl.col("rem_slots_a").is_not_null()
-    found = joined.with_columns(user_known=known)
-    return found.with_columns(used_fraction=used_fraction(rules)).drop("timestamp")
+def _user(known: Known) -> pl.LazyFrame:
+    """Return the slots left to users below the threshold, and whether that is known (2.3)."""
+    rows = known.tables["user_eval"].rename({"user": "t_registered"})
+    rows = rows.unique(["snapshot", "t_registered"], keep="last", maintain_order=True)
+    kinds = known.tasks.select("snapshot", "at", "t_registered").unique()
+    known_now = fresh(USER_AGE_MIN) & pl.col("rem_slots_a").is_not_null()
+    return kinds.join(rows, on=["snapshot", "t_registered"]).with_columns(user_known=known_now)
 
 
-def _with_quota(frame: pl.LazyFrame, quota: pl.LazyFrame) -> pl.LazyFrame:
-    """Add the quota of the task's group or user; a row without name holds for all others."""
-    flags = ["global_quota_ok", "near_global_limit", "local_quota_ok"]
-    rows = quota.select("snapshot", "username", *flags).unique(
-        ["snapshot", "username"], keep="last", maintain_order=True
-    )
-    named = rows.drop_nulls("username").rename({"username": "unit"})
-    common = rows.filter(pl.col("username").is_null()).drop("username")
+def _quota(known: Known) -> pl.LazyFrame:
+    """Return the quota of the task's group or user; a row without name holds for all others."""
+    rows = known.tables["quota"].select("snapshot", *QUOTA, t_unit="username")
+    rows = rows.unique(["snapshot", "t_unit"], keep="last", maintain_order=True)
+    named = rows.drop_nulls("t_unit")
+    common = rows.filter(pl.col("t_unit").is_null()).drop("t_unit")
     joined = (
-        frame.with_columns(unit=pl.coalesce("workinggroup", "user"))
-        .join(named, on=["snapshot", "unit"], how="left")
+        known.tasks.select("snapshot", "t_unit")
+        .unique()
+        .join(named, on=["snapshot", "t_unit"], how="left")
         .join(common, on="snapshot", how="left", suffix="_common")
     )
-    return joined.with_columns(pl.coalesce(name, f"{name}_common").alias(name) for name in flags)
+    return joined.with_columns(pl.coalesce(name, f"{name}_common").alias(name) for name in QUOTA)

@@ -1,14 +1,14 @@
-"""The rules of the throttle, T1 to T10, over the columns of :func:`.throttle.throttle`."""
+"""The rules of the throttle, T1 to T10, over facts of tasks, see :func:`.throttle.of_users`."""
 
 from __future__ import annotations
 
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules, asked_of
-from brokerlab.brokerage.analysis_jobs.settings import of_throttle
+from brokerlab.brokerage.analysis_jobs.settings import of_tasks
 from brokerlab.brokerage.engine.rule import Chapter, Rule
 from brokerlab.brokerage.engine.settings import with_keys
-from brokerlab.brokerage.engine.steps import Derived, Step, rules_of
+from brokerlab.brokerage.engine.steps import Step, rules_of
 from brokerlab.brokerage.production_jobs.expressions import col
 from brokerlab.brokerage.production_jobs.settings import COMPLETENESS_KEYS
 
@@ -37,18 +37,17 @@ def throttle_rules(rules: AnalysisRules) -> tuple[Rule, ...]:
     """
     further = (
         _rule(
-            "T9", "near_global_quota", "{unit} is close to the global disk quota",
-            col("near_global_limit") & ~col("merging"),
+            "T9", "near_global_quota", "{t_unit} is close to the global disk quota",
+            col("near_global_limit") & ~col("t_merging"),
         ),
         _rule(
-            "T10", "quota_unavailable", "the local disk quotas of {unit} are not known",
+            "T10", "quota_unavailable", "the local disk quotas of {t_unit} are not known",
             ~col("local_quota_ok"),
         ),
         incomplete_input(rules),
     )  # fmt: skip
     known: tuple[Step, ...] = (
-        *of_throttle(),
-        Derived({"used_fraction": used_fraction(rules)}),
+        *of_tasks(rules),
         _cap("T1", "cap_running_jobs", "jobs", "nrunjobs", rules),
         _cap("T2", "cap_queued_jobs", "jobs", "nqueuedjobs", rules),
         _cap("T3", "cap_running_cores", "cores", "nruncores", rules),
@@ -57,22 +56,11 @@ def throttle_rules(rules: AnalysisRules) -> tuple[Rule, ...]:
         _class("T6", "b", 0, USAGE_B),
         _class_a(),
         _rule(
-            "T8", "global_quota", "{unit} is over the global disk quota", ~col("global_quota_ok")
+            "T8", "global_quota", "{t_unit} is over the global disk quota", ~col("global_quota_ok")
         ),
         *(further if rules.code_only_checks else ()),
     )  # fmt: skip
     return rules_of(with_keys(known))
-
-
-def used_fraction(rules: AnalysisRules) -> pl.Expr:
-    """Return r, the part of the threshold that the user's running jobs fill (2.3).
-
-    Source:
-        002, ATLAS Analysis Job Brokerage: "User Analysis share usage > max(USER_USAGE_THRESHOLD_A/(# of user's running
-        slots in hi-sites), 1)*100% of its target", multiplied by r = min(slots / threshold, 1): no slot, no limit.
-    """
-    used = 1 - col("rem_slots_a") / col("threshold")
-    return pl.when("user_known").then(used).otherwise(float(rules.unknown_user_fraction))
 
 
 def incomplete_input(rules: AnalysisRules) -> Rule:
@@ -94,18 +82,18 @@ def _cap(row: str, name: str, what: str, column: str, rules: AnalysisRules) -> R
     limit = f"a cap of {{cap_{what}}}" if running else f"{{limit}}, twice the cap of {{cap_{what}}}"
     verb = "running" if running else "waiting"
     most = col(f"cap_{what}") if running else 2 * col(f"cap_{what}")
-    counts = asked_of(col("merging"), rules)
+    counts = asked_of(col("t_merging"), rules)
     if rules.caps_need_all_counts:
         counts = counts & pl.all_horizontal([col(total).is_not_null() for total in TOTALS])
     return _rule(
-        row, name, f"{{unit}} has {{{column}}} {verb} {what}, more than {limit} running {what}",
+        row, name, f"{{t_unit}} has {{{column}}} {verb} {what}, more than {limit} running {what}",
         counts & (col(column) > most),
         numbers={} if running else {"limit": most},
     )  # fmt: skip
 
 
 def _limited(task_class: int) -> pl.Expr:
-    return (col("gshare") == LIMITED_SHARE) & (col("class") == task_class)
+    return (col("t_gshare") == LIMITED_SHARE) & (col("class") == task_class)
 
 
 def _class(row: str, letter: str, task_class: int, limit: int) -> Rule:
@@ -118,9 +106,9 @@ def _class(row: str, letter: str, task_class: int, limit: int) -> Rule:
 
 
 def _class_a() -> Rule:
-    known = "the running slots of {unit} fill {used_pct} % of the threshold"
+    known = "the running slots of {t_unit} fill {used_pct} % of the threshold"
     unknown = (
-        "nothing is known of the slots of {unit}, which counts as {used_pct} % of the threshold"
+        "nothing is known of the slots of {t_unit}, which counts as {used_pct} % of the threshold"
     )
     both = f", {{product}} % together; tasks of class A wait above {USAGE_A} %"
     waits = "; tasks of class A wait unless no slot counts as used"

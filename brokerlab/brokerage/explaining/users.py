@@ -58,16 +58,11 @@ class OfUsers(OnQueue):
             each for each in throttle_rules(self.decisions.world.rules) if each.name == name
         )
         world = self.decisions.world
-        values = (
-            self.who.rows(world.known.made["throttle"])
-            .with_columns(**rule.numbers)
-            .row(0, named=True)
-        )
-        task = self.who.rows(world.tasks).row(0, named=True)
+        task = self.who.rows(world.tasks).with_columns(**rule.numbers).row(0, named=True)
         scope = {"gshare": task["t_gshare"], "prodsourcelabel": task["t_label"]}
         keys = (key for key in rule.keys if is_of(key, group=task["t_group"] is not None))
         settings = (setting(world.config, key, world.place_of(key), scope) for key in keys)
-        return obstacle(rule, values, settings)
+        return obstacle(rule, task, settings)
 
     def ending(self) -> str:
         """Say in a clause why the task found no queue."""

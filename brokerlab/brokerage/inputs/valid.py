@@ -30,14 +30,14 @@ def valid_for(
     """
     parts = []
     for every in product((False, True), repeat=len(keys)):
-        own = [key for key, all_ in zip(keys, every, strict=True) if not all_]
-        asked = [pl.col(k).is_null() == all_ for k, all_ in zip(keys, every, strict=True)]
-        rows, equal = table.filter(asked).drop(set(keys) - set(own)), [*on, *own]
-        parts.append(
-            left.join(rows, on=equal, maintain_order="left_right")
-            if equal
-            else left.join(rows, how="cross", maintain_order="left_right")
-        )
+        common = [key for key, all_ in zip(keys, every, strict=True) if all_]
+        asked = [pl.col(key).is_null() == (key in common) for key in keys]
+        rows = table.filter(asked).drop(common)
+        equal = [*on, *(key for key in keys if key not in common)]
+        if equal:
+            parts.append(left.join(rows, on=equal, maintain_order="left_right"))
+        else:
+            parts.append(left.join(rows, how="cross", maintain_order="left_right"))
     return pl.concat(parts)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -25,7 +25,7 @@ from brokerlab.brokerage.engine.lookup import (
 )
 from brokerlab.brokerage.engine.pairs import Facts, looked_up
 from brokerlab.brokerage.engine.plans import Frames, Lazy, Plans
-from brokerlab.brokerage.engine.steps import names_of, walk
+from brokerlab.brokerage.engine.steps import Derived, names_of, reads_of, walk
 from brokerlab.brokerage.engine.world import World
 from brokerlab.brokerage.live.asked import (
     Prepared,
@@ -50,9 +50,6 @@ class Stage:
         world: Rules, settings, tables and facts.
     """
 
-    ENDS: ClassVar[tuple[str, ...]] = ()
-    """Tables behind the tasks that end before any queue is looked at."""
-
     world: World
 
     @cached_property
@@ -60,17 +57,17 @@ class Stage:
         """What is looked up in tables that may change."""
         return tuple(each for each in self.world.lookups if each.tables)
 
-    @classmethod
-    def tables(cls, brokerage: Brokerage[Any, Any]) -> tuple[str, ...]:
+    @staticmethod
+    def tables(brokerage: Brokerage[Any, Any]) -> tuple[str, ...]:
         """Return the tables that may change from cycle to cycle."""
         lookups = brokerage.lookups(brokerage.rule_set())
         names = (name for each in lookups for name in each.tables)
-        return tuple(dict.fromkeys([*names, *cls.ENDS]))
+        return tuple(dict.fromkeys(names))
 
     @property
     def together(self) -> set[tuple[str, ...]]:
         """Tables that are read together: one that is not given is the one prepared."""
-        return {each.tables for each in self.lookups} | {self.ENDS}
+        return {each.tables for each in self.lookups}
 
     @property
     def numbers(self) -> set[str]:
@@ -84,7 +81,15 @@ class Stage:
     @property
     def reads(self) -> set[str]:
         """Facts of tasks that what changes is made from."""
-        return {name for each in self.lookups for name in (*each.task, *each.reads)}
+        looked_up = (name for each in self.lookups for name in (*each.task, *each.reads))
+        ending = self.world.brokerage.before(self.world.rules)
+        before = (name for rule in ending for name in rule.reads)
+        return {*looked_up, *before, *reads_of(self.derived)}
+
+    @property
+    def derived(self) -> tuple[Derived, ...]:
+        """What is made of facts of tasks."""
+        return self.world.brokerage.derived(self.world.rules)
 
     @property
     def open(self) -> pl.DataFrame:
@@ -105,6 +110,8 @@ class Stage:
         for each in self._made_of(tables):
             if not each.place:
                 tasks = with_facts(tasks, each, self._known(tasks, lazy))
+        for derived in self.derived:
+            tasks = tasks.with_columns(**derived.columns)
         return tasks
 
     def _made_of(self, tables: Collection[str]) -> list[Lookup]:

@@ -24,7 +24,6 @@ from brokerlab.brokerage.studies.users import (
     USER,
     in_order,
 )
-from brokerlab.brokerage.view import TASK
 from brokerlab.intervals import N_BOOT, clustered, shares
 
 
@@ -157,11 +156,7 @@ def limit_margins(decisions: AnalysisDecisions) -> pl.DataFrame:
         One row per rule T1 to T7, in order: ``rule``, ``limited`` (brokerages for which the limit exists and the number
         is known; no target of 0, in production no cap for merging), ``median`` and ``largest`` of the number over its limit [1]; null where there is none.
     """
-    asked = decisions.world.tables["tasks"].select(
-        "jeditaskid", pl.col("snapshot").fill_null(0), "gshare", "is_merging"
-    )
-    throttled: pl.DataFrame = decisions.world.known.made["throttle"]
-    frame = throttled.join(asked, on=TASK, how="left")
+    frame = decisions.world.tasks
     rows = [
         frame.select(
             rule=pl.lit(name),
@@ -178,9 +173,9 @@ def _over_limit(rules: AnalysisRules) -> dict[str, pl.Expr]:
     """Return, for rules T1 to T7, the number that is compared over its limit; null where there is none."""
     usage = pl.col("usage_pct")
     usage = pl.when(usage < NO_TARGET_PCT).then(usage)  # no part of a target of 0
-    mine, its_class = pl.col("gshare") == LIMITED_SHARE, pl.col("class")
+    mine, its_class = pl.col("t_gshare") == LIMITED_SHARE, pl.col("class")
     used = usage * pl.col("used_fraction")
-    capped = pl.when(asked_of(pl.col("is_merging").fill_null(value=False), rules))
+    capped = pl.when(asked_of(pl.col("t_merging"), rules))
     return {
         "cap_running_jobs": capped.then(pl.col("nrunjobs") / pl.col("cap_jobs")),
         "cap_queued_jobs": capped.then(pl.col("nqueuedjobs") / (2 * pl.col("cap_jobs"))),

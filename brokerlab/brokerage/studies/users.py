@@ -57,7 +57,7 @@ def outcomes(decisions: AnalysisDecisions) -> pl.DataFrame:
     task_class = pl.col("class").replace_strict(
         TASK_CLASSES, default=UNRATED, return_dtype=pl.String
     )
-    rated = decisions.world.known.made["throttle"].select(*TASK, task_class=task_class)
+    rated = decisions.world.tasks.select(*TASK, task_class=task_class)
     again = decisions.first_loop.select(TASK).unique().with_columns(again=pl.lit(value=True))
     ended = decisions.tasks.select(
         *TASK, "at", "outcome", "loop", rule=pl.col("throttle").fill_null(PASSED)
