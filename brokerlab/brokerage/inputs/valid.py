@@ -30,7 +30,7 @@ def valid_for(
     """
     parts = []
     for every in product((False, True), repeat=len(keys)):
-        common = [key for key, all_ in zip(keys, every, strict=True) if all_]
+        common: list[str] = [key for key, all_ in zip(keys, every, strict=True) if all_]
         asked = [pl.col(key).is_null() == (key in common) for key in keys]
         rows = table.filter(asked).drop(common)
         equal = [*on, *(key for key in keys if key not in common)]

@@ -300,19 +300,14 @@ class Standing:
         chosen = world.tasks.select([name for name in world.tasks.columns if name in read])
         placed = stage.at(chosen[rows["t"]], rows["at"]).with_columns(number="t")
         keyed = per_instant(placed, rows["instant"].to_numpy(), stage.numbers)
-        of_tasks = {
-            name
-            for each in stage.lookups
-            if not each.place
-            for name in each.tables
-            if name in names
-        }
+        made = [each for each in stage.lookups if not each.place and names & {*each.tables}]
+        of_tasks = {name for each in made for name in each.tables}
         if not of_tasks:
             return keyed
         read_there = {name: tables[name] for name in sorted(of_tasks)}
         return cycle.plans.frame(
             "tasks", {"plain": keyed, **read_there},
-            lambda lazy: stage.with_facts(lazy["plain"], lazy, of_tasks),
+            lambda lazy: stage.with_facts(lazy["plain"], lazy, names),
         )  # fmt: skip
 
     def _facts(
