@@ -64,14 +64,14 @@ for evidence in data.evidence.values():
 
 # %%
 study = report.study(data, p)
-for found in study.answers().values():
+for found in study.answers.values():
     display(found.ranking)
 
 # %% [markdown]
 # One chart to edit: the document's curve and the fitted one.
 
 # %%
-for name, found in study.answers().items():
+for name, found in study.answers.items():
     if found.fit is not None:
         mbps = data.evidence[name].rows["mbps"]
         display(charts.weight_curves(report.links.beside_current(found.fit, mbps, rules=p.rules)))

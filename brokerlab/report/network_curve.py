@@ -19,7 +19,6 @@ from brokerlab.calibrate import network_curve as links
 from brokerlab.calibrate.judge import MIN_UNITS
 from brokerlab.calibrate.network_curve import Evidence, LinkStudy, StepFit, Study
 from brokerlab.charts import network as charts
-from brokerlab.errors import InsufficientDataError
 from brokerlab.report import kit
 from brokerlab.report.kit import Caveat, Chart, Number, Page, Part, Table, Verdict, say
 from brokerlab.report.needs import Needs
@@ -114,16 +113,15 @@ def study(data: links.Links, p: Params) -> LinkStudy:
 def page(data: links.Links, s: LinkStudy) -> Page:
     """Put the subjects together, answers that change something first."""
     parts = []
-    for name, result in s.subjects.items():
-        if isinstance(result, InsufficientDataError):
-            parts.append(kit.unanswered(name, TITLES[name], str(result)))
-        elif result.fit is not None:
+    for name, result in s.answers.items():
+        if result.fit is not None:
             parts.append(_curve(name, result, result.fit, data))
         else:
             parts.append(_fallback(result) if name == "fallback" else _exchange(result, data))
+    parts += [kit.unanswered(name, TITLES[name], reason) for name, reason in s.refused.items()]
     parts.sort(key=lambda part: ORDER.index(part.verdict.kind))
     first = parts[0]
-    gains = [_gain(name, result) for name, result in s.answers().items()]
+    gains = [_gain(name, result) for name, result in s.answers.items()]
     return Page(
         verdict=first.verdict,
         numbers=gains[:3],
@@ -331,7 +329,7 @@ def _caveats(data: links.Links, s: LinkStudy) -> list[Caveat]:
         for fact, text in SOURCE.items()
         if e.facts.get(fact)
     ]
-    for name, result in s.answers().items():
+    for name, result in s.answers.items():
         if result.fit is not None:
             unknown += _curve_caveats(TITLES[name], result, data.rules)
         elif name == "fallback":
@@ -366,7 +364,7 @@ def _queue_caveats(facts: Mapping[str, float | None]) -> list[Caveat]:
 
 def _proposals(data: links.Links, s: LinkStudy) -> dict[str, Any]:
     """Return the proposal on the importance; none without an answer."""
-    exchange = s.answers().get("exchange")
+    exchange = s.answers.get("exchange")
     made = exchange and links.propose_importance(exchange, data, created_at=kit.now())
     return {"": made} if made else {}
 

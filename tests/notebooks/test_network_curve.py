@@ -129,7 +129,7 @@ CASES = [
 def test_every_case_has_its_sentence(small, kind, case, words):
     data, study, _ = small
     curve, fallback, exchange = (
-        as_judged(study.subjects[name], kind, case) for name in ("metrics", "fallback", "exchange")
+        as_judged(study.answers[name], kind, case) for name in ("metrics", "fallback", "exchange")
     )
     verdicts = [
         report._curve("metrics", curve, curve.fit, data).verdict,
@@ -143,11 +143,11 @@ def test_every_case_has_its_sentence(small, kind, case, words):
 
 def test_what_an_archive_cannot_tell_is_no_answer(small):
     data, study, _ = small
-    better = as_judged(study.subjects["metrics"], "change", "lower_loss")
+    better = as_judged(study.answers["metrics"], "change", "lower_loss")
     verdict = report._curve("metrics", better.cannot_tell("demand"), better.fit, data).verdict
     assert verdict.kind == "no_answer"
     assert "rates show demand, not capacity" in verdict.sentence
-    better = as_judged(study.subjects["exchange"], "change", "lower_loss")
+    better = as_judged(study.answers["exchange"], "change", "lower_loss")
     verdict = report._exchange(better.cannot_tell("snapshot"), data).verdict
     assert verdict.kind == "no_answer"
     assert "one snapshot" in verdict.sentence
@@ -175,7 +175,7 @@ def test_one_part_alone_may_be_what_acts(small, share):
 def test_a_weight_that_is_not_proposed_is_not_called_so(small):
     _, study, _ = small
     for kind, name in (("change", "proposed"), ("no_answer", "fitted")):
-        found = as_judged(study.subjects["fallback"], kind, "lower_loss", setting="earned")
+        found = as_judged(study.answers["fallback"], kind, "lower_loss", setting="earned")
         assert set(report._fallback(found).chart.frame["setting"]) == {"current", name}
 
 

@@ -156,8 +156,8 @@ def of_snapshot(network_matrix: IntoFrame, *, at: datetime) -> Evidence:
     table = _collected(network_matrix, None)
     fresh = table.filter((pl.col("ts") - at).abs() <= APART)
     moment = pl.DataFrame({"snapshot": [0], "at": [None]}, schema={**SNAPSHOT, "at": TIME})
-    found = link_metrics(fresh, instants=moment).rename({"nucleus": "dst"})
-    wide = found.drop("snapshot").sort("src", "dst")
+    metrics = link_metrics(fresh, instants=moment).rename({"nucleus": "dst"})
+    wide = metrics.drop("snapshot").sort("src", "dst")
     facts, begins = additivity(wide), [at - timedelta(hours=hours) for hours in LENGTHS_H.values()]
     if facts["n_above_volume"]:
         names = ["week", "last day, inside the week", "last hour, inside the day"]
@@ -234,8 +234,8 @@ def _collected(network_matrix: IntoFrame, keys: list[str] | None) -> pl.DataFram
     lazy = nw.from_native(network_matrix).lazy()
     if keys is not None:
         lazy = lazy.filter(nw.col("key").is_in(keys))
-    found = read("network_matrix", lazy.collect("polars").to_native(), MATRIX, {})
-    return found.drop_nulls().filter(pl.col("value").is_not_nan())
+    rows = read("network_matrix", lazy.collect("polars").to_native(), MATRIX, {})
+    return rows.drop_nulls().filter(pl.col("value").is_not_nan())
 
 
 def _facts_at(network_matrix: IntoFrame, instants: list[datetime]) -> pl.DataFrame:
@@ -249,8 +249,8 @@ def _facts_at(network_matrix: IntoFrame, instants: list[datetime]) -> pl.DataFra
     moments = pl.DataFrame(
         {"snapshot": range(len(instants)), "at": instants}, schema={**SNAPSHOT, "at": TIME}
     )
-    found = link_metrics(rows, instants=moments).rename({"nucleus": "dst"})
-    return found.join(moments, on="snapshot").drop("snapshot").sort("at", "src", "dst")
+    metrics = link_metrics(rows, instants=moments).rename({"nucleus": "dst"})
+    return metrics.join(moments, on="snapshot").drop("snapshot").sort("at", "src", "dst")
 
 
 def _groups(now: pl.DataFrame) -> pl.DataFrame:

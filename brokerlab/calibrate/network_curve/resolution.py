@@ -36,14 +36,14 @@ def resolution(rows: pl.DataFrame, curve: ThroughputCurve, other: ThroughputCurv
     mbps, outcome = rows["mbps"].to_numpy(), rows["outcome"].to_numpy()
     steps = np.searchsorted(np.array(curve.mbps_above), mbps, side="left")
     weights = other.weights(np.maximum(mbps, LEAST))
-    found = []
+    described = []
     below: FloatArray | None = None
     for step, (edge, weight) in enumerate(curve.frame().rows()):
         here, then = outcome[steps == step], weights[steps == step]
         known = len(here) > 0
         quantiles = np.quantile(here, (0.1, 0.5, 0.9)) if known else [None] * 3
         again = (then.mean(), then.min(), then.max()) if known else [None] * 3
-        found.append(
+        described.append(
             {
                 "step": step,
                 "mbps_above": edge,
@@ -56,7 +56,7 @@ def resolution(rows: pl.DataFrame, curve: ThroughputCurve, other: ThroughputCurv
             }
         )
         below = here if known else below
-    return pl.DataFrame(found, infer_schema_length=None).with_columns(edge_in_words())
+    return pl.DataFrame(described, infer_schema_length=None).with_columns(edge_in_words())
 
 
 def _beats(above: FloatArray, below: FloatArray | None) -> float | None:

@@ -87,32 +87,32 @@ def read_links(
         DataError: A path is not there or cannot be read.
         InsufficientDataError: None of them holds metrics of links or transfers.
     """
-    found = Links(evidence={}, refused={}, config=Config.empty(), rules=rules)
+    links = Links(evidence={}, refused={}, config=Config.empty(), rules=rules)
     for path in map(Path, paths):
-        found = _add(found, path, {"start": start, "end": end})
-    if not found.evidence and not found.refused:
+        links = _add(links, path, {"start": start, "end": end})
+    if not links.evidence and not links.refused:
         raise InsufficientDataError(
             "neither metrics of links nor transfers; one of the tables network_matrix and transfers is needed"
         )
-    return found
+    return links
 
 
-def _add(found: Links, path: Path, bounds: Bounds) -> Links:
+def _add(links: Links, path: Path, bounds: Bounds) -> Links:
     """Read an archive; files go through the archive's own readers into a folder that is thrown away."""
     if (path / MANIFEST).is_file():
         opened = open_archive(path)
-        named = found.archive or (None if found.sources else opened)
-        return _use(replace(found, archive=named), opened, path, bounds)
+        named = links.archive or (None if links.sources else opened)
+        return _use(replace(links, archive=named), opened, path, bounds)
     if not path.exists():
         raise DataError(f"{path}: there is no such archive, file or folder")
     with TemporaryFolder() as folder:
         ingest([path], folder / "archive")
-        return _use(found, open_archive(folder / "archive"), path, bounds)
+        return _use(links, open_archive(folder / "archive"), path, bounds)
 
 
-def _use(found: Links, opened: Archive, path: Path, bounds: Bounds) -> Links:
+def _use(links: Links, opened: Archive, path: Path, bounds: Bounds) -> Links:
     """Turn the tables of an archive into evidence."""
-    evidence, refused, config = dict(found.evidence), dict(found.refused), found.config
+    evidence, refused, config = dict(links.evidence), dict(links.refused), links.config
     makers: dict[str, tuple[str, str, Callable[[duckdb.DuckDBPyRelation], Evidence]]] = {
         "metrics": ("network_matrix", METRICS_QUERY, from_metrics),
         "transfers": ("transfers", TRANSFERS_QUERY, from_transfers),
@@ -130,13 +130,13 @@ def _use(found: Links, opened: Archive, path: Path, bounds: Bounds) -> Links:
         at = bounds["end"] or _latest(opened)
         config = config.at(at) if config.has_history and at else config
     return replace(
-        found,
+        links,
         evidence=evidence,
         refused=refused,
         config=config,
-        sources=(*found.sources, path.as_posix()),
-        digests=(*found.digests, opened.digest),
-        synthetic=found.synthetic or opened.synthetic,
+        sources=(*links.sources, path.as_posix()),
+        digests=(*links.digests, opened.digest),
+        synthetic=links.synthetic or opened.synthetic,
     )
 
 

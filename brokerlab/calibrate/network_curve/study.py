@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -101,12 +102,12 @@ class Study:
     def gain(self) -> dict[str, Any]:
         """What weights chosen on earlier spans gain: ``before, after, diff`` of the rank correlation, with ``_lo, _hi``."""
         losses = self.judgement.quantity(LOSS)
-        found = {}
+        gain = {}
         for key, whole in (("before", 1.0), ("after", 1.0), ("diff", 0.0)):
             for end, other in zip(ENDS, ("", "_hi", "_lo"), strict=True):
                 loss = losses[f"{key}{other}"]
-                found[f"{key}{end}"] = None if loss is None else whole - loss
-        return found
+                gain[f"{key}{end}"] = None if loss is None else whole - loss
+        return gain
 
     @property
     def seen(self) -> float | None:
@@ -161,13 +162,13 @@ class Ranked:
     ) -> FloatArray:
         """Return the values of a measure inside groups, NaN in groups of fewer links."""
         outcome = self.rows["outcome"].cast(pl.Float64).to_numpy()
-        found = np.full(self.predicted.shape, np.nan)
+        values = np.full(self.predicted.shape, np.nan)
         places = self.rows.with_row_index("place").group_by(by, maintain_order=True).agg("place")
         for group in places["place"]:
             here = group.to_numpy()
             for i in range(self.predicted.shape[1] if len(here) >= fewest else 0):
-                found[here, i] = measure(outcome[here], self.predicted[here, i], self.share[here])
-        return found
+                values[here, i] = measure(outcome[here], self.predicted[here, i], self.share[here])
+        return values
 
     def by(self, unit: str, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return weight and mean of each unit, in the order in which units stand; rows without values are left out."""
@@ -293,10 +294,10 @@ def _ranking(
     for place, weight in enumerate(weights):
         row = {"name": weight.name, "weight": weight.label}
         for name, (unit, values, fewest) in measures.items():
-            found = scores.contrast(unit, values[:, [current, place]], question, fewest=fewest)
-            row |= {f"{name}{end}": found[f"after{end}"] for end in ENDS}
+            pair = scores.contrast(unit, values[:, [current, place]], question, fewest=fewest)
+            row |= {f"{name}{end}": pair[f"after{end}"] for end in ENDS}
             if name == "spearman":
-                row |= {f"diff{end}": found[f"diff{end}"] for end in ENDS}
+                row |= {f"diff{end}": pair[f"diff{end}"] for end in ENDS}
         rows.append(row)
     floats = [f"{name}{end}" for name in ("spearman", "diff", "within", "top") for end in ENDS]
     schema = dict.fromkeys(("name", "weight"), pl.String) | dict.fromkeys(floats, pl.Float64)
@@ -360,7 +361,7 @@ def study_curve(
     )
     log = judged.best.startswith("log")
     curve = resolution.log_curve(*resolution.bounds_of(rows["mbps"])) if log else fit.curve
-    found = replace(
+    result = replace(
         study,
         frames={
             "checks": _sides(scores, rows, taken, [0, compared], judged.question),
@@ -378,7 +379,7 @@ def study_curve(
         fit=fit,
     )
     excludes_0 = ahead["diff_lo"] is not None and ahead["diff_lo"] > 0
-    return found if excludes_0 else found.cannot_tell("demand")
+    return result if excludes_0 else result.cannot_tell("demand")
 
 
 def _sides(
@@ -400,12 +401,12 @@ def _sides(
         "silent_as_0": (Ranked.of(silent, predicted[later]), "unit"),
         "above_1_mbps": (Ranked.of(scores.rows.filter(fast), scores.predicted[fast]), "unit"),
     }
-    found = []
+    rows_of_sides = []
     for side, (part, unit) in sides.items():
         about = {"side": side, "name": SIDES[side], "n_rows": part.rows.height}
         about["resampled"] = "link" if unit == "unit" else unit
-        found.append(about | part.contrast(unit, part.ranks, question, fewest=2))
-    return pl.DataFrame(found, infer_schema_length=None)
+        rows_of_sides.append(about | part.contrast(unit, part.ranks, question, fewest=2))
+    return pl.DataFrame(rows_of_sides, infer_schema_length=None)
 
 
 def _curve_of(rules: RuleSetName) -> ThroughputCurve:
@@ -543,12 +544,12 @@ def queue_facts(queues: pl.DataFrame, cap: float) -> dict[str, float]:
     if kept.height < 3:
         return {"n_queues": kept.height}
     rate = pl.col("n_queued") / pl.col("wait_h")
-    found = kept.select(
+    facts = kept.select(
         n_queues=pl.len(),
         at_cap=(pl.col("n_queued") >= cap).mean(),
         spearman_rate=pl.corr("n_queued", rate, method="spearman"),
     )
-    return found.row(0, named=True)
+    return facts.row(0, named=True)
 
 
 # --- all of them --------------------------------------------------------------------------------------------------------
@@ -556,27 +557,25 @@ def queue_facts(queues: pl.DataFrame, cap: float) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class LinkStudy:
-    """What links say about every subject, or why they say nothing.
+    """What links say about every subject: ``metrics, transfers`` (throughput curves), ``fallback``, ``exchange``.
 
     Attributes:
-        subjects: ``metrics, transfers`` (throughput curves, as far as the source is there), ``fallback``, ``exchange``.
+        answers: By subject.
+        refused: Subject to the reason why nothing can be said about it.
     """
 
-    subjects: Mapping[str, Study | InsufficientDataError]
-
-    def answers(self) -> dict[str, Study]:
-        """Return the subjects that have an answer."""
-        return {name: one for name, one in self.subjects.items() if isinstance(one, Study)}
+    answers: Mapping[str, Study]
+    refused: Mapping[str, str]
 
     def frames(self) -> dict[str, pl.DataFrame]:
         """Return the frames of all answers by subject and name; fitted curves as ``curve_NAME``."""
-        found = {}
-        for subject, one in self.answers().items():
-            found[f"{subject}_all_scores"] = one.ranking
-            found[f"{subject}_blocks"] = one.judgement.blocks
+        frames = {}
+        for subject, one in self.answers.items():
+            frames[f"{subject}_all_scores"] = one.ranking
+            frames[f"{subject}_blocks"] = one.judgement.blocks
             for name, frame in one.frames.items():
-                found[f"curve_{subject}" if name == "curve" else f"{subject}_{name}"] = frame
-        return found
+                frames[f"curve_{subject}" if name == "curve" else f"{subject}_{name}"] = frame
+        return frames
 
     def numbers(self, evidence: Mapping[str, Evidence]) -> dict[str, dict[str, Any]]:
         """Return by subject what stands in no frame, or the reason of a refusal.
@@ -584,11 +583,9 @@ class LinkStudy:
         Args:
             evidence: By source; its facts are added.
         """
-        numbers: dict[str, dict[str, Any]] = {}
-        for name, one in self.subjects.items():
-            facts = {"facts": evidence[name].facts} if name in evidence else {}
-            numbers[name] = {**one.numbers(), **facts} if isinstance(one, Study) else {"reason": str(one)}  # fmt: skip
-        return numbers
+        facts = {name: {"facts": one.facts} for name, one in evidence.items()}
+        answers = {n: one.numbers() | facts.get(n, {}) for n, one in self.answers.items()}
+        return answers | {name: {"reason": reason} for name, reason in self.refused.items()}
 
 
 def study_links(
@@ -606,26 +603,23 @@ def study_links(
         InsufficientDataError: They tell nothing about any.
     """
     draws: dict[str, Any] = {"rules": links.rules, "n_boot": n_boot, "seed": seed}
-    refused = {name: InsufficientDataError(reason) for name, reason in links.refused.items()}
-    nothing = InsufficientDataError("transfers tell neither closeness nor files waiting")
-    metrics = links.evidence.get("metrics", refused.get("metrics", nothing))
-    found: dict[str, Study | InsufficientDataError] = {**refused}
-    for name, evidence in links.evidence.items():
-        found[name] = _attempt(lambda e: study_curve(e, most_steps=most_steps, **draws), evidence)
-    found["fallback"] = _attempt(lambda e: study_fallback(e, **draws), metrics)
-    found["exchange"] = _attempt(lambda e: study_exchange(e, links.settings, **draws), metrics)
-    study = LinkStudy(found)
-    if not study.answers():
-        raise next(one for one in found.values() if isinstance(one, InsufficientDataError))
-    return study
-
-
-def _attempt(
-    work: Callable[[Evidence], Study], evidence: Evidence | InsufficientDataError
-) -> Study | InsufficientDataError:
-    if isinstance(evidence, InsufficientDataError):
-        return evidence
-    try:
-        return work(evidence)
-    except InsufficientDataError as error:
-        return error
+    asked: dict[str, Callable[[], Study]] = {
+        name: partial(study_curve, evidence, most_steps=most_steps, **draws)
+        for name, evidence in links.evidence.items()
+    }
+    metrics = links.evidence.get("metrics")
+    if metrics is not None:
+        asked["fallback"] = partial(study_fallback, metrics, **draws)
+        asked["exchange"] = partial(study_exchange, metrics, links.settings, **draws)
+    answers, refused = {}, dict(links.refused)
+    for name, ask in asked.items():
+        try:
+            answers[name] = ask()
+        except InsufficientDataError as error:
+            refused[name] = str(error)
+    if metrics is None:
+        reason = refused.get("metrics", "transfers tell neither closeness nor files waiting")
+        refused |= {"fallback": reason, "exchange": reason}
+    if not answers:
+        raise InsufficientDataError(next(iter(refused.values())))
+    return LinkStudy(answers, refused)

@@ -77,7 +77,7 @@ def throughput_weights(
         curve = throughput_curve(ProductionRules(name))
         return Weight(name, f"{name}'s curve", _curve(curve), offered=offered)
 
-    found = [
+    weights = [
         published(rules),
         Weight("steps", "fitted steps", steps),
         Weight("isotonic", "finest rising curve", isotonic),
@@ -95,7 +95,7 @@ def throughput_weights(
         "log_throughput_long": rows["mbps"].equals(rows["mbps_long"]),
         "closeness": not rows["closeness"].count(),
     }
-    return [weight for weight in found if not absent.get(weight.name)]
+    return [weight for weight in weights if not absent.get(weight.name)]
 
 
 def _curve(curve: ThroughputCurve) -> Weigh:
