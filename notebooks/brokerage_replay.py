@@ -35,6 +35,7 @@ every: str = "1h"  # grid of the instants, empty for none [duration]
 keys: list = []  # gdpconfig keys to vary, empty: the usual [name]
 points: int = 5  # values per key, beside its half and double [1]
 switch_sample: int = 60  # brokerages to try single switches of the rules on, 0: none [1]
+spark: str = ""  # master of a Spark session that carries jobs and files, empty for this machine
 
 # %%
 import altair as alt

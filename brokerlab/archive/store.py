@@ -38,6 +38,8 @@ _EXPLAIN = re.compile(rf"{_GAP}explain\b{_GAP}(?:analy[sz]e\b|verbose\b)?{_GAP}"
 _OPTIONS = re.compile(r"\([^)]*\)")
 
 
+DUCKDB_MEMORY = "1500MB"
+"""What DuckDB may take of the memory, whatever the number of jobs; it spills what is more."""
 LARGE = ("jobs", "files", "job_status_log")
 """Tables that Spark reads where there is a session; all others fit on one machine."""
 
@@ -376,6 +378,8 @@ class Archive(Result):
             config={
                 "TimeZone": "UTC",
                 "temp_directory": str(lasting() / "spill"),
+                "memory_limit": DUCKDB_MEMORY,
+                "enable_external_file_cache": "false",  # the system keeps files at hand as well
                 "autoinstall_known_extensions": "false",
                 "python_enable_replacements": "false",
             }

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 import polars as pl
+from pydantic import Field
 
+from brokerlab.archive.store import Archive, open_archive, session
 from brokerlab.brokerage.engine.decisions import TEMPORARY
 from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.rules import ProductionRules
@@ -61,6 +63,15 @@ class Params(shared.Params):
     needs: ClassVar[Needs] = shared.needs_of(PRODUCTION, "production tasks with jobs")
     kind: ClassVar[Kind] = PRODUCTION
     usual_keys: ClassVar[tuple[str, ...]] = PRODUCTION.usual_keys
+
+    spark: str = Field(
+        "",
+        description="master of a Spark session that carries jobs and files, empty for this machine",
+    )
+
+    def opened(self) -> Archive:
+        """Return the archive, its large tables carried by Spark where it is asked for."""
+        return open_archive(self.archive, spark=session(self.spark) if self.spark else None)
 
 
 class Data(NamedTuple):

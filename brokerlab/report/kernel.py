@@ -18,6 +18,11 @@ KERNEL_START_S = 120
 """Patience for a kernel to answer [s]; a loaded batch node takes longer than papermill's 60 s."""
 TERMINATED = 143
 """Exit code of a program that was told to end by SIGTERM."""
+OUT_OF_MEMORY = (
+    "the process of the notebook was killed, as systems do where memory runs out; ask for a shorter period (start, end) or "
+    "fewer tasks (max_tasks), or give it more memory"
+)
+"""What is said of a kernel that died."""
 AT_START = "from brokerlab.schemas import jsonschema; jsonschema(); del jsonschema"
 """What a kernel does before the notebook: altair imports it, too."""
 CLEAN = "get_ipython().reset(); get_ipython().execution_count = 0"
@@ -104,7 +109,9 @@ class Kernel:
             self.close()
             if self._is_stopped:
                 raise KeyboardInterrupt from error
-            return Failure(cell=None, error=f"{type(error).__name__}: {error}")
+            name = type(error).__name__
+            why = OUT_OF_MEMORY if name == "DeadKernelError" else error
+            return Failure(cell=None, error=f"{name}: {why}")
         return None
 
     def stop(self) -> None:

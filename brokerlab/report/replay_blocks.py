@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import polars as pl
 from pydantic import Field, field_validator
 
-from brokerlab.archive.store import open_archive
+from brokerlab.archive.store import Archive, open_archive
 from brokerlab.brokerage.studies.key_effects import WORTH, KeyEffects, check_keys
 from brokerlab.brokerage.studies.kinds import Kind
 from brokerlab.brokerage.studies.period import Period, replay_period
@@ -61,10 +61,14 @@ class Params(kit.Params):
         kit.allowed(lambda: check_keys(keys, cls.kind))
         return keys
 
+    def opened(self) -> Archive:
+        """Return the archive."""
+        return open_archive(self.archive)
+
     def replayed(self) -> Period:
         """Return what the brokerage saw over the period."""
         return replay_period(
-            self.needs.opened(open_archive(self.archive)),
+            self.needs.opened(self.opened()),
             self.kind,
             start=self.start,
             end=self.end,

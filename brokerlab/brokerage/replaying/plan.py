@@ -117,15 +117,14 @@ def _brokerages(archive: Archive, asked: Asked) -> pl.DataFrame:
             pl.col(name).cast(kind) for name, kind in _COLUMNS.items() if name in tasks.columns
         ]
         return tasks.select(known).drop_nulls(["jeditaskid", "at"])
+    ids = tasks["jeditaskid"].to_list() if isinstance(tasks, pl.DataFrame) else tasks
     if asked.stage != "tasks":
-        found = schedule.job_brokerages(archive.jobs, cycle=asked.cycle, label=asked.label)
-    else:
-        log = archive.task_status_log if archive.has("task_status_log") else None
-        found = schedule.task_brokerages(archive.tasks, log, label=asked.label)
-    if tasks is None:
-        return found
-    ids = tasks["jeditaskid"].to_list() if isinstance(tasks, pl.DataFrame) else list(tasks)
-    return found.filter(pl.col("jeditaskid").is_in(ids))
+        return schedule.job_brokerages(
+            archive.jobs, cycle=asked.cycle, label=asked.label, tasks=ids
+        )
+    log = archive.task_status_log if archive.has("task_status_log") else None
+    found = schedule.task_brokerages(archive.tasks, log, label=asked.label)
+    return found if ids is None else found.filter(pl.col("jeditaskid").is_in(list(ids)))
 
 
 def _all_at(found: pl.DataFrame, asked: Asked) -> pl.DataFrame:

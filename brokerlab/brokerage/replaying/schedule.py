@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -24,7 +25,11 @@ _BEFORE_US = 1_000_000
 
 
 def job_brokerages(
-    jobs: Any, *, cycle: str = "1h", label: str | None = PRODUCTION_LABEL
+    jobs: Any,
+    *,
+    cycle: str = "1h",
+    label: str | None = PRODUCTION_LABEL,
+    tasks: Sequence[int] | None = None,
 ) -> pl.DataFrame:
     """Tell from the creation of jobs when the job brokerage ran for each task.
 
@@ -35,6 +40,7 @@ def job_brokerages(
         jobs: Table ``jobs`` of any engine.
         cycle: Length of a cycle of the clock.
         label: ``prodsourcelabel`` of the jobs; None takes all.
+        tasks: Of these tasks; None takes all.
 
     Returns:
         ``jeditaskid``, ``at``, ``is_merging`` (key, sorted), ``use_scout`` (some job of it was a scout), ``n_jobs``.
@@ -48,6 +54,8 @@ def job_brokerages(
     made = table.filter(~nw.col("jeditaskid").is_null() & ~nw.col("creationtime").is_null())
     if label is not None:
         made = made.filter(nw.col("prodsourcelabel") == label)
+    if tasks is not None:
+        made = made.filter(nw.col("jeditaskid").is_in(list(tasks)))
     merging = nw.coalesce("processingtype", nw.lit("")) == "pmerge"
     marks = nw.coalesce("specialhandling", nw.lit(""))
     scout = marks.str.contains(r"(^|,)sj(,|$)")

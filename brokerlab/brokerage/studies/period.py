@@ -24,7 +24,7 @@ select jeditaskid, computingsite, coalesce(resource_type, '') as resource_type, 
         * coalesce(nullif(actualcorecount, 0), nullif(corecount, 0), 1)) / 3.6e9 as core_h
 from jobs
 where prodsourcelabel = $label and coalesce(processingtype, '') <> 'pmerge' and starttime is not null
-    and computingsite is not null and jeditaskid is not null
+    and computingsite is not null and jeditaskid in (select unnest($tasks::bigint[]))
 group by jeditaskid, computingsite, resource_type, time_bucket(interval '1 hour', creationtime)
 order by all
 """
@@ -172,8 +172,9 @@ def jobs_that_ran(archive: Archive, label: str, tasks: pl.DataFrame) -> pl.DataF
         ``jeditaskid, computingsite, resource_type``, ``made`` (when the first of them was), ``n_jobs``; ``wait_h``
         (from being made to the start) and ``core_h`` (from start to end), sums over them [h].
     """
-    ran: pl.DataFrame = archive.sql(RAN, {"label": label}).pl()
-    return ran.join(tasks.select("jeditaskid").unique(), on="jeditaskid", how="semi")
+    ids = tasks["jeditaskid"].unique().to_list()
+    ran: pl.DataFrame = archive.sql(RAN, {"label": label, "tasks": ids}).pl()
+    return ran
 
 
 def draw_tasks(
