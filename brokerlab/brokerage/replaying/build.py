@@ -37,7 +37,7 @@ LABELS = {"jobs": schedule.PRODUCTION_LABEL, "tasks": schedule.PRODUCTION_LABEL,
 T = TypeVar("T")
 OF_STAGE = "of the stage"
 """Stands for it."""
-CHUNK_PAIRS = 500_000
+CHUNK_PAIRS = 250_000
 """Pairs of task and queue in a chunk, about; a pair that is decided takes some hundred bytes."""
 
 

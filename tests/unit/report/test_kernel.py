@@ -1,0 +1,27 @@
+"""Why a notebook stopped, where its kernel cannot say so itself."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from brokerlab.report import kernel
+
+
+class DeadKernelError(RuntimeError):
+    """Stands for that of nbclient."""
+
+
+def test_a_kernel_that_died_names_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def dies(*_: Any, **__: Any) -> None:
+        raise DeadKernelError("Kernel died")
+
+    papermill = SimpleNamespace(execute_notebook=dies, PapermillExecutionError=KeyError)
+    monkeypatch.setattr(kernel, "papermill", lambda: papermill)
+    monkeypatch.setattr(kernel.Kernel, "_clean", lambda _: None)
+    failure = kernel.Kernel().execute(tmp_path / "x.ipynb", tmp_path, {})
+    assert failure is not None
+    assert failure.line.startswith("DeadKernelError: the process of the notebook was killed")
+    assert "memory runs out" in failure.error
+    assert failure.is_ours
