@@ -9,7 +9,6 @@ import polars as pl
 
 from brokerlab.brokerage.engine.what_if import peeled
 from brokerlab.brokerage.explaining.answer import Explanation
-from brokerlab.brokerage.explaining.pair import Pair
 from brokerlab.brokerage.explaining.question import Question
 from brokerlab.brokerage.view import View
 from brokerlab.brokerage.words import counted, filled, listed, number
@@ -75,18 +74,16 @@ class OfNucleus(Question):
             hint = self.near(names, f"they are {listed(names)}.")
             return self.answer("unknown", f"{self.name} is not among {among}; {hint}", *again)
         row = here.row(0, named=True)
-        return self._candidate(row) if row["check"] is None else self._skipped(row["check"])
+        return self._candidate(row) if row["check"] is None else self._skipped(row)
 
-    def _skipped(self, check: str) -> Explanation:
+    def _skipped(self, row: Mapping[str, Any]) -> Explanation:
         """Return the answer about a nucleus that was skipped."""
         world = self.decisions.world
         t = self.who.rows(world.tasks)["t"].item()
         version = pl.col("q_version") == self.who.snapshot
         queues = world.facts.queues.filter(version, pl.col("nucleus") == self.name)
         found = peeled(self.decisions, t, queues["q"].item())
-        reasons = {reason.name: reason for reason in self.decisions.reasons}
-        pair = Pair(world, found.t, found.q, found.late)
-        return self.skipped(check, pair.obstacles([reasons[name] for name in found.checks]))
+        return self.skipped(row["check"], self.obstacles(found, row["failed"]))
 
     def _candidate(self, row: Mapping[str, Any]) -> Explanation:
         who, chosen = self.who, self.who.row["nucleus"]

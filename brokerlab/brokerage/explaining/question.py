@@ -5,10 +5,14 @@ from __future__ import annotations
 import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+import polars as pl
+
+from brokerlab.brokerage.engine.what_if import Waived
 from brokerlab.brokerage.explaining.answer import Explanation, Obstacle, others
+from brokerlab.brokerage.explaining.pair import Pair
 from brokerlab.brokerage.explaining.subject import Subject
 from brokerlab.brokerage.view import View
 
@@ -89,6 +93,20 @@ class Question(ABC):
             says.append("This is a temporary problem: it may be gone at the next brokerage.")
         says += [*others(obstacles[1:]), *besides, *self.who.again()]
         return self.answer("skipped", *says, check=check, obstacles=tuple(obstacles))
+
+    def obstacles(self, found: Waived, failed: int) -> list[Obstacle]:
+        """Return all that skips a place, with the numbers compared.
+
+        Args:
+            found: The place without the checks that skip it.
+            failed: Bits of the checks of single places that it fails: they stand before rules of their name.
+        """
+        decisions, world = self.decisions, self.decisions.world
+        known = {rule.name: rule for rule in (*decisions.reasons, *decisions.marks)}
+        known |= {rule.name: rule for bit, rule in enumerate(decisions.checks) if failed >> bit & 1}
+        facts = world.in_loop(pl.DataFrame({"t": [found.t]}), self.who.row.get("loop", 1))
+        pair = Pair(replace(world, facts=facts), found.t, found.q, found.late)
+        return pair.obstacles([known[name] for name in found.checks])
 
     def made_of(self) -> str:
         """Introduce the factors of a weight: of an organisation's own they are only what it may be made of."""

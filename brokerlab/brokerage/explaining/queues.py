@@ -278,11 +278,9 @@ class OfJobs(OnQueue):
 
     def why_not(self, found: Waived) -> Explanation:
         """Return the answer about a queue that was skipped."""
-        world = self.decisions.world
-        reasons = {reason.name: reason for reason in self.decisions.reasons}
-        pair = Pair(world, found.t, found.q, found.late)
-        obstacles = pair.obstacles([reasons[name] for name in found.checks])
-        besides = [] if world.hint else [self.would_be(found)]
+        failed = self.looked_at([self.name])["failed"].item()
+        obstacles = self.obstacles(found, failed)
+        besides = [] if self.decisions.world.hint else [self.would_be(found)]
         return self.skipped(obstacles[0].check, obstacles, besides)
 
     def why(self, found: Waived) -> Explanation:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -19,7 +18,6 @@ from brokerlab.brokerage.engine.rule import SETTING
 from brokerlab.brokerage.engine.what_if import Waived
 from brokerlab.brokerage.explaining import user_weights, weights
 from brokerlab.brokerage.explaining.answer import Explanation, Obstacle, obstacle, setting
-from brokerlab.brokerage.explaining.pair import Pair
 from brokerlab.brokerage.explaining.queues import OnQueue, Row
 from brokerlab.brokerage.words import counted, filled, number
 
@@ -84,22 +82,14 @@ class OfUsers(OnQueue):
 
     def why_not(self, found: Waived) -> Explanation:
         """Return the answer about a queue that was skipped."""
-        decisions, world = self.decisions, self.decisions.world
         asked = self.looked_at([self.name]).row(0, named=True)
-        # checks of single queues stand before rules of their name
-        known = {reason.name: reason for reason in (*decisions.reasons, *decisions.marks)}
-        known |= {c.name: c for bit, c in enumerate(decisions.checks) if asked["failed"] >> bit & 1}
-        one = pl.DataFrame({"t": [found.t]})
-        facts = world.in_loop(one, self.who.row["loop"])
-        pair = Pair(replace(world, facts=facts), found.t, found.q, found.late)
         besides = self._loops()
         if found.place is not None:
             besides.append(self.would_be(found))
         if "user_queue" in found.checks:
-            row = found.late.row(0, named=True)
-            besides += user_weights.stabilizer(row, self.task["t_user"], world.rules)
-        obstacles = pair.obstacles([known[name] for name in found.checks])
-        return self.skipped(asked["check"], obstacles, besides)
+            row, rules = found.late.row(0, named=True), self.decisions.world.rules
+            besides += user_weights.stabilizer(row, self.task["t_user"], rules)
+        return self.skipped(asked["check"], self.obstacles(found, asked["failed"]), besides)
 
     def why(self, found: Waived) -> Explanation:
         """Return the answer about a candidate: rank, factors of the weight, the stabilizer, and what ranks better."""
