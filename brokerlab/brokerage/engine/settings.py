@@ -14,7 +14,6 @@ from brokerlab.brokerage.engine.steps import (
     Mark,
     PerPlace,
     Step,
-    reads_of,
 )
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
@@ -112,11 +111,6 @@ def differing(
         for key in keys
         if any(value_at(one, key, place_of, vo) != value_at(other, key, place_of, vo) for vo in vos)
     ]
-
-
-def settings_read(steps: Iterable[Step]) -> list[str]:
-    """Return the columns of settings that steps read."""
-    return [name for name in reads_of(steps) if name.startswith(SETTING)]
 
 
 def with_keys(steps: Sequence[Step]) -> tuple[Step, ...]:
