@@ -126,6 +126,7 @@ class Life(Loop):
         self.wall = np.zeros(n, np.int64)
         self.over, self.done = np.zeros(n, np.bool_), np.full(n, np.inf)
         self.good = np.zeros(n, np.bool_)
+        self.first_placed, self.placed_attempt = np.zeros(n, np.int64), np.zeros(n, np.int64)
         self.read = 0
         self.waiting: list[IntArray] = []
         self.records: list[tuple[Any, ...]] = []
@@ -189,9 +190,18 @@ class Life(Loop):
         return (micro - self.zero) // SECOND
 
     def _made(self, job: IntArray) -> IntArray:
-        """Return when the present attempts were made [s]: those that the brokerage places, once it has a place for them."""
-        placed = np.where(self.work.brokered[job], self.copy.placed[job], 0)
+        """Return when the present attempts were made [s]: those that the brokerage places, once it has a place for them.
+
+        One that is taken back and placed elsewhere is still the same.
+        """
+        placed = np.where(self.work.brokered[job], self.first_placed[job], 0)
         return self._seconds(np.maximum(self.begun[job], placed))
+
+    def _send(self, copy: Copy, job: IntArray, queue: IntArray, asked: IntArray) -> None:
+        number = copy.state.attempt["number"][job]
+        new = self.placed_attempt[job] < number
+        self.first_placed[job[new]], self.placed_attempt[job] = asked[new], number
+        super()._send(copy, job, queue, asked)
 
     def _learn(self, now: int) -> None:
         """Look at the attempts that ended, and say what comes of it."""

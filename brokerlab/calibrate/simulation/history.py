@@ -184,7 +184,9 @@ def _rows(archive: Any, until: datetime) -> pl.DataFrame:
         )
         .with_columns(endtime=pl.when("runs").then(over).otherwise("endtime"))
         .with_columns(reason=reason)
-        .filter((pl.col("readytime") < over) | (pl.col("reason") == "waits"))
+        .filter(
+            (pl.min_horizontal("creationtime", "readytime") < over) | (pl.col("reason") == "waits")
+        )
     )
 
 
@@ -258,8 +260,8 @@ def delays_of(jobs: pl.DataFrame, claims: pl.DataFrame, capacity: pl.DataFrame) 
         )
     )
     enough = seen.filter(pl.len().over("panda_queue") >= _LEAST_DELAYS)
-    usual = pl.col("delay_s").median().over("panda_queue") <= _LONGEST_STARTUP_S
-    own = enough.filter(~usual | (pl.col("delay_s") <= _LONGEST_STARTUP_S)).with_columns(
+    prompt = pl.col("delay_s").median().over("panda_queue") <= _LONGEST_STARTUP_S
+    own = enough.filter(~prompt | (pl.col("delay_s") <= _LONGEST_STARTUP_S)).with_columns(
         own=pl.lit(value=True)
     )
     others = capacity.select("panda_queue").unique().join(own, on="panda_queue", how="anti")

@@ -339,7 +339,12 @@ def _sides(outcome: Outcome) -> Sides:
     world, runs = outcome.world, len(outcome.seeds)
     numbers = {seed: place for place, seed in enumerate(outcome.seeds)}
     task = pl.coalesce("jeditaskid", -pl.col("pandaid"))
-    simulated = outcome.jobs.filter(pl.col("first_wait_s").is_not_null()).select(
+    over = pl.lit(world.until, pl.Datetime("us"))
+    later = world.seen.filter(pl.col("observed_ready") > over)[
+        "pandaid"
+    ]  # where it was is not seen
+    known = pl.col("first_wait_s").is_not_null() & ~pl.col("pandaid").is_in(later.implode())
+    simulated = outcome.jobs.filter(known).select(
         *("pandaid", "gshare"),
         computingsite="first_site",
         task=task,
@@ -348,21 +353,20 @@ def _sides(outcome: Outcome) -> Sides:
         killed=pl.col("lost_core_s") > 0,
         run=pl.col("seed").replace_strict(numbers),
     )
-    until = pl.lit(world.until, pl.Datetime("us"))
-    wait = pl.min_horizontal("observed_start", until) - pl.col("observed_ready")
+    wait = pl.min_horizontal("observed_start", over) - pl.col("observed_ready")
     killed = pl.col("observed_outcome").str.starts_with("killed")
     observed = (
         world.jobs.filter(pl.col("creationtime").is_between(world.start, world.end, closed="left"))
         .select("pandaid", "gshare", "jeditaskid", "creationtime")
         .join(world.seen, on="pandaid")
-        .filter(pl.col("observed_ready") <= until)
+        .filter(pl.col("observed_ready") <= over)
         .select(
             *("pandaid", "gshare"),
             computingsite="observed_site",
             task=task,
             when="creationtime",
             wait_s=wait.dt.total_microseconds() / pl.lit(SECOND),
-            killed=killed & (pl.col("observed_end") <= until).fill_null(value=False),
+            killed=killed & (pl.col("observed_end") <= over).fill_null(value=False),
         )
         .sort("computingsite", "pandaid")
     )
