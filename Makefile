@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 DEMO := data/demo
 # those that decide what to set; `make reports` makes the others
-DECIDING := scout-percentiles thresholds simulation-validation network-curve proposal-review
-OTHERS := explore brokerage-replay analysis-replay site-classes waiting-rules workflow-pilots memory-estimator walltime-estimator
+DECIDING := scout-percentiles thresholds simulation-validation proposal-review
+OTHERS := explore brokerage-replay analysis-replay site-classes waiting-rules network-curve workflow-pilots memory-estimator walltime-estimator
 BROKERLAB_DATA ?= ../shared/data
 BROKERLAB_ORACLE ?= tests/golden
 export BROKERLAB_DATA BROKERLAB_ORACLE
@@ -24,7 +24,7 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $(STAMP)
 
 demo: $(STAMP)
-	$(BIN)/brokerlab synthesise --jobs 200000 --days 28 --seed 1 --into $(DEMO)
+	$(BIN)/brokerlab synthesise --lived --jobs 200000 --days 28 --seed 1 --into $(DEMO)
 
 report: demo
 	$(BIN)/brokerlab report $(DECIDING) -p archive=$(DEMO)

@@ -33,7 +33,6 @@ from brokerlab.report.results import Kind
 if TYPE_CHECKING:
     from brokerlab.calibrate.drift import Drift  # takes as long as the whole report without it
 
-PLANTED = "The archive is synthetic: what was planted"
 FOLDER, TOGETHER = "apply", "together"
 """Folder of the files to apply; what those of all proposals as one are called."""
 EFFECTS_DRAWN = 6
@@ -166,9 +165,11 @@ def page(config: Config, s: Study, p: Params) -> Page:
                 *_listing(s, TOGETHER, "All of them as one, after a decision for all"),
             ],
             "What is not to be decided": [_rest(proposals)],
-            PLANTED: [] if s.planted is None else [_planted_table(s.planted)],
         },
-        parts=[_part(s, item) for item in s.decide],
+        parts=[
+            *(_part(s, item) for item in s.decide),
+            *([] if s.planted is None else [_planted_part(s.planted)]),
+        ],
         caveats=_caveats(s),
         facts=_facts(s, p),
         config=config,
@@ -391,17 +392,17 @@ def _rest(proposals: pl.DataFrame) -> Table:
     return Table(name="rest", frame=frame, caption=caption, columns=columns, links=links)
 
 
-def _planted_table(compared: pl.DataFrame) -> Table:
+def _planted_part(compared: pl.DataFrame) -> Part:
     n = count_outcomes(compared)
-    caption = say(
+    sentence = say(
         "{found} of {wrong:#wrong setting} found, {kept} of {right:#right one} left alone, "
-        "{others:#other key} changed",
+        "{others:#other key} changed.",
         n,
     )
-    return Table(
-        name="planted",
+    table = Table(
+        name="settings",
         frame=compared,
-        caption=caption,
+        caption="What was planted, what would be best, and what was proposed",
         columns={
             "key": "Key",
             "planted": "Planted",
@@ -412,6 +413,12 @@ def _planted_table(compared: pl.DataFrame) -> Table:
             "trades": "What it does",
         },
         note="Read only here, after every report has proposed: no calibration knows the truth.",
+    )
+    return Part(
+        name="planted",
+        title="The archive is synthetic: what was planted",
+        verdict=Verdict(kind="finding", sentence=sentence),
+        sections={"Planted and proposed": [table]},
     )
 
 

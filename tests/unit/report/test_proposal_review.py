@@ -114,12 +114,12 @@ def test_the_last_section_compares_with_the_truth_of_the_archive(root: Path) -> 
     toys.scouts(root, archive_digest=digest, synthetic=True)
     toys.caps(root, archive_digest="of another", synthetic=True)
     stored, html = reviewed(root, archive=str(folder))
-    last = stored["page"]["sections"][-1]
+    last = stored["page"]["parts"][-1]
     assert last["title"] == "The archive is synthetic: what was planted"
-    assert last["blocks"][0]["caption"] == (
-        "1 of 1 wrong setting found, 1 of 1 right one left alone, 1 other key changed"
+    assert last["verdict"]["sentence"] == (
+        "1 of 1 wrong setting found, 1 of 1 right one left alone, 1 other key changed."
     )
-    outcomes = {line["key"]: line["outcome"] for line in stored["numbers"]["planted"]}
+    outcomes = {line["key"]: line["outcome"] for line in stored["numbers"]["planted_settings"]}
     assert outcomes == {
         "SCOUT_RAMCOUNT_MARGIN": "found",
         "NQUEUED_SAT_CAP": "left alone",
@@ -129,7 +129,7 @@ def test_the_last_section_compares_with_the_truth_of_the_archive(root: Path) -> 
     assert "changed without need" not in html
     assert [line["verdict"] for line in stored["numbers"]["agenda"]] == ["change"] * 3
     stored, _ = reviewed(root)
-    assert "planted" not in stored["numbers"]
+    assert "planted_settings" not in stored["numbers"]
 
 
 def test_what_excludes_what(root: Path) -> None:
