@@ -100,6 +100,19 @@ def test_a_queue_that_ran_nothing_may_be_given_no_slots(base):
     assert set(world.unknown) - set(other.unknown) == set(idle)
 
 
+def test_jobs_made_before_the_end_are_there_though_they_were_ready_after_it(base):
+    end = pl.lit(datetime(2026, 3, 2))
+    late = base.scan("jobs").filter(
+        pl.col("creationtime") < end,
+        pl.col("activatedtime") >= end,
+        pl.col("starttime").is_not_null(),
+    )
+    world = simulation.of_archive(base, **{**PERIOD, "end": "2026-03-02"})
+    ids = late.select("pandaid").collect()["pandaid"]
+    assert len(ids) > 0
+    assert ids.is_in(world.jobs["pandaid"].implode()).all()
+
+
 def test_what_a_simulation_did_is_an_archive_like_any_other(truth, made):
     jobs = made.scan("jobs").collect()
     assert made.synthetic
