@@ -1,6 +1,6 @@
 """Run every benchmark: ``python -m benchmarks [--jobs N]``."""
 
-from benchmarks import brokerage, classes, estimators, scouts, simulation, workflows
+from benchmarks import brokerage, classes, estimator_speed, scouts, simulation, workflows
 
 if __name__ == "__main__":
     scouts.main()
@@ -8,4 +8,4 @@ if __name__ == "__main__":
     brokerage.main()
     simulation.main()
     workflows.main()
-    estimators.main()
+    estimator_speed.main()

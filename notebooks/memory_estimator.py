@@ -32,9 +32,6 @@ rules: str = "document"  # rule set, document or production [name]
 data: str = ""  # folder of real data, empty for $BROKERLAB_DATA or ../shared/data [path]
 models: list = []  # that learn, tested beside the hierarchy on jobs, empty for all [name]
 level: float = 0.95  # of the upper bounds that are held to it [1]
-seeds: list = [1, 2, 3, 4, 5, 1996]  # random orders in which runs of traces arrive [1]
-slow: bool = False  # run the published methods that take their time on traces, too
-store: str = ""  # folder where their results are kept and found again, empty for none [path]
 
 # %%
 import altair as alt
@@ -85,11 +82,11 @@ for part in list(study.jobs.values())[:1]:
     display(chart)
 
 # %% [markdown]
-# What every sizer wastes on traces of workflow runs over the best of its peers:
+# What every estimator wastes on traces of workflow runs:
 
 # %%
-if study.traces:
-    display(study.traces.main.by_trace, study.traces.main.by_method)
+if study.traces is not None:
+    display(study.traces)
 
 # %% [markdown]
 # ## The page, and the model beside it

@@ -46,15 +46,15 @@ def coverage_by_known(coverage: pl.DataFrame, *, level: float) -> Chart:
     )
 
 
-def waste_ratios(ratios: pl.DataFrame, *, target: float) -> Chart:
-    """Draw what every method wastes over the best peer, a row per trace: ``trace, role, ratio`` (above 0) with its ends."""
+def waste_ratios(ratios: pl.DataFrame) -> Chart:
+    """Draw what estimators waste over the scouts' rule, a row per trace: ``trace, role, ratio`` (above 0) with its ends."""
     return dots(
         ratios,
         "ratio",
         "trace",
-        title="waste over that of the best peer [ratio]",
+        title="waste over that of the scouts' rule [ratio]",
         colour="role",
-        references={f"target {target:g}": target},
+        references={"the scouts' rule": 1.0},
         log=True,
     )
 

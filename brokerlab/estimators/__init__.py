@@ -1,8 +1,9 @@
 """How much work needs: memory and walltime of the next jobs, allocated so that waste and kills cost least.
 
 `of_archive` reads what the jobs of an archive used. Every estimator is made for a quantity and then told ``fit``,
-``conformalize``, ``predict`` and ``update`` (`Estimator`); `Hierarchy` is the one that learns per task. ``sizing`` holds the
-published methods beside it, ``scoring`` one table of all.
+``conformalize``, ``predict`` and ``update`` (`Estimator`); `Hierarchy` is the one that learns per task. `held.HeldBounds` holds
+the bounds of any of them to their levels, `leader.BestSoFar` follows what has cost least; ``scoring`` is one table of all, and
+`docs/estimators.md` says how they do on what they have not seen.
 """
 
 from typing import TYPE_CHECKING

@@ -22,12 +22,14 @@ class Evaluation:
         doubts: Where the model is not to be trusted, by the first clock.
         learnt: The records that the saved model has learnt from.
         model: That model.
+        unlearnt: Estimators that learnt nothing and refused every bound; they are in no trial.
     """
 
     trials: Mapping[At, Trial]
     doubts: Doubts
     learnt: pl.DataFrame
     model: Hierarchy
+    unlearnt: tuple[str, ...] = ()
 
     @property
     def main(self) -> Trial:

@@ -21,7 +21,7 @@ WINDOW = 2000
 TRUSTED = 50.0
 """Jobs that the estimator's own promise counts as, beside the scores."""
 RATE = 0.005
-"""Step of the level after each job: that of the source."""
+"""Step of the level after each job: that of the source, after the first 150 jobs; before, one over the jobs and `TRUSTED`."""
 ROUNDING = 1 + 1e-9  # a use that is larger by the last bits of a product is as large
 TINY = 1e-12  # of a logarithm or a level
 _PROMISED = (np.arange(400) + 0.5) / 400
@@ -44,6 +44,8 @@ class Jobs(NamedTuple):
     use: FloatArray  # [MB or s]
     limit: FloatArray  # no job uses more [MB or s]; infinite: not known
     killed: BoolArray
+    asked: FloatArray  # what is given where too little is known of the task [MB or s]; infinite: nothing
+    seen: IntArray  # finished jobs of the task that were known
     told: FloatArray  # (n, levels of the grid) logarithms of bounds; infinite: none
 
 
@@ -149,6 +151,7 @@ def walk(
     passed, ended = np.zeros((n, levels.size), dtype=np.bool_), np.zeros(n, dtype=np.bool_)
     running, n_running, next_start = np.empty(n, dtype=np.int64), 0, 0
     scores, reached = np.empty((2, promised.size + misses.latest.size))
+    fewest = np.ceil(levels / (1 - levels) - TINY)  # jobs of which one more is above with 1 - level
     total = 0  # scores that are valid; 0: to be computed anew
     for event in events:
         row = event if event >= 0 else ~event
@@ -161,13 +164,15 @@ def walk(
             if jobs.killed[row] and jobs.use[row] < jobs.limit[row]:
                 score = np.inf  # it would have used more
             add(misses, score)
+            step = max(RATE, 1 / (TRUSTED + misses.added[0]))
             for k in range(levels.size):
-                if passed[row, k]:
-                    continue  # counted when it passed its bound
+                own = jobs.seen[row] >= fewest[k]
+                if passed[row, k] or not (own or np.isfinite(bounds[row, k])):
+                    continue  # counted when it passed its bound, or there was none
                 if jobs.use[row] > bounds[row, k] * ROUNDING:
-                    misses.missing[k] -= RATE * levels[k]
+                    misses.missing[k] -= step * levels[k]
                 else:
-                    misses.missing[k] += RATE * (1 - levels[k])
+                    misses.missing[k] += step * (1 - levels[k])
             continue
         now = jobs.decided[row]
         while next_start < by_start.size and jobs.started[by_start[next_start]] < now:
@@ -182,6 +187,7 @@ def walk(
         if n_running:
             total = 0
         at_least = np.empty(n_running)
+        step = max(RATE, 1 / (TRUSTED + misses.added[0]))
         for place in range(n_running):
             other = running[place]
             so_far = min(now - jobs.started[other], jobs.limit[other])
@@ -189,7 +195,7 @@ def walk(
             for k in range(levels.size):
                 if not passed[other, k] and so_far > bounds[other, k] * ROUNDING:
                     passed[other, k] = True
-                    misses.missing[k] -= RATE * levels[k]
+                    misses.missing[k] -= step * levels[k]
         if not total:
             at_least = np.sort(at_least[~np.isnan(at_least)])
             total = reach(misses, promised, at_least, scores, reached)
@@ -197,8 +203,8 @@ def walk(
         one_more = kept / (TRUSTED + kept) ** 2
         for k in range(levels.size):
             asked = 1 - misses.missing[k]
-            bound = np.inf
-            if asked < 1:
+            bound = jobs.asked[row]
+            if asked < 1 and jobs.seen[row] >= fewest[k]:
                 place = np.searchsorted(reached[:total], asked * (1 + one_more) - TINY)
                 at = scores[min(place, total - 1)]
                 bound = np.exp(use_at(grid, jobs.told[row], at))
@@ -213,9 +219,11 @@ class HeldBounds:
     level is the one at the score that the latest 2000 jobs kept with this probability; the estimator's own promise counts
     as 50 jobs among them. A job that runs is known to have at least the score of the time that it has run: without
     it, scores of short jobs come first. And the level asked for moves: after every job the share that may miss rises by
-    0.005 (1 - level), and falls by 0.005 level if it missed, of a run that is known to last longer from that instant on. So in the long run the stated share of
-    jobs keeps its bound, whatever they are. Where it must not miss at all it refuses: the bound is infinite, or the
-    request where jobs are stopped there (walltime).
+    a step times (1 - level), and falls by the step times the level if it missed (0.005; of the first jobs more, 0.02), of a run that is known to last longer from that instant on. So in the long run the stated share of
+    jobs keeps its bound, whatever they are.
+
+    Where it must not miss at all, and where fewer jobs of the task have finished than can hold the level (19 for 95 %,
+    scouts among them), it refuses a bound of its own: the bound is the request, infinite where nothing was requested.
 
     Args:
         estimator: What tells the distributions; it learns, is calibrated and updated through this one.
@@ -239,7 +247,7 @@ class HeldBounds:
         self._latest, self._ascending = np.empty((2, WINDOW))
         self._count = np.zeros(1, dtype=np.int64)
         self._missing: dict[float, float] = {}
-        self._open: dict[int, tuple[FloatArray, dict[float, float]]] = {}
+        self._open: dict[int, tuple[FloatArray, int, dict[float, float]]] = {}
 
     def fit(self, records: Any) -> Self:
         """Let the estimator learn; what was missed before is forgotten."""
@@ -263,18 +271,16 @@ class HeldBounds:
         levels = tuple(sorted(self._missing))
         if new.height:
             self.predict(new, levels=levels or GRID[-1:])
-        told = np.array([self._open[each][0] for each in pandaid])
-        bounds = np.array(
-            [[self._open[each][1].get(level, np.inf) for level in levels] for each in pandaid]
-        )
+        opened = [self._open.pop(each) for each in pandaid]
+        told = np.array([each for each, _, _ in opened])
+        seen = np.array([each for _, each, _ in opened])
+        bounds = np.array([[each.get(level, np.inf) for level in levels] for _, _, each in opened])
         misses = self._misses(levels)
         walk(
-            np.arange(frame.height), self._jobs(frame, told), np.empty(0, dtype=np.int64),
+            np.arange(frame.height), self._jobs(frame, told, seen), np.empty(0, dtype=np.int64),
             np.array(GRID), _PROMISED, np.array(levels), misses, bounds.reshape(frame.height, len(levels)),
         )  # fmt: skip
         self._missing = dict(zip(levels, misses.missing.tolist(), strict=True))
-        for each in pandaid:
-            del self._open[each]
         self.estimator = self.estimator.update(frame)
         return self
 
@@ -283,42 +289,49 @@ class HeldBounds:
         frame, asked = checked(records), checked_levels(levels)
         inner = self.estimator.predict(frame, levels=GRID)
         told = np.log(inner.select(pl.selectors.starts_with("bound_")).to_numpy())
-        rows = np.arange(frame.height, dtype=np.int64)
+        seen, point = inner["seen"].to_numpy(), inner["point"].to_numpy()
         for level in asked:
             self._missing.setdefault(level, 1 - level)
-        bounds = self._walk(frame, ~rows, told, asked, self._misses(asked))
+        rows = np.arange(frame.height, dtype=np.int64)
+        bounds = self._walk(frame, ~rows, told, seen, asked, self._misses(asked))
         for row, pandaid in enumerate(frame["pandaid"].to_list()):
-            self._open[pandaid] = told[row], dict(zip(asked, bounds[row].tolist(), strict=True))
-        known = inner["seen"].to_numpy()
-        return Predicted(
-            frame["pandaid"].to_numpy(), known, asked, bounds, inner["point"].to_numpy()
-        ).frame()
+            by_level = dict(zip(asked, bounds[row].tolist(), strict=True))
+            self._open[pandaid] = told[row], int(seen[row]), by_level
+        return Predicted(frame["pandaid"].to_numpy(), seen, asked, bounds, point).frame()
 
     def replay(self, records: Any, *, levels: Sequence[float]) -> Predicted:
         """Bound every job as it is decided; see :meth:`Estimator.replay`."""
+        frame = checked(records)
+        return self.hold(frame, self.estimator.replay(frame, levels=GRID), levels=levels)
+
+    def hold(self, records: Any, told: Predicted, *, levels: Sequence[float]) -> Predicted:
+        """Replay from what the estimator told of the jobs at the levels of `GRID`, at least."""
         frame, asked = checked(records), checked_levels(levels)
-        inner = self.estimator.replay(frame, levels=GRID)
         misses = self._misses(asked)
         copied = misses._replace(
             latest=misses.latest.copy(),
             ascending=misses.ascending.copy(),
             added=misses.added.copy(),
         )
-        bounds = self._walk(frame, order(frame).events, np.log(inner.bounds), asked, copied)
-        return Predicted(inner.pandaid, inner.seen, asked, bounds, inner.point)
+        logs = np.log(told.bounds[:, [told.levels.index(level) for level in GRID]])
+        bounds = self._walk(frame, order(frame).events, logs, told.seen, asked, copied)
+        return Predicted(told.pandaid, told.seen, asked, bounds, told.point)
 
     def _misses(self, levels: Sequence[float]) -> Misses:
         missing = np.array([self._missing.get(level, 1 - level) for level in levels])
         return Misses(self._latest, self._ascending, self._count, missing)
 
-    def _jobs(self, frame: pl.DataFrame, told: FloatArray) -> Jobs:
+    def _jobs(self, frame: pl.DataFrame, told: FloatArray, seen: IntArray) -> Jobs:
         asked = floats(frame, "requested")
-        stopped = (asked > 0) & (self.quantity == "walltime")
+        asked = np.where(asked > 0, asked, np.inf)
+        stopped = self.quantity == "walltime"
         return Jobs(
             decided=frame["decided_s"].to_numpy(),
             started=floats(frame, "started_s"),
             use=floats(frame, "used"),
-            limit=np.where(stopped, asked, np.inf),
+            limit=asked if stopped else np.full(asked.size, np.inf),
+            asked=asked,
+            seen=seen,
             killed=frame["censored"].to_numpy(),
             told=np.ascontiguousarray(told),
         )
@@ -328,10 +341,11 @@ class HeldBounds:
         frame: pl.DataFrame,
         events: IntArray,
         told: FloatArray,
+        seen: IntArray,
         levels: tuple[float, ...],
         misses: Misses,
     ) -> FloatArray:
-        jobs = self._jobs(frame, told)
+        jobs = self._jobs(frame, told, seen)
         bounds = np.full((frame.height, len(levels)), np.inf)
         by_start = np.argsort(jobs.started, kind="stable")
         runs = self.quantity == "walltime" and bool((events >= 0).any())

@@ -7,26 +7,33 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
-from brokerlab.estimators.allocation.priced import PRICE, allocate_at_prices, level_of
+from brokerlab.estimators import scoring
+from brokerlab.estimators.allocation.priced import (
+    PRICE,
+    allocate_at_prices,
+    level_of,
+    repeat_at_price,
+)
 from brokerlab.estimators.deployed import Rule, ScoutMemory, rules
 from brokerlab.estimators.doubts import check_model
 from brokerlab.estimators.estimator import Predicted
 from brokerlab.estimators.evaluation import Evaluation
+from brokerlab.estimators.held import HeldBounds
 from brokerlab.estimators.hierarchy import Hierarchy
 from brokerlab.estimators.holdout import divide_in_time, fit_and_calibrate, replay_left_out
 from brokerlab.estimators.learners import MODEL, Make, learners
+from brokerlab.estimators.mixture import Views
 from brokerlab.estimators.records import checked
 from brokerlab.estimators.scoring.frontier import Setting, score_settings
 from brokerlab.estimators.sources import of_invex, real_tasks
 from brokerlab.estimators.sources.invex import TASK_FILES
 from brokerlab.estimators.sources.source import At, Source
-from brokerlab.estimators.trial import POLICY, Trial, run_trial, trial_levels
+from brokerlab.estimators.trial import POLICY, Trial, run_trial, trial_levels, without_silent
 from brokerlab.numerics import FloatArray
 
-OURS = POLICY.format(MODEL)
+OURS, OURS_OF_TRACES = POLICY.format(MODEL), POLICY.format(Views.name)
 MARGINS = (0.0, 2.5, 5.0, 7.5, 10.0, 12.5, 15.0, 20.0, 30.0)
 OTHER_MARGINS = "PanDA scouts, other margins"
 IDS_PER_S, OTHER_SPEEDS = 10.0, (5.0, 25.0)
@@ -38,13 +45,11 @@ class MemoryEvaluation(Evaluation):
     """What the jobs of one source showed of memory.
 
     Attributes:
-        alike: Estimators that said the same as another one, which alone is in the trials.
         speeds: Of tasks without times of day: one row per speed and estimator: ``ids_per_s`` and the columns of
             `frontier.score_settings`; no row where times were recorded.
         division: Of an archive: ``part`` (fitted, calibrated, tested), ``tasks, jobs``; no row where tasks were left out.
     """
 
-    alike: Mapping[str, str] = field(default_factory=dict)
     speeds: pl.DataFrame = field(default_factory=pl.DataFrame)
     division: pl.DataFrame = field(default_factory=pl.DataFrame)
 
@@ -94,6 +99,58 @@ def read_tasks(folder: Path) -> tuple[dict[At, Source], dict[float, Source]]:
     return tasks, {IDS_PER_S: tasks["submit"], **others}
 
 
+def evaluate_traces(
+    sources: Mapping[str, Source], *, level: float = 0.95, n_boot: int = 2000, seed: int = 0
+) -> pl.DataFrame:
+    """Size the runs of workflow traces as they are submitted, by the views of earlier runs of their task type and by rules.
+
+    Nothing is learnt from another trace.
+
+    Args:
+        sources: Records of memory by the name of the trace: :func:`sources.of_trace`.
+        level: Of the bounds that are held against their promise.
+        n_boot: Replicates of the bootstrap over task types.
+        seed: Of the bootstrap.
+
+    Returns:
+        One row per trace and estimator, the least waste first: ``trace, estimator, role`` (``proposed``, ``current`` or
+        ``rule``), ``runs, types``, ``waste_per_usage`` (held and not used x time, killed attempts whole, over used x time),
+        ``exceed`` (share of runs above their first allocation), ``ratio, ratio_lo, ratio_hi`` (waste / that of the deployed
+        rule; interval over task types), ``best`` (waste of the best rule of the trace), ``over_best`` (waste / that).
+    """
+    levels = trial_levels(level)
+    frames = []
+    for trace, source in sources.items():
+        records = checked(source.records)
+        predicted = _replay_rules(records, levels)
+        views = HeldBounds(Views("memory"), "memory").replay(records, levels=levels)
+        predicted[OURS_OF_TRACES] = repeat_at_price(allocate_at_prices(views), PRICE, levels)
+        drawn: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
+        compared = scoring.compare_predictions(records, predicted, quantity="memory", **drawn)
+        ratios = compared.paired.filter(measure="waste_per_usage").select(
+            "estimator", "ratio", "ratio_lo", "ratio_hi"
+        )
+        role = {OURS_OF_TRACES: "proposed", compared.reference: "current"}
+        rows = compared.table.join(ratios, on="estimator", how="left", maintain_order="left")
+        waste = pl.col("waste_per_usage")
+        best = rows.filter(pl.col("estimator") != OURS_OF_TRACES)["waste_per_usage"].min()
+        frames.append(
+            rows.select(
+                pl.lit(trace).alias("trace"),
+                "estimator",
+                pl.col("estimator").replace_strict(role, default="rule").alias("role"),
+                pl.col("jobs").alias("runs"),
+                pl.lit(compared.counts["tasks"]).alias("types"),
+                *("waste_per_usage", "exceed"),
+                pl.when(estimator=compared.reference).then(1.0).otherwise("ratio").alias("ratio"),
+                *("ratio_lo", "ratio_hi"),
+                pl.lit(best, dtype=pl.Float64).alias("best"),
+                (waste / best).alias("over_best"),
+            ).sort("waste_per_usage", "estimator")
+        )
+    return pl.concat(frames)
+
+
 def evaluate_left_out(
     sources: Mapping[At, Source],
     *,
@@ -117,14 +174,14 @@ def evaluate_left_out(
         InsufficientDataError: There is only one task.
     """
     trials: dict[At, Trial] = {}
-    alike: dict[str, str] = {}
+    unlearnt: tuple[str, ...] = ()
     levels = trial_levels(level)
     for at, source in sources.items():
         records = checked(source.records)
         predicted = _replay_rules(records, levels)
         for name, make in makes.items():
             predicted[name] = replay_left_out(make, records, levels=levels)
-        predicted, alike = _leave_out_repeats(predicted, list(makes))
+        predicted, unlearnt = without_silent(predicted, list(makes))
         trials[at] = _trial(records, predicted, at=at, level=level, n_boot=n_boot, seed=seed)
     main = next(iter(trials.values()))
     records = main.records
@@ -137,7 +194,7 @@ def evaluate_left_out(
         doubts=check_model(main, MODEL, others, by_task=True),
         learnt=records,
         model=fit_and_calibrate(Hierarchy("memory"), records),
-        alike=alike,
+        unlearnt=unlearnt,
         speeds=_by_speed(speeds, makes[MODEL], level),
     )
 
@@ -165,11 +222,13 @@ def evaluate_later(
     parts = {at: divide_in_time(checked(source.records)) for at, source in sources.items()}
     levels = trial_levels(level)
     trials: dict[At, Trial] = {}
+    unlearnt: tuple[str, ...] = ()
     for at, (fitting, calibrating, testing) in parts.items():
         predicted = _replay_rules(testing, levels)
         for name, make in makes.items():
             fitted = make().fit(fitting).conformalize(calibrating)
             predicted[name] = fitted.replay(testing, levels=levels)
+        predicted, unlearnt = without_silent(predicted, list(makes))
         trials[at] = _trial(testing, predicted, at=at, level=level, n_boot=n_boot, seed=seed)
     main = next(iter(trials.values()))
     fitting, calibrating, testing = parts[main.at]
@@ -180,6 +239,7 @@ def evaluate_later(
         doubts=check_model(main, MODEL, lambda _: learnt, by_task=False),
         learnt=learnt,
         model=Hierarchy("memory").fit(fitting).conformalize(calibrating),
+        unlearnt=unlearnt,
         division=pl.DataFrame(
             {"part": name, "tasks": part["jeditaskid"].n_unique(), "jobs": part.height}
             for name, part in division
@@ -195,20 +255,6 @@ def _limits(trial: Trial) -> dict[str, float | None]:
 
 def _replay_rules(records: pl.DataFrame, levels: tuple[float, ...]) -> dict[str, Predicted]:
     return {each.name: each.replay(records, levels=levels) for each in rules("memory")}
-
-
-def _leave_out_repeats(
-    predicted: Mapping[str, Predicted], names: list[str]
-) -> tuple[dict[str, Predicted], dict[str, str]]:
-    """Leave out estimators that learn and said the same as an earlier one; return what they repeat."""
-    shown, alike = dict(predicted), {}
-    for place, name in enumerate(names):
-        for other in names[:place]:
-            same = np.array_equal(predicted[name].bounds, predicted[other].bounds)
-            if same and other in shown:
-                alike[name] = other
-                shown.pop(name, None)
-    return shown, alike
 
 
 def _trial(

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from brokerlab.estimators import scoring
@@ -141,6 +142,22 @@ class Trial:
         if exceed is None:
             return None
         return over_allocation_at(self.limits if averaged else self.limits_pooled, exceed)
+
+
+def without_silent(
+    predicted: Mapping[str, Predicted], names: Sequence[str]
+) -> tuple[dict[str, Predicted], tuple[str, ...]]:
+    """Leave out estimators that refuse every bound, as those do that have learnt nothing.
+
+    Args:
+        predicted: Name to predictions.
+        names: Of those that may be left out.
+
+    Returns:
+        The others, and the names of those left out.
+    """
+    silent = tuple(name for name in names if not np.isfinite(predicted[name].bounds).any())
+    return {name: each for name, each in predicted.items() if name not in silent}, silent
 
 
 def with_range(paired: pl.DataFrame) -> pl.DataFrame:

@@ -446,6 +446,16 @@ def caveats(
     ]
 
 
+def unlearnt_caveats(jobs: Mapping[str, Evaluation]) -> list[Caveat]:
+    """Say which models learnt nothing from the tasks of a part, and refused every bound."""
+    text = "On {part} there were too few tasks to learn from for {names}: no bound, and no place in the tables."
+    return [
+        Caveat.of(1, text, part=TITLES[name].lower(), names=listed(part.unlearnt))
+        for name, part in jobs.items()
+        if part.unlearnt
+    ]
+
+
 def frames(jobs: Mapping[str, Evaluation], *, average: str = "tasks") -> dict[str, pl.DataFrame]:
     """Return the frames behind the parts, to be written beside them; ``average`` as for `trial_frames.written`."""
     written = {

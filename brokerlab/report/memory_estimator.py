@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 import polars as pl
-from pydantic import Field, field_validator
 
 from brokerlab.archive import Archive
 from brokerlab.calibrate.nearest_setting import Translation, translate_trial
@@ -24,26 +23,22 @@ from brokerlab.estimators.learners import MODEL, learners
 from brokerlab.estimators.memory_tasks import (
     OTHER_MARGINS,
     OURS,
+    OURS_OF_TRACES,
     MemoryEvaluation,
     evaluate_later,
     evaluate_left_out,
+    evaluate_traces,
     read_tasks,
 )
 from brokerlab.estimators.saving import Trained
-from brokerlab.estimators.sizing import Store, Trace, read_trace
-from brokerlab.estimators.sizing.peers import all_peers, peers
-from brokerlab.estimators.sizing.protocols import LADDER, TARGET, TraceStudy, frames, study_traces
-from brokerlab.estimators.sizing.store import digest
-from brokerlab.estimators.sources import Source, of_archive
+from brokerlab.estimators.sources import Source, of_archive, of_trace, read_runs
 from brokerlab.estimators.sources.source import At
 from brokerlab.estimators.trial_frames import CLOCKS
 from brokerlab.report import estimates, kit
 from brokerlab.report.kit import Caveat, Chart, Number, Page, Part, Table, Verdict, say
 from brokerlab.report.needs import Needs
-from brokerlab.words import listed
 
 TRACES = "nfcore-traces/trace_*.csv.gz"
-PROTOCOLS = {"drawn": "Random orders", "submitted": "As submitted", "published": "As published"}
 SAVED = 0.3
 """Part of the over-allocated memory that is to be saved at the deployed rule's exceed rate."""
 CLOCK_MATTERS = 1.1
@@ -58,31 +53,11 @@ class Params(estimates.Params):
 
     needs: ClassVar[Needs] = estimates.needs_of("memory", least=FEWEST_TASKS)
 
-    seeds: list[int] = Field(
-        [1, 2, 3, 4, 5, 1996],
-        min_length=1,
-        max_length=50,
-        description="random orders in which runs of traces arrive [1]",
-    )
-    slow: bool = Field(
-        default=False, description="run the published methods that take their time on traces, too"
-    )
-    store: str = Field(
-        "", description="folder where their results are kept and found again, empty for none [path]"
-    )
-
-    @field_validator("seeds")
-    @classmethod
-    def _are_different(cls, seeds: list[int]) -> list[int]:
-        if len(set(seeds)) < len(seeds) or min(seeds) < 0:
-            raise ValueError("must be different numbers, 0 or more")
-        return seeds
-
 
 class Data(NamedTuple):
-    """What is estimated: traces, records of whole real tasks and of the archive by clock; empty where there are none."""
+    """What is estimated: records of workflow traces by name, of whole real tasks and of the archive by clock; empty where there are none."""
 
-    traces: tuple[Trace, ...]
+    traces: Mapping[str, Source]
     tasks: Mapping[At, Source]
     speeds: Mapping[float, Source]  # of the tasks, by the speed of numbering jobs [1/s]
     later: Mapping[At, Source]
@@ -94,7 +69,7 @@ class Study(NamedTuple):
     """What was found; `problems`: why a part is missing that there were data for."""
 
     jobs: Mapping[str, MemoryEvaluation]  # tasks (real ones), archive (its later ones)
-    traces: TraceStudy | None
+    traces: pl.DataFrame | None
     settings: Translation | None
     problems: Mapping[str, str]
 
@@ -104,7 +79,10 @@ def load(p: Params) -> Data:
     """Find and read what is estimated."""
     folder, archive = kit.data_folder(p.data), estimates.archive_at(p.archive)
     files = [] if folder is None else sorted(folder.glob(TRACES))
-    traces = tuple(read_trace(path) for path in files)
+    traces = {
+        path.name.split(".")[0].removeprefix("trace_"): of_trace(read_runs(path), "memory")
+        for path in files
+    }
     tasks, speeds = ({}, {}) if folder is None else read_tasks(folder)
     problems: dict[str, str] = {}
     later = {}
@@ -146,9 +124,7 @@ def study(data: Data, p: Params) -> Study:
             settings = translate_trial(part.main, data.archive, learnt=part.learnt, **named)
     traces = None
     if data.traces:
-        store = Store(Path(p.store), fills=p.slow) if p.store else None
-        every = all_peers if p.slow or p.store else peers
-        traces = study_traces(data.traces, peers=every, seeds=p.seeds, store=store, **draws)
+        traces = evaluate_traces(data.traces, level=p.level, **draws)
     return Study(jobs, traces, settings, problems)
 
 
@@ -166,7 +142,6 @@ def page(data: Data, study: Study, p: Params) -> Page:
         parts.append(estimates.settings_part(settings, "What it means for the setting"))
     parts += estimates.model_part(study.jobs, level=p.level)
     proposal = study.settings.proposal if study.settings else None
-    traces = frames(study.traces) if study.traces else {}
     return Page(
         verdict=_verdict(study, titles),
         numbers=_numbers(study),
@@ -177,12 +152,15 @@ def page(data: Data, study: Study, p: Params) -> Page:
         facts=_facts(data, study),
         archive=data.archive,
         digests={
-            **{f"trace {each.name}": digest(each) for each in data.traces},
+            **{
+                f"trace {name}": Trained.of(each.records).digest
+                for name, each in data.traces.items()
+            },
             **{f"tasks {at}": Trained.of(each.records).digest for at, each in data.tasks.items()},
         },
         proposals={"": proposal} if proposal else {},
         also={
-            **{f"traces_{name}": frame for name, frame in traces.items()},
+            **({} if study.traces is None else {"traces_all": study.traces}),
             **estimates.frames(study.jobs),
             **{
                 f"{name}_speeds": each.speeds
@@ -192,7 +170,6 @@ def page(data: Data, study: Study, p: Params) -> Page:
         },
         values={
             **{name: part.to_dict() for name, part in study.jobs.items()},
-            **({"traces": study.traces.to_dict()} if study.traces else {}),
             **({"settings": study.settings.to_dict()} if study.settings else {}),
         },
         synthetic=False if data.traces or data.tasks else None,
@@ -207,7 +184,9 @@ def _verdict(study: Study, titles: Mapping[str, str]) -> Verdict:
     """Say what gains most where most is at stake: on real tasks, else on the archive, else on traces."""
     for name, part in study.jobs.items():
         return estimates.headline(part, OURS, titles[name].lower(), "memory")
-    return Verdict(kind="finding", sentence=_trace_sentence(study.traces) if study.traces else "")
+    return Verdict(
+        kind="finding", sentence="" if study.traces is None else _trace_sentence(study.traces)
+    )
 
 
 def _numbers(study: Study) -> list[Number]:
@@ -221,21 +200,31 @@ def _numbers(study: Study) -> list[Number]:
         note = say("the rule {exceed_task_mean:%}; means of tasks", part.main.deployed)
         numbers.append(Number("Jobs above their first allocation", above, unit="%", note=note))
     if study.traces is not None:
-        row = vars(study.traces.main)
-        note = say("{failures:.0f} kills an order, best peers {failures_peer:.0f}", row)
-        label = "Traces: waste over the best peers"
-        numbers.append(Number.of(row, "ratio", label=label, note=note))
+        waste = _proposed(study.traces)["over_best"]
+        note = say(
+            "at most {most} of the best rule's on each of {n} traces",
+            most=waste.max(),
+            n=waste.len(),
+        )
+        label = "Traces: waste over the best simple rule"
+        numbers.append(Number(label, _mean_ratio(study.traces), note=note))
     return numbers
 
 
 def _overview(study: Study, titles: Mapping[str, str]) -> Table:
     rows = []
     if study.traces is not None:
-        counts = {"jobs": study.traces.n_runs, "tasks": study.traces.types.height}
-        named = {"part": "Workflow traces", "href": "#traces"}
-        rule = {"reference": f"best of {len(study.traces.peers)} peers"}
-        ratio = {end: vars(study.traces.main)[end] for end in ("ratio", "ratio_lo", "ratio_hi")}
-        rows.append({**named, **counts, **rule, **ratio})
+        ours = _proposed(study.traces)
+        rows.append(
+            {
+                "part": "Workflow traces",
+                "href": "#traces",
+                "reference": "best rule of each",
+                "jobs": ours["runs"].sum(),
+                "tasks": ours["types"].sum(),
+                "ratio": _mean_ratio(study.traces),
+            }
+        )
     return estimates.overview(study.jobs, OURS, titles, "Memory", *rows)
 
 
@@ -290,93 +279,75 @@ def _target(deployed: Mapping[str, Any], matched: pl.DataFrame) -> str:
 # --- workflow traces --------------------------------------------------------------------------------------------------
 
 
-def _trace_sentence(study: TraceStudy) -> str:
-    """Hold the ratio to the best peers to the target."""
+def _proposed(traces: pl.DataFrame) -> pl.DataFrame:
+    return traces.filter(role="proposed")
+
+
+def _mean_ratio(traces: pl.DataFrame) -> float:
+    """Return the geometric mean over the traces of our waste over that of the best rule of each."""
+    return float(np.exp(np.log(_proposed(traces)["over_best"].to_numpy()).mean()))
+
+
+def _trace_sentence(traces: pl.DataFrame) -> str:
+    ours = _proposed(traces)
     template = (
-        "{ours} waste {ratio} times what the best peers do; the target {target:.1f} is {met}."
+        "{ours} waste {ratio} times what the best rule does, on {n} of {of} traces less than any."
     )
-    met = "met" if study.meets() else "not met"
-    return say(template, vars(study.main), ours=LADDER.capitalize(), target=TARGET, met=met)
+    less = ours.filter(pl.col("over_best") < 1).height
+    return say(
+        template,
+        ours=OURS_OF_TRACES.capitalize(),
+        ratio=_mean_ratio(traces),
+        n=less,
+        of=ours.height,
+    )
 
 
-def _traces_part(study: TraceStudy) -> Part:
-    types = Table(
-        name="types",
-        frame=study.extreme_types(),
-        caption=f"{study.n_lost} of {study.types.height} task types waste more than with the best peer of their trace",
+def _traces_part(traces: pl.DataFrame) -> Part:
+    methods = Table(
+        name="methods",
+        frame=traces.with_columns(mark=pl.when(pl.col("role") != "rule").then("role")),
+        caption="Every estimator on the same runs, as they were submitted",
         columns={
-            "short": "Task type",
             "trace": "Trace",
-            "runs": "Runs",
-            "best_gbh": "Best peer [GB h]",
-            "ours_gbh": "Ours [GB h]",
-            "difference_gbh": "Difference [GB h]",
+            "estimator": "Estimator",
+            "waste_per_usage": "Wasted [% of use]",
+            "exceed": "Above their first allocation [% of runs]",
+            "ratio": "Waste over the scouts' rule [ratio]",
         },
         mark="mark",
-        note="Those that lose most, then those that gain most; per order of arrival.",
-    )
-    protocols = Table(
-        name="protocols",
-        frame=study.by_protocol,
-        caption="Our waste over that of the best peer, by the way of comparing",
-        columns={
-            "trace": "Trace",
-            **{name: f"{title} [ratio]" for name, title in PROTOCOLS.items()},
-            **{f"{name}_failures": f"{title}: kills more" for name, title in PROTOCOLS.items()},
-        },
-        note="As submitted: the earliest 30 % of each task type are known, the rest arrive once. As published: judged by the "
-        "average resident memory where the method was. Kills more: ours less those of the best peer, per order.",
+        note="A run that is killed gets the largest use seen of its task type, then twice as much each time. Brackets: 95 % intervals over "
+        "task types. Published methods: python -m benchmarks.sizing.",
     )
     return Part(
         name="traces",
         title="Workflow traces",
-        verdict=Verdict(kind="finding", sentence=_trace_sentence(study)),
-        chart=_ratios(study),
-        sections={
-            "Method by method": [_by_method(study)],
-            kit.GAINS: [types],
-            kit.CERTAINTY: [protocols],
-        },
+        verdict=Verdict(kind="finding", sentence=_trace_sentence(traces)),
+        chart=_ratios(traces),
+        sections={"Estimator by estimator": [methods]},
     )
 
 
-def _ratios(study: TraceStudy) -> Chart:
-    rows = study.main.ours.sort("ratio").select("ratio", "trace")
-    least, most = rows.row(0, named=True), rows.row(-1, named=True)
-    finding = "{ours} waste {ratio} ({trace}) to {most} ({other}) times what the best peer wastes"
-    sample = "n = {runs:#run} of {types} task types, {orders} random orders of arrival. Bars: 95 % intervals over task types."
+def _ratios(traces: pl.DataFrame) -> Chart:
+    ours = _proposed(traces).sort("ratio")
+    finding = (
+        "{ours} waste {ratio} ({trace}) to {most} ({other}) times what the scouts' rule wastes"
+    )
+    least, most = ours.row(0, named=True), ours.row(-1, named=True)
+    sample = "n = {runs:#run} of {types} task types, in the order of submission. Bars: 95 % intervals over task types."
     return Chart(
         draw=charts.waste_ratios,
         name="ratios",
-        frame=study.ratios,
-        options={"target": TARGET},
+        frame=traces.filter(pl.col("ratio") > 0),
         finding=say(
-            finding, least, ours=LADDER.capitalize(), most=most["ratio"], other=most["trace"]
+            finding,
+            least,
+            ours=OURS_OF_TRACES.capitalize(),
+            most=most["ratio"],
+            other=most["trace"],
         ),
-        sample=say(sample, runs=study.n_runs, types=study.types.height, orders=len(study.seeds)),
-        note="Knowing: ours, sized from nine tenths of all other runs of the type. The best peer of each trace, chosen with "
-        "hindsight, is at 1. A run is killed at its peak memory.",
-    )
-
-
-def _by_method(study: TraceStudy) -> Table:
-    frame, traces, absent = study.main.by_method, study.main.ours["trace"], study.not_everywhere
-    left_out = f" Not run on every trace: {listed(absent or [''])}, which take their time."
-    return Table(
-        name="methods",
-        frame=frame.with_columns(mark=pl.when(method=LADDER).then(pl.lit("proposed"))),
-        caption="Every method by the same harness",
-        columns={
-            "method": "Method",
-            "ratio": "Over the best peer [ratio]",
-            **{trace: f"{trace} [GB h]" for trace in traces},
-            "failures": "Kills [per order]",
-            "coverage": "First attempt enough [% of runs]",
-            "width": "First allocation over use [ratio]",
-            "maq": "Used of what was held [%]",
-        },
-        mark="mark",
-        note=f"Ratio: geometric mean over the traces; the last three: means over the traces.{left_out if absent else ''}",
+        sample=say(sample, runs=ours["runs"].sum(), types=ours["types"].sum()),
+        note="The views of earlier runs of a task type are mixed by how well each foresaw what came. A run is killed at its peak memory.",
     )
 
 
@@ -388,7 +359,8 @@ def _caveats(data: Data, study: Study, settings: Mapping[str, Translation]) -> l
     generated = data.archive is not None and data.archive.synthetic and "archive" in study.jobs
     return [
         *(_task_caveats(study.jobs["tasks"]) if "tasks" in study.jobs else ()),
-        *(_trace_caveats(study.traces) if study.traces else ()),
+        *(() if study.traces is None else _trace_caveats()),
+        *estimates.unlearnt_caveats(study.jobs),
         *estimates.caveats(study.problems, settings, real=real, generated=generated),
     ]
 
@@ -396,7 +368,6 @@ def _caveats(data: Data, study: Study, settings: Mapping[str, Translation]) -> l
 def _task_caveats(part: MemoryEvaluation) -> list[Caveat]:
     counts, (task, share) = part.main.comparison.counts, part.largest_task
     heavy = "Task {task} has {share:%} of the jobs of the real tasks: figures over all jobs are mostly its own."
-    same = "{name} says the same as {other} on the real tasks and is shown once."
     survivors = (
         "No job of the real tasks is known to be killed for its memory: jobs that needed more than they could get are missing, "
         "and every exceed rate is that of survivors."
@@ -404,7 +375,6 @@ def _task_caveats(part: MemoryEvaluation) -> list[Caveat]:
     return [
         Caveat(counts["killed"] == 0, survivors),
         Caveat.of(share > 0.5 and counts["tasks"] > 1, heavy, task=str(task), share=share),
-        *(Caveat.of(1, same, name=name, other=other) for name, other in part.alike.items()),
         *_clock_caveats(part),
     ]
 
@@ -421,24 +391,17 @@ def _clock_caveats(part: MemoryEvaluation) -> list[Caveat]:
     return [Caveat.of(effect["worst"] > CLOCK_MATTERS * effect["taken"], text, effect)]
 
 
-def _trace_caveats(study: TraceStudy) -> list[Caveat]:
-    left, heavy = study.left_out, study.heaviest.filter(pl.col("share") > 0.5)["trace"].to_list()
-    few = "{n} task types with {runs:#run} of the traces are too rare or too short to be sized."
+def _trace_caveats() -> list[Caveat]:
     first = (
         "The traces hold successful first attempts only: what a kill really costs is not in them; a killed attempt is taken to "
         "last as long as the run."
     )
-    most = f"One task type holds more than half of our waste on {listed(heavy or [''])}: such a ratio says little of others."
-    return [
-        Caveat(len(study.traces), first),
-        Caveat.of(left.height, few, runs=left["runs"].sum()),
-        Caveat(len(heavy), most),
-    ]
+    return [Caveat(1, first)]
 
 
 def _facts(data: Data, study: Study) -> dict[str, str]:
-    sized = (f"{each.name} ({len(each.types)} types, {each.n_runs} runs)" for each in data.traces)
-    facts = {"Workflow traces": ", ".join(sized)}
+    sized = (f"{name}: {estimates.counted(each)}" for name, each in data.traces.items())
+    facts = {"Workflow traces": "; ".join(sized)}
     if data.tasks:
         source = data.tasks["submit"]
         clock = "; ".join(source.notes)

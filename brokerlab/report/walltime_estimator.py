@@ -329,7 +329,7 @@ def _caveats(data: Data, study: Study) -> list[Caveat]:
         caveats.append(Caveat(without.height, text))
     generated = data.archive is not None and data.archive.synthetic and "archive" in study.jobs
     shared = estimates.caveats(study.problems, study.settings, real=data.real, generated=generated)
-    return [*shared, *caveats]
+    return [*shared, *caveats, *estimates.unlearnt_caveats(study.jobs)]
 
 
 def _log_caveats(logs: LogComparison, read: Mapping[str, Log]) -> list[Caveat]:

@@ -32,7 +32,7 @@ MARKS = pl.DataFrame({"label": ["current"], "exceed": [0.02], "over_allocation":
 DRAWN = {
     "exceed_frontier": (points, estimators.exceed_frontier, {"marks": MARKS}),
     "coverage_by_known": (by_known, estimators.coverage_by_known, {"level": 0.95}),
-    "waste_ratios": (ratios, estimators.waste_ratios, {"target": 0.7}),
+    "waste_ratios": (ratios, estimators.waste_ratios, {}),
 }
 
 

@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from brokerlab.estimators.sizing import Run, Trace, read_trace, size
-from brokerlab.estimators.sizing.peers import peers
-from brokerlab.estimators.sizing.peers.ensemble import WeightedEnsemble
-from brokerlab.estimators.sizing.peers.wastage import LowWastageLine
-from brokerlab.estimators.sizing.scoring import GBH, score
+from benchmarks.sizing import Run, Trace, read_trace, size
+from benchmarks.sizing.peers import peers
+from benchmarks.sizing.peers.ensemble import WeightedEnsemble
+from benchmarks.sizing.peers.wastage import LowWastageLine
+from benchmarks.sizing.scoring import GBH, score
 
 FOLDER = (
     Path(__file__).parents[2] / os.environ.get("BROKERLAB_DATA", "../shared/data") / "nfcore-traces"

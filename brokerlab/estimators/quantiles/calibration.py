@@ -125,6 +125,11 @@ class Calibration:
         }
         return cls(found, Scores.of(score, task))
 
+    @property
+    def enough(self) -> bool:
+        """Tell whether there are tasks enough for bounds that hold on a new one."""
+        return self.together is not None and self.together.enough
+
     def score(self, group: str, level: float) -> tuple[float, Holds]:
         """Return the normal score of a level in a group, and for what it holds."""
         if self.together is None:

@@ -11,7 +11,7 @@ import polars as pl
 
 from brokerlab.errors import ConfigError, InsufficientDataError, nearest
 from brokerlab.estimators.estimator import Predicted, checked_levels
-from brokerlab.estimators.quantiles import censoring
+from brokerlab.estimators.quantiles import censoring, columns
 from brokerlab.estimators.quantiles.calibration import Calibration
 from brokerlab.estimators.quantiles.curve import score_of, value_at
 from brokerlab.estimators.quantiles.features import FEATURES, Known, Reader
@@ -53,6 +53,7 @@ class QuantileRegression:
         self.calibration = _NOTHING
         self._reader: Reader | None = None
         self._model: Model | None = None
+        self.learnt = False
         self._past = Past()
 
     @property
@@ -84,7 +85,9 @@ class QuantileRegression:
         self._past.clear()
         self._reader = Reader.fit(finished, self.quantity)
         known = self._reader.read(frame, order(frame), apart=finished)
-        self._model = self.MODEL.fit(self._sample(frame, known, usable.to_numpy()), seed=self.seed)
+        sample = self._sample(frame, known, usable.to_numpy())
+        self.learnt = bool(columns.usable(sample.x, sample.task).any())
+        self._model = self.MODEL.fit(sample, seed=self.seed)
         return self
 
     def _sample(self, frame: pl.DataFrame, known: Known, usable: BoolArray) -> Sample:
@@ -174,6 +177,8 @@ class QuantileRegression:
         bounds = np.column_stack(
             [_exponential(value_at(quantiles, score) + known.anchor) for score in scores]
         )
+        if not (self.learnt or self.calibration.enough):
+            bounds[:] = np.inf
         point = _exponential(quantiles[:, 0] + known.anchor)
         if self.capped:
             asked_for = frame["requested"].fill_null(np.inf).to_numpy()
@@ -200,6 +205,7 @@ class QuantileRegression:
             "quantity": self.quantity,
             "capped": self.capped,
             "seed": self.seed,
+            "learnt": self.learnt,
             "reader": self._reader.state(),
             "model": self._model.state(),
             "calibration": self.calibration.state(),
@@ -211,6 +217,7 @@ class QuantileRegression:
         """Return what :meth:`state` was made of."""
         made = cls(state["quantity"], capped=bool(state["capped"]), seed=int(state["seed"]))
         made._reader = Reader.from_state(state["reader"])
+        made.learnt = bool(state["learnt"])
         made._model = cls.MODEL.from_state(state["model"])
         made.calibration = Calibration.from_state(state["calibration"])
         seen = pl.read_ipc(io.BytesIO(state["seen"].tobytes()))
@@ -225,7 +232,8 @@ class QuantileBoosting(QuantileRegression):
     what was requested) at the levels 0.5, 0.8 and 0.95; :mod:`curve` makes a distribution of them. The
     normal score of a job's use in its distribution is what ``conformalize`` calibrates, once for all
     levels, see :class:`calibration.Calibration`; bounds therefore never cross. At most 100,000 rows are
-    fitted. Not refitted online: ``update`` tells later jobs what has finished.
+    fitted. From fewer than ten tasks nothing is learnt of which jobs differ (`learnt`): the median is the anchor's, and
+    there is no bound unless 20 tasks or more calibrate it. Not refitted online: ``update`` tells later jobs what has finished.
 
     MAPIE 1.6 gives one-sided bounds by two-sided ones of twice the risk, knows no tasks and no killed
     jobs; where each job is a task of its own our levels are those of its ``SplitConformalRegressor``.

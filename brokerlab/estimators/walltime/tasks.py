@@ -17,7 +17,7 @@ from brokerlab.estimators.hierarchy import Hierarchy
 from brokerlab.estimators.holdout import fit_and_calibrate, replay_left_out
 from brokerlab.estimators.learners import MODEL, Make
 from brokerlab.estimators.sources.source import At, Source
-from brokerlab.estimators.trial import Trial, run_trial, trial_levels
+from brokerlab.estimators.trial import Trial, run_trial, trial_levels, without_silent
 from brokerlab.estimators.walltime.guesses import guess_errors
 from brokerlab.words import plural
 
@@ -63,6 +63,7 @@ def evaluate_tasks(
     """
     trials: dict[At, Trial] = {}
     guesses = []
+    unlearnt: tuple[str, ...] = ()
     for at, source in sources.items():
         learnt, judged = _divided(source.records, left_out=left_out)
         levels = trial_levels(level)
@@ -73,13 +74,14 @@ def evaluate_tasks(
                 if left_out
                 else fit_and_calibrate(make(), learnt).replay(judged, levels=levels)
             )
+        predicted, unlearnt = without_silent(predicted, list(makes))
         trials[at] = run_trial(
             judged,
             predicted,
             at=at,
             quantity="walltime",
             level=level,
-            models=list(makes),
+            models=[name for name in makes if name in predicted],
             policies=[MODEL],
             n_boot=n_boot,
             seed=seed,
@@ -93,6 +95,7 @@ def evaluate_tasks(
         learnt=every,
         model=fit_and_calibrate(Hierarchy("walltime"), every),
         guesses=pl.concat(guesses),
+        unlearnt=unlearnt,
     )
 
 

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.sizing import CheapestAttempts, Method, Run, size, trace_of
+from benchmarks.sizing.allocation import learnt
+from benchmarks.sizing.peers import peers
+from benchmarks.sizing.policy import cheapest_ladder
 from brokerlab.errors import ConfigError
-from brokerlab.estimators.sizing import CheapestAttempts, Method, Run, size, trace_of
-from brokerlab.estimators.sizing.mixture import Mixture
-from brokerlab.estimators.sizing.peers import peers
-from brokerlab.estimators.sizing.policy import Distribution, cheapest_ladder
+from brokerlab.estimators.mixture.views import Distribution
 from tests.unit.estimators.toys import drawn, history, runs
 
 MASSES = st.lists(st.floats(0.01, 1), min_size=1, max_size=6)
@@ -61,8 +62,7 @@ def test_quantiles_of_a_distribution():
 
 def test_memory_that_follows_the_input_is_foreseen():
     x = np.linspace(1e9, 9e9, 60)
-    mixture = Mixture()
-    mixture.start(history(2e8 + 0.3 * x, input_b=x))
+    mixture = learnt(history(2e8 + 0.3 * x, input_b=x))
     foreseen = mixture.predict(Run(5.05e9, 1e10))
     assert foreseen.quantile(0.5) == pytest.approx(2e8 + 0.3 * 5.05e9, rel=0.01)
     assert foreseen.mass.sum() == pytest.approx(1)
@@ -71,16 +71,14 @@ def test_memory_that_follows_the_input_is_foreseen():
 def test_memory_that_follows_the_tag_is_foreseen():
     names = [f"asm{i % 5}-read{i}" for i in range(60)]
     memory = np.array([1e9 * (1 + i % 5) for i in range(60)])
-    mixture = Mixture()
-    mixture.start(history(memory, tags=names))
+    mixture = learnt(history(memory, tags=names))
     foreseen = mixture.predict(Run(0.0, 1e10, "asm3-read99"))
     assert foreseen.quantile(0.5) == pytest.approx(4e9, rel=0.02)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_few_runs_are_trusted_little(n):
-    mixture = Mixture()
-    mixture.start(history(np.full(n, 1e9)))
+    mixture = learnt(history(np.full(n, 1e9)))
     wide = mixture.predict(Run(1e3, 1e10))
     assert wide.quantile(0.95) > 1.01e9
     assert wide.quantile(0.05) < 0.99e9
@@ -91,8 +89,7 @@ def test_bounds_hold_their_level():
     missed = total = 0
     for seed in range(4):
         x, memory = drawn_arrays(120, seed)
-        mixture = Mixture()
-        mixture.start(history(memory[:30], input_b=x[:30]))
+        mixture = learnt(history(memory[:30], input_b=x[:30]))
         for at, need in zip(x[30:], memory[30:], strict=True):
             run = Run(float(at), 1e10)
             missed += need > mixture.predict(run).quantile(0.9)
@@ -144,9 +141,8 @@ def test_a_price_buys_fewer_failures():
 
 
 def test_long_histories_keep_their_latest_runs(monkeypatch):
-    monkeypatch.setattr("brokerlab.estimators.sizing.mixture.WINDOW", 50)
-    mixture = Mixture()
-    mixture.start(history(np.concatenate([np.full(300, 1e9), np.full(60, 3e9)])))
+    monkeypatch.setattr("brokerlab.estimators.mixture.views.WINDOW", 50)
+    mixture = learnt(history(np.concatenate([np.full(300, 1e9), np.full(60, 3e9)])))
     assert mixture.predict(Run(1e3, 1e10)).quantile(0.5) == pytest.approx(3e9, rel=0.01)
 
 

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brokerlab.errors import ConfigError, DataError, InsufficientDataError, SchemaError
-from brokerlab.estimators.sizing import (
+from benchmarks.sizing import (
     Method,
     Run,
     compare,
@@ -20,9 +19,10 @@ from brokerlab.estimators.sizing import (
     size_knowing_others,
     trace_of,
 )
-from brokerlab.estimators.sizing.peers import peers
-from brokerlab.estimators.sizing.peers.rules import ConformalBound, Percentile, Presets
-from brokerlab.estimators.sizing.scoring import score
+from benchmarks.sizing.peers import peers
+from benchmarks.sizing.peers.rules import ConformalBound, Percentile, Presets
+from benchmarks.sizing.scoring import score
+from brokerlab.errors import ConfigError, DataError, InsufficientDataError, SchemaError
 from tests.unit.estimators.toys import drawn, runs
 
 ALL = peers()

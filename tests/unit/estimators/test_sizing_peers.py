@@ -9,15 +9,15 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from benchmarks.sizing import Method, Run, Store, compare, size, sized_types, trace_of
+from benchmarks.sizing.peers import all_peers, slow
+from benchmarks.sizing.peers import ensemble as ensemble_module
+from benchmarks.sizing.peers.ensemble import WeightedEnsemble, best_offset
+from benchmarks.sizing.peers.models import Family, accuracy, families
+from benchmarks.sizing.peers.rules import LargestSeen, Percentile
+from benchmarks.sizing.peers.wastage import LowWastageLine, waste
+from benchmarks.sizing.scoring import score
 from brokerlab.errors import DataError, InsufficientDataError
-from brokerlab.estimators.sizing import Method, Run, Store, compare, size, sized_types, trace_of
-from brokerlab.estimators.sizing.peers import all_peers, slow
-from brokerlab.estimators.sizing.peers import ensemble as ensemble_module
-from brokerlab.estimators.sizing.peers.ensemble import WeightedEnsemble, best_offset
-from brokerlab.estimators.sizing.peers.models import Family, accuracy, families
-from brokerlab.estimators.sizing.peers.rules import LargestSeen, Percentile
-from brokerlab.estimators.sizing.peers.wastage import LowWastageLine, waste
-from brokerlab.estimators.sizing.scoring import score
 from tests.unit.estimators.toys import drawn, history, runs
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from brokerlab.estimators.sizing import trace_of
-from brokerlab.estimators.sizing.peers import peers
-from brokerlab.estimators.sizing.protocols import ALL, LADDER, frames, study_traces
+from benchmarks.sizing import trace_of
+from benchmarks.sizing.peers import peers
+from benchmarks.sizing.protocols import ALL, LADDER, frames, study_traces
 from tests.unit.estimators.toys import drawn
 
 QUICK = ("p75 x 1.1", "max seen")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from brokerlab.estimators.sizing import History
+from benchmarks.sizing import History
 
 
 def runs(memory, *, process="a", runtime=3_600_000, rchar=1_000, request=10**10):

@@ -63,9 +63,15 @@ class TestBoth:
         few, _ = tasks(2, 100, seed=4)
         one, _ = tasks(1, 200, seed=5, first=1)
         new, _ = tasks(1, 200, seed=6, first=2)
-        predicted = kind("memory").fit(few).conformalize(one).replay(new, levels=LEVELS)
-        assert (predicted.bounds[:, -1] < 10 * new["used"].max()).all()
-        assert (np.diff(predicted.bounds, axis=1) >= 0).all()
+        estimator = kind("memory").fit(few).conformalize(one)
+        predicted = estimator.replay(new, levels=LEVELS)
+        assert not estimator.learnt
+        assert np.isinf(predicted.bounds).all()
+        assert (predicted.point < 10 * new["used"].max()).all()
+        calibrated = estimator.conformalize(tasks(25, 20, seed=7, first=3)[0])
+        bounds = calibrated.replay(new, levels=LEVELS).bounds
+        assert (bounds[:, -1] < 10 * new["used"].max()).all()
+        assert (np.diff(bounds, axis=1) >= 0).all()
 
     def test_is_an_estimator_that_repeats_itself(self, fitted, later, name):
         kind = QuantileBoosting if name == "quantile boosting" else LinearQuantiles
@@ -89,12 +95,13 @@ def test_little_is_known_and_nothing_seen():
     )
     for kind in (QuantileBoosting, LinearQuantiles):
         found = kind("walltime").fit(bare).predict(bare, levels=(0.5, 0.9))
-        assert found["bound_0.9"].is_finite().all()
+        assert found["point"].is_finite().all()
+        assert found["bound_0.9"].is_infinite().all()
         assert found["seen"].to_list() == [0] * records.height
 
 
 def test_capped_at_the_request():
-    records, _ = tasks(5, 20, seed=8)
+    records, _ = tasks(12, 20, seed=8)
     asked = records.with_columns(requested=pl.col("used") * 0.9)
     found = LinearQuantiles("walltime", capped=True).fit(records).replay(asked, levels=(0.99,))
     limit = asked.sort("decided_s", "pandaid")["requested"].to_numpy()
@@ -103,7 +110,7 @@ def test_capped_at_the_request():
 
 
 def test_a_request_that_is_none_caps_nothing():
-    records, _ = tasks(5, 20, seed=8)
+    records, _ = tasks(12, 20, seed=8)
     estimator = LinearQuantiles("walltime", capped=True).fit(records)
     free = estimator.replay(records.with_columns(requested=None), levels=(0.9,))
     for none in (float("nan"), 0.0, -5.0):

@@ -1,5 +1,5 @@
 """The rules that systems deploy and the methods others have published, as sizers."""
 
-from brokerlab.estimators.sizing.peers.registry import all_peers, peers, published, slow
+from benchmarks.sizing.peers.registry import all_peers, peers, published, slow
 
 __all__ = ["all_peers", "peers", "published", "slow"]

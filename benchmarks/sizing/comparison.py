@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from benchmarks.sizing.online import Method, Truth, size
+from benchmarks.sizing.store import Store
+from benchmarks.sizing.trace import Order, Trace
 from brokerlab.errors import ConfigError, InsufficientDataError, nearest
-from brokerlab.estimators.sizing.online import Method, Truth, size
-from brokerlab.estimators.sizing.store import Store
-from brokerlab.estimators.sizing.trace import Order, Trace
 from brokerlab.numerics import FloatArray
 
 SEEDS = (1, 2, 3, 4, 5, 1996)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from benchmarks.sizing.sizer import Run, Sizer
 from brokerlab.errors import DataError
-from brokerlab.estimators.sizing.sizer import Run, Sizer
 
 GBH = 1e9 * 3.6e6  # bytes x ms in a GB x hour
 MAX_ATTEMPTS = 200

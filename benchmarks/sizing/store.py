@@ -13,8 +13,8 @@ import numpy as np
 import polars as pl
 
 import brokerlab
+from benchmarks.sizing.trace import Order, Trace
 from brokerlab.errors import DataError
-from brokerlab.estimators.sizing.trace import Order, Trace
 
 FORMAT = 1
 """Changes with the columns that are kept: older results are then not found."""

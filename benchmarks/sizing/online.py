@@ -9,10 +9,10 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
+from benchmarks.sizing.scoring import GBH, Score, score
+from benchmarks.sizing.sizer import History, Run, Sizer
+from benchmarks.sizing.trace import Order, TaskType, Trace
 from brokerlab.errors import ConfigError
-from brokerlab.estimators.sizing.scoring import GBH, Score, score
-from brokerlab.estimators.sizing.sizer import History, Run, Sizer
-from brokerlab.estimators.sizing.trace import Order, TaskType, Trace
 from brokerlab.numerics import FloatArray, IntArray
 
 Truth = Literal["rss", "peak_rss"]

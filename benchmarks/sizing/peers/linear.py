@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from brokerlab.estimators.sizing.sizer import History, Run
+from benchmarks.sizing.sizer import History, Run
 
 
 @dataclass

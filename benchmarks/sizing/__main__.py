@@ -22,7 +22,7 @@ from pathlib import Path
 
 import polars as pl
 
-from brokerlab.estimators.sizing import (
+from benchmarks.sizing import (
     SEEDS,
     CheapestAttempts,
     Method,
@@ -32,9 +32,9 @@ from brokerlab.estimators.sizing import (
     read_trace,
     sized_types,
 )
-from brokerlab.estimators.sizing.online import Truth
-from brokerlab.estimators.sizing.peers import all_peers, peers, slow
-from brokerlab.estimators.sizing.trace import Order
+from benchmarks.sizing.online import Truth
+from benchmarks.sizing.peers import all_peers, peers, slow
+from benchmarks.sizing.trace import Order
 
 FOLDER = Path(os.environ.get("BROKERLAB_DATA", "../shared/data")) / "nfcore-traces"
 OURS = "cheapest attempts"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from brokerlab.estimators.sizing.sizer import History, Run
+from benchmarks.sizing.sizer import History, Run
 from brokerlab.numerics import FloatArray
 
 SAMPLES = 10

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from brokerlab.estimators.sizing.allocation import CheapestAttempts
-from brokerlab.estimators.sizing.comparison import Comparison, compare
-from brokerlab.estimators.sizing.online import Method, Truth, size, size_knowing_others
-from brokerlab.estimators.sizing.peers import slow
-from brokerlab.estimators.sizing.store import Store
-from brokerlab.estimators.sizing.trace import Order, Trace
+from benchmarks.sizing.allocation import CheapestAttempts
+from benchmarks.sizing.comparison import Comparison, compare
+from benchmarks.sizing.online import Method, Truth, size, size_knowing_others
+from benchmarks.sizing.peers import slow
+from benchmarks.sizing.store import Store
+from benchmarks.sizing.trace import Order, Trace
 from brokerlab.numerics import FloatArray
 
 LADDER = "cheapest attempts"

@@ -1,4 +1,4 @@
-"""The one interface of every sizing method: predict, be scored, see."""
+"""What every sizing method of the published comparison does: predict, be scored, see."""
 
 from __future__ import annotations
 
@@ -6,22 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from brokerlab.estimators.mixture.views import Run
 from brokerlab.numerics import FloatArray
 
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """What is known of a run when it is submitted.
-
-    Attributes:
-        input_b: Size of its input [bytes]; 0 when none is known.
-        request_b: What its author asked for [bytes]; NaN when nothing.
-        tag: What its author calls it, such as the sample; empty when nothing.
-    """
-
-    input_b: float
-    request_b: float
-    tag: str = ""
+__all__ = ["History", "Run", "Sizer"]
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from brokerlab.estimators.sizing import kernels
-from brokerlab.estimators.sizing.policy import Distribution
-from brokerlab.estimators.sizing.sizer import History, Run
+from brokerlab.errors import ConfigError
+from brokerlab.estimators.mixture import kernels
 from brokerlab.numerics import FloatArray, IntArray
 
 INPUT_UNIT_B = 1e4  # inputs far below this are one and the same
@@ -51,6 +50,51 @@ VIEWS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What is known of a run when it is submitted.
+
+    Attributes:
+        input_b: Size of its input [bytes]; 0 when none is known.
+        request_b: What its author asked for [bytes]; NaN when nothing.
+        tag: What its author calls it, such as the sample; empty when nothing.
+    """
+
+    input_b: float
+    request_b: float
+    tag: str = ""
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """What a run may need, on a grid.
+
+    Attributes:
+        memory_b: (g,) ascending upper ends of the cells [bytes].
+        mass: (g,) probability of each cell; sums to 1.
+    """
+
+    memory_b: FloatArray
+    mass: FloatArray
+
+    def quantile(self, level: float) -> float:
+        """Return the least end of a cell that is enough with at least this probability [bytes]."""
+        if not 0 < level <= 1:
+            raise ConfigError(f"level {level}: allowed is above 0 up to 1")
+        reached = int(np.searchsorted(np.cumsum(self.mass), level - 1e-12))
+        return float(self.memory_b[min(reached, self.mass.size - 1)])
+
+    def quantiles(self, levels: FloatArray) -> FloatArray:
+        """Return the least ends of cells that are enough with at least these probabilities."""
+        reached = np.searchsorted(np.cumsum(self.mass), levels - 1e-12)
+        found: FloatArray = self.memory_b[np.minimum(reached, self.mass.size - 1)]
+        return found
+
+    def exceeded(self) -> FloatArray:
+        """Return the probability that the run needs more than each end of a cell."""
+        return np.maximum(1.0 - np.cumsum(self.mass), 0.0)
+
+
 class Mixture:
     """The predictive distribution of one task type, updated run by run.
 
@@ -70,27 +114,19 @@ class Mixture:
         self.kinds = np.array([each.kind for each in views])
         self.settings = np.array([each.setting for each in views])
         self.sloped = np.array([each.sloped for each in views], dtype=np.int64)
-
-    def start(self, history: History) -> None:
-        """Learn the history in its order; views are scored from its third on, at least five runs."""
         self.scores = np.zeros((self.kinds.size, WIDTHS.size))
         self.words: dict[str, int] = {}
         self.n = 0
-        self._reserve(2 * history.memory_b.size + 64)
-        scored_from = max(5, history.memory_b.size // 3)
-        for k in range(history.memory_b.size):
-            run = Run(float(history.input_b[k]), float(history.request_b[k]), history.tags[k])
-            self.see(run, float(history.memory_b[k]), scored=k >= scored_from)
+        self.columns: FloatArray = np.empty((4, 0))
+        self.tags: IntArray = np.empty((0, TAG_WORDS), dtype=np.int64)
+        self.foreseen: Run | None = None
 
     def _reserve(self, rows: int) -> None:
         """Make room for runs, keeping the latest."""
-        columns = (
-            getattr(self, "columns", np.empty((4, 0))),
-            getattr(self, "tags", np.empty((0, 0))),
-        )
+        columns = (self.columns, self.tags)
         kept = min(self.n, WINDOW)
-        self.columns: FloatArray = np.empty((4, rows))
-        self.tags: IntArray = np.full((rows, TAG_WORDS), -1, dtype=np.int64)
+        self.columns = np.empty((4, rows))
+        self.tags = np.full((rows, TAG_WORDS), -1, dtype=np.int64)
         if kept:
             self.columns[:, :kept] = columns[0][:, self.n - kept : self.n]
             self.tags[:kept] = columns[1][self.n - kept : self.n]
@@ -126,7 +162,7 @@ class Mixture:
             self.weights,
             self.shapes,
         )
-        self.foreseen: Run | None = run
+        self.foreseen = run
 
     def predict(self, run: Run) -> Distribution:
         """Return the distribution of a run's memory; at least one run was seen."""
@@ -147,7 +183,7 @@ class Mixture:
     def see(self, run: Run, memory_b: float, *, scored: bool = True) -> None:
         """See what a run used [bytes]; the views are scored on what they expected of it."""
         if scored and self.n:
-            if getattr(self, "foreseen", None) is not run:
+            if self.foreseen is not run:
                 self._foresee(run)
             kernels.log_scores(
                 math.log(memory_b),

@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
+from benchmarks.sizing.contracts import Runs
+from benchmarks.sizing.sizer import History
 from brokerlab.errors import DataError, InsufficientDataError
-from brokerlab.estimators.sizing.contracts import Runs
-from brokerlab.estimators.sizing.sizer import History
 from brokerlab.frames import prepared
 from brokerlab.numerics import FloatArray, IntArray
 

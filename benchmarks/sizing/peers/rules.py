@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from benchmarks.sizing.sizer import History, Run
 from brokerlab.errors import ConfigError, DataError
-from brokerlab.estimators.sizing.sizer import History, Run
 from brokerlab.numerics import percentile
 
 NODE_B = 128e9

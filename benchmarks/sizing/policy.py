@@ -8,31 +8,8 @@ import numpy as np
 
 from brokerlab.errors import ConfigError
 from brokerlab.estimators.allocation import kernels
+from brokerlab.estimators.mixture.views import Distribution
 from brokerlab.numerics import FloatArray, IntArray
-
-
-@dataclass(frozen=True)
-class Distribution:
-    """What a run may need, on a grid.
-
-    Attributes:
-        memory_b: (g,) ascending upper ends of the cells [bytes].
-        mass: (g,) probability of each cell; sums to 1.
-    """
-
-    memory_b: FloatArray
-    mass: FloatArray
-
-    def quantile(self, level: float) -> float:
-        """Return the least end of a cell that is enough with at least this probability [bytes]."""
-        if not 0 < level <= 1:
-            raise ConfigError(f"level {level}: allowed is above 0 up to 1")
-        reached = int(np.searchsorted(np.cumsum(self.mass), level - 1e-12))
-        return float(self.memory_b[min(reached, self.mass.size - 1)])
-
-    def exceeded(self) -> FloatArray:
-        """Return the probability that the run needs more than each end of a cell."""
-        return np.maximum(1.0 - np.cumsum(self.mass), 0.0)
 
 
 @dataclass(frozen=True)

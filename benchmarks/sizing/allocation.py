@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from benchmarks.sizing.policy import Distribution, Ladder, cheapest_ladder
+from benchmarks.sizing.sizer import History, Run
 from brokerlab.errors import ConfigError
-from brokerlab.estimators.sizing.mixture import VIEWS, Mixture, View
-from brokerlab.estimators.sizing.policy import Distribution, Ladder, cheapest_ladder
-from brokerlab.estimators.sizing.sizer import History, Run
+from brokerlab.estimators.mixture.views import VIEWS, Mixture, View
 
 GBH_B_S = 1e9 * 3600
 PRICE = 1.0
+POOLED = 50.0
+"""Runs of the type that the usual usage of the trace counts as, in the price of a failure."""
 
 
 class CheapestAttempts:
     """Give first and later attempts so that expected waste and failures cost least.
 
     Args:
-        price: Of a failed attempt besides its waste, in usages of a usual run of the trace: the delay
-            and the scheduling of one more attempt cost the same whatever the run. 0 leaves failures
-            to their waste alone.
+        price: Of a failed attempt besides its waste, in usages of a usual run of the task type, drawn towards
+            those of the trace: the runs seen of the type count as one each, the trace as 50 runs. 0 leaves
+            failures to their waste alone.
         views: Of the predictive distribution, see :class:`mixture.Mixture`.
 
     Source: own; :mod:`mixture`, :func:`policy.cheapest_ladder`.
@@ -29,12 +31,13 @@ class CheapestAttempts:
         if not price >= 0:
             raise ConfigError(f"price of a failure {price}: allowed is 0 or more usual usages")
         self.price = price
-        self.mixture = Mixture(views)
+        self.views = views
 
     def start(self, history: History) -> None:
         """Learn the history."""
-        self.mixture.start(history)
-        self.price_b_s = self.price * history.usual_gbh * GBH_B_S
+        self.mixture = learnt(history, self.views)
+        self.usual_b_s = history.usual_gbh * GBH_B_S
+        self.used_b_s = float(history.memory_b @ history.runtime_s)
         self.seconds = float(history.runtime_s.sum())
         self.runs = history.runtime_s.size
 
@@ -45,9 +48,9 @@ class CheapestAttempts:
     def allocate(self, run: Run) -> float:
         """Return the first rung [bytes]."""
         usual_s = self.seconds / self.runs
-        self.ladder: Ladder = cheapest_ladder(
-            self.predict(run), price_b=self.price_b_s / max(usual_s, 1e-9)
-        )
+        pooled_b_s = (self.used_b_s + POOLED * self.usual_b_s) / (self.runs + POOLED)
+        price_b = self.price * pooled_b_s / max(usual_s, 1e-9)
+        self.ladder: Ladder = cheapest_ladder(self.predict(run), price_b=price_b)
         return self.ladder.first_b
 
     def retry(self, _run: Run, failed_b: Sequence[float]) -> float:
@@ -57,5 +60,16 @@ class CheapestAttempts:
     def reveal(self, run: Run, memory_b: float, runtime_s: float) -> None:
         """See one run."""
         self.mixture.see(run, memory_b)
+        self.used_b_s += memory_b * runtime_s
         self.seconds += runtime_s
         self.runs += 1
+
+
+def learnt(history: History, views: tuple[View, ...] = VIEWS) -> Mixture:
+    """Return a mixture that has seen a history in its order; views are scored from its third on, at least five runs."""
+    mixture = Mixture(views)
+    scored_from = max(5, history.memory_b.size // 3)
+    for k in range(history.memory_b.size):
+        run = Run(float(history.input_b[k]), float(history.request_b[k]), history.tags[k])
+        mixture.see(run, float(history.memory_b[k]), scored=k >= scored_from)
+    return mixture

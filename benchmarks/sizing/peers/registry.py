@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from brokerlab.estimators.sizing.online import Method
-from brokerlab.estimators.sizing.peers.ensemble import WeightedEnsemble
-from brokerlab.estimators.sizing.peers.linear import Errors, RaisedLine
-from brokerlab.estimators.sizing.peers.rules import (
+from benchmarks.sizing.online import Method
+from benchmarks.sizing.peers.ensemble import WeightedEnsemble
+from benchmarks.sizing.peers.linear import Errors, RaisedLine
+from benchmarks.sizing.peers.rules import (
     ConformalBound,
     FirstAllocation,
     LargestSeen,
     Percentile,
     Presets,
 )
-from brokerlab.estimators.sizing.peers.wastage import LowWastageLine
+from benchmarks.sizing.peers.wastage import LowWastageLine
 from brokerlab.numerics import FloatArray
 
 

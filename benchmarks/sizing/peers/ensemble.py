@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from brokerlab.estimators.sizing.peers.models import families
-from brokerlab.estimators.sizing.sizer import History, Run
+from benchmarks.sizing.peers.models import families
+from benchmarks.sizing.sizer import History, Run
 from brokerlab.numerics import FloatArray
 
 FIRST_OFFSET = 0.05
