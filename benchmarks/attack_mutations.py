@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
 import io
 import json
@@ -45,6 +46,8 @@ def mutated(sound: Sound, rng: random.Random) -> tuple[str, bytes]:
         data = _named(sound.rows, rng)
     elif kind < 0.35 and name.endswith(".json") and sound.reader != "model":
         data = json.dumps(_document(json.loads(data), rng)).encode()
+        for depth in DEEP:
+            data = data.replace(f'"nested {depth}"'.encode(), _nested(b"1", rng, depth))
     else:
         for _ in range(rng.choice((1, 1, 1, 2, 5))):
             data = rng.choice(BYTES)(data, rng)
@@ -115,8 +118,8 @@ def _encoded(data: bytes, rng: random.Random) -> bytes:
     )
 
 
-def _nested(data: bytes, rng: random.Random) -> bytes:
-    depth = rng.choice(DEEP)
+def _nested(data: bytes, rng: random.Random, depth: int = 0) -> bytes:
+    depth = depth or rng.choice(DEEP)
     left, right = rng.choice(((b"[", b"]"), (b'{"a":', b"}"), (b'{"http://x":', b"}")))
     return left * depth + data + right * depth
 
@@ -218,6 +221,10 @@ VALUES: tuple[Any, ...] = (
 """Values that are put in the place of others."""
 
 
+_NESTED = tuple(f"nested {depth}" for depth in DEEP)
+"""Stand for values that are nested so deep that this library cannot write them."""
+
+
 def _document(node: Any, rng: random.Random) -> Any:
     """Put odd values, names and depths into a document."""
     for _ in range(rng.choice((1, 1, 2, 5))):
@@ -227,11 +234,8 @@ def _document(node: Any, rng: random.Random) -> Any:
         inside = node
         for step in way[:-1]:
             inside = inside[step]
-        value: Any = rng.choice(VALUES)
+        value: Any = copy.deepcopy(rng.choice((*VALUES, *_NESTED)))
         kind = rng.random()
-        if kind < 0.1:
-            for _ in range(rng.choice((30, 400))):  # deeper ones cannot be written by this library
-                value = rng.choice(([value], {"a": value}, {"http://x": value}))
         if kind < 0.8 or isinstance(inside, list):
             inside[way[-1]] = value
         else:
