@@ -1,8 +1,6 @@
 """Read CSV files, packed or not, in bounded memory; every column as text."""
 
 import csv
-import gzip
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -84,10 +82,6 @@ def pieces(path: Path, found: Detected) -> Iterator[tuple[pl.DataFrame, pl.Serie
             if reported < len(malformed.rows) or not seen:
                 empty = pl.DataFrame(schema=dict.fromkeys(reader.schema.names, pl.String))
                 yield empty, _row_numbers(0, seen, []), _refused(malformed, reported)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise truncated(path, "gzip", error) from error
-    except UnicodeDecodeError as error:
-        raise wrong_encoding(path) from error
     except pa.ArrowInvalid as error:
         if "UTF8" in str(error) or "UTF-8" in str(error):
             raise wrong_encoding(path) from error

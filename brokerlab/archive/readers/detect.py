@@ -5,7 +5,8 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -228,11 +229,22 @@ def table_of_name(name: str) -> str | None:
     return known[max(hits, key=len)] if hits else None
 
 
-def opened(path: Path) -> IO[bytes]:
-    """Open a file for reading, through gzip if its first bytes say so."""
+@contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file for reading, through gzip if its first bytes say so.
+
+    Raises:
+        DataError: What is read there is damaged, or decoded there and of another encoding.
+    """
     with path.open("rb") as handle:
         packed = handle.read(2) == _GZIP
-    return gzip.open(path, "rb") if packed else path.open("rb")  # type: ignore[return-value]
+    try:
+        with gzip.open(path, "rb") if packed else path.open("rb") as opened_file:
+            yield opened_file  # type: ignore[misc]
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise truncated(path, "gzip", error) from error
+    except UnicodeError as error:
+        raise wrong_encoding(path) from error
 
 
 def _head(path: Path) -> bytes:
@@ -244,8 +256,6 @@ def _head(path: Path) -> bytes:
     try:
         with opened(path) as handle:
             head = handle.read(_HEAD)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise truncated(path, "gzip", error) from error
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); check its rights") from error
     if not head:

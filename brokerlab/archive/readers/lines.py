@@ -1,8 +1,6 @@
 """Read records of JSON, one a line, and the hits of Elasticsearch and OpenSearch, in lines or in one document."""
 
-import gzip
 import io
-import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,8 +17,6 @@ from brokerlab.archive.readers.detect import (
     check_number,
     opened,
     table_of_records,
-    truncated,
-    wrong_encoding,
 )
 from brokerlab.archive.readers.records import Record, Refusal
 from brokerlab.errors import DataError
@@ -177,22 +173,15 @@ def _items(path: Path, encoding: str) -> Iterator[tuple[int, Record | Any, int]]
 
 def _texts(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
     """Yield the lines that hold something, numbered as in the file."""
-    try:
-        with opened(path) as handle:
-            lines = io.TextIOWrapper(handle, encoding=encoding, newline="\n")
-            line = 0
-            while text := lines.readline(MAX_LINE + 1):
-                line += 1
-                if len(text) > MAX_LINE:
-                    raise DataError(
-                        f"{path}: line {line} has more than {MAX_LINE >> 20} MB; cut it"
-                    )
-                if text.strip():
-                    yield line, text
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise truncated(path, "gzip", error) from error
-    except UnicodeError as error:
-        raise wrong_encoding(path) from error
+    with opened(path) as handle:
+        lines = io.TextIOWrapper(handle, encoding=encoding, newline="\n")
+        line = 0
+        while text := lines.readline(MAX_LINE + 1):
+            line += 1
+            if len(text) > MAX_LINE:
+                raise DataError(f"{path}: line {line} has more than {MAX_LINE >> 20} MB; cut it")
+            if text.strip():
+                yield line, text
 
 
 def _parsed(line: int, text: str) -> list[Any]:

@@ -1,9 +1,7 @@
 """Load JSON files and make columns of their records; what nobody can read for sure is refused."""
 
-import gzip
 import json
 import re
-import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ import polars as pl
 from brokerlab.archive.contracts import polars_schema
 from brokerlab.archive.names import meant, plain
 from brokerlab.archive.readers.batch import REFUSED, Batch
-from brokerlab.archive.readers.detect import opened, truncated, wrong_encoding
+from brokerlab.archive.readers.detect import opened, truncated
 from brokerlab.errors import DataError
 from brokerlab.frames import doubled
 
@@ -54,9 +52,8 @@ def load(path: Path) -> Any:
     Raises:
         DataError: Truncated, not JSON, too large, or of a wrong encoding.
     """
-    try:
-        with opened(path) as handle:
-            raw = handle.read(MAX_FILE_BYTES + 1)
+    with opened(path) as handle:
+        raw = handle.read(MAX_FILE_BYTES + 1)
         if len(raw) > MAX_FILE_BYTES:
             raise DataError(
                 f"{path}: more than {MAX_FILE_BYTES >> 20} MB of JSON; split it, or export CSV or Parquet"
@@ -67,13 +64,11 @@ def load(path: Path) -> Any:
                 "read in parts, or export CSV or Parquet"
             )
         encoding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-        data = parse(raw.decode(encoding))
+        text = raw.decode(encoding)
+    try:
+        data = parse(text)
         if _HALF_CHARACTER.search(raw):
             json.dumps(data, ensure_ascii=False).encode()
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise truncated(path, "gzip", error) from error
-    except UnicodeDecodeError as error:
-        raise wrong_encoding(path) from error
     except UnicodeEncodeError as error:
         raise DataError(
             f"{path}: holds half a character (such as \\ud800 without its pair); export it again"
