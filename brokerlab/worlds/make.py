@@ -37,7 +37,7 @@ QUEUED_SHARE = 0.85
 """Part of the links on which files are queued: outputs come from everywhere."""
 NOTE = "lived"
 """The note of such an archive begins so."""
-VERSION = 4
+VERSION = 5
 """Raised whenever the same settings would give other bytes."""
 LARGEST = 400
 """A task has at most this part of all jobs: a larger one would be the only work of the grid for days."""

@@ -49,7 +49,7 @@ class Plant:
 
 PLANTED = (
     Plant(
-        MARGIN, "dbproxy", 0, 10, 5, 50, "scout-percentiles",
+        MARGIN, "dbproxy", 0, 25, 15, 50, "scout-percentiles",
         "Without a margin above the scouts' percentile jobs are killed for memory and run again; a margin costs memory "
         "that is not used.",
     ),
