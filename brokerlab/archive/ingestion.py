@@ -39,7 +39,7 @@ SUFFIXES = (
 )
 """Files taken from a folder given as a source."""
 
-BUCKET_BYTES = 256 << 20
+BUCKET_BYTES = 192 << 20
 """Unpacked bytes of sources per bucket; one bucket is in memory at a time."""
 BY_TASK = ("jobs", "files")
 """Tables laid out by task."""
@@ -48,7 +48,7 @@ _READ_BEFORE = (
     "to correct a unit or a value, read all sources into a new archive"
 )
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
-_PACKED = {".gz": 8, ".parquet": 4}
+_PACKED = {".gz": 8, ".parquet": 10}
 """How much larger than the file the same rows are as plain CSV, roughly."""
 
 Progress = Callable[[int, int, str, int], None]
