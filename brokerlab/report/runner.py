@@ -174,7 +174,8 @@ def run_many(
             if (about.description or "").endswith(runs.UNIT_REPORTS)
         }
         own = {field: value for field, value in given.items() if field in of_report}
-        Path(out_root).mkdir(parents=True, exist_ok=True)
+        if reads:
+            Path(out_root).mkdir(parents=True, exist_ok=True)
         job = _job(name, reads | own, out_root, notebooks, at, run_id)
         (readers if reads else jobs).append(job)
     done = list[Run]()

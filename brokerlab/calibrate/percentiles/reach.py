@@ -103,9 +103,9 @@ def slots_by_queue(quantities: pl.DataFrame) -> pl.DataFrame:
 
 
 def total(slots: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """Add up core-hours by ``computingsite``."""
-    added = pl.concat(slots).group_by("computingsite").agg(pl.col("coreh").sum())
-    return added.sort("computingsite")
+    """Add up core-hours by ``computingsite``, in one order: the same bits whatever order, threads or engine rows came from."""
+    rows = pl.concat(slots).sort("computingsite", "coreh")
+    return rows.group_by("computingsite", maintain_order=True).agg(pl.col("coreh").sum())
 
 
 def unlimited(queues: pl.DataFrame, parameter: Parameter) -> int:
