@@ -12,7 +12,8 @@ import polars as pl
 
 from benchmarks.sizing.contracts import Runs
 from benchmarks.sizing.sizer import History
-from brokerlab.errors import DataError, InsufficientDataError
+from brokerlab.errors import InsufficientDataError
+from brokerlab.estimators.sources import read_runs
 from brokerlab.frames import prepared
 from brokerlab.numerics import FloatArray, IntArray
 
@@ -144,17 +145,8 @@ def read_trace(path: Path | str, *, name: str | None = None) -> Trace:
 
     Source: sizing.md, section 1.
     """
-    path = Path(path)
-    try:
-        frame = pl.read_csv(
-            path, null_values="-", infer_schema_length=None, schema_overrides={"tag": pl.String}
-        )
-    except (OSError, pl.exceptions.PolarsError) as error:
-        columns = ", ".join(Runs.columns())
-        raise DataError(
-            f"{path}: {error}; a trace is a CSV file with the columns {columns}"
-        ) from error
-    return trace_of(frame, name=name or path.name.split(".")[0].removeprefix("trace_"))
+    frame = read_runs(path)
+    return trace_of(frame, name=name or Path(path).name.split(".")[0].removeprefix("trace_"))
 
 
 def _task_type(process: str, group: pl.DataFrame) -> TaskType:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,8 @@ from brokerlab.archive.synthetic.world import draw_world
 from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.calibrate.simulation.record import NOTE as RECORDED
 from brokerlab.errors import ConfigError, collect_warnings
+from brokerlab.gdpconfig.proposal.planted import TRUTH
+from brokerlab.temporary import TemporaryFolder
 from brokerlab.worlds import planted as planting
 from brokerlab.worlds import slots as slots_
 from brokerlab.worlds.life import Life
@@ -122,7 +123,7 @@ def live(
             write_grid(writer, asked, grid, **about)
             write_blocks(writer, asked, grid, blocks, workers=slots_.workers(world, there))
             writer.write_truth("capacity", capacity)
-            writer.write_truth(planting.TABLE, planting.truth(plants))
+            writer.write_truth(TRUTH, planting.truth(plants))
             return writer.commit(sources=[Source(name=NOTE, format="synthetic", notes=(note,))])
 
     tables = [tables_of(asked, world, grid, part) for part in parts]
@@ -133,7 +134,7 @@ def live(
     ]
     free = slots_.left(asked, grid, capacity, scripted)
     delays = slots_.delays(asked, grid)
-    with tempfile.TemporaryDirectory() as folder:
+    with TemporaryFolder() as folder:
         write(folder, tables)
         del tables
         stage = world_of(asked, brokerlab.archive.open(folder), work, free, delays)

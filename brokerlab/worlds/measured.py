@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import polars as pl
 
 from brokerlab.archive import Archive
+from brokerlab.scouts.kills import MEMORY_CODES, WALLTIME_CODES
+from brokerlab.units import HOUR_S
 
 LEAST_JOBS = 50
 """Queues and tasks with fewer jobs do not show a shape."""
-MEMORY, WALL = 1212, 1213
-"""``piloterrorcode`` of jobs that were killed for memory and for wall time."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def shapes(archive: Archive) -> pl.DataFrame:
 
 def _jobs(archive: Archive) -> pl.DataFrame:
     ready = pl.coalesce("activatedtime", "creationtime")
-    hour = pl.lit(3600.0)
+    hour = pl.lit(float(HOUR_S))
     return (
         archive.scan("jobs")
         .select(
@@ -125,15 +125,15 @@ def _ends(jobs: pl.DataFrame) -> dict[str, float | None]:
     failed = pl.col("jobstatus") == "failed"
     queues = over.group_by("computingsite").agg(pl.len(), part=failed.mean())
     queues = queues.filter(pl.col("len") >= LEAST_JOBS)
-    wall = pl.col("wall_h")
+    wall, code = pl.col("wall_h"), pl.col("piloterrorcode")
     return {
         "failed jobs": _value(over, failed.mean() * 100),
         "failed jobs at the queue of rank 90 %": _value(queues, pl.col("part").quantile(0.9) * 100),
         "wall time of failed over finished jobs": _value(
             over, wall.filter(failed).median() / wall.filter(~failed).median()
         ),
-        "killed for memory": _value(over, (pl.col("piloterrorcode") == MEMORY).mean() * 100),
-        "killed for wall time": _value(over, (pl.col("piloterrorcode") == WALL).mean() * 100),
+        "killed for memory": _value(over, code.is_in(MEMORY_CODES).mean() * 100),
+        "killed for wall time": _value(over, code.is_in(WALLTIME_CODES).mean() * 100),
     }
 
 
@@ -171,7 +171,7 @@ def _moves(jobs: pl.DataFrame) -> dict[str, float | None]:
 def _use(archive: Archive, jobs: pl.DataFrame) -> dict[str, float | None]:
     """Return the used part of the slots there are, from the first start to the last end."""
     name = "used part of the slots"
-    if "capacity" not in {path.name for path in (archive.path / "truth").glob("*")}:
+    if "capacity" not in archive.manifest.truth:
         return {name: None}
     span = _value(jobs, (pl.col("endtime").max() - pl.col("starttime").min()).dt.total_seconds())
     if not span:
@@ -179,4 +179,4 @@ def _use(archive: Archive, jobs: pl.DataFrame) -> dict[str, float | None]:
     capacity = archive.truth("capacity").group_by("panda_queue").agg(pl.col("slots").max())
     used = _value(jobs, (pl.col("wall_h") * pl.col("actualcorecount")).sum()) or 0.0
     there = _value(capacity, pl.col("slots").sum()) or 0.0
-    return {name: 100 * used / (there * span / 3600) if there else None}
+    return {name: 100 * used / (there * span / HOUR_S) if there else None}

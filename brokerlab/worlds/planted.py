@@ -18,8 +18,6 @@ from brokerlab.errors import ConfigError
 Planted = Literal["wrong", "none"]
 """``wrong``: the settings of `PLANTED` have the values planted; ``none``: each has its best one."""
 MARGIN = "SCOUT_RAMCOUNT_MARGIN"
-TABLE = "planted_settings"
-"""Name of the table in ``truth``."""
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ def test_verify_refuses_another_configuration(proposal: Path, config: Path) -> N
 def test_verify_without_a_configuration_compares_no_other_keys(
     config: Path, tmp_path: Path
 ) -> None:
-    """Issue 14, 3: it called 50 keys "gone" that it could not know of."""
+    """It called 50 keys "gone" that it could not know of."""
     made = Proposal.to_change(
         Config.from_file(config).with_values({"SCOUT_RAMCOUNT_RANK": 75}),
         {"SCOUT_RAMCOUNT_RANK": 80},

@@ -1,6 +1,6 @@
 """What was proposed against what was planted: only for synthetic archives, and only after everything is proposed.
 
-Source: issue 17 (planted answers) and calibration.md 5. No calibration reads the truth of an archive.
+Source: docs/worlds.md, What is planted. No calibration reads the truth of an archive.
 """
 
 from __future__ import annotations

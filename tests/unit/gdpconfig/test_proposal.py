@@ -452,7 +452,7 @@ UNSEEN = {
 
 @pytest.mark.parametrize(("sign", "name"), UNSEEN.items())
 def test_characters_that_cannot_be_seen_are_refused_on_creation(sign: str, name: str) -> None:
-    """Issue 14, 5: bidirectional and control characters refused, with field and code point."""
+    """Bidirectional and control characters are refused, with field and code point."""
     text = f"ab{sign}c"
     for field, others in {
         "title": {"title": text},
@@ -501,7 +501,7 @@ WRITTEN = {"ticket": "ADC-7", "author": "A. Nna", "approver": "B. Ob", "comment"
 
 
 def test_notes_are_no_part_of_what_is_proposed() -> None:
-    """Issue 14, 5: ticket, author, approver and comment; the report's run is found by the digest."""
+    """Ticket, author, approver and comment; the report's run is found by the digest."""
     made = change()
     noted = made.annotated(**WRITTEN)
     assert loads(dumps(noted)) == noted

@@ -7,6 +7,7 @@ import pytest
 import brokerlab.archive
 from brokerlab import worlds
 from brokerlab.errors import ConfigError
+from brokerlab.gdpconfig.proposal.planted import TRUTH
 from brokerlab.worlds import planted
 from tests.unit.worlds.conftest import ASKED, Made
 
@@ -22,7 +23,7 @@ def values(archive: brokerlab.archive.Archive) -> dict[str, str]:
 def test_the_values_in_force_are_those_of_the_truth(tmp_path: Path) -> None:
     worlds.live(tmp_path, **{**ASKED, "jobs": 600, "days": 3.0, "planted": "wrong"})
     archive = brokerlab.archive.open(tmp_path)
-    truth = archive.truth(planted.TABLE)
+    truth = archive.truth(TRUTH)
     assert dict(truth.select("key", "planted").iter_rows()) == values(archive)
     wrong = truth.filter("wrong")
     assert (wrong["planted"] != wrong["best"]).all()
@@ -33,7 +34,7 @@ def test_the_values_in_force_are_those_of_the_truth(tmp_path: Path) -> None:
 
 
 def test_a_world_without_anything_wrong_says_so(made: Made) -> None:
-    truth = made.archive.truth(planted.TABLE)
+    truth = made.archive.truth(TRUTH)
     assert not truth["wrong"].any()
     assert dict(truth.select("key", "best").iter_rows()) == values(made.archive)
 
