@@ -20,7 +20,7 @@ from brokerlab.brokerage.engine.lookup import (
     with_facts,
 )
 from brokerlab.brokerage.engine.own import Own
-from brokerlab.brokerage.engine.pairs import Facts
+from brokerlab.brokerage.engine.pairs import AS_WRITTEN, Facts
 from brokerlab.brokerage.engine.recipe import Recipe, checks_of
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.engine.steps import Derived, Step
@@ -265,10 +265,11 @@ class Brokerage(Generic[R, D]):
         lookups, config = self.lookups(known.rules), known.config
         known = self.facts(known)
         for each in lookups:
+            # collected one by one: the next reads them many times
             if not each.keys and not each.place:
-                known = replace(known, tasks=with_facts(known.tasks, each, known))
+                known = replace(known, tasks=_computed(with_facts(known.tasks, each, known)))
             elif not each.keys and not each.task:
-                known = replace(known, places=with_facts(known.places, each, known))
+                known = replace(known, places=_computed(with_facts(known.places, each, known)))
         known = numbered_by(known, lookups)
         sides = sides_of([each for each in lookups if each.of_pairs and not each.keys], known)
         tasks, places = known.tasks.collect(), known.places.collect()
@@ -288,3 +289,7 @@ class Brokerage(Generic[R, D]):
             second=None,
         )
         return configured(nothing, config)
+
+
+def _computed(plan: pl.LazyFrame) -> pl.LazyFrame:
+    return plan.collect(engine="in-memory", optimizations=AS_WRITTEN).lazy()
