@@ -23,8 +23,10 @@ _HOUR = 3600.0
 _WINDOWS = 24
 """Parts of the period whose mean waits are correlated where jobs have no pair."""
 _LEAST_WINDOWS = 5
-SPREADS = ("wasserstein_spread_h", "ks_spread", "kills_spread", "n_spread")
-"""How far runs are from one another."""
+NAMES = ("placement", "waiting", "shape", "timing", "unexplained", "utilisation", "kills")
+"""What may fail, in the order it is told."""
+RUNS = ("wasserstein_h", "ks", "kills", "n", "unlike")
+"""What runs are compared in: waits (distances, and 1 - correlation), killed part, numbers of jobs (part of those seen)."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,8 @@ class Limits:
     Attributes:
         wasserstein_h: Distance of the waiting times at a queue [h] ...
         relative: ... or this part of the mean wait seen there, whichever is more.
-        ks: Kolmogorov-Smirnov distance of the waiting times at a queue.
+        ks: Kolmogorov-Smirnov distance of the waiting times at a queue; asked where a mean wait, seen or simulated, is above
+            ``wasserstein_h``: two minutes instead of one are another shape, and no other wait.
         delay_h: Mean start-up delay of a queue [h]. Delays are fitted: where they are long, they and not the slots make the
             waits, whose distribution then agrees whatever the simulation does, and says nothing about another load.
         correlation: Spearman's, of the waits of the same jobs on both sides, at least; asked where the mean wait seen is
@@ -173,9 +176,8 @@ class Sides:
         Returns:
             ``by, n_jobs, n_simulated`` (per run), ``mean_observed_h, mean_simulated_h, wasserstein_h`` with
             ``wasserstein_h_lo, wasserstein_h_hi``, ``ks, correlation, kills_observed, kills_simulated``; what needs
-            simulated jobs is null where there are none. And how far the runs are from one another, at most (0 for one
-            run): ``wasserstein_spread_h, ks_spread, kills_spread, n_spread`` (part of the jobs); ``correlation_lowest`` of a
-            run with the others (1 for one run).
+            simulated jobs is null where there are none. And of each of `RUNS` how far a run is from the others together:
+            ``<name>_most`` of all runs, ``<name>_usual`` (median); 0 for one run.
         """
         parts = self.simulated.partition_by(by, as_dict=True, maintain_order=True)
         rows = []
@@ -200,8 +202,7 @@ class Sides:
         empty = ["mean_simulated_h", "wasserstein_h", "wasserstein_h_lo", "wasserstein_h_hi"]
         if other.is_empty():
             nothing = [*empty, "ks", "correlation", "kills_simulated"]
-            far = dict.fromkeys(SPREADS, 0.0) | {"correlation_lowest": 1.0}
-            return found | dict.fromkeys(nothing) | far
+            return found | dict.fromkeys(nothing) | self._between_runs(one, other)
         tasks = pl.concat([one["task"], other["task"]]).rank("dense").to_numpy().astype(np.int64)
         steps = Steps.of(observed, simulated, tasks[: len(one)] - 1, tasks[len(one) :] - 1)
         low, high = steps.interval(repeats, seed)
@@ -216,38 +217,32 @@ class Sides:
             "ks": steps.kolmogorov_smirnov(),
             "correlation": self._correlation(one, other),
             "kills_simulated": float(other["killed"].to_numpy().mean()),
-            **self._spread(other),
+            **self._between_runs(one, other),
         }
 
-    def _spread(self, part: pl.DataFrame) -> dict[str, float]:
-        """Return the largest distances of one run from the others together."""
-        found = dict.fromkeys(SPREADS, 0.0) | {"correlation_lowest": 1.0}
-        if self.runs < 2 or part.is_empty():
-            return found
+    def _between_runs(self, seen: pl.DataFrame, part: pl.DataFrame) -> dict[str, float]:
+        """Return how far one run is from the others together: the largest and the median of every distance."""
+        apart: dict[str, list[float]] = {name: [] for name in RUNS}
         waits, killed = part["wait_s"].to_numpy() / _HOUR, part["killed"].to_numpy()
-        run = part["run"].to_numpy()
-        for number in range(self.runs):
+        run = part["run"].to_numpy() if self.runs > 1 else np.zeros(len(part))
+        for number in range(self.runs if self.runs > 1 else 0):
             own = run == number
-            rest = float((~own).sum()) / (self.runs - 1)
-            if rest == 0 or not own.any():
-                found["n_spread"] = np.inf  # some runs send nothing there
-                continue
+            here, rest = int(own.sum()), int((~own).sum())
+            apart["n"].append(abs(here - rest / (self.runs - 1)) / seen.height)
+            if not (here and rest):
+                continue  # what such a run's jobs would have waited is unknown
             none = np.zeros(1, np.int64)
-            steps = Steps.of(
-                waits[own], waits[~own], none.repeat(own.sum()), none.repeat((~own).sum())
-            )
-            seen = (
-                steps.wasserstein(none + 1),
-                steps.kolmogorov_smirnov(),
-                abs(float(killed[own].mean() - killed[~own].mean())),
-                abs(float(own.sum()) - rest) / rest,
-            )
-            for name, value in zip(SPREADS, seen, strict=True):
-                found[name] = max(found[name], float(value))
+            steps = Steps.of(waits[own], waits[~own], none.repeat(here), none.repeat(rest))
             alike = self._of_windows(part.filter(own), part.filter(~own))
-            lowest = found["correlation_lowest"]
-            found["correlation_lowest"] = min(lowest, 0.0 if alike is None else alike)
-        return found
+            apart["wasserstein_h"].append(steps.wasserstein(none + 1))
+            apart["ks"].append(steps.kolmogorov_smirnov())
+            apart["kills"].append(abs(float(killed[own].mean() - killed[~own].mean())))
+            apart["unlike"].append(1.0 - (alike or 0.0))
+        return {
+            f"{name}_{what}": float(of(values)) if values else 0.0
+            for name, values in apart.items()
+            for what, of in (("most", max), ("usual", np.median))
+        }
 
     def _correlation(self, one: pl.DataFrame, other: pl.DataFrame) -> float | None:
         """Return Spearman's correlation of the waits: job by job, or of the means of parts of the period."""
@@ -321,46 +316,58 @@ def judged(
 ) -> pl.DataFrame:
     """Say which limits every queue breaks.
 
-    What was seen is one run of the world: a queue whose runs are farther from one another than a limit is held to their
-    distance instead, one whose runs do not wait at the same times, to what they have in common.
+    What was seen is one run of the world, and chance moves it as it moves the others. So each distance is held to its limit
+    or to the usual distance between runs, whichever is more; and where one of the runs is beyond that in any of them,
+    all of them are held to as many times as much. A simulation that is right fails so at one queue in as many as there are
+    runs and one more, whatever the number of limits.
 
     Args:
         queues: Of :meth:`Sides.distances` with ``mean_delay_h``, ``utilisation_observed``, ``utilisation_simulated``,
-            ``utilisation_spread``.
+            ``utilisation_most``, ``utilisation_usual``.
         limits: The limits.
         placed: The simulation chose the queues, so that numbers of jobs may differ.
-        spare: Take the distances between runs for larger by this part, and their lowest correlation for lower by so much.
+        spare: Take the runs for farther from one another by this part.
 
     Returns:
-        The queues with ``judged``, ``fails``, sorted.
+        The queues with ``judged``, ``reach`` (times the limits, or the usual distances, that are allowed; 1 for one run),
+        ``fails``, sorted.
+
+    Source: randomisation test with one statistic, the largest of standardised distances (Westfall and Young, Resampling-Based
+        Multiple Testing, 1993).
     """
-
-    def beyond(distance: pl.Expr, limit: float | pl.Expr, spread: str) -> pl.Expr:
-        return distance > pl.max_horizontal(
-            pl.lit(limit) if isinstance(limit, float) else limit, pl.col(spread) * (1 + spare)
-        )
-
-    there, observed = pl.col("n_simulated") > 0, pl.col("mean_observed_h")
+    observed = pl.col("mean_observed_h")
     more = (pl.col("n_simulated") - pl.col("n_jobs")).abs() / pl.col("n_jobs")
-    most_wait = pl.max_horizontal(pl.lit(limits.wasserstein_h), observed * limits.relative)
+    waits = pl.max_horizontal(pl.lit(limits.wasserstein_h), observed * limits.relative)
     used = (pl.col("utilisation_observed") - pl.col("utilisation_simulated")).abs()
     killed = (pl.col("kills_observed") - pl.col("kills_simulated")).abs()
-    alike = pl.min_horizontal(pl.lit(limits.correlation), pl.col("correlation_lowest") - spare)
-    unlike = pl.col("correlation").fill_null(0.0) < alike
-    off = {
-        "placement": pl.lit(placed) & beyond(more, limits.placement, "n_spread"),
-        "waiting": ~there | beyond(pl.col("wasserstein_h"), most_wait, "wasserstein_spread_h"),
-        "shape": beyond(pl.col("ks"), limits.ks, "ks_spread"),
-        "timing": (observed > limits.wasserstein_h) & unlike,
-        "unexplained": pl.col("mean_delay_h") > limits.delay_h,
-        "utilisation": beyond(used, limits.utilisation, "utilisation_spread"),
-        "kills": beyond(killed, limits.kills, "kills_spread"),
+    unlike = 1.0 - pl.col("correlation").fill_null(0.0)
+    measured = {  # distance, limit, distance between runs, whether it is asked for
+        "placement": (more, pl.lit(limits.placement), "n", pl.lit(placed)),
+        "waiting": (pl.col("wasserstein_h"), waits, "wasserstein_h", pl.lit(value=True)),
+        "shape": (pl.col("ks"), pl.lit(limits.ks), "ks", pl.max_horizontal(observed, "mean_simulated_h") > limits.wasserstein_h),
+        "timing": (unlike, pl.lit(1.0 - limits.correlation), "unlike", observed > limits.wasserstein_h),
+        "utilisation": (used, pl.lit(limits.utilisation), "utilisation", pl.lit(value=True)),
+        "kills": (killed, pl.lit(limits.kills), "kills", pl.lit(value=True)),
+    }  # fmt: skip
+    scales = {
+        name: pl.max_horizontal(limit, f"{of}_usual")
+        for name, (_, limit, of, _) in measured.items()
     }
-    enough = pl.col("n_jobs") >= limits.least_jobs
-    said = [
-        pl.when(enough & broken.fill_null(value=False)).then(pl.lit(name))
-        for name, broken in off.items()
+    farthest = [
+        pl.when(asked).then(pl.col(f"{of}_most") / scales[name])
+        for name, (_, _, of, asked) in measured.items()
     ]
-    return queues.with_columns(
-        judged=enough, fails=pl.concat_str(said, separator=", ", ignore_nulls=True).fill_null("")
-    ).sort("panda_queue")
+    reach = pl.max_horizontal(pl.lit(1.0), pl.max_horizontal(farthest) * (1 + spare))
+    off = {
+        name: asked & (distance > pl.col("reach") * scales[name])
+        for name, (distance, _, _, asked) in measured.items()
+    }
+    off["waiting"] |= ~(pl.col("n_simulated") > 0)
+    off["unexplained"] = pl.col("mean_delay_h") > limits.delay_h
+    enough = pl.col("n_jobs") >= limits.least_jobs
+    said = [pl.when(enough & off[name].fill_null(value=False)).then(pl.lit(name)) for name in NAMES]
+    return (
+        queues.with_columns(judged=enough, reach=reach)
+        .with_columns(fails=pl.concat_str(said, separator=", ", ignore_nulls=True).fill_null(""))
+        .sort("panda_queue")
+    )

@@ -60,9 +60,9 @@ class Validation(Result):
             ``wasserstein_h_hi`` (95 %, bootstrap over tasks), ``ks``, ``correlation`` (Spearman, job by job, or of the
             means of 24 parts of the period where the brokerage chose the queues; null where one side is constant),
             ``mean_delay_h`` (fitted start-up), ``utilisation_observed``, ``utilisation_simulated``, ``kills_observed``,
-            ``kills_simulated`` (parts of the jobs). How far runs are from one another: ``wasserstein_spread_h``,
-            ``ks_spread``, ``n_spread``, ``kills_spread``, ``utilisation_spread`` (0 for one run), ``correlation_lowest``
-            (1 for one run). ``judged``, and ``fails``, what is beyond its limit and beyond that: placement (numbers of
+            ``kills_simulated`` (parts of the jobs). How far a run is from the others: ``wasserstein_h_most``,
+            ``wasserstein_h_usual`` (median), and so on, see :meth:`.comparison.Sides.distances`. ``judged``, ``reach``, see
+            :func:`.comparison.judged`, and ``fails``, what is beyond its limit and beyond chance: placement (numbers of
             jobs), waiting, shape (ks), timing (correlation), unexplained (delays), utilisation, kills; comma list; empty
             where none or not judged.
         shares: The same distances by ``gshare``, for reading, not for the verdict.
@@ -235,7 +235,7 @@ def validate(
     """Simulate the period under the settings that ruled, and compare with what was seen.
 
     What was seen is one run of the world, with chances of its own: where the simulated runs are farther from one another
-    than a limit, what was seen may be as far from them.
+    than their limits, what was seen may be as far from them, see :func:`.comparison.judged`.
 
     Waits are those of first attempts, from a job's inputs being at its queue to its start; a job that still waits at the
     end counts with its wait so far, and kills after it do not count, on both sides, though the archive may know more. Where
@@ -388,15 +388,17 @@ def _used(outcome: Outcome) -> pl.DataFrame:
     )
     part, runs = pl.col("utilisation"), len(outcome.seeds)
     rest = (part.sum() - part) / max(runs - 1, 1)  # mean of the other runs
+    apart = (part - rest).abs() if runs > 1 else 0 * part
     made = outcome.queues.group_by("panda_queue", maintain_order=True).agg(
         pl.col("used_core_s").mean(),
         pl.col("capacity_core_s").first(),
-        utilisation_spread=(part - rest).abs().max() if runs > 1 else pl.lit(0.0),
+        utilisation_most=apart.max(),
+        utilisation_usual=apart.median(),
     )
     there = pl.col("capacity_core_s")
     return made.join(seen, on="panda_queue", how="left").select(
         "panda_queue",
-        pl.col("utilisation_spread").fill_null(0.0),
+        pl.col("utilisation_most", "utilisation_usual").fill_null(0.0),
         utilisation_observed=pl.when(there > 0).then(pl.col("observed").fill_null(0) / there),
         utilisation_simulated=pl.when(there > 0).then(pl.col("used_core_s") / there),
     )

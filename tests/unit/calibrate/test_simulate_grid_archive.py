@@ -136,7 +136,7 @@ def test_the_archive_of_the_simulator_is_reproduced(again):
     assert found.sentence.startswith("The simulation reproduces placement, waiting times")
     judged = found.queues.filter(pl.col("judged"))
     assert judged["mean_observed_h"].max() > 1
-    assert judged["n_spread"].min() >= 0
+    assert judged["n_most"].min() >= 0
 
 
 def test_what_was_seen_ends_with_the_simulation(again):

@@ -9,12 +9,13 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy import stats
+from scipy.stats import binom
 
 import brokerlab.archive
 from brokerlab.archive import ArchiveWriter
 from brokerlab.calibrate import simulation
 from brokerlab.calibrate.simulation import Limits, QueueRules, validate
-from brokerlab.calibrate.simulation.comparison import Steps
+from brokerlab.calibrate.simulation.comparison import Sides, Steps, judged
 from brokerlab.calibrate.simulation.validation import STATES, worst_first
 from brokerlab.errors import ConfigError, InsufficientDataError
 from tests.queue_toys import attempts
@@ -229,11 +230,11 @@ def test_waits_by_queue_are_in_hours_and_know_the_verdict(inputs):
     assert waits["rank"].unique().sort().to_list() == [50.0, 90.0]
     states = dict(waits.select("panda_queue", "state").rows())
     assert set(states.values()) <= set(STATES)
-    strict = validate(inputs, repeats=2, limits=Limits(least_jobs=100, ks=0.0, correlation=2.0))
-    assert set(strict.waits()["state"]) <= {
-        "waits differ",
-        "too few jobs",
-    }  # though other limits are broken, too
+    none = Limits(least_jobs=100, ks=0.0, correlation=2.0, wasserstein_h=0.0)
+    strict = set(validate(inputs, repeats=2, limits=none).waits()["state"])
+    assert strict <= {"waits differ", "too few jobs"}  # though other limits are broken, too
+    short = validate(inputs, repeats=2, limits=Limits(least_jobs=100, ks=0.0))
+    assert "shape" not in short.queues.filter(panda_queue="FREE")["fails"].item()  # minutes
     timing = validate(inputs, repeats=2, limits=Limits(least_jobs=100, correlation=2.0, wasserstein_h=0.1))  # fmt: skip
     assert timing.waits().filter(panda_queue="BUSY")["state"][0] == "waits agree, not by slots"
     assert "BUSY" in timing.fitted["panda_queue"].to_list()
@@ -280,3 +281,58 @@ def test_limits_are_given_by_name():
     assert isinstance(Limits.of({"least_jobs": 40.0}).least_jobs, int)
     with pytest.raises(ConfigError, match="did you mean 'kills'"):
         Limits.of({"kill": 1})
+
+
+def sides_of(rng, *, queues, runs, jobs=120, shift=0.0):
+    """Runs of a world in which chance moves the waits, the kills and the numbers of jobs of a queue; one of them is seen."""
+
+    def one(queue, run):
+        n = int(rng.integers(jobs // 2, 2 * jobs))
+        wait = rng.lognormal(rng.normal(0.0, 0.6), 0.5, n) * 3600.0
+        return pl.DataFrame(
+            {
+                "computingsite": queue,
+                "wait_s": wait * (1 + shift * (run == runs)),
+                "killed": rng.random(n) < rng.uniform(0.0, 0.2),
+                "when": [T0 + k * timedelta(minutes=1) for k in range(n)],
+                "task": np.arange(n) % 7,
+                "run": run,
+            }
+        )
+
+    every = pl.concat(
+        one(f"q{queue:03}", run) for queue in range(queues) for run in range(runs + 1)
+    )
+    seen = pl.col("run") == runs
+    return Sides(every.filter(seen), every.filter(~seen), paired=False, runs=runs)
+
+
+def failing(sides):
+    none = {
+        "mean_delay_h": 0.0,
+        "utilisation_observed": 0.5,
+        "utilisation_simulated": 0.5,
+        "utilisation_most": 0.0,
+        "utilisation_usual": 0.0,
+    }
+    rows = sides.distances("computingsite", 1, 0).rename({"computingsite": "panda_queue"})
+    found = judged(rows.with_columns(**{n: pl.lit(v) for n, v in none.items()}), Limits(), placed=True)  # fmt: skip
+    return (found["fails"] != "").mean()
+
+
+def test_a_simulation_that_is_right_fails_at_one_queue_in_as_many_as_there_are_runs_and_one():
+    """Five distances are asked together: one by one, a queue in five would fail by chance."""
+    rng = np.random.default_rng(5)
+    share = failing(sides_of(rng, queues=400, runs=9))
+    assert binom.cdf(round(400 * share), 400, 1 / 10) > 0.01
+    assert binom.sf(round(400 * share) - 1, 400, 1 / 10) > 0.01
+
+
+def test_a_simulation_that_is_wrong_fails_whatever_chance_does():
+    assert failing(sides_of(np.random.default_rng(6), queues=60, runs=9, shift=19.0)) > 0.95
+
+
+def test_runs_without_jobs_at_a_queue_do_not_excuse_it():
+    sides = sides_of(np.random.default_rng(7), queues=60, runs=9)
+    few = sides.simulated.filter(pl.col("run") == 0).group_by("computingsite").head(1)
+    assert failing(Sides(sides.observed, few, paired=False, runs=9)) == 1.0
