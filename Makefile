@@ -13,7 +13,7 @@ export BROKERLAB_DATA BROKERLAB_ORACLE
 # as many as CI has cores
 PYTEST_WORKERS ?= 2
 
-.PHONY: report reports demo test oracle lint bench lab clean
+.PHONY: report reports demo test test-long oracle lint bench lab clean
 .DEFAULT_GOAL := report
 
 # pip 25.1 brought --group, which reads the dependency groups of pyproject.toml
@@ -32,8 +32,15 @@ report: demo
 reports: demo
 	$(BIN)/brokerlab report $(OTHERS) -p archive=$(DEMO)
 
+# byte code is kept: without it workers, kernels and executors compile the library anew, each of them
+test test-long: export PYTHONDONTWRITEBYTECODE =
+
 test: $(STAMP)
-	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal -m "not long"
+
+# statistical and attack runs over many repeats; `make test` has a small version of each
+test-long: $(STAMP)
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal -m long tests
 
 oracle: $(STAMP)
 	$(BIN)/python -m pytest tests/oracle -q -s

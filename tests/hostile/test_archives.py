@@ -1,4 +1,4 @@
-"""Archives under attack, a few cases of each kind; `python -m benchmarks.attack` tries many."""
+"""Archives under attack, a few cases of each kind; the long runs try more, `python -m benchmarks.attack` many."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+FEW = {
+    "kills": 2, "interrupts": 3, "full_disks": 2, "lost_manifests": 2, "damage": 3, "readers": 1, "queries": 100
+}  # fmt: skip
+"""Attack to how many cases of it are tried in every run."""
+
+
 @pytest.mark.parametrize(
     ("attack", "n"),
     [
-        ("kills", 4),
-        ("interrupts", 10),
-        ("full_disks", 4),
-        ("lost_manifests", 4),
-        ("damage", 6),
-        ("readers", 1),
-        ("queries", 400),
+        *FEW.items(),
+        *(pytest.param(name, 5 * n, marks=pytest.mark.long) for name, n in FEW.items()),
     ],
 )
 def test_an_archive_holds(attack: str, n: int, source: Path, tmp_path: Path) -> None:

@@ -16,8 +16,6 @@ from brokerlab.intervals import (
 )
 from brokerlab.numerics import SortedGroups
 
-pytestmark = pytest.mark.slow
-
 DRAWS = 20_000
 
 

@@ -48,14 +48,16 @@ def world(residuals, tasks, first, rng):
     return pl.concat([pl.DataFrame(each) for each in parts])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", RESIDUALS)
-def test_bounds_hold_their_level_whatever_the_residuals(name):
+@pytest.mark.parametrize(
+    ("name", "tasks"),
+    [("two humps", 20), *(pytest.param(name, 60, marks=pytest.mark.long) for name in RESIDUALS)],
+)
+def test_bounds_hold_their_level_whatever_the_residuals(name, tasks):
     rng = np.random.default_rng(sorted(RESIDUALS).index(name))
     residuals = RESIDUALS[name]
-    model = Hierarchy("memory").fit(world(residuals, 60, 0, rng))
-    model.conformalize(world(residuals, 60, 100, rng))
-    records = world(residuals, 120, 200, rng).sort("decided_s", "pandaid")
+    model = Hierarchy("memory").fit(world(residuals, tasks, 0, rng))
+    model.conformalize(world(residuals, tasks, 100, rng))
+    records = world(residuals, 2 * tasks, 200, rng).sort("decided_s", "pandaid")
     found = model.replay(records, levels=LEVELS)
     assert np.isfinite(found.bounds).all()
     judged = records.with_columns(seen=pl.Series(found.seen))

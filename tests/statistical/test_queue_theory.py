@@ -16,8 +16,6 @@ from scipy import stats
 
 from tests.queue_toys import attempts
 
-pytestmark = pytest.mark.slow
-
 T0 = np.datetime64("2026-03-01", "us")
 QUEUES, JOBS = 40, 4000
 WARM = JOBS // 5  # the first jobs see an empty queue

@@ -12,16 +12,24 @@ from brokerlab.archive.synthetic.truth import QUANTILES
 from brokerlab.calibrate.judge import capped_weights
 from brokerlab.calibrate.percentiles import Assumptions, Setting, backtest, kills
 
-pytestmark = pytest.mark.slow
-
-REPEATS = 24
+REPEATS, FEW = 24, 4
+"""Periods of a long run, and of every run."""
 
 
 @pytest.fixture(scope="module")
-def periods(tmp_path_factory):
-    """Back-tests of fresh periods of one law: no drift, another seed each."""
+def few(tmp_path_factory):
+    return fresh(tmp_path_factory, range(FEW))
+
+
+@pytest.fixture(scope="module")
+def periods(few, tmp_path_factory):
+    return [*few, *fresh(tmp_path_factory, range(FEW, REPEATS))]
+
+
+def fresh(tmp_path_factory, seeds):
+    """Return back-tests of fresh periods of one law: no drift, another seed each."""
     tried = []
-    for seed in range(REPEATS):
+    for seed in seeds:
         folder = tmp_path_factory.mktemp("period")
         synthesise(folder, jobs=25_000, days=14, seed=1000 + seed, drift=0.0, max_task_jobs=400)
         opened = archive.open(folder)
@@ -51,6 +59,7 @@ def rates(periods, setting):
     return tasks["exceed_rate"].to_numpy(), capped_weights(tasks["work_coreh"].to_numpy())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("setting", [(75, 10), (80, 20), (95, 10)])
 def test_intervals_of_the_exceed_rate_hold_on_fresh_periods(periods, setting):
     inside = 0
@@ -62,11 +71,13 @@ def test_intervals_of_the_exceed_rate_hold_on_fresh_periods(periods, setting):
     assert inside >= REPEATS - 5
 
 
-def test_scored_rates_agree_with_the_truth_beside_the_archive(periods):
+@pytest.mark.parametrize("which", ["few", pytest.param("periods", marks=pytest.mark.long)])
+def test_scored_rates_agree_with_the_truth_beside_the_archive(which, request):
     """Per task, the truth gives the probability that a job exceeds the request; the jobs must follow it."""
+    periods = request.getfixturevalue(which)
     shares = [true_and_seen(found, truth) for found, truth in periods]
     true, seen, jobs = (np.concatenate(part) for part in zip(*shares, strict=True))
-    assert true.size > 300
+    assert true.size > 12 * len(periods)
     gap = (seen - true) * jobs
     error = np.sqrt((gap**2).sum()) / jobs.sum()
     assert (

@@ -8,7 +8,7 @@ from tests.planted_grids import PLANTED
 from tests.recovery import RIGHT, recovered
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.long,  # in every run: tests/unit/calibrate/test_thresholds_grid.py
     pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning"),
 ]
 TOLERATED = 0.05

@@ -14,7 +14,6 @@ from brokerlab.calibrate.thresholds.simulations import Simulations
 from brokerlab.gdpconfig import Config
 from tests.unit.calibrate.threshold_toys import CAP, CUTOFF, EARLY, Toy, calibrate_toy
 
-pytestmark = pytest.mark.slow
 CONFIG = Config.empty()
 QUICK = {
     "n_boot": 100,
@@ -40,16 +39,23 @@ def calibrated(toy: Toy, seed: int, **more):
     return calibrate_toy(toy, **{"keys": list(toy.best), "seed": seed, **QUICK, **more})
 
 
+SPREADS = [(15, 3, (0.3, 0.0)), (60, 3, (0.05, 0.05)), (40, 8, (0.2, 0.02))]
+"""Tasks, simulations, and the noise between the ones and the others."""
+
+
 @pytest.mark.parametrize(
-    ("n_tasks", "n_seeds", "noise"),
-    [(15, 3, (0.3, 0.0)), (60, 3, (0.05, 0.05)), (40, 8, (0.2, 0.02))],
+    ("n_tasks", "n_seeds", "noise", "n"),
+    [
+        (*SPREADS[0], 20),
+        *(pytest.param(*spread, 80, marks=pytest.mark.long) for spread in SPREADS),
+    ],
 )
-def test_intervals_hold_the_true_difference(n_tasks, n_seeds, noise):
+def test_intervals_hold_the_true_difference(n_tasks, n_seeds, noise, n):
     """Between tasks, between simulations, and both: at least as often as promised."""
     setting = Setting.of({CAP: 300})
     toy = Toy(best={CAP: 150.0}, depth=0.0, n_tasks=n_tasks, noise=noise)
     options = thresholds.Options(keys=[CAP], alpha=0.1, n_boot=200)
-    missed, n, silent = 0, 80, 0
+    missed, silent = 0, 0
     for world in range(n):
         seeds = tuple(range(1000 * world, 1000 * world + n_seeds))
         simulations = Simulations(
@@ -68,6 +74,7 @@ def test_intervals_hold_the_true_difference(n_tasks, n_seeds, noise):
     assert at_most(missed, n - silent, 0.1)
 
 
+@pytest.mark.long
 def test_false_proposals_are_rare():
     """Nothing is better than what is now: proposed at most with the rate alpha, among several keys and values."""
     flat = Toy(best={CAP: 150.0, CUTOFF: 10.0}, depth=0.0, noise=(0.25, 0.03))
@@ -90,6 +97,7 @@ PLANTED = {
 """Five keys, and where the least turnaround is."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("key", PLANTED)
 def test_planted_optima_are_found(key):
     """The value that is proposed is within 5 % of the least turnaround there is, nearly always."""
@@ -102,6 +110,7 @@ def test_planted_optima_are_found(key):
     assert good >= n - 1
 
 
+@pytest.mark.long
 def test_the_verdict_is_not_drawn_to_lucky_values():
     """On flat ground nothing is changed though ten others are tried, of which one is lucky."""
     flat = Toy(best={CAP: 150.0}, depth=0.0, noise=(0.25, 0.03))

@@ -6,8 +6,6 @@ import pytest
 
 from benchmarks import truth
 
-pytestmark = pytest.mark.slow
-
 SMALL = {"histories": 40, "seed": 5, "n_boot": 200, "sizes": (50, 200)}
 GRID = tuple((rank, margin) for rank in range(50, 100, 4) for margin in range(0, 31, 3))
 
@@ -19,6 +17,7 @@ def world(tmp_path_factory):
     return truth.World.drawn(folder, jobs=200_000, seed=77, drift=0.0, grid=GRID)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "lines", [truth.fixed_coverage, truth.chosen_coverage, truth.false_proposals]
 )
@@ -27,6 +26,7 @@ def test_the_promises_of_the_judge_are_kept(world, lines):
     assert not short
 
 
+@pytest.mark.long
 def test_a_better_setting_is_found_where_there_is_one(world):
     made = list(truth.power({"no drift": world}, **SMALL))
     assert [str(line) for line in made if not line.ok] == []
@@ -40,6 +40,7 @@ def test_a_line_is_short_where_chance_does_not_explain_it():
     assert str(truth.Line("x", 9, 40, most=0.05)).endswith("asked 0 to 5 %: short")
 
 
+@pytest.mark.long
 def test_the_best_setting_keeps_its_limit_in_truth(world):
     best = truth.best_within(world, 0.02)
     loss, kills = world.mean("loss"), world.mean("exceed_rate")
@@ -47,6 +48,7 @@ def test_the_best_setting_keeps_its_limit_in_truth(world):
     assert loss[best] == loss[kills <= 0.02].min()
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
 def test_a_planted_threshold_is_changed_and_a_right_one_is_not():
     lines = list(truth.planted([5], keys=["NQUEUED_SAT_CAP"]))

@@ -109,7 +109,7 @@ REPORT = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("known", [True, False])
 def test_the_report_changes_a_planted_cap_or_says_that_the_capacity_is_unknown(
     seen, with_slots, known, tmp_path
@@ -132,7 +132,6 @@ def test_the_report_changes_a_planted_cap_or_says_that_the_capacity_is_unknown(
         assert "Their slots would settle it" in (done.folder / "index.html").read_text()
 
 
-@pytest.mark.slow
 def test_runs_are_added_where_few_leave_it_open(seen, plan):
     """Two runs refuse what more of them pass: what was seen is one run, too."""
     world = of_archive(seen, PERIODS, capacity=plan.capacity, **GRID).world(PERIODS[0])
