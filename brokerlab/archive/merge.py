@@ -1,6 +1,6 @@
 """Bring newly read rows into the tables of an archive: one row per key, the latest wins.
 
-Rows arrive as staged Parquet files, cut into buckets by their key, so that only one bucket and the
+Rows arrive as staged Parquet files, cut into buckets by their key, so that only some of one bucket and the
 archive's rows of the same keys are in memory at a time. Files of the archive are rewritten only if
 a row in them is superseded or completed.
 """
@@ -24,6 +24,8 @@ PARTIAL = "__partial"
 """Marks rows that only fill nulls of others (``ingest(..., fill=...)``)."""
 FILE = "__file"
 TASK = "jeditaskid"
+MERGED_ROWS = 250_000
+"""Rows merged at a time; more of a bucket are merged one part after the other."""
 FILE_ROWS = 500_000
 """Rows of a file that is laid out by task, about."""
 
@@ -39,16 +41,18 @@ class Merged:
         quarantined: Rows refused because they contradict or match nothing, by rank.
         superseded: Rows of the archive that were replaced.
         tasks: Tasks of the accepted rows.
+        files: Files of the rows that this run wrote, whose keys no other bucket has.
     """
 
     accepted: Counter[int] = field(default_factory=Counter)
     quarantined: Counter[int] = field(default_factory=Counter)
     superseded: int = 0
     tasks: set[int] = field(default_factory=set)
+    files: set[str] = field(default_factory=set)
 
 
 def merge_bucket(writer: ArchiveWriter, table: str, staged: list[Path], into: Merged) -> None:
-    """Merge one bucket of staged rows of a table into the archive.
+    """Merge one bucket of staged rows of a table into the archive, `MERGED_ROWS` at a time.
 
     Args:
         writer: Open writer of the archive.
@@ -56,10 +60,18 @@ def merge_bucket(writer: ArchiveWriter, table: str, staged: list[Path], into: Me
         staged: Parquet files with canonical rows plus ``__row, __rank, __source, __partial``.
         into: Counts, added to.
     """
-    new = pl.concat([parquet.lazy(path) for path in staged], how="diagonal_relaxed").collect()
+    rows = pl.concat([parquet.lazy(path) for path in staged], how="diagonal_relaxed")
+    n = -(-int(rows.select(pl.len()).collect().item()) // MERGED_ROWS)
+    part = pl.struct(key_columns(table)).hash(seed=1) % n  # another seed than that of the buckets
+    for number in range(n):
+        _merge(writer, table, rows.filter(part == number).collect(), into)
+
+
+def _merge(writer: ArchiveWriter, table: str, new: pl.DataFrame, into: Merged) -> None:
+    """Merge rows, all that are new of their keys, into the archive."""
     keys = key_columns(table)
     rank_of = dict(new.select(SOURCE, RANK).unique().iter_rows())
-    old = _rows_with_keys(writer, table, new.select(keys).unique(), keys)
+    old = _rows_with_keys(writer, table, new.select(keys).unique(), keys, into.files)
     rivals, homeless = _with_versions(table, _stacked(old, new), keys)
     del new  # the largest frame here; the merged one takes its place
     settled = resolve(table, rivals)
@@ -78,7 +90,7 @@ def merge_bucket(writer: ArchiveWriter, table: str, staged: list[Path], into: Me
     if "jeditaskid" in fresh.columns:
         into.tasks |= set(fresh["jeditaskid"].drop_nulls().unique().to_list())
     rows = fresh.drop([*_OWN, FILE], strict=False).sort(_order(fresh, keys), nulls_last=True)
-    writer.write(table, rows, trusted=True)
+    into.files |= {file.path for file in writer.write(table, rows, trusted=True)}
 
 
 def _order(rows: pl.DataFrame, keys: list[str]) -> list[str]:
@@ -141,11 +153,11 @@ def _changes(old: pl.DataFrame, kept: pl.DataFrame) -> tuple[pl.DataFrame, pl.Da
 
 
 def _rows_with_keys(
-    writer: ArchiveWriter, table: str, wanted: pl.DataFrame, keys: list[str]
+    writer: ArchiveWriter, table: str, wanted: pl.DataFrame, keys: list[str], without: set[str]
 ) -> pl.DataFrame:
-    """Return the archive's rows that have one of the keys, with the file each stands in."""
+    """Return the archive's rows that have one of the keys, with the file each stands in; some files are left out."""
     parts = []
-    for file in writer.live(table):
+    for file in [file for file in writer.live(table) if file.path not in without]:
         rows = parquet.lazy(writer.path / file.path)
         hits = rows.join(wanted.lazy(), on=keys, how="semi", nulls_equal=True)
         found = hits.collect(engine="streaming")

@@ -32,7 +32,6 @@ _PARTIAL = ".partial-"
 _LOCK = ".lock"
 _FIRST = ".first-run"
 """Marks a folder whose first run has not ended, so that its tables may be swept without a manifest."""
-_DAY = "__day"
 
 
 class ArchiveWriter:
@@ -114,7 +113,9 @@ class ArchiveWriter:
             (self.path / _FIRST).unlink(missing_ok=True)
         self._close()
 
-    def write(self, table: str, frame: pl.DataFrame | pa.Table, *, trusted: bool = False) -> None:
+    def write(
+        self, table: str, frame: pl.DataFrame | pa.Table, *, trusted: bool = False
+    ) -> list[DataFile]:
         """Add rows to a table as new Parquet parts; jobs go to one folder per day.
 
         Args:
@@ -122,14 +123,17 @@ class ArchiveWriter:
             frame: Rows; extra columns are kept.
             trusted: Skip the check of values and keys; types and names are still made to fit.
 
+        Returns:
+            The parts.
+
         Raises:
             SchemaError: The rows break the table's contract.
         """
         rows = pl.DataFrame(pl.from_arrow(frame)) if isinstance(frame, pa.Table) else frame
         rows = _fitted(table, rows) if trusted else schema.validate(table, rows)
-        for folder, part in _partitions(table, rows):
-            file = self._store(folder, part)
-            self._tables.setdefault(table, []).append(file)
+        files = [self._store(folder, part) for folder, part in _partitions(table, rows)]
+        self._tables.setdefault(table, []).extend(files)
+        return files
 
     def write_truth(self, name: str, frame: pl.DataFrame) -> None:
         """Keep a table of the truth beside a synthetic archive; any columns.
@@ -322,10 +326,10 @@ def _partitions(table: str, frame: pl.DataFrame) -> Iterator[tuple[str, pl.DataF
     if table != "jobs":
         yield table, frame
         return
-    dated = frame.with_columns(pl.col("modificationtime").dt.date().alias(_DAY))
-    parts = dated.partition_by(_DAY, include_key=False, as_dict=True, maintain_order=True)
-    for (day,) in sorted(parts):
-        yield f"jobs/day={day.isoformat()}", parts[(day,)]
+    days = frame.select(pl.col("modificationtime").dt.date().alias("day")).with_row_index("row")
+    rows = days.group_by("day").agg("row").sort("day")
+    for day, own in zip(rows["day"], rows["row"], strict=True):  # one part in memory at a time
+        yield f"jobs/day={day.isoformat()}", frame[own]
 
 
 def _window(frame: pl.DataFrame) -> tuple[str, str]:

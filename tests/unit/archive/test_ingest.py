@@ -239,16 +239,21 @@ def test_parquet_and_csv_give_the_same_archive(tmp_path, make_jobs, write_csv):
     assert one.manifest.digest == two.manifest.digest
 
 
-def test_many_buckets_give_the_same_rows(tmp_path, make_jobs, write_csv, monkeypatch):
+@pytest.mark.parametrize(("size", "merged"), [(800, 9), (800, 1000), (1 << 20, 7)])
+def test_many_buckets_give_the_same_rows(
+    tmp_path, make_jobs, write_csv, monkeypatch, size, merged
+):
     jobs = make_jobs(60, pandaid=[i // 2 for i in range(60)]).with_columns(
         [pl.lit(datetime(2026, 3, 1, h)).alias(c) for h, c in enumerate(
             ["creationtime", "starttime", "endtime", "modificationtime"])]
     )  # fmt: skip
     source = write_csv(jobs)
-    ingest([source], tmp_path / "a")
-    monkeypatch.setattr(ingestion, "BUCKET_BYTES", 800)
+    whole = ingest([source], tmp_path / "a")
+    monkeypatch.setattr(ingestion, "BUCKET_BYTES", size)
+    monkeypatch.setattr(merge, "MERGED_ROWS", merged)
     report = ingest([source], tmp_path / "b")
     assert fates(report) == {("jobs.csv", "jobs"): (60, 30, 0, 30)}
+    assert report.manifest.digest == whole.manifest.digest
     late = jobs.with_columns(pl.col("modificationtime") + timedelta(days=400), gshare=pl.lit("x"))
     report = ingest([write_csv(late, "jobs_late.csv")], tmp_path / "b")
     assert report.superseded == {"jobs": 30}
