@@ -24,7 +24,8 @@ from brokerlab.calibrate.percentiles import history as inputs
 from brokerlab.calibrate.percentiles.backtest import Backtest, backtest
 
 pytestmark = pytest.mark.spark
-SIZES = (2_000, 6_000)
+SIZES = (2_000, pytest.param(6_000, marks=pytest.mark.long))
+"""Jobs."""
 TABLES = ("jobs", "files", "tasks", "datasets", "queues")
 
 

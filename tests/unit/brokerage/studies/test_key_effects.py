@@ -200,3 +200,12 @@ def test_factors_divide_the_spread_of_the_weight() -> None:
     single = World().queue("A_X").decided()
     nothing = weight_spread(single, replay_of(single).tasks)
     assert factor_shares(nothing, by=["gshare"], **DICE).is_empty()
+
+
+def test_switches_are_tried_on_one_brokerage_of_a_task_and_on_the_same_ones_again() -> None:
+    tasks = pl.DataFrame({"jeditaskid": [1, 1, 1, 2, 3, 4], "snapshot": [0, 1, 2, 0, 1, 0]})
+    drawn = rule_sets.draw_brokerages(tasks, 3, seed=2)
+    assert drawn.height == drawn["jeditaskid"].n_unique() == 3
+    assert drawn.join(tasks, on=["jeditaskid", "snapshot"], how="semi").equals(drawn)
+    assert rule_sets.draw_brokerages(tasks.reverse(), 3, seed=2).equals(drawn)
+    assert rule_sets.draw_brokerages(tasks, 9, seed=2)["jeditaskid"].to_list() == [1, 2, 3, 4]
