@@ -1,9 +1,9 @@
-"""Every estimator on every real system in BROKERLAB_DATA, none of which it has seen; writes docs/estimators.md.
+"""Every estimator on every real system in BROKERLAB_DATA, none of which it has seen; prints the table and writes docs/estimators.md.
 
-``python -m benchmarks.estimators [--page docs/estimators.md]``
+``python -m benchmarks.estimators``
 
-Unseen are: a system, by estimators that learnt from all others of the quantity; and tasks of a system, by estimators that
-learnt from its other tasks (in five groups of tasks, each left out in turn). Every job is predicted when it is submitted, with
+Unseen are: a system, by estimators that learnt from others of the quantity; and tasks of a system, by estimators that
+learnt from its other tasks; systems, and tasks, are left out in groups, one group after the other. Every job is predicted when it is submitted, with
 what had ended by then. Simple rules have nothing to learn.
 """
 
@@ -36,14 +36,18 @@ from brokerlab.estimators.mixture import Views
 from brokerlab.estimators.records import UNITS, Quantity
 from brokerlab.estimators.scoring.judged import Judged
 from brokerlab.estimators.scoring.measures import exact, rate
+from brokerlab.long_work import in_processes
 from brokerlab.numerics import FloatArray
 
 FOLDER = Path(os.environ.get("BROKERLAB_DATA", "../shared/data"))
+PAGE = Path("docs/estimators.md")
 LEVELS = (0.5, 0.9, 0.95, 0.99)
 ALL_LEVELS = tuple(sorted({*GRID, *LEVELS}))
 WORST = 1.05
 """Times the best simple rule that an estimator may be at most to be offered for systems of a kind."""
 UNSEEN = ("system", "tasks")
+HELD = "{}, held"
+"""What an estimator is called whose allocations come from its bounds as they are held to their levels."""
 Make = Callable[[], Estimator]
 
 
@@ -71,78 +75,76 @@ def timed(replay: Callable[[], Predicted]) -> tuple[Predicted, float]:
     return predicted, 1e3 * (time.process_time() - begin) / predicted.pandaid.size
 
 
+def fit_on(found: Sequence[System], make: Make) -> Estimator | None:
+    """Return an estimator that has learnt from systems; None: there are none."""
+    if not found:
+        return None
+    return fit_and_calibrate(
+        make(), pl.concat([each.records for each in found]).sort("decided_s", "pandaid")
+    )
+
+
 def predict_unseen(
-    make: Make, system: System, others: Sequence[System], groups: int
+    make: Make, system: System, learnt: Estimator | None, groups: int
 ) -> dict[str, tuple[Predicted, float]]:
-    """Predict the jobs of a system after learning from the others, and after learning from its other tasks."""
+    """Predict the jobs of a system by what was learnt from others, and after learning from its other tasks."""
     found = {}
-    if others:
-        learnt = pl.concat([each.records for each in others]).sort("decided_s", "pandaid")
-        fitted = fit_and_calibrate(make(), learnt)
-        found["system"] = timed(partial(fitted.replay, system.records, levels=ALL_LEVELS))
+    if learnt is not None:
+        found["system"] = timed(partial(learnt.replay, system.records, levels=ALL_LEVELS))
     if system.records["jeditaskid"].n_unique() > 1:
         predicted = replay_left_out(make, system.records, levels=ALL_LEVELS, groups=groups)
         found["tasks"] = predicted, math.nan
     return found
 
 
-def allocation_of(predicted: Predicted, quantity: Quantity, *, learns: bool) -> FloatArray:
-    """Return what a job would be given: of memory the cheapest allocation; of walltime the guess itself."""
-    if quantity == "walltime" or not learns:
-        return predicted.point
+def allocation_of(predicted: Predicted) -> FloatArray:
+    """Return the cheapest allocation of memory from a distribution."""
     return allocate_at_prices(predicted, prices=(PRICE,)).at(level_of(PRICE))
 
 
-def held(system: System, quantity: Quantity, predicted: Predicted) -> Predicted:
-    """Return the bounds of predictions, held to their levels."""
+def hold(system: System, quantity: Quantity, predicted: Predicted) -> Predicted:
+    """Return predictions with their bounds held to their levels."""
     layer = HeldBounds(LikeJobs(quantity), quantity)  # which estimator is inside does not matter
-    return layer.hold(system.records, predicted, levels=LEVELS)
+    return layer.hold(system.records, predicted, levels=ALL_LEVELS)
 
 
-def judge(
-    system: System, quantity: Quantity, name: str, unseen: str, predicted: Predicted, ms: float, *, learns: bool
-) -> dict[str, Any]:  # fmt: skip
-    """Return one row of the table, but for what follows from other rows."""
-    judged = Judged.of(system.records, quantity, "production")
-    given = allocation_of(predicted, quantity, learns=learns)
+def judge(system: System, judged: Judged, unseen: str, name: str, given: FloatArray | None, **more: Any) -> dict[str, Any]:  # fmt: skip
+    """Return one row of the table, but for what follows from other rows; ``given``: what each job would get, the request where infinite; None: it is silent."""
     asked = system.records["requested"].fill_null(np.inf).to_numpy()
-    given = np.where(np.isfinite(given), given, asked)[judged.rows]
-    sums = judged.sums(given)
-    error = np.abs(given - judged.used)
-    row: dict[str, Any] = {
-        "quantity": quantity,
+    return {
+        "quantity": judged.quantity,
         "kind": system.kind,
         "system": system.name,
         "jobs": judged.rows.size,
         "tasks": judged.tasks.size,
         "unseen": unseen,
         "estimator": name,
-        "learns": learns,
-        "given": given,
-        "score": rate(sums, "waste_per_usage") if quantity == "memory" else float(np.mean(error)),
-        "failures": rate(sums, "exceed"),
-        "ms": ms,
+        "given": None if given is None else np.where(np.isfinite(given), given, asked)[judged.rows],
+        **more,
     }
-    promises = learns and name != BestSoFar.name
-    bounds = held(system, quantity, predicted) if promises else predicted
-    for level in LEVELS if promises else ():
-        bound = bounds.at(level)[judged.rows]
-        told = np.isfinite(bound) & judged.can_be_judged(bound)
-        kept = int((judged.used[told] <= bound[told] * (1 + 1e-9)).sum())
-        row[f"coverage_{level:g}"] = kept / int(told.sum()) if told.any() else None
-        row[f"upper_{level:g}"] = exact(kept, int(told.sum()), 0.95).hi if told.any() else None
-        row[f"refused_{level:g}"] = 1 - float(np.isfinite(bound).mean())
+
+
+def coverage(judged: Judged, held: Predicted) -> dict[str, float | None]:
+    """Return, level by level, ``promised`` (share of the jobs with a bound of their own), ``coverage`` of these, and ``upper``: the end of its interval."""
+    row: dict[str, float | None] = {}
+    for level in LEVELS:
+        row[f"promised_{level:g}"], kept, n = judged.promises(held, level)
+        row[f"coverage_{level:g}"] = kept / n if n else None
+        row[f"upper_{level:g}"] = exact(kept, n, 0.95).hi if n else None
     return row
 
 
-def on_the_same_jobs(rows: list[dict[str, Any]], system: System, quantity: Quantity) -> None:
-    """Score, of one system, all estimators on the jobs that each of them gives something."""
-    judged = Judged.of(system.records, quantity, "production")
-    same = np.logical_and.reduce([np.isfinite(row["given"]) for row in rows])
+def score_on_the_same_jobs(rows: list[dict[str, Any]], judged: Judged) -> None:
+    """Score, of one system, all estimators that are not silent on the jobs that each of them gives something."""
+    told = [row["given"] for row in rows if row["given"] is not None]
+    same = np.logical_and.reduce([np.isfinite(given) for given in told])
     for row in rows:
         given = row.pop("given")
         row["compared"] = int(same.sum())
-        if quantity == "memory":
+        row["silent"] = given is None
+        if given is None:
+            row["score"] = row["failures"] = None
+        elif judged.quantity == "memory":
             row["score"] = rate(judged.sums(given, same), "waste_per_usage")
             row["failures"] = rate(judged.sums(given, same), "exceed")
         else:
@@ -150,36 +152,55 @@ def on_the_same_jobs(rows: list[dict[str, Any]], system: System, quantity: Quant
             row["failures"] = float((judged.used > given * (1 + 1e-9))[same].mean())
 
 
+def study_system(
+    quantity: Quantity, system: System, learnt: Mapping[str, Estimator | None], makes: Mapping[str, Make], groups: int
+) -> list[dict[str, Any]]:  # fmt: skip
+    """Return the rows of one system: rules, estimators by what was unseen, and the best so far of all."""
+    judged = Judged.of(system.records, quantity, "production")
+    row = partial(judge, system, judged)
+    rows = []
+    simple: dict[str, Predicted] = {}
+    for rule in simple_rules(quantity):
+        predicted, ms = timed(partial(rule.replay, system.records, levels=ALL_LEVELS))
+        if np.isfinite(predicted.point).any():
+            rows += [row(unseen, rule.name, predicted.point, learns=False, ms=ms) for unseen in UNSEEN]  # fmt: skip
+            simple[rule.name] = predicted
+    every = {unseen: dict(simple) for unseen in UNSEEN}
+    for name, make in makes.items():
+        for unseen, (told, ms) in predict_unseen(make, system, learnt[name], groups).items():
+            if not np.isfinite(told.bounds).any():  # it has learnt nothing
+                rows.append(row(unseen, name, None, learns=True, ms=ms))
+                continue
+            held = hold(system, quantity, told)
+            every[unseen][name] = held
+            more = {"learns": True, "ms": ms, **coverage(judged, held)}
+            if quantity == "memory":
+                rows.append(row(unseen, name, allocation_of(told), **more))
+                rows.append(row(unseen, HELD.format(name), allocation_of(held), **more))
+            else:
+                rows.append(row(unseen, name, held.point, **more))
+        print(f"{quantity}: {system.name}: {name}", flush=True)
+    for unseen, candidates in every.items():
+        follow = partial(BestSoFar(quantity, ()).follow, system.records, candidates)
+        predicted, ms = timed(partial(follow, levels=ALL_LEVELS))
+        rows.append(row(unseen, BestSoFar.name, predicted.point, learns=True, ms=ms))
+    score_on_the_same_jobs(rows, judged)
+    return rows
+
+
 def study(
     quantity: Quantity, found: Sequence[System], makes: Mapping[str, Make], groups: int
 ) -> pl.DataFrame:
-    """Return every row: one per system, estimator and what was unseen; tasks are left out in so many groups."""
-    rows: list[dict[str, Any]] = []
-    for system in found:
-        mine = []
-        simple: dict[str, Predicted] = {}
-        told: dict[str, dict[str, Predicted]] = {unseen: {} for unseen in UNSEEN}
-        for rule in simple_rules(quantity):
-            predicted, ms = timed(partial(rule.replay, system.records, levels=ALL_LEVELS))
-            if np.isfinite(predicted.point).any():
-                mine += [
-                    judge(system, quantity, rule.name, unseen, predicted, ms, learns=False)
-                    for unseen in UNSEEN
-                ]
-                simple[rule.name] = predicted
-        others = [each for each in found if each is not system]
-        for name, make in makes.items():
-            for unseen, (predicted, ms) in predict_unseen(make, system, others, groups).items():
-                told[unseen][name] = predicted
-                mine.append(judge(system, quantity, name, unseen, predicted, ms, learns=True))
-            print(f"{quantity}: {system.name}: {name}", flush=True)
-        for unseen, candidates in told.items():
-            every = {**candidates, **simple}
-            best = partial(BestSoFar(quantity, ()).follow, system.records, every)
-            predicted, ms = timed(partial(best, levels=ALL_LEVELS))
-            mine.append(judge(system, quantity, BestSoFar.name, unseen, predicted, ms, learns=True))
-        on_the_same_jobs(mine, system, quantity)
-        rows += mine
+    """Return every row: one per system, estimator and what was unseen; systems and tasks are left out in so many groups."""
+    rows = []
+    for first in range(min(groups, len(found))):
+        left_out = found[first::groups]
+        others = [each for each in found if each not in left_out]
+        learnt = {name: fit_on(others, make) for name, make in makes.items()}
+        for system in left_out:
+            rows += study_system(quantity, system, learnt, makes, groups)
+    order = {system.name: place for place, system in enumerate(found)}
+    rows.sort(key=lambda row: order[row["system"]])
     frame = pl.DataFrame(rows, infer_schema_length=None)
     best = (
         frame.filter(~pl.col("learns"), pl.col("score").is_finite())
@@ -194,25 +215,37 @@ def study(
 
 
 def offers(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return, by kind of system, what was unseen and estimator, the worst ratio to the best simple rule and the worst coverage.
+    """Return, by kind of system, what was unseen and estimator or rule, how it compares with the best simple rule, and whether it is offered.
 
-    ``kind, unseen, estimator, systems, mean`` (geometric), ``worst, worst_on, short`` (of 95 % bounds, those that are kept less often
-    than chance allows), ``offered``.
+    ``kind, unseen, estimator, learns, systems, mean`` (geometric), ``worst, worst_on``, ``short`` (systems whose 95 % bounds are kept
+    less often than chance allows), ``silent`` (systems on which it says nothing), ``offered``: of rules all.
     """
-    short = pl.col("upper_0.95") < 0.95
-    found = (
-        frame.filter("learns")
-        .group_by("kind", "unseen", "estimator", maintain_order=True)
-        .agg(
-            systems=pl.col("system").n_unique(),
-            mean=pl.col("ratio").log().mean().exp(),
-            worst=pl.col("ratio").max(),
-            worst_on=pl.col("system").sort_by("ratio").last(),
-            bounds=pl.col("coverage_0.95").count(),
-            short=short.sum(),
-        )
+    system = pl.col("system")
+    rows = frame.group_by("kind", "unseen", "estimator", "learns", maintain_order=True).agg(
+        systems=pl.len(),
+        mean=pl.col("ratio").log().mean().exp(),
+        worst=pl.col("ratio").max(),
+        worst_on=system.sort_by("ratio", nulls_last=False).last(),
+        short=system.filter(pl.col("upper_0.95") < 0.95),
+        silent=system.filter("silent"),
     )
-    return found.with_columns(offered=(pl.col("worst") <= WORST) & (pl.col("short") == 0))
+    good = (pl.col("worst") <= WORST) & (pl.col("short").list.len() + pl.col("silent").list.len() == 0)  # fmt: skip
+    return rows.with_columns(offered=~pl.col("learns") | good.fill_null(value=False))
+
+
+def defaults(offered: pl.DataFrame) -> pl.DataFrame:
+    """Return the default by kind of system and what was unseen: of the estimators offered the one of least mean, else of the rules.
+
+    Only those count that were judged on every system of the kind.
+    """
+    everywhere = pl.col("systems") == pl.col("systems").max().over("kind", "unseen")
+    return (
+        offered.filter("offered", everywhere)
+        .sort("learns", "mean", descending=[True, False])
+        .group_by("kind", "unseen", maintain_order=True)
+        .first()
+        .sort("kind", "unseen")
+    )
 
 
 def markdown(
@@ -229,7 +262,13 @@ def markdown(
     }
     parts = [_HEAD.format(**about)]
     for quantity, frame in frames.items():
-        parts += [f"\n## {quantity.capitalize()}\n", _offer_table(frame), _SCORES[quantity]]
+        parts += [
+            f"\n## {quantity.capitalize()}\n",
+            _SCORES[quantity],
+            "\n### Defaults\n",
+            _default_table(frame),
+        ]
+        parts += ["\n### What is offered\n", _offer_table(frame)]
         for unseen in UNSEEN:
             parts += [
                 f"\n### Unseen {unseen}\n",
@@ -239,45 +278,47 @@ def markdown(
     return "\n".join(parts) + "\n"
 
 
-def _offer_table(frame: pl.DataFrame) -> str:
+def _default_table(frame: pl.DataFrame) -> str:
     lines = [
-        "| systems | unseen | estimator | over the best simple rule: mean | worst | on | 95 % bounds too short | offered |",
-        "|---|---|---|---|---|---|---|---|",
+        "| systems | unseen | default | over the best simple rule: mean | worst | on |",
+        "|---|---|---|---|---|---|",
     ]
     lines += [
-        f"| {row['kind']} ({row['systems']}) | {row['unseen']} | {row['estimator']} | {row['mean']:.2f} | {row['worst']:.2f} | {row['worst_on']}"
-        f" | {row['short']} of {row['bounds']} | {'yes' if row['offered'] else 'no'} |"
-        for row in offers(frame).iter_rows(named=True)
+        f"| {row['kind']} ({row['systems']}) | {row['unseen']} | {'' if row['learns'] else 'rule: '}{row['estimator']}"
+        f" | {row['mean']:.2f} | {row['worst']:.2f} | {row['worst_on']} |"
+        for row in defaults(offers(frame)).iter_rows(named=True)
+    ]
+    return "\n".join(lines)
+
+
+def _offer_table(frame: pl.DataFrame) -> str:
+    lines = [
+        "| systems | unseen | estimator | over the best simple rule: mean | worst | on | 95 % bounds too short on | silent on | offered |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {row['kind']} ({row['systems']}) | {row['unseen']} | {row['estimator']} | {_ratio(row['mean'])} | {_ratio(row['worst'])}"
+        f" | {row['worst_on'] if row['worst'] is not None else ''} | {', '.join(row['short'])} | {', '.join(row['silent'])}"
+        f" | {'yes' if row['offered'] else 'no'} |"
+        for row in offers(frame).filter("learns").iter_rows(named=True)
     ]
     return "\n".join(lines)
 
 
 def _system_table(frame: pl.DataFrame, quantity: Quantity) -> str:
-    columns = [
-        "system",
-        "jobs",
-        "tasks",
-        "estimator",
-        _SCORE[quantity],
-        "best simple rule",
-        "ratio",
-    ]
-    columns += [
-        "failures",
-        *(f"{100 * level:g} %" for level in LEVELS),
-        "refused at 95 %",
-        "ms a job",
-    ]
+    columns = ["system", "jobs", "tasks", "estimator", _SCORE[quantity], "best simple rule", "ratio"]  # fmt: skip
+    columns += ["failures", *(f"{100 * level:g} %" for level in LEVELS), "ms a job"]
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
     for row in frame.filter("learns").iter_rows(named=True):
+        head = f"| {row['system']} | {row['jobs']} | {row['tasks']} | {row['estimator']} | "
+        if row["silent"]:
+            lines.append(f"{head}silent |" + " |" * (len(columns) - 5))
+            continue
         kept = " | ".join(_coverage(row, level) for level in LEVELS)
-        none = row["refused_0.95"]
-        refused = "" if none is None else f"{100 * none:.1f} %"
         ms = "" if math.isnan(row["ms"]) else f"{row['ms']:.2f}"
         lines.append(
-            f"| {row['system']} | {row['jobs']} | {row['tasks']} | {row['estimator']} | {_number(row['score'])}"
-            f" | {row['best_rule']}: {_number(row['best'])} | {row['ratio']:.2f} | {100 * row['failures']:.1f} % | {kept}"
-            f" | {refused} | {ms} |"
+            f"{head}{_number(row['score'])} | {row['best_rule']}: {_number(row['best'])} | {_ratio(row['ratio'])}"
+            f" | {100 * row['failures']:.1f} % | {kept} | {ms} |"
         )
     return "\n".join(lines)
 
@@ -293,12 +334,19 @@ def _rule_table(frame: pl.DataFrame, quantity: Quantity) -> str:
 
 
 def _coverage(row: Mapping[str, Any], level: float) -> str:
-    """Return the share that kept its bound; in bold where it is below its level by more than chance allows."""
-    share = row[f"coverage_{level:g}"]
+    """Return the share that kept its bound, in bold where it is below its level by more than chance allows, and the share that had one."""
+    share, promised = row[f"coverage_{level:g}"], row[f"promised_{level:g}"]
+    if promised is None:
+        return ""  # it promises nothing
     if share is None:
-        return ""
+        return "refused"
     text = f"{100 * share:.1f}"
-    return f"**{text}**" if row[f"upper_{level:g}"] < level else text
+    bold = f"**{text}**" if row[f"upper_{level:g}"] < level else text
+    return f"{bold} of {100 * promised:.0f}"
+
+
+def _ratio(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
 
 
 def _number(value: float | None) -> str:
@@ -313,12 +361,12 @@ _SCORE: dict[Quantity, str] = {
 }
 _SCORES: dict[Quantity, str] = {
     "memory": (
-        "\nWaste: memory held and not used x time, killed attempts whole, over memory used x time. Models give the cheapest allocation"
+        "Waste: memory held and not used x time, killed attempts whole, over memory used x time. Models give the cheapest allocation"
         f" of their distribution at a price of {PRICE:g} uses a failure, rules what they say; a killed job gets the largest use seen of"
         " its task, then twice as much each time. Failures: jobs above their first allocation."
     ),
     "walltime": (
-        "\nError: mean absolute difference of guess and run. Models guess their median, rules their limit. Failures: jobs that run longer"
+        "Error: mean absolute difference of guess and run. Models guess their median, at most the request, rules their limit. Failures: jobs that run longer"
         " than the guess."
     ),
 }
@@ -327,53 +375,67 @@ _HEAD = """\
 
 Made by `python -m benchmarks.estimators` ({made}, {minutes} min of one core) from the real data in `BROKERLAB_DATA`; not edited by hand.{not_run}
 
-Each system is judged twice. *Unseen system*: the estimator learnt from all other systems of the quantity, of any kind. *Unseen tasks*: it learnt from other tasks of the same
-system; {groups} groups of tasks are left out in turn. Jobs are predicted as they are submitted; within a system a job is seen when it has ended. Of a task at most
-{most_of_task} jobs are taken, of a system {most_of_system}.
+Each system is judged twice. *Unseen system*: the estimator learnt from other systems of the quantity, of any kind. *Unseen tasks*: it learnt from other tasks of the same
+system. Systems, and tasks, are left out in {groups} groups, one group after the other. Systems of fewer than 200 jobs are left out. Jobs are predicted as they are submitted; within a system a job is seen when it has ended. Of a task at most the first
+{most_of_task} jobs are taken, of a system the first {most_of_system} of these; of a batch log, whose tasks are users, the first {most_of_system} jobs.
 
-Bounds are held to their levels by `HeldBounds`: 50 % to 99 % are the shares of the jobs [%] that kept the bound of that level, **bold** where that is below the level by more
-than chance allows (upper end of the exact binomial interval of 95 %). Where fewer jobs of the task had finished than can hold the level (19 for 95 %), or no job may miss any more, the bound is the request;
-*refused* are jobs that have none.
+Bounds are those of `HeldBounds`. It promises a bound where enough jobs of the task have finished and enough bounds were tried (19 each for 95 %), and refuses one elsewhere: there the request
+is given, and nothing is promised. `95.2 of 71`: 71 % of the jobs had a bound of this level of their own, and 95.2 % of these kept it; **bold** where that is below the level by more
+than chance allows (upper end of the exact binomial interval of 95 %). *refused*: no job had one. *silent*: the estimator had learnt nothing and said nothing.
 
-*Best so far* gives what has cost least on the jobs that had ended, of the models and all simple rules; it promises no coverage. An estimator is *offered* for a kind of systems where it is nowhere worse than
-1.05 times the best simple rule of the system, chosen with hindsight, and no 95 % bound of it is too short; where none is, the simple rules are."""
+*NAME, held* allocates memory from these bounds, *NAME* from the distribution as the estimator told it. *best so far* gives what has cost least on the jobs that had ended, of
+all simple rules and all models, held; it promises no bound.
+
+An estimator is *offered* for a kind of systems where it is nowhere worse than 1.05 times the best simple rule of the system, chosen with hindsight, where no 95 % bound of it is too short, and where it is
+nowhere silent. The *default* is the offered one of least mean; where none is offered, the simple rule of least mean."""
+
+
+def study_quantity(
+    options: argparse.Namespace, quantity: Quantity
+) -> tuple[pl.DataFrame | None, float]:
+    """Return the rows of a quantity, None where there is no system, and the CPU time that they took [s]."""
+    begin = time.process_time()
+    most = {"most_of_task": options.most_of_task, "most_of_system": options.most_of_system}
+    found = systems(options.data, quantity, **most)
+    wanted = [each for each in found if not options.only or each.name in options.only]
+    every = makes(quantity)
+    chosen = {name: every[name] for name in options.models or every}
+    frame = study(quantity, wanted, chosen, options.groups) if wanted else None
+    return frame, time.process_time() - begin
 
 
 def main() -> None:
     """Compute the table, print it, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=FOLDER)
-    parser.add_argument("--page", type=Path, help="file that is written")
+    parser.add_argument("--page", type=Path, default=PAGE, help="file that is written")
     parser.add_argument(
         "--rows", type=Path, help="Parquet file of all rows; {quantity} is replaced"
     )
     parser.add_argument("--quantities", nargs="*", choices=list(UNITS), default=list(UNITS))
     parser.add_argument("--only", nargs="*", help="names of systems")
     parser.add_argument("--models", nargs="*", help="names of estimators")
-    parser.add_argument("--most-of-task", type=int, default=1_000, help="jobs taken of a task")
-    parser.add_argument("--most-of-system", type=int, default=6_000, help="jobs taken of a system")
-    parser.add_argument("--groups", type=int, default=5, help="groups of tasks, left out in turn")
+    parser.add_argument("--most-of-task", type=int, default=400, help="jobs taken of a task")
+    parser.add_argument("--most-of-system", type=int, default=600, help="jobs taken of a system")
+    parser.add_argument(
+        "--groups", type=int, default=3, help="groups of systems, and of tasks, left out in turn"
+    )
     options = parser.parse_args()
-    begin = time.process_time()
     frames: dict[Quantity, pl.DataFrame] = {}
-    for quantity in options.quantities:
-        found = systems(
-            options.data,
-            quantity,
-            most_of_task=options.most_of_task,
-            most_of_system=options.most_of_system,
-        )
-        wanted = [each for each in found if not options.only or each.name in options.only]
-        every = makes(quantity)
-        chosen = {name: every[name] for name in options.models or every}
-        if wanted:
-            frames[quantity] = study(quantity, wanted, chosen, options.groups)
+    seconds = 0.0
+    for quantity, done in in_processes(study_quantity, options, options.quantities, workers=2):
+        if isinstance(done, Exception):
+            raise done
+        frame, took = done
+        seconds += took
+        if frame is not None:
+            frames[quantity] = frame
             if options.rows:
-                frames[quantity].write_parquet(str(options.rows).format(quantity=quantity))
-    page = markdown(frames, time.process_time() - begin, options)
+                frame.write_parquet(str(options.rows).format(quantity=quantity))
+    frames = {quantity: frames[quantity] for quantity in options.quantities if quantity in frames}
+    page = markdown(frames, seconds, options)
     print(page)
-    if options.page:
-        options.page.write_text(page, encoding="utf-8")
+    options.page.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -68,15 +68,15 @@ def fill(pieces: Sequence[Piece], store: Store, jobs: int) -> None:
 
 def missing(paths: Sequence[Path], orders: Sequence[Order], truths: Sequence[str], store: Store) -> list[Piece]:  # fmt: skip
     """Return what is not kept yet, each result once, all traces of one order before the next order."""
-    pieces: dict[Path, Piece] = {}
+    pieces: dict[str, Piece] = {}
     for order in orders:
         for path in paths:
             for name, method in slow().items():
                 for truth in truths:
                     judged = method.judged_by(TRUTHS[truth])
-                    file = store.place(trace_at(path), order, name, judged)
-                    if not file.exists():
-                        pieces.setdefault(file, (path, order, name, judged))
+                    result = trace_at(path), order, name, judged
+                    if store.get(*result) is None:
+                        pieces.setdefault(store.key(*result), (path, order, name, judged))
     return list(pieces.values())
 
 

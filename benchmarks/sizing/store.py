@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import polars as pl
 
 import brokerlab
 from benchmarks.sizing.trace import Order, Trace
-from brokerlab.errors import DataError
+from brokerlab.long_work import Kept
 
 FORMAT = 1
 """Changes with the columns that are kept: older results are then not found."""
@@ -24,11 +23,10 @@ FORMAT = 1
 class Store:
     """A folder with one Parquet file per (trace, order, method, truth) and version of the library.
 
-    A file is written under a temporary name and renamed: there is no half result. Empty the folder when
-    a method was changed without a new version.
+    Empty the folder when a method was changed without a new version.
 
     Attributes:
-        folder: Where; made on the first result.
+        folder: Where.
         fills: Whether what is missing is computed and added. If not, a comparison leaves a slow method
             out where a result is missing.
     """
@@ -36,26 +34,16 @@ class Store:
     folder: Path
     fills: bool = True
 
-    def place(self, trace: Trace, order: Order, method: str, truth: str) -> Path:
-        """Return the file of a result."""
+    def key(self, trace: Trace, order: Order, method: str, truth: str) -> str:
+        """Return the name of a result."""
         what = [FORMAT, digest(trace), str(order), method, truth, brokerlab.__version__]
         key = hashlib.sha256(json.dumps(what).encode()).hexdigest()[:16]
         words = re.sub(r"[^A-Za-z0-9]+", "-", f"{trace.name} {order} {method} {truth}")
-        return self.folder / f"{words}-{key}.parquet"
+        return f"{words}-{key}"
 
     def get(self, trace: Trace, order: Order, method: str, truth: str) -> pl.DataFrame | None:
-        """Return a result; None if it is not there.
-
-        Raises:
-            DataError: The file is damaged.
-        """
-        file = self.place(trace, order, method, truth)
-        if not file.exists():
-            return None
-        try:
-            return pl.read_parquet(file)
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise DataError(f"{file}: {error}; remove it, and it is made again") from error
+        """Return a result; None if it is not there, or its file is damaged."""
+        return Kept(self.folder).load(self.key(trace, order, method, truth))
 
     def put(
         self, trace: Trace, order: Order, method: str, truth: str, result: pl.DataFrame
@@ -63,21 +51,9 @@ class Store:
         """Keep a result.
 
         Raises:
-            DataError: The folder cannot be made or written to.
+            DataError: The folder cannot be made.
         """
-        file = self.place(trace, order, method, truth)
-        temporary = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise DataError(f"store {self.folder}: {error}; name a folder to write to") from error
-        try:
-            result.write_parquet(temporary)
-            temporary.replace(file)
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise DataError(f"{file}: {error}; make room, or name another folder") from error
-        finally:
-            temporary.unlink(missing_ok=True)
+        Kept(self.folder).save(self.key(trace, order, method, truth), result)
 
 
 def digest(trace: Trace) -> str:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol, Self
 
+import numpy as np
 import polars as pl
 
 from brokerlab.errors import ConfigError
-from brokerlab.numerics import FloatArray, IntArray
+from brokerlab.numerics import BoolArray, FloatArray, IntArray
 from brokerlab.results import Result, Shows
 
 
@@ -25,6 +26,8 @@ class Predicted(Result):
         bounds: (n, len(levels)) what a job is to exceed with probability 1 - level [MB or s]; not
             decreasing along a row; infinite where the estimator cannot tell.
         point: (n,) the single best guess [MB or s].
+        own: (n, len(levels)) whether a bound is the estimator's own; if not it is what was requested, and nothing is promised.
+            None: all are.
     """
 
     shows = Shows(
@@ -41,10 +44,16 @@ class Predicted(Result):
     levels: tuple[float, ...]
     bounds: FloatArray
     point: FloatArray
+    own: BoolArray | None = None
 
     def at(self, level: float) -> FloatArray:
         """Return the (n,) bounds of a level that was asked for."""
         return self.bounds[:, self.levels.index(level)]
+
+    def promised(self, level: float) -> BoolArray:
+        """Tell, (n,), which bounds of a level that was asked for are the estimator's own, and finite."""
+        finite: BoolArray = np.isfinite(self.at(level))
+        return finite if self.own is None else finite & self.own[:, self.levels.index(level)]
 
     def frame(self) -> pl.DataFrame:
         """Return ``pandaid, seen, point`` and one ``bound_<level>`` per level, a row per job."""

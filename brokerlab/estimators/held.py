@@ -33,7 +33,9 @@ class Misses(NamedTuple):
     latest: FloatArray  # (WINDOW,) in the order of their arrival, a ring
     ascending: FloatArray  # (WINDOW,) the same, sorted
     added: IntArray  # (1,) how many, ever
-    missing: FloatArray  # (levels,); 0 or less: only what no job exceeds will do
+    missing: FloatArray  # (levels,); 0 or less: the largest score is taken
+    tried: IntArray  # (levels,) bounds that were held against what their jobs used
+    pending: IntArray  # (levels,) promises whose jobs have not ended
 
 
 class Jobs(NamedTuple):
@@ -44,7 +46,7 @@ class Jobs(NamedTuple):
     use: FloatArray  # [MB or s]
     limit: FloatArray  # no job uses more [MB or s]; infinite: not known
     killed: BoolArray
-    asked: FloatArray  # what is given where too little is known of the task [MB or s]; infinite: nothing
+    asked: FloatArray  # what is given where no bound is promised [MB or s]; infinite: nothing
     seen: IntArray  # finished jobs of the task that were known
     told: FloatArray  # (n, levels of the grid) logarithms of bounds; infinite: none
 
@@ -142,10 +144,13 @@ def walk(
     levels: FloatArray,
     misses: Misses,
     bounds: FloatArray,
+    own: BoolArray,
 ) -> None:
     """Go through decisions (~row) and ends (row): write ``bounds`` (n, levels), and learn from what came.
 
-    ``by_start`` are the rows whose start is known, in its order: how long they have run is known at later decisions.
+    ``own``: whether a bound may be promised; if not it is only tried. Of a task of which enough is known both count once the
+    job has ended. ``by_start`` are the rows whose start is known, in its order: how long they have run is known at later
+    decisions.
     """
     n = jobs.use.size
     passed, ended = np.zeros((n, levels.size), dtype=np.bool_), np.zeros(n, dtype=np.bool_)
@@ -166,9 +171,13 @@ def walk(
             add(misses, score)
             step = max(RATE, 1 / (TRUSTED + misses.added[0]))
             for k in range(levels.size):
-                own = jobs.seen[row] >= fewest[k]
-                if passed[row, k] or not (own or np.isfinite(bounds[row, k])):
-                    continue  # counted when it passed its bound, or there was none
+                if jobs.seen[row] < fewest[k]:
+                    continue
+                misses.tried[k] += 1
+                if own[row, k]:
+                    misses.pending[k] -= 1
+                if passed[row, k]:
+                    continue  # counted when it passed its bound
                 if jobs.use[row] > bounds[row, k] * ROUNDING:
                     misses.missing[k] -= step * levels[k]
                 else:
@@ -193,7 +202,8 @@ def walk(
             so_far = min(now - jobs.started[other], jobs.limit[other])
             at_least[place] = score_of(grid, jobs.told[other], np.log(so_far))
             for k in range(levels.size):
-                if not passed[other, k] and so_far > bounds[other, k] * ROUNDING:
+                counts = jobs.seen[other] >= fewest[k] and not passed[other, k]
+                if counts and so_far > bounds[other, k] * ROUNDING:
                     passed[other, k] = True
                     misses.missing[k] -= step * levels[k]
         if not total:
@@ -203,11 +213,12 @@ def walk(
         one_more = kept / (TRUSTED + kept) ** 2
         for k in range(levels.size):
             asked = 1 - misses.missing[k]
-            bound = jobs.asked[row]
-            if asked < 1 and jobs.seen[row] >= fewest[k]:
-                place = np.searchsorted(reached[:total], asked * (1 + one_more) - TINY)
-                at = scores[min(place, total - 1)]
-                bound = np.exp(use_at(grid, jobs.told[row], at))
+            place = np.searchsorted(reached[:total], asked * (1 + one_more) - TINY)
+            at = scores[min(place, total - 1)]
+            bound = np.exp(use_at(grid, jobs.told[row], at))
+            tried = misses.tried[k] >= fewest[k] and misses.pending[k] < misses.tried[k]
+            own[row, k] = jobs.seen[row] >= fewest[k] and tried and bound < np.inf
+            misses.pending[k] += own[row, k]
             lower = bounds[row, k - 1] if k else 0.0
             bounds[row, k] = max(min(bound, jobs.limit[row]), lower)
 
@@ -218,12 +229,16 @@ class HeldBounds:
     Of every finished job the score is where it came out in the distribution that the estimator told of it. The bound of a
     level is the one at the score that the latest 2000 jobs kept with this probability; the estimator's own promise counts
     as 50 jobs among them. A job that runs is known to have at least the score of the time that it has run: without
-    it, scores of short jobs come first. And the level asked for moves: after every job the share that may miss rises by
-    a step times (1 - level), and falls by the step times the level if it missed (0.005; of the first jobs more, 0.02), of a run that is known to last longer from that instant on. So in the long run the stated share of
-    jobs keeps its bound, whatever they are.
+    it, scores of short jobs come first. And the level asked for moves: after every job that has such a bound the share that
+    may miss rises by a step times (1 - level), and falls by the step times the level if it missed (0.005; of the first jobs
+    more, 0.02), of a run that is known to last longer from that instant on. So in the long run the stated share of jobs
+    keeps its bound, whatever they are.
 
-    Where it must not miss at all, and where fewer jobs of the task have finished than can hold the level (19 for 95 %,
-    scouts among them), it refuses a bound of its own: the bound is the request, infinite where nothing was requested.
+    A bound is promised where as many jobs of the task have finished as can hold its level (19 for 95 %, scouts among them),
+    and as many bounds of the level were tried before: held against what their jobs used; and never more promises are open
+    than were tried. Elsewhere a bound is refused: in its place is the request, infinite where nothing was requested.
+
+    The guess is the estimator's; of walltime at most the request.
 
     Args:
         estimator: What tells the distributions; it learns, is calibrated and updated through this one.
@@ -247,7 +262,8 @@ class HeldBounds:
         self._latest, self._ascending = np.empty((2, WINDOW))
         self._count = np.zeros(1, dtype=np.int64)
         self._missing: dict[float, float] = {}
-        self._open: dict[int, tuple[FloatArray, int, dict[float, float]]] = {}
+        self._tried: dict[float, int] = {}
+        self._open: dict[int, tuple[FloatArray, int, dict[float, tuple[float, bool]]]] = {}
 
     def fit(self, records: Any) -> Self:
         """Let the estimator learn; what was missed before is forgotten."""
@@ -274,13 +290,16 @@ class HeldBounds:
         opened = [self._open.pop(each) for each in pandaid]
         told = np.array([each for each, _, _ in opened])
         seen = np.array([each for _, each, _ in opened])
-        bounds = np.array([[each.get(level, np.inf) for level in levels] for _, _, each in opened])
+        tried = [[each.get(level, (np.inf, False)) for level in levels] for _, _, each in opened]
+        bounds = np.array([[bound for bound, _ in each] for each in tried])
+        bounds = bounds.reshape(frame.height, len(levels))
         misses = self._misses(levels)
         walk(
             np.arange(frame.height), self._jobs(frame, told, seen), np.empty(0, dtype=np.int64),
-            np.array(GRID), _PROMISED, np.array(levels), misses, bounds.reshape(frame.height, len(levels)),
+            np.array(GRID), _PROMISED, np.array(levels), misses, bounds, np.zeros(bounds.shape, dtype=np.bool_),
         )  # fmt: skip
         self._missing = dict(zip(levels, misses.missing.tolist(), strict=True))
+        self._tried = dict(zip(levels, misses.tried.tolist(), strict=True))
         self.estimator = self.estimator.update(frame)
         return self
 
@@ -292,12 +311,16 @@ class HeldBounds:
         seen, point = inner["seen"].to_numpy(), inner["point"].to_numpy()
         for level in asked:
             self._missing.setdefault(level, 1 - level)
+        for pandaid in frame["pandaid"].to_list():
+            self._open.pop(pandaid, None)
         rows = np.arange(frame.height, dtype=np.int64)
-        bounds = self._walk(frame, ~rows, told, seen, asked, self._misses(asked))
+        jobs = self._jobs(frame, told, seen)
+        bounds, own = self._walk(jobs, ~rows, asked, self._misses(asked))
         for row, pandaid in enumerate(frame["pandaid"].to_list()):
-            by_level = dict(zip(asked, bounds[row].tolist(), strict=True))
+            tried = zip(bounds[row].tolist(), own[row].tolist(), strict=True)
+            by_level = dict(zip(asked, tried, strict=True))
             self._open[pandaid] = told[row], int(seen[row]), by_level
-        return Predicted(frame["pandaid"].to_numpy(), seen, asked, bounds, point).frame()
+        return _promised(frame, seen, asked, bounds, own, point, jobs).frame()
 
     def replay(self, records: Any, *, levels: Sequence[float]) -> Predicted:
         """Bound every job as it is decided; see :meth:`Estimator.replay`."""
@@ -314,12 +337,17 @@ class HeldBounds:
             added=misses.added.copy(),
         )
         logs = np.log(told.bounds[:, [told.levels.index(level) for level in GRID]])
-        bounds = self._walk(frame, order(frame).events, logs, told.seen, asked, copied)
-        return Predicted(told.pandaid, told.seen, asked, bounds, told.point)
+        jobs = self._jobs(frame, logs, told.seen)
+        bounds, own = self._walk(jobs, order(frame).events, asked, copied)
+        return _promised(frame, told.seen, asked, bounds, own, told.point, jobs)
 
     def _misses(self, levels: Sequence[float]) -> Misses:
         missing = np.array([self._missing.get(level, 1 - level) for level in levels])
-        return Misses(self._latest, self._ascending, self._count, missing)
+        tried = np.array([self._tried.get(level, 0) for level in levels], dtype=np.int64)
+        pending = np.zeros(len(levels), dtype=np.int64)
+        for _, _, by_level in self._open.values():
+            pending += [by_level.get(level, (np.inf, False))[1] for level in levels]
+        return Misses(self._latest, self._ascending, self._count, missing, tried, pending)
 
     def _jobs(self, frame: pl.DataFrame, told: FloatArray, seen: IntArray) -> Jobs:
         asked = floats(frame, "requested")
@@ -337,18 +365,25 @@ class HeldBounds:
         )
 
     def _walk(
-        self,
-        frame: pl.DataFrame,
-        events: IntArray,
-        told: FloatArray,
-        seen: IntArray,
-        levels: tuple[float, ...],
-        misses: Misses,
-    ) -> FloatArray:
-        jobs = self._jobs(frame, told, seen)
-        bounds = np.full((frame.height, len(levels)), np.inf)
+        self, jobs: Jobs, events: IntArray, levels: tuple[float, ...], misses: Misses
+    ) -> tuple[FloatArray, BoolArray]:
+        """Return the bounds that are tried, and which of them may be promised."""
+        bounds = np.full((jobs.use.size, len(levels)), np.inf)
+        own = np.zeros(bounds.shape, dtype=np.bool_)
         by_start = np.argsort(jobs.started, kind="stable")
         runs = self.quantity == "walltime" and bool((events >= 0).any())
         by_start = by_start[: int(np.isfinite(jobs.started).sum()) if runs else 0]
-        walk(events, jobs, by_start, np.array(GRID), _PROMISED, np.array(levels), misses, bounds)
-        return bounds
+        walk(
+            events, jobs, by_start, np.array(GRID), _PROMISED, np.array(levels), misses, bounds, own
+        )
+        return bounds, own
+
+
+def _promised(
+    frame: pl.DataFrame, seen: IntArray, levels: tuple[float, ...], bounds: FloatArray, own: BoolArray,
+    point: FloatArray, jobs: Jobs,
+) -> Predicted:  # fmt: skip
+    """Put the request where no bound may be promised; a higher level is never below a lower one."""
+    given = np.maximum.accumulate(np.where(own, bounds, jobs.asked[:, None]), axis=1)
+    guess = np.minimum(point, jobs.limit)
+    return Predicted(frame["pandaid"].to_numpy(), seen, levels, given, guess, own)

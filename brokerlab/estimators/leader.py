@@ -13,6 +13,7 @@ from brokerlab.estimators.allocation.distribution import GRID
 from brokerlab.estimators.allocation.priced import PRICE, allocate_at_prices, level_of
 from brokerlab.estimators.deployed import log_rules, rules
 from brokerlab.estimators.estimator import Estimator, Predicted, checked_levels
+from brokerlab.estimators.held import HeldBounds
 from brokerlab.estimators.hierarchy import Hierarchy
 from brokerlab.estimators.likejobs import LikeJobs
 from brokerlab.estimators.mixture import Views
@@ -192,9 +193,9 @@ class BestSoFar:
 
 
 def candidates(quantity: Quantity) -> list[Estimator]:
-    """Return the models and the simple rules of a quantity, the model for the first jobs first."""
+    """Return the simple rules of a quantity, the deployed one first, and the models with their bounds held to their levels."""
     named: dict[str, Estimator] = {each.name: each for each in rules(quantity)}
     if quantity == "walltime":
         named |= {each.name: each for each in log_rules()}
     models: tuple[Estimator, ...] = (Hierarchy(quantity), LikeJobs(quantity), Views(quantity))
-    return [*models, *named.values()]
+    return [*named.values(), *(HeldBounds(each, quantity) for each in models)]

@@ -9,7 +9,10 @@ import polars as pl
 
 from brokerlab.estimators.allocation.priced import PRICE
 from brokerlab.estimators.evaluation import Evaluation
+from brokerlab.estimators.held import HeldBounds
+from brokerlab.estimators.hierarchy import Hierarchy
 from brokerlab.estimators.scoring.frontier import ENOUGH
+from brokerlab.estimators.scoring.judged import Judged
 from brokerlab.estimators.scoring.levels import OTHERS
 from brokerlab.estimators.scoring.measures import FEW_TASKS
 from brokerlab.estimators.sources.source import At
@@ -215,11 +218,18 @@ def coverage_by_clock(trials: Mapping[At, Trial], model: str) -> pl.DataFrame:
 
     Returns:
         ``at, decided`` (of `CLOCKS`), ``level, jobs, coverage, coverage_lo, coverage_hi`` (interval over tasks; null with fewer than 8), ``strata``, of
-        which ``inside`` what chance allows, ``too_often`` and ``too_rarely`` missed.
+        which ``inside`` what chance allows, ``too_often`` and ``too_rarely`` missed; and of the same bound held to its level by
+        `HeldBounds`: ``promised`` (share of jobs that have one), ``kept`` (share of these within it; null: none is known).
     """
     rows = []
     for at, trial in trials.items():
-        row = trial.comparison.row(model)
+        row, level = trial.comparison.row(model), trial.comparison.level
+        layer = HeldBounds(
+            Hierarchy(trial.quantity), trial.quantity
+        )  # which one is inside does not matter
+        held = layer.hold(trial.records, trial.predicted[model], levels=(level,))
+        judged = Judged.of(trial.records, trial.quantity, "production")
+        promised, kept, known = judged.promises(held, level)
         strata = trial.comparison.strata.filter(
             pl.col("estimator") == model,
             pl.col("level") == trial.comparison.level,
@@ -238,9 +248,11 @@ def coverage_by_clock(trials: Mapping[At, Trial], model: str) -> pl.DataFrame:
                 "inside": strata.filter("inside").height,
                 "too_often": strata.filter(verdict="misses too often").height,
                 "too_rarely": strata.filter(verdict="misses too rarely").height,
+                "promised": promised,
+                "kept": kept / known if known else None,
             }
         )
-    ends = dict.fromkeys(("coverage", "coverage_lo", "coverage_hi"), pl.Float64)
+    ends = dict.fromkeys(("coverage", "coverage_lo", "coverage_hi", "kept"), pl.Float64)
     return pl.DataFrame(rows, schema_overrides=ends)
 
 

@@ -322,8 +322,11 @@ def coverage_table(trials: Mapping[At, Trial], model: str) -> Table:
             "inside": "As chance allows",
             "too_often": "Missed too often",
             "too_rarely": "Missed too rarely",
+            "promised": "Held: has a bound [% of jobs]",
+            "kept": "Held: within it [% of these]",
         },
-        note="Strata: tasks, queues, cores and all three, of 200 jobs or more. Chance takes jobs for independent; those of a "
+        note="The model's own bound, which no rule corrects. Held: only where enough jobs of the task had finished and enough bounds "
+        "were tried; elsewhere it is refused. docs/estimators.md has both on systems and tasks not seen. Strata: tasks, queues, cores and all three, of 200 jobs or more. Chance takes jobs for independent; those of a "
         "task err together, so that even a right model leaves it more often.",
     )
 

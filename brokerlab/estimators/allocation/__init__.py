@@ -4,7 +4,6 @@ An estimator tells quantiles; a ladder says what follows a kill, prices what ove
 ``cheapest`` weighs one against the other, job by job, instead of a fixed percentile for all.
 """
 
-from brokerlab.estimators.allocation.allocated import Allocated
 from brokerlab.estimators.allocation.cheapest import Allocations, cheapest
 from brokerlab.estimators.allocation.distribution import GRID, Tail
 from brokerlab.estimators.allocation.ladder import PANDA_RUNGS_MB, Ladder
@@ -13,7 +12,6 @@ from brokerlab.estimators.allocation.prices import Prices, amount_per_unit
 __all__ = [
     "GRID",
     "PANDA_RUNGS_MB",
-    "Allocated",
     "Allocations",
     "Ladder",
     "Prices",

@@ -10,6 +10,7 @@ import polars as pl
 
 from brokerlab.errors import ConfigError, InsufficientDataError, nearest
 from brokerlab.estimators.deployed.seen import Seen
+from brokerlab.estimators.estimator import Predicted
 from brokerlab.estimators.records import UNITS, Quantity
 from brokerlab.estimators.replaying import codes, known, order
 from brokerlab.estimators.scoring.attempts import COUNTED, ROUNDING, add_up
@@ -125,3 +126,10 @@ class Judged:
         """Tell which jobs have an answer and are known to keep or to exceed it."""
         unknown = self.censored & (self.used < bound) & ~(self.used > bound * ROUNDING)
         return np.asarray(np.isfinite(bound) & ~unknown)
+
+    def promises(self, predicted: Predicted, level: float) -> tuple[float, int, int]:
+        """Return the share of jobs that had a bound of a level promised, how many of these kept it, and of how many that is known."""
+        bound, own = predicted.at(level)[self.rows], predicted.promised(level)[self.rows]
+        known = own & self.can_be_judged(bound)
+        kept = self.used[known] <= bound[known] * ROUNDING
+        return float(own.mean()), int(kept.sum()), int(known.sum())

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from brokerlab.estimators.deployed import PercentileMemory, Recorded, Rule, Seen
+from brokerlab.estimators.deployed import DEPLOYED, PercentileMemory, Recorded, Rule, Seen
 from brokerlab.estimators.leader import BestSoFar, candidates
 from brokerlab.estimators.likejobs import LikeJobs
 from tests.estimator_kit import assert_never_looks_ahead, random_records
@@ -57,5 +57,6 @@ def test_a_failure_costs_its_attempt_and_the_next_ones():
 def test_models_and_every_rule_are_candidates():
     for quantity in ("memory", "walltime"):
         names = [each.name for each in candidates(quantity)]
-        assert names[:3] == ["hierarchy", "like jobs", "views"]
+        assert names[0] == DEPLOYED[quantity]
+        assert names[-3:] == ["hierarchy", "like jobs", "views"]
         assert len(names) == len(set(names)) > 8

@@ -18,6 +18,9 @@ from brokerlab.estimators.likejobs import LikeJobs
 from brokerlab.estimators.sources import of_log
 from tests.estimator_kit import assert_never_looks_ahead, random_records
 
+NONE = np.zeros((2, 1), np.int64)
+"""No bound was tried, no promise is open."""
+
 
 def log(run_s, *, submit_s=None, wait_s=0.0, requested_s=1000.0, hosts=1, user=1):
     """Jobs one after the other, each submitted when the one before has ended, unless told."""
@@ -145,7 +148,7 @@ def test_an_update_takes_less_than_two_milliseconds():
 
 def kept(*scores):
     room = np.empty((2, 4))
-    misses = held.Misses(room[0], room[1], np.zeros(1, np.int64), np.array([0.1]))
+    misses = held.Misses(room[0], room[1], np.zeros(1, np.int64), np.array([0.1]), *NONE)
     for score in scores:
         held.add(misses, score)
     return misses
@@ -158,7 +161,7 @@ def test_old_scores_are_forgotten():
 
 def reached(scores, at_least, promised=()):
     n = len(scores)
-    misses = held.Misses(np.array(scores), np.array(scores), np.array([n]), np.array([0.1]))
+    misses = held.Misses(np.array(scores), np.array(scores), np.array([n]), np.array([0.1]), *NONE)
     found, levels = np.empty((2, n + max(len(promised), 1)))
     total = held.reach(misses, np.array(promised, float), np.array(at_least, float), found, levels)
     return found[:total], levels[:total]
@@ -194,8 +197,18 @@ def test_a_use_lies_at_its_score(use, seed):
     )
 
 
-def walked(levels, decided, started, use, told=(1.0, 2.0), events=None):
+def walked(levels, decided, started, use, **more):
     """Bounds of jobs, and the share that may still miss."""
+    bounds, misses, _ = walk_through(levels, decided, started, use, **more)
+    return bounds, misses.missing
+
+
+def promised(levels, decided, started, use, **more):
+    """Which bounds of jobs are promised."""
+    return walk_through(levels, decided, started, use, **more)[2]
+
+
+def walk_through(levels, decided, started, use, told=(1.0, 2.0), events=None):
     n = len(use)
     free = np.full(n, np.inf)
     jobs = held.Jobs(
@@ -204,14 +217,16 @@ def walked(levels, decided, started, use, told=(1.0, 2.0), events=None):
         told=np.log(np.tile(told, (n, 1))),
     )  # fmt: skip
     room = np.empty((2, 10))
-    misses = held.Misses(room[0], room[1], np.zeros(1, np.int64), 1 - np.array(levels))
+    none = np.zeros((2, len(levels)), np.int64)
+    misses = held.Misses(room[0], room[1], np.zeros(1, np.int64), 1 - np.array(levels), *none)
     bounds = np.full((n, len(levels)), np.inf)
+    own = np.zeros(bounds.shape, dtype=bool)
     grid = np.array([0.5, 0.9])
     held.walk(
         np.array(events), jobs, np.argsort(started), grid, np.array([0.5, 0.9]), np.array(levels),
-        misses, bounds,
+        misses, bounds, own,
     )  # fmt: skip
-    return bounds, misses.missing
+    return bounds, misses, own
 
 
 def test_the_level_asked_for_moves_with_what_is_missed():
@@ -238,28 +253,32 @@ def test_a_job_past_its_bound_counts_once_and_before_it_ends():
     assert after[0] == pytest.approx(0.1 - 0.9 / 50)
 
 
-def test_where_no_job_may_miss_there_is_no_bound():
-    """Enough misses in a row: the bound is refused, and comes back as jobs keep it."""
-    n = 40
+def test_where_no_job_may_miss_the_bound_is_at_the_largest_score():
+    """Misses in a row: the tenth job is bounded by the use of the ninth, each ten times the one before."""
+    n = 10
     events = [e for k in range(n) for e in (~k, k)]
-    bounds, _ = walked(
-        [0.9], range(n), [np.nan] * n, [1e9 * 10**k for k in range(n)], events=events
-    )
-    refused = np.isinf(bounds[:, 0])
-    first = int(refused.argmax())
-    assert refused[first]
-    assert first > 3
-    assert not refused[first:].all()
+    use = [1e9 * 10**k for k in range(n)]
+    bounds, missing = walked([0.9], range(n), [np.nan] * n, use, events=events)
+    assert missing[0] < 0
+    assert bounds[9, 0] == pytest.approx(use[8])
 
 
 def test_of_a_young_task_the_request_is_the_bound():
-    """Of 18 jobs one more cannot be below 95 % of the time: nineteen must have ended; one is enough for the half."""
-    records, found = said(log([10] * 22, requested_s=500.0), (0.5, 0.95))
-    assert found.bounds[:19, 1] == pytest.approx(500.0)
-    assert (found.bounds[19:, 1] < 500).all()
-    assert (found.bounds[1:, 0] < 500).all()
+    """Of 18 jobs one more cannot be below 95 % of the time: nineteen must have ended, and nineteen bounds been tried."""
+    records, found = said(log([10] * 42, requested_s=500.0), (0.5, 0.95))
+    assert found.bounds[:38, 1] == pytest.approx(500.0)
+    assert (found.bounds[38:, 1] < 500).all()
+    assert (found.bounds[2:, 0] < 500).all()
+    assert found.promised(0.95).tolist() == [False] * 38 + [True] * 4
     unasked = records.with_columns(requested=pl.lit(None, pl.Float64))
-    assert np.isinf(ours().replay(unasked, levels=(0.95,)).bounds[:19, 0]).all()
+    assert np.isinf(ours().replay(unasked, levels=(0.95,)).bounds[:38, 0]).all()
+
+
+def test_no_more_promises_are_open_than_were_tried():
+    """Two jobs one after the other, then eight at once: two bounds of 50 % were tried, so two of the eight have one."""
+    events = [~0, 0, ~1, 1, *(~k for k in range(2, 10))]
+    own = promised([0.5], range(10), [np.nan] * 10, [1.0] * 10, events=events)
+    assert own[:, 0].tolist() == [False, True, True, True, *[False] * 6]
 
 
 def test_the_bound_keeps_its_level_where_long_jobs_come_in_campaigns():

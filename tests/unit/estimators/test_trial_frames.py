@@ -85,6 +85,8 @@ def test_few_tasks_have_no_interval(tried):
     assert row["decided"] == "at submission"
     assert row["coverage"] == tried.comparison.row("hierarchy")["coverage"]
     assert row["inside"] + row["too_often"] + row["too_rarely"] == row["strata"]
+    assert 0 <= row["promised"] < 1
+    assert (row["kept"] is None) == (row["promised"] == 0)
 
 
 def test_coverage_by_what_was_known_goes_up_in_steps(tried):
