@@ -33,7 +33,7 @@ from brokerlab.errors import DataError
 from brokerlab.temporary import TemporaryFolder
 
 TASK = "jeditaskid"
-CHUNK_ROWS = 500_000
+CHUNK_ROWS = 200_000
 """Rows of the larger table in a chunk, about."""
 BATCH_ROWS = 500_000
 """Rows dealt out at a time."""

@@ -192,6 +192,33 @@ def check(folder: Path, files: Iterable[DataFile], *, again: bool = False) -> No
         )
 
 
+def check_sizes(folder: Path, files: Iterable[DataFile]) -> None:
+    """Hold files to the manifest by name and size alone, without reading them.
+
+    Args:
+        folder: The archive.
+        files: Files of its manifest.
+
+    Raises:
+        DataError: Files are missing, or have another size.
+    """
+    other = [file.path for file in files if _size(folder / file.path) != file.bytes]
+    if other:
+        shown = ", ".join(other[:5])
+        raise DataError(
+            f"{folder}: {len(other)} file(s) of its {NAME} are missing or have another size: {shown}"
+            f"{', ...' if len(other) > 5 else ''}; restore a copy, or ingest the sources again into another folder"
+        )
+
+
+def _size(path: Path) -> int:
+    """Return the size of a file; -1 if it cannot be seen."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return -1
+
+
 def _digest(path: Path, *, again: bool) -> str:
     """Return the digest of a file as it is now; empty if it cannot be read."""
     try:

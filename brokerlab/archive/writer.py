@@ -48,7 +48,8 @@ class ArchiveWriter:
 
     Raises:
         DataError: The folder cannot be made, is no archive but holds tables, holds an archive that
-            must not be mixed with or replaced by this one, or another process is writing it.
+            must not be mixed with or replaced by this one or lacks files of its manifest, or another
+            process is writing it.
         ConfigError: Unknown mode.
 
     Example:
@@ -220,6 +221,8 @@ class ArchiveWriter:
                 "real and synthetic jobs are never mixed: choose another folder"
             )
         if self._mode != "replace":  # replacing, equal content may take its old name again
+            # a commit sweeps what the manifest does not name
+            manifests.check_sizes(self.path, self._base.files())
             self._taken = {self.path / file.path for file in self._base.files()}
             self._tables = {name: list(files) for name, files in self._base.tables.items()}
             self._truth = {name: list(files) for name, files in self._base.truth.items()}

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks import attack_archives
-from brokerlab.archive import synthetic
+from brokerlab.archive import ArchiveWriter, manifest, synthetic
+from brokerlab.archive import open as open_archive
+from brokerlab.archive.ingestion import ingest
+from brokerlab.errors import DataError
 
 
 @pytest.fixture(scope="module")
@@ -34,3 +37,21 @@ FEW = {
 def test_an_archive_holds(attack: str, n: int, source: Path, tmp_path: Path) -> None:
     rng = random.Random(attack)  # noqa: S311 - repeatable, no secret
     assert list(getattr(attack_archives, attack)(source, tmp_path, n, rng)) == []
+
+
+def test_a_part_that_the_manifest_names_otherwise_is_not_swept_away(
+    source: Path, tmp_path: Path
+) -> None:
+    """One changed letter of a path keeps the digest of the archive; what another table reads does not come by it."""
+    sound, archive = open_archive(source), tmp_path / "archive"
+    with ArchiveWriter(archive) as writer:
+        writer.write("queues", sound.scan("queues").collect())
+        writer.commit()
+    part = archive / manifest.read(archive).tables["queues"][0].path
+    about = archive / manifest.NAME
+    about.write_text(about.read_text().replace(part.name, part.name.replace(".parquet", ".qarquet")))
+    jobs = tmp_path / "jobs.parquet"
+    sound.scan("jobs").collect().write_parquet(jobs)
+    with pytest.raises(DataError, match=r"are missing or have another size: queues/part-.*\.qarquet"):
+        ingest([jobs], archive)
+    assert part.exists()
