@@ -430,7 +430,7 @@ def reports(source: Path, folder: Path, n: int, rng: random.Random) -> Iterator[
         ):  # a kernel sees a moment later that it is alone
             left = [str(path.relative_to(temporary)) for path in temporary.rglob("*")]
             yield Outcome("silent damage", f"report {number}, {how.name}: left {left[:5]}")
-        if [path for path in out.rglob("index.html") if "finished" not in _state(path)]:
+        if [path for path in out.glob("*/*/index.html") if "finished" not in _state(path)]:
             yield Outcome("silent damage", f"report {number}, {how.name}: half a page")
         shutil.rmtree(temporary)
         shutil.rmtree(out, ignore_errors=True)
