@@ -84,10 +84,26 @@ def can_run(poor: Path) -> dict[str, dict[str, bool]]:
     }
 
 
+FEW: dict[str, dict[str, object]] = {
+    "analysis-replay": {"switch_sample": 0, "points": 3, "keys": ["CAP_RUNNING_USER_JOBS"]},
+    "brokerage-replay": {"switch_sample": 0, "points": 3, "keys": ["NQUEUED_SAT_CAP"]},
+    "scout-percentiles": {"switch_sample": 0},
+    "thresholds": {"screen_days": 1, "points": 2, "keys": ["NQUEUED_SAT_CAP"]},
+}
+"""Reports that try many settings, and what they try in every run; in a long run it is the usual."""
+
+
 @pytest.mark.parametrize("archive", NAMES)
-@pytest.mark.parametrize("name", find.names())
+@pytest.mark.parametrize(
+    ("name", "tried"),
+    [
+        *(pytest.param(name, FEW.get(name, {}), id=name) for name in find.names()),
+        *(pytest.param(name, {}, marks=pytest.mark.long, id=f"{name}-usual") for name in FEW),
+    ],
+)
 def test_too_little_is_an_answer(
     name: str,
+    tried: dict[str, object],
     archive: str,
     poor: Path,
     can_run: dict[str, dict[str, bool]],
@@ -97,7 +113,7 @@ def test_too_little_is_an_answer(
     monkeypatch.setenv(VARIABLE, str(tmp_path / "none"))  # real data would stand in for the archive
     report = import_module(f"brokerlab.report.{name.replace('-', '_')}")
     n_boot = 100 if name == "workflow-pilots" else 20  # fewer are refused
-    few = {"n_boot": n_boot, "times": 2, "workers": 1}
+    few = {"n_boot": n_boot, "times": 2, "workers": 1, **tried}
     asked = {"archive": str(poor / archive), "out_dir": str(tmp_path), **few}
     known = report.Params.model_fields
     params = report.Params.checked({n: value for n, value in asked.items() if n in known})
