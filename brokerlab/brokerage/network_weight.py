@@ -5,21 +5,16 @@ Source: network-weight.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.curves import QueuedCurve, ThroughputCurve
-from brokerlab.brokerage.inputs.frames import SNAPSHOT
 from brokerlab.brokerage.link_metrics import (
-    MATRIX,
     QUEUED_KEYS,
     THROUGHPUT_KEYS,
-    TIME,
     WINDOW_MINUTES,
     link_metrics,
 )
@@ -113,22 +108,6 @@ def queued_line(cap: float, rules: ProductionRules | None = None) -> QueuedCurve
         return QueuedCurve()
     end = PLOT_FILES / cap
     return QueuedCurve((0.0, end, 2 * end), (2.0, 1.0, 1.0))
-
-
-def throughput_weight(mbps: float, curve: ThroughputCurve | None = None) -> float:
-    """Return the weight of a throughput [MB/s].
-
-    Args:
-        mbps: Throughput.
-        curve: Steps; null = those of ``document``.
-
-    Source: network-weight.md 1.
-
-    Example:
-        >>> throughput_weight(200), throughput_weight(200.1), throughput_weight(-3)
-        (1.9, 2.0, 1.0)
-    """
-    return (curve or throughput_curve()).of(mbps)
 
 
 def links(
@@ -303,52 +282,3 @@ def nucleus_total_queued(known: pl.DataFrame) -> pl.DataFrame:
     key = ["snapshot", "nucleus", "express"]
     # counts of files are whole numbers: their float sum is exact in any order
     return known.group_by(key).agg(total_queued=pl.col("n_queued").sum()).sort(key)
-
-
-def network_weight(
-    network_matrix: Iterable[Mapping[str, Any]],
-    *,
-    nucleus: str | None,
-    storage_site: str | None,
-    express: bool = False,
-    at: datetime | None = None,
-    config: Config | None = None,
-    rules: ProductionRules | None = None,
-    curve: ThroughputCurve | None = None,
-) -> float | None:
-    """Return the weight of one link; null for a task without nucleus.
-
-    Args:
-        network_matrix: Rows ``src, dst, key, value, ts`` [UTC].
-        nucleus: Destination; null or '' = task without nucleus.
-        storage_site: Source; null = unknown.
-        express: Count the queue of express jobs.
-        at: Instant; null = no age limit.
-        config: See :func:`links`.
-        rules: See :func:`links`.
-        curve: See :func:`links`.
-
-    Source: network-weight.md 1 and 3.
-
-    Example:
-        >>> network_weight([], nucleus="NUC0", storage_site="SAT01")
-        1.65
-        >>> network_weight([], nucleus="NUC0", storage_site="NUC0")
-        2.5
-    """
-    rows = [dict(row) for row in network_matrix]
-    snapshot = {"snapshot": [0]}
-    known = links(
-        pl.from_dicts(rows, schema=dict(MATRIX)) if rows else None,
-        instants=pl.DataFrame({**snapshot, "at": [at]}, schema={**SNAPSHOT, "at": TIME}),
-        config=config,
-        rules=rules,
-        curve=curve,
-    )
-    pair = pl.DataFrame(
-        {**snapshot, "nucleus": [nucleus], "express": [express], "storage_site": [storage_site]},
-        schema_overrides={"nucleus": pl.String, "storage_site": pl.String},
-    )
-    weighed = at_links(pair, known, config=config, rules=rules, curve=curve)
-    value: float | None = weighed["network_weight"].item()
-    return value

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from brokerlab.brokerage.network_weight import network_weight
 from brokerlab.brokerage.rules import ProductionRules
+from tests.one_value import network_weight
 from tests.unit.brokerage.test_network_weight import NOON, link
 
 

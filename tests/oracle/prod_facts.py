@@ -8,18 +8,11 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.inputs import units
 from brokerlab.brokerage.inputs.atoms import atoms
-from brokerlab.brokerage.inputs.completeness import dataset_completeness
-from brokerlab.brokerage.inputs.pseudo_queues import derived_rows
-from brokerlab.brokerage.inputs.slots import slots_lookup
-from brokerlab.brokerage.network_weight import (
-    network_weight,
-    throughput_curve,
-    throughput_weight,
-)
+from brokerlab.brokerage.network_weight import throughput_curve
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.gdpconfig import Config
+from tests import one_value
 
 PRODUCTION = ProductionRules("production")
 
@@ -39,7 +32,7 @@ def _network_weight(
     *, gdpconfig: list[dict[str, Any]], network_matrix: list[dict[str, Any]], now: str, **link: Any
 ) -> dict[str, Any]:
     rows = [{**row, "ts": _time(row["ts"])} for row in network_matrix]
-    weight = network_weight(
+    weight = one_value.network_weight(
         rows, at=_time(now), config=settings(gdpconfig), rules=PRODUCTION, **link
     )
     return {"network_weight": weight}
@@ -66,15 +59,15 @@ def atom(
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "throughput_weight": lambda mbps: {
-        "weight": throughput_weight(mbps, throughput_curve(PRODUCTION))
-    },
+    "throughput_weight": lambda mbps: {"weight": throughput_curve(PRODUCTION).of(mbps)},
     "network_weight": _network_weight,
     "atom": atom,
-    "disk_sizes": units.disk_sizes,
-    "cputime_seconds": units.cputime_seconds,
-    "file_measures": units.file_measures,
-    "input_completeness": lambda **inputs: dataset_completeness(rules=PRODUCTION, **inputs),
-    "pseudo_queues": lambda **inputs: {"queues": derived_rows(**inputs)},
-    "slots_lookup": lambda **inputs: {"numslots": slots_lookup(**inputs)},
+    "disk_sizes": one_value.disk_sizes,
+    "cputime_seconds": one_value.cputime_seconds,
+    "file_measures": one_value.file_measures,
+    "input_completeness": lambda **inputs: one_value.dataset_completeness(
+        rules=PRODUCTION, **inputs
+    ),
+    "pseudo_queues": lambda **inputs: {"queues": one_value.derived_rows(**inputs)},
+    "slots_lookup": lambda **inputs: {"numslots": one_value.slots_lookup(**inputs)},
 }

@@ -8,9 +8,8 @@ from typing import Any
 import polars as pl
 
 from brokerlab.brokerage.full_chain import chained_where
-from brokerlab.brokerage.production_tasks.availability import nucleus_availability
-from brokerlab.brokerage.production_tasks.tokens import token_endpoint
 from brokerlab.brokerage.rules import ProductionRules
+from tests.one_value import nucleus_availability, token_endpoint
 
 RULES = ProductionRules("production")
 

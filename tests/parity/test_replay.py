@@ -16,6 +16,7 @@ from brokerlab.brokerage import replaying
 from brokerlab.brokerage.replaying import pace, userjobs
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.lifecycle import status_log
+from tests.one_value import job_counts
 from tests.unit.brokerage.replaying.toys import LOG, SCHEMA, at
 
 EXTRA = {
@@ -130,7 +131,7 @@ def each_kind(of: dict[str, Any]) -> dict[str, pl.DataFrame]:
     """Ask one question of each kind of query."""
     jobs = of["jobs"]
     return {
-        "counts, log": replaying.job_counts(jobs, of["job_status_log"], INSTANTS),
+        "counts, log": job_counts(jobs, of["job_status_log"], INSTANTS),
         "links": replaying.network_matrix(of["network_matrix"], Clock.of(INSTANTS)),
         "brokerages": replaying.job_brokerages(jobs),
         "starts": pace.to_run_rate(jobs, Clock.of(INSTANTS)),
@@ -146,8 +147,8 @@ def everything(of: dict[str, Any]) -> dict[str, pl.DataFrame]:
     units = INSTANTS.select("snapshot", username=pl.lit("ann"), origusername=pl.lit("A. Nn"), workinggroup=pl.lit(None, pl.String))  # fmt: skip
     users = userjobs.user_changes(jobs, log, clock)
     return each_kind(of) | {
-        "counts, times": replaying.job_counts(jobs, None, INSTANTS),
-        "counts, grid": replaying.job_counts(jobs, log, replaying.instants(INSTANTS, every="10m")),
+        "counts, times": job_counts(jobs, None, INSTANTS),
+        "counts, grid": job_counts(jobs, log, replaying.instants(INSTANTS, every="10m")),
         "pilots": replaying.site_activity_of_jobs(jobs, clock),
         "choices": replaying.task_brokerages(of["tasks"]),
         "types": replaying.task_resource_types(jobs, pairs, INSTANTS),

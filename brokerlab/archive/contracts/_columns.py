@@ -5,15 +5,18 @@ The metadata of every column holds ``unit``, ``null`` (what a missing value mean
 one cannot precede), ``version`` (orders rows of the same key) and ``aliases`` (other source names).
 """
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 import dataframely as dy
 import polars as pl
 
 NOT_ALLOWED = "not allowed"
 """Null meaning of a required column."""
+Columns: TypeAlias = Mapping[str, dy.Column]
 
 MAX_TEXT = 65_536
 """Longest plain text [characters] a column may hold; PanDA's own limit is 4,000."""
@@ -98,26 +101,49 @@ def ts(meaning: str, **options: Any) -> dy.Datetime:
     )
 
 
-def like(
-    table: type[dy.Schema], name: str, *, null: str | None = None, required: bool = False
-) -> dy.Column:
-    """Declare a column that is what it is in another table: unit and sense are written there alone.
+def names(meaning: str, *, null: str = "none") -> dy.List:
+    """Declare a list of names."""
+    about = {"unit": "-", "null": null, "meaning": meaning}
+    return dy.List(dy.String(nullable=True), nullable=True, metadata=about)
+
+
+def kept(table: type[dy.Schema], **null: str | None) -> dict[str, dy.Column]:
+    """Declare columns that are what they are in another table: type, unit and sense are written there alone.
 
     Args:
-        table: The contract that has it.
-        name: Its name there.
-        null: What a missing value means here; null = the same as there.
-        required: No value may be missing here.
+        table: The contract that has them.
+        **null: Name of a column to what a missing value means here; null = the same as there, :data:`NOT_ALLOWED`: no value
+            may be missing here.
     """
-    known = table.columns()[name]
-    about = known.metadata or {}
     kinds = {pl.Int32: dy.Int64, pl.Int64: dy.Int64, pl.Float64: dy.Float64, pl.String: dy.String}
-    options = _options(
-        about["meaning"], about["unit"], null=null or about["null"], required=required
-    )
-    if isinstance(known, dy.Datetime):
-        return dy.Datetime(time_unit="us", **options)
-    if isinstance(known, dy.Bool):
-        return dy.Bool(**options)
-    column: dy.Column = kinds[type(known.dtype)](**options)
-    return column
+    found: dict[str, dy.Column] = {}
+    for name, means in null.items():
+        known = table.columns()[name]
+        about = known.metadata or {}
+        required = means == NOT_ALLOWED
+        options = _options(
+            about["meaning"], about["unit"], null=means or about["null"], required=required
+        )
+        if isinstance(known, dy.Datetime):
+            found[name] = dy.Datetime(time_unit="us", **options)
+        elif isinstance(known, dy.Bool):
+            found[name] = dy.Bool(**options)
+        else:
+            found[name] = kinds[type(known.dtype)](**options)
+    return found
+
+
+def declared(module: str, tables: Mapping[str, tuple[str, Columns]]) -> dict[str, type[dy.Schema]]:
+    """Make contracts of columns that are declared apart: table to class.
+
+    Args:
+        module: Name of the module that declares them.
+        tables: Name of a table to what it is, in a sentence, and its columns in order.
+    """
+    made: dict[str, type[dy.Schema]] = {}
+    for table, (about, columns) in tables.items():
+        name = table.title().replace("_", "")
+        own = {"__doc__": about, "__module__": module, **deepcopy(dict(columns))}
+        made[table] = type(dy.Schema)(name, (dy.Schema,), own)
+        setattr(sys.modules[module], name, made[table])  # by which other processes find it
+    return made

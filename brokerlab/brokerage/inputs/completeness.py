@@ -5,9 +5,7 @@ Source: production-jobs.md 1, B2 and B3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
@@ -284,44 +282,3 @@ def _outcomes(
             any_complete=yes("any_complete"),
         )
     )
-
-
-def dataset_completeness(
-    replicas: Iterable[Mapping[str, Any]],
-    endpoints: Iterable[Mapping[str, Any]],
-    *,
-    max_missing_input_files: float,
-    min_input_completeness: float,
-    rules: ProductionRules | None = None,
-) -> dict[str, Any]:
-    """Return the facts of one dataset: a row of :attr:`Completeness.datasets` without its key.
-
-    Example:
-        >>> replica = {"datasetname": "D", "ddm_endpoint_name": "R", "found": 9, "total": 10}
-        >>> limits = {"max_missing_input_files": 1, "min_input_completeness": 100}
-        >>> dataset_completeness([replica], [{"ddm_endpoint_name": "R"}], **limits)["locations"]
-        ['R']
-    """
-    limits = {
-        "MAX_MISSING_INPUT_FILES": max_missing_input_files,
-        "MIN_INPUT_COMPLETENESS": min_input_completeness,
-    }
-    copies = [dict(row) for row in replicas]
-    names = sorted({row["datasetname"] for row in copies}) or ["D"]
-    result = completeness(
-        pl.DataFrame({"jeditaskid": [0]}),
-        pl.DataFrame({"datasetname": names}),
-        pl.from_dicts(copies, schema={**_REPLICAS, **_REPLICA_FACTS}) if copies else None,
-        pl.from_dicts(
-            [dict(row) for row in endpoints],
-            schema={
-                "ddm_endpoint_name": pl.String,
-                "is_tape": pl.Boolean,
-                "read_lan": pl.String,
-                "read_wan": pl.String,
-            },
-        ),
-        config=Config.empty().with_values({f"jedi/jobbroker/{k}": v for k, v in limits.items()}),
-        rules=rules,
-    )
-    return result.datasets.drop(*_KEY, "datasetname", "inputprestaging").row(0, named=True)

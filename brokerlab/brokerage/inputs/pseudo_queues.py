@@ -5,9 +5,6 @@ Source: production-jobs.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
-
 import polars as pl
 
 from brokerlab.brokerage.inputs.frames import SNAPSHOT, Schema, read, yes
@@ -155,15 +152,3 @@ def scale_per_core(queues: pl.DataFrame) -> pl.DataFrame:
         for name in PER_CORE
     )
     return scaled.drop("flagged")
-
-
-def derived_rows(
-    queue: Mapping[str, Any], resource_types: Iterable[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    """Return ``panda_queue, corecount, maxrss, minrss`` of the pseudo-queues of one unified queue."""
-    parent = pl.DataFrame(
-        [dict(queue) | {"capability": UNIFIED_CAPABILITY}], infer_schema_length=None
-    )
-    kinds = pl.from_dicts([dict(row) for row in resource_types], schema={**_TYPES, **_BOUNDS})
-    table = pseudo_queues(parent, kinds).filter(~pl.col("is_unified"))
-    return table.select("panda_queue", "corecount", "maxrss", "minrss").to_dicts()

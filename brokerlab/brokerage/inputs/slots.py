@@ -5,9 +5,6 @@ Source: production-jobs.md 7, item 2.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
-
 import polars as pl
 
 from brokerlab.brokerage.inputs.frames import SNAPSHOT, Schema, read
@@ -79,21 +76,3 @@ def slot_counts(slots: pl.DataFrame | None, wanted: pl.DataFrame) -> pl.DataFram
     )
     key = ["snapshot", "panda_queue", "tag", "resource_type"]
     return found.select(*key, numslots=number).sort(key)
-
-
-def slots_lookup(
-    slots: Iterable[Mapping[str, Any]], *, tag: str | None, resource_type: str | None
-) -> int | None:
-    """Return the slots of one queue for one share and resource type, or null without an entry.
-
-    Example:
-        >>> slots_lookup([{"gshare": "A", "numslots": 5}], tag="B", resource_type="SCORE")
-    """
-    rows = [{"panda_queue": "", **row} for row in slots]
-    table = pl.from_dicts(rows, schema={**_SLOTS, **_FACTS}) if rows else None
-    wanted = pl.DataFrame(
-        {"panda_queue": [""], "tag": [tag], "resource_type": [resource_type]},
-        schema={**_WANTED, "resource_type": pl.String},
-    )
-    number: int | None = slot_counts(table, wanted)["numslots"].item()
-    return number

@@ -1,12 +1,9 @@
-"""Unit formulas of tasks and files: one expression each, and the function of one value built on it.
+"""Unit formulas of tasks and files, one expression each.
 
 Source: production-jobs.md 5.
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
 
 import polars as pl
 
@@ -100,56 +97,3 @@ def effective_mb() -> pl.Expr:
     in_range = used.is_not_null() & known
     effective = pl.when(in_range).then(part.cast(pl.Int64, strict=False)).otherwise(size)
     return pl.when(effective == 0).then(1.0).otherwise(effective / MB)
-
-
-def _row(values: Mapping[str, Any], schema: Mapping[str, Any]) -> pl.DataFrame:
-    return pl.DataFrame({name: [values.get(name)] for name in schema}, schema=dict(schema))
-
-
-_DISK = {
-    "outdiskcount": pl.Int64,
-    "outdiskunit": pl.String,
-    "workdiskcount": pl.Int64,
-    "workdiskunit": pl.String,
-}
-_CPU = {"cputime": pl.Float64, "cputimeunit": pl.String}
-_FILE = dict.fromkeys(("fsize", "nevents", "startevent", "endevent"), pl.Int64)
-
-
-def disk_sizes(*, adds: bool = True, **task: Any) -> dict[str, Any]:
-    """Return ``out_bytes, work_bytes, scales_with_events`` of one task.
-
-    Example:
-        >>> disk_sizes(outdiskcount=2, outdiskunit="kBPerEvent")
-        {'out_bytes': 2048, 'work_bytes': 0, 'scales_with_events': True}
-    """
-    return (
-        _row(task, _DISK)
-        .select(
-            out_bytes=out_bytes(),
-            work_bytes=work_bytes(adds=adds),
-            scales_with_events=scales_with_events(),
-        )
-        .row(0, named=True)
-    )
-
-
-def cputime_seconds(**task: Any) -> dict[str, Any]:
-    """Return ``hs06, cputime_s`` of one task.
-
-    Example:
-        >>> cputime_seconds(cputime=1500, cputimeunit="mHS06sPerEvent")
-        {'hs06': True, 'cputime_s': 1.5}
-    """
-    return _row(task, _CPU).select(hs06=hs06(), cputime_s=cputime_s()).row(0, named=True)
-
-
-def file_measures(**file: Any) -> dict[str, Any]:
-    """Return ``effective_mb, nevents`` of one file.
-
-    Example:
-        >>> file_measures(fsize=4 * MB, nevents=100, startevent=0, endevent=24)
-        {'effective_mb': 1.0, 'nevents': 25}
-    """
-    row = _row(file, _FILE)
-    return row.select(effective_mb=effective_mb(), nevents=nevents()).row(0, named=True)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import polars as pl
 
 from brokerlab.brokerage.inputs.endpoints import up
 from brokerlab.brokerage.inputs.valid import KEY, first_valid_for, valid_for, with_positions
-from brokerlab.brokerage.production_tasks.contracts import TABLES
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.frames import prepared
 
 AVAILABLE = ("ava_num_disk", "ava_num_any", "ava_size_disk", "ava_size_any")
 TOTALS = ("tot_num", "tot_size")
@@ -141,58 +136,3 @@ def at_nuclei(listed: pl.DataFrame, inputs: pl.DataFrame) -> pl.DataFrame:
         pl.col("remote_source").any(), pl.col(AVAILABLE).sum()
     )
     return summed.sort(*KEY, "nucleus")
-
-
-def nucleus_availability(
-    replicas: Sequence[Mapping[str, Any]],
-    endpoints: Sequence[Mapping[str, Any]],
-    nucleus_input_endpoints: Sequence[Mapping[str, Any]],
-    rules: ProductionRules,
-) -> dict[str, Any]:
-    """Return what of one dataset each nucleus has; one dataset put through the functions of the batch.
-
-    Args:
-        replicas: ``datasetname, constituent`` (null = no container), ``ddm_endpoint_name, found, total``
-            [files], ``asize, tsize`` [B], in the order of listing.
-        endpoints: ``ddm_endpoint_name, is_tape, read_wan``.
-        nucleus_input_endpoints: ``nucleus, ddm_endpoint_name``.
-        rules: Switches ``container_totals`` and ``other_status_up``.
-
-    Returns:
-        ``nuclei``: one mapping per nucleus, by name; ``remote_source_available``.
-
-    Source: production-tasks.md 2.
-    """
-    rows = {
-        "replicas": replicas,
-        "storage_endpoints": endpoints,
-        "nucleus_endpoints": [{**row, "direction": "input"} for row in nucleus_input_endpoints],
-    }
-    frames = {
-        name: pl.DataFrame(list(given), infer_schema_length=None)
-        for name, given in rows.items()
-        if given
-    }
-    tables = prepared(frames, {name: TABLES[name] for name in rows})
-    wanted = (
-        tables["replicas"]
-        .select(
-            jeditaskid=pl.lit(0, pl.Int64), snapshot=pl.lit(0, pl.Int64), datasetname="datasetname"
-        )
-        .unique()
-    )
-    listed = listed_replicas(wanted, tables["replicas"], tables["storage_endpoints"], rules)
-    inputs = tables["nucleus_endpoints"].select("snapshot", "nucleus", "ddm_endpoint_name")
-    nuclei = inputs.select("nucleus").unique().sort("nucleus")
-    one = nuclei.with_columns(jeditaskid=pl.lit(0, pl.Int64), snapshot=pl.lit(0, pl.Int64))
-    found = one.join(totals(listed, rules), on=KEY, how="left").join(
-        at_nuclei(listed, inputs), on=[*KEY, "nucleus"], how="left", maintain_order="left"
-    )
-    found = found.with_columns(
-        pl.col(*TOTALS, *AVAILABLE).fill_null(0), pl.col("remote_source").fill_null(value=False)
-    )
-    source = pl.col("remote_source").alias("can_be_remote_source")
-    return {
-        "nuclei": found.select("nucleus", *TOTALS, *AVAILABLE, source).to_dicts(),
-        "remote_source_available": wanted.height > 0 and unreadable(wanted, listed).is_empty(),
-    }

@@ -10,133 +10,133 @@ from functools import partial
 import dataframely as dy
 
 from brokerlab.archive import contracts as archive
-from brokerlab.archive.contracts._columns import f64, flag, i64, like, text, ts
+from brokerlab.archive.contracts._columns import (
+    NOT_ALLOWED,
+    declared,
+    f64,
+    flag,
+    i64,
+    kept,
+    text,
+    ts,
+)
 from brokerlab.brokerage import contracts as shared
+from brokerlab.brokerage.contracts import DATASET, SNAPSHOT, TASK
 
-_dataset = partial(like, archive.TABLES["datasets"])
-_task = partial(like, archive.TABLES["tasks"])
+_dataset = partial(kept, archive.TABLES["datasets"])
+_task = partial(kept, archive.TABLES["tasks"])
+_position = partial(i64, null="order of the rows")
+_CHAIN = {"fullchain": text("only, require, capable", null="not full chain")}
+_NUCLEUS = {"nucleus": text("ATLAS site", required=True)}
 
-
-class Tasks(dy.Schema):
-    """A task at one instant of brokerage."""
-
-    jeditaskid = _task("jeditaskid", required=True)
-    snapshot = i64("instant whose state the task sees", null="0")
-    at = ts("instant of brokerage", required=True)
-    position = i64("order in which one cycle handles its tasks", null="order of the rows")
-    taskpriority = _task("taskpriority", null="never waives the locality check")
-    currentpriority = _task("currentpriority", null="never waives; shares no remaining work")
-    nucleus = _task("nucleus", null="not assigned yet")
-    gshare = _task("gshare")
-    workqueue_name = text("work queue", null="the gshare")
-    iointensity = f64(
-        "input and output per second", "kB/s", null="low; high in the deployed weight"
-    )
-    t1weight = i64("preference for the nucleus", null="0")
-    taskbrokeronmaster = flag("only the master input counts", null="no")
-    inputprestaging = flag("data carousel", null="no")
-    fullchain = text("only, require, capable", null="not full chain")
-    parent_tid = _task("parent_tid", null="no parent")
-    frozentime = ts("since when it is stuck in assigning", null="not stuck")
-    task_rw = f64("work left in the task", "HS06 s", null="adds nothing")
-
-
-class Datasets(dy.Schema):
-    """Input datasets of a task."""
-
-    jeditaskid = _dataset("jeditaskid", null="every task")
-    snapshot = i64("instant", null="every instant")
-    datasetname = text("dataset", required=True)
-    is_master = flag("master", null="no")
-    pseudo = flag("pseudo input, without files", null="no")
-
-
-class OutputDatasets(dy.Schema):
-    """Datasets of type output and log of a task."""
-
-    jeditaskid = _dataset("jeditaskid", null="every task")
-    snapshot = i64("instant", null="every instant")
-    position = i64("order in which they are looked at", null="order of the rows")
-    datasetid = _dataset("datasetid", null="not recorded")
-    datasetname = text("dataset")
-    storagetoken = text("destination", null="the first endpoint")
-
-
-class Replicas(shared.Replicas):
-    """Dataset replicas, with the order in which they are listed."""
-
-    snapshot = i64("instant", null="every instant")
-    position = i64("order of listing", null="order of the rows")
-
-
-class Nuclei(shared.Nuclei):
-    """ATLAS sites that own production queues."""
-
-    snapshot = i64("instant", null="every instant")
-    position = i64("order in which the draw walks them", null="order of the rows")
-
-
-class NucleusEndpoints(dy.Schema):
-    """Endpoints of a nucleus; their own columns are those of ``storage_endpoints``."""
-
-    snapshot = i64("instant", null="every instant")
-    nucleus = text("ATLAS site", required=True)
-    direction = text("input, output", required=True)
-    position = i64("order of first appearance", null="order of the rows")
-    ddm_endpoint_name = text("endpoint", required=True)
-    is_local = flag("local to the nucleus; outputs count only there", null="yes")
-
-
-class RemainingWork(dy.Schema):
-    """Work left at a nucleus."""
-
-    snapshot = i64("instant", null="every instant")
-    nucleus = text("ATLAS site", required=True)
-    workqueue_name = text("work queue", null="all")
-    currentpriority_min = i64("least priority counted", null="all")
-    rw = f64("work left", "HS06 s", null="0")
-
-
-class ParentTasks(dy.Schema):
-    """Parents of full-chain tasks."""
-
-    snapshot = i64("instant", null="every instant")
-    jeditaskid = i64("parent", required=True)
-    fullchain = text("only, require, capable", null="not full chain")
-    nucleus = text("ATLAS site", null="not assigned")
-
-
-class HintQueues(dy.Schema):
-    """Queues that could run a task, from the job brokerage in hint mode."""
-
-    jeditaskid = i64("task", null="every task")
-    snapshot = i64("instant", null="every instant")
-    panda_queue = text("queue", required=True)
-
-
-class Draws(dy.Schema):
-    """Random numbers of the choice."""
-
-    jeditaskid = i64("task", null="every task")
-    snapshot = i64("instant", null="every instant")
-    draw = f64("random number in [0, 1)", required=True)
-
-
-OPTIONS: dict[str, type[dy.Schema]] = {"hint_queues": HintQueues, "draws": Draws}
+OPTIONS: dict[str, type[dy.Schema]] = declared(
+    __name__,
+    {
+        "hint_queues": (
+            "Queues that could run a task, from the job brokerage in hint mode.",
+            {**TASK, **SNAPSHOT, "panda_queue": text("queue", required=True)},
+        ),
+        "draws": (
+            "Random numbers of the choice.",
+            {**TASK, **SNAPSHOT, "draw": f64("random number in [0, 1)", required=True)},
+        ),
+    },
+)
 """Tables that are arguments of their own."""
 
-TABLES: dict[str, type[dy.Schema]] = {
-    "tasks": Tasks,
-    "datasets": Datasets,
-    "output_datasets": OutputDatasets,
-    "replicas": Replicas,
-    "nuclei": Nuclei,
-    "nucleus_endpoints": NucleusEndpoints,
-    "storage_endpoints": shared.StorageEndpoints,
-    "queues": shared.Queues,
-    "network_matrix": shared.NetworkMatrix,
-    "remaining_work": RemainingWork,
-    "parent_tasks": ParentTasks,
+_OWN = declared(
+    __name__,
+    {
+        "tasks": (
+            "A task at one instant of brokerage.",
+            {
+                **_task(jeditaskid=NOT_ALLOWED),
+                "snapshot": i64("instant whose state the task sees", null="0"),
+                "at": ts("instant of brokerage", required=True),
+                "position": _position("order in which one cycle handles its tasks"),
+                **_task(taskpriority="never waives the locality check"),
+                **_task(currentpriority="never waives; shares no remaining work"),
+                **_task(nucleus="not assigned yet", gshare=None),
+                "workqueue_name": text("work queue", null="the gshare"),
+                "iointensity": f64(
+                    "input and output per second", "kB/s", null="low; high in the deployed weight"
+                ),
+                "t1weight": i64("preference for the nucleus", null="0"),
+                "taskbrokeronmaster": flag("only the master input counts", null="no"),
+                "inputprestaging": flag("data carousel", null="no"),
+                **_CHAIN,
+                **_task(parent_tid="no parent"),
+                "frozentime": ts("since when it is stuck in assigning", null="not stuck"),
+                "task_rw": f64("work left in the task", "HS06 s", null="adds nothing"),
+            },
+        ),
+        "datasets": (
+            "Input datasets of a task.",
+            {
+                **TASK,
+                **SNAPSHOT,
+                **DATASET,
+                "is_master": flag("master", null="no"),
+                "pseudo": flag("pseudo input, without files", null="no"),
+            },
+        ),
+        "output_datasets": (
+            "Datasets of type output and log of a task.",
+            {
+                **TASK,
+                **SNAPSHOT,
+                "position": _position("order in which they are looked at"),
+                **_dataset(datasetid="not recorded"),
+                "datasetname": text("dataset"),
+                "storagetoken": text("destination", null="the first endpoint"),
+            },
+        ),
+        "replicas": (
+            "Dataset replicas, with the order in which they are listed.",
+            shared.TABLES["replicas"].columns()
+            | SNAPSHOT
+            | {"position": _position("order of listing")},
+        ),
+        "nuclei": (
+            "ATLAS sites that own production queues.",
+            shared.TABLES["nuclei"].columns()
+            | SNAPSHOT
+            | {"position": _position("order in which the draw walks them")},
+        ),
+        "nucleus_endpoints": (
+            "Endpoints of a nucleus; their own columns are those of ``storage_endpoints``.",
+            {
+                **SNAPSHOT,
+                **_NUCLEUS,
+                "direction": text("input, output", required=True),
+                "position": _position("order of first appearance"),
+                "ddm_endpoint_name": text("endpoint", required=True),
+                "is_local": flag("local to the nucleus; outputs count only there", null="yes"),
+            },
+        ),
+        "remaining_work": (
+            "Work left at a nucleus.",
+            {
+                **SNAPSHOT,
+                **_NUCLEUS,
+                "workqueue_name": text("work queue", null="all"),
+                "currentpriority_min": i64("least priority counted", null="all"),
+                "rw": f64("work left", "HS06 s", null="0"),
+            },
+        ),
+        "parent_tasks": (
+            "Parents of full-chain tasks.",
+            {
+                **SNAPSHOT,
+                "jeditaskid": i64("parent", required=True),
+                **_CHAIN,
+                "nucleus": text("ATLAS site", null="not assigned"),
+            },
+        ),
+    },
+)
+TABLES: dict[str, type[dy.Schema]] = _OWN | {
+    name: shared.TABLES[name] for name in ("storage_endpoints", "queues", "network_matrix")
 }
 """Every input table of the production task brokerage."""
 

@@ -30,34 +30,25 @@ def destination(endpoint: pl.Expr, storagetoken: pl.Expr) -> pl.Expr:
     return pl.concat_str(pl.lit("dst:"), endpoint, pl.lit("/"), tail)
 
 
-def token_endpoint(
-    storagetoken: str | None, endpoints: Sequence[tuple[str, str | None]]
-) -> str | None:
-    """Return the endpoint of a token among those of a nucleus; null if there is none.
+def match(pattern: str, endpoints: Sequence[tuple[str, str | None]]) -> str | None:
+    """Return the endpoint that a pattern of :func:`pattern_of` means among those of a nucleus; null if there is none.
+
+    A pattern that is no regular expression, or that cannot be decided in linear time, finds no name.
 
     Args:
-        storagetoken: Such as ``ATLASDATADISK`` or ``dst:CERN_DATADISK``; null = the first endpoint.
+        pattern: The pattern.
         endpoints: Name and type, in stored order.
 
     Returns:
-        The endpoint of that exact name; else the first whose name the token finds as a regular expression, or
-        whose type is the token without ``ATLAS``.
+        The endpoint of that exact name; else the first whose name the pattern finds as a regular expression, or whose type
+        is the pattern without ``ATLAS``.
 
     Source: production-tasks.md 1, ``output_datasets``.
 
     Example:
         >>> disks = [("CERN_SCRATCH", "SCRATCHDISK"), ("CERN_DATADISK", "DATADISK")]
-        >>> token_endpoint("dst:x/ATLASDATADISK", disks), token_endpoint("SCRATCH", disks)
+        >>> match("ATLASDATADISK", disks), match("SCRATCH", disks)
         ('CERN_DATADISK', 'CERN_SCRATCH')
-    """
-    pattern = pl.select(pattern_of(pl.lit(storagetoken, pl.String))).item()
-    return match(pattern, endpoints)
-
-
-def match(pattern: str, endpoints: Sequence[tuple[str, str | None]]) -> str | None:
-    """Return the endpoint that a pattern of :func:`pattern_of` means; see :func:`token_endpoint`.
-
-    A pattern that is no regular expression, or that cannot be decided in linear time, finds no name.
     """
     if any(name == pattern for name, _ in endpoints):
         return pattern

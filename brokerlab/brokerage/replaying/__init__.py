@@ -12,7 +12,6 @@ from brokerlab.brokerage.replaying.activity import (
 )
 from brokerlab.brokerage.replaying.build import Replay, build, build_once
 from brokerlab.brokerage.replaying.clock import instants
-from brokerlab.brokerage.replaying.counts import job_counts
 from brokerlab.brokerage.replaying.pace import failure_counts, sites_used, to_run_rate
 from brokerlab.brokerage.replaying.schedule import job_brokerages, task_brokerages
 from brokerlab.brokerage.replaying.work import open_tasks, remaining_work, task_resource_types
@@ -24,7 +23,6 @@ __all__ = [
     "failure_counts",
     "instants",
     "job_brokerages",
-    "job_counts",
     "network_matrix",
     "open_tasks",
     "remaining_work",

@@ -42,7 +42,10 @@ class Counts:
         *,
         parents: Mapping[str, str] | None = None,
     ) -> Counts:
-        """Add up the changes of status of all jobs in the engine.
+        """Add up the changes of status of all jobs in the engine, once for all instants.
+
+        The status is that of the last log entry at or before the instant. Jobs without log are counted by their times
+        (see :mod:`~brokerlab.brokerage.replaying.states`: some statuses cannot be told apart then).
 
         Args:
             jobs: Table ``jobs`` of any engine.
@@ -79,43 +82,6 @@ class Counts:
             ``snapshot``, ``by``, the measure; no row where it is 0; sorted.
         """
         return self.changes.at_instants(by, (measure,), where)
-
-
-def job_counts(jobs: Any, status_log: Any, instants: pl.DataFrame) -> pl.DataFrame:
-    """Count jobs by queue, share, work queue, resource type, nucleus and status at every instant.
-
-    The status is that of the last log entry at or before the instant. Jobs without log are counted by their times
-    (see :mod:`brokerlab.brokerage.replaying.states`: some statuses cannot be told apart then). The job-sized part runs in
-    the engine of ``jobs``, once for all instants.
-
-    Args:
-        jobs: Table ``jobs`` of any engine.
-        status_log: Table ``job_status_log`` of the same engine, or None.
-        instants: ``snapshot``, ``at`` (naive UTC).
-
-    Returns:
-        ``snapshot, computingsite, gshare, workqueue_id, resource_type, nucleus, jobstatus, njobs`` (jobs, > 0), sorted
-        by all of them; null where the job has none.
-
-    Raises:
-        SchemaError: Columns are missing.
-        DataError: The instants are not usable, or the tables live in different engines.
-
-    Source:
-        archive.md section 8, ``job_stats``.
-
-    Example:
-        >>> from datetime import datetime
-        >>> job = {"pandaid": 1, "jobstatus": "finished", "computingsite": "Q", "gshare": "A"}
-        >>> job["creationtime"] = datetime(2026, 3, 1, 10)
-        >>> job["starttime"] = datetime(2026, 3, 1, 11)
-        >>> job["endtime"] = job["modificationtime"] = datetime(2026, 3, 1, 12)
-        >>> at = [datetime(2026, 3, 1, hour) for hour in (10, 11, 12)]
-        >>> found = job_counts(pl.DataFrame([job]), None, pl.DataFrame({"snapshot": [0, 1, 2], "at": at}))
-        >>> found.select("snapshot", "jobstatus", "njobs").rows()
-        [(0, 'activated', 1), (1, 'running', 1)]
-    """
-    return Counts.of(jobs, status_log, instants).table(*states.GROUP, "jobstatus")
 
 
 def by_parent(frame: pl.DataFrame, parents: Mapping[str, str] | None) -> pl.DataFrame:

@@ -15,12 +15,12 @@ from brokerlab.brokerage.network_weight import (
     NetworkSettings,
     at_links,
     links,
-    network_weight,
     nucleus_total_queued,
 )
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError, SchemaError
 from brokerlab.gdpconfig import Config
+from tests.one_value import network_weight
 
 NOON = datetime(2026, 6, 1, 12)
 DOCUMENT, PRODUCTION = ProductionRules(), ProductionRules("production")

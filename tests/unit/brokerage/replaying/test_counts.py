@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brokerlab.brokerage import replaying
 from brokerlab.brokerage.replaying.changes import Changes
 from brokerlab.brokerage.replaying.counts import Counts, job_tables
 from brokerlab.brokerage.replaying.recorded import recorded_counts
 from brokerlab.errors import DataError, SchemaError
 from brokerlab.lifecycle import status_log
+from tests.one_value import job_counts
 from tests.unit.brokerage.replaying.toys import (
     KEYS,
     LOG,
@@ -68,7 +68,7 @@ def worlds(draw: st.DrawFn) -> tuple[pl.DataFrame, pl.DataFrame | None, pl.DataF
 @given(worlds())
 def test_against_the_loop(world: tuple[pl.DataFrame, pl.DataFrame | None, pl.DataFrame]) -> None:
     jobs, log, instants = world
-    found = replaying.job_counts(jobs, log, instants)
+    found = job_counts(jobs, log, instants)
     assert said(found) == counted(jobs, log, instants)
     assert found.equals(found.sort("snapshot", *KEYS))
 
@@ -81,13 +81,13 @@ def test_duckdb_says_the_same(
     jobs, log, instants = world
     session = duckdb.connect()
     relations = [None if t is None else session.from_arrow(t.to_arrow()) for t in (jobs, log)]
-    found = replaying.job_counts(*relations, instants)
-    assert found.equals(replaying.job_counts(jobs, log, instants))
+    found = job_counts(*relations, instants)
+    assert found.equals(job_counts(jobs, log, instants))
 
 
 def statuses_at(row: dict[str, object], *minutes: float) -> list[str | None]:
     instants = instants_of(*minutes)
-    found = replaying.job_counts(jobs_of(row), None, instants)
+    found = job_counts(jobs_of(row), None, instants)
     status = dict(found.select("snapshot", "jobstatus").iter_rows())
     expected = [status_by_times(jobs_of(row).row(0, named=True), t) for t in instants["at"]]
     assert [status.get(n) for n in range(len(minutes))] == expected
@@ -123,7 +123,7 @@ def test_jobs_with_parts_missing(row: dict[str, object], expected: list[str | No
 def test_the_log_decides_where_there_is_one() -> None:
     rows = jobs_of(job(1, 0, 10, 20, 30, 40), job(2, 0, 10, 20, 30, 40))
     log = log_of((1, "defined", 0), (1, "assigned", 0), (1, "sent", 20), (1, "finished", 26))
-    found = replaying.job_counts(rows, log, instants_of(0, 21, 27))
+    found = job_counts(rows, log, instants_of(0, 21, 27))
     seen = found.select("snapshot", "jobstatus", "njobs").rows()
     assert seen == [(0, "assigned", 2), (1, "running", 1), (1, "sent", 1), (2, "running", 1)]
 
@@ -132,13 +132,13 @@ def test_the_queue_is_that_of_the_log() -> None:
     log = log_of((1, "activated", 0), (1, "activated", 5)).with_columns(
         computingsite=pl.Series(["OLD", None])
     )
-    found = replaying.job_counts(jobs_of(job(1, 0, 0, 1, 2, 9)), log, instants_of(1, 6))
+    found = job_counts(jobs_of(job(1, 0, 0, 1, 2, 9)), log, instants_of(1, 6))
     assert found["computingsite"].to_list() == ["OLD", "Q"]
 
 
 def test_a_log_that_stops_early_ends_with_the_job() -> None:
     log = log_of((1, "running", 5))
-    found = replaying.job_counts(jobs_of(job(1, 0, 1, 5, 30, 40)), log, instants_of(10, 39, 40))
+    found = job_counts(jobs_of(job(1, 0, 1, 5, 30, 40)), log, instants_of(10, 39, 40))
     assert found["snapshot"].to_list() == [0, 1]
 
 
@@ -146,18 +146,18 @@ def test_a_log_that_stops_early_ends_with_the_job() -> None:
 def test_nothing(log: pl.DataFrame | None) -> None:
     instants = instants_of(0, 1)
     names = ["snapshot", *KEYS, "njobs"]
-    empty = replaying.job_counts(jobs_of(), log, instants)
+    empty = job_counts(jobs_of(), log, instants)
     assert empty.columns == names
     assert empty.is_empty()
-    none = replaying.job_counts(jobs_of(job(1, 0, 1, 2, 3, 4)), log, instants.clear())
+    none = job_counts(jobs_of(job(1, 0, 1, 2, 3, 4)), log, instants.clear())
     assert none.columns == names
     assert none.is_empty()
-    assert replaying.job_counts(jobs_of(job(1, 0, 1, 2, 3, 4)), log, instants_of(99)).is_empty()
+    assert job_counts(jobs_of(job(1, 0, 1, 2, 3, 4)), log, instants_of(99)).is_empty()
 
 
 def test_instants_keep_their_numbers_and_may_share_a_time() -> None:
     instants = pl.DataFrame({"snapshot": [70, 5, 6], "at": [at(1), at(0), at(1)]})
-    found = replaying.job_counts(jobs_of(job(1, 0, None, 0, 9, 9)), None, instants)
+    found = job_counts(jobs_of(job(1, 0, None, 0, 9, 9)), None, instants)
     assert found["snapshot"].to_list() == [5, 6, 70]
 
 
@@ -171,19 +171,19 @@ def test_instants_keep_their_numbers_and_may_share_a_time() -> None:
 )
 def test_unusable_instants(instants: pl.DataFrame, said: str) -> None:
     with pytest.raises(DataError, match=said):
-        replaying.job_counts(jobs_of(), None, instants)
+        job_counts(jobs_of(), None, instants)
 
 
 def test_missing_columns_are_named_at_once() -> None:
     bare = jobs_of().drop("creationtime", "jobstatus")
     with pytest.raises(SchemaError, match=r"jobs\.jobstatus.*jobs\.creationtime"):
-        replaying.job_counts(bare, None, instants_of(0))
+        job_counts(bare, None, instants_of(0))
 
 
 def test_tables_of_two_engines_are_refused() -> None:
     log = duckdb.connect().from_arrow(log_of().to_arrow())
     with pytest.raises(DataError, match="one engine"):
-        replaying.job_counts(jobs_of(), log, instants_of(0))
+        job_counts(jobs_of(), log, instants_of(0))
 
 
 def some_counts() -> Counts:
