@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import narwhals.stable.v2 as nw
-import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.replaying import states
 from brokerlab.brokerage.replaying.asof import as_of
+from brokerlab.brokerage.replaying.changes import span_changes
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.brokerage.replaying.counts import by_parent
 from brokerlab.engines import FLOAT, INT, TEXT, TIME, collect, narrow
@@ -107,57 +107,28 @@ def site_activity_of_jobs(
         return pl.DataFrame(
             schema=kinds | {"computingsite": pl.String, "laststart": pl.Datetime("us")}
         )
-    both = clock.earlier(WINDOW_S)
     table = narrow(jobs, "jobs", states.JOB_COLUMNS, states.JOB_REQUIRED)
-    ran = states.times(states.prepared(table)).filter(~nw.col("starttime").is_null())
-    starts = _per_moment(ran, "started", both, parents)
-    stops = _per_moment(ran, "stopped", both, parents)
-    sites = pl.concat([starts, stops])["computingsite"].unique().sort().to_list()
-    begun, last = _levels(starts, sites, both)
-    ended, _ = _levels(stops, sites, both)
-    now = np.searchsorted(both.at_us, clock.at_us)
-    before = np.searchsorted(both.at_us, clock.at_us - WINDOW_S * 1_000_000)
-    got, updated = begun[:, now] - begun[:, before], begun[:, now] - ended[:, before]
-    place, site = np.nonzero(begun[:, now].T)
-    frame = pl.DataFrame(
-        {
-            "snapshot": clock.snapshots[place],
-            "computingsite": pl.Series(sites, dtype=pl.String).gather(pl.Series(site)),
-            "getjob": got[site, place],
-            "updatejob": updated[site, place],
-            "laststart": last[:, now][site, place],
-        }
+    known = ~nw.col("starttime").is_null() & ~nw.col("computingsite").is_null()
+    ran = states.times(states.prepared(table)).filter(known)
+    by, keys, window = ["computingsite"], names[:2], nw.lit(timedelta(seconds=WINDOW_S))
+    starts = clock.moments(ran.select(*by, time=nw.col("started"))).group_by(*by, "moment")
+    last = as_of(
+        collect(starts.agg(nw.col("time").max())),
+        "jobs",
+        {"computingsite": TEXT},
+        clock,
+        entity=by,
+        time="time",
     )
-    return frame.with_columns(pl.col("laststart").cast(pl.Datetime("us"))).sort(*names[:2])
-
-
-def _per_moment(
-    ran: nw.LazyFrame[Any], time: str, clock: Clock, parents: Mapping[str, str] | None
-) -> pl.DataFrame:
-    """Count the jobs of each queue that pass a time at each moment, and the latest such time."""
-    named = ran.filter(~nw.col("computingsite").is_null())
-    found = collect(
-        clock.moments(named.select("computingsite", time=nw.col(time)))
-        .group_by("computingsite", "moment")
-        .agg(nw.len().cast(nw.Int64).alias("n"), nw.col("time").max().alias("last"))
-    )
-    return by_parent(found, parents).with_columns(
-        pl.col("last").cast(pl.Datetime("us")).cast(pl.Int64), place=clock.place(found["moment"])
-    )
-
-
-def _levels(passed: pl.DataFrame, sites: list[str], clock: Clock) -> tuple[Any, Any]:
-    """Return how many jobs have passed, and the latest time, by queue (rows) and instant (columns)."""
-    rows = pl.DataFrame({"computingsite": sites}, schema={"computingsite": pl.String})
-    code = passed.select("computingsite").join(
-        rows.with_row_index("row"), on="computingsite", maintain_order="left"
-    )
-    at = code["row"].to_numpy(), passed["place"].to_numpy()
-    count = np.zeros((len(sites), len(clock)), np.int64)
-    last = np.zeros((len(sites), len(clock)), np.int64)
-    np.add.at(count, at, passed["n"].to_numpy())
-    np.maximum.at(last, at, passed["last"].to_numpy())
-    return np.cumsum(count, axis=1), np.maximum.accumulate(last, axis=1)
+    if "snapshot" not in last.columns:
+        last = pl.DataFrame({"snapshot": clock.snapshots}).join(last, how="cross")
+    found = by_parent(last, parents).group_by(keys).agg(laststart=pl.col("time").max())
+    for name, end in (("getjob", "started"), ("updatejob", "stopped")):
+        spans = ran.select(*by, enter=nw.col("started"), leave=nw.col(end) + window)
+        seen = by_parent(span_changes(spans, clock, by).at_instants(by, ["njobs"]), parents)
+        counted = seen.group_by(keys).agg(pl.col("njobs").sum().alias(name))
+        found = found.join(counted, on=keys, how="left").with_columns(pl.col(name).fill_null(0))
+    return found.select(names).sort(keys)
 
 
 def worker_stats(frame: Any, clock: Clock, *, seen_within_s: int | None = None) -> pl.DataFrame:

@@ -84,11 +84,6 @@ class Clock:
         ).sort("at", "snapshot")
         return cls(typed["snapshot"].to_numpy(), typed["at"].to_numpy())
 
-    def earlier(self, seconds: int) -> Clock:
-        """Return a clock of these instants and those some seconds before each [s]."""
-        both = np.unique(np.concatenate([self.at_us, self.at_us - seconds * 1_000_000]))
-        return Clock(np.arange(len(both)), both)
-
     def __len__(self) -> int:
         return len(self.at_us)
 
