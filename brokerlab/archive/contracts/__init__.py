@@ -8,9 +8,11 @@ from functools import cache
 from types import MappingProxyType
 
 import dataframely as dy
+import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab.archive.contracts import activity, files, jobs, queues, settings, storage, tasks
+from brokerlab.engines import FLAG, FLOAT, INT, TEXT, TIME, Types
 from brokerlab.errors import SchemaError, nearest
 
 TABLES: dict[str, type[dy.Schema]] = {
@@ -109,6 +111,27 @@ def version_column(table: str) -> str | None:
 def polars_schema(table: str) -> dict[str, pl.DataType]:
     """Return the column names and Polars types of a table, in the chapter's order."""
     return dict(_types(table))
+
+
+_IN_ENGINES: dict[pl.DataType, nw.dtypes.DType] = {
+    pl.Int32(): INT,
+    pl.Int64(): INT,
+    pl.Float64(): FLOAT,
+    pl.String(): TEXT,
+    pl.Boolean(): FLAG,
+    pl.Datetime("us"): TIME,
+}
+
+
+def read_as(table: str, *names: str) -> Types:
+    """Return the types as which engines read columns of a table, all of them by default; whole numbers are of 64 bits.
+
+    Example:
+        >>> read_as("jobs", "pandaid", "jobstatus")
+        {'pandaid': Int64, 'jobstatus': String}
+    """
+    kinds = _types(table)
+    return {name: _IN_ENGINES[kinds[name]] for name in names or kinds}
 
 
 @cache

@@ -141,9 +141,10 @@ def declared(module: str, tables: Mapping[str, tuple[str, Columns]]) -> dict[str
         tables: Name of a table to what it is, in a sentence, and its columns in order.
     """
     made: dict[str, type[dy.Schema]] = {}
+    make: Any = type(dy.Schema)
     for table, (about, columns) in tables.items():
         name = table.title().replace("_", "")
         own = {"__doc__": about, "__module__": module, **deepcopy(dict(columns))}
-        made[table] = type(dy.Schema)(name, (dy.Schema,), own)
+        made[table] = make(name, (dy.Schema,), own)
         setattr(sys.modules[module], name, made[table])  # by which other processes find it
     return made

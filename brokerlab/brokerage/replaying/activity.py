@@ -9,31 +9,22 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
+from brokerlab.archive.contracts import read_as
 from brokerlab.brokerage.replaying import states
 from brokerlab.brokerage.replaying.asof import as_of
 from brokerlab.brokerage.replaying.changes import span_changes
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.brokerage.replaying.counts import by_parent
-from brokerlab.engines import FLOAT, INT, TEXT, TIME, collect, narrow
+from brokerlab.engines import TEXT, TIME, collect, narrow
 
 WINDOW_S = 3 * 3600
 """Window of the pilots' activity [s] (production-jobs.md)."""
 LINK_AGE_S = 3600
 """Links count while they are younger [s] (network-weight.md 2)."""
-_DATA = {
-    "site": TEXT,
-    "flag": TEXT,
-    "hours": INT,
-    **dict.fromkeys(["getjob", "updatejob"], INT),
-    "laststart": TIME,
-}
-_WORKERS = {**dict.fromkeys(["computingsite", "resourcetype", "status"], TEXT), "n_workers": INT}
-_SLOTS = {
-    **dict.fromkeys(["pandaqueuename", "gshare", "resourcetype"], TEXT),
-    "numslots": INT,
-    "expirationtime": TIME,
-}
-_LINKS = {**dict.fromkeys(["src", "dst", "key"], TEXT), "value": FLOAT}
+_DATA = read_as("site_data", "site", "flag", "hours", "getjob", "updatejob", "laststart")
+_WORKERS = read_as("worker_stats", "computingsite", "resourcetype", "status", "n_workers")
+_SLOTS = read_as("slots", "pandaqueuename", "gshare", "resourcetype", "numslots", "expirationtime")
+_LINKS = read_as("network_matrix", "src", "dst", "key", "value")
 QUEUED = "Production Output_queued"
 """Key of the files that wait on a link."""
 _ANALYSIS_QUEUE = "ANALY_"

@@ -7,30 +7,32 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
+from brokerlab.archive.contracts import read_as
 from brokerlab.brokerage.replaying.asof import as_of
 from brokerlab.brokerage.replaying.clock import Clock
-from brokerlab.engines import FLAG, INT, TEXT, TIME, collect, narrow
+from brokerlab.engines import collect, narrow
 
 INPUTS = ("input", "pseudo_input", "pp_input")
 PSEUDO = ("pseudo_input", "pp_input")
 MERGED = ("trn_log", "trn_output")
 """What merge jobs read."""
 OUTPUTS = ("output", "log")
-_DATASETS = {
-    **dict.fromkeys(["jeditaskid", "datasetid", "masterid", "nfiles", "nevents"], INT),
-    **dict.fromkeys(["datasetname", "containername", "type", "attributes", "storagetoken"], TEXT),
-    **dict.fromkeys(["creationtime", "modificationtime"], TIME),
-}
-_FILES = {
-    **dict.fromkeys(["jeditaskid", "datasetid", "fileid"], INT),
-    **dict.fromkeys(["lfn", "type"], TEXT),
-    **dict.fromkeys(["fsize", "nevents", "startevent", "endevent", "boundaryid"], INT),
-}
-_REPLICAS = {
-    **dict.fromkeys(["datasetname", "ddm_endpoint_name"], TEXT),
-    **dict.fromkeys(["found", "total", "bytes"], INT),
-    **dict.fromkeys(["is_tape", "vp", "readable_lan", "readable_wan"], FLAG),
-}
+_DATASETS = read_as(
+    "datasets",
+    *("jeditaskid", "datasetid", "masterid", "nfiles", "nevents", "datasetname"),
+    *("containername", "type", "attributes", "storagetoken", "creationtime"),
+    *("modificationtime",),
+)
+_FILES = read_as(
+    "files",
+    *("jeditaskid", "datasetid", "fileid", "lfn", "type", "fsize", "nevents", "startevent"),
+    *("endevent", "boundaryid"),
+)
+_REPLICAS = read_as(
+    "replicas",
+    *("datasetname", "ddm_endpoint_name", "found", "total", "bytes", "is_tape", "vp"),
+    *("readable_lan", "readable_wan"),
+)
 
 
 def read_datasets(frame: Any, chosen: list[int]) -> pl.DataFrame:

@@ -9,10 +9,11 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
+from brokerlab.archive.contracts import read_as
 from brokerlab.brokerage.replaying.changes import span_changes
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.brokerage.replaying.counts import by_parent
-from brokerlab.engines import INT, TEXT, TIME, collect, narrow
+from brokerlab.engines import collect, narrow
 from brokerlab.units import HOUR_S
 
 RATE_STATUSES = ("running", "holding", "transferring", "finished", "cancelled")
@@ -23,14 +24,18 @@ NOT_FAILED = 3
 """Value of ``relocationflag`` with which a closed job is nobody's failure."""
 _US = timedelta(microseconds=1)
 _TIMES = ("starttime", "endtime", "statechangetime", "modificationtime")
-_STARTS = {**dict.fromkeys(["computingsite", "jobstatus"], TEXT), **dict.fromkeys(_TIMES, TIME)}
-_ENDS = {
-    "jeditaskid": INT,
-    **dict.fromkeys(["computingsite", "jobstatus", "jobsubstatus"], TEXT),
-    **dict.fromkeys(["piloterrorcode", "relocationflag"], INT),
-    **dict.fromkeys(_TIMES, TIME),
-}
-_USED = {"jeditaskid": INT, "computingsite": TEXT, "creationtime": TIME}
+_STARTS = read_as("jobs", "computingsite", "jobstatus", *_TIMES)
+_ENDS = read_as(
+    "jobs",
+    "jeditaskid",
+    "computingsite",
+    "jobstatus",
+    "jobsubstatus",
+    "piloterrorcode",
+    "relocationflag",
+    *_TIMES,
+)
+_USED = read_as("jobs", "jeditaskid", "computingsite", "creationtime")
 _LAST = nw.coalesce("statechangetime", "modificationtime", "endtime", "starttime")
 
 

@@ -7,36 +7,34 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.archive.contracts import read_as
 from brokerlab.brokerage.analysis_jobs.endpoints import usable_space
 from brokerlab.brokerage.inputs.pseudo_queues import pseudo_queues, scale_per_core
 from brokerlab.brokerage.replaying.asof import as_of
 from brokerlab.brokerage.replaying.clock import Clock
-from brokerlab.engines import FLAG, FLOAT, INT, TEXT, Types, collect, narrow
+from brokerlab.engines import Types, collect, narrow
 
-_QUEUES = {
-    **dict.fromkeys(["panda_queue", "unified_name", "atlas_site", "role", "pandasite_state"], TEXT),
-    "is_unified": FLAG,
-    **dict.fromkeys(["type", "status", "fairsharepolicy", "wnconnectivity", "jobseed"], TEXT),
-    **dict.fromkeys(["capability", "workflow", "catchall", "params", "releases"], TEXT),
-    **dict.fromkeys(["corecount", "maxtime", "mintime", "maxrss", "minrss", "maxwdir"], INT),
-    **dict.fromkeys(["maxinputsize", "maxdiskio", "max_io_intensity", "pledgedcpu"], INT),
-    "transferringlimit": INT,
-    "corepower": FLOAT,
-    **dict.fromkeys(["direct_access_lan", "direct_access_wan"], FLAG),
-}
+_QUEUES = read_as(
+    "queues",
+    *("panda_queue", "unified_name", "atlas_site", "role", "pandasite_state", "is_unified"),
+    *("type", "status", "fairsharepolicy", "wnconnectivity", "jobseed", "capability"),
+    *("workflow", "catchall", "params", "releases", "corecount", "maxtime", "mintime"),
+    *("maxrss", "minrss", "maxwdir", "maxinputsize", "maxdiskio", "max_io_intensity"),
+    *("pledgedcpu", "transferringlimit", "corepower", "direct_access_lan"),
+    *("direct_access_wan",),
+)
 _LIMITS = ("maxrss", "minrss", "maxwdir", "maxdiskio", "max_io_intensity")
-_ENDPOINTS = {
-    **dict.fromkeys(["ddm_endpoint_name", "site_name", "type"], TEXT),
-    "is_tape": FLAG,
-    **dict.fromkeys(["read_lan", "write_lan", "read_wan", "write_wan"], TEXT),
-    **dict.fromkeys(["space_free", "space_expired", "space_min_free", "space_unavailable"], FLOAT),
-    "space_total": FLOAT,
-}
-_LINKS = {
-    **dict.fromkeys(["panda_queue", "ddm_endpoint_name", "direction", "scope"], TEXT),
-    **dict.fromkeys(["order_read", "order_write"], INT),
-    **dict.fromkeys(["is_default", "is_local"], FLAG),
-}
+_ENDPOINTS = read_as(
+    "ddm_endpoints",
+    *("ddm_endpoint_name", "site_name", "type", "is_tape", "read_lan", "write_lan"),
+    *("read_wan", "write_wan", "space_free", "space_expired", "space_min_free"),
+    *("space_unavailable", "space_total"),
+)
+_LINKS = read_as(
+    "queue_endpoints",
+    *("panda_queue", "ddm_endpoint_name", "direction", "scope", "order_read"),
+    *("order_write", "is_default", "is_local"),
+)
 PRODUCTION_TYPES = ("production", "unified")
 """Types of queues that run production."""
 

@@ -7,22 +7,20 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.archive.contracts import read_as
 from brokerlab.brokerage.replaying import states
 from brokerlab.brokerage.replaying.asof import as_of
 from brokerlab.brokerage.replaying.changes import MEASURES, Changes, Side
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.brokerage.replaying.counts import Counts, by_parent
-from brokerlab.engines import FLOAT, INT, TEXT
 
 MAX_AGE_S = 3600
 """Recorded numbers count while they are younger [s]; before and after, numbers are rebuilt."""
-_STATS = {
-    **dict.fromkeys(["computingsite", "gshare"], TEXT),
-    "workqueue_id": INT,
-    **dict.fromkeys(["resource_type", "nucleus", "jobstatus"], TEXT),
-    "njobs": INT,
-    "prorated_diskio_avg": FLOAT,
-}
+_STATS = read_as(
+    "job_stats",
+    *("computingsite", "gshare", "workqueue_id", "resource_type", "nucleus", "jobstatus"),
+    *("njobs", "prorated_diskio_avg"),
+)
 
 
 def recorded_counts(

@@ -8,18 +8,18 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from brokerlab.engines import INT, TEXT, TIME, collect, microseconds, narrow
+from brokerlab.archive.contracts import read_as
+from brokerlab.engines import collect, microseconds, narrow
 from brokerlab.times import duration_us
 
 PRODUCTION_LABEL = "managed"
 """``prodsourcelabel`` of production."""
-_JOBS = {
-    "jeditaskid": INT,
-    "creationtime": TIME,
-    **dict.fromkeys(["prodsourcelabel", "processingtype", "specialhandling"], TEXT),
-}
-_TASKS = {"jeditaskid": INT, "prodsourcelabel": TEXT, "creationdate": TIME}
-_LOG = {"jeditaskid": INT, "status": TEXT, "modificationtime": TIME}
+_JOBS = read_as(
+    "jobs",
+    *("jeditaskid", "creationtime", "prodsourcelabel", "processingtype", "specialhandling"),
+)
+_TASKS = read_as("tasks", "jeditaskid", "prodsourcelabel", "creationdate")
+_LOG = read_as("task_status_log", "jeditaskid", "status", "modificationtime")
 _BEFORE_US = 1_000_000
 """Jobs are brokered before they are inserted; PanDA's times have this resolution [us]."""
 

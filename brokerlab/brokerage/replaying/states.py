@@ -20,7 +20,7 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
-from brokerlab.engines import INT, TEXT, TIME
+from brokerlab.archive.contracts import read_as
 from brokerlab.lifecycle.status_log import OVER, entries
 
 GROUP = ("computingsite", "gshare", "workqueue_id", "resource_type", "nucleus")
@@ -28,18 +28,14 @@ GROUP = ("computingsite", "gshare", "workqueue_id", "resource_type", "nucleus")
 DISKIO_UNIT = 1_000_000
 """Disk traffic per core is added up in whole millionths of kB/s: integers add exactly, in any order."""
 
-JOB_COLUMNS = {
-    "pandaid": INT,
-    "jeditaskid": INT,
-    **dict.fromkeys(["jobstatus", "computingsite", "gshare"], TEXT),
-    "workqueue_id": INT,
-    **dict.fromkeys(["resource_type", "nucleus"], TEXT),
-    **dict.fromkeys(["corecount", "diskio"], INT),
-    **dict.fromkeys(["creationtime", "activatedtime", "starttime", "endtime"], TIME),
-    **dict.fromkeys(["statechangetime", "modificationtime"], TIME),
-}
+JOB_COLUMNS = read_as(
+    "jobs",
+    *("pandaid", "jeditaskid", "jobstatus", "computingsite", "gshare", "workqueue_id"),
+    *("resource_type", "nucleus", "corecount", "diskio", "creationtime", "activatedtime"),
+    *("starttime", "endtime", "statechangetime", "modificationtime"),
+)
 JOB_REQUIRED = ("pandaid", "jobstatus", "computingsite", "creationtime", "modificationtime")
-LOG_COLUMNS = {"pandaid": INT, "jobstatus": TEXT, "modificationtime": TIME, "computingsite": TEXT}
+LOG_COLUMNS = read_as("job_status_log", "pandaid", "jobstatus", "modificationtime", "computingsite")
 LOG_REQUIRED = ("pandaid", "jobstatus", "modificationtime")
 
 BOUNDARIES = ("created", "released", "started", "stopped", "left")

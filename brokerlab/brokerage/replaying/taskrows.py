@@ -7,17 +7,10 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from brokerlab.archive.contracts import polars_schema
-from brokerlab.engines import FLOAT, INT, TEXT, TIME, collect, narrow
+from brokerlab.archive.contracts import read_as
+from brokerlab.engines import collect, narrow
 
-_KINDS: dict[pl.DataType, nw.dtypes.DType] = {
-    pl.Int32(): INT,
-    pl.Int64(): INT,
-    pl.Float64(): FLOAT,
-    pl.String(): TEXT,
-    pl.Datetime("us"): TIME,
-}
-COLUMNS = {name: _KINDS[kind] for name, kind in polars_schema("tasks").items()}
+COLUMNS = read_as("tasks")
 """Every column of the table ``tasks``."""
 WORDS = {
     "fullchain": {1: "only", 2: "require", 3: "capable"},

@@ -9,12 +9,13 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
+from brokerlab.archive.contracts import read_as
 from brokerlab.brokerage.analysis_jobs.state import QUEUED
 from brokerlab.brokerage.replaying import states
 from brokerlab.brokerage.replaying.changes import Changes, job_changes
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.brokerage.replaying.counts import by_parent
-from brokerlab.engines import TEXT, narrow, same_engine
+from brokerlab.engines import narrow, same_engine
 
 LABEL = "user"
 """``prodsourcelabel`` of the jobs that count for users."""
@@ -24,7 +25,7 @@ NOT_YET = ("pending", "waiting")
 """Jobs in these statuses are in none of the tables that are read by queue."""
 _JOBS = {
     **states.JOB_COLUMNS,
-    **dict.fromkeys(["prodsourcelabel", "processingtype", "produsername", "workinggroup"], TEXT),
+    **read_as("jobs", "prodsourcelabel", "processingtype", "produsername", "workinggroup"),
 }
 _BY = ("computingsite", "gshare", "produsername", "workinggroup", "merging")
 _STATUS = pl.col("jobstatus")

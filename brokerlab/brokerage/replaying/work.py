@@ -8,6 +8,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
 
+from brokerlab.archive.contracts import read_as
 from brokerlab.brokerage.production_tasks import work as chapter
 from brokerlab.brokerage.replaying import states
 from brokerlab.brokerage.replaying.changes import live_changes
@@ -15,7 +16,7 @@ from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.brokerage.replaying.counts import by_parent
 from brokerlab.brokerage.replaying.schedule import PRODUCTION_LABEL
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.engines import INT, TEXT, TIME, collect, narrow
+from brokerlab.engines import collect, narrow
 from brokerlab.numerics import IntArray
 
 OPEN = ("ready", "scouting", "running", "pending")
@@ -24,21 +25,21 @@ OVER = ("done", "finished", "failed", "broken", "aborted", "exhausted", "passed"
 """Statuses in which a task has no work left for its nucleus."""
 SMALLEST_SHARE = 0.2
 """Least share of a task's jobs at a queue that a resource type needs (production-jobs.md)."""
-_TASKS = {
-    **dict.fromkeys(["jeditaskid", "currentpriority", "cputime"], INT),
-    **dict.fromkeys(["prodsourcelabel", "nucleus", "gshare", "status", "cputimeunit"], TEXT),
-    **dict.fromkeys(["creationdate", "endtime", "modificationtime"], TIME),
-}
-_DATASETS = {
-    **dict.fromkeys(["jeditaskid", "datasetid", "masterid", "nevents", "neventstobeused"], INT),
-    "type": TEXT,
-}
-_LOG = {"jeditaskid": INT, "status": TEXT, "modificationtime": TIME}
-_DONE = {
-    **dict.fromkeys(["pandaid", "jeditaskid", "nevents"], INT),
-    **dict.fromkeys(["jobstatus", "processingtype"], TEXT),
-    **dict.fromkeys(["statechangetime", "modificationtime", "endtime", "starttime"], TIME),
-}
+_TASKS = read_as(
+    "tasks",
+    *("jeditaskid", "currentpriority", "cputime", "prodsourcelabel", "nucleus", "gshare"),
+    *("status", "cputimeunit", "creationdate", "endtime", "modificationtime"),
+)
+_DATASETS = read_as(
+    "datasets",
+    *("jeditaskid", "datasetid", "masterid", "nevents", "neventstobeused", "type"),
+)
+_LOG = read_as("task_status_log", "jeditaskid", "status", "modificationtime")
+_DONE = read_as(
+    "jobs",
+    *("pandaid", "jeditaskid", "nevents", "jobstatus", "processingtype", "statechangetime"),
+    *("modificationtime", "endtime", "starttime"),
+)
 _INPUTS = ("input", "pseudo_input", "pp_input")
 
 
