@@ -14,7 +14,7 @@ from brokerlab.brokerage.studies.loops import unified_queues
 from brokerlab.brokerage.studies.removal import with_flags
 from brokerlab.brokerage.studies.users import USER, in_order
 from brokerlab.brokerage.view import NOT_LOOKED_AT, TASK, view
-from brokerlab.intervals import N_BOOT, clustered, shares, summed
+from brokerlab.intervals import clustered, shares, summed
 
 CLASSES = tuple(SITE_CLASSES.values())
 NOTICED = 0.1
@@ -62,17 +62,15 @@ class WeightComparison:
 
 
 def compare_basic_weights(
-    decisions: AnalysisDecisions, rows: pl.DataFrame, *, n_boot: int = N_BOOT, seed: int = 1
+    decisions: AnalysisDecisions, rows: pl.DataFrame, **dice: Any
 ) -> WeightComparison:
     """Decide with the other basic weight too, and compare.
 
     Args:
         decisions: Of the analysis brokerage.
         rows: Its `outcomes`.
-        n_boot: Bootstrap replicates over users.
-        seed: Of the bootstrap.
+        **dice: ``n_boot`` (replicates over users) and ``seed``, see :func:`brokerlab.intervals.shares`.
     """
-    dice: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
     original, new = decide_both_weights(decisions)
     comparison = compare(original, new)
     before, after = (expected_jobs(each, rows) for each in (original, new))

@@ -12,7 +12,7 @@ import polars as pl
 from brokerlab.brokerage.studies.history import brokerages_of_jobs
 from brokerlab.brokerage.studies.users import NO_USER, UNRATED, USER, in_order
 from brokerlab.brokerage.view import TASK
-from brokerlab.intervals import N_BOOT, Formula, Sums, clustered, summed
+from brokerlab.intervals import Formula, Sums, clustered, summed
 from brokerlab.numerics import FloatArray
 
 QUANTITIES = ("asked", "let_through", "placed", "core_h")
@@ -43,15 +43,14 @@ def totals_by_user(rows: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
     return joined.with_columns(pl.col("core_h").fill_null(0.0)).sort(USER)
 
 
-def jain_indices(users: pl.DataFrame, *, n_boot: int = N_BOOT, seed: int = 1) -> pl.DataFrame:
+def jain_indices(users: pl.DataFrame, **dice: Any) -> pl.DataFrame:
     """Return Jain's index of what users asked for and got, with intervals over users.
 
     The index is 1 where all have the same and 1/n where one of n has all.
 
     Args:
         users: From `totals_by_user`.
-        n_boot: Bootstrap replicates over users.
-        seed: Of the bootstrap.
+        **dice: ``n_boot`` (replicates over users) and ``seed``, see :func:`brokerlab.intervals.shares`.
 
     Returns:
         One row per quantity of `QUANTITIES` and per step of `STEPS`: ``quantity``, ``index, index_lo, index_hi`` (null
@@ -73,8 +72,7 @@ def jain_indices(users: pl.DataFrame, *, n_boot: int = N_BOOT, seed: int = 1) ->
         formulas,
         unit=USER,
         measures=["one", *QUANTITIES, *map(_square, QUANTITIES)],
-        n_boot=n_boot,
-        seed=seed,
+        **dice,
     ).row(0, named=True)
     values: list[dict[str, Any]] = [
         {"quantity": name}
@@ -149,13 +147,12 @@ def jobs_with_users(jobs: pl.DataFrame, tasks: pl.DataFrame, rows: pl.DataFrame)
     )
 
 
-def mean_waits(jobs: pl.DataFrame, *, n_boot: int = N_BOOT, seed: int = 1) -> pl.DataFrame:
+def mean_waits(jobs: pl.DataFrame, **dice: Any) -> pl.DataFrame:
     """Return the mean wait of the jobs that really ran, from being made to their start, in all and by class.
 
     Args:
         jobs: From `jobs_with_users`, with ``n_jobs`` and the sums ``wait_h``, ``core_h`` over them.
-        n_boot: Bootstrap replicates over users.
-        seed: Of the bootstrap.
+        **dice: ``n_boot`` (replicates over users) and ``seed``, see :func:`brokerlab.intervals.shares`.
 
     Returns:
         One row per ``task_class`` (all, or one): ``n_jobs``; ``wait_h`` and ``core_h`` of a job on average, with ends;
@@ -167,8 +164,7 @@ def mean_waits(jobs: pl.DataFrame, *, n_boot: int = N_BOOT, seed: int = 1) -> pl
         {"wait_h": ("wait_h", "n_jobs"), "core_h": ("core_h", "n_jobs")},
         unit=USER,
         by=["task_class"],
-        n_boot=n_boot,
-        seed=seed,
+        **dice,
     )
     counts = every.group_by("task_class").agg(pl.col("n_jobs").sum().cast(pl.Int64))
     return in_order(counts.join(waits, on="task_class"), "task_class", "n_jobs")

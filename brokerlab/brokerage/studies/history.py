@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 
 from brokerlab.brokerage.studies.removal import CANDIDATE
 from brokerlab.brokerage.view import NOT_LOOKED_AT, TASK
-from brokerlab.intervals import N_BOOT, shares
+from brokerlab.intervals import shares
 
 
 def brokerages_of_jobs(ran: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
@@ -59,13 +61,12 @@ def match_jobs(ran: pl.DataFrame, tasks: pl.DataFrame, best: pl.DataFrame) -> pl
     )
 
 
-def agreement_shares(matched: pl.DataFrame, *, n_boot: int = N_BOOT, seed: int = 1) -> pl.DataFrame:
+def agreement_shares(matched: pl.DataFrame, **dice: Any) -> pl.DataFrame:
     """Return the shares of jobs that ran at a candidate, at the best three, at the first; and by chance.
 
     Args:
         matched: From :func:`match_jobs`.
-        n_boot: Replicates over tasks.
-        seed: Of the replicates.
+        **dice: ``n_boot`` (replicates over tasks) and ``seed``, see :func:`brokerlab.intervals.shares`.
 
     Returns:
         See :func:`brokerlab.intervals.shares`; parts ``candidate``, ``best_three``, ``first``, ``by_chance``.
@@ -84,18 +85,15 @@ def agreement_shares(matched: pl.DataFrame, *, n_boot: int = N_BOOT, seed: int =
         jobs=jobs,
     )
     parts = ["candidate", "best_three", "first", "by_chance"]
-    return shares(table, parts, "jobs", unit=TASK[0], n_boot=n_boot, seed=seed)
+    return shares(table, parts, "jobs", unit=TASK[0], **dice)
 
 
-def disagreement_shares(
-    matched: pl.DataFrame, *, n_boot: int = N_BOOT, seed: int = 1
-) -> pl.DataFrame:
+def disagreement_shares(matched: pl.DataFrame, **dice: Any) -> pl.DataFrame:
     """Return the share of jobs that ran where a check of the replay says skip, check by check, largest first.
 
     Args:
         matched: From :func:`match_jobs`.
-        n_boot: Replicates over tasks.
-        seed: Of the replicates.
+        **dice: ``n_boot`` (replicates over tasks) and ``seed``, see :func:`brokerlab.intervals.shares`.
 
     Returns:
         See :func:`brokerlab.intervals.shares`; parts are the checks that occur, and `NOT_LOOKED_AT`.
@@ -105,5 +103,5 @@ def disagreement_shares(
     table = matched.with_columns(
         pl.when(pl.col("check") == name).then(jobs).otherwise(0).alias(name) for name in others
     )
-    result = shares(table, others, "n_jobs", unit=TASK[0], n_boot=n_boot, seed=seed)
+    result = shares(table, others, "n_jobs", unit=TASK[0], **dice)
     return result.sort("share", "part", descending=[True, False])

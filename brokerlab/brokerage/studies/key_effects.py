@@ -19,7 +19,7 @@ from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.keys import CatalogueKey, rows, rows_of
 from brokerlab.gdpconfig.ranges import grid, scale_of
-from brokerlab.intervals import N_BOOT, shares
+from brokerlab.intervals import shares
 
 JOBS, NUCLEI = "jobs", "nuclei"
 """What a key decides: where jobs go, or which nucleus a task gets."""
@@ -91,8 +91,7 @@ def which_keys_matter(
     nuclei: Replay | None = None,
     replay: Replay | None = None,
     points: int = 5,
-    n_boot: int = N_BOOT,
-    seed: int = 1,
+    **dice: Any,
 ) -> KeyEffects:
     """Try every key over its range.
 
@@ -102,8 +101,7 @@ def which_keys_matter(
         nuclei: What the choice of the nucleus saw; null: its keys are skipped.
         replay: What was decided on; keys on which its tables depend are tried on it.
         points: Values tried per key, besides its own, its half and its double.
-        n_boot: Replicates over tasks.
-        seed: Of the replicates.
+        **dice: ``n_boot`` (replicates over tasks) and ``seed``, see :func:`brokerlab.intervals.shares`.
 
     Raises:
         ConfigError: A key that the brokerage does not have.
@@ -122,7 +120,7 @@ def which_keys_matter(
         tried |= try_keys(model, [one for one in tries if one.key in remade])
     if nuclei is not None and isinstance(decisions, Decisions):
         tried |= try_nuclei(nuclei, tries, decisions.world.rules)
-    return sum_up_keys(tries, tried, n_boot=n_boot, seed=seed)
+    return sum_up_keys(tries, tried, **dice)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,24 +193,15 @@ def try_nuclei(replay: Replay, tries: Iterable[Try], rules: ProductionRules) -> 
     return try_keys(Sensitivity.of(chosen), tries, NUCLEI)
 
 
-def sum_up_keys(
-    tries: Sequence[Try],
-    tried: Mapping[str, WhatIf],
-    *,
-    n_boot: int = N_BOOT,
-    seed: int = 1,
-) -> KeyEffects:
+def sum_up_keys(tries: Sequence[Try], tried: Mapping[str, WhatIf], **dice: Any) -> KeyEffects:
     """Sum up what keys change.
 
     Args:
         tries: The keys, from :func:`plan_tries`.
         tried: Key to what it changes on all tasks.
-        n_boot: Replicates over tasks.
-        seed: Of the replicates.
+        **dice: ``n_boot`` (replicates over tasks) and ``seed``, see :func:`brokerlab.intervals.shares`.
     """
-    curves = [
-        _curve(one, tried[one.key], n_boot=n_boot, seed=seed) for one in tries if one.key in tried
-    ]
+    curves = [_curve(one, tried[one.key], **dice) for one in tries if one.key in tried]
     every = pl.concat([pl.DataFrame(schema=_CURVE), *curves])
     skipped = [
         (one.key, "not_read" if one.values else "no_nuclei")

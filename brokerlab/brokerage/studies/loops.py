@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import polars as pl
 
@@ -13,7 +14,7 @@ from brokerlab.brokerage.production_jobs.settings import read
 from brokerlab.brokerage.studies.removal import CANDIDATE, removal_order, removal_shares, with_flags
 from brokerlab.brokerage.studies.users import ROUTES, USER
 from brokerlab.brokerage.view import TASK
-from brokerlab.intervals import N_BOOT, shares
+from brokerlab.intervals import shares
 
 WITH_LOCALITY, WITHOUT_LOCALITY = 1, 2
 """Locality loops."""
@@ -23,15 +24,12 @@ LIMITS = ("base_user", "ratio", "percentage")
 """What sets max_q_len: the base length per user, running jobs of the queue, the user's part of nQ_max."""
 
 
-def removed_by_loop(
-    decisions: AnalysisDecisions, *, n_boot: int = N_BOOT, seed: int = 1
-) -> pl.DataFrame:
+def removed_by_loop(decisions: AnalysisDecisions, **dice: Any) -> pl.DataFrame:
     """Return the share of the pairs of either locality loop that each check removes, in order.
 
     Args:
         decisions: Of the analysis brokerage.
-        n_boot: Bootstrap replicates over tasks.
-        seed: Of the bootstrap.
+        **dice: ``n_boot`` (replicates over tasks) and ``seed``, see :func:`brokerlab.intervals.shares`.
 
     Returns:
         `removal_shares` by ``loop``; parts are the checks in order of removal and, last, `CANDIDATE` (not removed).
@@ -43,22 +41,21 @@ def removed_by_loop(
     )
     counts = pairs.group_by(*TASK, "loop", "check").len("n")
     order = removal_order(decisions)
-    return removal_shares(counts, order, by=["loop"], n_boot=n_boot, seed=seed)
+    return removal_shares(counts, order, by=["loop"], **dice)
 
 
-def loop_routes(rows: pl.DataFrame, *, n_boot: int = N_BOOT, seed: int = 1) -> pl.DataFrame:
+def loop_routes(rows: pl.DataFrame, **dice: Any) -> pl.DataFrame:
     """Return the share of brokerages by their way through the locality loops.
 
     Args:
         rows: From `outcomes`.
-        n_boot: Bootstrap replicates over users.
-        seed: Of the bootstrap.
+        **dice: ``n_boot`` (replicates over users) and ``seed``, see :func:`brokerlab.intervals.shares`.
 
     Returns:
         `intervals.shares` over users, parts `outcomes.ROUTES`.
     """
     flags = with_flags(rows, "route", ROUTES)
-    return shares(flags, ROUTES, "one", unit=USER, n_boot=n_boot, seed=seed)
+    return shares(flags, ROUTES, "one", unit=USER, **dice)
 
 
 def stabilizer_state(decisions: AnalysisDecisions, rows: pl.DataFrame) -> pl.DataFrame:
@@ -118,19 +115,18 @@ def unified_queues(decisions: AnalysisDecisions) -> pl.DataFrame:
     return names.select("panda_queue", queue=pl.coalesce("parent", "panda_queue"))
 
 
-def stabilizer_shares(state: pl.DataFrame, *, n_boot: int = N_BOOT, seed: int = 1) -> pl.DataFrame:
+def stabilizer_shares(state: pl.DataFrame, **dice: Any) -> pl.DataFrame:
     """Return the share of pairs where the stabilizer may act, that it marks, and by what its limits are set.
 
     Args:
         state: From `stabilizer_state`.
-        n_boot: Bootstrap replicates over users.
-        seed: Of the bootstrap.
+        **dice: ``n_boot`` (replicates over users) and ``seed``, see :func:`brokerlab.intervals.shares`.
 
     Returns:
         `intervals.shares` over users, parts ``looked_at``, `MARKS`, `BOUNDS` and `LIMITS`.
     """
     parts: Sequence[str] = ("looked_at", *MARKS, *BOUNDS, *LIMITS)
-    return shares(state, parts, "one", unit=USER, n_boot=n_boot, seed=seed)
+    return shares(state, parts, "one", unit=USER, **dice)
 
 
 def stabilizer_by_queue(state: pl.DataFrame) -> pl.DataFrame:

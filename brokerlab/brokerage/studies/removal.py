@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import polars as pl
 
@@ -11,7 +12,7 @@ from brokerlab.brokerage.reach import BEYOND_THE_BEST
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.studies.kinds import JobDecisions, Kind
 from brokerlab.brokerage.view import TASK, AnyDecisions, view
-from brokerlab.intervals import N_BOOT, shares
+from brokerlab.intervals import shares
 
 CANDIDATE = "candidate"
 """Stands for the check of a pair that no check removed."""
@@ -54,12 +55,7 @@ def removal_order(decisions: AnyDecisions) -> list[str]:
 
 
 def removal_shares(
-    counts: pl.DataFrame,
-    checks: Sequence[str],
-    *,
-    by: Sequence[str] = (),
-    n_boot: int = N_BOOT,
-    seed: int = 1,
+    counts: pl.DataFrame, checks: Sequence[str], *, by: Sequence[str] = (), **dice: Any
 ) -> pl.DataFrame:
     """Return the share of pairs that each check removes, and what is left after it.
 
@@ -67,8 +63,7 @@ def removal_shares(
         counts: ``jeditaskid, snapshot, check, n`` [pairs] and the columns of ``by``, such as :func:`count_removals`.
         checks: In the order of removal; all of ``counts``, or ``left`` is too large.
         by: Groups.
-        n_boot: Replicates over tasks.
-        seed: Of the replicates.
+        **dice: ``n_boot`` (replicates over tasks) and ``seed``, see :func:`brokerlab.intervals.shares`.
 
     Returns:
         See :func:`brokerlab.intervals.shares`, one row per group and check: ``by, part`` (the check), ``total, whole``
@@ -77,7 +72,7 @@ def removal_shares(
     """
     per_check = [pl.col("n").filter(pl.col("check") == name).sum().alias(name) for name in checks]
     table = counts.group_by(*TASK, *by).agg(*per_check, looked_at=pl.col("n").sum())
-    result = shares(table, checks, "looked_at", unit=TASK[0], by=by, n_boot=n_boot, seed=seed)
+    result = shares(table, checks, "looked_at", unit=TASK[0], by=by, **dice)
     removed = pl.col("share").cum_sum()
     return result.with_columns(left=1 - (removed.over(by) if by else removed))
 
@@ -144,13 +139,7 @@ def describe_checks(removed: pl.DataFrame, rules: ProductionRules, stage: str) -
 
 
 def shares_without_queue(
-    decided: pl.DataFrame,
-    tasks: pl.DataFrame,
-    kind: Kind,
-    *,
-    by: Sequence[str] = (),
-    n_boot: int = N_BOOT,
-    seed: int = 1,
+    decided: pl.DataFrame, tasks: pl.DataFrame, kind: Kind, *, by: Sequence[str] = (), **dice: Any
 ) -> pl.DataFrame:
     """Return the share of brokerages that leave their task without a queue, by outcome.
 
@@ -159,8 +148,7 @@ def shares_without_queue(
         tasks: Of the replay: ``jeditaskid, snapshot, gshare``.
         kind: The job brokerage.
         by: ``gshare``, or nothing.
-        n_boot: Replicates over tasks.
-        seed: Of the replicates.
+        **dice: ``n_boot`` (replicates over tasks) and ``seed``, see :func:`brokerlab.intervals.shares`.
 
     Returns:
         See :func:`brokerlab.intervals.shares`; parts are the outcomes of `Kind.stuck`, and ``stuck``, any of them.
@@ -172,7 +160,7 @@ def shares_without_queue(
         brokerages=pl.lit(1),
     )
     parts = [*names, "stuck"]
-    return shares(table, parts, "brokerages", unit=TASK[0], by=by, n_boot=n_boot, seed=seed)
+    return shares(table, parts, "brokerages", unit=TASK[0], by=by, **dice)
 
 
 def best_pseudo_queues(decisions: JobDecisions, queues: pl.DataFrame) -> pl.DataFrame:

@@ -132,9 +132,7 @@ def sum_up_differences(
     frames: Mapping[str, pl.DataFrame],
     rules: RuleSet,
     tried: tuple[pl.DataFrame, int, int],
-    *,
-    n_boot: int = N_BOOT,
-    seed: int = 1,
+    **dice: Any,
 ) -> RuleSetComparison:
     """Sum up what differs.
 
@@ -142,10 +140,9 @@ def sum_up_differences(
         frames: Of :func:`differences`, of all tasks.
         rules: The rule set looked at.
         tried: Of :func:`try_switches`.
-        n_boot: Replicates over tasks.
-        seed: Of the replicates.
+        **dice: ``n_boot`` (replicates over tasks) and ``seed``, see :func:`brokerlab.intervals.shares`.
     """
-    moves, of_tasks = frames["moves"], partial(shares, unit="jeditaskid", n_boot=n_boot, seed=seed)
+    moves, of_tasks = frames["moves"], partial(shares, unit="jeditaskid", **dice)
     n = pl.col("n")
     frequent = moves.group_by("move").agg(n.sum()).sort("n", "move", descending=[True, False])
     most = frequent["move"].head(MOST_MOVES).to_list()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import polars as pl
 
@@ -24,16 +25,15 @@ from brokerlab.brokerage.studies.users import (
     USER,
     in_order,
 )
-from brokerlab.intervals import N_BOOT, clustered, shares
+from brokerlab.intervals import clustered, shares
 
 
-def held_by_rule(rows: pl.DataFrame, *, n_boot: int = N_BOOT, seed: int = 1) -> pl.DataFrame:
+def held_by_rule(rows: pl.DataFrame, **dice: Any) -> pl.DataFrame:
     """Return the share of brokerages that each rule holds back.
 
     Args:
         rows: From `outcomes`.
-        n_boot: Bootstrap replicates over users.
-        seed: Of the bootstrap.
+        **dice: ``n_boot`` (replicates over users) and ``seed``, see :func:`brokerlab.intervals.shares`.
 
     Returns:
         `intervals.shares` over users, parts `RULES`, `HELD` (by any of them) and `PASSED`; with ``jobs`` of these
@@ -41,7 +41,7 @@ def held_by_rule(rows: pl.DataFrame, *, n_boot: int = N_BOOT, seed: int = 1) -> 
     """
     parts = (*RULES, HELD, PASSED)
     flags = with_flags(rows, "rule", parts).with_columns((1 - pl.col(PASSED)).alias(HELD))
-    held = shares(flags, parts, "one", unit=USER, n_boot=n_boot, seed=seed)
+    held = shares(flags, parts, "one", unit=USER, **dice)
     any_rule = rows.filter(pl.col("rule") != PASSED).with_columns(rule=pl.lit(HELD))
     met = (
         pl.concat([rows, any_rule])
@@ -57,19 +57,14 @@ def held_by_rule(rows: pl.DataFrame, *, n_boot: int = N_BOOT, seed: int = 1) -> 
 
 
 def held_by_level(
-    rows: pl.DataFrame,
-    columns: Sequence[str] = ("task_class", "gshare"),
-    *,
-    n_boot: int = N_BOOT,
-    seed: int = 1,
+    rows: pl.DataFrame, columns: Sequence[str] = ("task_class", "gshare"), **dice: Any
 ) -> pl.DataFrame:
     """Return the share of brokerages that each family of rules holds back, by level of some columns.
 
     Args:
         rows: From `outcomes`.
         columns: Such as ``task_class``, ``gshare``, ``unit``.
-        n_boot: Bootstrap replicates over users.
-        seed: Of the bootstrap.
+        **dice: ``n_boot`` (replicates over users) and ``seed``, see :func:`brokerlab.intervals.shares`.
 
     Returns:
         One row per column and level, see `in_order`: ``column``, ``level``, ``brokerages``, ``jobs`` (asked for); of
@@ -81,7 +76,7 @@ def held_by_level(
     formulas = {name: (name, "one") for name in (*FAMILIES, HELD, PASSED)}
     parts = []
     for column in columns:
-        held = clustered(flags, formulas, unit=USER, by=[column], n_boot=n_boot, seed=seed)
+        held = clustered(flags, formulas, unit=USER, by=[column], **dice)
         counts = rows.group_by(column).agg(
             brokerages=pl.len().cast(pl.Int64), jobs=pl.col("jobs").sum()
         )
@@ -91,16 +86,13 @@ def held_by_level(
     return pl.concat(parts)
 
 
-def held_over_time(
-    rows: pl.DataFrame, step: str, *, n_boot: int = N_BOOT, seed: int = 1
-) -> pl.DataFrame:
+def held_over_time(rows: pl.DataFrame, step: str, **dice: Any) -> pl.DataFrame:
     """Return the share of brokerages that each family of rules holds back, by day or week.
 
     Args:
         rows: From `outcomes`.
         step: ``1d`` or ``1w``.
-        n_boot: Bootstrap replicates over users.
-        seed: Of the bootstrap.
+        **dice: ``n_boot`` (replicates over users) and ``seed``, see :func:`brokerlab.intervals.shares`.
 
     Returns:
         `intervals.shares` over users by ``time``, of families that hold anything back at all.
@@ -108,7 +100,7 @@ def held_over_time(
     timed = rows.with_columns(time=pl.col("at").dt.truncate(step))
     families = [name for name in FAMILIES if (rows["family"] == name).any()]
     flags = with_flags(timed, "family", families)
-    return shares(flags, families, "one", by=["time"], unit=USER, n_boot=n_boot, seed=seed)
+    return shares(flags, families, "one", by=["time"], unit=USER, **dice)
 
 
 def held_by_unit(rows: pl.DataFrame) -> pl.DataFrame:

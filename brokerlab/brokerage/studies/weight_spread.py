@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -10,7 +11,7 @@ import polars as pl
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.studies.removal import NO_SHARE
 from brokerlab.brokerage.view import TASK
-from brokerlab.intervals import N_BOOT, shares, sums_of
+from brokerlab.intervals import shares, sums_of
 
 FACTORS = ("work", "data", "network", "t1", "preference")
 """Factors of the weight of a queue (production-jobs.md 7)."""
@@ -75,12 +76,7 @@ def weight_spread(decisions: Decisions, tasks: pl.DataFrame) -> pl.DataFrame:
 
 
 def factor_shares(
-    spread: pl.DataFrame,
-    factors: Sequence[str] = FACTORS,
-    *,
-    by: Sequence[str] = (),
-    n_boot: int = N_BOOT,
-    seed: int = 1,
+    spread: pl.DataFrame, factors: Sequence[str] = FACTORS, *, by: Sequence[str] = (), **dice: Any
 ) -> pl.DataFrame:
     """Return the share of each factor in the spread of the log weight.
 
@@ -88,10 +84,9 @@ def factor_shares(
         spread: From :func:`weight_spread` or :func:`divide_spread`.
         factors: Its factors.
         by: ``gshare``, or nothing.
-        n_boot: Replicates over tasks.
-        seed: Of the replicates.
+        **dice: ``n_boot`` (replicates over tasks) and ``seed``, see :func:`brokerlab.intervals.shares`.
 
     Returns:
         See :func:`brokerlab.intervals.shares`; parts are the factors; empty where nowhere two places compete.
     """
-    return shares(spread, factors, "spread", unit=TASK[0], by=by, n_boot=n_boot, seed=seed)
+    return shares(spread, factors, "spread", unit=TASK[0], by=by, **dice)
