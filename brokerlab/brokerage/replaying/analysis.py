@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
@@ -14,8 +14,6 @@ from brokerlab.brokerage.replaying import pace, places, ratings, userjobs, userr
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.brokerage.replaying.counts import Counts, disk_traffic
 from brokerlab.brokerage.replaying.maker import Maker
-from brokerlab.brokerage.replaying.recorded import recorded_counts
-from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.engines import TEXT, Types
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.classification import ClassRules
@@ -30,29 +28,8 @@ SEEN_WITHIN_S = 3600
 class AnalysisMaker(Maker):
     """Makes the tables of the analysis brokerage, ``analysis_jobs.contracts.TABLES``."""
 
-    more_of_queues: Types = {"cloud": TEXT}  # noqa: RUF012
-    workers_within_s = SEEN_WITHIN_S
-
-    def __init__(
-        self,
-        archive: Archive,
-        planned: pl.DataFrame,
-        instants: pl.DataFrame,
-        *,
-        merging: bool,
-        config: Config,
-        class_rules: ClassRules | None,
-    ) -> None:
-        super().__init__(
-            archive,
-            planned,
-            instants,
-            stage="analysis",
-            merging=merging,
-            resource_work_queues=None,
-            rules=ProductionRules(),
-        )
-        self.config, self.class_rules = config, class_rules
+    more_of_queues: ClassVar[Types] = {"cloud": TEXT}
+    workers_within_s: ClassVar[int | None] = SEEN_WITHIN_S
 
     def make(self, *, files: bool) -> None:
         """Make every table that the archive allows; without ``files`` those that do not follow from them."""
@@ -70,11 +47,6 @@ class AnalysisMaker(Maker):
             "the archive does not tell quotas, nor the lists of included and excluded queues: no such check can fail"
         )
 
-    @property
-    def pairs(self) -> pl.DataFrame:
-        """Tasks and instants."""
-        return self.tables["tasks"].select("jeditaskid", "snapshot")
-
     def _make_tasks(self) -> None:
         """Make ``tasks``."""
         super()._make_tasks()
@@ -86,26 +58,15 @@ class AnalysisMaker(Maker):
         storage = self.tables.get("storage_endpoints")
         self.tables["queue_endpoints"] = places.endpoints_with_storage(links, storage)
 
-    def _make_counts(self) -> None:
-        """Make ``job_stats`` and ``diskio_usage``."""
-        counts = Counts.of(
-            self.archive.jobs, self._lazy("job_status_log"), self.instants, parents=self.parents
-        )
-        self.notes += counts.notes
-        self.tables |= _job_tables(counts)
-        if self.archive.has("job_stats"):
-            known = recorded_counts(self.archive.job_stats, self.instants, parents=self.parents)
-            self._replace_counts(known, _job_tables(known))
-
-    def _log(self) -> Any:
-        """Return the status log; none where there is none."""
-        has = self.archive.has("job_status_log")
-        return self.archive.job_status_log if has else None
+    def _job_tables(self, counts: Counts) -> dict[str, pl.DataFrame]:
+        """Return ``job_stats`` and ``diskio_usage``."""
+        columns = ("computingsite", "gshare", "resource_type", "jobstatus")
+        return {"job_stats": counts.table(*columns), "diskio_usage": disk_traffic(counts)}
 
     def _make_users(self) -> None:
         """Make the numbers of jobs of users."""
         jobs = self.archive.jobs
-        changes = userjobs.user_changes(jobs, self._log(), self.clock, parents=self.parents)
+        changes = userjobs.user_changes(jobs, self.log, self.clock, parents=self.parents)
         shares = self.tables["tasks"].select("snapshot", "gshare").unique()
         self.tables["user_job_stats"] = userjobs.user_job_stats(changes, shares)
         self.tables["user_totals"] = userjobs.user_totals(changes, users_of(self.tables["tasks"]))
@@ -145,7 +106,7 @@ class AnalysisMaker(Maker):
 
     def _make_ratings(self) -> None:
         """Make the classes of queues and tasks, and the usage of users and shares."""
-        jobs, instants, log = self.archive.jobs, self.instants, self._log()
+        jobs, instants, log = self.archive.jobs, self.instants, self.log
         rated = ratings.site_ratings(
             jobs, self._known_queues(), instants, status_log=log, rules=self.class_rules
         )
@@ -226,9 +187,3 @@ class OfSettings:
 def users_of(tasks: pl.DataFrame) -> pl.DataFrame:
     """Return the users and working groups of tasks at their instants."""
     return tasks.select("snapshot", "username", "origusername", "workinggroup").unique()
-
-
-def _job_tables(counts: Counts) -> dict[str, pl.DataFrame]:
-    """Return the tables that the analysis brokerage reads of all jobs."""
-    columns = ("computingsite", "gshare", "resource_type", "jobstatus")
-    return {"job_stats": counts.table(*columns), "diskio_usage": disk_traffic(counts)}

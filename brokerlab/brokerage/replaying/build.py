@@ -298,39 +298,34 @@ def build(
         merging=merging,
     )
     planned, numbered = plan.planned(archive, asked, every=every)
-    config = _config(archive, numbered["at"].max())
-    remake = None
+    kind: type[Maker] = Maker
     if stage == "analysis":
         # its classes rest on the life cycle, which production does not need
         from brokerlab.brokerage.replaying.analysis import AnalysisMaker
 
-        analysis = AnalysisMaker(
-            archive, planned, numbered, merging=merging, config=config, class_rules=class_rules
-        )
-        maker: Maker = analysis
-    else:
-        maker = Maker(
-            archive,
-            planned,
-            numbered,
-            stage=stage,
-            merging=merging,
-            resource_work_queues=resource_work_queues,
-            rules=rules or ProductionRules(),
-        )
+        kind = AnalysisMaker
+    maker = kind(
+        archive=archive,
+        planned=planned,
+        instants=numbered,
+        stage=stage,
+        merging=merging,
+        rules=rules or ProductionRules(),
+        class_rules=class_rules,
+        resource_work_queues=resource_work_queues,
+        config=_config(archive, numbered["at"].max()),
+    )
     maker.make(files=files)
-    if stage == "analysis":
-        remake = analysis.of_settings
     return Replay(
         tables=MappingProxyType(maker.tables),
         instants=numbered,
         stage=stage,
-        config=config,
+        config=maker.config,
         notes=tuple(maker.notes),
         archive_digest=archive.digest,
         synthetic=archive.synthetic,
         open_tasks=maker.open_tasks,
-        remake=remake,
+        remake=maker.of_settings,
         unread=None if files else archive,
     )
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
@@ -20,6 +20,9 @@ from brokerlab.engines import Types
 
 if TYPE_CHECKING:
     from brokerlab.archive import Archive
+    from brokerlab.brokerage.replaying.analysis import OfSettings
+    from brokerlab.gdpconfig import Config
+    from brokerlab.lifecycle.classification import ClassRules
 
 _ABSENT = {
     "job_status_log": "all jobs are counted by their times",
@@ -84,37 +87,52 @@ class OfFiles:
         return in_scope(links).select(columns)
 
 
+@dataclass(kw_only=True)
 class Maker:
     """Makes tables of the production brokerage at some instants; ``make`` fills ``tables`` and ``notes``.
 
     Attributes:
+        archive: The archive.
+        planned: Tasks and instants, see :func:`~.plan.planned`.
+        instants: ``snapshot``, ``at``.
+        stage: The brokerage that is replayed.
+        merging: Merge chunks are brokered.
+        rules: See :func:`~.build.build`.
+        class_rules: See there.
+        resource_work_queues: See there.
+        config: The settings at the last instant.
         tables: Name to frame.
         notes: What was approximated, and what is missing.
         open_tasks: Tasks with work left, where the choice of the nucleus is replayed.
+        of_settings: Makes the tables that depend on settings; null: none do.
     """
 
-    more_of_queues: Types = {}  # noqa: RUF012
-    workers_within_s: int | None = None
+    archive: Archive
+    planned: pl.DataFrame
+    instants: pl.DataFrame
+    stage: str
+    merging: bool
+    rules: ProductionRules
+    class_rules: ClassRules | None
+    resource_work_queues: pl.DataFrame | None
+    config: Config
+    tables: dict[str, pl.DataFrame] = field(default_factory=dict, init=False)
+    notes: list[str] = field(default_factory=list, init=False)
+    open_tasks: pl.DataFrame = field(default_factory=pl.DataFrame, init=False)
+    of_settings: OfSettings | None = field(default=None, init=False)
+    more_of_queues: ClassVar[Types] = {}
+    workers_within_s: ClassVar[int | None] = None
 
-    def __init__(
-        self,
-        archive: Archive,
-        planned: pl.DataFrame,
-        instants: pl.DataFrame,
-        *,
-        stage: str,
-        merging: bool,
-        resource_work_queues: pl.DataFrame | None,
-        rules: ProductionRules,
-    ) -> None:
-        self.archive, self.planned, self.instants = archive, planned, instants
-        self.stage, self.merging, self.rules = stage, merging, rules
-        self.clock = Clock.of(instants)
+    def __post_init__(self) -> None:
         none = pl.DataFrame(schema={"workqueue_id": pl.Int64, "queue_name": pl.String})
-        resource = none if resource_work_queues is None else resource_work_queues
-        self.tables: dict[str, pl.DataFrame] = {"resource_work_queues": resource}
-        self.open_tasks = pl.DataFrame()
-        self.notes: list[str] = []
+        given = self.resource_work_queues
+        self.tables["resource_work_queues"] = none if given is None else given
+        self.clock = Clock.of(self.instants)
+
+    @property
+    def pairs(self) -> pl.DataFrame:
+        """Tasks and instants."""
+        return self.tables["tasks"].select("jeditaskid", "snapshot")
 
     def make(self, *, files: bool) -> None:
         """Make every table that the archive allows; without ``files`` those that do not follow from them."""
@@ -129,9 +147,8 @@ class Maker:
         if self.stage == "tasks":
             self._make_work()
         else:
-            pairs = self.tables["tasks"].select("jeditaskid", "snapshot")
             self.tables["task_resource_types"] = work.task_resource_types(
-                self.archive.jobs, pairs, self.instants, parents=self.parents
+                self.archive.jobs, self.pairs, self.instants, parents=self.parents
             )
 
     def _make_tasks(self) -> None:
@@ -199,29 +216,27 @@ class Maker:
         self.tables["nuclei"] = nuclei
 
     def _make_counts(self) -> None:
-        """Make the numbers of jobs."""
-        counts = Counts.of(
-            self.archive.jobs, self._lazy("job_status_log"), self.instants, parents=self.parents
-        )
+        """Make the numbers of jobs; those recorded hold at the instants that they cover."""
+        self.log = self._lazy("job_status_log")
+        counts = Counts.of(self.archive.jobs, self.log, self.instants, parents=self.parents)
         self.notes += counts.notes
-        shares = self.tables["tasks"].select("snapshot", "gshare").unique()
-        resource = self.tables["resource_work_queues"]
-        self.tables |= job_tables(counts, resource, shares=shares)
+        self.tables |= self._job_tables(counts)
         if not self.archive.has("job_stats"):
             return
         known = recorded_counts(self.archive.job_stats, self.instants, parents=self.parents)
-        self._replace_counts(known, job_tables(known, resource, shares=shares))
-
-    def _replace_counts(self, known: Counts, tables: dict[str, pl.DataFrame]) -> None:
-        """Take the recorded numbers at the instants that they cover."""
         covered = pl.DataFrame({"snapshot": known.changes.clock.snapshots})
         self.notes.append(
             f"numbers of jobs are those recorded in job_stats at {len(covered):,} of {len(self.instants):,} instants"
         )
-        for name, frame in tables.items():
+        for name, frame in self._job_tables(known).items():
             if name != "core_stats":  # cores are not recorded
                 rebuilt = self.tables[name].join(covered, on="snapshot", how="anti")
                 self.tables[name] = pl.concat([rebuilt, frame]).sort(frame.columns)
+
+    def _job_tables(self, counts: Counts) -> dict[str, pl.DataFrame]:
+        """Return the tables that are read of numbers of jobs."""
+        shares = self.tables["tasks"].select("snapshot", "gshare").unique()
+        return job_tables(counts, self.tables["resource_work_queues"], shares=shares)
 
     def _make_activity(self) -> None:
         """Make pilots, workers and slots."""
@@ -273,8 +288,7 @@ class Maker:
                 "all files of a task's input count as considered at each of its brokerages"
             )
         if (table := self._lazy("replicas")) is not None:
-            pairs = rows.select("jeditaskid", "snapshot")
-            copied = inputs.replicas(table, self._copied(own), pairs, self.clock)
+            copied = inputs.replicas(table, self._copied(own), self.pairs, self.clock)
             self.tables["replicas"] = self._steady(copied)
         self._read_locations()
 
