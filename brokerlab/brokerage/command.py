@@ -146,7 +146,7 @@ def _explained(
     moment = time_of(at or None, "--at")
     label = _label(opened, task)
     kind = ANALYSIS if label == ANALYSIS.label and not nucleus else PRODUCTION
-    stage = "tasks" if nucleus else kind.stage
+    stage = "tasks" if nucleus else kind.brokerage.stage
     try:
         replay = build(opened, tasks=[task], at=moment, stage=stage, every=None, rules=rules)
     except DataError as problem:
@@ -163,8 +163,11 @@ def _explained(
             replay.for_tasks(), rules=rules, config=replay.config, hint_queues=could
         )
         return explained(choice, jeditaskid=task, nucleus=nucleus)
-    own = kind.rules(rules.rules)
-    decisions = kind.decide(kind.tables(replay), rules=own, config=replay.config)
+    decisions = kind.brokerage.decide(
+        replay.tables_of(kind.brokerage.tables),
+        rules=kind.brokerage.rule_set(rules.rules),
+        config=replay.config,
+    )
     ran = jobs_that_ran(opened, kind.label, replay.tasks)
     if queue:
         return explained(decisions, jeditaskid=task, panda_queue=queue, ran=ran)

@@ -196,7 +196,7 @@ def _brokerage_rules() -> Iterator[tuple[Place, str]]:
     for stage, kind in STAGES.items():
         unnamed = set(_keys_of(stage))
         for name in RULE_SETS:
-            table = checks_table(kind.rules(name), stage=stage)
+            table = checks_table(kind.brokerage.rule_set(name), stage=stage)
             for check, keys in table.select("check", "keys").iter_rows():
                 yield from ((_place(stage, key), f"{BROKERAGES[stage]}: {check}") for key in keys)
                 unnamed -= set(keys)
@@ -207,8 +207,8 @@ def _brokerage_rules() -> Iterator[tuple[Place, str]]:
 def _keys_of(stage: str) -> frozenset[str]:
     """Return the keys that a stage of the brokerage reads under either rule set, its replay's tables included."""
     kind = STAGES[stage]
-    decide = production_tasks.decide if stage == "tasks" else kind.decide
-    read = (keys_read(decide({}, rules=kind.rules(name))) for name in RULE_SETS)
+    decide = production_tasks.decide if stage == "tasks" else kind.brokerage.decide
+    read = (keys_read(decide({}, rules=kind.brokerage.rule_set(name))) for name in RULE_SETS)
     return frozenset(kind.table_keys if stage != "tasks" else ()).union(*read)
 
 

@@ -238,7 +238,7 @@ def _held_blocks(t: UserTasks) -> list[Block | None]:
 
 def _queue_blocks(t: UserTasks) -> list[Block | None]:
     large = pl.col("share").max().over("part") >= SMALL
-    checks = t.removed.filter(~pl.col("part").is_in([CANDIDATE, ANALYSIS.beyond]))
+    checks = t.removed.filter(~pl.col("part").is_in([CANDIDATE, ANALYSIS.brokerage.last]))
     return [
         Chart(
             draw=charts.removed_by_loop,

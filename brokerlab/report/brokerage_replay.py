@@ -176,7 +176,7 @@ def _headline(s: Study) -> str:
 
 def _funnel(period: Period, t: ProductionTasks) -> Chart:
     largest = removal.rank_checks(t.removed)["part"].head(CHECKS_DRAWN).to_list()
-    drawn = [*largest, PRODUCTION.beyond, CANDIDATE]
+    drawn = [*largest, PRODUCTION.brokerage.last, CANDIDATE]
     return Chart(
         draw=bars,
         frame=t.removed.filter(pl.col("part").is_in(drawn), pl.col("total") > 0),
@@ -185,7 +185,7 @@ def _funnel(period: Period, t: ProductionTasks) -> Chart:
         finding=say(
             "{failed:%} of the pairs fail a check, {beyond:%} are not among the best ten, {candidates:%} become candidates",
             failed=removal.rank_checks(t.removed)["share"].sum(),
-            beyond=shared.row(t.removed, PRODUCTION.beyond)["share"],
+            beyond=shared.row(t.removed, PRODUCTION.brokerage.last)["share"],
             candidates=shared.row(t.removed, CANDIDATE)["share"],
         ),
         sample=say(

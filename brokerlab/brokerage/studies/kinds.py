@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules
-from brokerlab.brokerage.analysis_jobs import decide as decide_analysis
+from brokerlab.brokerage.analysis_jobs import brokerage as analysis_jobs
+from brokerlab.brokerage.analysis_jobs.decisions import AnalysisDecisions
 from brokerlab.brokerage.analysis_jobs.keys import TABLE_KEYS
-from brokerlab.brokerage.production_jobs.brokerage import decide as decide_production
+from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
+from brokerlab.brokerage.engine.brokerage import Brokerage
+from brokerlab.brokerage.production_jobs import brokerage as production_jobs
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.production_jobs.settings import MIN_WEIGHT_KEY
-from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.replaying.build import LABELS
-from brokerlab.brokerage.rules import JobRules, ProductionRules
+from brokerlab.brokerage.rules import JobRules
 
 JobDecisions: TypeAlias = Decisions | AnalysisDecisions
 """What a job brokerage decided."""
@@ -26,29 +26,21 @@ class Kind:
 
     Attributes:
         name: production or analysis.
-        stage: Stage of a replay.
+        brokerage: The brokerage.
         label: ``prodsourcelabel`` of its jobs.
-        decide: Decide on tables.
-        tables: Tables of a replay that it reads.
-        rules: Its rule sets, by name and with switches.
         switches: Switches that it can see.
         components: Components of gdpconfig whose keys it reads, those of its own first.
         borrowed: Keys of other components that it reads too, as the catalogue writes them.
         table_keys: Keys on which its tables depend, so that a replay makes them again.
-        beyond: The reason of queues beyond the best ten.
         stuck: Outcomes of brokerages that leave their task without a queue.
         usual_keys: Keys of which a report tries other values where none is named.
     """
 
     name: str
-    stage: str
+    brokerage: Brokerage[Any, Decisions] | Brokerage[Any, AnalysisDecisions]
     label: str
-    decide: Callable[..., JobDecisions]
-    tables: Callable[[Replay], Mapping[str, Any]]
-    rules: Callable[..., Any]
     switches: tuple[str, ...]
     components: tuple[str, ...]
-    beyond: str
     stuck: tuple[str, ...]
     usual_keys: tuple[str, ...]
     borrowed: frozenset[str] = frozenset()
@@ -57,14 +49,10 @@ class Kind:
 
 PRODUCTION = Kind(
     name="production",
-    stage="jobs",
+    brokerage=production_jobs.BROKERAGE,
     label=LABELS["jobs"],
-    decide=decide_production,
-    tables=lambda replay: replay.for_jobs(),
-    rules=ProductionRules,
     switches=tuple(JobRules.SWITCHES),
     components=("jobbroker", "taskbrokerage", "core"),
-    beyond="rank",
     stuck=("no_candidates", "input_incomplete", "unknown_nucleus"),
     usual_keys=(
         *("NQUEUED_SAT_CAP", "NQUEUED_NUC_CAP_FOR_JOBS"),
@@ -75,16 +63,12 @@ PRODUCTION = Kind(
 )
 ANALYSIS = Kind(
     name="analysis",
-    stage="analysis",
+    brokerage=analysis_jobs.BROKERAGE,
     label=LABELS["analysis"],
-    decide=decide_analysis,
-    tables=lambda replay: replay.for_analysis(),
-    rules=AnalysisRules,
     switches=tuple(AnalysisRules.SWITCHES),
     components=("anal_jobbroker", "prio_mgr", "analy_eval"),
     borrowed=frozenset({"STORAGE_MIN_FREE_SIZE", "MAX_DISKIO_DEFAULT", MIN_WEIGHT_KEY}),
     table_keys=frozenset(TABLE_KEYS),
-    beyond="low_weight",
     stuck=("throttled_waiting", "temporary_error", "fatal"),
     usual_keys=(
         *("CAP_RUNNING_USER_JOBS", "CAP_RUNNING_USER_CORES"),
@@ -100,7 +84,7 @@ def kind_of(decisions: JobDecisions) -> Kind:
     """Return the brokerage that decided.
 
     Example:
-        >>> kind_of(decide_analysis({})).name
+        >>> kind_of(ANALYSIS.brokerage.decide({})).name
         'analysis'
     """
     return ANALYSIS if isinstance(decisions, AnalysisDecisions) else PRODUCTION

@@ -98,10 +98,10 @@ def replay_period(
         MissingTableError: The archive lacks jobs, tasks or queues.
         EmptyPeriodError: No task is brokered in the period.
     """
-    rule_set = kind.rules(rules)
+    rule_set = kind.brokerage.rule_set(rules)
     tasks, n_tasks = draw_tasks(archive, start, end, label=kind.label, most=max_tasks, seed=seed)
     class_rules = None
-    if kind.stage == "analysis":
+    if kind.brokerage.stage == "analysis":
         # its classes rest on the life cycle, which production does not need
         from brokerlab.lifecycle.classification import ClassRules
 
@@ -111,11 +111,11 @@ def replay_period(
         start=start,
         end=end,
         tasks=tasks,
-        stage=kind.stage,
+        stage=kind.brokerage.stage,
         every=every,
         rules=None if class_rules else rule_set,
         class_rules=class_rules,
-        files=kind.stage == "analysis",
+        files=kind.brokerage.stage == "analysis",
     )
     return Period(
         archive=archive,

@@ -84,9 +84,8 @@ def compare_rule_sets(
         seed: Of the sample and of the replicates.
     """
     kind, rules, own = kind_of(decisions), decisions.world.rules, decisions.world.own
-    there = kind.decide(
-        kind.tables(replay), rules=other_rules(rules), config=replay.config, own=own
-    )
+    tables = replay.tables_of(kind.brokerage.tables)
+    there = kind.brokerage.decide(tables, rules=other_rules(rules), config=replay.config, own=own)
     tried = try_switches(kind, replay, rules, own, sample=sample, seed=seed)
     return sum_up_differences(differences(decisions, there), rules, tried, n_boot=n_boot, seed=seed)
 
@@ -201,11 +200,13 @@ def try_switches(
     if not sample:
         return pl.DataFrame(schema=SWITCHES), 0, 0
     some = replay.of(draw_brokerages(replay.tasks, sample, seed=seed))
-    tables, other = kind.tables(some), other_rules(rules)
+    tables, other = some.tables_of(kind.brokerage.tables), other_rules(rules)
 
     @cache
     def decide(rule_set: RuleSet, texts: MatchingRules) -> JobDecisions:
-        return kind.decide(tables, rules=rule_set, matching=texts, config=replay.config, own=own)
+        return kind.brokerage.decide(
+            tables, rules=rule_set, matching=texts, config=replay.config, own=own
+        )
 
     texts, other_texts = MatchingRules(rules.rules), MatchingRules(other.rules)
     before = decide(rules, texts)

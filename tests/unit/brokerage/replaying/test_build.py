@@ -243,9 +243,12 @@ def test_decisions_by_chunk_are_those_on_the_whole(
     monkeypatch.setattr(carry, "CHUNK_ROWS", 2000)
 
     def decide(seen: Replay) -> pl.DataFrame:
-        return kind.decide(kind.tables(seen), config=seen.config).tasks
+        tables = seen.tables_of(kind.brokerage.tables)
+        return kind.brokerage.decide(tables, config=seen.config).tasks
 
-    whole = decide(replaying.build(archive, stage=kind.stage, every="6h"))
-    parts = replaying.build(archive, stage=kind.stage, every="6h", files=False).map(decide)
+    whole = decide(replaying.build(archive, stage=kind.brokerage.stage, every="6h"))
+    parts = replaying.build(archive, stage=kind.brokerage.stage, every="6h", files=False).map(
+        decide
+    )
     keys = ["jeditaskid", "snapshot"]
     assert pl.concat(parts).sort(keys).equals(whole.sort(keys))

@@ -46,7 +46,7 @@ def test_tasks_are_drawn_from_those_brokered_in_the_period(archive: Archive) -> 
 def test_a_period_holds_a_sample_and_its_jobs(archive: Archive, kind: Kind) -> None:
     period = replay_period(archive, kind, max_tasks=2)
     assert (period.n_replayed, period.is_sample) == (2, True)
-    assert period.replay.stage == kind.stage
+    assert period.replay.stage == kind.brokerage.stage
     assert period.window[0] <= period.window[1]
     ids = period.replay.tasks["jeditaskid"].unique().sort().to_list()
     mine = pl.col("jeditaskid").is_in(ids), pl.col("prodsourcelabel") == kind.label
