@@ -6,6 +6,7 @@ are kept with their type, unit and sense; what a missing value means here stands
 """
 
 from functools import partial
+from typing import TypeAlias
 
 import dataframely as dy
 
@@ -22,6 +23,8 @@ from brokerlab.archive.contracts._columns import (
     ts,
 )
 
+Columns: TypeAlias = dict[str, dy.Column]
+
 _dataset = partial(kept, archive.TABLES["datasets"])
 _endpoint = partial(kept, archive.TABLES["ddm_endpoints"])
 _place = partial(kept, archive.TABLES["file_locations"])
@@ -34,14 +37,14 @@ _replica = partial(kept, archive.TABLES["replicas"])
 _task = partial(kept, archive.TABLES["tasks"])
 _gpu = partial(kept, archive.TABLES["worker_node_gpu"])
 
-SNAPSHOT = {"snapshot": i64("instant", null="every instant")}
-TASK = {"jeditaskid": i64("task", null="every task")}
-QUEUE = {"panda_queue": text("queue, unified name", required=True)}
-SITE = {"computingsite": text("queue, unified name", required=True)}
-DATASET = {"datasetname": text("dataset", required=True)}
-AT_SITE = SNAPSHOT | SITE
+SNAPSHOT: Columns = {"snapshot": i64("instant", null="every instant")}
+TASK: Columns = {"jeditaskid": i64("task", null="every task")}
+QUEUE: Columns = {"panda_queue": text("queue, unified name", required=True)}
+SITE: Columns = {"computingsite": text("queue, unified name", required=True)}
+DATASET: Columns = {"datasetname": text("dataset", required=True)}
+AT_SITE: Columns = SNAPSHOT | SITE
 NJOBS = _count(jobstatus=NOT_ALLOWED, njobs="0")
-WALL_TIME = {
+WALL_TIME: Columns = {
     "cputime": f64("HS06 s per event, by cputimeunit", null="undefined"),
     **_task(cputimeunit="not in HS06"),
     "cpuefficiency": f64("CPU efficiency", "%", null="90"),
@@ -49,13 +52,13 @@ WALL_TIME = {
     "walltime": f64("wall time where not in HS06", "s per MB of input", null="undefined"),
     "walltimeunit": text("unit of walltime", null="undefined"),
 }
-REQUEST = {
+REQUEST: Columns = {
     "diskio": f64("disk traffic", "kB/s", null="no check"),
     **_task(resource_type=None),
     "architecture": text("software platform and hardware request", null="none"),
     "transhome": text("software release", null="hardware and container only"),
 }
-ATOM = {
+ATOM: Columns = {
     "atom_size": i64("smallest job, all datasets", "B", null="0"),
     "atom_size_effective": f64("smallest job, master only, event range considered", "MB", null="0"),
     "atom_nevents": i64("smallest job, master only", "events", null="0"),

@@ -9,14 +9,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any
 
 import dataframely as dy
 import polars as pl
 
 NOT_ALLOWED = "not allowed"
 """Null meaning of a required column."""
-Columns: TypeAlias = Mapping[str, dy.Column]
 
 MAX_TEXT = 65_536
 """Longest plain text [characters] a column may hold; PanDA's own limit is 4,000."""
@@ -133,7 +132,9 @@ def kept(table: type[dy.Schema], **null: str | None) -> dict[str, dy.Column]:
     return found
 
 
-def declared(module: str, tables: Mapping[str, tuple[str, Columns]]) -> dict[str, type[dy.Schema]]:
+def declared(
+    module: str, tables: Mapping[str, tuple[str, Mapping[str, dy.Column]]]
+) -> dict[str, type[dy.Schema]]:
     """Make contracts of columns that are declared apart: table to class.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
-from brokerlab.brokerage.inputs.endpoints import up
+from brokerlab.brokerage.inputs.endpoints import SPACES, space_usable, up
 from brokerlab.brokerage.inputs.valid import at_every
 from brokerlab.brokerage.rules import ProductionRules
 
@@ -14,7 +14,6 @@ OTHER_UP = ProductionRules(other_status_up=True)
 VP = "_VP_DISK"
 OWN_SCOPE, DEFAULT_SCOPE = "analysis", "default"
 STATES = ("read_lan", "read_wan", "write_lan", "write_wan")
-SPACES = ("space_free", "space_expired", "space_min_free", "space_unavailable")
 
 
 def in_scope(queue_endpoints: pl.DataFrame) -> pl.DataFrame:
@@ -52,9 +51,8 @@ def storage_of(queue_endpoints: pl.DataFrame, storage_endpoints: pl.DataFrame) -
 
 def usable_space() -> pl.Expr:
     """Return the space that can be used [GB]: null counts as 0, all nulls as unknown (archive.md 6)."""
-    free, expired, kept, unavailable = (pl.col(name).fill_null(0.0) for name in SPACES)
     known = pl.any_horizontal(pl.col(SPACES).is_not_null())
-    return pl.when(known).then(free + expired - kept - unavailable)
+    return pl.when(known).then(space_usable())
 
 
 def _space(rules: AnalysisRules) -> pl.Expr:

@@ -10,10 +10,9 @@ import polars as pl
 from brokerlab.brokerage.analysis_jobs.endpoints import OTHER_UP, VP, in_scope, storage_of
 from brokerlab.brokerage.analysis_jobs.settings import COMPONENT
 from brokerlab.brokerage.inputs.completeness import completeness, real
-from brokerlab.brokerage.inputs.valid import for_tasks
+from brokerlab.brokerage.inputs.valid import KEY, for_tasks
 from brokerlab.gdpconfig import Config
 
-KEY = ["jeditaskid", "snapshot"]
 TAPE_WEIGHT = 0.001
 CONTAINER = "/"
 LISTS = ("any", "disk", "plain")

@@ -11,20 +11,14 @@ from brokerlab.brokerage.production_jobs.task_facts import (
     DEFAULT_CPU_EFFICIENCY,
     PER_CORE_UNITS,
     memory,
+    number,
+    text,
 )
 from brokerlab.brokerage.rules import AS_DEPLOYED, ProductionRules
 from brokerlab.units import GB, MB
 
 CLASS_A = 1
 """Class of tasks without one."""
-
-
-def _number(name: str, null: float = 0) -> pl.Expr:
-    return pl.col(name).fill_null(null)
-
-
-def _text(name: str) -> pl.Expr:
-    return pl.col(name).fill_null("")
 
 
 def task_facts(tasks: pl.DataFrame, *, rules: AnalysisRules) -> pl.DataFrame:
@@ -59,35 +53,35 @@ def _plain() -> dict[str, pl.Expr]:
         "t_group": pl.col("workinggroup"),
         "t_gshare": pl.col("gshare"),
         "t_queue_name": pl.col("gshare"),
-        "t_label": _text("prodsourcelabel"),
+        "t_label": text("prodsourcelabel"),
         "t_user": pl.col("username"),
         "t_unit": pl.coalesce("workinggroup", "origusername", "username"),
         "t_registered": pl.coalesce("origusername", "username"),
         "t_resource_type": pl.col("resource_type"),
-        "t_cores": _number("corecount", 1),
-        "t_corecount": _number("corecount"),
-        "t_maxcores": _number("maxcorecount"),
+        "t_cores": number("corecount", 1),
+        "t_corecount": number("corecount"),
+        "t_maxcores": number("maxcorecount"),
         "t_first_class": pl.lit(value=False),
         "t_single": pl.lit(value=False),
-        "t_iointensity": _number("iointensity"),
+        "t_iointensity": number("iointensity"),
         "t_io_known": pl.col("iointensity").is_not_null(),
-        "t_taskprio": _number("taskpriority"),
+        "t_taskprio": number("taskpriority"),
         "t_frozen_s": (pl.col("at") - pl.col("frozentime")).dt.total_seconds(),
         "t_one": pl.lit(1.0),  # a column, to be divided by: see pairs.solid
-        "t_diskio": _number("diskio"),
-        "t_lan_only": (_text("allowinputlan") == "only") & ~yes("is_merging"),
-        "t_reads_lan": (_text("allowinputlan") != "") & ~yes("uselocalio"),
+        "t_diskio": number("diskio"),
+        "t_lan_only": (text("allowinputlan") == "only") & ~yes("is_merging"),
+        "t_reads_lan": (text("allowinputlan") != "") & ~yes("uselocalio"),
         "t_scout": yes("chunk_usescout"),
         "t_avoids_vp": yes("avoidvp"),
         "t_uses_vp": ~(yes("is_merging") | yes("avoidvp") | yes("usescout") | yes("uselocalio")),
         "t_incomplete_allowed": yes("allowincompleteinds"),
-        "t_site": pl.when(_text("site") != "").then("site"),
-        "t_cloud": pl.when(~_text("cloud").is_in(["", "any"])).then("cloud"),
+        "t_site": pl.when(text("site") != "").then("site"),
+        "t_cloud": pl.when(~text("cloud").is_in(["", "any"])).then("cloud"),
         "t_limited": lists,
         "t_included": pl.col("includedsite"),
         "t_excluded": pl.col("excludedsite"),
-        "t_nsites": _number("nsitesperjob", 1),
-        "t_n_jobs": _number("n_jobs_to_submit"),
+        "t_nsites": number("nsitesperjob", 1),
+        "t_n_jobs": number("n_jobs_to_submit"),
         **{
             f"t_{name}": pl.col(name)
             for name in ("architecture", "transhome", "container_name", "transuses")
@@ -100,7 +94,7 @@ def _memory(rules: AnalysisRules) -> dict[str, pl.Expr]:
     if rules.merge_memory == "deployed":
         return memory(AS_DEPLOYED)
     return memory(ProductionRules(memory_by_unit=False)) | {
-        "t_ram_per_core": _text("ramcountunit").is_in(PER_CORE_UNITS)
+        "t_ram_per_core": text("ramcountunit").is_in(PER_CORE_UNITS)
     }
 
 
@@ -119,27 +113,27 @@ def _disk(rules: AnalysisRules) -> dict[str, pl.Expr]:
         002, ATLAS Analysis Job Brokerage: "(0 or inputDiskCount) + outDiskCount × inputDiskCount + workDiskCount",
         "inputDiskCount is the total size of job input files"; docs/rules/analysis-jobs.md 4 for the units.
     """
-    shared = {"t_wdir_shared": _number("corecount") <= 1}
+    shared = {"t_wdir_shared": number("corecount") <= 1}
     return shared | (_disk_of_page() if rules.scratch_need == "sum" else _disk_of_code())
 
 
 def _disk_of_page() -> dict[str, pl.Expr]:
     """Return the sum of the page [MB]."""
-    input_ = _number("atom_size") / MB
+    input_ = number("atom_size") / MB
     direct = (units.out_bytes() * input_ + units.work_count_bytes().fill_null(0)) / MB
     return {"t_scratch_copy": input_ + direct, "t_scratch_direct": direct}
 
 
 def _disk_of_code() -> dict[str, pl.Expr]:
     """Return what the deployed code expects [MB]."""
-    out = units.out_bytes() * _number("atom_size_effective")
+    out = units.out_bytes() * number("atom_size_effective")
     work = units.work_bytes(adds=True)
-    atom = _number("atom_size")
-    fixed_mb = _number("ngbperjob") * (GB // MB)
+    atom = number("atom_size")
+    fixed_mb = number("ngbperjob") * (GB // MB)
     copied = pl.max_horizontal(((out + work + atom) / MB).floor(), fixed_mb)
     direct = ((out + work) / MB).floor()
     by_size = (units.out_bytes() * fixed_mb + work) / MB
-    has_size = (_number("ngbperjob") != 0) & ~yes("uselocalio")
+    has_size = (number("ngbperjob") != 0) & ~yes("uselocalio")
     return {
         "t_scratch_copy": pl.when("t_merging").then((2 * atom / MB).floor()).otherwise(copied),
         "t_scratch_direct": pl.when(has_size)
@@ -150,18 +144,18 @@ def _disk_of_code() -> dict[str, pl.Expr]:
 
 def _time() -> dict[str, pl.Expr]:
     """The work of the largest sub-chunk (4.11), and whether wall time is undefined (4.12)."""
-    hs06, unit = units.hs06(), _text("cputimeunit")
+    hs06, unit = units.hs06(), text("cputimeunit")
     need = (
         pl.when(hs06)
-        .then(units.cputime_s() * _number("atom_nevents"))
-        .otherwise(pl.col("walltime") * _number("atom_size_effective"))
+        .then(units.cputime_s() * number("atom_nevents"))
+        .otherwise(pl.col("walltime") * number("atom_size_effective"))
     )
-    nothing = (_number("walltime") == 0) & (_text("walltimeunit") == "") & (unit == "")
+    nothing = (number("walltime") == 0) & (text("walltimeunit") == "") & (unit == "")
     return {
         "t_hs06": hs06,
         "t_need": need,
-        "t_basewalltime": _number("basewalltime"),
-        "t_efficiency": _number("cpuefficiency", DEFAULT_CPU_EFFICIENCY),
+        "t_basewalltime": number("basewalltime"),
+        "t_efficiency": number("cpuefficiency", DEFAULT_CPU_EFFICIENCY),
         "t_percent": pl.lit(100.0),  # a column, to be divided by: see pairs.solid
-        "t_walltime_undefined": nothing | ((unit != "") & ((_number("cputime") == 0) | ~hs06)),
+        "t_walltime_undefined": nothing | ((unit != "") & ((number("cputime") == 0) | ~hs06)),
     }

@@ -11,7 +11,7 @@ import polars as pl
 
 from brokerlab.brokerage.inputs.endpoints import read_storage, up
 from brokerlab.brokerage.inputs.frames import SNAPSHOT, TASK, Schema, read, yes
-from brokerlab.brokerage.inputs.valid import at_snapshots
+from brokerlab.brokerage.inputs.valid import KEY, at_snapshots
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.gdpconfig import Config
 
@@ -201,9 +201,6 @@ def completeness(
     return Completeness(_outcomes(rows, per_dataset, locations), locations, per_dataset)
 
 
-_KEY = ["jeditaskid", "snapshot"]
-
-
 def _per_dataset(asked: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
     readable = pl.col("lan") | pl.col("wan")
     disk = ~pl.col("is_tape")
@@ -215,35 +212,35 @@ def _per_dataset(asked: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
         "remote_source": pl.col("complete") & pl.col("wan"),
     }
     places = pl.col("ddm_endpoint_name").filter("complete").unique().sort()
-    facts = found.group_by(*_KEY, "datasetname").agg(
+    facts = found.group_by(*KEY, "datasetname").agg(
         **{name: flag.any() for name, flag in flags.items()}, locations=places
     )
     return (
-        asked.join(facts, on=[*_KEY, "datasetname"], how="left", nulls_equal=True)
+        asked.join(facts, on=[*KEY, "datasetname"], how="left", nulls_equal=True)
         .select(
-            *_KEY,
+            *KEY,
             "datasetname",
             "inputprestaging",
             *(yes(name) for name in flags),
             pl.col("locations").fill_null(pl.lit([], dtype=pl.List(pl.String))),
         )
-        .sort(*_KEY, "datasetname")
+        .sort(*KEY, "datasetname")
     )
 
 
 def _complete_everywhere(per_dataset: pl.DataFrame) -> pl.DataFrame:
-    n_datasets = per_dataset.group_by(_KEY).agg(n_datasets=pl.len())
+    n_datasets = per_dataset.group_by(KEY).agg(n_datasets=pl.len())
     holds = (
         per_dataset.explode("locations")
         .drop_nulls("locations")
-        .group_by(*_KEY, ddm_endpoint_name="locations")
+        .group_by(*KEY, ddm_endpoint_name="locations")
         .agg(n=pl.len())
     )
     return (
-        holds.join(n_datasets, on=_KEY, how="inner", nulls_equal=True)
+        holds.join(n_datasets, on=KEY, how="inner", nulls_equal=True)
         .filter(pl.col("n") == pl.col("n_datasets"))
-        .select(*_KEY, "ddm_endpoint_name")
-        .sort(*_KEY, "ddm_endpoint_name")
+        .select(*KEY, "ddm_endpoint_name")
+        .sort(*KEY, "ddm_endpoint_name")
     )
 
 
@@ -264,18 +261,18 @@ def _outcomes(
         )
         .otherwise(pl.lit("complete at no endpoint")),
     )
-    verdicts = checked.group_by(_KEY, maintain_order=True).agg(
+    verdicts = checked.group_by(KEY, maintain_order=True).agg(
         incomplete=missing.any(),
         detail=said.filter(missing).str.join("; "),
         remote_source_available=pl.col("remote_source").filter(~missing).all(),
     )
-    complete = locations.select(_KEY).unique().with_columns(any_complete=pl.lit(value=True))
+    complete = locations.select(KEY).unique().with_columns(any_complete=pl.lit(value=True))
     return (
-        rows.join(verdicts, on=_KEY, how="left", nulls_equal=True)
-        .join(complete, on=_KEY, how="left", nulls_equal=True)
-        .sort(_KEY)
+        rows.join(verdicts, on=KEY, how="left", nulls_equal=True)
+        .join(complete, on=KEY, how="left", nulls_equal=True)
+        .sort(KEY)
         .select(
-            *_KEY,
+            *KEY,
             outcome=pl.when(yes("incomplete")).then(pl.lit(INPUT_INCOMPLETE)),
             detail=pl.when(yes("incomplete")).then("detail"),
             remote_source_available=pl.col("remote_source_available").fill_null(value=True),

@@ -18,7 +18,7 @@ _LINKS: Schema = {
     "direction": pl.String,
     "ddm_endpoint_name": pl.String,
 }
-_SPACES = ("space_free", "space_expired", "space_min_free", "space_unavailable")
+SPACES = ("space_free", "space_expired", "space_min_free", "space_unavailable")
 _STATUS = ("read_lan", "write_lan", "read_wan", "write_wan")
 _STORAGE: Schema = {
     **SNAPSHOT,
@@ -26,7 +26,7 @@ _STORAGE: Schema = {
     "type": pl.String,
     "is_tape": pl.Boolean,
     **dict.fromkeys(_STATUS, pl.String),
-    **dict.fromkeys(_SPACES, pl.Float64),
+    **dict.fromkeys(SPACES, pl.Float64),
 }
 
 
@@ -44,7 +44,7 @@ def up(status: str, *, rules: ProductionRules) -> pl.Expr:
 
 def space_usable() -> pl.Expr:
     """Return the usable space of an endpoint [GB]: free + expired - to be kept free - unavailable, nulls as 0."""
-    free, expired, kept, lost = (pl.col(name).fill_null(0.0) for name in _SPACES)
+    free, expired, kept, lost = (pl.col(name).fill_null(0.0) for name in SPACES)
     return free + expired - kept - lost
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
+from brokerlab.brokerage.full_chain import PRODUCTION_TYPES
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.matching.catchall import read_catchalls
 from brokerlab.matching.connectivity import parse_connectivity
 
-PRODUCTION_TYPES = ("production", "unified")
 TRANSFERRING_LIMIT = 2000
 
 _OWN = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.brokerage.inputs import units
+from brokerlab.brokerage.inputs.frames import yes
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.units import MB
 
@@ -21,15 +22,13 @@ IO_HEAVY_KBPS = 500
 NUCLEUS_FACTOR_IO, NUCLEUS_FACTOR_URGENT = 4, 100
 
 
-def _number(name: str, null: float = 0) -> pl.Expr:
+def number(name: str, null: float = 0) -> pl.Expr:
+    """Return a column of numbers without nulls."""
     return pl.col(name).fill_null(null)
 
 
-def _flag(name: str) -> pl.Expr:
-    return pl.col(name).fill_null(value=False)
-
-
-def _text(name: str) -> pl.Expr:
+def text(name: str) -> pl.Expr:
+    """Return a column of texts without nulls."""
     return pl.col(name).fill_null("")
 
 
@@ -62,22 +61,22 @@ def task_facts(
 
 def _kind(rules: ProductionRules) -> dict[str, pl.Expr]:
     """What kind of work it is."""
-    prio, scout = _number("currentpriority"), _flag("use_scout")
+    prio, scout = number("currentpriority"), yes("use_scout")
     express = prio >= EXPRESS if rules.express_from_1000 else prio > EXPRESS
-    kind = _text("processingtype")
+    kind = text("processingtype")
     urgent = kind.str.contains(URGENT_TYPE) if rules.urgent_is_pattern else kind == URGENT_TYPE
     event_service = pl.col("eventservice").is_in([1, 2]).fill_null(value=False)
-    site = _text("site") != ""
+    site = text("site") != ""
     return {
         "t_prio": prio,
         "t_scout": scout,
-        "t_merging": _flag("is_merging"),
+        "t_merging": yes("is_merging"),
         "t_urgent": (prio >= URGENT) | scout,
         "t_first_class": (prio >= FIRST_CLASS) | scout,
         "t_express": urgent | express,
         "t_event_service": event_service,
-        "t_es": event_service & ~_flag("usejobcloning"),
-        "t_nucleus": pl.when(_text("nucleus") != "").then("nucleus"),
+        "t_es": event_service & ~yes("usejobcloning"),
+        "t_nucleus": pl.when(text("nucleus") != "").then("nucleus"),
         "t_has_site": site,
     }
 
@@ -91,7 +90,7 @@ def _counted_by(resource_queues: pl.DataFrame, rules: ProductionRules) -> dict[s
     tag = (
         pl.when(by_queue)
         .then(pl.format("workqueue:{}", "workqueue_id"))
-        .otherwise(pl.concat_str(pl.lit("share:"), _text("gshare")))
+        .otherwise(pl.concat_str(pl.lit("share:"), text("gshare")))
     )
     share_only = by_queue & pl.col("t_es") & pl.col("t_first_class")
     if rules.counted_jobs == "queue":
@@ -109,32 +108,32 @@ def _plain() -> dict[str, pl.Expr]:
     cores = (
         pl.when("t_merging").then(pl.coalesce("mergecorecount", "corecount")).otherwise("corecount")
     )
-    network = _text("ipconnectivity").str.split("#")  # the page's format has the stack behind it
+    network = text("ipconnectivity").str.split("#")  # the page's format has the stack behind it
     stack = pl.when(network.list.len() == 2).then(network.list.last()).otherwise(pl.lit(""))
-    jumbo = _text("usejumbo").is_in(["W", "R", "P", "L"])
+    jumbo = text("usejumbo").is_in(["W", "R", "P", "L"])
     return {
         "t_gshare": pl.col("gshare"),
-        "t_label": _text("prodsourcelabel"),
-        "t_type": _text("processingtype"),
+        "t_label": text("prodsourcelabel"),
+        "t_type": text("processingtype"),
         "t_group": pl.col("workinggroup"),
         "t_resource_type": pl.col("resource_type"),
         "t_cores": cores.fill_null(1),
-        "t_maxcores": _number("maxcorecount"),
-        "t_corecount": _number("corecount"),
-        "t_iointensity": _number("iointensity"),
-        "t_diskio": _number("diskio"),
-        "t_merges_output": _flag("mergeoutput"),
-        "t_prestaging": _flag("inputprestaging"),
-        "t_lan_only": (_text("allowinputlan") == "only") & ~pl.col("t_merging"),
-        "t_reads_lan": (_text("allowinputlan") != "") & ~_flag("uselocalio"),
+        "t_maxcores": number("maxcorecount"),
+        "t_corecount": number("corecount"),
+        "t_iointensity": number("iointensity"),
+        "t_diskio": number("diskio"),
+        "t_merges_output": yes("mergeoutput"),
+        "t_prestaging": yes("inputprestaging"),
+        "t_lan_only": (text("allowinputlan") == "only") & ~pl.col("t_merging"),
+        "t_reads_lan": (text("allowinputlan") != "") & ~yes("uselocalio"),
         "t_ip": network.list.first().fill_null("").replace("none", ""),
-        "t_stack": pl.when(_text("ipstack") == "").then(stack).otherwise("ipstack"),
-        "t_asks_network": (_text("ipconnectivity") != "") | (_text("ipstack") != ""),
+        "t_stack": pl.when(text("ipstack") == "").then(stack).otherwise("ipstack"),
+        "t_asks_network": (text("ipconnectivity") != "") | (text("ipstack") != ""),
         "t_jumbo": jumbo,
         "t_ready_events": pl.col("n_ready_events"),
         "t_fullchain": pl.col("fullchain"),
         **{f"t_{name}": pl.col(name) for name in ("architecture", "transhome", "container_name")},
-        "t_onlytagsforfc": _flag("onlytagsforfc"),
+        "t_onlytagsforfc": yes("onlytagsforfc"),
     }
 
 
@@ -148,20 +147,20 @@ def memory(rules: ProductionRules) -> dict[str, pl.Expr]:
 
     Source: 002, ATLAS Production Job Brokerage: "(baseRamCount + ramCount × coreCount) × compensation".
     """
-    ram, chunk, merge = _number("ramcount"), _number("chunk_ramcount"), _number("mergeramcount")
+    ram, chunk, merge = number("ramcount"), number("chunk_ramcount"), number("mergeramcount")
     if not rules.memory_by_unit:
         own = pl.when(pl.col("t_merging") & (merge != 0)).then(merge).otherwise(ram)
         needed = pl.max_horizontal(own, chunk)
         per_core = pl.lit(value=True)
-        return {"t_ram": needed, "t_ram_per_core": per_core, "t_base_ram": _number("baseramcount")}
+        return {"t_ram": needed, "t_ram_per_core": per_core, "t_base_ram": number("baseramcount")}
     merged = (
         pl.when(merge != 0).then(pl.max_horizontal(merge, chunk, MERGE_MEMORY_MB)).otherwise(chunk)
     )
     plain = pl.when(ram != 0).then(pl.max_horizontal(ram, chunk)).otherwise(chunk)
     return {
         "t_ram": pl.when("t_merging").then(merged).otherwise(plain),
-        "t_ram_per_core": ~pl.col("t_merging") & _text("ramcountunit").is_in(PER_CORE_UNITS),
-        "t_base_ram": _number("baseramcount"),
+        "t_ram_per_core": ~pl.col("t_merging") & text("ramcountunit").is_in(PER_CORE_UNITS),
+        "t_base_ram": number("baseramcount"),
     }
 
 
@@ -176,53 +175,53 @@ def _disk(rules: ProductionRules) -> dict[str, pl.Expr]:
     Source: 002, ATLAS Production Job Brokerage: "inputDiskCount + max (1.5 GB, outDiskCount × nEvents or outDiskCount ×
         inputDiskCount) + max (300 MB, workDiskCount)".
     """
-    inputs = _number("atom_size_effective")
+    inputs = number("atom_size_effective")
     if not rules.output_of_master:
-        inputs = _number("atom_size") / MB
-    events = _number("atom_nevents").cast(pl.Float64)
+        inputs = number("atom_size") / MB
+    events = number("atom_nevents").cast(pl.Float64)
     amount = pl.when(units.scales_with_events()).then(events).otherwise(inputs)
     out = units.out_bytes() * amount
     work = units.work_bytes(adds=rules.workdisk_adds)
     scratch = pl.max_horizontal(out, pl.lit(float(LEAST_OUTPUT_MB * MB))) + work
-    direct, copy = scratch / MB, (scratch + _number("atom_size")) / MB
+    direct, copy = scratch / MB, (scratch + number("atom_size")) / MB
     if rules.whole_numbers:
         direct, copy = direct.floor(), copy.floor()
     return {
         "t_scratch_direct": direct,
         "t_scratch_copy": copy,
-        "t_wdir_shared": (_number("corecount", 1) <= 1)
-        & (_number("corecount", 1) >= 0)
+        "t_wdir_shared": (number("corecount", 1) <= 1)
+        & (number("corecount", 1) >= 0)
         & ~pl.col("t_event_service"),
     }
 
 
 def _time() -> dict[str, pl.Expr]:
     """The work of the smallest job (4.4): HS06 s in HS06 mode, else s x cores; null where undefined."""
-    unit = _text("cputimeunit")
+    unit = text("cputimeunit")
     hs06, seconds = units.hs06(), units.cputime_s()
-    consumers = pl.when(_number("nesconsumers") != 0).then("nesconsumers").otherwise(1)
-    shared = consumers * (_number("maxattemptesjob", 2) + 1)
+    consumers = pl.when(number("nesconsumers") != 0).then("nesconsumers").otherwise(1)
+    shared = consumers * (number("maxattemptesjob", 2) + 1)
     need = (
         pl.when(hs06)
-        .then(seconds * _number("atom_nevents"))
-        .otherwise(pl.col("walltime") * _number("atom_size_effective"))
+        .then(seconds * number("atom_nevents"))
+        .otherwise(pl.col("walltime") * number("atom_size_effective"))
     )
-    most = pl.when(_number("maxeventsperjob") != 0).then("maxeventsperjob")
-    longest = pl.min_horizontal(_number("max_consecutive_events"), most)
-    dynamic = hs06 & (_number("dynamicnumevents") != 0) & seconds.is_not_null()
+    most = pl.when(number("maxeventsperjob") != 0).then("maxeventsperjob")
+    longest = pl.min_horizontal(number("max_consecutive_events"), most)
+    dynamic = hs06 & (number("dynamicnumevents") != 0) & seconds.is_not_null()
     return {
         "t_hs06": hs06,
         "t_need": pl.when("t_es").then(need / shared).otherwise(need),
         "t_need_dyn": pl.when(dynamic).then(seconds * pl.col("dynamicnumevents")),
         "t_need_dyn_max": pl.when(dynamic).then(seconds * longest),
         "t_dynamic": dynamic,
-        "t_basewalltime": _number("basewalltime"),
-        "t_efficiency": _number("cpuefficiency", DEFAULT_CPU_EFFICIENCY),
+        "t_basewalltime": number("basewalltime"),
+        "t_efficiency": number("cpuefficiency", DEFAULT_CPU_EFFICIENCY),
         "t_percent": pl.lit(100.0),  # a column, to be divided by: see pairs.solid
         "t_walltime_undefined": (
-            (_number("walltime") == 0) & (_text("walltimeunit") == "") & (unit == "")
+            (number("walltime") == 0) & (text("walltimeunit") == "") & (unit == "")
         )
-        | ((unit != "") & (_number("cputime") == 0)),
+        | ((unit != "") & (number("cputime") == 0)),
     }
 
 
@@ -234,9 +233,9 @@ def _t1(rules: ProductionRules) -> dict[str, pl.Expr]:
 
     Source: 002, ATLAS Production Job Brokerage: "if the task sets t1Weight=-1 and normal jobs are being generated."
     """
-    weight = _number("t1weight")
+    weight = number("t1weight")
     only = weight < 0 if rules.any_negative_t1weight else weight == -1
-    io_heavy = _number("iointensity") > IO_HEAVY_KBPS
+    io_heavy = number("iointensity") > IO_HEAVY_KBPS
     plain = pl.when(io_heavy).then(NUCLEUS_FACTOR_IO).otherwise(1)
     urgent = pl.col("t_first_class") & ~pl.col("t_event_service")
     return {

@@ -26,8 +26,8 @@ from brokerlab.brokerage.contracts import DATASET, SNAPSHOT, TASK
 _dataset = partial(kept, archive.TABLES["datasets"])
 _task = partial(kept, archive.TABLES["tasks"])
 _position = partial(i64, null="order of the rows")
-_CHAIN = {"fullchain": text("only, require, capable", null="not full chain")}
-_NUCLEUS = {"nucleus": text("ATLAS site", required=True)}
+_CHAIN: shared.Columns = {"fullchain": text("only, require, capable", null="not full chain")}
+_NUCLEUS: shared.Columns = {"nucleus": text("ATLAS site", required=True)}
 
 OPTIONS: dict[str, type[dy.Schema]] = declared(
     __name__,

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.engine.rule import Rule
-from brokerlab.brokerage.inputs.endpoints import space_usable, up
+from brokerlab.brokerage.inputs.endpoints import SPACES, space_usable, up
 from brokerlab.brokerage.inputs.valid import (
     KEY,
     first_valid_for,
@@ -34,7 +34,6 @@ MISSING = {
     ),
 }
 """Facts of the output that decides, and what holds where a nucleus gathers none."""
-SPACES = ("space_free", "space_expired", "space_min_free", "space_unavailable", "space_total")
 
 
 def endpoints_of(nuclei: pl.DataFrame, nucleus_endpoints: pl.DataFrame) -> pl.DataFrame:
@@ -167,7 +166,7 @@ def destinations(
     rows = rows.join(pairs.select(*PAIR, "t", "demand_gb"), on=PAIR)
     rows = first_valid_for(rows, storage, ["ddm_endpoint_name"], ["snapshot"])
     rows = rows.with_columns(
-        pl.col(SPACES).fill_null(0.0),
+        pl.col(*SPACES, "space_total").fill_null(0.0),
         gathers_output=pl.lit(value=True),
         read_wan_up=up("read_wan", rules=rules),
         write_wan_up=up("write_wan", rules=rules),

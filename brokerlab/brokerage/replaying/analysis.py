@@ -16,6 +16,7 @@ from brokerlab.brokerage.replaying.counts import Counts, disk_traffic
 from brokerlab.brokerage.replaying.maker import Maker
 from brokerlab.engines import TEXT, Types
 from brokerlab.gdpconfig import Config
+from brokerlab.lifecycle import classification
 from brokerlab.lifecycle.classification import ClassRules
 
 if TYPE_CHECKING:
@@ -116,13 +117,11 @@ class AnalysisMaker(Maker):
             self.tables["gshare_usage"] = ratings.share_ratings(
                 jobs, shares, instants, status_log=log
             )
-        users = ratings.users(jobs, rated, instants, status_log=log)
         names = ("tasks", "task_status_log", *ratings.PROGRESS)
         told = {name: self.archive.relation(name) for name in names if self.archive.has(name)}
-        active = ratings.active_tasks(told, self.pairs, users.at)
-        basis = {"slots": users.slots, "rated": users.rated, "states": active.states}
-        if active.progress is not None:
-            basis["progress"] = active.progress
+        at = ratings.Ticks.of(instants, ratings.USERS_EVERY)
+        basis = ratings.users(jobs, rated, instants, status_log=log)
+        basis |= ratings.active_tasks(told, self.pairs, at)
         self.of_settings = OfSettings(
             self.archive, self.tables, self.instants, basis, self.class_rules
         )
@@ -152,8 +151,8 @@ class OfSettings:
         archive: The archive.
         tables: Those of the replay, ``tasks`` and ``queues`` among them.
         instants: ``snapshot``, ``at``.
-        basis: What thresholds are laid on: ``slots`` and ``rated`` (`ratings.Users`), ``states`` and perhaps
-            ``progress`` (`ratings.ActiveTasks`).
+        basis: What thresholds are laid on: ``slots`` and ``rated`` (`ratings.users`), ``states`` and perhaps
+            ``progress`` (`ratings.active_tasks`).
         class_rules: Rule set of the classes.
     """
 
@@ -168,8 +167,9 @@ class OfSettings:
         tasks, basis = self.tables["tasks"], self.basis
         pairs = tasks.select("jeditaskid", "snapshot")
         at = ratings.Ticks.of(self.instants, ratings.USERS_EVERY)
-        usage = ratings.Users(at, basis["slots"], basis["rated"]).usage(config, self.class_rules)
-        active = ratings.ActiveTasks(at, pairs, basis["states"], basis.get("progress"))
+        usage = classification.user_usage(
+            basis["slots"], basis["rated"], config=config, rules=self.class_rules
+        ).users
         ended = pace.failure_counts(
             self.archive.jobs,
             pairs,
@@ -180,7 +180,9 @@ class OfSettings:
         return {
             "failure_counts": ended,
             "user_eval": ratings.user_ratings(at, usage, users_of(tasks)),
-            "task_class": active.rated(usage, config, self.class_rules),
+            "task_class": ratings.task_ratings(
+                at, usage, basis, pairs, config=config, rules=self.class_rules
+            ),
         }
 
 

@@ -8,12 +8,12 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab.archive.contracts import read_as
+from brokerlab.brokerage.inputs.completeness import PSEUDO_TYPES
 from brokerlab.brokerage.replaying.asof import as_of
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.engines import collect, narrow
 
-INPUTS = ("input", "pseudo_input", "pp_input")
-PSEUDO = ("pseudo_input", "pp_input")
+INPUTS = ("input", *PSEUDO_TYPES)
 MERGED = ("trn_log", "trn_output")
 """What merge jobs read."""
 OUTPUTS = ("output", "log")
@@ -59,7 +59,7 @@ def input_datasets(datasets: pl.DataFrame, *, merging: bool = False) -> pl.DataF
     """
     kinds = MERGED if merging else INPUTS
     attributes = pl.col("attributes").fill_null("")
-    pseudo = pl.col("type").is_in(PSEUDO)
+    pseudo = pl.col("type").is_in(PSEUDO_TYPES)
     ratio = attributes.str.extract(r"(?:^|,)ratio=(\d+)", 1).cast(pl.Int64)
     return datasets.filter(pl.col("type").is_in(kinds)).select(
         "jeditaskid",

@@ -9,6 +9,7 @@ import polars as pl
 
 from brokerlab.archive.contracts import read_as
 from brokerlab.brokerage.analysis_jobs.endpoints import usable_space
+from brokerlab.brokerage.full_chain import PRODUCTION_TYPES
 from brokerlab.brokerage.inputs.pseudo_queues import pseudo_queues, scale_per_core
 from brokerlab.brokerage.replaying.asof import as_of
 from brokerlab.brokerage.replaying.clock import Clock
@@ -35,8 +36,6 @@ _LINKS = read_as(
     *("panda_queue", "ddm_endpoint_name", "direction", "scope", "order_read"),
     *("order_write", "is_default", "is_local"),
 )
-PRODUCTION_TYPES = ("production", "unified")
-"""Types of queues that run production."""
 
 
 def queues(

@@ -94,33 +94,19 @@ def site_ratings(
     return at.seen(found.classes, "computingsite", "resource_type", "class")
 
 
-@dataclass(frozen=True)
-class Users:
-    """What users occupy at each evaluation, and the classes of queues then.
-
-    Attributes:
-        at: The times of evaluation.
-        slots: Slots by queue, see :func:`brokerlab.lifecycle.classification.user_slots`.
-        rated: Classes of queues by evaluation.
-    """
-
-    at: Ticks
-    slots: pl.DataFrame
-    rated: pl.DataFrame
-
-    def usage(self, config: Config, rules: classification.ClassRules | None) -> pl.DataFrame:
-        """Return :attr:`brokerlab.lifecycle.classification.UserUsage.users` by evaluation, under these thresholds."""
-        return classification.user_usage(self.slots, self.rated, config=config, rules=rules).users
-
-
-def users(jobs: Any, rated: pl.DataFrame, instants: pl.DataFrame, *, status_log: Any) -> Users:
-    """Count the slots of users.
+def users(
+    jobs: Any, rated: pl.DataFrame, instants: pl.DataFrame, *, status_log: Any
+) -> dict[str, pl.DataFrame]:
+    """Return what users occupy at each evaluation, and the classes of queues then.
 
     Args:
         jobs: Table ``jobs`` of any engine.
         rated: Result of :func:`site_ratings`.
         instants: ``snapshot``, ``at``.
         status_log: Table ``job_status_log`` of the same engine; None if there is none.
+
+    Returns:
+        ``slots`` by queue, see :func:`brokerlab.lifecycle.classification.user_slots`, and ``rated``.
 
     Source:
         classes.md 4.
@@ -130,7 +116,7 @@ def users(jobs: Any, rated: pl.DataFrame, instants: pl.DataFrame, *, status_log:
     # instants of one tick lie in the same half hour and see the same classes
     first = at.instants.unique("tick", keep="first", maintain_order=True)
     known = first.select("snapshot", "tick").join(rated, on="snapshot").drop("snapshot")
-    return Users(at, slots, known.rename({"tick": "snapshot"}))
+    return {"slots": slots, "rated": known.rename({"tick": "snapshot"})}
 
 
 def user_ratings(at: Ticks, usage: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
@@ -138,7 +124,7 @@ def user_ratings(at: Ticks, usage: pl.DataFrame, units: pl.DataFrame) -> pl.Data
 
     Args:
         at: The times of evaluation.
-        usage: Result of :meth:`Users.usage`.
+        usage: :attr:`brokerlab.lifecycle.classification.UserUsage.users` by evaluation.
         units: ``snapshot, username`` (as in ``produsername``), ``origusername`` (name of the row; null: ``username``).
     """
     seen = at.seen(usage, "produsername", "rem_slots_a", "rem_slots_b")
@@ -170,50 +156,44 @@ def share_ratings(
     return at.seen(found, "gshare", "usage_perc", "eqiv_usage_perc")
 
 
-@dataclass(frozen=True)
-class ActiveTasks:
-    """Tasks to be brokered and their progress at each evaluation.
+def task_ratings(
+    at: Ticks, usage: pl.DataFrame, basis: Mapping[str, pl.DataFrame], pairs: pl.DataFrame, *,
+    config: Config, rules: classification.ClassRules | None,
+) -> pl.DataFrame:  # fmt: skip
+    """Return the classes of tasks under thresholds (contract ``TaskClass``), sorted.
 
-    Attributes:
+    A task that was not active at its evaluation, e.g. before it began, has no row.
+
+    Args:
         at: The times of evaluation.
+        usage: See :func:`user_ratings`.
+        basis: Result of :func:`active_tasks`.
         pairs: ``jeditaskid``, ``snapshot``: what is asked for.
-        states: See :func:`brokerlab.lifecycle.classification.task_states`.
-        progress: See :func:`brokerlab.lifecycle.classification.task_progress`; None: nothing is known.
+        config: Thresholds.
+        rules: Rule set of the classes.
     """
-
-    at: Ticks
-    pairs: pl.DataFrame
-    states: pl.DataFrame
-    progress: pl.DataFrame | None
-
-    def rated(
-        self, usage: pl.DataFrame, config: Config, rules: classification.ClassRules | None
-    ) -> pl.DataFrame:
-        """Return the classes under these thresholds (contract ``TaskClass``), sorted.
-
-        A task that was not active at its evaluation, e.g. before it began, has no row.
-
-        Args:
-            usage: Result of :meth:`Users.usage`.
-            config: Thresholds.
-            rules: Rule set of the classes.
-        """
-        found = classification.task_classes(
-            self.states, self.progress, usage, at=self.at.ticks, config=config, rules=rules
-        ).classes
-        seen = self.at.seen(found, "jeditaskid", "class")
-        theirs = seen.join(self.pairs, on=["jeditaskid", "snapshot"], how="semi")
-        return theirs.sort("snapshot", "jeditaskid")
+    found = classification.task_classes(
+        basis["states"], basis.get("progress"), usage, at=at.ticks, config=config, rules=rules
+    ).classes
+    seen = at.seen(found, "jeditaskid", "class")
+    theirs = seen.join(pairs, on=["jeditaskid", "snapshot"], how="semi")
+    return theirs.sort("snapshot", "jeditaskid")
 
 
-def active_tasks(tables: Mapping[str, Any], pairs: pl.DataFrame, at: Ticks) -> ActiveTasks:
-    """Find the state and progress of the tasks to be brokered.
+def active_tasks(
+    tables: Mapping[str, Any], pairs: pl.DataFrame, at: Ticks
+) -> dict[str, pl.DataFrame]:
+    """Return the tasks to be brokered that are active at each evaluation, and their progress.
 
     Args:
         tables: ``tasks``, perhaps ``task_status_log``; and ``files``, ``datasets``, ``jobs``, without one of which no
             progress is known; of one engine.
         pairs: ``jeditaskid``, ``snapshot``: what is asked for.
         at: The times of evaluation.
+
+    Returns:
+        ``states``, see :func:`brokerlab.lifecycle.classification.task_states`; ``progress``, see
+        :func:`brokerlab.lifecycle.classification.task_progress`, where it is known.
 
     Source:
         classes.md 5.
@@ -229,10 +209,10 @@ def active_tasks(tables: Mapping[str, Any], pairs: pl.DataFrame, at: Ticks) -> A
     asked = pairs.join(at.instants.select("snapshot", "tick"), on="snapshot")
     wanted = asked.select("jeditaskid", snapshot="tick").unique()
     active = states.join(wanted, on=["jeditaskid", "snapshot"], how="semi")
-    progress = None
     if active.height and all(name in own for name in PROGRESS):
         progress = classification.task_progress(active, *(own[name] for name in PROGRESS))
-    return ActiveTasks(at, pairs, active, progress)
+        return {"states": active, "progress": progress}
+    return {"states": active}
 
 
 def covered(jobs: Any, status_log: Any) -> bool:

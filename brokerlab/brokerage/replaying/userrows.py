@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.chunks import n_jobs
-from brokerlab.brokerage.replaying.inputs import PSEUDO
+from brokerlab.brokerage.inputs.completeness import PSEUDO_TYPES
 
 WITH_SCOUTS = 2
 """Value of the rule US while scouts are to be made; afterwards it is 3."""
@@ -37,7 +37,7 @@ def user_datasets(datasets: pl.DataFrame) -> pl.DataFrame:
     Args:
         datasets: Result of :func:`inputs.input_datasets`, whose ``distributed`` holds for pseudo input too.
     """
-    real = ~pl.col("type").is_in(PSEUDO)
+    real = ~pl.col("type").is_in(PSEUDO_TYPES)
     return datasets.with_columns(is_distributed=pl.col("distributed") & real)
 
 

@@ -14,6 +14,7 @@ from brokerlab.brokerage.replaying import states
 from brokerlab.brokerage.replaying.changes import live_changes
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.brokerage.replaying.counts import by_parent
+from brokerlab.brokerage.replaying.inputs import INPUTS
 from brokerlab.brokerage.replaying.schedule import PRODUCTION_LABEL
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.engines import collect, narrow
@@ -40,7 +41,6 @@ _DONE = read_as(
     *("pandaid", "jeditaskid", "nevents", "jobstatus", "processingtype", "statechangetime"),
     *("modificationtime", "endtime", "starttime"),
 )
-_INPUTS = ("input", "pseudo_input", "pp_input")
 
 
 def open_tasks(
@@ -229,7 +229,7 @@ def master_events(datasets: Any) -> pl.DataFrame:
         datasets: Table ``datasets`` of any engine.
     """
     lazy = narrow(datasets, "datasets", _DATASETS, ("jeditaskid", "type"))
-    master = lazy.filter(nw.col("masterid").is_null() & nw.col("type").is_in(_INPUTS))
+    master = lazy.filter(nw.col("masterid").is_null() & nw.col("type").is_in(INPUTS))
     events = nw.coalesce("nevents", "neventstobeused")
     summed = master.select("jeditaskid", n=events).group_by("jeditaskid")
     found = collect(summed.agg(nw.col("n").sum().cast(nw.Int64).alias("nevents")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -11,6 +12,7 @@ import pytest
 from brokerlab.brokerage import replaying
 from brokerlab.brokerage.replaying import ratings
 from brokerlab.gdpconfig import Config
+from brokerlab.lifecycle import classification
 from brokerlab.lifecycle.classification import ClassRules
 from tests.unit.brokerage.replaying.toys import SCHEMA, T0, at
 
@@ -95,17 +97,15 @@ def test_queues_are_rated_every_half_hour() -> None:
     assert {dict(part.select("computingsite", "class").rows()) == RATED for _, part in found.group_by("snapshot")} == {True}  # fmt: skip
 
 
-def users_of(instants: pl.DataFrame, *rows: dict[str, Any]) -> ratings.Users:
+def usage_of(instants: pl.DataFrame, *rows: dict[str, Any]) -> tuple[ratings.Ticks, pl.DataFrame]:
     rated = ratings.site_ratings(jobs_of(*probes()), QUEUES, instants, status_log=None)
-    return ratings.users(jobs_of(*rows), rated, instants, status_log=None)
-
-
-def usage_of(users: ratings.Users) -> pl.DataFrame:
-    return users.usage(Config.empty(), None)
+    users = ratings.users(jobs_of(*rows), rated, instants, status_log=None)
+    usage = classification.user_usage(users["slots"], users["rated"], config=Config.empty()).users
+    return ratings.Ticks.of(instants, ratings.USERS_EVERY), usage
 
 
 def test_what_users_have_left_is_that_of_the_last_ten_minutes() -> None:
-    found = users_of(
+    found = usage_of(
         instants_of(4, 5, 12),
         running("FAST", -1, 100),
         running("FAST", 5, 10),  # seen from the evaluation at 10 min on
@@ -120,7 +120,7 @@ def test_what_users_have_left_is_that_of_the_last_ten_minutes() -> None:
             "origusername": [None, "A. Nn", None, None],
         }
     )
-    assert ratings.user_ratings(found.at, usage_of(found), units).rows() == [
+    assert ratings.user_ratings(*found, units).rows() == [
         (0, "ann", 900.0, 7900.0, T0),
         (1, "A. Nn", 900.0, 7900.0, T0),
         (2, "ann", 890.0, 7890.0, at(10)),
@@ -165,32 +165,34 @@ def tables(*tasks: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+rated = partial(ratings.task_ratings, config=Config.empty(), rules=None)
+
+
 def classes_of(found: pl.DataFrame) -> list[tuple[int, int, int, datetime]]:
     return found.select("snapshot", "jeditaskid", "class", "timestamp").rows()
 
 
 def test_tasks_are_rated_by_the_usage_and_progress_of_the_evaluation() -> None:
-    users = users_of(instants_of(9, 19, 25), running("FAST", 10, 1001))
+    at_ticks, usage = usage_of(instants_of(9, 19, 25), running("FAST", 10, 1001))
     pairs = pl.DataFrame({"jeditaskid": [1, 1, 1, 2], "snapshot": [0, 1, 2, 1]})
     given = tables({"jeditaskid": 1}, {"jeditaskid": 2, "creationdate": at(11)})
-    found = ratings.active_tasks(given, pairs, users.at)
+    found = ratings.active_tasks(given, pairs, at_ticks)
     # 0: no slots at hi queues, A; 1: 1001 of them, B; 2: 9 of 10 files done, S. Task 2 begins after its evaluation
     expected = [(0, 1, 1, T0), (1, 1, 0, at(10)), (2, 1, 2, at(20))]
-    assert classes_of(found.rated(usage_of(users), Config.empty(), None)) == expected
+    assert classes_of(rated(at_ticks, usage, found, pairs)) == expected
     del given["files"]
-    blind = ratings.active_tasks(given, pairs, users.at)
-    assert classes_of(blind.rated(usage_of(users), Config.empty(), None))[2] == (2, 1, 0, at(20))
+    blind = ratings.active_tasks(given, pairs, at_ticks)
+    assert classes_of(rated(at_ticks, usage, blind, pairs))[2] == (2, 1, 0, at(20))
 
 
 def test_the_rule_set_of_the_classes_is_obeyed() -> None:
-    users = users_of(instants_of(25), running("FAST", 0, 1))
+    at_ticks, usage = usage_of(instants_of(25), running("FAST", 0, 1))
     pairs = pl.DataFrame({"jeditaskid": [1], "snapshot": [0]})
     rules = ClassRules(express_is_s=False, task_rules="progress")
     express = tables({"jeditaskid": 1, "gshare": "Express Analysis"})
-    found = ratings.active_tasks(express, pairs, users.at)
+    found = ratings.active_tasks(express, pairs, at_ticks)
     # 90 % done and one job left: S by progress
-    rated = found.rated(usage_of(users), Config.empty(), rules)
-    assert classes_of(rated) == [(0, 1, 2, at(20))]
+    assert classes_of(rated(at_ticks, usage, found, pairs, rules=rules)) == [(0, 1, 2, at(20))]
 
 
 def test_waits_come_from_a_log_that_tells_all_jobs_and_from_no_other() -> None:
