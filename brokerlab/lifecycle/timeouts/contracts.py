@@ -1,110 +1,94 @@
-"""Contracts of the tables that timeouts and fast rebrokerage read (docs/rules/waiting.md 1)."""
+"""Contracts of the tables that timeouts and fast rebrokerage read (docs/rules/waiting.md 1).
+
+Columns are those of the archive; what a missing value means here stands beside their names.
+"""
+
+from functools import partial
 
 import dataframely as dy
 
-from brokerlab.archive.contracts._columns import f64, i64, text, ts
+from brokerlab.archive import contracts as archive
+from brokerlab.archive.contracts._columns import NOT_ALLOWED, declared, f64, i64, kept, text
 
-
-class Jobs(dy.Schema):
-    """Jobs as they are at the instant; those that are over never match, but rule out section 3."""
-
-    pandaid = i64("job", key=True)
-    jeditaskid = i64("task", null="not a JEDI job")
-    jobdefinitionid = i64("group of jobs of one task, queue and type")
-    jobstatus = text("status", null="never matches")
-    creationtime = ts("inserted", null="never matches")
-    modificationtime = ts("last change; heartbeats count", null="never matches")
-    statechangetime = ts("last change of status", null="never matches")
-    starttime = ts("running on the node", null="not started")
-    endtime = ts("end on the node", null="not ended")
-    currentpriority = i64("priority", null="below 800")
-    prodsourcelabel = text("managed, test, user, panda...")
-    processingtype = text("pmerge marks merge jobs")
-    workinggroup = text("working group", null="none")
-    produsername = text("user")
-    gshare = text("leaf global share", null="none: no fast rebrokerage")
-    computingsite = text("queue", null="unknown queue")
-    lockedby = text("jedi", null="not under JEDI")
-    relocationflag = i64("2 = must stay", null="0; rule inactive_queue: no match")
-    jobsubstatus = text("sub-status", null="no stage-out of its own; empty likewise")
-    transformation = text("payload; 'build' in it marks build jobs")
-    eventservice = i64("1, 2, 4, 5: kinds of event service", null="ordinary")
-
-
-class Queues(dy.Schema):
-    """Queues as they are at the instant."""
-
-    panda_queue = text("queue", key=True)
-    status = text("online, standby, brokeroff, offline, test, paused", null="unknown")
-    catchall = text("comma list; disableReassign", null="none")
-    workflow = text("pull_ups, push...", null="the default one")
-    transtimehi = f64("limit of transferring, priority 800 and more", "days", null="2")
-    transtimelo = f64("limit of transferring, below 800", "days", null="6")
-
-
-class SiteData(dy.Schema):
-    """The row of each queue with flag ``production`` and hours = 3."""
-
-    computingsite = text("queue", key=True)
-    laststart = ts("last start of a job", null="does not count as inactive")
-
-
-class StatusLog(dy.Schema):
-    """Changes of job status."""
-
-    pandaid = i64("job", required=True)
-    jobstatus = text("new status", required=True)
-    modificationtime = ts("when", required=True)
-
-
-class OutputReports(dy.Schema):
-    """Jobs with an output report still to be worked on."""
-
-    pandaid = i64("job", key=True)
-
-
-class ShareJobStats(dy.Schema):
-    """Number of jobs by queue, share and status."""
-
-    computingsite = text("queue", required=True)
-    gshare = text("leaf global share", required=True)
-    jobstatus = text("status", required=True)
-    njobs = i64("number of jobs", "jobs", required=True)
-    workqueue_id = i64("work queue", null="none")
-
-
-class ShareJobStatsAt(ShareJobStats):
-    """The same at many instants."""
-
-    snapshot = i64("number of the instant", required=True)
-
-
-class Slots(dy.Schema):
-    """Queues with slots set by hand (``Harvester_Slots``)."""
-
-    pandaqueuename = text("queue", required=True)
-
-
-class ResourceWorkQueues(dy.Schema):
-    """Work queues that stand for a resource."""
-
-    workqueue_id = i64("work queue", key=True)
-
-
-TABLES: dict[str, type[dy.Schema]] = {
-    "jobs": Jobs,
-    "queues": Queues,
-    "site_data": SiteData,
-    "status_log": StatusLog,
-    "output_reports": OutputReports,
+_job = partial(kept, archive.TABLES["jobs"])
+_count = partial(kept, archive.TABLES["job_stats"])
+_change = partial(kept, archive.TABLES["job_status_log"])
+_COUNTED = {
+    **_count(computingsite=NOT_ALLOWED, gshare=NOT_ALLOWED, jobstatus=NOT_ALLOWED),
+    **_count(njobs=NOT_ALLOWED, workqueue_id="none"),
 }
+_NEVER = "never matches"
+
+_ALL = declared(
+    __name__,
+    {
+        "jobs": (
+            "Jobs as they are at the instant; those that are over never match, but rule out section 3.",
+            {
+                **_job(pandaid=NOT_ALLOWED, jeditaskid="not a JEDI job"),
+                "jobdefinitionid": i64("group of jobs of one task, queue and type"),
+                **_job(jobstatus=_NEVER, creationtime=_NEVER, modificationtime=_NEVER),
+                **_job(statechangetime=_NEVER, starttime="not started", endtime="not ended"),
+                **_job(currentpriority="below 800", prodsourcelabel="not recorded"),
+                **_job(processingtype=None, workinggroup=None, produsername=None),
+                **_job(gshare="none: no fast rebrokerage", computingsite="unknown queue"),
+                **_job(lockedby="not under JEDI"),
+                "relocationflag": i64("2 = must stay", null="0; rule inactive_queue: no match"),
+                **_job(jobsubstatus="no stage-out of its own; empty likewise"),
+                **_job(transformation=None, eventservice="ordinary"),
+            },
+        ),
+        "queues": (
+            "Queues as they are at the instant.",
+            {
+                **kept(archive.TABLES["queues"], panda_queue=NOT_ALLOWED, status="unknown"),
+                "catchall": text("comma list; disableReassign", null="none"),
+                "workflow": text("pull_ups, push...", null="the default one"),
+                "transtimehi": f64(
+                    "limit of transferring, priority 800 and more", "days", null="2"
+                ),
+                "transtimelo": f64("limit of transferring, below 800", "days", null="6"),
+            },
+        ),
+        "site_data": (
+            "The row of each queue with flag ``production`` and hours = 3.",
+            {
+                "computingsite": text("queue", required=True),
+                **kept(archive.TABLES["site_data"], laststart="does not count as inactive"),
+            },
+        ),
+        "status_log": (
+            "Changes of job status.",
+            _change(pandaid=NOT_ALLOWED, jobstatus=NOT_ALLOWED, modificationtime=NOT_ALLOWED),
+        ),
+        "output_reports": (
+            "Jobs with an output report still to be worked on.",
+            _job(pandaid=NOT_ALLOWED),
+        ),
+        "share_job_stats": ("Number of jobs by queue, share and status.", _COUNTED),
+        "share_job_stats_at": (
+            "The same at many instants.",
+            {**_COUNTED, "snapshot": i64("number of the instant", required=True)},
+        ),
+        "slots": (
+            "Queues with slots set by hand (``Harvester_Slots``).",
+            kept(archive.TABLES["slots"], pandaqueuename=NOT_ALLOWED),
+        ),
+        "resource_work_queues": (
+            "Work queues that stand for a resource.",
+            _count(workqueue_id=NOT_ALLOWED),
+        ),
+    },
+)
+
+
+def _some(*names: str) -> dict[str, type[dy.Schema]]:
+    return {name: _ALL[name] for name in names}
+
+
+TABLES = _some("jobs", "queues", "site_data", "status_log", "output_reports")
 """What the timeout rules read."""
-
-FAST_TABLES: dict[str, type[dy.Schema]] = {
-    "jobs": Jobs,
-    "queues": Queues,
-    "share_job_stats": ShareJobStats,
-    "slots": Slots,
-    "resource_work_queues": ResourceWorkQueues,
-}
+FAST_TABLES = _some("jobs", "queues", "share_job_stats", "slots", "resource_work_queues")
 """What fast rebrokerage reads."""
+AT_INSTANTS = {"share_job_stats": _ALL["share_job_stats_at"]}
+"""What it reads instead where it is asked at many instants."""

@@ -10,7 +10,7 @@ import polars as pl
 
 from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
-from brokerlab.lifecycle.timeouts.contracts import FAST_TABLES, ShareJobStatsAt
+from brokerlab.lifecycle.timeouts.contracts import AT_INSTANTS, FAST_TABLES
 from brokerlab.lifecycle.timeouts.facts import queue_facts
 from brokerlab.lifecycle.timeouts.rules import TimeoutRules
 from brokerlab.lifecycle.timeouts.settings import FRACTION, RATIO, number, share_threshold
@@ -142,7 +142,7 @@ def fast_rebrokerage_at(
     """
     chosen = rules if rules is not None else TimeoutRules()
     settings = config if config is not None else Config.empty()
-    held = prepared(tables, FAST_TABLES | {"share_job_stats": ShareJobStatsAt})
+    held = prepared(tables, FAST_TABLES | AT_INSTANTS)
     known = _judged(_counts(held["share_job_stats"], held, "snapshot"), chosen, settings)
     exempted = _with_exemptions(known, held["queues"], chosen, "snapshot")
     return exempted.with_columns(n_moved=_wanted(chosen))

@@ -16,7 +16,7 @@ from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts import spans
 from brokerlab.lifecycle.timeouts.catalogue import URGENT, timeout_rules
-from brokerlab.lifecycle.timeouts.contracts import Queues
+from brokerlab.lifecycle.timeouts.contracts import TABLES
 from brokerlab.lifecycle.timeouts.facts import (
     IDLE_S,
     heartbeat,
@@ -134,15 +134,15 @@ def _order(places: pl.DataFrame, rules: TimeoutRules, config: Config) -> tuple[T
 def _places(queues: Any) -> pl.DataFrame:
     """Return the latest row of each queue."""
     if queues is None:
-        return Queues.create_empty()
+        return TABLES["queues"].create_empty()
     lazy = nw.from_native(queues).lazy()
     names = lazy.collect_schema().names()
-    kept = [name for name in (*Queues.column_names(), "ts") if name in names]
+    kept = [name for name in (*TABLES["queues"].column_names(), "ts") if name in names]
     rows = collect(lazy.select(kept))
     if "ts" in names:
         rows = rows.sort("panda_queue", "ts", nulls_last=False)
         rows = rows.unique("panda_queue", keep="last", maintain_order=True).drop("ts")
-    return prepared({"queues": rows}, {"queues": Queues})["queues"]
+    return prepared({"queues": rows}, {"queues": TABLES["queues"]})["queues"]
 
 
 def _least_transferring(queues: pl.DataFrame) -> int:
