@@ -42,7 +42,7 @@ def listed(
         pl.concat([named.select("t", "single"), bound.select("t", single=False)]).select(
             "t", pl.lit(None, pl.Int64).alias("q"), "single"
         ),
-        _of_site(named, queues, rules),
+        _resolved(named.explode("name"), queues, rules),
         _of_merging(bound, queues, tables, rules),
     ]
     return pl.concat(parts).unique().sort("t", "q")
@@ -71,11 +71,6 @@ def _loose(rules: ProductionRules) -> pl.Expr:
     later = changed != pl.col("master_creationtime")
     frozen = (at - pl.col("frozentime")) > pl.duration(hours=FROZEN_H)
     return (untouched & later & frozen).fill_null(value=False)
-
-
-def _of_site(named: pl.DataFrame, queues: pl.DataFrame, rules: ProductionRules) -> pl.DataFrame:
-    """Return the queues named in ``site``; a unified name stands for its pseudo-queues."""
-    return _resolved(named.explode("name"), queues, rules)
 
 
 def _resolved(names: pl.DataFrame, queues: pl.DataFrame, rules: ProductionRules) -> pl.DataFrame:

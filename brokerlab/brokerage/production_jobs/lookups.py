@@ -251,13 +251,9 @@ def _software(known: Known) -> pl.LazyFrame:
         for some in offers(known.places.collect())
     ]
     return refusals(pl.concat(decided)).select(
-        parent="panda_queue", p_releases="releases", x_platform="platform",
-        x_preference=pl.col("preference_weight").fill_null(1.0), **_requested(names),
+        parent="panda_queue", p_releases="releases", x_platform="platform", x_software="x_software",
+        x_software_reason="reason", x_preference=pl.col("preference_weight").fill_null(1.0), **names,
     ).lazy()  # fmt: skip
-
-
-def _requested(names: dict[str, str]) -> dict[str, str]:
-    return {**names, "x_software": "x_software", "x_software_reason": "reason"}
 
 
 def offers(queues: pl.DataFrame) -> list[pl.DataFrame]:

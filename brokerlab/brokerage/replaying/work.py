@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -240,15 +240,8 @@ def _spans_of_times(tasks: pl.DataFrame, clock: Clock) -> pl.DataFrame:
     """Return where tasks are open by their times: ``jeditaskid``, ``place``, ``until``."""
     ended = pl.when(pl.col("status").is_in(OVER)).then(pl.coalesce("endtime", "modificationtime"))
     spans = tasks.select("jeditaskid", begin="creationdate", end=ended)
-    begin = spans["begin"].cast(pl.Int64).to_numpy()
-    never = int(clock.at_us[-1]) + 1 if len(clock) else 0
-    end = spans["end"].cast(pl.Int64).fill_null(never).to_numpy()
     # strictly after it was made: it has no nucleus at the instant of its own brokerage
-    return spans.select(
-        "jeditaskid",
-        place=pl.Series(np.searchsorted(clock.at_us, begin, side="right"), dtype=pl.Int64),
-        until=pl.Series(np.searchsorted(clock.at_us, end, side="left"), dtype=pl.Int64),
-    )
+    return _placed(spans, clock, "right")
 
 
 def _spans_of_log(status_log: Any, clock: Clock) -> pl.DataFrame:
@@ -259,11 +252,17 @@ def _spans_of_log(status_log: Any, clock: Clock) -> pl.DataFrame:
     ordered = log.with_columns(rank=rank).sort("jeditaskid", "modificationtime", "rank", "status")
     following = pl.col("modificationtime").shift(-1).over("jeditaskid")
     spans = ordered.with_columns(end=following).filter(pl.col("status").is_in(OPEN))
-    begin = spans["modificationtime"].cast(pl.Int64).to_numpy()
+    return _placed(spans.rename({"modificationtime": "begin"}), clock, "left")
+
+
+def _placed(spans: pl.DataFrame, clock: Clock, side: Literal["left", "right"]) -> pl.DataFrame:
+    """Return at which instants spans begin and end: ``jeditaskid``, ``place``, ``until``; without ``end`` they last."""
     never = int(clock.at_us[-1]) + 1 if len(clock) else 0
-    end = spans["end"].cast(pl.Int64).fill_null(never).to_numpy()
+    begin, end = (
+        spans[name].cast(pl.Int64).fill_null(never).to_numpy() for name in ("begin", "end")
+    )
     return spans.select(
         "jeditaskid",
-        place=pl.Series(np.searchsorted(clock.at_us, begin, side="left"), dtype=pl.Int64),
+        place=pl.Series(np.searchsorted(clock.at_us, begin, side=side), dtype=pl.Int64),
         until=pl.Series(np.searchsorted(clock.at_us, end, side="left"), dtype=pl.Int64),
     )
