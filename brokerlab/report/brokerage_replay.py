@@ -185,7 +185,7 @@ def _funnel(period: Period, t: ProductionTasks) -> Chart:
         finding=say(
             "{failed:%} of the pairs fail a check, {beyond:%} are not among the best ten, {candidates:%} become candidates",
             failed=removal.rank_checks(t.removed)["share"].sum(),
-            beyond=shared.row(t.removed, PRODUCTION.brokerage.last)["share"],
+            beyond=shared.row(t.removed, str(PRODUCTION.brokerage.last))["share"],
             candidates=shared.row(t.removed, CANDIDATE)["share"],
         ),
         sample=say(

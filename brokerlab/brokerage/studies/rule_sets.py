@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -141,7 +141,7 @@ def sum_up_differences(
         tried: Of :func:`try_switches`.
         **dice: ``n_boot`` (replicates over tasks) and ``seed``, see :func:`brokerlab.intervals.shares`.
     """
-    moves, of_tasks = frames["moves"], partial(shares, unit="jeditaskid", **dice)
+    moves = frames["moves"]
     n = pl.col("n")
     frequent = moves.group_by("move").agg(n.sum()).sort("n", "move", descending=[True, False])
     most = frequent["move"].head(MOST_MOVES).to_list()
@@ -152,7 +152,7 @@ def sum_up_differences(
         )
         beside = frames["looked_at"].join(counts, on="jeditaskid", how="left").fill_null(0)
         names = [*(["pairs"] if column == "change" else []), *parts]
-        return of_tasks(beside, names, "looked_at")
+        return shares(beside, names, "looked_at", unit="jeditaskid", **dice)
 
     switches, n_sample, n_sample_pairs = tried
     return RuleSetComparison(
@@ -160,7 +160,7 @@ def sum_up_differences(
         other=other_rules(rules).rules,
         totals=shares_of(CHANGES, "change"),
         moves=shares_of(most, "move"),
-        brokerages=of_tasks(frames["brokerages"], DIFFERS, "brokerages"),
+        brokerages=shares(frames["brokerages"], DIFFERS, "brokerages", unit="jeditaskid", **dice),
         switches=switches,
         n_sample=n_sample,
         n_sample_pairs=n_sample_pairs,
