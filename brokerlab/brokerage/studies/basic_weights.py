@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules, decide
+from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules
 from brokerlab.brokerage.analysis_jobs.weights import SITE_CLASSES
 from brokerlab.brokerage.comparison import Comparison, compare
 from brokerlab.brokerage.studies.loops import unified_queues
@@ -103,12 +103,11 @@ def decide_both_weights(
     rules = world.rules
     switches = {name: getattr(rules, name) for name in AnalysisRules.SWITCHES}
     other = NEW if rules.basic_weight == ORIGINAL else ORIGINAL
-    others = decide(
+    others: AnalysisDecisions = world.brokerage.decide(
         world.tables,
         rules=AnalysisRules(rules.rules, **(switches | {"basic_weight": other})),
         matching=world.matching,
         config=world.config,
-        own=world.own,
     )
     return (decisions, others) if other == NEW else (others, decisions)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, TypeVar
 
@@ -11,7 +11,6 @@ import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.comparison import CHANGES, compare
-from brokerlab.brokerage.engine.own import Own
 from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.studies.kinds import JobDecisions, Kind, kind_of
 from brokerlab.brokerage.studies.removal import CANDIDATE
@@ -83,10 +82,11 @@ def compare_rule_sets(
         n_boot: Replicates over tasks.
         seed: Of the sample and of the replicates.
     """
-    kind, rules, own = kind_of(decisions), decisions.world.rules, decisions.world.own
+    rules, brokerage = decisions.world.rules, decisions.world.brokerage
+    kind = replace(kind_of(decisions), brokerage=brokerage)  # with rules of one's own
     tables = replay.tables_of(kind.brokerage.tables)
-    there = kind.brokerage.decide(tables, rules=other_rules(rules), config=replay.config, own=own)
-    tried = try_switches(kind, replay, rules, own, sample=sample, seed=seed)
+    there = kind.brokerage.decide(tables, rules=other_rules(rules), config=replay.config)
+    tried = try_switches(kind, replay, rules, sample=sample, seed=seed)
     return sum_up_differences(differences(decisions, there), rules, tried, n_boot=n_boot, seed=seed)
 
 
@@ -182,7 +182,7 @@ def draw_brokerages(tasks: pl.DataFrame, sample: int, *, seed: int) -> pl.DataFr
 
 
 def try_switches(
-    kind: Kind, replay: Replay, rules: RuleSet, own: Sequence[Own] = (), *, sample: int, seed: int
+    kind: Kind, replay: Replay, rules: RuleSet, *, sample: int, seed: int
 ) -> tuple[pl.DataFrame, int, int]:
     """Try every switch on which the sets differ alone, those of the text rules that they read too.
 
@@ -190,7 +190,6 @@ def try_switches(
         kind: The brokerage.
         replay: What it saw.
         rules: The rule set looked at.
-        own: Rules that are added.
         sample: Brokerages at most, drawn at random; 0: nothing is tried.
         seed: Of the draw.
 
@@ -204,9 +203,7 @@ def try_switches(
 
     @cache
     def decide(rule_set: RuleSet, texts: MatchingRules) -> JobDecisions:
-        return kind.brokerage.decide(
-            tables, rules=rule_set, matching=texts, config=replay.config, own=own
-        )
+        return kind.brokerage.decide(tables, rules=rule_set, matching=texts, config=replay.config)
 
     texts, other_texts = MatchingRules(rules.rules), MatchingRules(other.rules)
     before = decide(rules, texts)
