@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from brokerlab.brokerage.live.prepare import count_tables, prepare, rules_of
+from brokerlab.brokerage.live.prepare import count_tables, prepare
 from brokerlab.brokerage.live.ranked import Ranked
 from brokerlab.brokerage.live.standing import Standing
 
-__all__ = ["Ranked", "Standing", "count_tables", "prepare", "rules_of"]
+__all__ = ["Ranked", "Standing", "count_tables", "prepare"]

@@ -68,16 +68,6 @@ def prepare(
     return Standing.of(kind(brokerage.prepare(tables, rules=rules, config=config, later=later)))
 
 
-def rules_of(stage: str, rules: str) -> ProductionRules | AnalysisRules:
-    """Return the rule set of a stage by its name, ``document`` or ``production``.
-
-    Raises:
-        ConfigError: An unknown stage or name.
-    """
-    chosen: ProductionRules | AnalysisRules = _stage(stage)[1].rule_set(rules)
-    return chosen
-
-
 def _stage(stage: str) -> tuple[type[Stage], Brokerage[Any, Any]]:
     if stage not in STAGES:
         raise ConfigError(f"stage {stage!r} cannot stand; allowed are {', '.join(STAGES)}")

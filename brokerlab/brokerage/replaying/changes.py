@@ -197,21 +197,6 @@ def job_changes(
     return _joined(parts)
 
 
-def live_changes(jobs: nw.LazyFrame[Any], clock: Clock, by: Sequence[str]) -> Changes:
-    """Add up in the engine how many jobs there are that are not over, whatever their status, by their times.
-
-    Args:
-        jobs: Result of :func:`states.prepared`.
-        clock: The instants.
-        by: Columns of the jobs to count by.
-
-    Returns:
-        Changes by ``by``.
-    """
-    ends = states.times(jobs).with_columns(left=nw.col("over_at"))
-    return _between(ends, ("created", "left"), by, clock)
-
-
 def span_changes(spans: nw.LazyFrame[Any], clock: Clock, by: Sequence[str]) -> Changes:
     """Add up in the engine how many rows hold at each instant.
 
@@ -224,17 +209,10 @@ def span_changes(spans: nw.LazyFrame[Any], clock: Clock, by: Sequence[str]) -> C
         Changes by ``by``; of the measures ``njobs`` only counts.
     """
     nothing = {name: nw.lit(0) for name in states.WEIGHTS}
-    return _between(spans.with_columns(**nothing), ("enter", "leave"), by, clock)
-
-
-def _between(
-    rows: nw.LazyFrame[Any], times: tuple[str, str], by: Sequence[str], clock: Clock
-) -> Changes:
-    """Count rows from the first time to before the second."""
-    passed = _passed(rows, times, by, clock)
+    passed = _passed(spans.with_columns(**nothing), ("enter", "leave"), by, clock)
     groups = passed.sides[0].groups
-    sides = [groups.filter(pl.col("boundary") == name) for name in times]
-    return replace(passed, sides=(Side(sides[0], 1), Side(sides[1], -1)))
+    begin, end = (groups.filter(pl.col("boundary") == name) for name in ("enter", "leave"))
+    return replace(passed, sides=(Side(begin, 1), Side(end, -1)))
 
 
 def _named(boundary: pl.Expr, status: dict[str, str]) -> pl.Expr:

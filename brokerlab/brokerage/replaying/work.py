@@ -11,7 +11,7 @@ import polars as pl
 from brokerlab.archive.contracts import read_as
 from brokerlab.brokerage.production_tasks import work as chapter
 from brokerlab.brokerage.replaying import states
-from brokerlab.brokerage.replaying.changes import live_changes
+from brokerlab.brokerage.replaying.changes import span_changes
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.brokerage.replaying.counts import by_parent
 from brokerlab.brokerage.replaying.inputs import INPUTS
@@ -189,7 +189,9 @@ def task_resource_types(
         return pl.DataFrame(schema=kinds | dict.fromkeys(names[2:], pl.String))
     table = narrow(jobs, "jobs", states.JOB_COLUMNS, (*states.JOB_REQUIRED, "jeditaskid"))
     own = table.filter(nw.col("jeditaskid").is_in(pairs["jeditaskid"].unique().to_list()))
-    changes = live_changes(states.prepared(own), clock, names[1:])
+    timed = states.times(states.prepared(own))
+    spans = timed.with_columns(enter=nw.col("created"), leave=nw.col("over_at"))
+    changes = span_changes(spans, clock, names[1:])
     found = changes.at_pairs(names[1:], ["njobs"], pairs.select("snapshot", "jeditaskid"))
     counted = by_parent(found, parents).group_by(names).agg(pl.col("njobs").sum())
     return large_types(counted, "snapshot")

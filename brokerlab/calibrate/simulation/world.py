@@ -138,9 +138,9 @@ class World(Result):
     @cached_property
     def standing(self) -> Any:
         """The brokerage over the static tables, prepared once; settings are changed on it."""
-        from brokerlab.brokerage import live  # heavy, and not needed to look at a world
+        from brokerlab.brokerage import live, plugins  # heavy, and not needed to look at a world
 
-        rules = live.rules_of(self.stage, self.rules)
+        rules = plugins.of_stage(self.stage).rule_set(self.rules)
         return live.prepare(dict(self.tables), stage=self.stage, rules=rules, config=self.config)
 
     def frame(self) -> pl.DataFrame:
