@@ -19,7 +19,7 @@ def replay_of(decisions: JobDecisions) -> Replay:
     return Replay(
         tables=tables | {"tasks": tasks},
         instants=tasks.select("snapshot", "at").unique(),
-        stage=kind_of(decisions).stage,
+        stage=kind_of(decisions).brokerage.stage,
         config=decisions.world.config,
         notes=(),
         archive_digest="",
