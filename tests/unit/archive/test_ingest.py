@@ -240,9 +240,7 @@ def test_parquet_and_csv_give_the_same_archive(tmp_path, make_jobs, write_csv):
 
 
 @pytest.mark.parametrize(("size", "merged"), [(800, 9), (800, 1000), (1 << 20, 7)])
-def test_many_buckets_give_the_same_rows(
-    tmp_path, make_jobs, write_csv, monkeypatch, size, merged
-):
+def test_many_buckets_give_the_same_rows(tmp_path, make_jobs, write_csv, monkeypatch, size, merged):
     jobs = make_jobs(60, pandaid=[i // 2 for i in range(60)]).with_columns(
         [pl.lit(datetime(2026, 3, 1, h)).alias(c) for h, c in enumerate(
             ["creationtime", "starttime", "endtime", "modificationtime"])]
