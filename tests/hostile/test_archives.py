@@ -49,9 +49,13 @@ def test_a_part_that_the_manifest_names_otherwise_is_not_swept_away(
         writer.commit()
     part = archive / manifest.read(archive).tables["queues"][0].path
     about = archive / manifest.NAME
-    about.write_text(about.read_text().replace(part.name, part.name.replace(".parquet", ".qarquet")))
+    about.write_text(
+        about.read_text().replace(part.name, part.name.replace(".parquet", ".qarquet"))
+    )
     jobs = tmp_path / "jobs.parquet"
     sound.scan("jobs").collect().write_parquet(jobs)
-    with pytest.raises(DataError, match=r"are missing or have another size: queues/part-.*\.qarquet"):
+    with pytest.raises(
+        DataError, match=r"are missing or have another size: queues/part-.*\.qarquet"
+    ):
         ingest([jobs], archive)
     assert part.exists()
