@@ -32,7 +32,7 @@ class TemporaryFolder:
     """
 
     def __init__(self) -> None:
-        _sweep(Path(tempfile.gettempdir()))
+        sweep()
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
         unlocked = self.path / f"{MARK}-new"
         lock = unlocked.open("wb")
@@ -64,9 +64,9 @@ def _remove(path: Path, lock: IO[bytes]) -> None:
     lock.close()
 
 
-def _sweep(place: Path) -> None:
-    """Remove folders whose process is gone; where locks cannot be had all of them stay."""
-    for mark in place.glob(f"{PREFIX}*/{MARK}"):
+def sweep() -> None:
+    """Remove the folders of processes that are gone; where locks cannot be had all of them stay."""
+    for mark in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/{MARK}"):
         with contextlib.suppress(OSError), mark.open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(mark.parent, ignore_errors=True)

@@ -12,7 +12,7 @@ from typing import Any
 from brokerlab import errors
 from brokerlab.report.parameters import papermill
 from brokerlab.report.results import RESERVED
-from brokerlab.temporary import TemporaryFolder
+from brokerlab.temporary import TemporaryFolder, sweep
 
 KERNEL_START_S = 120
 """Patience for a kernel to answer [s]; a loaded batch node takes longer than papermill's 60 s."""
@@ -130,13 +130,14 @@ class Kernel:
             manager.end_client()
             run_sync(manager.shutdown_kernel)(now=True)
         self._open.close()
+        sweep()  # what the kernel had, which is not asked to end but killed
 
     def _clean(self) -> Any:
         """Return the manager of the kernel, without the names of the notebook before."""
         if self._is_stopped:
             raise KeyboardInterrupt
         if self._manager is None:
-            self._manager = _own_kernel(self._open.enter_context(_sockets()))()
+            self._manager = _own_kernel(self._open.enter_context(TemporaryFolder()))
         else:
             from nbclient import NotebookClient
             from nbformat import v4
@@ -182,27 +183,16 @@ def interruptible() -> Iterator[None]:
             raise SystemExit(TERMINATED) if signal.SIGTERM in seen else KeyboardInterrupt
 
 
-@contextmanager
-def _sockets() -> Iterator[Path | None]:
-    """Give a run a folder for its kernel's sockets; None where the system has none that fit.
-
-    Jupyter's own choice is one fixed name in the working directory: two runs started there at once
-    would talk to each other's kernels.
-    """
-    with TemporaryFolder() as folder:
-        fits = os.name == "posix" and len(os.fsencode(folder)) < SOCKET_PATH_BYTES
-        yield folder if fits else None
-
-
-def _own_kernel(sockets: Path | None) -> type:
-    """Return a kernel manager that starts `sys.executable`, whatever kernels are installed.
+def _own_kernel(folder: Path) -> Any:
+    """Return the manager of a kernel that is `sys.executable`, whatever kernels are installed.
 
     A user's `python3` kernelspec may belong to another environment; then the notebook would run
     another brokerlab, or none.
 
     Args:
-        sockets: A folder that only this user can enter; the kernel then listens on files in it, not on
-            TCP ports that everybody on the machine can connect to. None: TCP.
+        folder: One that only this user can enter. The kernel listens on files in it, not on TCP ports that everybody on
+            the machine can connect to, where the system has such files and their names fit. (Jupyter's own choice is
+            one fixed name in the working directory: two runs started there at once would talk to each other's kernels.)
     """
     from ipykernel.kernelspec import get_kernel_dict
     from jupyter_client.kernelspec import KernelSpec
@@ -210,12 +200,14 @@ def _own_kernel(sockets: Path | None) -> type:
     from jupyter_client.manager import AsyncKernelManager
     from traitlets import default
 
+    fits = os.name == "posix" and len(os.fsencode(folder)) < SOCKET_PATH_BYTES
+
     class OwnKernelManager(AsyncKernelManager):
-        transport = "tcp" if sockets is None else "ipc"
+        transport = "ipc" if fits else "tcp"
 
         @default("ip")
         def _ip_default(self) -> str:
-            return localhost() if sockets is None else str(sockets / "kernel")
+            return str(folder / "kernel") if fits else localhost()
 
         last: Any = None
 
@@ -236,4 +228,4 @@ def _own_kernel(sockets: Path | None) -> type:
             options = ["--log-level=CRITICAL", f"--IPKernelApp.exec_lines={AT_START}"]
             return KernelSpec(**get_kernel_dict(options))
 
-    return OwnKernelManager
+    return OwnKernelManager(connection_file=str(folder / "connection.json"))

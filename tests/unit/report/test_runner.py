@@ -18,6 +18,7 @@ import pytest
 
 from brokerlab.errors import ConfigError, DataError, ReportError
 from brokerlab.report import kernel, run, runner
+from brokerlab.temporary import TemporaryFolder
 
 AT = datetime(2026, 3, 24, 12, 0, 5, tzinfo=UTC)
 
@@ -145,11 +146,12 @@ def test_runs_at_once_have_kernels_of_their_own(notebooks, tmp_path, monkeypatch
     """Two runs from one directory once shared its `kernel-ipc-1` and answered each other."""
     monkeypatch.chdir(tmp_path)
     names, before = [], set(tmp_path.iterdir())
-    with kernel._sockets() as first, kernel._sockets() as second:
-        for sockets in (first, second):
-            manager = kernel._own_kernel(sockets)()
+    with TemporaryFolder() as first, TemporaryFolder() as second:
+        for folder in (first, second):
+            manager = kernel._own_kernel(folder)
             names.append((manager.transport, manager.ip))
-            assert sockets.stat().st_mode & 0o077 == 0
+            assert Path(manager.connection_file).parent == folder
+            assert folder.stat().st_mode & 0o077 == 0
     assert len(set(names)) == 2
     assert {transport for transport, _ in names} == {"ipc"}
     assert not Path(names[0][1]).parent.exists()
@@ -212,9 +214,9 @@ def test_long_folders_of_sockets_fall_back_to_ports(tmp_path, monkeypatch):
     deep = tmp_path / ("d" * 90)
     deep.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(deep))
-    with kernel._sockets() as sockets:
-        manager = kernel._own_kernel(sockets)()
-    assert (sockets, manager.transport, manager.ip) == (None, "tcp", "127.0.0.1")
+    with TemporaryFolder() as folder:
+        manager = kernel._own_kernel(folder)
+    assert (manager.transport, manager.ip) == ("tcp", "127.0.0.1")
 
 
 def test_notebook_without_results_fails(notebooks, tmp_path, monkeypatch):
