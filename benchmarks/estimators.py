@@ -218,7 +218,8 @@ def offers(frame: pl.DataFrame) -> pl.DataFrame:
     """Return, by kind of system, what was unseen and estimator or rule, how it compares with the best simple rule, and whether it is offered.
 
     ``kind, unseen, estimator, learns, systems, mean`` (geometric), ``worst, worst_on``, ``short`` (systems whose 95 % bounds are kept
-    less often than chance allows), ``silent`` (systems on which it says nothing), ``offered``: of rules all.
+    less often than chance allows), ``silent`` (systems on which it says nothing), ``offered``: of rules all, of estimators those that
+    were judged on every system of the kind and are good on all.
     """
     system = pl.col("system")
     rows = frame.group_by("kind", "unseen", "estimator", "learns", maintain_order=True).agg(
@@ -230,17 +231,14 @@ def offers(frame: pl.DataFrame) -> pl.DataFrame:
         silent=system.filter("silent"),
     )
     good = (pl.col("worst") <= WORST) & (pl.col("short").list.len() + pl.col("silent").list.len() == 0)  # fmt: skip
-    return rows.with_columns(offered=~pl.col("learns") | good.fill_null(value=False))
+    everywhere = pl.col("systems") == pl.col("systems").max().over("kind", "unseen")
+    return rows.with_columns(offered=~pl.col("learns") | (good.fill_null(value=False) & everywhere))
 
 
 def defaults(offered: pl.DataFrame) -> pl.DataFrame:
-    """Return the default by kind of system and what was unseen: of the estimators offered the one of least mean, else of the rules.
-
-    Only those count that were judged on every system of the kind.
-    """
-    everywhere = pl.col("systems") == pl.col("systems").max().over("kind", "unseen")
+    """Return the default by kind of system and what was unseen: of the estimators offered the one of least mean, else of the rules."""
     return (
-        offered.filter("offered", everywhere)
+        offered.filter("offered")
         .sort("learns", "mean", descending=[True, False])
         .group_by("kind", "unseen", maintain_order=True)
         .first()
@@ -387,7 +385,7 @@ than chance allows (upper end of the exact binomial interval of 95 %). *refused*
 all simple rules and all models, held; it promises no bound.
 
 An estimator is *offered* for a kind of systems where it is nowhere worse than 1.05 times the best simple rule of the system, chosen with hindsight, where no 95 % bound of it is too short, and where it is
-nowhere silent. The *default* is the offered one of least mean; where none is offered, the simple rule of least mean."""
+nowhere silent; only where it was judged on every system of the kind. The *default* is the offered one of least mean; where none is offered, the simple rule of least mean."""
 
 
 def study_quantity(
