@@ -5,8 +5,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 DEMO := data/demo
 # those that decide what to set; `make reports` makes the others
-DECIDING := scout-percentiles thresholds simulation-validation proposal-review
-OTHERS := explore brokerage-replay analysis-replay site-classes waiting-rules network-curve workflow-pilots memory-estimator walltime-estimator
+DECIDING := scout-percentiles thresholds proposal-review
+# few simulations of every setting, so that the answers are there after some minutes
+QUICK := -p points=3 -p replications=2 -p most_replications=4 -p rounds=0
+OTHERS := explore simulation-validation brokerage-replay analysis-replay site-classes waiting-rules network-curve workflow-pilots memory-estimator walltime-estimator
 BROKERLAB_DATA ?= ../shared/data
 BROKERLAB_ORACLE ?= tests/golden
 export BROKERLAB_DATA BROKERLAB_ORACLE
@@ -24,10 +26,10 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $(STAMP)
 
 demo: $(STAMP)
-	$(BIN)/brokerlab synthesise --lived --jobs 200000 --days 28 --seed 1 --into $(DEMO)
+	$(BIN)/brokerlab synthesise --lived --jobs 120000 --days 14 --queues 100 --seed 1 --into $(DEMO)
 
 report: demo
-	$(BIN)/brokerlab report $(DECIDING) -p archive=$(DEMO)
+	$(BIN)/brokerlab report $(DECIDING) -p archive=$(DEMO) $(QUICK)
 
 reports: demo
 	$(BIN)/brokerlab report $(OTHERS) -p archive=$(DEMO)

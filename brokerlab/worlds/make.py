@@ -38,7 +38,7 @@ QUEUED_SHARE = 0.85
 """Part of the links on which files are queued: outputs come from everywhere."""
 NOTE = "lived"
 """The note of such an archive begins so."""
-VERSION = 5
+VERSION = 6
 """Raised whenever the same settings would give other bytes."""
 LARGEST = 400
 """A task has at most this part of all jobs: a larger one would be the only work of the grid for days."""
@@ -172,14 +172,13 @@ def is_simulated(archive: brokerlab.archive.Archive) -> bool:
 
 
 def _settings(plants: planting.Planted, **settings: Any) -> SynthSettings:
-    """Build the settings; the largest task is small beside the whole work, the margin is the one that is planted."""
+    """Build the settings; the largest task is small beside the whole work, memory is asked for as planted."""
     missing = sorted({"jobs", "days", "seed"} - settings.keys())
     if missing:
         raise ConfigError(f"lived archive: {', '.join(missing)} not given")
     settings["days"] = float(settings["days"])
     largest = max(200, min(20_000, int(settings["jobs"]) // LARGEST))
-    usual = {"max_task_jobs": largest, "ram_margin_pct": planting.margin_of(plants)}
-    return make_settings(**{**usual, **settings})
+    return make_settings(**{"max_task_jobs": largest, **planting.drawn(plants), **settings})
 
 
 def _note(settings: SynthSettings, plants: planting.Planted) -> str:

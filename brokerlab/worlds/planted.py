@@ -17,7 +17,7 @@ from brokerlab.errors import ConfigError
 
 Planted = Literal["wrong", "none"]
 """``wrong``: the settings of `PLANTED` have the values planted; ``none``: each has its best one."""
-MARGIN = "SCOUT_RAMCOUNT_MARGIN"
+RANK, MARGIN = "SCOUT_RAMCOUNT_RANK", "SCOUT_RAMCOUNT_MARGIN"
 
 
 @dataclass(frozen=True)
@@ -47,23 +47,27 @@ class Plant:
 
 PLANTED = (
     Plant(
-        MARGIN, "dbproxy", 0, 25, 15, 50, "scout-percentiles",
+        MARGIN, "dbproxy", 0, 18, 14, 22, "scout-percentiles",
         "Without a margin above the scouts' percentile jobs are killed for memory and run again; a margin costs memory "
         "that is not used.",
     ),
     Plant(
-        "IO_INTENSITY_CUTOFF", "jobbroker", 20, 200, 100, None, "thresholds",
-        "Below 100 kB/s most tasks count as IO-intensive and are bound to the few queues that have their input, where they "
-        "wait while others are idle.",
+        RANK, "dbproxy", 75, 75, 50, 99, "scout-percentiles",
+        "One setting with the margin: with more of one less of the other is needed, and the loss is nearly the same.",
     ),
     Plant(
         "MAX_DISKIO_DEFAULT", "jobbroker", 2000, 2000, 2000, 2000, "thresholds",
         "Less leaves out queues for tasks with disk traffic; more changes no decision.",
     ),
     Plant(
-        "NQUEUED_SAT_CAP", "jobbroker", 10, 150, 60, None, "thresholds",
-        "Most links to a nucleus have more than 10 files queued, so that satellites get no jobs and starve while those of "
-        "the nuclei wait.",
+        "NQUEUED_NUC_CAP_FOR_JOBS", "jobbroker", 2000, 50_000, 20_000, None, "thresholds",
+        "Most nuclei have more than 2,000 files on their way to them, so that their tasks get no queue and starve until "
+        "these have arrived.",
+    ),
+    Plant(
+        "NUM_CUTOFF_TO_MOVE_INPUT", "jobbroker", 0, 100, 10, None, "thresholds",
+        "No input of an IO-intensive task may be moved, so that it is bound to the few queues that have all of it, where it "
+        "waits while others are idle.",
     ),
 )  # fmt: skip
 """Sorted by report and key."""
@@ -86,9 +90,11 @@ def value_of(plant: Plant, planted: Planted) -> int:
     return plant.planted if planted == "wrong" else plant.best
 
 
-def margin_of(planted: Planted) -> int:
-    """Return the margin on the scouts' memory that is in force [%]."""
-    return next(value_of(plant, planted) for plant in PLANTED if plant.key == MARGIN)
+def drawn(planted: Planted) -> dict[str, int | float]:
+    """Return what the draw of a world must know: the rule of its scouts; without a wrong setting nothing drifts either."""
+    values = {plant.key: value_of(plant, planted) for plant in PLANTED}
+    memory = {"ram_rank": values[RANK], "ram_margin_pct": values[MARGIN]}
+    return memory if planted == "wrong" else {**memory, "drift": 0.0}
 
 
 def config(settings: SynthSettings, planted: Planted) -> pl.DataFrame:

@@ -16,7 +16,7 @@ from brokerlab.archive.synthetic.world import World, conform
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.units import DAY_S
 
-LOAD = 0.35
+LOAD = 0.6
 """Part of the slots that the work of the whole period needs."""
 FEWEST = 4
 """Jobs of its own size that a queue has room for at least."""

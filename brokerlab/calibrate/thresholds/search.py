@@ -16,6 +16,8 @@ from brokerlab.calibrate.thresholds.settings import Key, Setting
 from brokerlab.calibrate.thresholds.simulations import Simulations
 from brokerlab.calibrate.thresholds.tables import tried_frame
 
+MOST_JUDGED = 6
+"""Settings that are judged at most, those of the least objective: each takes many more simulations."""
 STEP = 0.03
 """Steps smaller than this part of a value are not halved: nothing is proposed to more digits."""
 
@@ -29,8 +31,9 @@ def search(
         first: Simulations of the first period alone.
 
     Returns:
-        The settings worth judging, at least one: those not worse than the current one by their whole interval; what was
-        tried, see :func:`.tables.tried_frame`; names of the keys that were searched together.
+        The settings worth judging, at least one: of those that may be the best, since their interval reaches below that of
+        the best within the limits, and below 0, the `MOST_JUDGED` best; what was tried, see :func:`.tables.tried_frame`;
+        names of the keys that were searched together.
     """
     options = first.options
     known = first.among(one for key in first.space.keys for one in first.space.single(key.name))
@@ -53,10 +56,14 @@ def search(
         known = first.among([*known, *new])
     tried = tried_frame(first, known)
     rows = tried.filter(pl.col("quantity") == options.objective).sort("diff", "setting")
-    judged = {
-        *rows.filter(~(pl.col("diff_lo") > 0).fill_null(value=False))["setting"],
-        *rows["setting"].head(1),
-    }
+    sums = _sums(first, known)
+    within = sums.excess(range(sums.n_blocks), first.question(known), 1.0, errors=1.0) == 0
+    good = [one.name for one, keeps in zip(known, within, strict=True) if keeps]
+    least = rows.filter(pl.col("setting").is_in(good))["diff_hi"].min()
+    most = min(0.0, float(least)) if isinstance(least, float) else 0.0
+    rivals = rows.filter(~(pl.col("diff_lo") > most).fill_null(value=False))["setting"]
+    best = rows.filter(pl.col("setting").is_in(good))["setting"]
+    judged = {*rivals.head(MOST_JUDGED), *rows["setting"].head(1), *best.head(1)}
     kept = tuple(one for one in known if one.name in judged)
     return kept, tried, tuple(key.name for key in keys)
 

@@ -17,7 +17,7 @@ from brokerlab.gdpconfig.values import Value
 
 TRUTH = "planted_settings"
 """Table of the truth: ``key, component, scope`` (null: everywhere), ``wrong, planted, best`` (text), ``best_lo, best_hi``
-(what counts as right; null: no bound), ``report`` (that judges it), ``trades`` (what goes wrong)."""
+(what counts as right; null: no bound; both null: the best alone), ``report`` (that judges it), ``trades`` (what goes wrong)."""
 
 Outcome = Literal[
     "found",
@@ -25,13 +25,15 @@ Outcome = Literal[
     "wrong direction",
     "not found",
     "left alone",
+    "as good",
     "changed without need",
     "nothing planted",
 ]
 """How a proposal and the truth compare.
 
 A wrong key is found where the proposed value counts as right; in the right or wrong direction where it does not; not
-found where no change is proposed. A right key is left alone or changed without need. Of other keys nothing is known."""
+found where no change is proposed. A right key is left alone, changed to a value that is as good, or changed without need. Of
+other keys nothing is known."""
 
 
 def compare_with_planted(items: Sequence[Item], planted: pl.DataFrame) -> pl.DataFrame:
@@ -90,7 +92,7 @@ def count_outcomes(compared: pl.DataFrame) -> dict[str, int]:
         "wrong": compared.filter("wrong").height,
         "found": compared.filter(outcome="found").height,
         "right": compared.filter(~pl.col("wrong")).height,
-        "kept": compared.filter(outcome="left alone").height,
+        "kept": compared.filter(pl.col("outcome").is_in(["left alone", "as good"])).height,
         "others": compared.filter(outcome="nothing planted").height,
     }
 
@@ -108,17 +110,18 @@ def _proposed(item: Item | None, change: Change | None) -> dict[str, str | None]
 
 def _outcome(row: dict[str, object], change: Change | None) -> Outcome:
     """Compare one planted key with the change that is proposed; null: none is."""
-    if not row["wrong"]:
-        return "changed without need" if change else "left alone"
     if change is None:
-        return "not found"
+        return "not found" if row["wrong"] else "left alone"
     best, planted, new = (_number(x) for x in (row["best"], row["planted"], change.new))
-    if best is None or planted is None or new is None:
-        return "found" if set_value(change.new) == row["best"] else "wrong direction"
     low, high = (cast("float | None", row[end]) for end in ("best_lo", "best_hi"))
-    if (low is None or new >= low) and (high is None or new <= high):
-        return "found"
-    return "right direction" if (new - planted) * (best - planted) > 0 else "wrong direction"
+    good, nearer = set_value(change.new) == row["best"], False
+    if best is not None and planted is not None and new is not None:
+        if low is not None or high is not None:
+            good = (low is None or new >= low) and (high is None or new <= high)
+        nearer = (new - planted) * (best - planted) > 0
+    if not row["wrong"]:
+        return "as good" if good else "changed without need"
+    return "found" if good else "right direction" if nearer else "wrong direction"
 
 
 def _number(value: Value | object) -> float | None:

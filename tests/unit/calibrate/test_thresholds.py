@@ -235,12 +235,14 @@ def test_a_killed_worker_is_replaced(monkeypatch):
 
 
 def test_replications_are_added_to_rivals_only():
-    """What is worse by its whole interval is neither simulated again nor judged; what may be better is."""
-    found = calibrated(grids={CAP: [10, 700, 800]}, rounds=0)
+    """What is worse than now, or than the best, by its whole interval is neither simulated again nor judged."""
+    found = calibrated(grids={CAP: [10, 180, 700, 800]}, rounds=0)
     judged = [one.name for one in found.judgement.settings]
     assert judged == ["as it is", f"{CAP} = 700", f"{CAP} = 800"]
-    assert f"{CAP} = 10" in set(found.tried["setting"])
-    first, judged_again = 4 * 3, 3 * 3 + 3 * 6
+    assert {f"{CAP} = 10", f"{CAP} = 180"} <= set(found.tried["setting"])
+    little = found.tried.filter(setting=f"{CAP} = 180", quantity="turnaround_h")
+    assert little["diff_lo"].item() < 0  # may be better than now, but not the best
+    first, judged_again = 5 * 3, 3 * 3 + 3 * 6
     assert found.n_simulated == first + judged_again
 
 

@@ -73,6 +73,15 @@ def test_a_right_setting_is_left_alone_or_changed_without_need(tmp_path: Path) -
     assert count_outcomes(got) == {"wrong": 1, "found": 0, "right": 3, "kept": 2, "others": 0}
 
 
+def test_a_right_setting_may_go_where_it_is_as_good(tmp_path: Path) -> None:
+    toys.caps(tmp_path)
+    for high, outcome in ((250.0, "as good"), (150.0, "changed without need")):
+        row = planted("NQUEUED_SAT_CAP", now="100", best="100", best_lo=50.0, best_hi=high)
+        got = compare(tmp_path, row)
+        assert got["outcome"].to_list() == [outcome]
+        assert count_outcomes(got)["kept"] == (outcome == "as good")
+
+
 def test_changes_of_other_keys_are_listed_and_a_scope_is_part_of_a_key(tmp_path: Path) -> None:
     toys.scouts(tmp_path)
     row = planted("SCOUT_RAMCOUNT_MARGIN", now="10", best="6", best_lo=4.0, best_hi=8.0)
