@@ -93,8 +93,11 @@ def value_of(plant: Plant, planted: Planted) -> int:
 def drawn(planted: Planted) -> dict[str, int | float]:
     """Return what the draw of a world must know: the rule of its scouts; without a wrong setting nothing drifts either."""
     values = {plant.key: value_of(plant, planted) for plant in PLANTED}
-    memory = {"ram_rank": values[RANK], "ram_margin_pct": values[MARGIN]}
-    return memory if planted == "wrong" else {**memory, "drift": 0.0}
+    memory: dict[str, int | float] = {
+        "ram_rank": values[RANK],
+        "ram_margin_pct": values[MARGIN],
+    }
+    return memory if planted == "wrong" else memory | {"drift": 0.0}
 
 
 def config(settings: SynthSettings, planted: Planted) -> pl.DataFrame:

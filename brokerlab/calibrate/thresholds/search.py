@@ -62,8 +62,8 @@ def search(
     least = rows.filter(pl.col("setting").is_in(good))["diff_hi"].min()
     most = min(0.0, float(least)) if isinstance(least, float) else 0.0
     rivals = rows.filter(~(pl.col("diff_lo") > most).fill_null(value=False))["setting"]
-    best = rows.filter(pl.col("setting").is_in(good))["setting"]
-    judged = {*rivals.head(MOST_JUDGED), *rows["setting"].head(1), *best.head(1)}
+    within_limits = rows.filter(pl.col("setting").is_in(good))["setting"]
+    judged = {*rivals.head(MOST_JUDGED), *rows["setting"].head(1), *within_limits.head(1)}
     kept = tuple(one for one in known if one.name in judged)
     return kept, tried, tuple(key.name for key in keys)
 
