@@ -90,7 +90,7 @@ def _merge(writer: ArchiveWriter, table: str, new: pl.DataFrame, into: Merged) -
     if "jeditaskid" in fresh.columns:
         into.tasks |= set(fresh["jeditaskid"].drop_nulls().unique().to_list())
     rows = fresh.drop([*_OWN, FILE], strict=False).sort(_order(fresh, keys), nulls_last=True)
-    into.files |= {file.path for file in writer.write(table, rows, trusted=True)}
+    into.files |= {file.path for file in writer.add(table, rows)}
 
 
 def _order(rows: pl.DataFrame, keys: list[str]) -> list[str]:

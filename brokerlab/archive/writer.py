@@ -114,9 +114,7 @@ class ArchiveWriter:
             (self.path / _FIRST).unlink(missing_ok=True)
         self._close()
 
-    def write(
-        self, table: str, frame: pl.DataFrame | pa.Table, *, trusted: bool = False
-    ) -> list[DataFile]:
+    def write(self, table: str, frame: pl.DataFrame | pa.Table, *, trusted: bool = False) -> None:
         """Add rows to a table as new Parquet parts; jobs go to one folder per day.
 
         Args:
@@ -124,14 +122,20 @@ class ArchiveWriter:
             frame: Rows; extra columns are kept.
             trusted: Skip the check of values and keys; types and names are still made to fit.
 
-        Returns:
-            The parts.
-
         Raises:
             SchemaError: The rows break the table's contract.
         """
         rows = pl.DataFrame(pl.from_arrow(frame)) if isinstance(frame, pa.Table) else frame
-        rows = _fitted(table, rows) if trusted else schema.validate(table, rows)
+        if trusted:
+            self.add(table, rows)
+        else:
+            self._append(table, schema.validate(table, rows))
+
+    def add(self, table: str, rows: pl.DataFrame) -> list[DataFile]:
+        """Add rows whose values and keys were checked, as :meth:`write` does if they are trusted; return their parts."""
+        return self._append(table, _fitted(table, rows))
+
+    def _append(self, table: str, rows: pl.DataFrame) -> list[DataFile]:
         files = [self._store(folder, part) for folder, part in _partitions(table, rows)]
         self._tables.setdefault(table, []).extend(files)
         return files
