@@ -165,6 +165,7 @@ def read(folder: Path) -> Manifest:
         ) from error
 
 
+_PARQUET_END = b"PAR1"
 _Identity = tuple[str, int, int, int]
 _checked: dict[_Identity, str] = {}
 """Digests of the files that this process has read, by path, size, time of change [ns] and inode."""
@@ -192,31 +193,38 @@ def check(folder: Path, files: Iterable[DataFile], *, again: bool = False) -> No
         )
 
 
-def check_sizes(folder: Path, files: Iterable[DataFile]) -> None:
-    """Hold files to the manifest by name and size alone, without reading them.
+def check_files(folder: Path, files: Iterable[DataFile]) -> None:
+    """Hold files to the manifest by their size and last bytes, without reading them.
 
     Args:
         folder: The archive.
         files: Files of its manifest.
 
     Raises:
-        DataError: Files are missing, or have another size.
+        DataError: Files are missing, truncated or changed.
     """
-    other = [file.path for file in files if _size(folder / file.path) != file.bytes]
-    if other:
-        shown = ", ".join(other[:5])
+    problems = [problem for file in files if (problem := _problem(folder, file))]
+    if problems:
+        shown = "\n".join(problems[:5])
         raise DataError(
-            f"{folder}: {len(other)} file(s) of its {NAME} are missing or have another size: {shown}"
-            f"{', ...' if len(other) > 5 else ''}; restore a copy, or ingest the sources again into another folder"
+            f"{folder}: {len(problems)} data file(s) do not fit the manifest; ingest the sources "
+            f"again or restore a copy\n{shown}"
         )
 
 
-def _size(path: Path) -> int:
-    """Return the size of a file; -1 if it cannot be seen."""
-    try:
-        return path.stat().st_size
-    except OSError:
-        return -1
+def _problem(folder: Path, file: DataFile) -> str | None:
+    """Say what is wrong with a live file, by its size and its last bytes."""
+    path = folder / file.path
+    if not path.is_file():
+        return f"{file.path}: missing"
+    size = path.stat().st_size
+    if size != file.bytes:
+        return f"{file.path}: {size} bytes, the manifest says {file.bytes} (truncated or changed)"
+    with path.open("rb") as handle:
+        handle.seek(-len(_PARQUET_END), 2)
+        if handle.read() != _PARQUET_END:
+            return f"{file.path}: does not end like a Parquet file (changed)"
+    return None
 
 
 def _digest(path: Path, *, again: bool) -> str:

@@ -28,7 +28,6 @@ from brokerlab.temporary import lasting
 
 __all__ = ["Archive", "ArchiveWriter", "open_archive"]
 
-_PARQUET_END = b"PAR1"
 _READING = (
     duckdb.StatementType.SELECT,
     duckdb.StatementType.MULTI,  # a pivot
@@ -74,13 +73,7 @@ def open_archive(path: str | Path, *, spark: Any = None) -> "Archive":
     """
     folder = Path(path)
     manifest = manifests.read(folder)
-    problems = [p for file in manifest.files() if (p := _problem(folder, file))]
-    if problems:
-        shown = "\n".join(problems[:5])
-        raise DataError(
-            f"{folder}: {len(problems)} data file(s) do not fit the manifest; ingest the sources "
-            f"again or restore a copy\n{shown}"
-        )
+    manifests.check_files(folder, manifest.files())
     return Archive(folder, manifest, spark)
 
 
@@ -425,18 +418,3 @@ def empty(table: str) -> pl.DataFrame:
         SchemaError: There is no such table.
     """
     return pl.DataFrame(schema=polars_schema(table))
-
-
-def _problem(folder: Path, file: DataFile) -> str | None:
-    """Say what is wrong with a live file, by its size and its last bytes."""
-    path = folder / file.path
-    if not path.is_file():
-        return f"{file.path}: missing"
-    size = path.stat().st_size
-    if size != file.bytes:
-        return f"{file.path}: {size} bytes, the manifest says {file.bytes} (truncated or changed)"
-    with path.open("rb") as handle:
-        handle.seek(-len(_PARQUET_END), 2)
-        if handle.read() != _PARQUET_END:
-            return f"{file.path}: does not end like a Parquet file (changed)"
-    return None

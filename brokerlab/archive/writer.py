@@ -226,7 +226,7 @@ class ArchiveWriter:
             )
         if self._mode != "replace":  # replacing, equal content may take its old name again
             # a commit sweeps what the manifest does not name
-            manifests.check_sizes(self.path, self._base.files())
+            manifests.check_files(self.path, self._base.files())
             self._taken = {self.path / file.path for file in self._base.files()}
             self._tables = {name: list(files) for name, files in self._base.tables.items()}
             self._truth = {name: list(files) for name, files in self._base.truth.items()}

@@ -44,6 +44,16 @@ SITE: Columns = {"computingsite": text("queue, unified name", required=True)}
 DATASET: Columns = {"datasetname": text("dataset", required=True)}
 AT_SITE: Columns = SNAPSHOT | SITE
 NJOBS = _count(jobstatus=NOT_ALLOWED, njobs="0")
+DECIDED: Columns = {
+    **_task(jeditaskid=NOT_ALLOWED),
+    "snapshot": i64("instant whose state the task sees", null="0"),
+    "at": ts("instant of brokerage", null="no age limits apply"),
+    **_task(vo="not recorded"),
+}
+STUCK: Columns = {
+    "frozentime": ts("stuck since", null="not stuck"),
+    "is_merging": flag("merge chunk", null="no"),
+}
 WALL_TIME: Columns = {
     "cputime": f64("HS06 s per event, by cputimeunit", null="undefined"),
     **_task(cputimeunit="not in HS06"),
@@ -70,10 +80,7 @@ TABLES: dict[str, type[dy.Schema]] = declared(
         "tasks": (
             "A task at one instant of brokerage, with the input considered (chapter sections 1.1, 1.2).",
             {
-                **_task(jeditaskid=NOT_ALLOWED),
-                "snapshot": i64("instant whose state the task sees", null="0"),
-                "at": ts("instant of brokerage", null="no age limits apply"),
-                **_task(vo="not recorded"),
+                **DECIDED,
                 "prodsourcelabel": text("managed..."),
                 **_task(nucleus="not assigned"),
                 "site": text("comma list of queues", null="not pre-assigned"),
@@ -109,8 +116,7 @@ TABLES: dict[str, type[dy.Schema]] = declared(
                 **_task(maxeventsperjob="off"),
                 "usejumbo": text("W, R, P, L in use; D off", null="off"),
                 "fullchain": text("only, require, capable [FU]", null="not full chain"),
-                "frozentime": ts("stuck since", null="not stuck"),
-                "is_merging": flag("merge chunk", null="no"),
+                **STUCK,
                 "use_scout": flag("makes scouts", null="no"),
                 "chunk_ramcount": i64("requirement of the chunk", "MB", null="0"),
                 "preassigned_site": text("queue of a pre-merge dataset", null="none"),

@@ -55,7 +55,7 @@ def test_a_part_that_the_manifest_names_otherwise_is_not_swept_away(
     jobs = tmp_path / "jobs.parquet"
     sound.scan("jobs").collect().write_parquet(jobs)
     with pytest.raises(
-        DataError, match=r"are missing or have another size: queues/part-.*\.qarquet"
+        DataError, match=r"do not fit the manifest.*\nqueues/part-.*\.qarquet: missing"
     ):
         ingest([jobs], archive)
     assert part.exists()

@@ -23,8 +23,16 @@ _HOUR = 3600.0
 _WINDOWS = 24
 """Parts of the period whose mean waits are correlated where jobs have no pair."""
 _LEAST_WINDOWS = 5
-NAMES = ("placement", "waiting", "shape", "timing", "unexplained", "utilisation", "kills")
-"""What may fail, in the order it is told."""
+LIMITS = {
+    "placement": "placement",
+    "waiting": "wasserstein_h",
+    "shape": "ks",
+    "timing": "correlation",
+    "unexplained": "delay_h",
+    "utilisation": "utilisation",
+    "kills": "kills",
+}
+"""What is beyond its limit in ``fails``, and the limit it is held to."""
 RUNS = ("wasserstein_h", "ks", "kills", "n", "unlike")
 """What runs are compared in: waits (distances, and 1 - correlation), killed part, numbers of jobs (part of those seen)."""
 
@@ -224,9 +232,8 @@ class Sides:
         """Return how far one run is from the others together: the largest and the median of every distance."""
         apart: dict[str, list[float]] = {name: [] for name in RUNS}
         waits, killed = part["wait_s"].to_numpy() / _HOUR, part["killed"].to_numpy()
-        run = part["run"].to_numpy() if self.runs > 1 else np.zeros(len(part))
-        for number in range(self.runs if self.runs > 1 else 0):
-            own = run == number
+        for number in range(self.runs) if self.runs > 1 else ():
+            own = part["run"].to_numpy() == number
             here, rest = int(own.sum()), int((~own).sum())
             apart["n"].append(abs(here - rest / (self.runs - 1)) / seen.height)
             if not (here and rest):
@@ -365,7 +372,9 @@ def judged(
     off["waiting"] |= ~(pl.col("n_simulated") > 0)
     off["unexplained"] = pl.col("mean_delay_h") > limits.delay_h
     enough = pl.col("n_jobs") >= limits.least_jobs
-    said = [pl.when(enough & off[name].fill_null(value=False)).then(pl.lit(name)) for name in NAMES]
+    said = [
+        pl.when(enough & off[name].fill_null(value=False)).then(pl.lit(name)) for name in LIMITS
+    ]
     return (
         queues.with_columns(judged=enough, reach=reach)
         .with_columns(fails=pl.concat_str(said, separator=", ", ignore_nulls=True).fill_null(""))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from brokerlab.calibrate.simulation.comparison import Limits, Sides, judged
+from brokerlab.calibrate.simulation.comparison import LIMITS, Limits, Sides, judged
 from brokerlab.calibrate.simulation.outcome import Outcome, run
 from brokerlab.calibrate.simulation.state import SECOND
 from brokerlab.calibrate.simulation.world import World
@@ -27,16 +27,6 @@ MOST_RUNS = 64
 """Runs at most where fewer leave it open."""
 SPARE = 0.5
 """By this part the largest distance between runs may grow with more of them."""
-LIMITS = {
-    "placement": "placement",
-    "waiting": "wasserstein_h",
-    "shape": "ks",
-    "timing": "correlation",
-    "unexplained": "delay_h",
-    "utilisation": "utilisation",
-    "kills": "kills",
-}
-"""What is beyond its limit in ``fails``, and the limit it is held to."""
 STATES = (
     "within limits",
     "waits agree, not by slots",
@@ -388,7 +378,7 @@ def _used(outcome: Outcome) -> pl.DataFrame:
     )
     part, runs = pl.col("utilisation"), len(outcome.seeds)
     rest = (part.sum() - part) / max(runs - 1, 1)  # mean of the other runs
-    apart = (part - rest).abs() if runs > 1 else 0 * part
+    apart = (part - rest).abs() if runs > 1 else pl.lit(0.0)
     made = outcome.queues.group_by("panda_queue", maintain_order=True).agg(
         pl.col("used_core_s").mean(),
         pl.col("capacity_core_s").first(),

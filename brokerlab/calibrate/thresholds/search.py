@@ -9,12 +9,14 @@ import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.judge import Sums
+from brokerlab.calibrate.judge import Question, Sums
 from brokerlab.calibrate.thresholds.settings import Key, Setting
 from brokerlab.calibrate.thresholds.simulations import Simulations
 from brokerlab.calibrate.thresholds.tables import tried_frame
+from brokerlab.numerics import BoolArray
 
 MOST_JUDGED = 6
 """Settings that are judged at most, those of the least objective: each takes many more simulations."""
@@ -56,14 +58,13 @@ def search(
         known = first.among([*known, *new])
     tried = tried_frame(first, known)
     rows = tried.filter(pl.col("quantity") == options.objective).sort("diff", "setting")
-    sums = _sums(first, known)
-    within = sums.excess(range(sums.n_blocks), first.question(known), 1.0, errors=1.0) == 0
-    good = [one.name for one, keeps in zip(known, within, strict=True) if keeps]
-    least = rows.filter(pl.col("setting").is_in(good))["diff_hi"].min()
+    sums, question = _sums(first, known), first.question(known)
+    good = [known[at].name for at in np.flatnonzero(_within(sums, question))]
+    within = rows.filter(pl.col("setting").is_in(good))
+    least = within["diff_hi"].min()
     most = min(0.0, float(least)) if isinstance(least, float) else 0.0
     rivals = rows.filter(~(pl.col("diff_lo") > most).fill_null(value=False))["setting"]
-    within_limits = rows.filter(pl.col("setting").is_in(good))["setting"]
-    judged = {*rivals.head(MOST_JUDGED), *rows["setting"].head(1), *within_limits.head(1)}
+    judged = {*rivals.head(MOST_JUDGED), *rows["setting"].head(1), *within["setting"].head(1)}
     kept = tuple(one for one in known if one.name in judged)
     return kept, tried, tuple(key.name for key in keys)
 
@@ -74,9 +75,8 @@ def _best_values(first: Simulations, known: Sequence[Setting]) -> list[tuple[str
     That is the current setting where no value within the limits is better.
     """
     sums, question = _sums(first, known), first.question(known)
-    blocks = range(sums.n_blocks)
-    mean = sums.mean(question.objective, blocks)
-    within = sums.excess(blocks, question, 1.0, errors=1.0) == 0
+    mean = sums.mean(question.objective, range(sums.n_blocks))
+    within = _within(sums, question)
     now = float(mean[sums.current])
     best: dict[str, tuple[float, int]] = {}
     for place, one in enumerate(known):
@@ -92,6 +92,12 @@ def _best_values(first: Simulations, known: Sequence[Setting]) -> list[tuple[str
 def _sums(first: Simulations, known: Sequence[Setting]) -> Sums:
     """Return the sums of settings, of which none is preferred for its small effort."""
     return replace(Sums.of(first.outcomes(known), first.question(known)), efforts=())
+
+
+def _within(sums: Sums, question: Question) -> BoolArray:
+    """Return which settings keep their limits, one standard error off."""
+    excess = sums.excess(range(sums.n_blocks), question, 1.0, errors=1.0)
+    return np.asarray(excess == 0)
 
 
 def _middles(key: Key, best: Setting, known: Iterable[Setting]) -> list[Setting]:
