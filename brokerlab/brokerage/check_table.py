@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import polars as pl
 
 from brokerlab.brokerage import plugins
 from brokerlab.brokerage.engine.brokerage import Brokerage
-from brokerlab.brokerage.engine.own import Own, with_own
-from brokerlab.brokerage.engine.recipe import Recipe
+from brokerlab.brokerage.engine.own import with_own
 from brokerlab.brokerage.engine.rule import SETTING, Rule
 from brokerlab.brokerage.engine.steps import Mark
 from brokerlab.brokerage.origins import QUEUE, TASK, fields
@@ -28,21 +26,13 @@ _SCHEMA: dict[str, Any] = {
 LOOKS_AT = {"pair": "one place", "task": "all places"}
 
 
-def checks_table(
-    rules: Any = None,
-    *,
-    stage: str | None = None,
-    own: Sequence[Own] = (),
-    recipe: Recipe | None = None,
-) -> pl.DataFrame:
-    """Return the checks of a brokerage in the order in which they run.
+def checks_table(rules: Any = None, *, stage: str | None = None) -> pl.DataFrame:
+    """Return the checks of a brokerage of ours in the order in which they run; that of another one is a method of it.
 
     Args:
         rules: Rule set; null = ``document``.
         stage: ``jobs``: the checks of queues for production tasks; ``tasks``: of nuclei; ``analysis``: of queues for
             user tasks; null = the first of them that has such rules, ``jobs`` without rules.
-        own: Rules that are added, see :meth:`.engine.brokerage.Brokerage.with_rule`.
-        recipe: What an organisation replaced; null = nothing.
 
     Returns:
         ``step`` (1...), ``check``, ``kind`` (``persistent, temporary``; ``throttle`` for a rule that holds a
@@ -61,14 +51,14 @@ def checks_table(
     kind = brokerage.rule_set
     if rules is not None and not isinstance(rules, kind):
         raise ConfigError(f"stage={stage!r} has {kind.__name__}, given are {type(rules).__name__}")
-    return table_of(replace(brokerage, own=tuple(own), recipe=recipe or brokerage.recipe), rules)
+    return table_of(brokerage, rules)
 
 
 def table_of(brokerage: Brokerage[Any, Any], rules: Any = None) -> pl.DataFrame:
     """Return the checks of a brokerage, those that were added among them; see :func:`checks_table`."""
     rules = rules or brokerage.rule_set()
     checks, steps = with_own(*brokerage.rules_and_steps(rules), brokerage.own)
-    weight = brokerage.weight(rules, brokerage.recipe)
+    weight = brokerage.weight(rules, brokerage.own_weight)
     inputs = tuple(weight.inputs)
     rows = [
         *(_row(rule, "throttle", "the task") for rule in brokerage.before(rules)),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from brokerlab.archive.store import Archive
 from brokerlab.brokerage import plugins
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
-from brokerlab.brokerage.engine.own import Own
+from brokerlab.brokerage.engine.brokerage import Brokerage
 from brokerlab.brokerage.replaying.build import Replay, build
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.view import AnyDecisions
@@ -23,20 +23,19 @@ AnyRules: TypeAlias = ProductionRules | AnalysisRules
 def decide(
     source: Replay | Archive | Mapping[str, Any],
     *,
-    brokerage: str | None = None,
+    brokerage: str | Brokerage[Any, Any] | None = None,
     rules: AnyRules | None = None,
     config: Config | None = None,
-    own: Sequence[Own] = (),
 ) -> AnyDecisions:
     """Decide for every task and every candidate place.
 
     Args:
         source: What was seen (:func:`brokerlab.brokerage.replay`); an archive, whose whole period is replayed first; or the
             brokerage's input tables by name (:func:`brokerlab.brokerage.world` makes them from a few rows).
-        brokerage: Its name (``brokerlab brokerages``); null: that of the replay's stage, of others ``production-jobs``.
+        brokerage: It, perhaps with rules of one's own, or its name (``brokerlab brokerages``); null: that of the replay's
+            stage, of others ``production-jobs``.
         rules: Rule set; null = ``document``.
         config: Settings; null = those of the replay, of tables the catalogue's defaults.
-        own: Rules that are added, see :class:`~brokerlab.brokerage.engine.own.Own`.
 
     Returns:
         The decisions; ask them with :func:`brokerlab.brokerage.funnel`, ``explain`` and ``what_if``.
@@ -48,19 +47,19 @@ def decide(
 
     Source: docs/rules/production-jobs.md; production-tasks.md; analysis-jobs.md.
     """
+    stage = source.stage if isinstance(source, Replay) else "jobs"
+    chosen = plugins.get(brokerage) if isinstance(brokerage, str) else brokerage
+    chosen = chosen or plugins.of_stage(stage)
     if isinstance(source, Archive):
-        source = build(source, stage=plugins.get(brokerage or "production-jobs").stage)
+        source = build(source, stage=chosen.stage)
     if not isinstance(source, Replay):
-        chosen = plugins.get(brokerage or "production-jobs")
-        made: AnyDecisions = chosen.decide(source, rules=rules, config=config, own=own)
+        made: AnyDecisions = chosen.decide(source, rules=rules, config=config)
         return made
-    chosen = plugins.get(brokerage) if brokerage else plugins.of_stage(source.stage)
     kind = chosen.rule_set
     if rules is not None and not isinstance(rules, kind):
         raise ConfigError(
             f"rules of the replay's brokerage are {kind.__name__}, given are {type(rules).__name__}"
         )
     seen = source if config is None else source.with_config(config)
-    tables = seen.tables_of(chosen.tables)
-    made = chosen.decide(tables, rules=rules, config=seen.config, own=own)
+    made = chosen.decide(seen.tables_of(chosen.tables), rules=rules, config=seen.config)
     return made  # noqa: RET504 - typed

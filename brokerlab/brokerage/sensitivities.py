@@ -15,7 +15,7 @@ from brokerlab.brokerage.analysis_jobs import keys as analysis_keys
 from brokerlab.brokerage.comparison import compare_views
 from brokerlab.brokerage.deciding import AnyRules, decide
 from brokerlab.brokerage.engine.again import redecided
-from brokerlab.brokerage.engine.own import Own
+from brokerlab.brokerage.engine.brokerage import Brokerage
 from brokerlab.brokerage.engine.settings import SCOPES, differing
 from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
 from brokerlab.brokerage.reach import reachable
@@ -112,7 +112,7 @@ def what_if(
     grid: Iterable[Any],
     *,
     rules: AnyRules | None = None,
-    own: Sequence[Own] = (),
+    brokerage: Brokerage[Any, Any] | None = None,
     **scope: str,
 ) -> pl.DataFrame:
     """Return what other values of one key would have decided.
@@ -128,7 +128,7 @@ def what_if(
         key: Key of the catalogue, exact (``NQUEUELIMITSITE_Express``) or a pattern (``NQUEUELIMITSITE_<gshare>``).
         grid: Values to try.
         rules: Rule set of a replay; null = ``document``.
-        own: Rules that are added where a replay is decided.
+        brokerage: What decides a replay; null = the brokerage of its stage.
         **scope: Values of the placeholders (``gshare="Express"``); a required one that is not given takes every value
             that the tasks have, all set alike.
 
@@ -144,7 +144,11 @@ def what_if(
 
     Source: calibration.md 2.
     """
-    return Sensitivity.of(decisions, rules=rules, own=own).of_key(key, grid, scope).totals()
+    return (
+        Sensitivity.of(decisions, rules=rules, brokerage=brokerage)
+        .of_key(key, grid, scope)
+        .totals()
+    )
 
 
 _SCHEMA = {
@@ -171,11 +175,17 @@ class Sensitivity:
 
     @classmethod
     def of(
-        cls, asked: Asked, *, rules: AnyRules | None = None, own: Sequence[Own] = ()
+        cls,
+        asked: Asked,
+        *,
+        rules: AnyRules | None = None,
+        brokerage: Brokerage[Any, Any] | None = None,
     ) -> Sensitivity:
         """Take decisions, or decide a replay; see :func:`what_if`."""
         replay = asked if isinstance(asked, Replay) else None
-        base = decide(asked, rules=rules, own=own) if isinstance(asked, Replay) else asked
+        base = asked
+        if isinstance(asked, Replay):
+            base = decide(asked, rules=rules, brokerage=brokerage)
         of_users = replay is not None and replay.stage == "analysis"
         keys = (*base.world.keys, *(analysis_keys.TABLE_KEYS if of_users else ()))
         return cls(base, replay if of_users else None, tuple(dict.fromkeys(keys)))
@@ -239,7 +249,7 @@ class Sensitivity:
         """Return the decisions under another configuration, at least of all tasks that it may change."""
         world, remade = self.base.world, analysis_keys.TABLE_KEYS
         if self.asked and differing(config, world.config, remade, world.place_of):
-            return decide(self.asked, rules=world.rules, config=config, own=world.own)
+            return decide(self.asked, rules=world.rules, config=config, brokerage=world.brokerage)
         return redecided(self.base, config)
 
     def _changes(self, step: int, seen: View, config: Config) -> pl.DataFrame:

@@ -114,7 +114,7 @@ def test_everything_knows_the_rule(case: Case) -> None:
     table = own.checks_table().filter(pl.col("check") == rule.name)
     assert table["keys"].to_list() == [[key]]
     assert table["looks_at"].to_list() == [{"pair": "one place", "task": "all places"}[rule.scope]]
-    moved = what_if(asked(own, decisions, tables(), config), key, [skips, lets_pass], own=own.own)
+    moved = what_if(asked(own, decisions, tables(), config), key, [skips, lets_pass], brokerage=own)
     assert moved["n_gained"].to_list() == [0, 1]
     assert moved["is_current"].to_list() == [True, False]
 

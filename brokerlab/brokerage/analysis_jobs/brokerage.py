@@ -20,13 +20,11 @@ from brokerlab.brokerage.analysis_jobs.throttle import PASS, of_users
 from brokerlab.brokerage.analysis_jobs.throttle_rules import INCOMPLETE, TOTALS, throttle_rules
 from brokerlab.brokerage.engine.brokerage import Brokerage, Weight
 from brokerlab.brokerage.engine.lookup import Lookup
-from brokerlab.brokerage.engine.recipe import Recipe
+from brokerlab.brokerage.engine.own import WeightOf
 from brokerlab.brokerage.inputs.given import absent_means
 from brokerlab.brokerage.inputs.valid import KEY
 from brokerlab.gdpconfig import Config
 
-ANALYSIS = Recipe(name="analysis-jobs")
-"""The analysis job brokerage of the documents."""
 STABILIZED = ("x_users", "x_users_running", "x_nr", "s_running", "s_rate", "u_queued", "u_running")
 
 
@@ -35,7 +33,7 @@ def looked_up(rules: AnalysisRules) -> tuple[Lookup, ...]:  # noqa: ARG001 - of 
     return (*lookups.of_places(), *lookups.of_input(), *of_state(), *of_users())
 
 
-def weight(rules: AnalysisRules, recipe: Recipe) -> Weight:
+def weight(rules: AnalysisRules, own: WeightOf | None) -> Weight:
     """Return what the basic weight in use and the data factor are made of."""
     reads: tuple[str, ...]
     if rules.basic_weight == "original":
@@ -49,12 +47,12 @@ def weight(rules: AnalysisRules, recipe: Recipe) -> Weight:
     if rules.data_factor:
         says = f"{says} x input at hand"
         reads = (*reads, "t_total", "t_local", "t_union", "x_data_weight", "x_avail")
-    keys = ranking.weight_keys(rules, recipe)
+    keys = ranking.weight_keys(rules, own)
     return Weight(source="analysis-jobs.md 7", says=says, inputs=reads, keys=keys)
 
 
 BROKERAGE = Brokerage(
-    name=ANALYSIS.name,
+    name="analysis-jobs",
     organisation="brokerlab",
     description="queues that may receive the jobs of user tasks",
     documentation="analysis-jobs.md",
@@ -79,7 +77,6 @@ BROKERAGE = Brokerage(
     also_read=("t_relaxed", "t_second", "t_preassigned", "s_running", "u_known"),
     last="low_weight",
     marked="badsite",
-    recipe=ANALYSIS,
 )
 """The analysis job brokerage of the documents."""
 decide = BROKERAGE.decide

@@ -15,7 +15,7 @@ from brokerlab.brokerage.analysis_jobs.checks import code_only, virtual
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules, asked_of
 from brokerlab.brokerage.analysis_jobs.settings import of_tasks
 from brokerlab.brokerage.engine.lookup import number_of
-from brokerlab.brokerage.engine.recipe import Recipe, own_weight
+from brokerlab.brokerage.engine.own import WeightOf, weighed_by
 from brokerlab.brokerage.engine.rule import Chapter, Rule, Scope, setting
 from brokerlab.brokerage.engine.settings import keys_behind, with_keys
 from brokerlab.brokerage.engine.steps import (
@@ -67,7 +67,7 @@ def second_loop(rules: AnalysisRules, steps: Sequence[Step]) -> SecondLoop:
 
 
 @lru_cache(maxsize=64)  # made of many small expressions
-def steps(rules: AnalysisRules, recipe: Recipe) -> tuple[Step, ...]:
+def steps(rules: AnalysisRules, own: WeightOf | None) -> tuple[Step, ...]:
     """Return the steps in order.
 
     They make the numbers of the stabilizer and the weights, the marks, ``weight``, ``rank``, ``place`` (as rank, but
@@ -75,7 +75,7 @@ def steps(rules: AnalysisRules, recipe: Recipe) -> tuple[Step, ...]:
 
     Args:
         rules: The rule set.
-        recipe: Says what the weight is.
+        own: Weight of one's own; null: that of the page.
     """
     first = of_tasks(rules)
     then = (
@@ -91,7 +91,7 @@ def steps(rules: AnalysisRules, recipe: Recipe) -> tuple[Step, ...]:
             by=number_of(PARENT), largest="q_corecount",
             steps=(*stabilizer.limited(rules), *weights.weighed(rules)),
         ),
-        *own_weight(recipe, rules),
+        *weighed_by(own, rules),
         *(Mark(rule) for rule in _marks(rules)),
         Derived({"marked": pl.any_horizontal(MARKS)}),
         *_final(rules),
@@ -107,9 +107,9 @@ def _hospital() -> Rule:
     )  # fmt: skip
 
 
-def weight_keys(rules: AnalysisRules, recipe: Recipe) -> tuple[str, ...]:
+def weight_keys(rules: AnalysisRules, own: WeightOf | None) -> tuple[str, ...]:
     """Return the gdpconfig keys that the weight in use reads."""
-    return keys_behind(steps(rules, recipe))["weight"]
+    return keys_behind(steps(rules, own))["weight"]
 
 
 def _cap(rules: AnalysisRules) -> Rule:

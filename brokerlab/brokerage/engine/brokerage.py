@@ -19,9 +19,8 @@ from brokerlab.brokerage.engine.lookup import (
     sides_of,
     with_facts,
 )
-from brokerlab.brokerage.engine.own import Own
+from brokerlab.brokerage.engine.own import ChecksOf, FactsOf, Own, WeightOf, checks_of
 from brokerlab.brokerage.engine.pairs import AS_WRITTEN, Facts
-from brokerlab.brokerage.engine.recipe import Recipe, checks_of
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.engine.steps import Derived, Step
 from brokerlab.brokerage.engine.world import SecondLoop, World, configured
@@ -81,18 +80,29 @@ class Brokerage(Generic[R, D]):
         ends: ``t, outcome`` (and why) of tasks that end before any place is looked at.
         before: Function from the rule set to the rules behind these ends.
         checks: Function from the rule set to the checks of single places, in order.
-        steps: Function from rule set and recipe to what follows them.
+        steps: Function from rule set and a weight of one's own to what follows them.
         second: Function from rule set and steps to the second loop; null: there is none.
         cycle: Function from the rule set to the columns in which tasks are alike that see each other; none: nobody does.
-        weight: Function from rule set and recipe to what its weight is made of.
+        weight: Function from the same to what its weight is made of.
         decisions: What it answers with.
         place: Column that names a place.
         ranks: What a pair has of its place: columns that steps make.
         also_read: Facts that decide or are reported besides those that the steps read.
         last: The rule that keeps the best ones; behind it a place counts as ranked.
         marked: The rule that stands for the marks.
-        recipe: What an organisation replaced.
         own: Rules that were added, see :meth:`with_rule`.
+        own_checks: Function from the rule set to the checks of single places that take the place of ``checks``, in order;
+            lists are edited with :func:`.own.without`, :func:`.own.replaced` and :func:`.own.inserted`.
+        own_weight: Function from the rule set to the weight of a place that passed: an expression of numbers from 0 on,
+            over the columns of pairs and over the factors of the weight of the page. Of queues for production jobs those
+            without any job (row 6.5) rank by name before all others, whatever it says; of nuclei it is all but the factor
+            of the work, which changes as tasks are given a nucleus.
+        own_tables: Contracts of input tables of one's own, or with columns of one's own.
+        own_facts: Function from the facts and the input tables to the facts with columns added. By settled habit ``t_``
+            begins a column of tasks and ``q_`` one of queues. It sees no settings: checks and weight name them, see
+            :func:`~brokerlab.brokerage.engine.rule.setting`.
+
+    An organisation makes its own brokerage with :func:`dataclasses.replace`, which gives it a name and these four.
     """
 
     name: str
@@ -115,23 +125,26 @@ class Brokerage(Generic[R, D]):
     ends: Callable[[Known], pl.DataFrame]
     before: Callable[[R], tuple[Rule, ...]] = _none
     checks: Callable[[R], Sequence[Rule]]
-    steps: Callable[[R, Recipe], tuple[Step, ...]]
+    steps: Callable[[R, WeightOf | None], tuple[Step, ...]]
     second: Callable[[R, Sequence[Step]], SecondLoop] | None = None
     cycle: Callable[[R], tuple[str, ...]] = _none
-    weight: Callable[[R, Recipe], Weight]
+    weight: Callable[[R, WeightOf | None], Weight]
     decisions: type[D]
     place: str = "panda_queue"
     ranks: Mapping[str, pl.DataType]
     also_read: tuple[str, ...] = ()
     last: str | None = None
     marked: str | None = None
-    recipe: Recipe
     own: tuple[Own, ...] = ()
+    own_checks: ChecksOf | None = None
+    own_weight: WeightOf | None = None
+    own_tables: Contracts = field(default_factory=dict)
+    own_facts: FactsOf | None = None
 
     @property
     def tables(self) -> dict[str, type[dy.Schema]]:
-        """Contracts of the input tables, those of the recipe among them."""
-        return {**self.contracts, **self.recipe.tables}
+        """Contracts of the input tables, those of one's own among them."""
+        return {**self.contracts, **self.own_tables}
 
     def unasked(self, missing: Collection[str]) -> dict[str, tuple[str, ...]]:
         """Return the rules that remove nothing, as a table that they need is missing: table to their names."""
@@ -150,22 +163,6 @@ class Brokerage(Generic[R, D]):
         """
         return replace(self, own=(*self.own, Own(rule, after)))
 
-    def with_recipe(
-        self, recipe: Recipe, *, organisation: str, description: str, documentation: str
-    ) -> Brokerage[R, D]:
-        """Return the brokerage of an organisation, which replaced some of it.
-
-        Args:
-            recipe: Checks, weight, tables and facts; its name is that of the brokerage.
-            organisation: Who answers for it.
-            description: What it decides, in a line.
-            documentation: Where its rules are written.
-        """
-        return replace(
-            self, name=recipe.name, recipe=recipe, organisation=organisation,
-            description=description, documentation=documentation,
-        )  # fmt: skip
-
     def checks_table(self, rules: R | None = None) -> pl.DataFrame:
         """Return the table of all rules, those that were added among them; see :func:`.check_table.checks_table`."""
         from brokerlab.brokerage.check_table import table_of  # loaded when it is first asked
@@ -173,13 +170,13 @@ class Brokerage(Generic[R, D]):
         return table_of(self, rules)
 
     def rules_and_steps(self, rules: R) -> tuple[tuple[Rule, ...], tuple[Step, ...]]:
-        """Return the checks and the steps of a rule set, those of the recipe, without rules that were added.
+        """Return the checks and the steps of a rule set, without rules that were added.
 
         Raises:
-            ConfigError: Checks of a recipe that cannot be taken.
+            ConfigError: Checks of one's own that cannot be taken.
         """
-        then = self.steps(rules, self.recipe)
-        return checks_of(self.recipe, self.checks, rules, then), then
+        then = self.steps(rules, self.own_weight)
+        return checks_of(self, rules, then), then
 
     def decide(
         self,
@@ -188,8 +185,6 @@ class Brokerage(Generic[R, D]):
         rules: R | None = None,
         matching: MatchingRules | None = None,
         config: Config | None = None,
-        recipe: Recipe | None = None,
-        own: Sequence[Own] = (),
         **options: Any,
     ) -> D:
         """Decide for every task and every place: one task or a month of them, the same way.
@@ -201,8 +196,6 @@ class Brokerage(Generic[R, D]):
             rules: Rule set; null = ``document``.
             matching: Rule set of the text rules; null = the set of the same name.
             config: Settings; with a history, each task sees those of its instant. Null = the defaults.
-            recipe: What an organisation replaced; null = what this brokerage has.
-            own: Rules that are added, see :class:`~brokerlab.brokerage.engine.own.Own`.
             **options: See the package of the brokerage.
 
         Returns:
@@ -211,12 +204,11 @@ class Brokerage(Generic[R, D]):
         Raises:
             SchemaError: Unknown tables and columns, values of another type.
             DataError: A task of production twice at one snapshot, where a nucleus is chosen.
-            ConfigError: Settings that no rule can work with, a recipe or rules of one's own that cannot work, an
+            ConfigError: Settings that no rule can work with, rules, checks or a weight of one's own that cannot work, an
                 unknown option.
         """
-        chosen = replace(self, recipe=recipe or self.recipe, own=(*self.own, *own))
-        world = chosen.prepare(tables, rules=rules, matching=matching, config=config, **options)
-        return chosen.decisions.of(world, parts(world))
+        world = self.prepare(tables, rules=rules, matching=matching, config=config, **options)
+        return self.decisions.of(world, parts(world))
 
     def prepare(
         self,

@@ -274,7 +274,7 @@ class QueueDecisions(PlaceDecisions):
             "queues": self.places.to_dicts(),
             "tasks": self.tasks.to_dicts(),
             "matching": self.world.matching.to_dict(),
-            "brokerage": self.world.recipe.name,
+            "brokerage": self.world.brokerage.name,
             "rules": self.world.rules.to_dict(),
             "config_digest": self.world.config.digest,
             "unasked": self.world.unasked,

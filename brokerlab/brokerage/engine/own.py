@@ -1,19 +1,92 @@
-"""Rules of one's own in a brokerage: one value each, of a pair or of all places of a task."""
+"""Rules of one's own in a brokerage, and what else an organisation puts in the place of the page's: checks, weight, facts."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import polars as pl
 
-from brokerlab.brokerage.engine.checklist import inserted, name_of
+from brokerlab.brokerage.engine.pairs import Facts
 from brokerlab.brokerage.engine.rule import OWN, Rule
-from brokerlab.brokerage.engine.steps import MARKED, Step, made_by, names_of, walk
+from brokerlab.brokerage.engine.steps import (
+    LEFT,
+    MARKED,
+    Derived,
+    Mark,
+    Order,
+    Step,
+    made_by,
+    names_of,
+    reads_of,
+    rules_of,
+    walk,
+)
 from brokerlab.errors import ConfigError, nearest
+
+if TYPE_CHECKING:
+    from brokerlab.brokerage.engine.brokerage import Brokerage
+
+ChecksOf: TypeAlias = Callable[[Any], Sequence[Rule]]
+WeightOf: TypeAlias = Callable[[Any], pl.Expr]
+FactsOf: TypeAlias = Callable[[Facts, Mapping[str, pl.DataFrame]], Facts]
+Item = TypeVar("Item", bound=Step)
 
 MOST_CHECKS = 52
 """One bit each of a whole number that a float still holds exactly."""
+
+
+def _name_of(step: Step) -> str | None:
+    """Return the name of a rule, a mark or an order; null: it has none."""
+    if isinstance(step, Mark):
+        return step.rule.name
+    return step.name if isinstance(step, Rule | Order) else None
+
+
+def _place(steps: Sequence[Step], name: str) -> int:
+    """Return where a rule stands."""
+    names = [_name_of(step) for step in steps]
+    if name not in names:
+        known = [each for each in names if each]
+        raise ConfigError(f"checks: there is no {name!r}, {nearest(name, known)}")
+    return names.index(name)
+
+
+def without(steps: Sequence[Item], *names: str) -> tuple[Item, ...]:
+    """Return the rules, or steps, but for those named.
+
+    Raises:
+        ConfigError: There is none of that name.
+
+    Example:
+        >>> from brokerlab.brokerage.production_tasks.checks import checks
+        >>> from brokerlab.brokerage.rules import ProductionRules
+        >>> [check.name for check in without(checks(ProductionRules()), "no_queue")][-1]
+        'disk_space'
+    """
+    places = {_place(steps, name) for name in names}
+    return tuple(step for place, step in enumerate(steps) if place not in places)
+
+
+def replaced(steps: Sequence[Item], name: str, new: Item) -> tuple[Item, ...]:
+    """Return the rules, or steps, with another one in the place of the one named.
+
+    Raises:
+        ConfigError: There is none of that name.
+    """
+    place = _place(steps, name)
+    return (*steps[:place], new, *steps[place + 1 :])
+
+
+def inserted(steps: Sequence[Item], new: Item, *, after: str) -> tuple[Item, ...]:
+    """Return the rules, or steps, with one more, which follows the one named.
+
+    Raises:
+        ConfigError: There is none of that name.
+    """
+    place = _place(steps, after) + 1
+    return (*steps[:place], new, *steps[place:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,12 +119,12 @@ def with_own(
     """
     found, then = tuple(checks), tuple(steps)
     for one in own:
-        names = {check.name for check in found} | {name_of(step) for step in then}
+        names = {check.name for check in found} | {_name_of(step) for step in then}
         if one.rule.name in names:
             raise ConfigError(f"own rule {one.rule.name}: there is one of that name, take another")
         of_pair = one.after in {check.name for check in found}
         if of_pair and one.rule.scope == "task":
-            first = next(name_of(step) for step in then if isinstance(step, Rule))
+            first = next(_name_of(step) for step in then if isinstance(step, Rule))
             raise ConfigError(
                 f"own rule {one.rule.name} looks at all places of a task, which {one.after} does not: let it follow "
                 f"a rule from {first} on"
@@ -73,38 +146,149 @@ def _behind_marks(steps: tuple[Step, ...], rule: Rule) -> tuple[Step, ...]:
     return (*steps[:place], MARKED, rule, *steps[place + 2 :])
 
 
-def check_own(
-    own: Iterable[Own],
+def checks_of(
+    brokerage: Brokerage[Any, Any], rules: Any, steps: Sequence[Step]
+) -> tuple[Rule, ...]:
+    """Return the checks of single places: an organisation's own, or those of the page.
+
+    Raises:
+        ConfigError: No check or too many, something that is no check, names that occur twice or are taken.
+    """
+    ours = tuple(brokerage.checks(rules))
+    if brokerage.own_checks is None:
+        return ours
+    found = tuple(brokerage.own_checks(rules))
+    problems = [
+        f"{check!r} is a {type(check).__name__}, not a Rule"
+        for check in found
+        if not isinstance(check, Rule)
+    ]
+    if not 0 < len(found) <= MOST_CHECKS:
+        problems.append(f"{len(found)} checks, allowed are 1 to {MOST_CHECKS}")
+    names = [check.name for check in found if isinstance(check, Rule)]
+    problems += [
+        f"two checks are called {name}" for name in sorted({*names}) if names.count(name) > 1
+    ]
+    taken = {rule.name for rule in rules_of(steps)} - {check.name for check in ours}
+    problems += [
+        f"{name} is the name of a rule about all places" for name in names if name in taken
+    ]
+    _refuse(f"brokerage {brokerage.name}: checks", problems)
+    return found
+
+
+def weighed_by(own: WeightOf | None, rules: Any, name: str = "weight") -> tuple[Step, ...]:
+    """Return the steps that make a weight of one's own from the factors of the page's; none without one.
+
+    They also make ``weight_given`` and ``odd``, see :func:`refuse_weights`.
+
+    Args:
+        own: Function from the rule set to the weight.
+        rules: The rule set.
+        name: Column that it makes.
+    """
+    if own is None:
+        return ()
+    made = pl.col(name)
+    ranks = (made.is_finite() & (made >= 0)).fill_null(value=False)
+    return (
+        Derived({name: own(rules).cast(pl.Float64)}),
+        Derived({"weight_given": made, "odd": LEFT & ~ranks}),
+    )
+
+
+def refuse_weights(name: str, ranked: pl.DataFrame) -> None:
+    """Refuse what cannot be ranked.
+
+    Args:
+        name: Name of the brokerage.
+        ranked: Places with the weight of :func:`weighed_by`.
+
+    Raises:
+        ConfigError: The weight is no number from 0 on.
+    """
+    odd = ranked.filter("odd")
+    if odd.height:
+        raise ConfigError(
+            f"brokerage {name}: weight: {odd.height} of {ranked.height} places have one that cannot be ranked, such as "
+            f"{odd['weight_given'][0]}: allowed are numbers from 0 on"
+        )
+
+
+def with_own_facts(
+    brokerage: Brokerage[Any, Any], facts: Facts, tables: Mapping[str, pl.DataFrame]
+) -> Facts:
+    """Return the facts with those of one's own.
+
+    Raises:
+        ConfigError: Tasks, queues or columns were added or taken away.
+    """
+    if brokerage.own_facts is None:
+        return facts
+    found = brokerage.own_facts(facts, tables)
+    problems = []
+    for part, key in (("tasks", "t"), ("queues", "q")):
+        before, after = getattr(facts, part), getattr(found, part)
+        lost = sorted(set(before.columns) - set(after.columns))
+        if lost:
+            problems.append(f"{part} lost {', '.join(lost)}")
+        elif not before[key].equals(after[key]):
+            problems.append(
+                f"{part} has {after.height} rows, {before.height} in order of {key} came in"
+            )
+    _refuse(f"brokerage {brokerage.name}: facts", problems, "; only columns may be added")
+    return found
+
+
+def refuse_own(
+    brokerage: Brokerage[Any, Any],
     checks: Sequence[Rule],
     steps: Sequence[Step],
     schema: Mapping[str, pl.DataType],
 ) -> None:
-    """Refuse own rules that read what is not there, or that say neither yes nor no.
+    """Refuse rules, checks and a weight of one's own that read what is not there, or that say neither yes nor no.
 
     Args:
-        own: The rules.
-        checks: The checks of single places, the own ones among them.
-        steps: What follows them, the own rules among it.
+        brokerage: The brokerage.
+        checks: The checks of single places, the added ones among them.
+        steps: What follows them, the added rules among it.
         schema: Columns of pairs with their types, settings among them.
 
     Raises:
         ConfigError: What is wrong, of all rules.
     """
-    rules = [one.rule for one in own]
-    if not rules:
-        return
+    added = [one.rule for one in brokerage.own]
+    if brokerage.own_checks is not None:
+        problems = [
+            each for rule in checks if rule not in added for each in problems_of(rule, schema)
+        ]
+        _refuse(f"brokerage {brokerage.name}: checks", problems)
     names = pl.Enum(names_of(checks, steps))
     every = {**dict.fromkeys(("t", "q"), pl.Int64()), "mark": names, **schema}
-    made = made_by(steps)
-    problems: list[str] = []
-    for rule in rules:
+
+    def before(step: Step) -> pl.Schema:
+        rows = pl.DataFrame(schema=every).lazy()
+        return walk(rows, steps[: steps.index(step)], names).collect_schema()
+
+    if brokerage.own_weight is not None:
+        given = next(step for step in steps if "weight_given" in made_by([step]))
+        weight = steps[steps.index(given) - 1]
+        known = before(weight)
+        unknown = sorted({*reads_of([weight])} - {*known})
+        hints = [f"no column {name}, {nearest(name, {*known})}" for name in unknown]
+        _refuse(f"brokerage {brokerage.name}: weight", hints)
+    problems = []
+    for rule in added:
         if rule in checks:
             problems += problems_of(rule, schema)
-            continue
-        before = walk(pl.DataFrame(schema=every).lazy(), steps[: steps.index(rule)], names)
-        problems += problems_of(rule, before.collect_schema(), told=made)
+        else:
+            problems += problems_of(rule, before(rule), told=made_by(steps))
+    _refuse("own rules", problems)
+
+
+def _refuse(what: str, problems: Sequence[str], hint: str = "") -> None:
     if problems:
-        raise ConfigError(f"own rules: {'; '.join(problems)}")
+        raise ConfigError(f"{what}: {'; '.join(problems)}{hint}")
 
 
 def problems_of(

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import polars as pl
 
 from brokerlab.brokerage.engine.lookup import Known, Lookup, Made, sides_of, with_facts
-from brokerlab.brokerage.engine.own import Own, check_own, with_own
+from brokerlab.brokerage.engine.own import refuse_own, refuse_weights, with_own, with_own_facts
 from brokerlab.brokerage.engine.pairs import Facts, Side
-from brokerlab.brokerage.engine.recipe import Recipe, refuse_checks, refuse_weights, with_own_facts
 from brokerlab.brokerage.engine.rule import SETTING, Rule
 from brokerlab.brokerage.engine.settings import differing, with_settings
 from brokerlab.brokerage.engine.steps import MARKED, Step, marks_of, reads_of, rules_of
@@ -108,16 +107,6 @@ class World:
         return self.base.matching
 
     @property
-    def recipe(self) -> Recipe:
-        """What an organisation replaced."""
-        return self.brokerage.recipe
-
-    @property
-    def own(self) -> tuple[Own, ...]:
-        """Rules that are added."""
-        return self.brokerage.own
-
-    @property
     def hint(self) -> bool:
         """Only what could run is asked."""
         return bool(self.base.options.get("hint"))
@@ -190,8 +179,9 @@ class World:
         return facts if self.second is None else _local(facts, value=loop == 1)
 
     def check_weights(self, late: pl.DataFrame) -> None:
-        """Refuse weights of a recipe that cannot be ranked."""
-        refuse_weights(self.recipe, late)
+        """Refuse weights of one's own that cannot be ranked."""
+        if self.brokerage.own_weight is not None:
+            refuse_weights(self.brokerage.name, late)
 
 
 def _local(facts: Facts, *, value: bool) -> Facts:
@@ -241,7 +231,7 @@ def configured(before: World, config: Config) -> World:
         listed=known.lists.join(outcomes, on="t", how="anti"),
         sides=(*before.sides, *new),
     )
-    facts = with_own_facts(brokerage.recipe, _with_some_place(facts), known.given)
+    facts = with_own_facts(brokerage, _with_some_place(facts), known.given)
     local = _local(facts, value=True) if brokerage.second else facts
     checks, then = _in_order(before, local, silent)
     second = brokerage.second(known.rules, then) if brokerage.second else None
@@ -262,7 +252,7 @@ def _with_settings(world: World, tasks: pl.DataFrame, config: Config) -> pl.Data
     """Add the settings that are read, as columns of tasks, and what the brokerage makes of them."""
     checks, then = world.asked
     derived = world.brokerage.derived(world.rules)
-    rules = (*checks, *(one.rule for one in world.own), *rules_of(then), *marks_of(then))
+    rules = (*checks, *(one.rule for one in world.brokerage.own), *rules_of(then), *marks_of(then))
     reads = [*reads_of([*derived, *then]), *(name for rule in rules for name in rule.reads)]
     tasks = with_settings(tasks, reads, config, world.place_of)
     for each in derived:
@@ -286,10 +276,8 @@ def _in_order(
     Raises:
         ConfigError: Rules that cannot be added, or that read what is not there.
     """
-    plain, own = world.asked, world.own
-    refuse_checks(world.recipe, plain[0], facts)
-    checks, steps = with_own(*plain, own)
-    check_own(own, checks, steps, facts.schema)
+    checks, steps = with_own(*world.asked, world.brokerage.own)
+    refuse_own(world.brokerage, checks, steps, facts.schema)
 
     def asked(rule: Rule) -> Rule:
         return replace(rule, when=rule.when & False) if rule.name in silent else rule

@@ -110,10 +110,10 @@ class Question(ABC):
 
     def made_of(self) -> str:
         """Introduce the factors of a weight: of an organisation's own they are only what it may be made of."""
-        recipe = self.decisions.world.recipe
-        if recipe.weight is None:
+        brokerage = self.decisions.world.brokerage
+        if brokerage.own_weight is None:
             return "The weight is the product of"
-        return f"The weight is that of brokerage {recipe.name}; the factors that it may read are"
+        return f"The weight is that of brokerage {brokerage.name}; the factors that it may read are"
 
     def near(self, names: Sequence[str], otherwise: str) -> str:
         """Return the names that the place may be a slip of, else another hint."""

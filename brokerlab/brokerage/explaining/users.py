@@ -98,7 +98,7 @@ class OfUsers(OnQueue):
         row = found.late.row(0, named=True) | {"loop": found.loop}
         ranks, share = self.numbered(order, row)
         factors = user_weights.factors(row, world.rules, user)
-        if world.recipe.weight is not None:
+        if world.brokerage.own_weight is not None:
             factors[0] = f"{self.made_of()}:"
         return self.answer(
             "candidate",

@@ -10,7 +10,7 @@ import polars as pl
 from brokerlab.brokerage.contracts import ABSENT, NEEDED, TABLES
 from brokerlab.brokerage.engine.brokerage import Brokerage, Weight
 from brokerlab.brokerage.engine.lookup import Lookup
-from brokerlab.brokerage.engine.recipe import Recipe
+from brokerlab.brokerage.engine.own import WeightOf
 from brokerlab.brokerage.inputs.given import absent_means
 from brokerlab.brokerage.production_jobs import lookups, ranking
 from brokerlab.brokerage.production_jobs.checks import queue_checks
@@ -21,9 +21,6 @@ from brokerlab.brokerage.production_jobs.state import of_state
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
-
-PRODUCTION = Recipe(name="production-jobs")
-"""The production job brokerage of the documents."""
 
 
 def looked_up(rules: ProductionRules) -> tuple[Lookup, ...]:
@@ -36,7 +33,7 @@ def looked_up(rules: ProductionRules) -> tuple[Lookup, ...]:
     )
 
 
-def weight(rules: ProductionRules, recipe: Recipe) -> Weight:
+def weight(rules: ProductionRules, own: WeightOf | None) -> Weight:
     """Return what the weight of a queue is made of."""
     reads = ["running", "x_activated", "x_assigned", "x_starting", "defined"]
     reads += ["t_total", "x_avail", "missing_files", "l_weight"]
@@ -45,12 +42,12 @@ def weight(rules: ProductionRules, recipe: Recipe) -> Weight:
         reads, says = [*reads, "x_near", "t_t1_factor"], f"{says} x nucleus"
     if rules.hardware_preferred:
         reads, says = [*reads, "x_preference"], f"{says} x hardware preference"
-    keys = ranking.weight_keys(rules, recipe)
+    keys = ranking.weight_keys(rules, own)
     return Weight(source="production-jobs.md 7", says=says, inputs=tuple(reads), keys=keys)
 
 
 BROKERAGE = Brokerage(
-    name=PRODUCTION.name,
+    name="production-jobs",
     organisation="brokerlab",
     description="queues that may receive the jobs of production tasks",
     documentation="production-jobs.md",
@@ -73,7 +70,6 @@ BROKERAGE = Brokerage(
     ranks={"weight": pl.Float64(), "rank": pl.Int64(), "jumbo": pl.Boolean()},
     also_read=ranking.REPORTED,
     last="rank",
-    recipe=PRODUCTION,
 )
 """The production job brokerage of the documents; option ``hint``: only say which queues could run the tasks (task
 brokerage), nuclei are not looked at."""

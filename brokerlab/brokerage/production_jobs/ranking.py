@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import polars as pl
 
-from brokerlab.brokerage.engine.recipe import Recipe, own_weight
+from brokerlab.brokerage.engine.own import WeightOf, weighed_by
 from brokerlab.brokerage.engine.rule import Rule, setting
 from brokerlab.brokerage.engine.settings import keys_behind, with_keys
 from brokerlab.brokerage.engine.steps import LEFT, MARKED, Derived, Order, Step
@@ -33,14 +33,14 @@ REPORTED = (
 """Facts of pairs that are reported besides those that the steps read."""
 
 
-def weight_keys(rules: ProductionRules, recipe: Recipe) -> tuple[str, ...]:
+def weight_keys(rules: ProductionRules, own: WeightOf | None) -> tuple[str, ...]:
     """Return the gdpconfig keys that the weight reads."""
-    then = (*of_tasks(rules), *steps(rules, recipe))
+    then = (*of_tasks(rules), *steps(rules, own))
     return tuple(dict.fromkeys([*keys_behind(then)["weight"], *NETWORK_KEYS]))
 
 
 @lru_cache(maxsize=64)  # made of many small expressions
-def steps(rules: ProductionRules, recipe: Recipe) -> tuple[Step, ...]:
+def steps(rules: ProductionRules, own: WeightOf | None) -> tuple[Step, ...]:
     """Return the steps in order.
 
     They make, beside the factors of the weight: ``running`` (R) and other counts [jobs], ``cap`` and ``cap_rt`` (6.4),
@@ -48,7 +48,7 @@ def steps(rules: ProductionRules, recipe: Recipe) -> tuple[Step, ...]:
 
     Args:
         rules: Strictness, caps, bootstrap and the other known differences.
-        recipe: Says what the weight is.
+        own: Weight of one's own; null: that of the page.
     """
     first = of_tasks(rules)
     then = (
@@ -56,7 +56,7 @@ def steps(rules: ProductionRules, recipe: Recipe) -> tuple[Step, ...]:
         MARKED,
         Derived(counted(rules)),
         *(Derived(columns) for columns in factors(rules)),
-        *(own_weight(recipe, rules) or (Derived({"weight": product(rules)}),)),
+        *(weighed_by(own, rules) or (Derived({"weight": product(rules)}),)),
         Derived(_limits(rules) | {"bootstrap": _bootstrap(rules)}),
         Derived({"jumbo": _jumbo(rules)}),
         *(_of_normal_jobs(rule) for rule in _late_checks(rules)),

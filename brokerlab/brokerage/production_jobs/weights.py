@@ -49,7 +49,7 @@ def counted(rules: ProductionRules) -> dict[str, pl.Expr]:
     return {"running": pl.when(low & slots.is_not_null()).then(with_slots).otherwise(base)}
 
 
-def product(rules: ProductionRules) -> pl.Expr:  # noqa: ARG001 - see Recipe
+def product(rules: ProductionRules) -> pl.Expr:  # noqa: ARG001 - see Brokerage.own_weight
     """Return the weight: the product of its factors; those of the code alone are 1 under ``document``.
 
     Source: 002, ATLAS Production Job Brokerage: "weight = weight × networkWeight".

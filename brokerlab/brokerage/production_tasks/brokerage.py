@@ -6,7 +6,7 @@ import polars as pl
 
 from brokerlab.brokerage import contracts as shared
 from brokerlab.brokerage.engine.brokerage import Brokerage, Weight
-from brokerlab.brokerage.engine.recipe import Recipe
+from brokerlab.brokerage.engine.own import WeightOf
 from brokerlab.brokerage.inputs.given import absent_means
 from brokerlab.brokerage.production_tasks import ranking
 from brokerlab.brokerage.production_tasks.checks import checks, of_tasks
@@ -16,16 +16,13 @@ from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
 from brokerlab.brokerage.production_tasks.facts import ends, facts, lookups
 from brokerlab.brokerage.rules import ProductionRules
 
-NUCLEI = Recipe(name="production-tasks")
-"""The production task brokerage of the documents."""
-
 
 def place_of(key: str) -> str:  # noqa: ARG001 - all of them
     """Return ``app/component`` in which the task brokerage looks a key up."""
     return "jedi/taskbrokerage"
 
 
-def weight(rules: ProductionRules, recipe: Recipe) -> Weight:
+def weight(rules: ProductionRules, own: WeightOf | None) -> Weight:
     """Return what the weight of a nucleus is made of."""
     return Weight(
         source="production-tasks.md 4",
@@ -34,12 +31,12 @@ def weight(rules: ProductionRules, recipe: Recipe) -> Weight:
             *("rw", "iointensity", "ava_size_any", "ava_size_disk", "tot_size", "space_free"),
             *("space_expired", "space_total"),
         ),
-        keys=ranking.weight_keys(rules, recipe),
+        keys=ranking.weight_keys(rules, own),
     )
 
 
 BROKERAGE = Brokerage(
-    name=NUCLEI.name,
+    name="production-tasks",
     organisation="brokerlab",
     description="the nucleus that gathers the outputs of a production task",
     documentation="production-tasks.md",
@@ -64,7 +61,6 @@ BROKERAGE = Brokerage(
     place="nucleus",
     ranks={"factor": pl.Float64()},
     also_read=("position",),
-    recipe=NUCLEI,
 )
 """The production task brokerage of the documents. Tasks of one ``snapshot`` are handled in one cycle, in the order of
 ``position``: a task that gets a nucleus makes it busier for those after it.

@@ -121,7 +121,7 @@ class TaskDecisions(PlaceDecisions):
             for name in ("tasks", "nuclei", "datasets", "findings")
         }
         return frames | {
-            "brokerage": self.world.recipe.name,
+            "brokerage": self.world.brokerage.name,
             "rules": self.world.rules.to_dict(),
             "config_digest": self.world.config.digest,
             "seed": self.world.base.options["seed"],

@@ -11,7 +11,7 @@ from functools import lru_cache
 import polars as pl
 
 from brokerlab.brokerage import full_chain
-from brokerlab.brokerage.engine.recipe import Recipe, own_weight
+from brokerlab.brokerage.engine.own import WeightOf, weighed_by
 from brokerlab.brokerage.engine.rule import Rule, setting
 from brokerlab.brokerage.engine.settings import keys_behind, with_keys
 from brokerlab.brokerage.engine.steps import LEFT, Derived, Step, any_left
@@ -27,7 +27,7 @@ MAX_PRIORITY = "MAX_TASK_PRIO_WITH_LOCAL_DATA"
 
 
 @lru_cache(maxsize=64)  # made of many small expressions
-def steps(rules: ProductionRules, recipe: Recipe) -> tuple[Step, ...]:
+def steps(rules: ProductionRules, own: WeightOf | None) -> tuple[Step, ...]:
     """Return the steps in order.
 
     They make ``asks_locality`` (the check of locality is on, and some nucleus came to it), ``off_period``, ``waived``,
@@ -35,7 +35,7 @@ def steps(rules: ProductionRules, recipe: Recipe) -> tuple[Step, ...]:
 
     Args:
         rules: Switches of locality, weight and full chain, and ``missing_endpoint``.
-        recipe: Says what the weight is.
+        own: Weight of one's own; null: that of the page.
     """
     return with_keys(
         (
@@ -49,14 +49,14 @@ def steps(rules: ProductionRules, recipe: Recipe) -> tuple[Step, ...]:
             ),
             *_full_chain(rules),
             *with_weight(rules),
-            *own_weight(recipe, rules, "factor"),
+            *weighed_by(own, rules, "factor"),
         )
     )
 
 
-def weight_keys(rules: ProductionRules, recipe: Recipe) -> tuple[str, ...]:
+def weight_keys(rules: ProductionRules, own: WeightOf | None) -> tuple[str, ...]:
     """Return the gdpconfig keys that the weight reads."""
-    return keys_behind(steps(rules, recipe))["factor"]
+    return keys_behind(steps(rules, own))["factor"]
 
 
 def _ending_the_task(rules: ProductionRules) -> tuple[Step, ...]:

@@ -116,7 +116,7 @@ def which_keys_matter(
     remade = {each.key for each in tries if replay and each.row.key in kind.table_keys}
     tried = try_keys(Sensitivity.of(decisions), [one for one in tries if one.key not in remade])
     if remade and replay is not None:
-        model = Sensitivity.of(replay, rules=world.rules, own=world.own)
+        model = Sensitivity.of(replay, rules=world.rules, brokerage=world.brokerage)
         tried |= try_keys(model, [one for one in tries if one.key in remade])
     if nuclei is not None and isinstance(decisions, Decisions):
         tried |= try_nuclei(nuclei, tries, decisions.world.rules)

@@ -12,9 +12,8 @@ from dataclasses import replace
 import dataframely as dy
 import polars as pl
 
-from brokerlab.brokerage.engine.checklist import inserted, without
+from brokerlab.brokerage.engine.own import inserted, without
 from brokerlab.brokerage.engine.pairs import Facts
-from brokerlab.brokerage.engine.recipe import Recipe
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE as PRODUCTION
 from brokerlab.brokerage.production_jobs.checks import queue_checks
@@ -64,15 +63,14 @@ def weight(rules: ProductionRules) -> pl.Expr:
     return product(rules) * (1 + 2 * pl.col("q_solar"))
 
 
-BROKERAGE = PRODUCTION.with_recipe(
-    Recipe(
-        name="lighthouse",
-        checks=checks,
-        weight=weight,
-        tables={"power_sources": PowerSources},
-        facts=facts,
-    ),
+BROKERAGE = replace(
+    PRODUCTION,
+    name="lighthouse",
     organisation="Lighthouse Observatory",
     description="production brokerage that follows the sun",
     documentation="Lighthouse handbook 4",
+    own_checks=checks,
+    own_weight=weight,
+    own_tables={"power_sources": PowerSources},
+    own_facts=facts,
 )

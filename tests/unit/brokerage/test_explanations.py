@@ -11,7 +11,7 @@ import pytest
 
 from brokerlab.brokerage import Explanation, explain, explain_task
 from brokerlab.brokerage.engine.again import redecided
-from brokerlab.brokerage.production_jobs.brokerage import PRODUCTION, decide
+from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE, decide
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.words import names_in
@@ -164,8 +164,8 @@ def test_without_least_cap_all_queued_jobs_are_told() -> None:
 
 
 def test_a_weight_of_ones_own_is_no_product() -> None:
-    ours = replace(PRODUCTION, name="ours", weight=lambda _: pl.col("running"))
-    decisions = decide(World().queue("A").frames(), recipe=ours)
+    ours = replace(BROKERAGE, name="ours", own_weight=lambda _: pl.col("running"))
+    decisions = ours.decide(World().queue("A").frames())
     text = explain(decisions, jeditaskid=1, panda_queue="A").text
     assert "The weight is that of brokerage ours; the factors that it may read are" in text
     assert "product" not in text

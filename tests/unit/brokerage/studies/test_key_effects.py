@@ -8,9 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from brokerlab.brokerage import analysis_jobs
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
-from brokerlab.brokerage.engine.own import Own
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.studies import removal, rule_sets
 from brokerlab.brokerage.studies.key_effects import check_keys, which_keys_matter
@@ -173,7 +171,7 @@ def test_rule_sets_of_user_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_rules_of_ones_own_are_those_of_every_decision() -> None:
     rule = Rule(name="shut_out", source="ours", says="", when=pl.col("q_candidate"))
     tables = {name: pl.DataFrame(rows) for name, rows in busy().rows.items()}
-    decisions = analysis_jobs.decide(tables, own=[Own(rule, after="status")])
+    decisions = ANALYSIS.brokerage.with_rule(rule, after="status").decide(tables)
     replay = replace(replay_of(decisions), tables=tables)
     effects = which_keys_matter(decisions, ["TW_DONE_JOB_STAT"], replay=replay, points=3, **DICE)
     assert effects.curves["without"].unique().to_list() == [0]

@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage.analysis_jobs import AnalysisRules, decide
-from brokerlab.brokerage.engine.own import Own
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.studies import basic_weights, fairness, loops, throttle, users
+from brokerlab.brokerage.studies.kinds import ANALYSIS
 from brokerlab.brokerage.studies.users import FAMILIES, HELD, PASSED, RULES
 from brokerlab.gdpconfig import Config
 from tests.unit.brokerage.analysis_jobs.toys import AT, SHARE, TASK, WITH_CODE, World
@@ -185,7 +185,7 @@ def two_classes():
 
 def test_both_weights_have_the_rules_of_ones_own():
     rule = Rule(name="shut_out", source="ours", says="", when=pl.col("panda_queue") == "SLOW")
-    made = decide(two_classes().tables(), own=[Own(rule, after="status")])
+    made = ANALYSIS.brokerage.with_rule(rule, after="status").decide(two_classes().tables())
     for side in basic_weights.decide_both_weights(made):
         assert side.queues.filter(check="shut_out")["panda_queue"].to_list() == ["SLOW"]
 

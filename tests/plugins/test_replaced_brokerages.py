@@ -15,9 +15,8 @@ from brokerlab.brokerage.analysis_jobs.brokerage import BROKERAGE as ANALYSIS
 from brokerlab.brokerage.analysis_jobs.checks import queue_checks as analysis_checks
 from brokerlab.brokerage.engine.again import redecided
 from brokerlab.brokerage.engine.brokerage import Brokerage
-from brokerlab.brokerage.engine.checklist import inserted, without
+from brokerlab.brokerage.engine.own import inserted, without
 from brokerlab.brokerage.engine.pairs import Facts
-from brokerlab.brokerage.engine.recipe import Recipe
 from brokerlab.brokerage.engine.rule import Rule, setting
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE as JOBS
 from brokerlab.brokerage.production_jobs.checks import queue_checks
@@ -113,7 +112,7 @@ def with_weather(found: Facts, tables: Mapping[str, pl.DataFrame]) -> Facts:
     )
 
 
-def recipe(ours: Ours, **changed: Any) -> Recipe:
+def made(ours: Ours, **changed: Any) -> Brokerage[Any, Any]:
     """Return one without the check that refuses C, that spares warm places and prefers cold ones."""
 
     def checks(rules: Any) -> tuple[Rule, ...]:
@@ -122,17 +121,13 @@ def recipe(ours: Ours, **changed: Any) -> Recipe:
         return without(kept, ours.check)
 
     given = {
-        "checks": checks,
-        "weight": lambda _: 1 / (pl.col("q_celsius").fill_null(10) + 1),
-        "tables": {"weather": Weather},
-        "facts": with_weather,
+        "own_checks": checks,
+        "own_weight": lambda _: 1 / (pl.col("q_celsius").fill_null(10) + 1),
+        "own_tables": {"weather": Weather},
+        "own_facts": with_weather,
     }
-    return Recipe(name="alpine", **given | changed)
-
-
-def made(ours: Ours, own: Recipe) -> Brokerage[Any, Any]:
     words = {"organisation": "Alps", "description": "it likes the cold", "documentation": "none"}
-    return ours.brokerage.with_recipe(own, **words)
+    return replace(ours.brokerage, name="alpine", **words | given | changed)
 
 
 def tables_of(ours: Ours) -> dict[str, Any]:
@@ -155,7 +150,7 @@ def test_ours_are_registered_and_decide(ours: Ours) -> None:
 
 @EACH
 def test_checks_weight_tables_and_facts_are_replaced(ours: Ours) -> None:
-    own = made(ours, recipe(ours))
+    own = made(ours)
     assert set(own.tables) == {*ours.brokerage.tables, "weather"}
     decisions = own.decide(tables_of(ours))
     assert reasons(decisions) == {"A": "warm", "B": None, "C": None}
@@ -177,16 +172,16 @@ def test_checks_weight_tables_and_facts_are_replaced(ours: Ours) -> None:
 
 
 @EACH
-def test_a_recipe_outlives_other_settings_and_takes_a_rule_more(ours: Ours) -> None:
+def test_what_is_replaced_outlives_other_settings_and_takes_a_rule_more(ours: Ours) -> None:
     limit = warm(when=pl.col("q_celsius") > setting(ours.key))
-    own = made(ours, recipe(ours, checks=lambda rules: (*ours.checks(rules), limit)))
+    own = made(ours, own_checks=lambda rules: (*ours.checks(rules), limit))
     rule = Rule(name="cold", source="ours 2", says="cold", when=pl.col("q_celsius") < 1)
     config = Config.empty()
     low, high = (config.with_values({f"{ours.where}/{ours.key}": n}) for n in (20, 100))
     before = own.with_rule(rule, after="warm").decide(tables_of(ours), config=low)
     assert reasons(before) == {"A": "warm", "B": "cold", "C": ours.check}
     after = redecided(before, high)
-    assert after.world.recipe.name == "alpine"
+    assert after.world.brokerage.name == "alpine"
     assert reasons(after) == {"A": None, "B": "cold", "C": ours.check}
 
 
@@ -194,19 +189,19 @@ def test_a_recipe_outlives_other_settings_and_takes_a_rule_more(ours: Ours) -> N
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"checks": lambda _: (warm(when=pl.col("q_celcius") > 1),)}, "checks: warm: no column q_celcius"),
-        ({"checks": lambda _: (warm(), warm())}, "checks: two checks are called warm"),
-        ({"checks": lambda _: ("warm",)}, "checks: 'warm' is a str, not a Rule"),
-        ({"checks": lambda _: ()}, "checks: 0 checks, allowed are 1 to 52"),
-        ({"weight": lambda _: pl.col("q_celcius")}, "weight: no column q_celcius"),
-        ({"weight": lambda _: pl.lit(-1.0)}, "weight: 2 of 2 places .* such as -1"),
+        ({"own_checks": lambda _: (warm(when=pl.col("q_celcius") > 1),)}, "checks: warm: no column q_celcius"),
+        ({"own_checks": lambda _: (warm(), warm())}, "checks: two checks are called warm"),
+        ({"own_checks": lambda _: ("warm",)}, "checks: 'warm' is a str, not a Rule"),
+        ({"own_checks": lambda _: ()}, "checks: 0 checks, allowed are 1 to 52"),
+        ({"own_weight": lambda _: pl.col("q_celcius")}, "weight: no column q_celcius"),
+        ({"own_weight": lambda _: pl.lit(-1.0)}, "weight: 2 of 2 places .* such as -1"),
         (
-            {"facts": lambda found, _: replace(found, queues=found.queues.head(1))},
+            {"own_facts": lambda found, _: replace(found, queues=found.queues.head(1))},
             "facts: queues has 1 rows, 3 in order of q came in",
         ),
     ],
 )  # fmt: skip
 def test_what_cannot_work_is_refused(ours: Ours, changed: dict[str, Any], message: str) -> None:
-    own = made(ours, recipe(ours, **changed))
+    own = made(ours, **changed)
     with pytest.raises(ConfigError, match=f"brokerage alpine: {message}"):
         own.decide(tables_of(ours))

@@ -8,15 +8,11 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage.engine.again import redecided
-from brokerlab.brokerage.engine.checklist import inserted, replaced, without
-from brokerlab.brokerage.engine.recipe import Recipe
+from brokerlab.brokerage.engine.brokerage import Brokerage
+from brokerlab.brokerage.engine.own import inserted, replaced, without
 from brokerlab.brokerage.engine.rule import Rule, setting
 from brokerlab.brokerage.funnels import funnel
-from brokerlab.brokerage.production_jobs.brokerage import (
-    BROKERAGE,
-    PRODUCTION,
-    decide,
-)
+from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE, decide
 from brokerlab.brokerage.production_jobs.checks import queue_checks
 from brokerlab.brokerage.production_jobs.weights import product
 from brokerlab.brokerage.production_tasks.brokerage import BROKERAGE as TASKS
@@ -40,12 +36,16 @@ def check(**changed) -> Rule:
     return Rule(**given | changed)
 
 
-def with_check(**changed) -> Recipe:
-    return Recipe(name="ours", checks=lambda rules: (*queue_checks(rules), check(**changed)))
+def ours(**replaced_by) -> Brokerage:
+    return replace(BROKERAGE, name="ours", **replaced_by)
 
 
-def with_weight(weight: pl.Expr) -> Recipe:
-    return Recipe(name="ours", weight=lambda *_: weight)
+def with_check(**changed) -> Brokerage:
+    return ours(own_checks=lambda rules: (*queue_checks(rules), check(**changed)))
+
+
+def with_weight(weight: pl.Expr) -> Brokerage:
+    return ours(own_weight=lambda *_: weight)
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_our_brokerages_are_the_functions_themselves(world):
     tables = world.frames()
     decided = BROKERAGE.decide(tables, rules=RULES)
     assert decided.queues.equals(decide(tables, rules=RULES).queues)
-    assert decided.world.recipe is PRODUCTION
+    assert decided.world.brokerage is BROKERAGE
     assert BROKERAGE.checks_table(RULES)["check"].to_list()[: len(NAMES)] == NAMES
     assert TASKS.checks_table(RULES)["check"][0] == "nucleus_inactive"
     assert {"tasks", "nuclei"} <= set(TASKS.tables)
@@ -90,7 +90,7 @@ def test_our_brokerages_are_the_functions_themselves(world):
 def test_an_own_check_removes_and_is_told(world):
     for queue in ("CERN_X", "TOKYO_Z"):
         world.change("queues", {"panda_queue": queue}, corecount=16)
-    decided = decide(world.frames(), recipe=with_check())
+    decided = with_check().decide(world.frames())
     assert reasons(decided) == {"CERN_X": None, "BNL_Y": "small", "TOKYO_Z": "no_pilot"}
     assert decided.checks[-1].clause({"q_corecount": 8}) == "8 cores are few"
     removed = dict(funnel(decided).select("check", "n_pairs").iter_rows())
@@ -99,20 +99,20 @@ def test_an_own_check_removes_and_is_told(world):
 
 def test_a_temporary_check_of_ones_own_is_the_last_mark(world):
     own = with_check(kind="temporary", when=pl.col("q_corecount") > 0)
-    assert set(reasons(decide(world.frames(), recipe=own)).values()) == {"small"}
+    assert set(reasons(own.decide(world.frames())).values()) == {"small"}
 
 
 def test_an_own_weight_ranks(world):
     fewest = with_weight(1 / pl.col("running") + 0 * pl.col("q_maxrss"))
-    ranks = decide(world.frames(), recipe=fewest).queues.select("panda_queue", "weight", "rank")
+    ranks = fewest.decide(world.frames()).queues.select("panda_queue", "weight", "rank")
     assert ranks.rows() == [("BNL_Y", 0.01, 1), ("CERN_X", 0.005, 2), ("TOKYO_Z", 0.01, None)]
 
 
-def test_the_recipe_outlives_a_change_of_the_configuration(world):
-    own = Recipe(name="ours", weight=lambda _: setting("NUM_CUTOFF_TO_MOVE_INPUT"))
-    before = decide(world.frames(), recipe=own)
+def test_a_weight_of_ones_own_outlives_a_change_of_the_configuration(world):
+    own = ours(own_weight=lambda _: setting("NUM_CUTOFF_TO_MOVE_INPUT"))
+    before = own.decide(world.frames())
     after = redecided(before, config(NUM_CUTOFF_TO_MOVE_INPUT=7))
-    assert after.world.recipe is own
+    assert after.world.brokerage is own
     assert after.queues["weight"].to_list() == [7.0] * 3
     assert after.to_dict()["brokerage"] == "ours"
 
@@ -133,7 +133,7 @@ def test_the_recipe_outlives_a_change_of_the_configuration(world):
 )
 def test_checks_that_cannot_work_are_refused(world, changed, said):
     with pytest.raises(ConfigError, match=f"brokerage ours: checks: {said}"):
-        decide(world.frames(), recipe=with_check(**changed))
+        with_check(**changed).decide(world.frames())
 
 
 @pytest.mark.parametrize(
@@ -146,13 +146,13 @@ def test_checks_that_cannot_work_are_refused(world, changed, said):
 )
 def test_lists_that_cannot_work_are_refused(world, checks, said):
     with pytest.raises(ConfigError, match=said):
-        decide(world.frames(), recipe=Recipe(name="ours", checks=lambda *_: checks))
+        ours(own_checks=lambda *_: checks).decide(world.frames())
 
 
 def test_as_many_checks_as_allowed_keep_their_bits(world):
     few = [check(name=f"c{n}", when=pl.col("q_corecount") < 0) for n in range(51)]
-    own = Recipe(name="ours", checks=lambda *_: (*few, check()))
-    decided = decide(world.frames(), recipe=own)
+    own = ours(own_checks=lambda *_: (*few, check()))
+    decided = own.decide(world.frames())
     assert set(reasons(decided).values()) == {"small"}
     assert decided.queues["failed"].to_list() == [1 << 51] * 3
 
@@ -168,7 +168,7 @@ def test_as_many_checks_as_allowed_keep_their_bits(world):
 )
 def test_weights_that_cannot_rank_are_refused(world, weight, said):
     with pytest.raises(ConfigError, match=f"brokerage ours: weight: .*{said}"):
-        decide(world.frames(), recipe=with_weight(weight))
+        with_weight(weight).decide(world.frames())
 
 
 @pytest.mark.parametrize(
@@ -179,15 +179,12 @@ def test_weights_that_cannot_rank_are_refused(world, weight, said):
     ],
 )
 def test_facts_may_only_grow(world, change, said):
-    own = Recipe(name="ours", facts=lambda facts, _: change(facts))
+    own = ours(own_facts=lambda facts, _: change(facts))
     with pytest.raises(ConfigError, match=f"brokerage ours: facts: {said}"):
-        decide(world.frames(), recipe=own)
+        own.decide(world.frames())
 
 
-def test_a_brokerage_of_a_recipe_has_its_tables_and_name():
-    own = BROKERAGE.with_recipe(
-        Recipe(name="ours", tables={"weather": BROKERAGE.tables["queues"]}),
-        organisation="we", description="ours", documentation="none",
-    )  # fmt: skip
+def test_a_brokerage_of_ones_own_has_its_tables_and_name():
+    own = ours(own_tables={"weather": BROKERAGE.tables["queues"]})
     assert own.name == "ours"
     assert set(own.tables) == {*BROKERAGE.tables, "weather"}
