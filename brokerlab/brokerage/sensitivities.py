@@ -183,9 +183,9 @@ class Sensitivity:
     ) -> Sensitivity:
         """Take decisions, or decide a replay; see :func:`what_if`."""
         replay = asked if isinstance(asked, Replay) else None
-        base = asked
-        if isinstance(asked, Replay):
-            base = decide(asked, rules=rules, brokerage=brokerage)
+        base = (
+            decide(asked, rules=rules, brokerage=brokerage) if isinstance(asked, Replay) else asked
+        )
         of_users = replay is not None and replay.stage == "analysis"
         keys = (*base.world.keys, *(analysis_keys.TABLE_KEYS if of_users else ()))
         return cls(base, replay if of_users else None, tuple(dict.fromkeys(keys)))
