@@ -127,12 +127,18 @@ def test_jobs_are_decided_alike(seed: int, rules: str, *, some: bool, easy: bool
     wanted = pl.concat(rows.select(*TASK, world=pl.lit(w)) for w, rows in chosen.items())
     key = rng.choice(sorted(JOB_KEYS))
     standing = live.prepare(frames, stage="jobs", rules=rule_set, config=config)
-    for number, settings in enumerate((config, config.with_values({key: JOB_KEYS[key]}))):
-        now = standing if number == 0 else standing.with_config(settings)
-        ranked = now.decide(wanted, together(by_world))
+    other = config.with_values({key: JOB_KEYS[key]})
+    apart = dict(zip(by_world, (0, 1, 1), strict=True))
+    for now, settings, of in (
+        (standing, (config,), dict.fromkeys(by_world, 0)),
+        (standing.with_config(other), (other,), dict.fromkeys(by_world, 0)),
+        (standing.with_config(config, other), (config, other), apart),
+    ):
+        asked = wanted.with_columns(setting=pl.col("world").replace_strict(of))
+        ranked = now.decide(asked, together(by_world))
         for world, own in by_world.items():
             given = frames | own | {"tasks": chosen[world]}
-            held_to(ranked, world, decide_jobs(given, rules=rule_set, config=settings))
+            held_to(ranked, world, decide_jobs(given, rules=rule_set, config=settings[of[world]]))
 
 
 ANALYSIS_KEYS: dict[str, Any] = {
@@ -168,9 +174,15 @@ def test_user_jobs_are_decided_alike(seed: int, rules: str, *, some: bool, easy:
     wanted = pl.concat(rows.select(*TASK, world=pl.lit(w)) for w, rows in chosen.items())
     key = rng.choice(sorted(ANALYSIS_KEYS))
     standing = live.prepare(frames, stage="analysis", rules=rule_set, config=config)
-    for number, settings in enumerate((config, config.with_values({key: ANALYSIS_KEYS[key]}))):
-        now = standing if number == 0 else standing.with_config(settings)
-        ranked = now.decide(wanted, together(by_world))
+    other = config.with_values({key: ANALYSIS_KEYS[key]})
+    apart = dict(zip(by_world, (0, 1, 1), strict=True))
+    for now, settings, of in (
+        (standing, (config,), dict.fromkeys(by_world, 0)),
+        (standing.with_config(other), (other,), dict.fromkeys(by_world, 0)),
+        (standing.with_config(config, other), (config, other), apart),
+    ):
+        asked = wanted.with_columns(setting=pl.col("world").replace_strict(of))
+        ranked = now.decide(asked, together(by_world))
         for world, own in by_world.items():
             given = frames | own | {"tasks": chosen[world]}
-            held_to(ranked, world, decide_analysis(given, rules=rule_set, config=settings))
+            held_to(ranked, world, decide_analysis(given, rules=rule_set, config=settings[of[world]]))

@@ -26,11 +26,16 @@ class AnalysisStage(Stage):
         return self.world.tasks.filter(~incomplete_input(self.world.rules).when)
 
     def ended(
-        self, rows: pl.DataFrame, tasks: pl.DataFrame, tables: Frames, plans: Plans
+        self,
+        rows: pl.DataFrame,
+        tasks: pl.DataFrame,
+        known: pl.DataFrame,
+        tables: Frames,
+        plans: Plans,
     ) -> pl.DataFrame:
         """Return ``throttle, outcome``: what held a row back."""
         if not tables.keys() & set(THROTTLE_TABLES):
-            return super().ended(rows, tasks, tables, plans)
+            return super().ended(rows, tasks, known, tables, plans)
 
         def make(lazy: Lazy) -> pl.LazyFrame:
             found = ended(lazy["tasks"], self.world.rules)

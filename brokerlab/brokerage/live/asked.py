@@ -70,23 +70,24 @@ def places(known: IntArray, wanted: IntArray) -> IntArray:
     return np.where(there, place, -1)
 
 
-def asked(wanted: Any, known: Prepared) -> pl.DataFrame:
+def asked(wanted: Any, known: Prepared, n_settings: int = 1) -> pl.DataFrame:
     """Return what is wanted, sorted, with the number of the task.
 
     Args:
-        wanted: ``jeditaskid, snapshot`` (null = 0), ``world``, perhaps ``at``; of any engine.
+        wanted: ``jeditaskid, snapshot`` (null = 0), ``world``, perhaps ``at`` and ``setting`` (null = 0); of any engine.
         known: The tasks prepared.
+        n_settings: Settings that the tasks may be decided under, numbered from 0.
 
     Returns:
-        ``jeditaskid, snapshot, world, at, t``, sorted by the first three, and ``instant``: number of the state that a
+        ``jeditaskid, snapshot, world, at, setting, t``, sorted by the first three, and ``instant``: number of the state that a
         task sees, its world's where no world is asked for at several snapshots.
 
     Raises:
         SchemaError: Missing columns, values of another type, nulls.
-        DataError: Tasks that were not prepared, rows that repeat a key.
+        DataError: Tasks that were not prepared, rows that repeat a key, numbers of settings that there are not.
     """
     rows = prepared({"wanted": wanted}, {"wanted": _Wanted})["wanted"]
-    rows = rows.with_columns(pl.col("snapshot").fill_null(0)).sort(KEY)
+    rows = rows.with_columns(pl.col("snapshot", "setting").fill_null(0)).sort(KEY)
     found = rows.with_columns(known.find(rows))
     problems = []
     if found["t"].null_count():
@@ -99,6 +100,12 @@ def asked(wanted: Any, known: Prepared) -> pl.DataFrame:
         twice = rows.filter(rows.select(KEY).is_duplicated())
         problems.append(
             f"{twice.height} rows repeat jeditaskid, snapshot, world ({_shown(twice)}): ask once for each"
+        )
+    strangers = rows.filter(~pl.col("setting").is_between(0, n_settings - 1))
+    if strangers.height:
+        problems.append(
+            f"{strangers.height} rows are of settings that there are not ({_shown(strangers)}): number them from 0 to "
+            f"{n_settings - 1}, as they were given to with_config"
         )
     if problems:
         raise DataError("wanted: " + "; ".join(problems))
@@ -116,6 +123,7 @@ class _Wanted(dy.Schema):
     snapshot = dy.Int64(nullable=True)
     world = dy.Int64(nullable=False)
     at = dy.Datetime(nullable=True, time_unit="us")
+    setting = dy.Int64(nullable=True)
 
 
 def states(

@@ -51,7 +51,8 @@ def prepare(
           that is not given keeps what ``tables`` said, and has no rows if that did not have it either. Which tables are given may change, but each new choice costs as
           much as the first question.
 
-        ``standing.with_config(config)`` is the same brokerage under other settings.
+        ``standing.with_config(config)`` is the same brokerage under other settings; ``standing.with_config(*configs)`` asks
+        it under several at once, ``setting`` in ``wanted`` (i64, null = 0) being the number of a task's.
 
     Raises:
         SchemaError: Unknown tables, values of another type.

@@ -138,12 +138,21 @@ class Stage:
         self,
         rows: pl.DataFrame,
         tasks: pl.DataFrame,  # noqa: ARG002 - of some
+        known: pl.DataFrame,
         tables: Frames,  # noqa: ARG002
         plans: Plans,  # noqa: ARG002
     ) -> pl.DataFrame:
-        """Return ``outcome`` (and why) of the rows that end before any queue is looked at; null: they do not."""
-        known = self.world.outcomes.drop("detail", strict=False)
-        return rows.select("t").join(known, on="t", how="left", maintain_order="left").drop("t")
+        """Return ``outcome`` (and why) of the rows that end before any queue is looked at; null: they do not.
+
+        Args:
+            rows: What is wanted.
+            tasks: Its facts.
+            known: ``t, setting, outcome`` (and why) of those that end so whatever changes.
+            tables: What changes.
+            plans: How it is found.
+        """
+        keys = ["t", "setting"]
+        return rows.select(keys).join(known, on=keys, how="left", maintain_order="left").drop(keys)
 
     def outcomes(
         self,
@@ -167,18 +176,73 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Cycle:
-    """What is done at every question.
+class Loops:
+    """What stands under some settings.
 
     Attributes:
         kept: Loop to what stands of the pairs.
         tasks: Loop to the numbers of its tasks.
-        plans: How the rest is found.
     """
 
     kept: Mapping[int, Kept]
     tasks: Mapping[int, IntArray]
+
+    def pairs(
+        self, loop: int, rows: IntArray, numbers: IntArray
+    ) -> tuple[IntArray, pl.DataFrame, IntArray]:
+        """Return what stands of the tasks that go through a loop.
+
+        Args:
+            loop: Which.
+            rows: Rows wanted.
+            numbers: Their tasks.
+
+        Returns:
+            The rows that went through it; ``t`` (row), ``q, failed`` and the facts kept of their open pairs; pairs that each
+            check removed before, by row that went through it.
+        """
+        place = places(self.tasks[loop], numbers)
+        chosen, place = rows[place >= 0], place[place >= 0]
+        found = self.kept[loop].pairs(place)
+        found = found.with_columns(t=pl.Series(chosen[found["t"].to_numpy()]))
+        return chosen, found, self.kept[loop].closed[place]
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """What is done at every question.
+
+    Attributes:
+        settings: What stands under each of the settings.
+        plans: How the rest is found.
+    """
+
+    settings: tuple[Loops, ...]
     plans: Plans = field(default_factory=Plans)
+
+    @property
+    def plan(self) -> Plan:
+        """Which checks stand, the same under any settings."""
+        return self.settings[0].kept[1].plan
+
+    def pairs(
+        self, loop: int, rows: IntArray, setting: IntArray, numbers: IntArray
+    ) -> tuple[IntArray, pl.DataFrame, IntArray]:
+        """Return what stands of the tasks, sorted by row; see :meth:`Loops.pairs`."""
+        if len(self.settings) == 1:
+            return self.settings[0].pairs(loop, rows, numbers)
+        parts = []
+        for number, each in enumerate(self.settings):
+            mine = setting == number
+            if mine.any():
+                parts.append(each.pairs(loop, rows[mine], numbers[mine]))
+        if not parts:
+            return self.settings[0].pairs(loop, rows, numbers)
+        chosen = np.concatenate([part[0] for part in parts])
+        closed = np.concatenate([part[2] for part in parts])
+        order = np.argsort(chosen)
+        pairs = pl.concat([part[1] for part in parts]).sort("t", maintain_order=True)
+        return chosen[order], pairs, closed[order]
 
 
 @dataclass(frozen=True)
@@ -205,14 +269,14 @@ class Standing:
     """See :func:`brokerlab.brokerage.live.prepare`.
 
     Attributes:
-        stage: What is decided, and what of it changes.
+        stages: What is decided, and what of it changes, under each of the settings.
         known: The tasks that may be asked for.
         names: ``q, name`` of queues.
         cycles: What is done at every question, by the names of the tables that change.
         root: The brokerage that this one differs from in its settings only; null: it is none of another's.
     """
 
-    stage: Stage
+    stages: tuple[Stage, ...]
     known: Prepared
     names: pl.DataFrame
     cycles: dict[frozenset[str], Cycle] = field(default_factory=dict)
@@ -222,17 +286,22 @@ class Standing:
     def of(cls, stage: Stage) -> Standing:
         """Make it from tables that are prepared."""
         world = stage.world
-        return cls(stage, Prepared.of(world.tasks), queue_names(world.facts.queues))
+        return cls((stage,), Prepared.of(world.tasks), queue_names(world.facts.queues))
+
+    @property
+    def stage(self) -> Stage:
+        """What is decided under the first settings; what no setting changes is the same under all."""
+        return self.stages[0]
 
     @property
     def world(self) -> World:
-        """Rules, settings, tables and facts."""
+        """Rules, the first settings, tables and facts."""
         return self.stage.world
 
     def decide(self, wanted: Any, state: Mapping[str, Any]) -> Ranked:
         """Decide for tasks in worlds; see :func:`brokerlab.brokerage.live.prepare`."""
         stage, world = self.stage, self.world
-        rows = asked(wanted, self.known)
+        rows = asked(wanted, self.known, len(self.stages))
         brokerage = world.brokerage
         allowed = stage.tables(brokerage)
         given = states(state, brokerage.tables, allowed, rows.select("world", "instant"))
@@ -240,9 +309,10 @@ class Standing:
         cycle = self.cycle(names)
         tables = with_others(given, rows, world.tables, stage.together)
         tasks = self._tasks(rows, names, tables, cycle)
-        ended = stage.ended(rows, tasks, tables if names else {}, cycle.plans)
+        ended = stage.ended(rows, tasks, self._known_ends(), tables if names else {}, cycle.plans)
         facts = self._facts(rows, tasks, names, tables, cycle)
-        walks = self._walks(facts, ended["outcome"].is_null().to_numpy(), cycle)
+        setting = rows["setting"].to_numpy()
+        walks = self._walks(facts, setting, ended["outcome"].is_null().to_numpy(), cycle)
         order = pl.Enum(names_of(world.checks, world.steps))
         tally = _tally(rows.height, walks, len(order.categories), len(world.checks))
         outcome = stage.outcomes(tasks, ended["outcome"], tally)
@@ -254,51 +324,74 @@ class Standing:
         best = best.sort("t", "q").with_columns(share=shares(pl.col("weight")))
         return Ranked(named(best, rows, self.names), told)
 
-    def with_config(self, config: Config) -> Standing:
-        """Return the same brokerage under other settings; only what they change is worked out anew.
+    def with_config(self, *configs: Config) -> Standing:
+        """Return the same brokerage under other settings, or under several at once; only what they change is worked out anew.
 
         Raises:
             ConfigError: Settings that no rule can work with.
         """
         root = self.root or self
-        stage = replace(root.stage, world=root.world.with_config(config))
-        same = all(
-            stage.in_loop(loop).tasks["t"].equals(root.stage.in_loop(loop).tasks["t"])
-            for loop in stage.loops
-        )
-        return replace(root, stage=stage, cycles={}, root=root if same else None)
+        worlds = [root.world.with_config(config) for config in configs]
+        stages = tuple(replace(root.stage, world=world) for world in worlds)
+        return replace(root, stages=stages, cycles={}, root=root)
 
     def cycle(self, names: frozenset[str]) -> Cycle:
         """Return what is done while these tables change."""
         if names not in self.cycles:
-            world, stage = self.world, self.stage
-            loops = {loop: stage.in_loop(loop) for loop in stage.loops}
-            plan = Plan.of(
-                world.checks, loops[1], stage.facts_of(names), world.step_reads, lasting=world.lasting
-            )  # fmt: skip
-            if self.root is None:
-                kept = {loop: Kept.of(plan, facts, in_parts) for loop, facts in loops.items()}
-            else:
-                before = self.root.cycle(names).kept
-                changed = changes(self.root.stage.in_loop(1), loops[1])
-                kept = {
-                    loop: before[loop].again(plan, facts, in_parts, changed)
-                    for loop, facts in loops.items()
-                }
-            numbers = {loop: facts.tasks["t"].to_numpy() for loop, facts in loops.items()}
-            self.cycles[names] = Cycle(kept, numbers)
+            self.cycles[names] = Cycle(tuple(self._loops(stage, names) for stage in self.stages))
         return self.cycles[names]
+
+    def _loops(self, stage: Stage, names: frozenset[str]) -> Loops:
+        """Return what stands under some settings: what they do not change is taken from the root, if it has the same tasks."""
+        world, root = stage.world, self.root
+        loops = {loop: stage.in_loop(loop) for loop in stage.loops}
+        numbers = {loop: facts.tasks["t"].to_numpy() for loop, facts in loops.items()}
+        plan = Plan.of(
+            world.checks, loops[1], stage.facts_of(names), world.step_reads, lasting=world.lasting
+        )
+        before = None if root is None else root.cycle(names).settings[0]
+        if root is None or before is None or any(
+            not np.array_equal(before.tasks[loop], numbers[loop]) for loop in loops
+        ):  # fmt: skip
+            return Loops({n: Kept.of(plan, facts, in_parts) for n, facts in loops.items()}, numbers)
+        changed = changes(root.stage.in_loop(1), loops[1])
+        kept = {
+            loop: before.kept[loop].again(plan, facts, in_parts, changed)
+            for loop, facts in loops.items()
+        }
+        return Loops(kept, numbers)
+
+    @cached_property
+    def _set(self) -> tuple[frozenset[str], pl.DataFrame]:
+        """The facts of tasks that are not the same under all settings: their names, and their values, one setting after the other."""
+        first, *others = (stage.world.tasks for stage in self.stages)
+        names = [
+            name
+            for name in first.columns
+            if any(not first[name].equals(other[name]) for other in others)
+        ]
+        return frozenset(names), pl.concat([frame.select(names) for frame in (first, *others)])
+
+    def _known_ends(self) -> pl.DataFrame:
+        """Return the rows of ``World.outcomes`` under every setting, with its number."""
+        return pl.concat(
+            stage.world.outcomes.drop("detail", strict=False).with_columns(setting=pl.lit(number, pl.Int64))
+            for number, stage in enumerate(self.stages)
+        )  # fmt: skip
 
     def _tasks(
         self, rows: pl.DataFrame, names: frozenset[str], tables: Frames, cycle: Cycle
     ) -> pl.DataFrame:
         """Return the facts of the tasks wanted, one row each, as what changes is keyed by."""
-        stage, world = self.stage, self.world
-        plan = cycle.kept[1].plan
+        stage, world, plan = self.stage, self.world, cycle.plan
         read = {"t", "jeditaskid", "at", *stage.numbers, *stage.reads, *world.reads}
         read |= {name for bit in plan.asked for name in plan.checks[bit].reads}
-        chosen = world.tasks.select([name for name in world.tasks.columns if name in read])
-        placed = stage.at(chosen[rows["t"]], rows["at"]).with_columns(number="t")
+        names_set, values = self._set
+        chosen = world.tasks.select([name for name in world.tasks.columns if name in read])[rows["t"]]
+        if differ := [name for name in chosen.columns if name in names_set]:
+            own = values.select(differ)[rows["setting"] * world.tasks.height + rows["t"]]
+            chosen = chosen.with_columns(own.get_columns())
+        placed = stage.at(chosen, rows["at"]).with_columns(number="t")
         keyed = per_instant(placed, rows["instant"].to_numpy(), stage.numbers)
         made = [each for each in stage.lookups if not each.place and names & {*each.tables}]
         of_tasks = {name for each in made for name in each.tables}
@@ -318,29 +411,30 @@ class Standing:
         sides = cycle.plans.sides("sides", frames, lambda lazy: self.stage.sides(lazy, names))
         return replace(self.world.facts, tasks=tasks, sides=sides)
 
-    def _walks(self, facts: Facts, goes_on: Any, cycle: Cycle) -> list[Walk]:
+    def _walks(
+        self, facts: Facts, setting: IntArray, goes_on: Any, cycle: Cycle
+    ) -> list[Walk]:
         """Go through the loops as ``decide`` does; the second is there only if some task goes through it."""
         second = self.world.second
         if second is None:
-            return [self._walk(1, np.flatnonzero(goes_on), facts, cycle)]
+            return [self._walk(1, np.flatnonzero(goes_on), setting, facts, cycle)]
         asked = facts.tasks.select(may=second.may, at_once=second.at_once)
         may, skips = (asked[name].to_numpy() for name in asked.columns)
-        one = self._walk(1, np.flatnonzero(goes_on & ~skips), facts, cycle)
+        one = self._walk(1, np.flatnonzero(goes_on & ~skips), setting, facts, cycle)
         order = names_of(self.world.checks, self.world.steps)
         final = [order.index(name) for name in second.final]
         left = np.zeros(facts.tasks.height, dtype=bool)
         left[one.pairs[(one.codes < 0) | np.isin(one.codes, final)]] = True
         others = np.flatnonzero(goes_on & (skips | (may & ~left)))
-        return [one, self._walk(2, others, facts, cycle)] if len(others) else [one]
+        return [one, self._walk(2, others, setting, facts, cycle)] if len(others) else [one]
 
-    def _walk(self, loop: int, chosen: IntArray, facts: Facts, cycle: Cycle) -> Walk:
+    def _walk(
+        self, loop: int, wanted: IntArray, setting: IntArray, facts: Facts, cycle: Cycle
+    ) -> Walk:
         """Decide one loop for some of the rows wanted."""
-        world, kept = self.world, cycle.kept[loop]
-        plan, steps = kept.plan, self.world.steps
-        place = places(cycle.tasks[loop], facts.tasks["number"].to_numpy()[chosen])
-        chosen, place = chosen[place >= 0], place[place >= 0]
-        pairs = kept.pairs(place)
-        pairs = pairs.with_columns(t=pl.Series(chosen[pairs["t"].to_numpy()]))
+        world, plan, steps = self.world, cycle.plan, self.world.steps
+        number = facts.tasks["number"].to_numpy()[wanted]
+        chosen, pairs, closed = cycle.pairs(loop, wanted, setting[wanted], number)
         local = replace(facts, tasks=facts.tasks.with_columns(t_local=pl.lit(loop == 1)))
         checks = [plan.checks[bit] for bit in plan.asked]
         read = {*world.step_reads, *(name for check in checks for name in check.reads)}
@@ -360,7 +454,7 @@ class Standing:
         codes = codes.copy()
         codes[codes < 0] = late["check"].to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
         best = late.filter(pl.col("rank").is_not_null()).select("t", "q", "weight", "rank")
-        return Walk(chosen, found["t"].to_numpy(), codes, kept.closed[place], best)
+        return Walk(chosen, found["t"].to_numpy(), codes, closed, best)
 
 
 def _tally(n_rows: int, walks: Sequence[Walk], n_names: int, n_checks: int) -> Tally:

@@ -49,6 +49,16 @@ def test_rows_without_world_hold_for_every_world() -> None:
     assert found[0, "CERN_X"] == found[1, "CERN_X"] > found[0, "BNL_Y"]
 
 
+def test_settings_that_there_are_not() -> None:
+    two = STANDING.with_config(Config.empty(), Config.empty())
+    assert two.decide(wanted(setting=[1]), {}).outcomes["n_candidates"].to_list() == [2]
+    for number in (-1, 2):
+        with pytest.raises(DataError, match="number them from 0 to 1"):
+            two.decide(wanted(setting=[number]), {})
+    with pytest.raises(DataError, match="number them from 0 to 0"):
+        STANDING.decide(wanted(setting=[1]), {})
+
+
 def test_nobody_asks() -> None:
     found = STANDING.decide(wanted().clear(), {"job_stats": COUNTS})
     assert found.queues.is_empty()
