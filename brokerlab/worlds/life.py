@@ -100,7 +100,7 @@ class Life(Loop):
             settings: The seed and the rule of the scouts.
             names: Names of ``queues``.
         """
-        super().__init__(world, None, (settings.seed,))
+        super().__init__(world, seeds=[settings.seed])
         n = work.n
         self.work, self.queues, self.settings = work, queues, settings
         self.rng = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(4,)))

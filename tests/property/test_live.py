@@ -185,4 +185,6 @@ def test_user_jobs_are_decided_alike(seed: int, rules: str, *, some: bool, easy:
         ranked = now.decide(asked, together(by_world))
         for world, own in by_world.items():
             given = frames | own | {"tasks": chosen[world]}
-            held_to(ranked, world, decide_analysis(given, rules=rule_set, config=settings[of[world]]))
+            held_to(
+                ranked, world, decide_analysis(given, rules=rule_set, config=settings[of[world]])
+            )

@@ -387,7 +387,9 @@ class Standing:
         read = {"t", "jeditaskid", "at", *stage.numbers, *stage.reads, *world.reads}
         read |= {name for bit in plan.asked for name in plan.checks[bit].reads}
         names_set, values = self._set
-        chosen = world.tasks.select([name for name in world.tasks.columns if name in read])[rows["t"]]
+        chosen = world.tasks.select([name for name in world.tasks.columns if name in read])[
+            rows["t"]
+        ]
         if differ := [name for name in chosen.columns if name in names_set]:
             own = values.select(differ)[rows["setting"] * world.tasks.height + rows["t"]]
             chosen = chosen.with_columns(own.get_columns())
@@ -411,9 +413,7 @@ class Standing:
         sides = cycle.plans.sides("sides", frames, lambda lazy: self.stage.sides(lazy, names))
         return replace(self.world.facts, tasks=tasks, sides=sides)
 
-    def _walks(
-        self, facts: Facts, setting: IntArray, goes_on: Any, cycle: Cycle
-    ) -> list[Walk]:
+    def _walks(self, facts: Facts, setting: IntArray, goes_on: Any, cycle: Cycle) -> list[Walk]:
         """Go through the loops as ``decide`` does; the second is there only if some task goes through it."""
         second = self.world.second
         if second is None:

@@ -20,7 +20,7 @@ again, lose patience and are brokered anew. With ``brokerage="seen"`` every job 
 from brokerlab.calibrate.simulation.archive import cycle_seen, of_archive
 from brokerlab.calibrate.simulation.comparison import Limits
 from brokerlab.calibrate.simulation.options import QueueRules, Transfers
-from brokerlab.calibrate.simulation.outcome import Outcome, jain, run
+from brokerlab.calibrate.simulation.outcome import Outcome, jain, run, run_each
 from brokerlab.calibrate.simulation.record import record
 from brokerlab.calibrate.simulation.validation import RUNS, Validation, compare, validate
 from brokerlab.calibrate.simulation.world import World, of_tables
@@ -40,5 +40,6 @@ __all__ = [
     "of_tables",
     "record",
     "run",
+    "run_each",
     "validate",
 ]

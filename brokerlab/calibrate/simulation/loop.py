@@ -112,30 +112,57 @@ class Pending:
     ready: IntArray
 
 
+@dataclass(frozen=True)
+class Group:
+    """Worlds whose settings say the same of waiting and of users.
+
+    Attributes:
+        worlds: Their numbers.
+        patience: When waiting has an end.
+        users: What the brokerage of users sees; null: there is no such brokerage.
+    """
+
+    worlds: IntArray
+    patience: Patience
+    users: Users | None
+
+    def of(self, found: Census) -> Census:
+        """Return the jobs of its worlds."""
+        mine = np.isin(found.world, self.worlds)
+        return (
+            found
+            if mine.all()
+            else Census(found.world[mine], found.job[mine], found.state[mine], found.queue[mine])
+        )
+
+
 class Loop:
-    """All worlds in lockstep: one look and one decision for all of them at every cycle."""
+    """All worlds in lockstep: one look and one decision for all of them at every cycle.
+
+    There is one for every setting and seed, those of the first setting first.
+    """
 
     def __init__(
         self,
         world: World,
-        config: Config | None = None,
+        configs: Sequence[Config | None] = (None,),
         seeds: Sequence[int] = (1,),
     ) -> None:
-        """Set the worlds up; arguments and errors as :func:`.outcome.run`."""
+        """Set the worlds up; arguments and errors as :func:`.outcome.run_each`."""
         if not seeds or min(seeds) < 0 or len(set(seeds)) < len(seeds):
             raise ConfigError(f"seeds are {list(seeds)}: name one or more, each once, from 0")
-        settings = world.config if config is None else config
-        self.config = settings.at(world.start) if settings.has_history else settings
+        given = [world.config if config is None else config for config in configs]
+        self.configs = [one.at(world.start) if one.has_history else one for one in given]
         self.world = world
+        self.seeds = tuple(seeds)
         self.begin, self.until = micros(world.begin), micros(world.until)
         self.step = micros(world.begin + world.cycle) - self.begin
-        self.copies = [Copy.of(world, seed) for seed in seeds]
+        self.copies = [Copy.of(world, seed) for _ in self.configs for seed in seeds]
         if not world.brokered:
             return
         self.arrays = world.arrays
-        self.standing = world.standing.with_config(self.config)
-        self.patience = Patience.of(world, self.config, TimeoutRules(world.rules))
-        self.users = Users.of(world, self.config) if world.stage == "analysis" else None
+        self.standing = world.standing.with_config(*self.configs)
+        self.groups = self._groups()
         self.created, self.order = world.created, self.arrays.order
         self.made = self.created[self.order]
         slow = world.queues["slowness"]
@@ -157,19 +184,50 @@ class Loop:
         for copy in self.copies:
             copy.advance(self.until)
 
+    def of_setting(self, number: int) -> list[Copy]:
+        """Return the worlds of a setting, by seed."""
+        return self.copies[number * len(self.seeds) :][: len(self.seeds)]
+
+    def _groups(self) -> list[Group]:
+        """Put worlds together that may be asked together."""
+        world, analysis = self.world, self.world.stage == "analysis"
+        alike: dict[object, tuple[Patience, list[int]]] = {}
+        for number, config in enumerate(self.configs):
+            patience = Patience.of(world, config, TimeoutRules(world.rules))
+            key = config.digest if analysis or patience.fast else patience.key
+            alike.setdefault(key, (patience, []))[1].append(number)
+        n = len(self.seeds)
+        return [
+            Group(
+                (np.array(numbers)[:, None] * n + np.arange(n)).ravel(),
+                patience,
+                Users.of(world, patience.config) if analysis else None,
+            )
+            for patience, numbers in alike.values()
+        ]
+
     def _broker(self, now: int) -> None:
         """Look at all worlds, move who waited too long, place the jobs that have no queue."""
         found, pending = self._look(now)
         epoch = max(int(np.searchsorted(self.arrays.epoch_at, now, side="right")) - 1, 0)
         snapshot = int(self.world.epochs["snapshot"][epoch])
-        if self.patience.act(self, found, now, snapshot):
+        moved = [
+            each.patience.act(self, each.of(found), each.worlds, now, snapshot)
+            for each in self.groups
+        ]
+        if any(moved):
             found, pending = self._look(now)
         if not len(pending.job):
             return
         task = self.arrays.task[pending.job]
         wanted = np.unique(task)
-        if self.users is not None:
-            state = self.users.tables(self, found, wanted, now, snapshot)
+        if self.world.stage == "analysis":
+            parts = [
+                each.users.tables(self, each.of(found), each.worlds, wanted, now, snapshot)
+                for each in self.groups
+                if each.users is not None
+            ]
+            state = {name: pl.concat(part[name] for part in parts) for name in parts[0]}
         else:
             state = tables_of(found, self.arrays, wanted, self.resource)
         ranked = self._decide(task, pending, state, epoch)
@@ -211,6 +269,7 @@ class Loop:
                 "jeditaskid": self.arrays.tasks[rows],
                 "snapshot": self.arrays.snapshot[epoch, rows],
                 "world": worlds,
+                "setting": worlds // len(self.seeds),
             }
         )
         found = self.standing.decide(wanted, state)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -200,24 +200,44 @@ def run(
     Raises:
         ConfigError: No seeds, negative or repeated ones; settings that no rule can work with.
     """
+    return next(run_each(world, [config], seeds=seeds))
+
+
+def run_each(
+    world: World, configs: Sequence[Config | None], *, seeds: Sequence[int] = (1,)
+) -> Iterator[Outcome]:
+    """Simulate the period under several settings side by side, which costs a part of one after the other.
+
+    Args:
+        world: As :func:`run`.
+        configs: The settings, one or more.
+        seeds: As :func:`run`.
+
+    Yields:
+        What :func:`run` returns for each of the settings, in order.
+
+    Raises:
+        ConfigError: As :func:`run`.
+    """
     wanted = tuple(int(seed) for seed in seeds)
-    loop = Loop(world, config, wanted)
+    loop = Loop(world, configs, wanted)
     loop.run()
     start, end = micros(world.start), micros(world.end)
     judged = np.flatnonzero((world.created >= start) & (world.created < end))
     own = world.jobs[pl.Series(judged)]
     own = own.with_columns(user_classes(own))
-    worlds = list(zip(wanted, loop.copies, strict=True))
-    jobs = pl.concat([_jobs(world, copy, judged, own, seed) for seed, copy in worlds])
-    counted = jobs.group_by("seed", panda_queue="computingsite").agg(n_jobs=pl.len())
-    used = pl.concat([_used(world, copy, start, end, seed) for seed, copy in worlds])
-    part = pl.col("used_core_s") / pl.col("capacity_core_s")
-    queues = used.join(counted, on=["seed", "panda_queue"], how="left").select(
-        *("seed", "panda_queue", "used_core_s", "capacity_core_s"),
-        utilisation=pl.when(pl.col("capacity_core_s") > 0).then(part),
-        n_jobs=pl.col("n_jobs").fill_null(0).cast(pl.Int64),
-    )
-    return Outcome(jobs, queues.sort("seed", "panda_queue"), wanted, loop.config, world)
+    for number, config in enumerate(loop.configs):
+        worlds = list(zip(wanted, loop.of_setting(number), strict=True))
+        jobs = pl.concat([_jobs(world, copy, judged, own, seed) for seed, copy in worlds])
+        used = pl.concat([_used(world, copy, start, end, seed) for seed, copy in worlds])
+        counted = jobs.group_by("seed", panda_queue="computingsite").agg(n_jobs=pl.len())
+        part = pl.col("used_core_s") / pl.col("capacity_core_s")
+        queues = used.join(counted, on=["seed", "panda_queue"], how="left").select(
+            *("seed", "panda_queue", "used_core_s", "capacity_core_s"),
+            utilisation=pl.when(pl.col("capacity_core_s") > 0).then(part),
+            n_jobs=pl.col("n_jobs").fill_null(0).cast(pl.Int64),
+        )
+        yield Outcome(jobs, queues.sort("seed", "panda_queue"), wanted, config, world)
 
 
 def user_classes(jobs: pl.DataFrame) -> pl.Series:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -89,12 +89,19 @@ class Patience:
         )
         return cls(rules, config, tables, fast, limits, order, _least(order), down)
 
-    def act(self, loop: Loop, found: Census, now: int, snapshot: int) -> bool:
-        """Take jobs back in every world; tells whether some were.
+    @property
+    def key(self) -> Hashable:
+        """What the settings say where no share has a threshold of its own."""
+        held = self.limits
+        return held.defined_s, held.holding_s, tuple(sorted(held.heartbeat_s.items())), held.own
+
+    def act(self, loop: Loop, found: Census, worlds: IntArray, now: int, snapshot: int) -> bool:
+        """Take jobs back in some worlds; tells whether some were.
 
         Args:
-            loop: The worlds; changed.
-            found: Their jobs.
+            loop: All worlds; changed.
+            found: Jobs of those asked for.
+            worlds: Their numbers.
             now: The instant [us since 1970].
             snapshot: Which state of the queues holds.
         """
@@ -103,11 +110,11 @@ class Patience:
         if self.fast:
             leaves |= self._fast(loop, found, waits, snapshot)
         late = self._late_users if loop.world.stage == "analysis" else self._late
-        leaves |= late(loop, found, waits & ~leaves, now, snapshot)
-        for number, copy in enumerate(loop.copies):
+        leaves |= late(loop, found, worlds, waits & ~leaves, now, snapshot)
+        for number in worlds:
             jobs = np.sort(found.job[leaves & (found.world == number)])
             if len(jobs):
-                kernel.withdraw(copy.state, jobs, now)
+                kernel.withdraw(loop.copies[number].state, jobs, now)
         return bool(leaves.any())
 
     def _fast(self, loop: Loop, found: Census, waits: BoolArray, snapshot: int) -> BoolArray:
@@ -140,7 +147,7 @@ class Patience:
         return leaves
 
     def _late(
-        self, loop: Loop, found: Census, waits: BoolArray, now: int, snapshot: int
+        self, loop: Loop, found: Census, worlds: IntArray, waits: BoolArray, now: int, snapshot: int
     ) -> BoolArray:
         """Tell which jobs a timeout takes back; one that would fail or be killed while it waits is brokered again, too."""
         row = np.flatnonzero(waits)
@@ -157,8 +164,8 @@ class Patience:
             return leaves
         tables = {
             "jobs": _jobs(loop, found, row, since),
-            "queues": self._queues(snapshot, len(loop.copies)),
-            "site_data": _last_starts(loop),
+            "queues": self._queues(snapshot, worlds),
+            "site_data": _last_starts(loop, worlds),
         }
         at = instants([now])[0]
         known = facts(prepared(tables, TABLES), at=at, rules=self.rules, limits=self.limits)
@@ -167,7 +174,7 @@ class Patience:
         return leaves
 
     def _late_users(
-        self, loop: Loop, found: Census, waits: BoolArray, now: int, snapshot: int
+        self, loop: Loop, found: Census, worlds: IntArray, waits: BoolArray, now: int, snapshot: int
     ) -> BoolArray:
         """Tell which waiting jobs of users are brokered again: groups of a task at a queue where nothing happens."""
         leaves = np.zeros(len(found.job), np.bool_)
@@ -178,9 +185,9 @@ class Patience:
         live = _jobs(loop, found, row, changed(loop, found, row))
         tables = {
             "jobs": pl.concat(
-                [live, ended_lately(loop, now - YOUNGEST_S * SECOND)], how="diagonal"
+                [live, ended_lately(loop, worlds, now - YOUNGEST_S * SECOND)], how="diagonal"
             ),
-            "queues": self._queues(snapshot, len(loop.copies)),
+            "queues": self._queues(snapshot, worlds),
             "status_log": live.filter(pl.col("jobstatus") == "activated").select(
                 "pandaid", "jobstatus", "modificationtime"
             ),
@@ -199,11 +206,10 @@ class Patience:
             | (now - last[found.world[row], found.queue[row]] > IDLE_S * SECOND)
         )
 
-    def _queues(self, snapshot: int, n_worlds: int) -> pl.DataFrame:
-        """Return the queues of every world, by the names that :func:`_named` gives."""
+    def _queues(self, snapshot: int, worlds: IntArray) -> pl.DataFrame:
+        """Return the queues of worlds, by the names that :func:`_named` gives."""
         own = _held(self.tables["queues"], snapshot).unique("panda_queue", maintain_order=True)
-        worlds = pl.DataFrame({"world": range(n_worlds)}, schema={"world": pl.Int64})
-        many = worlds.join(own, how="cross")
+        many = pl.DataFrame({"world": worlds}, schema={"world": pl.Int64}).join(own, how="cross")
         return many.with_columns(panda_queue=_named("panda_queue")).drop("world")
 
 
@@ -260,11 +266,12 @@ def changed(loop: Loop, found: Census, row: IntArray) -> IntArray:
     return since
 
 
-def ended_lately(loop: Loop, since: int) -> pl.DataFrame:
-    """Return the jobs that ended since an instant, as the rules read them; ids are below 0."""
+def ended_lately(loop: Loop, worlds: IntArray, since: int) -> pl.DataFrame:
+    """Return the jobs of worlds that ended since an instant, as the rules read them; ids are below 0."""
     parts = []
-    for number, copy in enumerate(loop.copies):
-        lately = copy.log[np.searchsorted(copy.log["end"], since) :]
+    for number in worlds.tolist():
+        log = loop.copies[number].log
+        lately = log[np.searchsorted(log["end"], since) :]
         own = lately[loop.arrays.brokered[lately["job"]]]
         parts.append(
             loop.world.jobs.select(*_OF_JOBS)[pl.Series(own["job"])].with_columns(
@@ -306,11 +313,17 @@ def _told(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _last_starts(loop: Loop) -> pl.DataFrame:
-    """Return the last start of a job at every queue of every world."""
+def _last_starts(loop: Loop, worlds: IntArray) -> pl.DataFrame:
+    """Return the last start of a job at every queue of worlds."""
     parts = [
-        pl.DataFrame({"world": number, "name": loop.arrays.queue_names, "last": copy.last_start})
-        for number, copy in enumerate(loop.copies)
+        pl.DataFrame(
+            {
+                "world": number,
+                "name": loop.arrays.queue_names,
+                "last": loop.copies[number].last_start,
+            }
+        )
+        for number in worlds.tolist()
     ]
     known = pl.concat(parts).filter(pl.col("last") >= 0)
     return known.select(

@@ -64,9 +64,9 @@ def record(
             f"the world was read from archive {world.archive_digest[:12] or 'none'}, the base is {archive.digest[:12]}: "
             "give the one that it was read from"
         )
-    loop = Loop(world, config, (seed,))
+    loop = Loop(world, [config], [seed])
     loop.run()
-    settings = loop.config
+    settings = loop.configs[0]
     note = f"{NOTE} from archive {archive.digest} with seed {seed}, settings {settings.digest}"
     with ArchiveWriter(into, synthetic=True, note=note, mode="replace") as writer:
         for name in archive.tables:

@@ -81,13 +81,20 @@ class Users:
         )
 
     def tables(
-        self, loop: Loop, found: Census, wanted: IntArray, now: int, snapshot: int
+        self,
+        loop: Loop,
+        found: Census,
+        worlds: IntArray,
+        wanted: IntArray,
+        now: int,
+        snapshot: int,
     ) -> dict[str, pl.DataFrame]:
         """Make the count tables of the brokerage of users.
 
         Args:
-            loop: The worlds.
-            found: Their jobs.
+            loop: All worlds.
+            found: Jobs of those asked for.
+            worlds: Their numbers.
             wanted: Rows of the tasks that will be brokered.
             now: The instant [us since 1970].
             snapshot: Which classes of queues hold.
@@ -98,11 +105,10 @@ class Users:
 
         Source: analysis-jobs.md 1; classes.md 4, 5, 7.
         """
-        n_worlds = len(loop.copies)
         base = counted_of(found, loop.arrays)
         tasks = pl.DataFrame({"jeditaskid": loop.arrays.tasks[wanted]})
         units = self.units.join(tasks, on="jeditaskid", how="semi")
-        ended = _ended(loop, wanted)
+        ended = _ended(loop, worlds, wanted)
         usage = self._usage(base, snapshot)
         summed = base.group_by("world", "computingsite", "gshare", "resource_type", "jobstatus")
         users = base.filter(
@@ -116,13 +122,13 @@ class Users:
             "job_stats": summed.agg(pl.col("njobs").sum()),
             "diskio_usage": disk_traffic(base),
             "user_job_stats": of_users,
-            "user_totals": _totals(users, units, n_worlds),
-            "to_run_rate": _rate(loop, now),
+            "user_totals": _totals(users, units, worlds),
+            "to_run_rate": _rate(loop, worlds, now),
             "failure_counts": _lately(ended, now - self.window),
             "sites_used": _used(loop, ended, found, wanted),
             "user_eval": _left(usage, units),
-            "task_class": self._classes(loop, usage, tasks, ended, now),
-            "gshare_usage": self._shares(base, n_worlds),
+            "task_class": self._classes(loop, worlds, usage, tasks, ended, now),
+            "gshare_usage": self._shares(base, worlds),
         }
 
     def _usage(self, base: pl.DataFrame, snapshot: int) -> pl.DataFrame:
@@ -142,13 +148,13 @@ class Users:
         return user_usage(slots, classes, config=self.config).users
 
     def _classes(
-        self, loop: Loop, usage: pl.DataFrame, tasks: pl.DataFrame, ended: pl.DataFrame, now: int
-    ) -> pl.DataFrame:
+        self, loop: Loop, worlds: IntArray, usage: pl.DataFrame, tasks: pl.DataFrame, ended: pl.DataFrame, now: int,
+    ) -> pl.DataFrame:  # fmt: skip
         """Return the classes of tasks in every world."""
         at = pl.lit(now).cast(pl.Datetime("us"))
-        worlds = pl.DataFrame(
-            {"snapshot": range(len(loop.copies))}, schema={"snapshot": pl.Int64}
-        ).with_columns(at=at)
+        instants = pl.DataFrame({"snapshot": worlds}, schema={"snapshot": pl.Int64}).with_columns(
+            at=at
+        )
         rows = self.tasks.join(tasks, on="jeditaskid", how="semi")
         whole = pl.DataFrame({"jeditaskid": loop.arrays.tasks, "nfiles": self.n_jobs}).with_columns(
             njobs="nfiles"
@@ -156,15 +162,15 @@ class Users:
         finished = ended.filter(_STATUS == "finished").group_by("jeditaskid", snapshot="world")
         done = finished.agg(nfilesfinished=pl.len().cast(pl.Int64))
         progress = (
-            worlds.select("snapshot")
+            instants.select("snapshot")
             .join(whole.join(tasks, on="jeditaskid"), how="cross")
             .join(done, on=["jeditaskid", "snapshot"], how="left")
         )
         active = rows.with_columns(status=pl.lit("running"), modificationtime=at)
-        found = task_classes(active, progress, usage, at=worlds, config=self.config).classes
+        found = task_classes(active, progress, usage, at=instants, config=self.config).classes
         return found.drop_nulls("class").select("jeditaskid", "class", world="snapshot")
 
-    def _shares(self, base: pl.DataFrame, n_worlds: int) -> pl.DataFrame:
+    def _shares(self, base: pl.DataFrame, worlds: IntArray) -> pl.DataFrame:
         """Hold what runs in each share against its target, cores in the place of HS06; also where nothing runs."""
         if self.shares.is_empty():
             kinds = dict.fromkeys(["usage_perc", "eqiv_usage_perc"], pl.Float64)
@@ -173,7 +179,7 @@ class Users:
             hs=pl.col("ncores").sum().cast(pl.Float64)
         )
         nothing = pl.DataFrame(
-            {"snapshot": range(n_worlds), "gshare": self.shares["name"][0]},
+            {"snapshot": worlds, "gshare": self.shares["name"][0]},
             schema={"snapshot": pl.Int64, "gshare": pl.String},
         ).with_columns(jobstatus=pl.lit("running"), hs=pl.lit(0.0))
         usage = share_usage(self.shares, pl.concat([stats, nothing], how="diagonal")).usage
@@ -193,9 +199,9 @@ def _left(usage: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
     return joined.select("user", "rem_slots_a", "rem_slots_b", world="snapshot")
 
 
-def _totals(users: pl.DataFrame, units: pl.DataFrame, n_worlds: int) -> pl.DataFrame:
+def _totals(users: pl.DataFrame, units: pl.DataFrame, worlds: IntArray) -> pl.DataFrame:
     """Add up jobs and cores of the users and groups of tasks, 0 where there are none."""
-    worlds = pl.DataFrame({"world": range(n_worlds)}, schema={"world": pl.Int64})
+    every = pl.DataFrame({"world": worlds}, schema={"world": pl.Int64})
     alone = units.filter(pl.col("workinggroup").is_null()).drop_nulls("username")
     people = alone.select("username", origusername=pl.coalesce("origusername", "username")).unique()
     groups = units.select("workinggroup").drop_nulls().unique()
@@ -206,12 +212,12 @@ def _totals(users: pl.DataFrame, units: pl.DataFrame, n_worlds: int) -> pl.DataF
         "nqueuedcores": _sum("ncores", QUEUED),
     }
     own = users.filter(pl.col("workinggroup").is_null())
-    of_users = worlds.join(people, how="cross").join(
+    of_users = every.join(people, how="cross").join(
         own.group_by("world", username="produsername").agg(**sums),
         on=["world", "username"],
         how="left",
     )
-    of_groups = worlds.join(groups, how="cross").join(
+    of_groups = every.join(groups, how="cross").join(
         users.group_by("world", "workinggroup").agg(**sums),
         on=["world", "workinggroup"],
         how="left",
@@ -221,13 +227,14 @@ def _totals(users: pl.DataFrame, units: pl.DataFrame, n_worlds: int) -> pl.DataF
     )
 
 
-def _ended(loop: Loop, wanted: IntArray) -> pl.DataFrame:
+def _ended(loop: Loop, worlds: IntArray, wanted: IntArray) -> pl.DataFrame:
     """Return the ended attempts of tasks: ``world, jeditaskid, computingsite, jobstatus, end`` [us]."""
     asked = np.zeros(len(loop.arrays.tasks) + 1, np.bool_)
     asked[wanted] = True
     parts = []
-    for number, copy in enumerate(loop.copies):
-        own = copy.log[asked[loop.arrays.task[copy.log["job"]]]]
+    for number in worlds.tolist():
+        log = loop.copies[number].log
+        own = log[asked[loop.arrays.task[log["job"]]]]
         parts.append(
             pl.DataFrame(
                 {
@@ -261,12 +268,12 @@ def _used(loop: Loop, ended: pl.DataFrame, found: Census, wanted: IntArray) -> p
     return pl.concat([live, ended.select(live.columns)]).unique()
 
 
-def _rate(loop: Loop, now: int) -> pl.DataFrame:
+def _rate(loop: Loop, worlds: IntArray, now: int) -> pl.DataFrame:
     """Return how many jobs per hour started at each queue: from six hours to five minutes ago."""
     first, last = now - RATE_WINDOW_S * SECOND, now - RATE_DELAY_S * SECOND
     parts = []
-    for number, copy in enumerate(loop.copies):
-        starts, queues = copy.recent_starts(first)
+    for number in worlds.tolist():
+        starts, queues = loop.copies[number].recent_starts(first)
         seen = (starts >= first) & (starts < last)
         n = np.bincount(queues[seen], minlength=len(loop.arrays.queue_names))
         rows = np.flatnonzero(n)

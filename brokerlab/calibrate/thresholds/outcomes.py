@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -170,6 +170,16 @@ class WhatIf(Protocol):
 
     def __call__(self, config: Config, seeds: tuple[int, ...], period: Period) -> Simulated:
         """Simulate."""
+
+
+@runtime_checkable
+class SideBySide(WhatIf, Protocol):
+    """A simulation that does several configurations at once at less cost."""
+
+    def each(
+        self, configs: Sequence[Config], seeds: tuple[int, ...], period: Period
+    ) -> Iterable[Simulated]:
+        """Simulate under each configuration, in order, with the same answers as one by one."""
 
 
 @runtime_checkable

@@ -7,13 +7,13 @@ folder, so that an interrupted study goes on where it was.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from brokerlab.calibrate.thresholds.outcomes import Outcome, Period, WhatIf
+from brokerlab.calibrate.thresholds.outcomes import Outcome, Period, SideBySide, WhatIf
 from brokerlab.errors import BrokerlabError, ConfigError, InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.values import digest_of
@@ -45,10 +45,14 @@ class Block(NamedTuple):
 
 
 class Task(NamedTuple):
-    """One run to make: a setting, with all seeds that are wanting, so that they can be simulated together."""
+    """Runs to make together: settings, with all seeds that are wanting."""
 
-    config: Config
+    configs: tuple[Config, ...]
     block: Block
+
+
+Simulated: TypeAlias = list[dict[int, Outcome]]
+"""What every setting led to, by seed."""
 
 
 @dataclass(frozen=True)
@@ -136,24 +140,44 @@ class Runs:
         return all((config.digest, seed, block.period) in self._memory for seed in block.seeds)
 
     def ensure(self, configs: Iterable[Config], block: Block) -> None:
-        """Run what is not there yet: the first one here, the rest in other processes if it would take long."""
+        """Run what is not there yet: the first ones here, the rest in other processes if it would take long."""
         period = block.period
         failed = {gone.config for gone in self.missing if gone.period == period}
-        tasks = []
+        alike: dict[tuple[int, ...], list[Config]] = {}
         for config in {config.digest: config for config in configs}.values():
             wanting = tuple(seed for seed in block.seeds if not self._has(config, seed, period))
             if wanting and config.digest not in failed:
-                tasks.append(Task(config, Block(period, wanting)))
+                alike.setdefault(wanting, []).append(config)
         before = time.perf_counter()
+        self._run(
+            Task(some, Block(period, seeds))
+            for seeds, wanted in alike.items()
+            for some in self._together(wanted)
+        )
+        self.seconds += time.perf_counter() - before
+
+    def _together(self, configs: Sequence[Config]) -> Iterator[tuple[Config, ...]]:
+        """Cut settings into those that are simulated side by side, some for every process."""
+        size = 1
+        if isinstance(self.what_if, SideBySide):
+            size = len(configs) if self.workers == 1 else -(-len(configs) // (self.workers + 1))
+        for first in range(0, len(configs), size):
+            yield tuple(configs[first:][:size])
+
+    def _run(self, wanted: Iterable[Task]) -> None:
+        """Make runs; those of settings that fail together are made again one by one."""
+        tasks, before = list(wanted), time.perf_counter()
+        again: list[Task] = []
         for done, task in enumerate(tasks, 1):
-            self._note(task, _tried(self.what_if, task))
+            again += self._note(task, _tried(self.what_if, task))
             rest, spent = tasks[done:], time.perf_counter() - before
             if self.workers > 1 and len(rest) > 1 and spent / done * len(rest) > PAYS_S:
                 there = in_processes(_simulated, self.what_if, rest, workers=self.workers, tries=2)
                 for other, result in there:
-                    self._note(other, result)
+                    again += self._note(other, result)
                 break
-        self.seconds += time.perf_counter() - before
+        if again:
+            self._run(again)
 
     def _has(self, config: Config, seed: int, period: Period) -> bool:
         key = (config.digest, seed, period)
@@ -166,30 +190,36 @@ class Runs:
         self.n_kept += 1
         return True
 
-    def _note(self, task: Task, result: dict[int, Outcome] | Exception) -> None:
-        """Keep what came of a run, or why nothing did."""
+    def _note(self, task: Task, result: Simulated | Exception) -> list[Task]:
+        """Keep what came of runs, or why nothing did; returns those to be made again, alone."""
         period = task.block.period
-        if isinstance(result, BrokenProcessPool):
-            self.missing.append(Missing(task.config.digest, period, KILLED))
-        elif isinstance(result, FAILURES):
-            reason = f"{type(result).__name__}: {result}"
-            self.missing.append(Missing(task.config.digest, period, reason))
-        elif isinstance(result, Exception):
-            raise result
-        else:
-            for seed, one in result.items():
-                self._memory[task.config.digest, seed, period] = one
+        if isinstance(result, Exception):
+            killed = isinstance(result, BrokenProcessPool)
+            if not killed and not isinstance(result, FAILURES):
+                raise result
+            if len(task.configs) > 1:
+                return [Task((config,), task.block) for config in task.configs]
+            reason = KILLED if killed else f"{type(result).__name__}: {result}"
+            self.missing.append(Missing(task.configs[0].digest, period, reason))
+            return []
+        for config, outcomes in zip(task.configs, result, strict=True):
+            for seed, one in outcomes.items():
+                self._memory[config.digest, seed, period] = one
                 if self.store is not None:
-                    self.store.put(task.config, seed, period, one)
+                    self.store.put(config, seed, period, one)
                 self.n_simulated += 1
+        return []
 
 
-def _tried(what_if: WhatIf, task: Task) -> dict[int, Outcome] | Exception:
+def _tried(what_if: WhatIf, task: Task) -> Simulated | Exception:
     try:
         return _simulated(what_if, task)
     except FAILURES as error:
         return error
 
 
-def _simulated(what_if: WhatIf, task: Task) -> dict[int, Outcome]:
-    return Outcome.by_seed(what_if(task.config, task.block.seeds, task.block.period))
+def _simulated(what_if: WhatIf, task: Task) -> Simulated:
+    seeds, period = task.block.seeds, task.block.period
+    if isinstance(what_if, SideBySide) and len(task.configs) > 1:
+        return [Outcome.by_seed(one) for one in what_if.each(task.configs, seeds, period)]
+    return [Outcome.by_seed(what_if(config, seeds, period)) for config in task.configs]

@@ -77,6 +77,31 @@ def test_seeds_are_worlds_of_their_own_and_repeat(usual, outcome):
     assert (one != other).any()
 
 
+def test_settings_side_by_side_are_as_each_alone():
+    """A cap, a weight, timeouts, fast rebrokerage for some of them alone; one that changes nothing."""
+    still = simulation.Transfers(mode="none")
+    grid = world(jobs(walltime_s=pl.lit(40_000.0)), transfers=still, rules="production")
+    limit = {f"NQUEUELIMITSITE_{SHARE}": 1}
+    fast = {f"FAST_REBRO_THRESHOLD_NQUEUE_{SHARE}": 3, "FAST_REBRO_THRESHOLD_NQNR_RATIO": 1,
+            "FAST_REBRO_THRESHOLD_NQUEUE_FRAC": 0.1}  # fmt: skip
+    settings = [
+        None,
+        config(**limit),
+        Config.empty().with_values({"TIMEOUT_defined": 60}),
+        Config.empty().with_values(fast),
+        config(IO_INTENSITY_CUTOFF=400),
+        config(**limit, NW_QUEUE_IMPORTANCE=0.9),
+    ]
+    together = list(simulation.run_each(grid, settings, seeds=(1, 2)))
+    alone = [simulation.run(grid, config=one, seeds=(1, 2)) for one in settings]
+    for one, other in zip(together, alone, strict=True):
+        assert one.config.digest == other.config.digest
+        assert_frame_equal(one.jobs, other.jobs)
+        assert_frame_equal(one.queues, other.queues)
+        assert_frame_equal(one.tasks, other.tasks)
+    assert len({done.jobs.hash_rows().sum() for done in together}) >= 3
+
+
 def test_a_setting_that_touches_no_decision_changes_nothing(usual, outcome):
     same = simulation.run(usual, config=config(IO_INTENSITY_CUTOFF=400), seeds=(1, 2))
     assert same.config.digest != outcome.config.digest

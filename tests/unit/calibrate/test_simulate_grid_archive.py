@@ -296,5 +296,8 @@ def test_users_have_caps(users):
     free = alone.filter("brokered")
     none = users.config.with_values({"CAP_RUNNING_USER_JOBS": 1})
     held = simulation.run(users, config=none, seeds=(2,)).jobs.filter("brokered")
+    both = list(simulation.run_each(users, [None, none], seeds=(2,)))
+    assert_frame_equal(both[0].jobs, alone)
+    assert_frame_equal(both[1].jobs.filter("brokered"), held)
     running = [part.filter(pl.col("starttime").is_not_null()).height for part in (free, held)]
     assert 0 < running[1] < running[0]

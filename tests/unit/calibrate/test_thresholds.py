@@ -218,6 +218,23 @@ def test_a_failing_setting_is_missing_and_the_rest_goes_on():
         calibrated(Toy(fails=(150,)))
 
 
+def test_settings_that_fail_side_by_side_are_simulated_one_by_one():
+    """A simulation that does several at once gives the same; one that fails takes no other with it."""
+    asked = []
+
+    class Together(Toy):
+        def each(self, configs, seeds, period):
+            asked.append(len(configs))
+            return [self(config, seeds, period) for config in configs]
+
+    alone, together = calibrated(Toy(fails=(56,))), calibrated(Together(fails=(56,)))
+    assert max(asked) > 2
+    assert [one.reason for one in together.missing] == ["DataError: no simulation at 56"]
+    assert together.tried.equals(alone.tried)
+    assert together.judgement.table.equals(alone.judgement.table)
+    assert together.n_simulated == alone.n_simulated
+
+
 def test_a_killed_worker_is_replaced(monkeypatch):
     monkeypatch.setenv("BROKERLAB_TOY_MAIN", str(os.getpid()))
     monkeypatch.setattr("brokerlab.calibrate.thresholds.runs.PAYS_S", 0.0)
