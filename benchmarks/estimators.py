@@ -27,15 +27,15 @@ from brokerlab.estimators.allocation import GRID
 from brokerlab.estimators.allocation.priced import PRICE, allocate_at_prices, level_of
 from brokerlab.estimators.deployed import log_rules, rules
 from brokerlab.estimators.estimator import Estimator, Predicted
-from brokerlab.estimators.held import HeldBounds
+from brokerlab.estimators.held import hold
 from brokerlab.estimators.holdout import fit_and_calibrate, replay_left_out
 from brokerlab.estimators.leader import BestSoFar
 from brokerlab.estimators.learners import learners
 from brokerlab.estimators.likejobs import LikeJobs
 from brokerlab.estimators.mixture import Views
+from brokerlab.estimators.offered import coverage, defaults, offers, score_on_same_jobs
 from brokerlab.estimators.records import UNITS, Quantity
 from brokerlab.estimators.scoring.judged import Judged
-from brokerlab.estimators.scoring.measures import exact, rate
 from brokerlab.long_work import in_processes
 from brokerlab.numerics import FloatArray
 
@@ -43,8 +43,6 @@ FOLDER = Path(os.environ.get("BROKERLAB_DATA", "../shared/data"))
 PAGE = Path("docs/estimators.md")
 LEVELS = (0.5, 0.9, 0.95, 0.99)
 ALL_LEVELS = tuple(sorted({*GRID, *LEVELS}))
-WORST = 1.05
-"""Times the best simple rule that an estimator may be at most to be offered for systems of a kind."""
 UNSEEN = ("system", "tasks")
 HELD = "{}, held"
 """What an estimator is called whose allocations come from its bounds as they are held to their levels."""
@@ -102,12 +100,6 @@ def allocation_of(predicted: Predicted) -> FloatArray:
     return allocate_at_prices(predicted, prices=(PRICE,)).at(level_of(PRICE))
 
 
-def hold(system: System, quantity: Quantity, predicted: Predicted) -> Predicted:
-    """Return predictions with their bounds held to their levels."""
-    layer = HeldBounds(LikeJobs(quantity), quantity)  # which estimator is inside does not matter
-    return layer.hold(system.records, predicted, levels=ALL_LEVELS)
-
-
 def judge(system: System, judged: Judged, unseen: str, name: str, given: FloatArray | None, **more: Any) -> dict[str, Any]:  # fmt: skip
     """Return one row of the table, but for what follows from other rows; ``given``: what each job would get, the request where infinite; None: it is silent."""
     asked = system.records["requested"].fill_null(np.inf).to_numpy()
@@ -124,32 +116,21 @@ def judge(system: System, judged: Judged, unseen: str, name: str, given: FloatAr
     }
 
 
-def coverage(judged: Judged, held: Predicted) -> dict[str, float | None]:
-    """Return, level by level, ``promised`` (share of the jobs with a bound of their own), ``coverage`` of these, and ``upper``: the end of its interval."""
-    row: dict[str, float | None] = {}
-    for level in LEVELS:
-        row[f"promised_{level:g}"], kept, n = judged.promises(held, level)
-        row[f"coverage_{level:g}"] = kept / n if n else None
-        row[f"upper_{level:g}"] = exact(kept, n, 0.95).hi if n else None
-    return row
+def coverages(judged: Judged, held: Predicted) -> dict[str, float | None]:
+    """Return, level by level, ``promised_*, coverage_*, upper_*`` of `coverage`."""
+    every = {level: coverage(judged, held, level) for level in LEVELS}
+    return {f"{name}_{level:g}": value for level, told in every.items() for name, value in told.items()}  # fmt: skip
 
 
 def score_on_the_same_jobs(rows: list[dict[str, Any]], judged: Judged) -> None:
     """Score, of one system, all estimators that are not silent on the jobs that each of them gives something."""
     told = [row["given"] for row in rows if row["given"] is not None]
-    same = np.logical_and.reduce([np.isfinite(given) for given in told])
+    scores, compared = score_on_same_jobs(judged, told, guesses=judged.quantity == "walltime")
+    each = iter(scores)
     for row in rows:
-        given = row.pop("given")
-        row["compared"] = int(same.sum())
-        row["silent"] = given is None
-        if given is None:
-            row["score"] = row["failures"] = None
-        elif judged.quantity == "memory":
-            row["score"] = rate(judged.sums(given, same), "waste_per_usage")
-            row["failures"] = rate(judged.sums(given, same), "exceed")
-        else:
-            row["score"] = float(np.abs(given - judged.used)[same].mean())
-            row["failures"] = float((judged.used > given * (1 + 1e-9))[same].mean())
+        row["silent"] = row.pop("given") is None
+        row["compared"] = compared
+        row["score"], row["failures"] = (None, None) if row["silent"] else next(each)
 
 
 def study_system(
@@ -171,9 +152,9 @@ def study_system(
             if not np.isfinite(told.bounds).any():  # it has learnt nothing
                 rows.append(row(unseen, name, None, learns=True, ms=ms))
                 continue
-            held = hold(system, quantity, told)
+            held = hold(system.records, told, quantity, levels=ALL_LEVELS)
             every[unseen][name] = held
-            more = {"learns": True, "ms": ms, **coverage(judged, held)}
+            more = {"learns": True, "ms": ms, **coverages(judged, held)}
             if quantity == "memory":
                 rows.append(row(unseen, name, allocation_of(told), **more))
                 rows.append(row(unseen, HELD.format(name), allocation_of(held), **more))
@@ -212,38 +193,6 @@ def study(
     return frame.join(
         best, on=["system", "unseen"], how="left", maintain_order="left"
     ).with_columns(ratio=pl.col("score") / pl.col("best"))
-
-
-def offers(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return, by kind of system, what was unseen and estimator or rule, how it compares with the best simple rule, and whether it is offered.
-
-    ``kind, unseen, estimator, learns, systems, mean`` (geometric), ``worst, worst_on``, ``short`` (systems whose 95 % bounds are kept
-    less often than chance allows), ``silent`` (systems on which it says nothing), ``offered``: of rules all, of estimators those that
-    were judged on every system of the kind and are good on all.
-    """
-    system = pl.col("system")
-    rows = frame.group_by("kind", "unseen", "estimator", "learns", maintain_order=True).agg(
-        systems=pl.len(),
-        mean=pl.col("ratio").log().mean().exp(),
-        worst=pl.col("ratio").max(),
-        worst_on=system.sort_by("ratio", nulls_last=False).last(),
-        short=system.filter(pl.col("upper_0.95") < 0.95),
-        silent=system.filter("silent"),
-    )
-    good = (pl.col("worst") <= WORST) & (pl.col("short").list.len() + pl.col("silent").list.len() == 0)  # fmt: skip
-    everywhere = pl.col("systems") == pl.col("systems").max().over("kind", "unseen")
-    return rows.with_columns(offered=~pl.col("learns") | (good.fill_null(value=False) & everywhere))
-
-
-def defaults(offered: pl.DataFrame) -> pl.DataFrame:
-    """Return the default by kind of system and what was unseen: of the estimators offered the one of least mean, else of the rules."""
-    return (
-        offered.filter("offered")
-        .sort("learns", "mean", descending=[True, False])
-        .group_by("kind", "unseen", maintain_order=True)
-        .first()
-        .sort("kind", "unseen")
-    )
 
 
 def markdown(

@@ -136,7 +136,8 @@ def _assert_steps_agree(first, estimator, frame, events, levels, rtol):
         row = ~event
         said = online.predict(frame.slice(row, 1), levels=levels)
         bounds = [name for name in said.columns if name.startswith("bound_")]
-        assert said.columns == ["pandaid", "seen", "point", *bounds]
+        told = [name.replace("bound_", "promised_") for name in bounds if first.own is not None]
+        assert said.columns == ["pandaid", "seen", "point", *bounds, *told]
         assert said["pandaid"].to_list() == [frame["pandaid"][row]]
         got = [said["seen"][0], said["point"][0], *said.select(bounds).row(0)]
         expected = [first.seen[row], first.point[row], *first.bounds[row]]

@@ -26,6 +26,8 @@ def predict(
 ) -> None:
     """Bound the memory or walltime of jobs before they run; refused rows are kept with their reasons.
 
+    Where a bound cannot be promised, what was requested stands in its place, and promised_LEVEL is false.
+
     Refused rows go to a file beside the bounds, OUT-refused.
     """
     from brokerlab.estimators.jobfiles import check_name, write
@@ -57,6 +59,11 @@ def _tell(saved: Saved, found: Bounded, out: Path, refused: Path) -> None:
     typer.echo(
         f"{found.jobs} rows in = {found.bounds.height} predicted + {counts.get('jobs', 0)} refused"
     )
+    for name in (each for each in found.bounds.columns if each.startswith("promised_")):
+        promised = found.bounds[name].sum()
+        typer.echo(
+            f"{promised} of {found.bounds.height} with a bound of {name.removeprefix('promised_')}; the others get what was requested"
+        )
     if found.seen:
         known = found.seen - counts.get("seen", 0)
         typer.echo(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Protocol, Self
 
@@ -55,11 +55,25 @@ class Predicted(Result):
         finite: BoolArray = np.isfinite(self.at(level))
         return finite if self.own is None else finite & self.own[:, self.levels.index(level)]
 
+    def only_promised(self) -> Self:
+        """Return the bounds that are the estimator's own; infinite where it refuses one."""
+        if self.own is None:
+            return self
+        return replace(self, bounds=np.where(self.own, self.bounds, np.inf))
+
     def frame(self) -> pl.DataFrame:
-        """Return ``pandaid, seen, point`` and one ``bound_<level>`` per level, a row per job."""
+        """Return ``pandaid, seen, point`` and one ``bound_<level>`` per level, a row per job.
+
+        Where bounds can be refused, ``promised_<level>``, too: whether the bound is one, or what was requested.
+        """
         bounds = {f"bound_{level:g}": self.at(level) for level in self.levels}
         known = {"pandaid": self.pandaid, "seen": self.seen, "point": self.point}
-        return pl.DataFrame({**known, **bounds})
+        own = (
+            {}
+            if self.own is None
+            else {f"promised_{at:g}": self.promised(at) for at in self.levels}
+        )
+        return pl.DataFrame({**known, **bounds, **own})
 
 
 def checked_levels(levels: Sequence[float]) -> tuple[float, ...]:

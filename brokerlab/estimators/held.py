@@ -244,6 +244,7 @@ class HeldBounds:
         estimator: What tells the distributions; it learns, is calibrated and updated through this one.
         quantity: ``"memory"`` or ``"walltime"``.
         name: None: that of the estimator.
+        levels: Bounds of these are tried from the first job on, of others from when they are first asked for.
 
     Source: own, from Chernozhukov, Wüthrich, Zhu, PNAS 118 (2021) e2107794118, doi:10.1073/pnas.2107794118 (scores);
     Gibbs, Candès, Adaptive conformal inference under distribution shift, NeurIPS 34 (2021), arXiv:2106.00208, equation 2
@@ -251,17 +252,23 @@ class HeldBounds:
     """
 
     def __init__(
-        self, estimator: Estimator, quantity: Quantity, *, name: str | None = None
+        self,
+        estimator: Estimator,
+        quantity: Quantity,
+        *,
+        name: str | None = None,
+        levels: Sequence[float] = (),
     ) -> None:
         self.estimator = estimator
         self.quantity = quantity
         self.name = name or estimator.name
+        self.levels = checked_levels(levels) if levels else ()
         self._forget()
 
     def _forget(self) -> None:
         self._latest, self._ascending = np.empty((2, WINDOW))
         self._count = np.zeros(1, dtype=np.int64)
-        self._missing: dict[float, float] = {}
+        self._missing = {level: 1 - level for level in self.levels}
         self._tried: dict[float, int] = {}
         self._open: dict[int, tuple[FloatArray, int, dict[float, tuple[float, bool]]]] = {}
 
@@ -279,15 +286,37 @@ class HeldBounds:
     def update(self, records: Any) -> Self:
         """See finished jobs: the estimator does, and what was told of them is held against what they used.
 
-        Jobs that were not predicted are, first.
+        Jobs that were not predicted are replayed first: each as it was decided.
         """
         frame = checked(records).filter(pl.col("ended_s").is_not_null()).sort("ended_s", "pandaid")
         pandaid = frame["pandaid"].to_list()
-        new = frame.filter(~pl.col("pandaid").is_in(list(self._open)))
-        levels = tuple(sorted(self._missing))
+        new = checked(records).filter(
+            pl.col("ended_s").is_not_null(), ~pl.col("pandaid").is_in(list(self._open))
+        )
         if new.height:
-            self.predict(new, levels=levels or GRID[-1:])
-        opened = [self._open.pop(each) for each in pandaid]
+            self._see_replayed(new)
+        opened = [self._open.pop(each) for each in pandaid if each in self._open]
+        if opened:
+            self._see(frame.filter(~pl.col("pandaid").is_in(new["pandaid"].implode())), opened)
+        self.estimator = self.estimator.update(frame)
+        return self
+
+    def _see_replayed(self, records: pl.DataFrame) -> None:
+        """Replay jobs that were not predicted, and keep what their bounds missed."""
+        levels = tuple(sorted(self._missing)) or GRID[-1:]
+        misses = self._misses(levels)
+        _hold(records, self.estimator.replay(records, levels=GRID), self.quantity, levels, misses)
+        self._keep(levels, misses)
+
+    def _keep(self, levels: tuple[float, ...], misses: Misses) -> None:
+        self._missing |= dict(zip(levels, misses.missing.tolist(), strict=True))
+        self._tried |= dict(zip(levels, misses.tried.tolist(), strict=True))
+
+    def _see(
+        self, frame: pl.DataFrame, opened: list[tuple[FloatArray, int, dict[float, tuple[float, bool]]]]
+    ) -> None:  # fmt: skip
+        """Hold what was told of jobs against what they used."""
+        levels = tuple(sorted(self._missing))
         told = np.array([each for each, _, _ in opened])
         seen = np.array([each for _, each, _ in opened])
         tried = [[each.get(level, (np.inf, False)) for level in levels] for _, _, each in opened]
@@ -295,13 +324,10 @@ class HeldBounds:
         bounds = bounds.reshape(frame.height, len(levels))
         misses = self._misses(levels)
         walk(
-            np.arange(frame.height), self._jobs(frame, told, seen), np.empty(0, dtype=np.int64),
+            np.arange(frame.height), _jobs(frame, told, seen, self.quantity), np.empty(0, dtype=np.int64),
             np.array(GRID), _PROMISED, np.array(levels), misses, bounds, np.zeros(bounds.shape, dtype=np.bool_),
         )  # fmt: skip
-        self._missing = dict(zip(levels, misses.missing.tolist(), strict=True))
-        self._tried = dict(zip(levels, misses.tried.tolist(), strict=True))
-        self.estimator = self.estimator.update(frame)
-        return self
+        self._keep(levels, misses)
 
     def predict(self, records: Any, *, levels: Sequence[float]) -> pl.DataFrame:
         """Bound jobs that have not run; columns as :meth:`Estimator.predict` says."""
@@ -314,8 +340,8 @@ class HeldBounds:
         for pandaid in frame["pandaid"].to_list():
             self._open.pop(pandaid, None)
         rows = np.arange(frame.height, dtype=np.int64)
-        jobs = self._jobs(frame, told, seen)
-        bounds, own = self._walk(jobs, ~rows, asked, self._misses(asked))
+        jobs = _jobs(frame, told, seen, self.quantity)
+        bounds, own = _walk(jobs, ~rows, asked, self._misses(asked), self.quantity)
         for row, pandaid in enumerate(frame["pandaid"].to_list()):
             tried = zip(bounds[row].tolist(), own[row].tolist(), strict=True)
             by_level = dict(zip(asked, tried, strict=True))
@@ -329,17 +355,14 @@ class HeldBounds:
 
     def hold(self, records: Any, told: Predicted, *, levels: Sequence[float]) -> Predicted:
         """Replay from what the estimator told of the jobs at the levels of `GRID`, at least."""
-        frame, asked = checked(records), checked_levels(levels)
+        asked = checked_levels(levels)
         misses = self._misses(asked)
         copied = misses._replace(
             latest=misses.latest.copy(),
             ascending=misses.ascending.copy(),
             added=misses.added.copy(),
         )
-        logs = np.log(told.bounds[:, [told.levels.index(level) for level in GRID]])
-        jobs = self._jobs(frame, logs, told.seen)
-        bounds, own = self._walk(jobs, order(frame).events, asked, copied)
-        return _promised(frame, told.seen, asked, bounds, own, told.point, jobs)
+        return _hold(checked(records), told, self.quantity, asked, copied)
 
     def _misses(self, levels: Sequence[float]) -> Misses:
         missing = np.array([self._missing.get(level, 1 - level) for level in levels])
@@ -349,34 +372,60 @@ class HeldBounds:
             pending += [by_level.get(level, (np.inf, False))[1] for level in levels]
         return Misses(self._latest, self._ascending, self._count, missing, tried, pending)
 
-    def _jobs(self, frame: pl.DataFrame, told: FloatArray, seen: IntArray) -> Jobs:
-        asked = floats(frame, "requested")
-        asked = np.where(asked > 0, asked, np.inf)
-        stopped = self.quantity == "walltime"
-        return Jobs(
-            decided=frame["decided_s"].to_numpy(),
-            started=floats(frame, "started_s"),
-            use=floats(frame, "used"),
-            limit=asked if stopped else np.full(asked.size, np.inf),
-            asked=asked,
-            seen=seen,
-            killed=frame["censored"].to_numpy(),
-            told=np.ascontiguousarray(told),
-        )
 
-    def _walk(
-        self, jobs: Jobs, events: IntArray, levels: tuple[float, ...], misses: Misses
-    ) -> tuple[FloatArray, BoolArray]:
-        """Return the bounds that are tried, and which of them may be promised."""
-        bounds = np.full((jobs.use.size, len(levels)), np.inf)
-        own = np.zeros(bounds.shape, dtype=np.bool_)
-        by_start = np.argsort(jobs.started, kind="stable")
-        runs = self.quantity == "walltime" and bool((events >= 0).any())
-        by_start = by_start[: int(np.isfinite(jobs.started).sum()) if runs else 0]
-        walk(
-            events, jobs, by_start, np.array(GRID), _PROMISED, np.array(levels), misses, bounds, own
-        )
-        return bounds, own
+def hold(
+    records: Any, told: Predicted, quantity: Quantity, *, levels: Sequence[float]
+) -> Predicted:
+    """Hold what any estimator told of jobs, at the levels of `GRID` at least, to its levels; nothing was missed before.
+
+    Returns:
+        As :meth:`HeldBounds.replay`.
+    """
+    asked = checked_levels(levels)
+    return _hold(checked(records), told, quantity, asked, _nothing_missed(asked))
+
+
+def _nothing_missed(levels: tuple[float, ...]) -> Misses:
+    latest, ascending = np.empty((2, WINDOW))
+    tried, pending = np.zeros((2, len(levels)), dtype=np.int64)
+    return Misses(latest, ascending, np.zeros(1, np.int64), 1 - np.array(levels), tried, pending)
+
+
+def _hold(
+    frame: pl.DataFrame, told: Predicted, quantity: Quantity, levels: tuple[float, ...], misses: Misses
+) -> Predicted:  # fmt: skip
+    logs = np.log(told.bounds[:, [told.levels.index(level) for level in GRID]])
+    jobs = _jobs(frame, logs, told.seen, quantity)
+    bounds, own = _walk(jobs, order(frame).events, levels, misses, quantity)
+    return _promised(frame, told.seen, levels, bounds, own, told.point, jobs)
+
+
+def _jobs(frame: pl.DataFrame, told: FloatArray, seen: IntArray, quantity: Quantity) -> Jobs:
+    asked = floats(frame, "requested")
+    asked = np.where(asked > 0, asked, np.inf)
+    return Jobs(
+        decided=frame["decided_s"].to_numpy(),
+        started=floats(frame, "started_s"),
+        use=floats(frame, "used"),
+        limit=asked if quantity == "walltime" else np.full(asked.size, np.inf),
+        asked=asked,
+        seen=seen,
+        killed=frame["censored"].to_numpy(),
+        told=np.ascontiguousarray(told),
+    )
+
+
+def _walk(
+    jobs: Jobs, events: IntArray, levels: tuple[float, ...], misses: Misses, quantity: Quantity
+) -> tuple[FloatArray, BoolArray]:
+    """Return the bounds that are tried, and which of them may be promised."""
+    bounds = np.full((jobs.use.size, len(levels)), np.inf)
+    own = np.zeros(bounds.shape, dtype=np.bool_)
+    by_start = np.argsort(jobs.started, kind="stable")
+    runs = quantity == "walltime" and bool((events >= 0).any())
+    by_start = by_start[: int(np.isfinite(jobs.started).sum()) if runs else 0]
+    walk(events, jobs, by_start, np.array(GRID), _PROMISED, np.array(levels), misses, bounds, own)
+    return bounds, own
 
 
 def _promised(

@@ -25,6 +25,7 @@ from brokerlab.estimators.hierarchy import Hierarchy
 from brokerlab.estimators.holdout import divide_in_time, fit_and_calibrate, replay_left_out
 from brokerlab.estimators.learners import MODEL, Make, learners
 from brokerlab.estimators.mixture import Views
+from brokerlab.estimators.offered import judge_allocations, offers
 from brokerlab.estimators.records import checked
 from brokerlab.estimators.scoring.frontier import Setting, score_settings
 from brokerlab.estimators.sources import of_invex, real_tasks
@@ -84,6 +85,28 @@ class MemoryEvaluation(Evaluation):
         return {"ids_per_s": ids_per_s, "worst": worst, "taken": taken}
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TraceEvaluation:
+    """What rules and the views of earlier runs showed on workflow traces.
+
+    Attributes:
+        methods: One row per trace and estimator, the least waste first: ``trace, estimator, role`` (``current``, ``rule``, and
+            ours ``proposed`` where it is offered, else ``model``), ``runs, types``, ``waste_per_usage`` (held and not used x
+            time, killed attempts whole, over used x time), ``exceed`` (share of runs above their first allocation), ``ratio,
+            ratio_lo, ratio_hi`` (waste / that of the deployed rule; interval over task types), ``best`` (waste of the best
+            rule of the trace), ``over_best`` (waste / that).
+        offers: `offered.offers` over all traces.
+    """
+
+    methods: pl.DataFrame
+    offers: pl.DataFrame
+
+    @property
+    def ours(self) -> pl.DataFrame:
+        """The rows of the views."""
+        return self.methods.filter(estimator=OURS_OF_TRACES)
+
+
 def read_tasks(folder: Path) -> tuple[dict[At, Source], dict[float, Source]]:
     """Read the whole tasks of a folder of real data as `sources.real_tasks` does, also at other speeds.
 
@@ -101,7 +124,7 @@ def read_tasks(folder: Path) -> tuple[dict[At, Source], dict[float, Source]]:
 
 def evaluate_traces(
     sources: Mapping[str, Source], *, level: float = 0.95, n_boot: int = 2000, seed: int = 0
-) -> pl.DataFrame:
+) -> TraceEvaluation:
     """Size the runs of workflow traces as they are submitted, by the views of earlier runs of their task type and by rules.
 
     Nothing is learnt from another trace.
@@ -111,26 +134,23 @@ def evaluate_traces(
         level: Of the bounds that are held against their promise.
         n_boot: Replicates of the bootstrap over task types.
         seed: Of the bootstrap.
-
-    Returns:
-        One row per trace and estimator, the least waste first: ``trace, estimator, role`` (``proposed``, ``current`` or
-        ``rule``), ``runs, types``, ``waste_per_usage`` (held and not used x time, killed attempts whole, over used x time),
-        ``exceed`` (share of runs above their first allocation), ``ratio, ratio_lo, ratio_hi`` (waste / that of the deployed
-        rule; interval over task types), ``best`` (waste of the best rule of the trace), ``over_best`` (waste / that).
     """
     levels = trial_levels(level)
-    frames = []
+    frames, judged = [], []
     for trace, source in sources.items():
         records = checked(source.records)
         predicted = _replay_rules(records, levels)
         views = HeldBounds(Views("memory"), "memory").replay(records, levels=levels)
+        rules_said = {name: each.point for name, each in predicted.items()}
         predicted[OURS_OF_TRACES] = repeat_at_price(allocate_at_prices(views), PRICE, levels)
+        ours = {OURS_OF_TRACES: (predicted[OURS_OF_TRACES].point, views)}
+        judged.append(judge_allocations(records, "memory", rules_said, ours, system=trace))
         drawn: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
         compared = scoring.compare_predictions(records, predicted, quantity="memory", **drawn)
         ratios = compared.paired.filter(measure="waste_per_usage").select(
             "estimator", "ratio", "ratio_lo", "ratio_hi"
         )
-        role = {OURS_OF_TRACES: "proposed", compared.reference: "current"}
+        role = {OURS_OF_TRACES: "model", compared.reference: "current"}
         rows = compared.table.join(ratios, on="estimator", how="left", maintain_order="left")
         waste = pl.col("waste_per_usage")
         best = rows.filter(pl.col("estimator") != OURS_OF_TRACES)["waste_per_usage"].min()
@@ -148,7 +168,13 @@ def evaluate_traces(
                 (waste / best).alias("over_best"),
             ).sort("waste_per_usage", "estimator")
         )
-    return pl.concat(frames)
+    methods, offered = pl.concat(frames), offers(pl.concat(judged))
+    proposed = offered.filter("learns", "offered")["estimator"].to_list()
+    is_proposed = pl.col("estimator").is_in(proposed)
+    methods = methods.with_columns(
+        role=pl.when(is_proposed).then(pl.lit("proposed")).otherwise("role")
+    )
+    return TraceEvaluation(methods=methods, offers=offered)
 
 
 def evaluate_left_out(

@@ -1,4 +1,4 @@
-"""Bound the jobs of a file with a saved model: every row is predicted, or refused with its reason."""
+"""Bound the jobs of a file with a saved model, held to its levels: every row is predicted, or refused with its reason."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import polars as pl
 
 from brokerlab.errors import DataError
 from brokerlab.estimators.estimator import checked_levels
+from brokerlab.estimators.held import HeldBounds
 from brokerlab.estimators.jobfiles import Sifted, sift
 from brokerlab.estimators.saving import Saved
 
@@ -21,8 +22,8 @@ class Bounded:
     """What became of the rows of a file.
 
     Attributes:
-        bounds: ``pandaid, jeditaskid, seen, point`` and one ``bound_<level>`` per level [MB or s], in the
-            order of the file.
+        bounds: ``pandaid, jeditaskid, seen, point`` and per level ``bound_<level>`` [MB or s] and ``promised_<level>``: whether it
+            is a bound, or what was requested; in the order of the file.
         refused: ``file`` (``jobs`` or ``seen``), ``row``, ``pandaid``, ``reason``.
         jobs: Rows of the file of jobs.
         seen: Rows of the file of finished jobs.
@@ -37,7 +38,7 @@ class Bounded:
 def bound_file(
     saved: Saved, jobs: Path, seen: Path | None = None, *, levels: Sequence[float]
 ) -> Bounded:
-    """Bound the jobs of a file from a saved model and the jobs that have finished since.
+    """Bound the jobs of a file from a saved model and the jobs that have finished since: by `HeldBounds`.
 
     Args:
         saved: The model; its estimator then has seen the finished jobs.
@@ -54,14 +55,15 @@ def bound_file(
     waiting = sift(jobs, "jobs")
     finished = sift(seen, "seen") if seen else None
     rows = waiting.records.height + waiting.refused.height
+    held = HeldBounds(saved.estimator, saved.estimator.quantity, levels=asked)
     if finished:
         waiting = waiting.without(finished.records["pandaid"], HAS_FINISHED)
-        saved.estimator.update(finished.records)
+        held.update(finished.records)
     refused = _named(waiting, finished)
     if waiting.records.is_empty():
         first = f", the first one for: {refused['reason'][0]}" if refused.height else ""
         raise DataError(f"{jobs}: none of {rows} rows can be predicted{first}")
-    found: pl.DataFrame = saved.estimator.predict(waiting.records, levels=asked)
+    found = held.predict(waiting.records, levels=asked)
     tasks = waiting.records.select("pandaid", "jeditaskid")
     return Bounded(
         tasks.join(found, on="pandaid", how="left", maintain_order="left"),

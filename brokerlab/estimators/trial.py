@@ -19,6 +19,8 @@ from brokerlab.estimators.allocation.priced import (
     repeat_at_price,
 )
 from brokerlab.estimators.estimator import Predicted
+from brokerlab.estimators.held import hold
+from brokerlab.estimators.offered import judge_allocations, offers
 from brokerlab.estimators.records import Quantity, checked
 from brokerlab.estimators.scoring.frontier import (
     Setting,
@@ -55,10 +57,12 @@ class Trial:
         at: When a job was decided.
         quantity: ``memory`` or ``walltime``.
         records: The jobs, scouts among them.
-        predicted: What estimators said of them.
+        predicted: What estimators said of them; models their own distributions.
+        held: Of the models the bounds that can be promised, `held.hold` at `trial_levels`; infinite where one is refused.
         models: Those of the estimators that tell distributions.
         policies: What is made of them: the cheapest allocations, by name.
-        comparison: One table of all.
+        comparison: One table of all; bounds of models are those of ``held``.
+        offers: Rules and ``policies`` by what they waste: `offered.offers`; a policy also by the bounds of its model.
         at_deployed: As of the comparison, with the cheapest allocations, too: their ``level`` is a price.
         curves: Every setting of every estimator: `frontier.score_settings`.
         limits: ``exceed, over_allocation`` of the best allocation per group: `frontier.limit_curve`, means over tasks.
@@ -69,9 +73,11 @@ class Trial:
     quantity: Quantity
     records: pl.DataFrame
     predicted: Mapping[str, Predicted]
+    held: Mapping[str, Predicted]
     models: tuple[str, ...]
     policies: tuple[str, ...]
     comparison: scoring.Comparison
+    offers: pl.DataFrame
     at_deployed: pl.DataFrame
     curves: pl.DataFrame
     limits: pl.DataFrame
@@ -211,8 +217,12 @@ def run_trial(
     levels = trial_levels(level)
     fixed = {name: repeat_at_price(each, PRICE, levels) for name, each in priced.items()}
     every = {**predicted, **fixed}
+    held = {
+        name: hold(frame, every[name], quantity, levels=levels).only_promised() for name in models
+    }
+    promised = {**every, **held}
     comparison = scoring.compare_predictions(
-        frame, every, levels=LEVELS, level=level, queues=queues, **asked
+        frame, promised, levels=LEVELS, level=level, queues=queues, settings=every, **asked
     )
     at_prices: dict[Setting, FloatArray] = {
         (name, price): each.at(level_of(price)) for name, each in priced.items() for price in PRICES
@@ -226,14 +236,31 @@ def run_trial(
         quantity=quantity,
         records=frame,
         predicted=every,
+        held=held,
         models=tuple(models),
         policies=tuple(priced),
         comparison=comparison,
+        offers=_offers(frame, predicted, held, fixed, models, quantity),
         at_deployed=pl.concat([comparison.at_deployed, *chosen]),
         curves=score_settings(frame, allocations, quantity),
         limits=limit_curve(judged),
         limits_pooled=limit_curve(judged, pooled=True),
     )
+
+
+def _offers(
+    frame: pl.DataFrame,
+    predicted: Mapping[str, Predicted],
+    held: Mapping[str, Predicted],
+    fixed: Mapping[str, Predicted],
+    models: Sequence[str],
+    quantity: Quantity,
+) -> pl.DataFrame:
+    """Hold the cheapest allocations against every rule, and their models' bounds against their level."""
+    simple = {name: each.point for name, each in predicted.items() if name not in models}
+    bounds = {POLICY.format(name): each for name, each in held.items()}
+    priced = {name: (each.point, bounds[name]) for name, each in fixed.items()}
+    return offers(judge_allocations(frame, quantity, simple, priced, system=""))
 
 
 def _prices_at_deployed(

@@ -9,8 +9,7 @@ import polars as pl
 
 from brokerlab.estimators.allocation.priced import PRICE
 from brokerlab.estimators.evaluation import Evaluation
-from brokerlab.estimators.held import HeldBounds
-from brokerlab.estimators.hierarchy import Hierarchy
+from brokerlab.estimators.offered import LEVEL, WORST, coverage, defaults
 from brokerlab.estimators.scoring.frontier import ENOUGH
 from brokerlab.estimators.scoring.judged import Judged
 from brokerlab.estimators.scoring.levels import OTHERS
@@ -27,10 +26,11 @@ LIMIT = "best per group, in hindsight"
 
 
 def role(trial: Trial) -> pl.Expr:
-    """Say what an estimator is: ``current`` (the deployed rule), ``proposed`` (a cheapest allocation), ``model`` or ``rule``."""
+    """Say what an estimator is: ``current`` (the deployed rule), ``proposed`` (a cheapest allocation that is offered), ``model`` or ``rule``."""
+    offered = trial.offers.filter("offered")["estimator"].to_list()
     roles = {
         **dict.fromkeys(trial.models, "model"),
-        **dict.fromkeys(trial.policies, "proposed"),
+        **{name: "proposed" if name in offered else "model" for name in trial.policies},
         trial.comparison.reference: "current",
     }
     return pl.col("estimator").replace_strict(roles, default="rule", return_dtype=pl.String)
@@ -39,6 +39,33 @@ def role(trial: Trial) -> pl.Expr:
 def mark(trial: Trial) -> pl.Expr:
     """Keep of `role` what marks a row of a table: ``current`` and ``proposed``."""
     return pl.when(role(trial).is_in(["current", "proposed"])).then(role(trial))
+
+
+def why_not_offered(offers: pl.DataFrame, estimator: str) -> str | None:
+    """Say, in a clause, why an estimator is not offered as default; None: it is.
+
+    Args:
+        offers: Of `offered.offers`, of one kind of systems.
+        estimator: One of them.
+    """
+    row = offers.filter(estimator=estimator).row(0, named=True)
+    if row["offered"]:
+        return None
+    if row["silent"]:
+        return "says nothing"
+    if row["worst"] is None:
+        return "cannot be compared"
+    if row["worst"] > WORST:
+        on = f" on {row['worst_on']}" if row["worst_on"] else ""
+        return f"wastes {row['worst']:.2f} times as much{on}"
+    if len(row["short"]):
+        return f"keeps its {100 * LEVEL:g} % bounds too rarely"
+    return "was not judged on all"
+
+
+def default_of(offers: pl.DataFrame) -> str | None:
+    """Return the default of one kind of systems; None: no rule says anything, and no model is offered."""
+    return next(iter(defaults(offers)["estimator"]), None)
 
 
 def change_of(trial: Trial, estimator: str, measure: str) -> dict[str, Any] | None:
@@ -214,33 +241,30 @@ def by_known(trial: Trial) -> pl.DataFrame:
 
 
 def coverage_by_clock(trials: Mapping[At, Trial], model: str) -> pl.DataFrame:
-    """Hold the bound of a model to its level, over all jobs and in every stratum of 200 jobs or more, clock by clock.
+    """Hold the bound of a model to its level, over all jobs that have one and in every stratum of 200 or more, clock by clock.
 
     Returns:
-        ``at, decided`` (of `CLOCKS`), ``level, jobs, coverage, coverage_lo, coverage_hi`` (interval over tasks; null with fewer than 8), ``strata``, of
-        which ``inside`` what chance allows, ``too_often`` and ``too_rarely`` missed; and of the same bound held to its level by
-        `HeldBounds`: ``promised`` (share of jobs that have one), ``kept`` (share of these within it; null: none is known).
+        ``at, decided`` (of `CLOCKS`), ``level, jobs, promised`` (share of the jobs that have a bound: elsewhere it is refused),
+        ``coverage, coverage_lo, coverage_hi`` of these (interval over tasks; null with fewer than 8), ``strata``, of which
+        ``inside`` what chance allows, ``too_often`` and ``too_rarely`` missed; ``own``: coverage of the bound that the model
+        itself tells, which nothing holds to its level, over all jobs. Null: none is known.
     """
     rows = []
     for at, trial in trials.items():
         row, level = trial.comparison.row(model), trial.comparison.level
-        layer = HeldBounds(
-            Hierarchy(trial.quantity), trial.quantity
-        )  # which one is inside does not matter
-        held = layer.hold(trial.records, trial.predicted[model], levels=(level,))
         judged = Judged.of(trial.records, trial.quantity, "production")
-        promised, kept, known = judged.promises(held, level)
         strata = trial.comparison.strata.filter(
             pl.col("estimator") == model,
-            pl.col("level") == trial.comparison.level,
+            pl.col("level") == level,
             pl.col("stratum_by") != "all",
         )
         rows.append(
             {
                 "at": at,
                 "decided": CLOCKS[at],
-                "level": trial.comparison.level,
+                "level": level,
                 "jobs": row["jobs"],
+                "promised": 1 - row["share_without"],
                 "coverage": row["coverage"],
                 "coverage_lo": None if trial.few_tasks else row["cluster_lo"],
                 "coverage_hi": None if trial.few_tasks else row["cluster_hi"],
@@ -248,11 +272,10 @@ def coverage_by_clock(trials: Mapping[At, Trial], model: str) -> pl.DataFrame:
                 "inside": strata.filter("inside").height,
                 "too_often": strata.filter(verdict="misses too often").height,
                 "too_rarely": strata.filter(verdict="misses too rarely").height,
-                "promised": promised,
-                "kept": kept / known if known else None,
+                "own": coverage(judged, trial.predicted[model], level)["coverage"],
             }
         )
-    ends = dict.fromkeys(("coverage", "coverage_lo", "coverage_hi", "kept"), pl.Float64)
+    ends = dict.fromkeys(("coverage", "coverage_lo", "coverage_hi", "own"), pl.Float64)
     return pl.DataFrame(rows, schema_overrides=ends)
 
 

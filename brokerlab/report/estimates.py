@@ -21,6 +21,7 @@ from brokerlab.estimators.card import Card
 from brokerlab.estimators.doubts import UNTRIED
 from brokerlab.estimators.evaluation import Evaluation
 from brokerlab.estimators.learners import MODEL
+from brokerlab.estimators.offered import LEVEL, WORST
 from brokerlab.estimators.records import Quantity
 from brokerlab.estimators.sources.jobs import reasons
 from brokerlab.estimators.sources.source import KEPT, At, Source
@@ -136,6 +137,8 @@ def headline(part: Evaluation, ours: str, where: str, thing: str) -> Verdict:
     if row is None:
         sentence = f"On {where}, the deployed rule has too few answers to be compared with."
         return Verdict(kind="no_answer", sentence=sentence)
+    if instead := offered_instead(part.main.offers, ours):
+        return Verdict(kind="finding", sentence=f"On {where}, {instead}.")
     lo, hi = row["change_lo"], row["change_hi"]
     if lo is not None and hi is not None and not lo <= 0 <= hi:
         found = (
@@ -144,6 +147,43 @@ def headline(part: Evaluation, ours: str, where: str, thing: str) -> Verdict:
     else:
         found = f"{ours} and the scouts' rule cannot be told apart in what they waste"
     return Verdict(kind="finding", sentence=f"On {where}, {found}.")
+
+
+def offered_instead(offers: pl.DataFrame, ours: str) -> str | None:
+    """Say which rule is offered in place of ours, and why; None: ours is offered."""
+    why = trial_frames.why_not_offered(offers, ours)
+    return (
+        why
+        and f"{trial_frames.default_of(offers) or 'nothing'} is offered: {ours.split(' + ', maxsplit=1)[0]} {why}"
+    )
+
+
+def offer_table(offers: pl.DataFrame) -> Table:
+    """Return what every estimator wastes over the best simple rule, and whether it is offered as default."""
+    default = trial_frames.default_of(offers)
+    frame = offers.sort("mean", "estimator", nulls_last=True).with_columns(
+        short=pl.col("short").list.len(),
+        offered=pl.when(pl.col("estimator").eq_missing(default))
+        .then(pl.lit("default"))
+        .when(pl.col("offered"))
+        .then(pl.lit("yes"))
+        .otherwise(pl.lit("no")),
+    )
+    return Table(
+        name="offers",
+        frame=frame,
+        caption="Waste over that of the best simple rule, on the jobs that each gives something",
+        columns={
+            "estimator": "Estimator",
+            "mean": "Over the best rule [ratio]",
+            "worst": "Worst [ratio]",
+            "short": f"Systems with {100 * LEVEL:g} % bounds too short",
+            "offered": "Offered",
+        },
+        note=f"A model is offered where it wastes nowhere more than {WORST:g} times what the best simple rule does, chosen with "
+        f"hindsight, and where no {100 * LEVEL:g} % bound of it is kept less often than chance allows: the rule of "
+        "docs/estimators.md, on the jobs of this page.",
+    )
 
 
 def less(change: float) -> str:
@@ -199,7 +239,9 @@ def frontier(
     marked = lines.filter(pl.col("named") & pl.col("line").is_in(["current", "proposed"]))
     highest = max([0.05, *(LARGEST_SHOWN * each for each in marked["exceed"].drop_nulls())])
     margins = " by its margin" if lines.filter(role="current").height > 1 else ""
-    proposed = listed([f"{name} by the price of a failed attempt" for name in trial.policies])
+    priced = listed([f"{name} by the price of a failed attempt" for name in trial.policies])
+    offered = trial.offers.filter("offered", pl.col("estimator").is_in(trial.policies)).height
+    standing = "Proposed" if offered else "Not offered"
     return Chart(
         draw=charts.exceed_frontier,
         name="frontier",
@@ -209,7 +251,7 @@ def frontier(
         sample=say(
             "n = {jobs:#job} of {tasks:#task}, scouts not counted.", trial.comparison.counts
         ),
-        note=f"Current: the scouts' rule{margins}. Proposed: {proposed}. Models by the level of their bound. "
+        note=f"Current: the scouts' rule{margins}. {standing}: {priced}. Models by the level of their bound. "
         f"{trial_frames.LIMIT.capitalize()}: one allocation per task, queue and cores that knows the uses.",
     )
 
@@ -317,16 +359,17 @@ def coverage_table(trials: Mapping[At, Trial], model: str) -> Table:
         columns={
             "decided": "Decided",
             "level": "Asked for [%]",
-            "coverage": "Within it [% of jobs]",
+            "promised": "Has a bound [% of jobs]",
+            "coverage": "Within it [% of these]",
             "strata": "Strata",
             "inside": "As chance allows",
             "too_often": "Missed too often",
             "too_rarely": "Missed too rarely",
-            "promised": "Held: has a bound [% of jobs]",
-            "kept": "Held: within it [% of these]",
+            "own": "Within what the model itself tells [% of jobs]",
         },
-        note="The model's own bound, which no rule corrects. Held: only where enough jobs of the task had finished and enough bounds "
-        "were tried; elsewhere it is refused. docs/estimators.md has both on systems and tasks not seen. Strata: tasks, queues, cores and all three, of 200 jobs or more. Chance takes jobs for independent; those of a "
+        note="A bound is promised only where enough jobs of the task had finished and enough bounds of the level were tried; "
+        "elsewhere it is refused, and the request stands. What the model itself tells is held by nothing. docs/estimators.md has "
+        "bounds on systems and tasks not seen. Strata: tasks, queues, cores and all three, of 200 jobs or more. Chance takes jobs for independent; those of a "
         "task err together, so that even a right model leaves it more often.",
     )
 
@@ -338,6 +381,7 @@ def jobs_part(part: Part, evaluation: Evaluation, ours: str, own: kit.Sections) 
         part,
         sections={
             "Estimator by estimator": [estimator_table(trials)],
+            "What is offered": [offer_table(evaluation.main.offers)],
             **own,
             kit.GAINS: [task_table(evaluation.main, ours)],
             kit.CERTAINTY: [
@@ -410,7 +454,9 @@ def model_part(jobs: Mapping[str, Evaluation], *, level: float) -> list[Part]:
         return []
     part = next(iter(jobs.values()))
     kept = trial_frames.coverage_by_clock(part.trials, MODEL).row(0, named=True)
-    template = "Made without the tasks it was tested on, its bound of {level:%} held for {coverage:%} of jobs."
+    template = "Made without the tasks it was tested on, its bound of {level:%} was promised {promised:%} of jobs; {coverage:%} of these kept it."
+    if kept["coverage"] is None:
+        template = "Made without the tasks it was tested on, its bound of {level:%} was promised to no job."
     not_to_trust = Table(
         name="not_to_trust",
         frame=part.doubts.failures,

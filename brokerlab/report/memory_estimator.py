@@ -25,6 +25,7 @@ from brokerlab.estimators.memory_tasks import (
     OURS,
     OURS_OF_TRACES,
     MemoryEvaluation,
+    TraceEvaluation,
     evaluate_later,
     evaluate_left_out,
     evaluate_traces,
@@ -69,7 +70,7 @@ class Study(NamedTuple):
     """What was found; `problems`: why a part is missing that there were data for."""
 
     jobs: Mapping[str, MemoryEvaluation]  # tasks (real ones), archive (its later ones)
-    traces: pl.DataFrame | None
+    traces: TraceEvaluation | None
     settings: Translation | None
     problems: Mapping[str, str]
 
@@ -160,7 +161,11 @@ def page(data: Data, study: Study, p: Params) -> Page:
         },
         proposals={"": proposal} if proposal else {},
         also={
-            **({} if study.traces is None else {"traces_all": study.traces}),
+            **(
+                {}
+                if study.traces is None
+                else {"traces_all": study.traces.methods, "traces_offers": study.traces.offers}
+            ),
             **estimates.frames(study.jobs),
             **{
                 f"{name}_speeds": each.speeds
@@ -200,7 +205,7 @@ def _numbers(study: Study) -> list[Number]:
         note = say("the rule {exceed_task_mean:%}; means of tasks", part.main.deployed)
         numbers.append(Number("Jobs above their first allocation", above, unit="%", note=note))
     if study.traces is not None:
-        waste = _proposed(study.traces)["over_best"]
+        waste = study.traces.ours["over_best"]
         note = say(
             "at most {most} of the best rule's on each of {n} traces",
             most=waste.max(),
@@ -214,7 +219,7 @@ def _numbers(study: Study) -> list[Number]:
 def _overview(study: Study, titles: Mapping[str, str]) -> Table:
     rows = []
     if study.traces is not None:
-        ours = _proposed(study.traces)
+        ours = study.traces.ours
         rows.append(
             {
                 "part": "Workflow traces",
@@ -279,17 +284,15 @@ def _target(deployed: Mapping[str, Any], matched: pl.DataFrame) -> str:
 # --- workflow traces --------------------------------------------------------------------------------------------------
 
 
-def _proposed(traces: pl.DataFrame) -> pl.DataFrame:
-    return traces.filter(role="proposed")
-
-
-def _mean_ratio(traces: pl.DataFrame) -> float:
+def _mean_ratio(traces: TraceEvaluation) -> float:
     """Return the geometric mean over the traces of our waste over that of the best rule of each."""
-    return float(np.exp(np.log(_proposed(traces)["over_best"].to_numpy()).mean()))
+    return float(np.exp(np.log(traces.ours["over_best"].to_numpy()).mean()))
 
 
-def _trace_sentence(traces: pl.DataFrame) -> str:
-    ours = _proposed(traces)
+def _trace_sentence(traces: TraceEvaluation) -> str:
+    ours = traces.ours
+    if instead := estimates.offered_instead(traces.offers, OURS_OF_TRACES):
+        return f"On workflow traces, {instead}."
     template = (
         "{ours} waste {ratio} times what the best rule does, on {n} of {of} traces less than any."
     )
@@ -303,10 +306,12 @@ def _trace_sentence(traces: pl.DataFrame) -> str:
     )
 
 
-def _traces_part(traces: pl.DataFrame) -> Part:
+def _traces_part(traces: TraceEvaluation) -> Part:
     methods = Table(
         name="methods",
-        frame=traces.with_columns(mark=pl.when(pl.col("role") != "rule").then("role")),
+        frame=traces.methods.with_columns(
+            mark=pl.when(pl.col("role").is_in(["current", "proposed"])).then("role")
+        ),
         caption="Every estimator on the same runs, as they were submitted",
         columns={
             "trace": "Trace",
@@ -324,12 +329,15 @@ def _traces_part(traces: pl.DataFrame) -> Part:
         title="Workflow traces",
         verdict=Verdict(kind="finding", sentence=_trace_sentence(traces)),
         chart=_ratios(traces),
-        sections={"Estimator by estimator": [methods]},
+        sections={
+            "Estimator by estimator": [methods],
+            "What is offered": [estimates.offer_table(traces.offers)],
+        },
     )
 
 
-def _ratios(traces: pl.DataFrame) -> Chart:
-    ours = _proposed(traces).sort("ratio")
+def _ratios(traces: TraceEvaluation) -> Chart:
+    ours = traces.ours.sort("ratio")
     finding = (
         "{ours} waste {ratio} ({trace}) to {most} ({other}) times what the scouts' rule wastes"
     )
@@ -338,7 +346,7 @@ def _ratios(traces: pl.DataFrame) -> Chart:
     return Chart(
         draw=charts.waste_ratios,
         name="ratios",
-        frame=traces.filter(pl.col("ratio") > 0),
+        frame=traces.methods.filter(pl.col("ratio") > 0),
         finding=say(
             finding,
             least,

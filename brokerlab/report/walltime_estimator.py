@@ -18,12 +18,20 @@ from brokerlab.charts import estimators as charts
 from brokerlab.errors import BrokerlabError, InsufficientDataError
 from brokerlab.estimators import trial_frames
 from brokerlab.estimators.learners import MODEL, learners
+from brokerlab.estimators.offered import WORST
 from brokerlab.estimators.saving import Trained
 from brokerlab.estimators.sources import Source, of_archive, real_tasks
 from brokerlab.estimators.sources.source import At
 from brokerlab.estimators.trial import POLICY, Trial
 from brokerlab.estimators.trial_frames import CLOCKS
-from brokerlab.estimators.walltime.logs import MEDIAN, Log, LogComparison, compare_logs, read_logs
+from brokerlab.estimators.walltime.logs import (
+    BOUND,
+    MEDIAN,
+    Log,
+    LogComparison,
+    compare_logs,
+    read_logs,
+)
 from brokerlab.estimators.walltime.power import PowerData, PowerStudy, read_power, study_power
 from brokerlab.estimators.walltime.tasks import FEWEST_TASKS, WalltimeEvaluation, evaluate_tasks
 from brokerlab.report import estimates, kit
@@ -225,15 +233,10 @@ def _frontier(trial: Trial) -> Chart:
 
 
 def _jobs_part(name: str, title: str, part: WalltimeEvaluation) -> Part:
-    within = [
-        say("{coverage:%} {when}", coverage=each.comparison.row(MODEL)["coverage"], when=CLOCKS[at])
-        for at, each in part.trials.items()
-    ]
-    sentence = say(
-        "The hierarchy's bound of {level:.0f} % holds for {within}.",
-        level=100 * part.main.comparison.level,
-        within=" and ".join(within),
-    )
+    kept = trial_frames.coverage_by_clock({part.main.at: part.main}, MODEL).row(0, named=True)
+    held = "promised {promised:%} of jobs {decided}, {coverage:%} of these kept it"
+    how = held if kept["coverage"] is not None else "promised to no job"
+    sentence = say(f"The hierarchy's bound of {{level:%}} was {how}.", kept)
     empty = Part(name=name, title=title, verdict=Verdict(kind="finding", sentence=sentence))
     own = {"Single guesses": [_guess_table(part)]}
     return estimates.jobs_part(empty, part, OURS, own)
@@ -244,7 +247,9 @@ def _guess_table(part: WalltimeEvaluation) -> Table:
         name="guesses",
         frame=part.guesses.with_columns(
             decided=pl.col("at").replace_strict(dict(CLOCKS)),
-            mark=pl.when(estimator=MODEL).then(pl.lit("proposed")),
+            mark=pl.when(pl.col("estimator") == MODEL, pl.col("ratio") <= WORST).then(
+                pl.lit("proposed")
+            ),
         ),
         caption="Guesses of the run time: of models their median, of rules their limit",
         columns={
@@ -257,7 +262,8 @@ def _guess_table(part: WalltimeEvaluation) -> Table:
             "accuracy": "Accuracy [%]",
         },
         mark="mark",
-        note="Accuracy: mean of the smaller over the larger of guess and run. Brackets as above.",
+        note="Accuracy: mean of the smaller over the larger of guess and run. Brackets as above. Marked: the "
+        f"hierarchy, where its error is at most {WORST:g} times the best rule's.",
     )
 
 
@@ -265,10 +271,11 @@ def _log_sentence(logs: LogComparison) -> str:
     ratios = logs.each(MEDIAN)["ratio"]
     low, high = ratios.min(), ratios.max()
     return say(
-        "Like jobs err {span} times as much as the best rule; bound kept on {kept} of {n} logs.",
+        "Like jobs err {span} times as much as the best rule; bound kept on {kept} of {n} logs{offered}.",
         span=say("{low}" if low == high else "{low} to {high}", low=low, high=high),
         kept=logs.kept.height,
-        n=ratios.len(),
+        n=logs.each(BOUND).filter(pl.col("answered") > 0).height,
+        offered="" if logs.offered else "; not offered",
     )
 
 
@@ -282,7 +289,8 @@ def _logs_part(logs: LogComparison) -> Part:
         frame=logs.guesses,
         finding=say(finding, sure=sure, n=ours.height),
         sample=f"{'; '.join(sizes)}. Bars: 95 % intervals over users, all methods on the same draws.",
-        note="Like jobs: the median of what jobs of the user with a similar request took, later ones counting more.",
+        note="Like jobs: the median of what jobs of the user with a similar request took, later ones counting more. Offered where it is "
+        f"on no log above {WORST:g} times the best simple rule and its bounds are kept where they are promised; refused elsewhere.",
     )
     return Part(
         name="logs",

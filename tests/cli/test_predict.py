@@ -15,6 +15,7 @@ from brokerlab.cli import app
 from brokerlab.errors import BrokerlabWarning, ConfigError, DataError
 from brokerlab.estimators import saving
 from brokerlab.estimators.card import Card, Measured
+from brokerlab.estimators.held import HeldBounds
 from brokerlab.estimators.quantiles import LinearQuantiles, QuantileBoosting, models
 from tests.unit.estimators.quantiles.toys import tasks
 
@@ -81,14 +82,21 @@ def test_parquet_and_csv_give_what_the_estimator_gives(learnt, model, files, tmp
     assert "30 finished jobs in = 30 seen + 0 refused" in result.stdout
     assert "linear quantiles, memory [MB]; measured coverage: 94.7 % at 0.95" in result.stdout
     found = pl.read_parquet(tmp_path / "b.parquet")
-    assert found.columns == ["pandaid", "jeditaskid", "seen", "point", "bound_0.5", "bound_0.95"]
-    again = saving.load(model).estimator.update(pl.read_parquet(seen))
+    assert found.columns == ["pandaid", "jeditaskid", "seen", "point", "bound_0.5", "bound_0.95", "promised_0.5", "promised_0.95"]  # fmt: skip
+    again = HeldBounds(saving.load(model).estimator, "memory", levels=LEVELS)
+    again.update(pl.read_parquet(seen))
     jobs = pl.read_parquet(files / "jobs.parquet").with_columns(
         used=1.0, ended_s=None, censored=False, wall_s=0.0
     )
     expected = again.predict(jobs, levels=LEVELS)
     assert found.drop("jeditaskid").sort("pandaid").equals(expected.sort("pandaid"))
     assert found["seen"].to_list() == [10] * 30
+    promised = found.select(pl.selectors.starts_with("promised_"))
+    assert (
+        not promised.to_numpy().any()
+    )  # the scouts were decided together: no bound was tried on any
+    assert found["bound_0.95"].to_list() == jobs["requested"].fill_null(float("inf")).to_list()
+    assert "0 of 30 with a bound of 0.95; the others get what was requested" in result.stdout
     from_text = run(model, files / "jobs.csv", "--seen", seen, "--out", tmp_path / "b.csv")
     assert from_text.exit_code == 0, from_text.output
     assert pl.read_csv(tmp_path / "b.csv")["bound_0.95"].to_list() == pytest.approx(

@@ -42,7 +42,7 @@ def test_blocks_run_one_after_the_other(tmp_path: Path, monkeypatch: pytest.Monk
     assert result.exit_code == 0, result.output
     found = pl.read_parquet("bounds.parquet")
     told = re.findall(r"^\| `(\w[\w.]*)`(?:, `(\w+)`)? \| ", TEXT, re.MULTILINE)
-    assert {name for pair in told[:4] for name in pair if name} == set(found.columns)
+    assert {name for pair in told[:5] for name in pair if name} == set(found.columns)
     assert found.sort("pandaid")["bound_0.95"].to_list() == pytest.approx(
         bounds.sort("pandaid")["bound_0.95"].to_list()
     )

@@ -114,9 +114,17 @@ def results(done):
 def test_every_part_has_an_answer(results):
     page = results["page"]
     names = [part["name"] for part in page["parts"]]
-    assert names == ["tasks", "archive", "logs", "power", "settings", "model"]
+    assert names == ["tasks", "archive", "logs", "power", "model"]
+    refused = [each for each in page["cannot_tell"] if "No answer on setting of" in each]
+    assert len(refused) == 2  # tasks of 60 jobs: 49 bounds of 98 % were tried on none
+    assert all(
+        "no bound of 98 % can be promised; it needs 49 finished jobs" in each for each in refused
+    )
     assert page["synthetic"] is False
     assert page["verdict"]["sentence"].startswith("On real tasks, hierarchy + cheapest allocation")
+    offers = {row["estimator"]: row["offered"] for row in results["numbers"]["tasks_offers"]}
+    assert offers[report.OURS] == "default"
+    assert list(offers.values()).count("default") == 1
     said = " ".join(page["cannot_tell"])
     assert "no_waits without waits" in said
     assert "Only the first jobs are taken of no_waits, toy" in said
@@ -142,8 +150,6 @@ def test_every_estimator_stands_in_the_tables(results):
         assert all(row["jobs"] == 180 for row in rows)
     logs = {(row["log"], row["method"]) for row in results["numbers"]["logs_all_methods"]}
     assert len(logs) == 2 * 9
-    settings = {(row["on"], row["who"]) for row in results["numbers"]["settings_settings"]}
-    assert len(settings) == 2 * 4
 
 
 def test_the_model_can_be_used_again(done):
@@ -168,10 +174,13 @@ def asked(archive, out_dir, **more):
     return report.Params(archive=str(archive), out_dir=str(out_dir), **QUICK, **more)
 
 
-def test_without_real_data_the_archive_answers(small, no_data, tmp_path):
+def test_without_real_data_the_archive_answers(small, no_data, tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "SETTING_LEVEL", 0.9)  # of which a few jobs have a bound
     results = pages.run(report, asked(small, tmp_path / "out"))
     page = results["page"]
     assert [part["name"] for part in page["parts"]] == ["archive", "power", "settings", "model"]
+    settings = {row["who"] for row in results["numbers"]["settings_settings"]}
+    assert settings == {"estimator", "cheapest", "nearest", "current"}
     assert page["synthetic"] is True
     assert "No real data were found: set BROKERLAB_DATA to their folder." in page["cannot_tell"]
     check_page(tmp_path / "out")
@@ -200,7 +209,7 @@ def test_an_archive_of_jobs_only_has_an_answer(small, no_data, tmp_path):
     tables = [name for name in open_archive(small).tables if name != "jobs"]
     alone = copied(small, tmp_path / "alone", synthetic=True, without=tables)
     page = pages.run(report, asked(alone, tmp_path / "out"))["page"]
-    assert {"archive", "settings", "model"} <= {part["name"] for part in page["parts"]}
+    assert {"archive", "model"} <= {part["name"] for part in page["parts"]}
     check_page(tmp_path / "out")
 
 
@@ -278,9 +287,30 @@ def log_comparison(under, *, largest=1, ratio_hi=0.95):
     row = {"log": "kth", "users": 5, "jobs": 1000, "best_peer": "last two", "ratio_lo": 0.8}
     methods = pl.DataFrame(
         [
-            {**row, "method": MEDIAN, "under": 0.5, "ratio": 0.9, "ratio_hi": ratio_hi},
-            {**row, "method": BOUND, "under": under, "ratio": 1.1, "ratio_hi": 1.2},
-            {**row, "method": "last two", "under": 0.5, "ratio": 1.0, "ratio_hi": 1.0},
+            {
+                **row,
+                "method": MEDIAN,
+                "answered": 1.0,
+                "under": 0.5,
+                "ratio": 0.9,
+                "ratio_hi": ratio_hi,
+            },
+            {
+                **row,
+                "method": BOUND,
+                "answered": 0.5,
+                "under": under,
+                "ratio": 1.1,
+                "ratio_hi": 1.2,
+            },
+            {
+                **row,
+                "method": "last two",
+                "answered": 1.0,
+                "under": 0.5,
+                "ratio": 1.0,
+                "ratio_hi": 1.0,
+            },
         ]
     )
     campaigns = pl.DataFrame({"log": ["kth"], "missed": [50], "largest": [largest]})
@@ -290,8 +320,9 @@ def log_comparison(under, *, largest=1, ratio_hi=0.95):
 @pytest.mark.parametrize(("under", "kept"), [(0.052, 1), (0.083, 0)])
 def test_a_bound_is_kept_or_not(under, kept):
     said = report._log_sentence(log_comparison(under))
-    assert (
-        said == f"Like jobs err 0.9 times as much as the best rule; bound kept on {kept} of 1 logs."
+    offered = "" if kept else "; not offered"
+    assert said == (
+        f"Like jobs err 0.9 times as much as the best rule; bound kept on {kept} of 1 logs{offered}."
     )
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import timedelta
 
 import numpy as np
@@ -14,7 +15,7 @@ from brokerlab.archive.store import Archive
 from brokerlab.calibrate.nearest_setting.translate import Span, Translation, translate
 from brokerlab.calibrate.percentiles.parameters import Assumptions, LossWeights, parameter_named
 from brokerlab.calibrate.percentiles.study import kills
-from brokerlab.errors import ConfigError
+from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.estimators.allocation import Ladder, Prices, amount_per_unit, cheapest
 from brokerlab.estimators.trial import Trial
 from brokerlab.numerics import FloatArray
@@ -75,6 +76,8 @@ def translate_bound(
 ) -> Translation:
     """Translate a bound of walltime given at submission into rank and margin of the scouts' rule.
 
+    A bound that is refused allocates nothing: there the current setting stands in.
+
     The limit of the setting is the share of jobs that the bound lets through: 1 - ``level``. With an archive it is judged on
     the tasks that were created from the first of the trial to its last.
 
@@ -88,13 +91,19 @@ def translate_bound(
         seed: Of the draws.
 
     Raises:
+        InsufficientDataError: No bound of the level can be promised.
         BrokerlabError: See :func:`translate`.
     """
-    predicted = trial.predicted[model]
+    held = trial.held[model]
+    if not np.isfinite(held.at(level)).any():
+        raise InsufficientDataError(
+            f"{model}: no bound of {100 * level:g} % can be promised; it needs {math.ceil(level / (1 - level) - 1e-9)} finished jobs "
+            "of a task, and as many bounds that were tried"
+        )
     stored = archive if archive is not None and archive.has("tasks") else None
     return translate(
         trial.records if stored is None else stored,
-        pl.DataFrame({"pandaid": predicted.pandaid, "allocated": predicted.at(level)}),
+        pl.DataFrame({"pandaid": held.pandaid, "allocated": held.at(level)}),
         parameter="cputime",
         name=f"{model}, bound {100 * level:g} %",
         span=None if stored is None else _span(stored, trial.records),

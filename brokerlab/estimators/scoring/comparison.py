@@ -175,6 +175,7 @@ def compare_predictions(
     level: float = 0.95,
     grid: Sequence[float] = GRID,
     reference: str | None = None,
+    settings: Mapping[str, Predicted] | None = None,
     queues: Any = None,
     judge: Judge = "production",
     confidence: float = 0.95,
@@ -186,6 +187,8 @@ def compare_predictions(
     Args:
         records: As for :func:`compare`.
         predicted: Name to predictions of all records at :func:`all_levels`.
+        settings: Of estimators among them what they say at every level of the grid, where a level is a setting and no promise;
+            None: what was predicted.
         quantity: As for :func:`compare`, as all others.
         levels: See there.
         level: See there.
@@ -207,6 +210,7 @@ def compare_predictions(
         raise ConfigError(f"reference '{chosen}': {nearest(chosen, predicted)}")
     for name, each in predicted.items():
         check_said(name, each, frame["pandaid"].to_numpy(), all_levels(levels, level, grid))
+    settings = {name: (settings or {}).get(name, each) for name, each in predicted.items()}
     shown = all_levels(levels, level, ())
     entries = said(judged, predicted, shown)
     at_level = [each for each in entries if each.level in (None, level)]
@@ -223,7 +227,7 @@ def compare_predictions(
         tasks=tables.per_task(at_level),
         by_scouts=tables.by_scouts(at_level, confidence),
         paired=tables.paired(at_level, theirs, **drawn),
-        at_deployed=at_deployed(_curves(predicted, theirs, grid), **drawn),
+        at_deployed=at_deployed(_curves(settings, theirs, grid), **drawn),
         strata=_strata(frame[judged.rows], predicted, at_level, confidence),
     )
 

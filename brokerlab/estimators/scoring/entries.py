@@ -50,8 +50,8 @@ def said(
 
 
 def without_levels(predicted: Predicted) -> bool:
-    """Tell whether an estimator says the same number at every level."""
-    return bool((predicted.bounds == predicted.bounds[:, :1]).all())
+    """Tell whether an estimator says the same number at every level; one that can refuse bounds has levels."""
+    return predicted.own is None and bool((predicted.bounds == predicted.bounds[:, :1]).all())
 
 
 def check_said(

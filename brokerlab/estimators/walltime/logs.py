@@ -14,7 +14,9 @@ from brokerlab.errors import ConfigError, InsufficientDataError, nearest
 from brokerlab.estimators.deployed import log_rules
 from brokerlab.estimators.held import ROUNDING, HeldBounds
 from brokerlab.estimators.likejobs import LikeJobs
+from brokerlab.estimators.offered import WORST
 from brokerlab.estimators.records import checked
+from brokerlab.estimators.scoring.measures import exact
 from brokerlab.estimators.sources import of_log
 from brokerlab.estimators.walltime.guesses import errors_of
 from brokerlab.intervals import clustered
@@ -32,8 +34,6 @@ MANY_JOBS = 100
 EXPERIENCE = {"1 to 5": (0, 5), "6 to 50": (5, 50), "51 or more": (50, None)}
 """Which job of its user a job is: earlier ones from, to below."""
 WORST_USER = "worst user"
-NEAR = 0.01
-"""A bound is kept whose misses are so near what was asked for [share of jobs]."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -79,14 +79,27 @@ class LogComparison:
 
     @property
     def kept(self) -> pl.DataFrame:
-        """The rows of the bound of like jobs on logs where its misses are within a hundredth of what was asked for."""
-        return self.each(BOUND).filter((pl.col("under") - (1 - LEVEL)).abs() <= NEAR)
+        """The rows of the bound of like jobs on logs where it is promised, and kept no less often than chance allows."""
+        promised = (pl.col("jobs") * pl.col("answered")).round()
+        allowed = pl.struct(n=promised, missed=(promised * pl.col("under")).round()).map_elements(
+            lambda row: exact(row["n"] - row["missed"], row["n"], 0.95).hi >= LEVEL,
+            return_dtype=pl.Boolean,
+        )
+        return self.each(BOUND).filter(pl.col("answered") > 0).filter(allowed)
+
+    @property
+    def offered(self) -> bool:
+        """Whether like jobs are offered as default: nowhere above `WORST` times the best rule, and no promised bound too short."""
+        promised = self.each(BOUND).filter(pl.col("answered") > 0).height
+        near = self.each(MEDIAN).select((pl.col("ratio") <= WORST).all()).item()
+        return bool(near) and self.kept.height == promised
 
     @property
     def guesses(self) -> pl.DataFrame:
-        """``methods`` that are no bounds, the least ``ratio`` first, with their ``role``: ``proposed`` (like jobs), ``simple rule``."""
+        """``methods`` that are no bounds, the least ``ratio`` first, with their ``role``: ``simple rule``, or like jobs: ``proposed`` where offered, else ``model``."""
         method = pl.col("method")
-        role = pl.when(method == MEDIAN).then(pl.lit("proposed")).otherwise(pl.lit("simple rule"))
+        ours = pl.lit("proposed" if self.offered else "model")
+        role = pl.when(method == MEDIAN).then(ours).otherwise(pl.lit("simple rule"))
         rows = self.methods.filter(method != BOUND).sort("ratio", "method")
         return rows.with_columns(role=role)
 
@@ -129,12 +142,12 @@ def predict_log(jobs: Any) -> dict[str, FloatArray]:
         jobs: Records of walltime, as :func:`sources.of_log` gives them.
 
     Returns:
-        Name to (n,) run times [s], in the order of the checked records.
+        Name to (n,) run times [s], in the order of the checked records; infinite where a bound is refused.
     """
     frame = checked(jobs)
     said = {each.name: each.replay(frame, levels=(LEVEL,)).point for each in log_rules()}
     ours = HeldBounds(LikeJobs("walltime"), "walltime").replay(frame, levels=(LEVEL,))
-    return said | {MEDIAN: ours.point, BOUND: ours.at(LEVEL)}
+    return said | {MEDIAN: ours.point, BOUND: ours.only_promised().at(LEVEL)}
 
 
 def compare_predictions(
@@ -150,7 +163,7 @@ def compare_predictions(
 
     Args:
         jobs: Records, as for :func:`predict_log`.
-        predicted: Name to (n,) run times [s].
+        predicted: Name to (n,) run times [s]; infinite: no answer, the job is not scored.
         peers: Names of the predictions of which the one with least mean absolute error is the best peer; by default those
             of the simple rules.
         confidence: Of the intervals: users are drawn with replacement, all methods on the same draws.
@@ -158,7 +171,7 @@ def compare_predictions(
         seed: Of the draws.
 
     Returns:
-        One row per name: ``method, jobs, mae_s`` (mean absolute error), ``median_s`` (median absolute error), ``accuracy``
+        One row per name: ``method, jobs, answered`` (share of the jobs, on which all else is told), ``mae_s`` (mean absolute error), ``median_s`` (median absolute error), ``accuracy``
         (mean of smaller / larger of prediction and run), ``under`` (share of jobs that run longer) with ``under_lo,
         under_hi``, ``over_allocation`` (time predicted above the runs / time run), ``best_peer``, ``ratio`` (mean absolute
         error / that of the best peer), ``ratio_lo, ratio_hi``.
@@ -178,20 +191,20 @@ def compare_predictions(
     said = {name: each[half] for name, each in predicted.items()}
     table = pl.DataFrame([_scored(name, each, run_s) for name, each in said.items()])
     best = table.filter(pl.col("method").is_in(held_against)).sort("mae_s")["method"][0]
-    sums = pl.DataFrame(
-        {"user": frame["jeditaskid"][half], "jobs": np.ones(run_s.size)}
-        | {f"error of {name}": np.abs(each - run_s) for name, each in said.items()}
-        | {
-            f"under of {name}": (run_s > each * ROUNDING).astype(float)
-            for name, each in said.items()
-        }
-    )
+    columns: dict[str, Any] = {"user": frame["jeditaskid"][half]}
+    best_error = np.abs(said[best] - run_s)
+    for name, each in said.items():
+        answered = np.isfinite(each) & np.isfinite(best_error)
+        columns[f"jobs of {name}"] = answered.astype(float)
+        columns[f"error of {name}"] = np.where(answered, np.abs(each - run_s), 0.0)
+        columns[f"best of {name}"] = np.where(answered, best_error, 0.0)
+        columns[f"under of {name}"] = (run_s > each * ROUNDING).astype(float)
     formulas = {
-        **{f"ratio {name}": (f"error of {name}", f"error of {best}") for name in said},
-        **{f"under {name}": (f"under of {name}", "jobs") for name in said},
+        **{f"ratio {name}": (f"error of {name}", f"best of {name}") for name in said},
+        **{f"under {name}": (f"under of {name}", f"jobs of {name}") for name in said},
     }
     drawn: dict[str, Any] = {"confidence": confidence, "n_boot": n_boot, "seed": seed}
-    found = clustered(sums, formulas, unit="user", **drawn).row(0, named=True)
+    found = clustered(pl.DataFrame(columns), formulas, unit="user", **drawn).row(0, named=True)
     ends = [{f"{what}{end}": found[f"{what} {name}{end}"] for what, end in _ENDS} for name in said]
     schema = {f"{what}{end}": pl.Float64 for what, end in _ENDS}
     return pl.concat(
@@ -204,11 +217,18 @@ _ENDS = (("under", "_lo"), ("under", "_hi"), ("ratio", ""), ("ratio", "_lo"), ("
 
 
 def _scored(name: str, said_s: FloatArray, run_s: FloatArray) -> dict[str, object]:
+    answered = np.isfinite(said_s)
+    if not answered.any():
+        nothing = dict.fromkeys(("mae_s", "median_s", "accuracy", "under", "over_allocation"))
+        return {"method": name, "jobs": run_s.size, "answered": 0.0, **nothing}
+    said, run = said_s[answered], run_s[answered]
     return {
         "method": name,
-        **errors_of(said_s, run_s),
-        "under": float((run_s > said_s * ROUNDING).mean()),
-        "over_allocation": float(np.maximum(said_s - run_s, 0).sum() / run_s.sum()),
+        **errors_of(said, run),
+        "jobs": run_s.size,
+        "answered": float(answered.mean()),
+        "under": float((run > said * ROUNDING).mean()),
+        "over_allocation": float(np.maximum(said - run, 0).sum() / run.sum()),
     }
 
 

@@ -15,6 +15,7 @@ from brokerlab.estimators import held
 from brokerlab.estimators.held import HeldBounds
 from brokerlab.estimators.hierarchy import Hierarchy
 from brokerlab.estimators.likejobs import LikeJobs
+from brokerlab.estimators.replaying import order
 from brokerlab.estimators.sources import of_log
 from tests.estimator_kit import assert_never_looks_ahead, random_records
 
@@ -129,6 +130,24 @@ def test_where_no_like_job_was_seen_what_the_user_ran_counts():
     """A user whose jobs run nine seconds asks for 62 days: nobody asked for so long before."""
     jobs = log([9] * 120 + [9], requested_s=[30, 300, 3000] * 40 + [62 * 86400.0])
     assert said(jobs)[1].point[-1] < 100
+
+
+def test_jobs_that_were_not_predicted_are_replayed():
+    """One update with finished jobs is the same as having predicted each as it was decided."""
+    records = random_records(160, seed=5, tasks=2, quantity="memory")
+    records = records.filter(pl.col("ended_s").is_not_null())
+    levels = (0.5, 0.9)
+    at_once = HeldBounds(LikeJobs("memory"), "memory", levels=levels).update(records)
+    one_by_one = HeldBounds(LikeJobs("memory"), "memory", levels=levels)
+    for event in order(records).events.tolist():
+        if event < 0:
+            one_by_one.predict(records.slice(~event, 1), levels=levels)
+        else:
+            one_by_one.update(records.slice(event, 1))
+    new = records.head(1).with_columns(pandaid=pl.lit(10**9, pl.Int64))
+    said = [each.predict(new, levels=levels) for each in (at_once, one_by_one)]
+    assert said[0].equals(said[1])
+    assert said[0]["promised_0.9"].item()
 
 
 def test_until_something_is_known_the_request_is_predicted():

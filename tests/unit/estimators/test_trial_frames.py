@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -11,12 +12,23 @@ from brokerlab.estimators.trial import POLICY
 OURS = POLICY.format("hierarchy")
 
 
+def offered(trial):
+    """The trial as if its cheapest allocations were offered."""
+    return replace(trial, offers=trial.offers.with_columns(offered=pl.lit(value=True)))
+
+
 def test_every_estimator_is_held_against_the_deployed_rule(tried):
     rows = trial_frames.every_estimator(tried)
     table = tried.comparison.table
     assert rows.select("estimator", "level").equals(table.select("estimator", "level"))
     marks = dict(rows.drop_nulls("mark").select("mark", "estimator").rows())
-    assert marks == {"current": tried.comparison.reference, "proposed": OURS}
+    assert marks == {
+        "current": tried.comparison.reference
+    }  # ours is above 1.05 times the best rule
+    marks = (
+        trial_frames.every_estimator(offered(tried)).drop_nulls("mark").select("mark", "estimator")
+    )
+    assert dict(marks.rows()) == {"current": tried.comparison.reference, "proposed": OURS}
     ours = rows.filter(estimator=OURS).row(0, named=True)
     paired = tried.against_deployed(OURS, "over_allocation_task_mean")
     assert ours["change"] == pytest.approx(paired["ratio"] - 1)
@@ -85,8 +97,34 @@ def test_few_tasks_have_no_interval(tried):
     assert row["decided"] == "at submission"
     assert row["coverage"] == tried.comparison.row("hierarchy")["coverage"]
     assert row["inside"] + row["too_often"] + row["too_rarely"] == row["strata"]
-    assert 0 <= row["promised"] < 1
-    assert (row["kept"] is None) == (row["promised"] == 0)
+    assert 0 < row["promised"] < 1
+    own = tried.predicted["hierarchy"].at(tried.comparison.level)
+    judged = ~tried.records["is_scout"].to_numpy()
+    assert row["own"] == pytest.approx((tried.records["used"].to_numpy() <= own)[judged].mean())
+
+
+def test_what_is_not_promised_is_no_answer(tried):
+    """30 jobs and ten scouts a task: 9 finished ones hold 90 %, no task has the 19 that 95 % need before enough were tried."""
+    table = tried.comparison.table.filter(estimator="hierarchy")
+    assert table["share_without"].to_list() == [0.25, 1.0, 1.0]
+    assert table["coverage"].to_list()[1:] == [None, None]
+    assert np.isinf(tried.held["hierarchy"].at(0.95)).all()
+    assert np.isfinite(tried.predicted["hierarchy"].at(0.95)).any()
+
+
+def test_why_an_estimator_is_not_offered(tried):
+    def why(**columns):
+        return trial_frames.why_not_offered(tried.offers.with_columns(**columns), OURS)
+
+    assert why() == "wastes 1.07 times as much"
+    assert why(worst_on=pl.lit("iwd")) == "wastes 1.07 times as much on iwd"
+    assert why(worst=pl.lit(1.0)) == "was not judged on all"
+    assert why(worst=pl.lit(1.0), short=pl.lit(["a"])) == "keeps its 95 % bounds too rarely"
+    assert why(worst=pl.lit(None, pl.Float64)) == "cannot be compared"
+    assert why(silent=pl.lit(["a"])) == "says nothing"
+    assert why(offered=pl.lit(value=True)) is None
+    assert trial_frames.default_of(tried.offers) == tried.comparison.reference
+    assert trial_frames.default_of(tried.offers.filter("learns")) is None
 
 
 def test_coverage_by_what_was_known_goes_up_in_steps(tried):
@@ -97,7 +135,7 @@ def test_coverage_by_what_was_known_goes_up_in_steps(tried):
 
 
 def test_each_line_of_the_frontier_has_one_name(tried):
-    points = trial_frames.frontier_points(tried)
+    points = trial_frames.frontier_points(offered(tried))
     named = points.filter("named")
     assert named["estimator"].is_unique().all()
     assert {"current", "proposed", "model", "limit"} <= set(named["role"])

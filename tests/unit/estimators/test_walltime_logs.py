@@ -68,6 +68,7 @@ def test_scores_by_hand():
     assert scored.select(pl.exclude("^.*_lo|.*_hi$")).row(0, named=True) == {
         "method": "rule",
         "jobs": 2,
+        "answered": 1.0,
         "mae_s": 100.0,
         "median_s": 100.0,
         "accuracy": pytest.approx((1 / 2 + 2 / 3) / 2),
@@ -76,6 +77,19 @@ def test_scores_by_hand():
         "best_peer": "rule",
         "ratio": 1.0,
     }
+
+
+def test_a_refused_bound_is_not_scored():
+    records = of_log(log([1, 1, 100, 300])).records
+    said = {"rule": np.full(4, 200.0), "bound": np.array([np.inf, np.inf, np.inf, 200.0])}
+    table = compare_predictions(records, said, peers=["rule"], n_boot=2)
+    bound = table.filter(method="bound").row(0, named=True)
+    assert (bound["jobs"], bound["answered"], bound["under"]) == (2, 0.5, 1.0)
+    assert (bound["mae_s"], bound["ratio"]) == (100.0, 1.0)  # on the one job that has a bound
+    none = compare_predictions(
+        records, said | {"bound": np.full(4, np.inf)}, peers=["rule"], n_boot=2
+    )
+    assert none.filter(method="bound")["under"].to_list() == [None]
 
 
 def test_a_comparison_is_paired():

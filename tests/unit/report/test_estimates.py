@@ -60,11 +60,32 @@ def test_every_table_shows_its_columns(tried):
 
 
 def test_the_frontier_is_drawn_up_to_twice_what_is_named(tried):
+    tried = replace(tried, offers=tried.offers.with_columns(offered=pl.lit(value=True)))
     chart = estimates.frontier(tried, "Found", frontier_points(tried))
+    assert "Proposed: hierarchy + cheapest allocation by the price" in chart.note
     named = chart.frame.filter("named", pl.col("line").is_in(["current", "proposed"]))
     assert chart.frame["exceed"].max() <= max(0.05, 2 * named["exceed"].max())
     assert {"current", "proposed", "hierarchy"} <= set(chart.frame["line"])
     assert chart.drawn().to_dict()
+
+
+def test_what_is_not_offered_is_not_proposed(tried, doubts):
+    part = Evaluation(trials={"submit": tried}, doubts=doubts, learnt=tried.records, model=None)
+    verdict = estimates.headline(part, OURS, "real tasks", "memory")
+    assert verdict.sentence == (
+        "On real tasks, PanDA scouts p75 x 1.1 is offered: hierarchy wastes 1.07 times as much."
+    )
+    chart = estimates.frontier(tried, "Found", frontier_points(tried))
+    assert "proposed" not in chart.frame["line"]
+    assert "Not offered: hierarchy + cheapest allocation by the price" in chart.note
+    table = estimates.offer_table(tried.offers)
+    standing = dict(table.frame.select("estimator", "offered").iter_rows())
+    assert standing[OURS] == "no"
+    assert list(standing.values()).count("default") == 1
+    offered = tried.offers.with_columns(offered=pl.lit(value=True))
+    part = replace(part, trials={"submit": replace(tried, offers=offered)})
+    sentence = estimates.headline(part, OURS, "real tasks", "memory").sentence
+    assert sentence.startswith("On real tasks, hierarchy + cheapest allocation ")
 
 
 def test_estimators_that_say_the_same_are_one_line_of_both_names(tried):
@@ -95,7 +116,12 @@ def test_a_model_says_how_to_predict_with_it(tried, doubts):
     assert isinstance(failed, Table)
     assert failed.frame.height == doubts.failures.height
     written = estimates.frames({"tasks": part})
-    assert written["model_measured"]["level"].to_list() == [0.9, 0.95, 0.99]
+    assert written["model_measured"]["level"].to_list() == [
+        0.9
+    ]  # higher ones are promised to no job
+    assert shown.verdict.sentence == (
+        "Made without the tasks it was tested on, its bound of 90.0 % was promised 75.0 % of jobs; 91.1 % of these kept it."
+    )
     assert {"tasks_matched", "tasks_chosen", "tasks_strata", "tasks_doubts"} <= set(written)
     assert isinstance(listing, Listing)
     assert "--level 0.9 " in listing.text

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from brokerlab.archive import ArchiveWriter
 from brokerlab.archive.store import open_archive
 from brokerlab.archive.synthetic import synthesise
 from brokerlab.calibrate.nearest_setting import translate_bound
+from brokerlab.errors import InsufficientDataError
 from brokerlab.estimators.learners import MODEL, learners
 from brokerlab.estimators.sources import of_archive
 from brokerlab.estimators.walltime.tasks import evaluate_tasks
@@ -44,6 +46,18 @@ def test_jobs_alone_get_no_proposal(trial, archive, tmp_path):
         writer.write("jobs", archive.scan("jobs").collect())
         writer.commit()
     for without in (None, open_archive(tmp_path / "jobs")):
-        found = translate_bound(trial, without, model=MODEL, n_boot=50)
+        found = translate_bound(trial, without, model=MODEL, level=0.9, n_boot=50)
         assert found.comparison is found.proposal is None
         assert found.verdict.kind == "no_answer"
+
+
+def test_a_bound_that_is_refused_allocates_nothing(trial):
+    """The current setting stands in where no bound is promised; where none is, there is nothing to translate."""
+    found = translate_bound(trial, None, model=MODEL, level=0.9, n_boot=50)
+    refused = ~np.isfinite(trial.held[MODEL].at(0.9))
+    assert 0 < refused.sum() < refused.size
+    assert found.counts["jobs_without_allocation"] + found.counts["tasks_without_allocations"] > 0
+    with pytest.raises(
+        InsufficientDataError, match=r"no bound of 98 % can be promised; it needs 49 finished jobs"
+    ):
+        translate_bound(trial, None, model=MODEL, level=0.98, n_boot=50)
