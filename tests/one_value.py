@@ -8,7 +8,6 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.curves import ThroughputCurve
 from brokerlab.brokerage.inputs import units
 from brokerlab.brokerage.inputs.completeness import completeness
 from brokerlab.brokerage.inputs.pseudo_queues import UNIFIED_CAPABILITY, pseudo_queues
@@ -193,7 +192,6 @@ def network_weight(
     at: datetime | None = None,
     config: Config | None = None,
     rules: ProductionRules | None = None,
-    curve: ThroughputCurve | None = None,
 ) -> float | None:
     """Return the weight of one link; null for a task without nucleus."""
     rows = [dict(row) for row in network_matrix]
@@ -201,16 +199,14 @@ def network_weight(
     known = links(
         _frame(rows, _MATRIX) if rows else None,
         instants=snapshot.with_columns(at=pl.lit(at, pl.Datetime("us"))),
-        config=config,
         rules=rules,
-        curve=curve,
     )
     pair = snapshot.with_columns(
         nucleus=pl.lit(nucleus, pl.String),
         express=pl.lit(express),
         storage_site=pl.lit(storage_site, pl.String),
     )
-    weighed = at_links(pair, known, config=config, rules=rules, curve=curve)
+    weighed = at_links(pair, known, config=config, rules=rules)
     value: float | None = weighed["network_weight"].item()
     return value
 

@@ -136,7 +136,7 @@ def _explained(
         DataError: There is no such task, or it was never brokered.
     """
     from brokerlab.brokerage import explain as explained
-    from brokerlab.brokerage import explain_task, production_tasks
+    from brokerlab.brokerage import explain_task, plugins
     from brokerlab.brokerage.production_jobs.brokerage import hint_queues
     from brokerlab.brokerage.replaying import build
     from brokerlab.brokerage.replaying.plan import time_of
@@ -158,9 +158,11 @@ def _explained(
         ) from None
     if nucleus:
         asks = rules.hint_brokerage
-        could = hint_queues(replay.for_jobs(), rules=rules, config=replay.config) if asks else None
-        choice = production_tasks.decide(
-            replay.for_tasks(), rules=rules, config=replay.config, hint_queues=could
+        seen, config = replay.tables_of(PRODUCTION.brokerage.tables), replay.config
+        could = hint_queues(seen, rules=rules, config=config) if asks else None
+        of_nuclei = plugins.of_stage("tasks")
+        choice = of_nuclei.decide(
+            replay.tables_of(of_nuclei.tables), rules=rules, config=config, hint_queues=could
         )
         return explained(choice, jeditaskid=task, nucleus=nucleus)
     decisions = kind.brokerage.decide(

@@ -7,12 +7,13 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.view import NOT_LOOKED_AT, TASK, AnyDecisions, View, view
+from brokerlab.brokerage.engine.decisions import NOT_LOOKED_AT, TASK, PlaceDecisions
 from brokerlab.brokerage.words import counted, number
 from brokerlab.errors import DataError
 from brokerlab.results import Result, Shows
 
 CHANGES = ("gained", "lost", "other_reason")
+CALLED = {"jobs": "the job brokerage", "analysis": "the analysis brokerage", "tasks": "the task brokerage"}  # fmt: skip
 _SHOWN = 5
 
 
@@ -109,7 +110,7 @@ class Comparison(Result):
         return self.text
 
 
-def compare(a: AnyDecisions, b: AnyDecisions) -> Comparison:
+def compare(a: PlaceDecisions, b: PlaceDecisions) -> Comparison:
     """Compare two sets of decisions on the same tasks and queues (or nuclei).
 
     Args:
@@ -122,20 +123,15 @@ def compare(a: AnyDecisions, b: AnyDecisions) -> Comparison:
     Raises:
         DataError: Decisions of different brokerages, on different tasks or on different queues.
     """
-    return compare_views(view(a), view(b))
-
-
-def compare_views(first: View, second: View) -> Comparison:
-    """Compare decisions seen alike; see :func:`compare`."""
-    _check(first, second)
-    pairs = _pairs(first, second)
-    changed = _changed(pairs, first.place)
+    _check(a, b)
+    pairs = _pairs(a, b)
+    changed = _changed(pairs, a.place)
     by_check = (
         changed.group_by("change", "check_a", "check_b")
         .agg(n_pairs=pl.len().cast(pl.Int64), n_tasks=pl.struct(TASK).n_unique().cast(pl.Int64))
         .sort("n_pairs", "change", "check_a", "check_b", descending=[True, False, False, False])
     )
-    tasks = _tasks(first, second)
+    tasks = _tasks(a, b)
     other = pl.col("outcome_a") != pl.col("outcome_b")
     best = pl.col("best_a").ne_missing(pl.col("best_b"))
     return Comparison(
@@ -150,10 +146,11 @@ def compare_views(first: View, second: View) -> Comparison:
     )
 
 
-def _check(a: View, b: View) -> None:
+def _check(a: PlaceDecisions, b: PlaceDecisions) -> None:
     """Refuse what cannot be compared; everything wrong at once."""
-    if a.brokerage != b.brokerage:
-        raise DataError(f"compare: a is of {a.brokerage}, b of {b.brokerage}; give two of one kind")
+    kinds = [CALLED[each.world.brokerage.stage] for each in (a, b)]
+    if kinds[0] != kinds[1]:
+        raise DataError(f"compare: a is of {kinds[0]}, b of {kinds[1]}; give two of one kind")
     problems = []
     for name, one, other in (("a", a, b), ("b", b, a)):
         alone = one.tasks.select(TASK).join(other.tasks.select(TASK), on=TASK, how="anti")
@@ -162,7 +159,8 @@ def _check(a: View, b: View) -> None:
             problems.append(
                 f"{alone.height} tasks of {name} are not in the other, (jeditaskid, snapshot) {shown}"
             )
-        only = sorted(one.places - other.places)
+        here, there = (set(each.world.facts.queues[each.place]) for each in (one, other))
+        only = sorted(here - there)
         if only:
             problems.append(
                 f"{len(only)} queues of {name} are not in the other, such as {', '.join(only[:_SHOWN])}"
@@ -171,17 +169,17 @@ def _check(a: View, b: View) -> None:
         raise DataError(f"compare: {'; '.join(problems)}: decide both on the same tasks and queues")
 
 
-def _pairs(a: View, b: View) -> pl.DataFrame:
+def _pairs(a: PlaceDecisions, b: PlaceDecisions) -> pl.DataFrame:
     """Return every pair of either side with ``check_a, check_b`` and whether each side looked at it."""
-    keys = [*TASK, a.place]
+    keys, first, second = [*TASK, a.place], a.pairs, b.pairs
     looked = {"in_a": pl.lit(value=True), "in_b": pl.lit(value=True)}
-    same = a.pairs.schema[a.place] == b.pairs.schema[b.place]
-    if same and a.pairs.select(keys).equals(b.pairs.select(keys)):
-        both = a.pairs.rename({"check": "check_a"})
-        return both.with_columns(b.pairs["check"].alias("check_b"), **looked)
+    same = first.schema[a.place] == second.schema[b.place]
+    if same and first.select(keys).equals(second.select(keys)):
+        both = first.rename({"check": "check_a"})
+        return both.with_columns(second["check"].alias("check_b"), **looked)
     one, other = (
-        side.pairs.with_columns(pl.col(side.place).cast(pl.String)).rename({"check": f"check_{n}"})
-        for side, n in ((a, "a"), (b, "b"))
+        side.with_columns(pl.col(a.place).cast(pl.String)).rename({"check": f"check_{n}"})
+        for side, n in ((first, "a"), (second, "b"))
     )
     joined = one.with_columns(in_a=looked["in_a"]).join(
         other.with_columns(in_b=looked["in_b"]), on=keys, how="full", coalesce=True
@@ -214,7 +212,7 @@ def _changed(pairs: pl.DataFrame, place: str) -> pl.DataFrame:
     return texts.select(*keys, "check_a", "check_b", change=change).sort(keys)
 
 
-def _tasks(a: View, b: View) -> pl.DataFrame:
+def _tasks(a: PlaceDecisions, b: PlaceDecisions) -> pl.DataFrame:
     """Return every task with both outcomes, both best places and the shift."""
     keys = [*TASK, a.place]
     one, other = (
@@ -229,7 +227,7 @@ def _tasks(a: View, b: View) -> pl.DataFrame:
     both = pl.col("some_a") & pl.col("some_b")
     shifts = shifts.select(*TASK, shift=pl.when(both).then("moved").otherwise(1.0))
     sides = [
-        side.tasks.rename({"outcome": f"outcome_{n}", "best": f"best_{n}"})
+        side.ends.rename({"outcome": f"outcome_{n}", "best": f"best_{n}"})
         for side, n in ((a, "a"), (b, "b"))
     ]
     tasks = sides[0].join(sides[1], on=TASK).join(shifts, on=TASK, how="left")

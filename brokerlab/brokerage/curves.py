@@ -148,23 +148,6 @@ class QueuedCurve:
             )
         _refuse("queued curve", problems)
 
-    @classmethod
-    def from_frame(cls, frame: pl.DataFrame) -> QueuedCurve:
-        """Read a table ``fraction`` (files queued / cap), ``weight``.
-
-        Raises:
-            ConfigError: See the class; nulls are not allowed.
-        """
-        columns = _columns(frame, ["fraction", "weight"], "queued curve")
-        _refuse("queued curve", ["null"] if any(None in values for values in columns) else [])
-        fraction, weight = (tuple(v for v in values if v is not None) for values in columns)
-        return cls(fraction, weight)
-
-    def frame(self) -> pl.DataFrame:
-        """Return the table that :meth:`from_frame` reads."""
-        schema = {"fraction": pl.Float64, "weight": pl.Float64}
-        return pl.DataFrame({"fraction": self.fraction, "weight": self.weight}, schema=schema)
-
     def weights(self, n_queued: FloatArray, cap: float) -> FloatArray:
         """Return the weight of each number of queued files; ``cap`` is NQUEUED_SAT_CAP."""
         x, w = np.array(self.fraction), np.array(self.weight)

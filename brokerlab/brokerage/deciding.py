@@ -9,9 +9,9 @@ from brokerlab.archive.store import Archive
 from brokerlab.brokerage import plugins
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.engine.brokerage import Brokerage
+from brokerlab.brokerage.engine.decisions import PlaceDecisions
 from brokerlab.brokerage.replaying.build import Replay, build
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.brokerage.view import AnyDecisions
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
 from brokerlab.lazy import call
@@ -26,7 +26,7 @@ def decide(
     brokerage: str | Brokerage[Any, Any] | None = None,
     rules: AnyRules | None = None,
     config: Config | None = None,
-) -> AnyDecisions:
+) -> PlaceDecisions:
     """Decide for every task and every candidate place.
 
     Args:
@@ -53,7 +53,7 @@ def decide(
     if isinstance(source, Archive):
         source = build(source, stage=chosen.stage)
     if not isinstance(source, Replay):
-        made: AnyDecisions = chosen.decide(source, rules=rules, config=config)
+        made: PlaceDecisions = chosen.decide(source, rules=rules, config=config)
         return made
     kind = chosen.rule_set
     if rules is not None and not isinstance(rules, kind):

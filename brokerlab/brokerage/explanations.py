@@ -8,6 +8,7 @@ from typing import TypeVar, overload
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
+from brokerlab.brokerage.engine.decisions import PlaceDecisions
 from brokerlab.brokerage.explaining.answer import Answer, Explanation, TaskExplanation
 from brokerlab.brokerage.explaining.nuclei import OfNucleus
 from brokerlab.brokerage.explaining.question import Question
@@ -17,7 +18,6 @@ from brokerlab.brokerage.explaining.tasks import what_became
 from brokerlab.brokerage.explaining.users import OfUsers
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
-from brokerlab.brokerage.view import AnyDecisions
 from brokerlab.brokerage.words import listed
 from brokerlab.errors import ConfigError
 
@@ -45,7 +45,7 @@ def explain(
     decisions: TaskDecisions, *, jeditaskid: int, nucleus: str, snapshot: int | None = None
 ) -> Explanation: ...
 def explain(
-    decisions: AnyDecisions,
+    decisions: PlaceDecisions,
     *,
     jeditaskid: int,
     panda_queue: str | None = None,
@@ -92,7 +92,7 @@ def explain(
 
 
 def explain_task(
-    decisions: AnyDecisions,
+    decisions: PlaceDecisions,
     *,
     jeditaskid: int,
     snapshot: int | None = None,
@@ -117,7 +117,7 @@ def explain_task(
 
 
 def _question(
-    decisions: AnyDecisions, jeditaskid: int, snapshot: int | None, place: str = ""
+    decisions: PlaceDecisions, jeditaskid: int, snapshot: int | None, place: str = ""
 ) -> Question:
     return KINDS[type(decisions)](decisions, subject(decisions.tasks, jeditaskid, snapshot), place)
 

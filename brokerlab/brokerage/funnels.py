@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from brokerlab.brokerage.view import TASK, AnyDecisions, View, view
+from brokerlab.brokerage.engine.decisions import TASK, PlaceDecisions
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.lazy import call
 
 
 @call("brokerage.funnel")
 def funnel(
-    decisions: AnyDecisions, by: Sequence[str] = (), *, tasks: pl.DataFrame | None = None
+    decisions: PlaceDecisions, by: Sequence[str] = (), *, tasks: pl.DataFrame | None = None
 ) -> pl.DataFrame:
     """Return what each check removed.
 
@@ -39,24 +39,20 @@ def funnel(
 
     Source: production-jobs.md 2, production-tasks.md 3, analysis-jobs.md 4 and 8.
     """
-    return funnel_of(view(decisions), by, tasks)
-
-
-def funnel_of(
-    seen: View, by: Sequence[str] = (), tasks: pl.DataFrame | None = None
-) -> pl.DataFrame:
-    """Return what each check removed; see :func:`funnel`."""
-    pairs = _grouped(seen, list(by), tasks)
+    place = decisions.place
+    pairs = _grouped(decisions, list(by), tasks)
     removed = pairs.drop_nulls("check").group_by(*by, "check").agg(
         n_pairs=pl.len().cast(pl.Int64),
         n_tasks=pl.col("task").n_unique().cast(pl.Int64),
-        n_places=pl.col(seen.place).n_unique().cast(pl.Int64),
+        n_places=pl.col(place).n_unique().cast(pl.Int64),
     )  # fmt: skip
     if by:
         groups = pairs.group_by(by).agg(looked_at=pl.len().cast(pl.Int64)).sort(by, nulls_last=True)
     else:
         groups = pl.DataFrame({"looked_at": [pairs.height]}, schema={"looked_at": pl.Int64})
-    steps = seen.steps.with_row_index("step", offset=1).with_columns(pl.col("step").cast(pl.Int64))
+    steps = decisions.order.with_row_index("step", offset=1).with_columns(
+        pl.col("step").cast(pl.Int64)
+    )
     table = groups.join(steps, how="cross", maintain_order="left_right").join(
         removed, on=[*by, "check"], how="left", nulls_equal=True, maintain_order="left"
     )
@@ -65,26 +61,26 @@ def funnel_of(
     so_far = pl.col("n_pairs").cum_sum()
     left = pl.col("looked_at") - (so_far.over(by) if by else so_far)
     share = pl.when(pl.col("looked_at") > 0).then(pl.col("n_pairs") / pl.col("looked_at"))
-    named = {"n_places": "n_queues" if seen.place == "panda_queue" else "n_nuclei"}
+    named = {"n_places": "n_queues" if place == "panda_queue" else "n_nuclei"}
     return table.with_columns(n_left=left, share=share).select(
         *by, "step", "check", "stage", "kind", *counts, "n_left", "share"
     ).rename(named)  # fmt: skip
 
 
-def _grouped(seen: View, by: list[str], tasks: pl.DataFrame | None) -> pl.DataFrame:
+def _grouped(decisions: PlaceDecisions, by: list[str], tasks: pl.DataFrame | None) -> pl.DataFrame:
     """Return the pairs with ``task``, the number of their task, and the columns to group by."""
-    about = seen.about
+    about, place = decisions.about, decisions.place
     if tasks is not None:
         keys = [name for name in TASK if name in tasks.columns]
         own = tasks.unique(keys, keep="first", maintain_order=True)
         about = about.drop(set(own.columns) - set(TASK), strict=False).join(
             own, on=keys, how="left", maintain_order="left"
         )
-    allowed = {*about.columns, seen.place} - {"check"}
+    allowed = {*about.columns, place} - {"check"}
     unknown = [name for name in by if name not in allowed]
     if unknown:
         hints = "; ".join(f"'{name}': {nearest(name, allowed)}" for name in unknown)
         raise ConfigError(f"funnel cannot group by {hints}")
-    wanted = [name for name in by if name not in (*TASK, seen.place)]
+    wanted = [name for name in by if name not in (*TASK, place)]
     numbered = about.with_row_index("task").select(*TASK, "task", *wanted)
-    return seen.pairs.join(numbered, on=TASK, how="left", maintain_order="left")
+    return decisions.pairs.join(numbered, on=TASK, how="left", maintain_order="left")

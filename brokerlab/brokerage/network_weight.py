@@ -34,7 +34,7 @@ UNKNOWN_CLOSENESS = 0.7 * MAX_CLOSENESS
 
 WEIGHTS = ("queued_weight", "throughput_weight", "network_weight")
 LINK_KEY = ["snapshot", "nucleus", "src", "express"]
-LINK_FACTS = ("n_queued", "closeness", "mbps", "window", *WEIGHTS)
+LINK_FACTS = ("n_queued", "closeness", "mbps", "window")
 
 
 @dataclass(frozen=True)
@@ -115,13 +115,10 @@ def links(
     *,
     instants: pl.DataFrame | None = None,
     nuclei: pl.DataFrame | None = None,
-    config: Config | None = None,
     rules: ProductionRules | None = None,
-    curve: ThroughputCurve | None = None,
-    queued_curve: QueuedCurve | None = None,
     window_minutes: float = WINDOW_MINUTES,
 ) -> pl.DataFrame:
-    """Return every known link into a nucleus at every instant, with its weight.
+    """Return every known link into a nucleus at every instant; :func:`at_links` weighs it.
 
     A row of the matrix counts at an instant if ``at - window < ts <= at``; of several the newest, then the
     largest. Rows without value or time are missing.
@@ -132,26 +129,19 @@ def links(
         instants: ``snapshot``, ``at`` (null = no age limit); null = one instant, no age limit.
         nuclei: ``nucleus`` and perhaps ``snapshot``, ``express``: what is needed; null = every ``dst``, at every
             instant, both kinds of work.
-        config: NQUEUED_SAT_CAP, NW_QUEUE_IMPORTANCE; null = defaults.
-        rules: ``queued_line``, ``throughput_step_50``, ``newest_window_first``; null = ``document``.
-        curve: Steps of the throughput weight; null = those of the rules.
-        queued_curve: Line of the queued weight; null = that of the rules, see :func:`queued_line`.
+        rules: ``newest_window_first``; null = ``document``.
         window_minutes: Age limit of every metric [min] (D9).
 
     Returns:
         One row per ``snapshot, nucleus, src, express``, sorted by them: ``n_queued`` [files] (missing = 0),
         ``closeness`` (null = missing), ``mbps`` [MB/s] and ``window`` (1h, 1d, 1w) of the throughput
-        used, null without, ``queued_weight``, ``throughput_weight``, ``network_weight``. A link without
-        any metric inside the window has no row: it is unknown.
+        used, null without. A link without any metric inside the window has no row: it is unknown.
 
     Raises:
-        ConfigError: NQUEUED_SAT_CAP is 0.
         SchemaError: A missing column or a column of another type.
 
     Source: network-weight.md 2 and 3.
     """
-    settings = NetworkSettings.of(config or Config.empty())
-    rules = rules or ProductionRules()
     wide = link_metrics(
         network_matrix, instants=instants, nuclei=nuclei, window_minutes=window_minutes
     )
@@ -165,10 +155,8 @@ def links(
     if nuclei is not None and "express" in nuclei.columns:
         key = [name for name in ("snapshot", "nucleus", "express") if name in nuclei.columns]
         long = long.join(nuclei.select(key).unique(), on=key, how="semi", nulls_equal=True)
-    chosen = long.with_columns(**_throughput(rules))
-    line = queued_curve or queued_line(settings.link_cap, rules)
-    weighed = _weigh(chosen, settings, curve or throughput_curve(rules), line)
-    return weighed.select(*LINK_KEY, *LINK_FACTS).sort(LINK_KEY)
+    chosen = long.with_columns(**_throughput(rules or ProductionRules()))
+    return chosen.select(*LINK_KEY, *LINK_FACTS).sort(LINK_KEY)
 
 
 def _throughput(rules: ProductionRules) -> dict[str, pl.Expr]:
@@ -190,38 +178,6 @@ def _throughput(rules: ProductionRules) -> dict[str, pl.Expr]:
     }
 
 
-def _weigh(
-    frame: pl.DataFrame,
-    settings: NetworkSettings,
-    curve: ThroughputCurve,
-    queued_curve: QueuedCurve,
-) -> pl.DataFrame:
-    """Add the weights to rows with ``nucleus``, ``src``, ``n_queued``, ``closeness``, ``mbps``.
-
-    In numpy: every step is one IEEE operation, in the order of the formula.
-    """
-
-    def column(name: str) -> FloatArray:
-        return frame[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()
-
-    closeness, mbps = column("closeness"), column("mbps")
-    distance = np.where(np.isnan(closeness), UNKNOWN_CLOSENESS, closeness)
-    fallback = 1 + (MAX_CLOSENESS - distance) / MAX_CLOSENESS
-    queued = queued_curve.weights(column("n_queued"), settings.link_cap)
-    throughput = np.where(np.isnan(mbps), fallback, curve.weights(mbps))
-    share = settings.queue_importance
-    itself = frame.select((pl.col("src") == pl.col("nucleus")).fill_null(value=False)).to_series()
-    weights = {
-        "queued_weight": queued,
-        "throughput_weight": throughput,
-        "network_weight": share * queued + (1 - share) * throughput,
-    }
-    return frame.with_columns(
-        pl.Series(name, np.where(itself.to_numpy(), WEIGHT_OF_ITSELF, values))
-        for name, values in weights.items()
-    )
-
-
 def at_links(
     pairs: pl.DataFrame,
     known: pl.DataFrame,
@@ -229,42 +185,55 @@ def at_links(
     config: Config | None = None,
     rules: ProductionRules | None = None,
     curve: ThroughputCurve | None = None,
-    queued_curve: QueuedCurve | None = None,
 ) -> pl.DataFrame:
-    """Join links to what asks for them; unknown links and the nucleus itself get their own weights.
+    """Join links to what asks for them, and weigh them; unknown links and the nucleus itself get their own weights.
 
     Args:
         pairs: ``snapshot``, ``nucleus``, ``express``, ``storage_site`` (null = unknown), any other columns.
-        known: Result of :func:`links`; its weights are not read.
-        config: See :func:`links`.
-        rules: See :func:`links`.
-        curve: See :func:`links`.
-        queued_curve: See :func:`links`.
+        known: Result of :func:`links`.
+        config: NQUEUED_SAT_CAP, NW_QUEUE_IMPORTANCE; null = defaults.
+        rules: ``queued_line``, ``throughput_step_50``; null = ``document``.
+        curve: Steps of the throughput weight; null = those of the rules.
 
     Returns:
-        The pairs in their order with ``link_known`` and the facts of :func:`links`: unknown links have
-        0 queued and no closeness; the storage site of the nucleus weighs 2.5; without nucleus (null or
-        '') the weights are null.
+        The pairs in their order with ``link_known``, the facts of :func:`links`, ``queued_weight``,
+        ``throughput_weight`` and ``network_weight``: unknown links have 0 queued and no closeness; the storage site of the
+        nucleus weighs 2.5; without nucleus (null or '') the weights are null.
+
+    Raises:
+        ConfigError: NQUEUED_SAT_CAP is 0.
 
     Source: network-weight.md 3.
     """
     settings = NetworkSettings.of(config or Config.empty())
     named = known.rename({"src": "storage_site"}).with_columns(link_known=pl.lit(value=True))
-    joined = pairs.join(
+    frame = pairs.join(
         named,
         on=["snapshot", "nucleus", "express", "storage_site"],
         how="left",
         nulls_equal=True,
         maintain_order="left",
     ).with_columns(pl.col("n_queued").fill_null(0.0), pl.col("link_known").fill_null(value=False))
-    weighed = _weigh(
-        joined.with_columns(src="storage_site"),
-        settings,
-        curve or throughput_curve(rules),
-        queued_curve or queued_line(settings.link_cap, rules),
-    ).drop("src")
+
+    # in numpy: every step is one IEEE operation, in the order of the formula
+    def column(name: str) -> FloatArray:
+        return frame[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()
+
+    closeness, mbps = column("closeness"), column("mbps")
+    distance = np.where(np.isnan(closeness), UNKNOWN_CLOSENESS, closeness)
+    fallback = 1 + (MAX_CLOSENESS - distance) / MAX_CLOSENESS
+    line = queued_line(settings.link_cap, rules)
+    queued = line.weights(column("n_queued"), settings.link_cap)
+    steps = curve or throughput_curve(rules)
+    throughput = np.where(np.isnan(mbps), fallback, steps.weights(mbps))
+    share = settings.queue_importance
+    found = (queued, throughput, share * queued + (1 - share) * throughput)
+    itself = pl.col("storage_site") == pl.col("nucleus")
+    weight = pl.when(itself.fill_null(value=False)).then(WEIGHT_OF_ITSELF)
     placed = pl.col("nucleus").fill_null("") != ""
-    return weighed.with_columns(pl.when(placed).then(pl.col(name)).alias(name) for name in WEIGHTS)
+    return frame.with_columns(
+        pl.Series(name, values) for name, values in zip(WEIGHTS, found, strict=True)
+    ).with_columns(pl.when(placed).then(weight.otherwise(name)).alias(name) for name in WEIGHTS)
 
 
 def nucleus_total_queued(known: pl.DataFrame) -> pl.DataFrame:

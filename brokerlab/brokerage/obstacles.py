@@ -7,10 +7,9 @@ from typing import Any
 import polars as pl
 
 from brokerlab.brokerage import origins
-from brokerlab.brokerage.engine.decisions import QueueDecisions
+from brokerlab.brokerage.engine.decisions import TASK, PlaceDecisions, QueueDecisions
 from brokerlab.brokerage.engine.what_if import Trial
 from brokerlab.brokerage.explaining.subject import Subject, subject
-from brokerlab.brokerage.view import TASK, AnyDecisions
 
 _SCHEMA: dict[str, Any] = {
     "check": pl.String,
@@ -22,7 +21,7 @@ _SCHEMA: dict[str, Any] = {
 
 
 def single_obstacles(
-    decisions: AnyDecisions, *, jeditaskid: int | None = None, snapshot: int | None = None
+    decisions: PlaceDecisions, *, jeditaskid: int | None = None, snapshot: int | None = None
 ) -> pl.DataFrame:
     """Return the pairs that one single check keeps apart.
 
@@ -51,7 +50,7 @@ def single_obstacles(
 
 
 def what_would_help(
-    decisions: AnyDecisions, *, jeditaskid: int, snapshot: int | None = None
+    decisions: PlaceDecisions, *, jeditaskid: int, snapshot: int | None = None
 ) -> pl.DataFrame:
     """Return which single checks keep queues (or nuclei) from a task, and what could change them.
 
@@ -81,7 +80,7 @@ def what_would_help(
     return table.drop("order")
 
 
-def _rows(decisions: AnyDecisions, who: Subject) -> list[tuple[object, ...]]:
+def _rows(decisions: PlaceDecisions, who: Subject) -> list[tuple[object, ...]]:
     """Return a line for each reason that skips a place, marks in the place of the reason that stands for them."""
     world = decisions.world
     task, pairs = who.rows(world.facts.tasks), who.rows(decisions.places)
@@ -116,7 +115,7 @@ def _counts(pairs: pl.DataFrame) -> dict[str, int]:
     return dict(pairs.group_by(pl.col("check").cast(pl.String)).len().iter_rows())
 
 
-def _marks(decisions: AnyDecisions, pairs: pl.DataFrame, *, most: int) -> dict[str, int]:
+def _marks(decisions: PlaceDecisions, pairs: pl.DataFrame, *, most: int) -> dict[str, int]:
     """Return how many of the problematic queues have each mark, of queues with so many marks at most."""
     names = [rule.name for rule in decisions.marks]
     if not names or not isinstance(decisions, QueueDecisions):

@@ -7,10 +7,10 @@ from dataclasses import replace
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
+from brokerlab.brokerage.engine.decisions import TASK
 from brokerlab.brokerage.engine.pairs import looked_up
 from brokerlab.brokerage.engine.world import World
 from brokerlab.brokerage.production_jobs.decisions import Decisions
-from brokerlab.brokerage.view import TASK
 
 BEYOND_THE_BEST = ("rank", "low_weight")
 """Checks of candidates that are too many."""

@@ -12,21 +12,21 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import keys as analysis_keys
-from brokerlab.brokerage.comparison import compare_views
+from brokerlab.brokerage.comparison import compare
 from brokerlab.brokerage.deciding import AnyRules, decide
 from brokerlab.brokerage.engine.again import redecided
 from brokerlab.brokerage.engine.brokerage import Brokerage
+from brokerlab.brokerage.engine.decisions import PLACED, TASK, PlaceDecisions
 from brokerlab.brokerage.engine.settings import SCOPES, differing
 from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
 from brokerlab.brokerage.reach import reachable
 from brokerlab.brokerage.replaying.build import Replay
-from brokerlab.brokerage.view import PLACED, TASK, AnyDecisions, View, view
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig import keys as catalogue
 from brokerlab.gdpconfig.fallbacks import expand, scope_names
 
-Asked: TypeAlias = AnyDecisions | Replay
+Asked: TypeAlias = PlaceDecisions | Replay
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +169,7 @@ class Sensitivity:
         keys: The keys it reads.
     """
 
-    base: AnyDecisions
+    base: PlaceDecisions
     asked: Replay | None
     keys: tuple[str, ...]
 
@@ -193,7 +193,7 @@ class Sensitivity:
     @cached_property
     def tasks(self) -> pl.DataFrame:
         """See :attr:`WhatIf.tasks`."""
-        seen = view(self.base)
+        seen = self.base
         pairs = seen.pairs.group_by(TASK).agg(
             n_pairs=pl.len().cast(pl.Int64),
             n_candidates=pl.col("check").null_count().cast(pl.Int64),
@@ -236,8 +236,7 @@ class Sensitivity:
             scopes = {name: texts_of(tasks[column]) for name, column in SCOPES.items()}
         places = _places(self, key, scopes, scope)
         tried = [config.with_values(dict.fromkeys(places, value)) for value in values]
-        seen = view(self.base)
-        changes = [self._changes(step, seen, other) for step, other in enumerate(tried)]
+        changes = [self._changes(step, other) for step, other in enumerate(tried)]
         return WhatIf(
             values=values,
             is_current=tuple(_holds(config, places, value) for value in values),
@@ -245,18 +244,17 @@ class Sensitivity:
             changes=pl.concat(changes),
         )
 
-    def _decided(self, config: Config) -> AnyDecisions:
+    def _decided(self, config: Config) -> PlaceDecisions:
         """Return the decisions under another configuration, at least of all tasks that it may change."""
         world, remade = self.base.world, analysis_keys.TABLE_KEYS
         if self.asked and differing(config, world.config, remade, world.place_of):
             return decide(self.asked, rules=world.rules, config=config, brokerage=world.brokerage)
         return redecided(self.base, config)
 
-    def _changes(self, step: int, seen: View, config: Config) -> pl.DataFrame:
+    def _changes(self, step: int, config: Config) -> pl.DataFrame:
         """Return what another configuration changes for each task."""
         some = self._decided(config)
-        new = view(some)
-        found = compare_views(seen.of_tasks(new.tasks), new)
+        found = compare(self.base.of_tasks(some.tasks), some)
         kinds = {f"n_{kind}": (pl.col("change") == kind).sum() for kind in ("gained", "lost")}
         pairs = found.pairs.group_by(TASK).agg(n_pairs=pl.len(), **kinds)
         placed = [pl.col(f"outcome_{side}").is_in(PLACED).cast(pl.Int64) for side in "ab"]
@@ -277,7 +275,7 @@ class Sensitivity:
         )
 
 
-def _reach(decisions: AnyDecisions) -> pl.DataFrame:
+def _reach(decisions: PlaceDecisions) -> pl.DataFrame:
     """Return ``jeditaskid, snapshot, reachable``, see :func:`.reach.reachable`; null for nuclei."""
     if isinstance(decisions, TaskDecisions):
         return decisions.tasks.select(*TASK, reachable=pl.lit(None, pl.Float64))

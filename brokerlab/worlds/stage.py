@@ -10,6 +10,7 @@ import polars as pl
 
 from brokerlab.archive.synthetic.chains import MAX_ATTEMPT
 from brokerlab.archive.synthetic.settings import SynthSettings
+from brokerlab.brokerage import plugins
 from brokerlab.brokerage.replaying.build import Replay, build
 from brokerlab.calibrate.simulation import QueueRules, Transfers, World, data, of_tables
 from brokerlab.gdpconfig import Config
@@ -52,7 +53,7 @@ def world_of(
     world = of_tables(
         parked,
         queues.with_columns(slots=pl.lit(0, pl.Int64)),
-        replay.for_jobs(),
+        replay.tables_of(plugins.of_stage("jobs").tables),
         epochs,
         start=begin,
         end=until,

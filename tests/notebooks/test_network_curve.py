@@ -8,7 +8,7 @@ import pytest
 from brokerlab.archive import ArchiveWriter
 from brokerlab.archive.synthetic import synthesise
 from brokerlab.brokerage.curves import ThroughputCurve
-from brokerlab.brokerage.network_weight import links
+from brokerlab.brokerage.network_weight import at_links, links
 from brokerlab.calibrate.network_curve import read_links, study_exchange
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
 from brokerlab.gdpconfig import Config
@@ -91,8 +91,11 @@ def test_the_curve_is_data_that_the_network_weight_takes(done, stored):
     weights = [curve.lowest, *curve.weight]
     assert weights == sorted(weights)
     assert (weights[0], weights[-1]) == (1.0, 2.0)
-    known = links(toys.snapshots(days=1), curve=curve)
-    assert set(known.drop_nulls("mbps")["throughput_weight"]) <= set(weights)
+    known = links(toys.snapshots(days=1))
+    asked = known.select("snapshot", "nucleus", "express", storage_site="src")
+    found = at_links(asked, known, curve=curve)
+    away = found.filter(pl.col("storage_site") != pl.col("nucleus"))
+    assert set(away.drop_nulls("mbps")["throughput_weight"]) <= set(weights)
 
 
 def test_links_count_once(done, stored):

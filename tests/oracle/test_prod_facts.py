@@ -75,7 +75,7 @@ def link_weights_agree(inputs: Inputs, expected: dict[str, Any]) -> bool:
     known = links(
         None if matrix is None else matrix.with_columns(pl.col("ts").str.to_datetime()),
         instants=pl.DataFrame({"snapshot": [0], "at": [now]}),
-        **rest,
+        rules=PRODUCTION,
     )
     pairs = pl.DataFrame(
         {

@@ -14,7 +14,7 @@ import brokerlab.archive
 from brokerlab import carry
 from brokerlab.archive.synthetic import synthesise
 from brokerlab.brokerage import replaying
-from brokerlab.brokerage.production_jobs.brokerage import decide
+from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE, decide
 from brokerlab.brokerage.replaying import Replay
 
 pytestmark = [
@@ -24,7 +24,7 @@ pytestmark = [
 
 
 def decided(seen: Replay) -> pl.DataFrame:
-    return decide(seen.for_jobs(), config=seen.config).tasks
+    return decide(seen.tables_of(BROKERAGE.tables), config=seen.config).tasks
 
 
 def test_spark_decides_as_this_machine(

@@ -18,7 +18,6 @@ from brokerlab.brokerage.live import prepare
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE as JOBS
 from brokerlab.brokerage.production_tasks.brokerage import BROKERAGE as NUCLEI
 from brokerlab.brokerage.replaying.build import Replay
-from brokerlab.brokerage.view import view
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
 from tests.brokerage_toys import World as JobWorld
@@ -102,7 +101,7 @@ def test_everything_knows_the_rule(case: Case) -> None:
     own = ours.with_rule(rule, after=after)
     config = Config.empty().with_values({f"{place}/{key}": skips})
     decisions = own.decide(tables(), config=config)
-    seen = view(decisions)
+    seen = decisions
     checks = dict(seen.pairs.select(seen.place, pl.col("check").cast(pl.String)).iter_rows())
     assert {checks["A"], checks["C"]} == {None}
     assert checks["B"] == rule.name
@@ -140,7 +139,7 @@ def test_null_is_no_reason(case: Case) -> None:
     own = ours.with_rule(
         Rule(name="never", source="", says="", when=never, scope=rule.scope), after=after
     )
-    found, plain = (view(each.decide(tables())).pairs for each in (own, ours))
+    found, plain = (each.decide(tables()).pairs for each in (own, ours))
     assert found["check"].cast(pl.String).equals(plain["check"].cast(pl.String))
 
 

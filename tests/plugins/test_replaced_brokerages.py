@@ -22,7 +22,6 @@ from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE as JOBS
 from brokerlab.brokerage.production_jobs.checks import queue_checks
 from brokerlab.brokerage.production_tasks.brokerage import BROKERAGE as NUCLEI
 from brokerlab.brokerage.production_tasks.checks import checks as nucleus_checks
-from brokerlab.brokerage.view import view
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
 from tests.brokerage_toys import World as JobWorld
@@ -136,7 +135,7 @@ def tables_of(ours: Ours) -> dict[str, Any]:
 
 
 def reasons(decisions: Any) -> dict[str, str | None]:
-    seen = view(decisions)
+    seen = decisions
     return dict(seen.pairs.select(seen.place, pl.col("check").cast(pl.String)).iter_rows())
 
 
@@ -154,7 +153,7 @@ def test_checks_weight_tables_and_facts_are_replaced(ours: Ours) -> None:
     assert set(own.tables) == {*ours.brokerage.tables, "weather"}
     decisions = own.decide(tables_of(ours))
     assert reasons(decisions) == {"A": "warm", "B": None, "C": None}
-    seen = view(decisions)
+    seen = decisions
     shares = dict(seen.shares.select(pl.col(seen.place).cast(pl.String), "share").iter_rows())
     assert shares["B"] == pytest.approx(10 * shares["C"])
     assert decisions.to_dict()["brokerage"] == "alpine"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import polars as pl
 
@@ -16,7 +16,11 @@ from brokerlab.brokerage.engine.steps import MARKED, Step, marks_of, names_of, r
 from brokerlab.brokerage.engine.world import Part, World
 from brokerlab.results import Result, Shows
 
-TASK = ("jeditaskid", "snapshot")
+TASK = ["jeditaskid", "snapshot"]
+PLACED = ("candidates", "nucleus")
+"""Outcomes of tasks that found a place."""
+NOT_LOOKED_AT: Final = "not looked at"
+"""Stands for the check at a place that was no candidate for the task to begin with."""
 TEMPORARY = "temporary problem"
 """Stage at which places with a temporary mark are removed."""
 
@@ -101,6 +105,39 @@ class PlaceDecisions(Result, ABC):
     @abstractmethod
     def about(self) -> pl.DataFrame:
         """One row per task: what is known of it, by which results may be grouped."""
+
+    @property
+    def place(self) -> str:
+        """Column that names a place: ``panda_queue`` or ``nucleus``."""
+        return self.world.brokerage.place
+
+    @property
+    def pairs(self) -> pl.DataFrame:
+        """``jeditaskid, snapshot``, the place and ``check`` (null: candidate) of every pair looked at, sorted."""
+        return self.places.select(*TASK, self.place, "check")
+
+    @property
+    def order(self) -> pl.DataFrame:
+        """``check, stage, kind``, in the order in which they remove."""
+        order = stages(self.checks, self.world.steps).sort("step", "check")
+        return order.select("check", "stage", "kind")
+
+    @property
+    def ends(self) -> pl.DataFrame:
+        """One row per task: ``outcome`` and ``best``."""
+        return self.tasks.select(*TASK, "outcome").join(
+            self.best, on=TASK, how="left", maintain_order="left"
+        )
+
+    def of_tasks(self, tasks: pl.DataFrame) -> Self:
+        """Return the decisions on some tasks, ``jeditaskid, snapshot``; what they were decided on stays whole."""
+        frames = {each.name: getattr(self, each.name) for each in fields(self)}
+        kept = {
+            name: frame.join(tasks, on=TASK, how="semi", maintain_order="left")
+            for name, frame in frames.items()
+            if name != "world" and frame.width
+        }
+        return replace(self, **kept)
 
     @cached_property
     def known(self) -> dict[int, pl.DataFrame]:

@@ -7,10 +7,10 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.brokerage.engine.decisions import PlaceDecisions
 from brokerlab.brokerage.engine.what_if import peeled
 from brokerlab.brokerage.explaining.answer import Explanation
 from brokerlab.brokerage.explaining.question import Question
-from brokerlab.brokerage.view import View
 from brokerlab.brokerage.words import counted, filled, listed, number
 
 ENDED = {
@@ -46,7 +46,7 @@ class OfNucleus(Question):
         outcome = self.who.row["outcome"]
         return f"{ENDED.get(outcome, outcome)} ({outcome})"
 
-    def goes_to(self, seen: View) -> str:  # noqa: ARG002 - of queues
+    def goes_to(self, seen: PlaceDecisions) -> str:  # noqa: ARG002 - of queues
         """Say which nucleus the task has, after its name."""
         row = self.who.row
         if row["already_assigned"]:

@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 
 import polars as pl
 
+from brokerlab.brokerage.engine.decisions import PlaceDecisions
 from brokerlab.brokerage.engine.what_if import Waived
 from brokerlab.brokerage.explaining.answer import Explanation, Obstacle, others
 from brokerlab.brokerage.explaining.pair import Pair
 from brokerlab.brokerage.explaining.subject import Subject
-from brokerlab.brokerage.view import View
 
 _NEAR = 3
 
@@ -55,7 +55,7 @@ class Question(ABC):
         """Say in a clause why the task found no place."""
 
     @abstractmethod
-    def goes_to(self, seen: View) -> str:
+    def goes_to(self, seen: PlaceDecisions) -> str:
         """Say where the task goes, after its name."""
 
     def remarks(self) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 
 import polars as pl
 
+from brokerlab.brokerage.engine.decisions import PlaceDecisions
 from brokerlab.brokerage.engine.what_if import Waived, peeled
 from brokerlab.brokerage.explaining import weights
 from brokerlab.brokerage.explaining.answer import Explanation, Obstacle
@@ -17,7 +18,6 @@ from brokerlab.brokerage.explaining.pair import Pair
 from brokerlab.brokerage.explaining.question import Question
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE
 from brokerlab.brokerage.production_jobs.decisions import Decisions
-from brokerlab.brokerage.view import View, view
 from brokerlab.brokerage.words import counted, listed, number, worded
 
 Row = dict[str, Any]
@@ -115,7 +115,7 @@ class OnQueue(Question):
         found = peeled(asked.decisions, asked.task["t"], asked.here["q"][0])
         return asked.why(found) if rows["check"][0] is None else asked.why_not(found)
 
-    def goes_to(self, seen: View) -> str:
+    def goes_to(self, seen: PlaceDecisions) -> str:
         """Say how many queues the task may go to, and which are the best, after its name."""
         names, row = [str(name) for name in seen.shares["panda_queue"]], self.who.row
         best = f", the best are {listed(names, most=3)}" if len(names) > 1 else ""
@@ -176,7 +176,7 @@ class OnQueue(Question):
         check skips, it is the one that fails fewest others. Where none was looked at, the question stays as it is.
         """
         rows = self.looked_at([self.name, *self._children(self.name)])
-        order = view(self.decisions).steps["check"].cast(pl.String).to_list()
+        order = self.decisions.order["check"].cast(pl.String).to_list()
         steps = {check: step for step, check in enumerate([*order, None])}
 
         def key(row: Row) -> tuple[int, int, int, str]:

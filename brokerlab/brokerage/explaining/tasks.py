@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from brokerlab.brokerage.engine.decisions import TEMPORARY
+from brokerlab.brokerage.engine.decisions import PLACED, TASK, TEMPORARY, PlaceDecisions
 from brokerlab.brokerage.explaining.answer import TaskExplanation
 from brokerlab.brokerage.explaining.question import Question
-from brokerlab.brokerage.funnels import funnel_of
+from brokerlab.brokerage.funnels import funnel
 from brokerlab.brokerage.obstacles import what_would_help
-from brokerlab.brokerage.view import PLACED, TASK, View, view
 from brokerlab.brokerage.words import counted, number
 
 _HINTS = 3
@@ -18,8 +17,8 @@ _HINTS = 3
 def what_became(asked: Question) -> TaskExplanation:
     """Answer what became of a task; see :func:`brokerlab.brokerage.explain_task`."""
     who, outcome = asked.who, asked.who.row["outcome"]
-    seen = view(asked.decisions).of_tasks(pl.DataFrame({name: [who.row[name]] for name in TASK}))
-    table = funnel_of(seen).filter(pl.col("n_pairs") > 0)
+    seen = asked.decisions.of_tasks(pl.DataFrame({name: [who.row[name]] for name in TASK}))
+    table = funnel(seen).filter(pl.col("n_pairs") > 0)
     says = [_head(asked, seen), *asked.remarks(), *_removed(asked, table, seen)]
     if outcome not in PLACED and seen.pairs.height:
         says += _hints(asked)
@@ -32,7 +31,7 @@ def what_became(asked: Question) -> TaskExplanation:
     )
 
 
-def _head(asked: Question, seen: View) -> str:
+def _head(asked: Question, seen: PlaceDecisions) -> str:
     who, stage = asked.who, asked.who.row["stage"]
     if who.row["outcome"] in PLACED:
         return f"{who.text} {asked.goes_to(seen)}"
@@ -42,7 +41,7 @@ def _head(asked: Question, seen: View) -> str:
     return " ".join([f"{who.text} finds no place: {asked.ending()}{last}.", *who.tried_again()])
 
 
-def _removed(asked: Question, table: pl.DataFrame, seen: View) -> list[str]:
+def _removed(asked: Question, table: pl.DataFrame, seen: PlaceDecisions) -> list[str]:
     """Return the funnel in words."""
     looked_at, left = seen.pairs.height, seen.pairs["check"].null_count()
     if not looked_at:

@@ -59,7 +59,7 @@ def unwritable(state: Tables, *, rules: ProductionRules) -> pl.DataFrame:
 def known_links(tasks: pl.DataFrame, state: Tables, *, rules: ProductionRules) -> pl.DataFrame:
     """Return the links into the nuclei of the tasks at their instants, without weights: these depend on settings."""
     asked = tasks.filter(pl.col("t_nucleus").is_not_null())
-    found = network.links(
+    return network.links(
         state["network_matrix"],
         instants=tasks.select("snapshot", "at").unique(
             "snapshot", keep="first", maintain_order=True
@@ -67,7 +67,6 @@ def known_links(tasks: pl.DataFrame, state: Tables, *, rules: ProductionRules) -
         nuclei=asked.select("snapshot", nucleus="t_nucleus").unique(),
         rules=rules,
     )
-    return found.drop(network.WEIGHTS)
 
 
 def near_places(queues: pl.DataFrame, state: Tables) -> pl.DataFrame:

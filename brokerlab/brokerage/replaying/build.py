@@ -15,9 +15,7 @@ import polars as pl
 from brokerlab import carry
 from brokerlab.archive import kept as keeping
 from brokerlab.archive.given import Source, archive_of
-from brokerlab.brokerage import contracts as job_contracts
 from brokerlab.brokerage.engine.settings import differing
-from brokerlab.brokerage.production_tasks import contracts as task_contracts
 from brokerlab.brokerage.replaying import inputs, plan, schedule
 from brokerlab.brokerage.replaying.maker import Maker, OfFiles
 from brokerlab.brokerage.rules import ProductionRules
@@ -117,25 +115,11 @@ class Replay(Result):
         """One row per task and instant."""
         return self.tables["tasks"]
 
-    def for_jobs(self) -> dict[str, pl.DataFrame]:
-        """Return the tables of the job brokerage (``brokerage.contracts.TABLES``)."""
-        return self.tables_of(job_contracts.TABLES)
-
-    def for_tasks(self) -> dict[str, pl.DataFrame]:
-        """Return the tables of the task brokerage (``production_tasks.contracts.TABLES``)."""
-        return self.tables_of(task_contracts.TABLES)
-
-    def for_analysis(self) -> dict[str, pl.DataFrame]:
-        """Return the tables of the analysis brokerage (``analysis_jobs.contracts.TABLES``)."""
-        from brokerlab.brokerage.analysis_jobs.contracts import TABLES
-
-        return self.tables_of(TABLES)
-
     def tables_of(self, contracts: Mapping[str, type[dy.Schema]]) -> dict[str, pl.DataFrame]:
         """Return the tables of a brokerage, with the columns that it reads.
 
         Args:
-            contracts: Its input tables, such as ``brokerlab.brokerage.plugins.get(name).tables``.
+            contracts: Its input tables, such as ``plugins.of_stage(stage).tables``.
         """
         seen = self._whole if "files" in contracts else self
         return {

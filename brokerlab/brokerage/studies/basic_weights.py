@@ -10,10 +10,10 @@ import polars as pl
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules
 from brokerlab.brokerage.analysis_jobs.weights import SITE_CLASSES
 from brokerlab.brokerage.comparison import Comparison, compare
+from brokerlab.brokerage.engine.decisions import NOT_LOOKED_AT, TASK
 from brokerlab.brokerage.studies.loops import unified_queues
 from brokerlab.brokerage.studies.removal import with_flags
 from brokerlab.brokerage.studies.users import USER, in_order
-from brokerlab.brokerage.view import NOT_LOOKED_AT, TASK, view
 from brokerlab.intervals import clustered, shares, summed
 
 CLASSES = tuple(SITE_CLASSES.values())
@@ -34,7 +34,6 @@ class WeightComparison:
         by_class: One row per ``task_class`` (all first): ``n_brokerages``, ``jobs`` expected; as shares of the jobs,
             with ends, ``moved`` (go to another queue), ``change_hi, change_mid, change_lo`` (at queues of this class,
             new less original).
-        by_gshare: The same by ``gshare``.
         places: `intervals.shares` of the expected jobs at `CLASSES` of queues, by ``weight`` (original first) and
             ``task_class`` (all first).
         queues: Expected jobs at each queue, the largest gain first: ``queue, queue_class`` (the one that most of its
@@ -52,7 +51,6 @@ class WeightComparison:
     ends: pl.DataFrame
     lost_by: str
     by_class: pl.DataFrame
-    by_gshare: pl.DataFrame
     places: pl.DataFrame
     queues: pl.DataFrame
     users: pl.DataFrame
@@ -85,7 +83,6 @@ def compare_basic_weights(
         ends=_ends(original, new, rows, **dice),
         lost_by=_lost_by(comparison),
         by_class=_moved_by(every, "task_class", **dice),
-        by_gshare=_moved_by(by_brokerage, "gshare", **dice),
         places=_places(every, **dice),
         queues=_by_queue(before, after, **dice),
         users=users,
@@ -139,8 +136,7 @@ def expected_jobs(decisions: AnalysisDecisions, rows: pl.DataFrame) -> pl.DataFr
     )
     state = decisions.weighed.select(*TASK, text, wait_h=wait, queue_class=queue_class)
     return (
-        view(decisions)
-        .shares.select(*TASK, text, "share")
+        decisions.shares.select(*TASK, text, "share")
         .join(state, on=[*TASK, "panda_queue"], how="left")
         .join(unified_queues(decisions), on="panda_queue", how="left")
         .join(rows.select(*TASK, USER, "jobs"), on=TASK)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from brokerlab.brokerage.engine.decisions import TASK
 from brokerlab.brokerage.studies.history import brokerages_of_jobs
 from brokerlab.brokerage.studies.users import NO_USER, UNRATED, USER, in_order
-from brokerlab.brokerage.view import TASK
 from brokerlab.intervals import Formula, Sums, clustered, summed
 from brokerlab.numerics import FloatArray
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.brokerage.engine.decisions import NOT_LOOKED_AT, TASK
 from brokerlab.brokerage.studies.removal import CANDIDATE
-from brokerlab.brokerage.view import NOT_LOOKED_AT, TASK
 from brokerlab.intervals import shares
 
 

@@ -8,13 +8,12 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage import production_tasks
+from brokerlab.brokerage.engine.decisions import TASK
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.sensitivities import Sensitivity, WhatIf, texts_of
 from brokerlab.brokerage.studies.kinds import PRODUCTION, JobDecisions, Kind, kind_of
-from brokerlab.brokerage.view import TASK
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.keys import CatalogueKey, rows, rows_of
@@ -189,8 +188,7 @@ def try_keys(model: Sensitivity, tries: Iterable[Try], decides: str = JOBS) -> d
 
 def try_nuclei(replay: Replay, tries: Iterable[Try], rules: ProductionRules) -> dict[str, WhatIf]:
     """Try the keys of the choice of the nucleus, as :func:`try_keys` does, on what that saw."""
-    chosen = production_tasks.decide(replay.for_tasks(), rules=rules, config=replay.config)
-    return try_keys(Sensitivity.of(chosen), tries, NUCLEI)
+    return try_keys(Sensitivity.of(replay, rules=rules), tries, NUCLEI)
 
 
 def sum_up_keys(tries: Sequence[Try], tried: Mapping[str, WhatIf], **dice: Any) -> KeyEffects:

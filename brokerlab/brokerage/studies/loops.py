@@ -10,10 +10,10 @@ import polars as pl
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
 from brokerlab.brokerage.analysis_jobs.ranking import MARKS
 from brokerlab.brokerage.analysis_jobs.settings import COMPONENT
+from brokerlab.brokerage.engine.decisions import TASK
 from brokerlab.brokerage.production_jobs.settings import read
-from brokerlab.brokerage.studies.removal import CANDIDATE, removal_order, removal_shares, with_flags
-from brokerlab.brokerage.studies.users import ROUTES, USER
-from brokerlab.brokerage.view import TASK
+from brokerlab.brokerage.studies.removal import CANDIDATE, removal_order, removal_shares
+from brokerlab.brokerage.studies.users import USER
 from brokerlab.intervals import shares
 
 WITH_LOCALITY, WITHOUT_LOCALITY = 1, 2
@@ -42,20 +42,6 @@ def removed_by_loop(decisions: AnalysisDecisions, **dice: Any) -> pl.DataFrame:
     counts = pairs.group_by(*TASK, "loop", "check").len("n")
     order = removal_order(decisions)
     return removal_shares(counts, order, by=["loop"], **dice)
-
-
-def loop_routes(rows: pl.DataFrame, **dice: Any) -> pl.DataFrame:
-    """Return the share of brokerages by their way through the locality loops.
-
-    Args:
-        rows: From `outcomes`.
-        **dice: ``n_boot`` (replicates over users) and ``seed``, see :func:`brokerlab.intervals.shares`.
-
-    Returns:
-        `intervals.shares` over users, parts `outcomes.ROUTES`.
-    """
-    flags = with_flags(rows, "route", ROUTES)
-    return shares(flags, ROUTES, "one", unit=USER, **dice)
 
 
 def stabilizer_state(decisions: AnalysisDecisions, rows: pl.DataFrame) -> pl.DataFrame:

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from brokerlab.brokerage import production_tasks
+from brokerlab.brokerage.engine.decisions import TASK
+from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE as JOBS
 from brokerlab.brokerage.production_jobs.brokerage import hint_queues
 from brokerlab.brokerage.production_tasks import TaskDecisions
+from brokerlab.brokerage.production_tasks.brokerage import BROKERAGE
 from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.rules import JobRules, ProductionRules
 from brokerlab.brokerage.studies.removal import (
@@ -23,7 +25,6 @@ from brokerlab.brokerage.studies.removal import (
 )
 from brokerlab.brokerage.studies.rule_sets import SWITCHES, draw_brokerages, other_rules
 from brokerlab.brokerage.studies.weight_spread import divide_spread, factor_shares
-from brokerlab.brokerage.view import TASK
 from brokerlab.intervals import N_BOOT, shares
 from brokerlab.rulesets import single_switches, switch_by_switch
 
@@ -91,12 +92,11 @@ def choose_nuclei(
     config = replay.config
 
     def hinted(seen: Replay) -> pl.DataFrame:
-        return hint_queues(seen.for_jobs(), rules=rules, config=config)
+        return hint_queues(seen.tables_of(JOBS.tables), rules=rules, config=config)
 
     hints = pl.concat(replay.map(hinted))
-    decisions = production_tasks.decide(
-        replay.for_tasks(), rules=rules, config=replay.config, hint_queues=hints, seed=seed
-    )
+    tables = replay.tables_of(BROKERAGE.tables)
+    decisions = BROKERAGE.decide(tables, rules=rules, config=config, hint_queues=hints, seed=seed)
     passed = decisions.nuclei.filter(
         pl.col("check").is_null(), *(pl.col(name) > 0 for name in FACTORS)
     )
@@ -140,13 +140,14 @@ def try_switches(
     """
     if not sample:
         return pl.DataFrame(schema=SWITCHES)
-    tables = replay.of(draw_brokerages(replay.tasks, sample, seed=seed)).for_tasks()
+    some = replay.of(draw_brokerages(replay.tasks, sample, seed=seed))
+    tables = some.tables_of(BROKERAGE.tables)
     other = other_rules(rules)
 
     @cache
     def decide(rule_set: ProductionRules) -> TaskDecisions:
         asked: dict[str, Any] = {"hint_queues": hints, "seed": seed}
-        return production_tasks.decide(tables, rules=rule_set, config=replay.config, **asked)
+        return BROKERAGE.decide(tables, rules=rule_set, config=replay.config, **asked)
 
     def checks(rule_set: ProductionRules) -> pl.DataFrame:
         return decide(rule_set).nuclei.select(*PAIR, check=pl.col("check").cast(pl.String))

@@ -8,10 +8,10 @@ from typing import Any
 import polars as pl
 
 from brokerlab.brokerage.check_table import checks_table
+from brokerlab.brokerage.engine.decisions import TASK, PlaceDecisions
 from brokerlab.brokerage.reach import BEYOND_THE_BEST
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.studies.kinds import JobDecisions, Kind
-from brokerlab.brokerage.view import TASK, AnyDecisions, view
 from brokerlab.intervals import shares
 
 CANDIDATE = "candidate"
@@ -32,7 +32,7 @@ def with_flags(frame: pl.DataFrame, column: str, values: Sequence[str]) -> pl.Da
     )
 
 
-def count_removals(decisions: AnyDecisions, tasks: pl.DataFrame) -> pl.DataFrame:
+def count_removals(decisions: PlaceDecisions, tasks: pl.DataFrame) -> pl.DataFrame:
     """Count the pairs of task and queue (nucleus) that each check removed, brokerage by brokerage.
 
     Args:
@@ -45,13 +45,13 @@ def count_removals(decisions: AnyDecisions, tasks: pl.DataFrame) -> pl.DataFrame
     """
     facts = tasks.select(*TASK, "at", pl.col("gshare").fill_null(NO_SHARE))
     check = pl.col("check").cast(pl.String).fill_null(CANDIDATE)
-    counts = view(decisions).pairs.group_by(*TASK, "check").len("n").with_columns(check)
+    counts = decisions.pairs.group_by(*TASK, "check").len("n").with_columns(check)
     return counts.join(facts, on=TASK).sort(*TASK, "check")
 
 
-def removal_order(decisions: AnyDecisions) -> list[str]:
+def removal_order(decisions: PlaceDecisions) -> list[str]:
     """Return every check in the order in which queues (nuclei) are removed, candidates last."""
-    return [*view(decisions).steps["check"].cast(pl.String), CANDIDATE]
+    return [*decisions.order["check"].cast(pl.String), CANDIDATE]
 
 
 def removal_shares(

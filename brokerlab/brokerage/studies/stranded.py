@@ -6,13 +6,13 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.brokerage.engine.decisions import TASK
 from brokerlab.brokerage.explanations import explain
 from brokerlab.brokerage.obstacles import what_would_help
-from brokerlab.brokerage.production_jobs.brokerage import decide
+from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.brokerage.view import TASK
 from brokerlab.brokerage.words import counted
 
 MOST_CHECKS = 3
@@ -53,7 +53,8 @@ def explain_stranded(
         .head(most)
     )
     rows = list(chosen.iter_rows(named=True))
-    decisions = decide(replay.of(chosen.select(TASK)).for_jobs(), rules=rules, config=replay.config)
+    tables = replay.of(chosen.select(TASK)).tables_of(BROKERAGE.tables)
+    decisions = BROKERAGE.decide(tables, rules=rules, config=replay.config)
     return chosen.select(*TASK, "at", "outcome", "stage", "n_jobs", "queue").with_columns(
         why=pl.Series([_why(decisions, row) for row in rows], dtype=pl.String),
         help=pl.Series([_help(decisions, row) for row in rows], dtype=pl.String),

@@ -11,8 +11,9 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage import analysis_jobs
-from brokerlab.brokerage.production_jobs.brokerage import decide
+from brokerlab.brokerage.analysis_jobs.brokerage import BROKERAGE as ANALYSIS
+from brokerlab.brokerage.engine.decisions import TASK
+from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE, decide
 from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.sensitivities import Sensitivity, WhatIf
@@ -32,7 +33,6 @@ from brokerlab.brokerage.studies.kinds import PRODUCTION, JobDecisions
 from brokerlab.brokerage.studies.nuclei import NucleusChoice, choose_nuclei
 from brokerlab.brokerage.studies.period import Period
 from brokerlab.brokerage.studies.stranded import explain_stranded
-from brokerlab.brokerage.view import TASK
 from brokerlab.errors import InsufficientDataError
 from brokerlab.intervals import N_BOOT
 from brokerlab.times import grain
@@ -68,11 +68,10 @@ class ProductionTasks(_Tasks):
     """What the brokerages did to the production tasks of a period.
 
     Attributes:
-        removed_over_time, removed_by_gshare, removed_by_queue: As ``removed``, by ``time`` (start of a day or week), by
-            ``gshare``, and by ``queue`` for the busiest; queues count once per brokerage, by that of their pseudo-queues
+        removed_by_gshare, removed_by_queue: As ``removed``, by ``gshare``, and by ``queue`` for the busiest; queues count once per brokerage, by that of their pseudo-queues
             which came furthest.
         last_stages: ``stage``, ``n``: what removed the last queues of brokerages without one, the most frequent first.
-        factors, factors_by_gshare: What the weights are made of, see `weight_spread.factor_shares`.
+        factors: What the weights are made of, see `weight_spread.factor_shares`.
         n_weighed: Brokerages in which two or more queues compete by weight.
         nuclei: The choice of the nucleus; null where it is not replayed.
         stranded: See `stranded.explain_stranded`.
@@ -81,12 +80,10 @@ class ProductionTasks(_Tasks):
         pairs: Parts of a Parquet file of all pairs as decided, see :meth:`write_pairs`.
     """
 
-    removed_over_time: pl.DataFrame
     removed_by_gshare: pl.DataFrame
     removed_by_queue: pl.DataFrame
     last_stages: pl.DataFrame
     factors: pl.DataFrame
-    factors_by_gshare: pl.DataFrame
     n_weighed: int
     nuclei: NucleusChoice | None
     stranded: pl.DataFrame
@@ -108,7 +105,7 @@ class UserTasks(_Tasks):
         rows: One row per brokerage, see `users.outcomes`.
         held_by_rule, held_by_level, held_over_time, held_by_unit: Who is held back, see the functions of `throttle`.
         margins: How near tasks come to the limits, see `throttle.limit_margins`.
-        removed_by_loop, routes: What is removed in each locality loop, and ways through them, see `loops`.
+        removed_by_loop: What is removed in each locality loop, see `loops`.
         stabilizer, stabilizer_queues: See `loops.stabilizer_shares`, `loops.stabilizer_by_queue`.
         weights: The original against the new basic weight.
         users: What each user asked for and got, see `fairness.totals_by_user`.
@@ -124,7 +121,6 @@ class UserTasks(_Tasks):
     held_by_unit: pl.DataFrame
     margins: pl.DataFrame
     removed_by_loop: pl.DataFrame
-    routes: pl.DataFrame
     stabilizer: pl.DataFrame
     stabilizer_queues: pl.DataFrame
     weights: WeightComparison
@@ -209,7 +205,7 @@ def _decide_chunk(
     """Decide the tasks of a chunk, under either rule set and with other values of keys; null: it has none."""
     if replay.tasks.is_empty():
         return None
-    tables, other = replay.for_jobs(), rule_sets.other_rules(rules)
+    tables, other = replay.tables_of(BROKERAGE.tables), rule_sets.other_rules(rules)
     decisions = decide(tables, rules=rules, config=replay.config)
     there = decide(tables, rules=other, config=replay.config)
     frames = {
@@ -276,16 +272,13 @@ def study_production_tasks(
     switches = rule_sets.try_switches(PRODUCTION, replay, rules, sample=switch_sample, seed=seed)
     without = frames["decided"].filter(pl.col("outcome") != "candidates").drop_nulls("stage")
     stages = without.group_by(pl.col("stage").cast(pl.String)).len("n")
-    timed = counts.with_columns(time=pl.col("at").dt.truncate(grain(period.window)))
     spread = frames["spread"].sort(TASK)
     return ProductionTasks(
         **summed,
-        removed_over_time=removed_by("time", timed),
         removed_by_gshare=removed_by("gshare", counts),
         removed_by_queue=removed_by("queue", frames["queues"]),
         last_stages=stages.sort("n", "stage", descending=[True, False]),
         factors=weight_spread.factor_shares(spread, **dice),
-        factors_by_gshare=weight_spread.factor_shares(spread, by=["gshare"], **dice),
         n_weighed=spread.height,
         nuclei=choice,
         stranded=explain_stranded(replay, frames["decided"], frames["matched"], rules),
@@ -308,9 +301,8 @@ def study_user_tasks(period: Period, *, n_boot: int = N_BOOT, seed: int = 1) -> 
     """
     dice: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
     replay, tasks = period.replay, period.replay.tasks
-    decisions = analysis_jobs.decide(
-        replay.for_analysis(), rules=period.rules, config=replay.config
-    )
+    tables = replay.tables_of(ANALYSIS.tables)
+    decisions = ANALYSIS.decide(tables, rules=period.rules, config=replay.config)
     order = removal.removal_order(decisions)
     summed = _summed(_gathered(decisions, replay, period.ran), order, period, **dice)
     rows = users.outcomes(decisions)
@@ -327,7 +319,6 @@ def study_user_tasks(period: Period, *, n_boot: int = N_BOOT, seed: int = 1) -> 
         held_by_unit=throttle.held_by_unit(rows),
         margins=throttle.limit_margins(decisions),
         removed_by_loop=loops.removed_by_loop(decisions, **dice),
-        routes=loops.loop_routes(rows, **dice),
         stabilizer=loops.stabilizer_shares(state, **dice),
         stabilizer_queues=loops.stabilizer_by_queue(state),
         weights=compare_basic_weights(decisions, rows, **dice),

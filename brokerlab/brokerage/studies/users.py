@@ -7,8 +7,8 @@ import polars as pl
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
 from brokerlab.brokerage.analysis_jobs.throttle import OUTCOMES
 from brokerlab.brokerage.analysis_jobs.throttle_rules import INCOMPLETE
+from brokerlab.brokerage.engine.decisions import TASK
 from brokerlab.brokerage.studies.removal import NO_SHARE
-from brokerlab.brokerage.view import TASK
 from brokerlab.lifecycle.classification.task_classes import NAMES as TASK_CLASSES
 
 USER = "user"
@@ -29,8 +29,6 @@ FAMILIES = {
     "input": (INCOMPLETE,),
 }
 """Rules of one kind."""
-ROUTES = ("first", "then_second", "second_only", HELD)
-"""Ways through the locality loops: only the one with locality, both, only the one without (a relaxation), none."""
 
 
 def outcomes(decisions: AnalysisDecisions) -> pl.DataFrame:
@@ -43,7 +41,9 @@ def outcomes(decisions: AnalysisDecisions) -> pl.DataFrame:
         One row per brokerage, sorted: ``jeditaskid, snapshot, at, gshare, user`` (who is accounted, without group),
         ``unit`` (the working group where the task has one, else the user), ``task_class`` (S, A, B, C or `UNRATED`), ``merging``,
         ``jobs`` (that the chunk splits into), ``rule`` (of `RULES` that holds it back, else `PASSED`), ``family`` (of
-        `FAMILIES`, else `PASSED`), ``outcome``, ``route`` of `ROUTES`; ``one`` (1).
+        `FAMILIES`, else `PASSED`), ``outcome``, ``route`` through the locality loops
+        (``first``: only the one with locality; ``then_second``: both; ``second_only``: only the one without, a relaxation;
+        ``held``: none); ``one`` (1).
     """
     given = decisions.world.tables["tasks"].select(
         "jeditaskid",

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from brokerlab.brokerage.engine.decisions import TASK
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.studies.removal import NO_SHARE
-from brokerlab.brokerage.view import TASK
 from brokerlab.intervals import shares, sums_of
 
 FACTORS = ("work", "data", "network", "t1", "preference")

@@ -4,7 +4,7 @@
 ``study_links`` asks the one judge about every subject that they can tell something about: ``study_curve``,
 ``study_fallback`` and ``study_exchange`` are the same question with other weights (``study_weights``);
 ``propose_importance`` writes the answer down. A fitted curve is a :class:`brokerlab.brokerage.curves.ThroughputCurve`: data
-that ``network_weight.links(curve=...)`` and the sensitivity of a brokerage take.
+that ``network_weight.at_links(curve=...)`` takes.
 
 Source: network-weight.md; calibration.md 2.
 """

@@ -8,6 +8,7 @@ from typing import Any, Literal, cast, get_args
 
 import polars as pl
 
+from brokerlab.brokerage import plugins
 from brokerlab.brokerage.analysis_jobs.queue_facts import TYPES
 from brokerlab.brokerage.full_chain import PRODUCTION_TYPES
 from brokerlab.brokerage.replaying.build import LABELS, Replay, build
@@ -145,7 +146,7 @@ def of_archive(
         moving = transfers or Transfers(mode="links" if data.known(replay) else "observed")
         notes, tasks = replay.notes, replay.tasks["jeditaskid"].unique()
         about = {
-            "tables": replay.for_analysis() if stage == "analysis" else replay.for_jobs(),
+            "tables": replay.tables_of(plugins.of_stage(stage).tables),
             "epochs": epochs,
             "cycle": _duration(cycle or cycle_seen(archive, stage), "cycle"),
             "data": data.of_replay(archive, replay, seen.jobs, moving),

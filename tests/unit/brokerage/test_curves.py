@@ -45,7 +45,6 @@ def test_the_rule_sets_differ_in_one_step():
 def test_a_table_goes_in_and_comes_out():
     curve = throughput_curve()
     assert ThroughputCurve.from_frame(curve.frame()) == curve
-    assert QueuedCurve.from_frame(QueuedCurve().frame()) == QueuedCurve()
     whole_numbers = pl.DataFrame({"mbps_above": [None, 5], "weight": [1, 3]})
     assert ThroughputCurve.from_frame(whole_numbers).of(6) == 3.0
 
@@ -75,8 +74,6 @@ def test_everything_wrong_is_said_at_once():
         ThroughputCurve.from_frame(frame)
     with pytest.raises(ConfigError, match="at least 2"):
         QueuedCurve((0.0,), (2.0,))
-    with pytest.raises(ConfigError, match="null"):
-        QueuedCurve.from_frame(pl.DataFrame({"fraction": [0.0, 1.0], "weight": [2.0, None]}))
     with pytest.raises(ConfigError, match="2 edges, 1 weights"):
         ThroughputCurve((1.0, 2.0), (1.0,), 1.0)
 

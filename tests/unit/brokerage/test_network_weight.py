@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from brokerlab.brokerage.curves import QueuedCurve, ThroughputCurve
 from brokerlab.brokerage.link_metrics import CLOSENESS_KEY, QUEUED_KEYS, THROUGHPUT_KEYS
 from brokerlab.brokerage.network_weight import (
     NetworkSettings,
@@ -49,6 +48,12 @@ def link(closeness=None, queued=None, week=None, day=None, hour=None, **where):
 
 def weight(rows, rules=DOCUMENT, src="SAT", **more):
     return network_weight(rows, nucleus="NUC", storage_site=src, at=NOON, rules=rules, **more)
+
+
+def weighed(known, **settings):
+    """Return known links with their weights."""
+    asked = known.select("snapshot", "nucleus", "express", storage_site="src")
+    return at_links(asked, known, **settings)
 
 
 def matrix(rows):
@@ -108,7 +113,7 @@ def test_windows(there, document, production, value):
     ("closeness", "expected"), [(0, 2.0), (11, 1.0), (None, 1.3), (-1, 1 + 12 / 11)]
 )
 def test_closeness_stands_in_for_throughput(closeness, expected):
-    found = links(matrix(link(closeness, 0)))
+    found = weighed(links(matrix(link(closeness, 0))))
     assert found["throughput_weight"][0] == pytest.approx(expected, rel=1e-12)
 
 
@@ -161,21 +166,13 @@ def test_rows_without_value_or_time_are_missing():
 def test_zero_cap_is_refused():
     config = Config.empty().with_values({"NQUEUED_SAT_CAP": 0})
     with pytest.raises(ConfigError, match="NQUEUED_SAT_CAP"):
-        links(None, config=config)
+        weighed(links(None), config=config)
 
 
 def test_settings_are_read():
     config = Config.empty().with_values({"NQUEUED_SAT_CAP": 300, "NW_QUEUE_IMPORTANCE": 0.0})
     assert NetworkSettings.of(config) == NetworkSettings(queue_importance=0.0, link_cap=300)
     assert NetworkSettings.of(Config.empty()) == NetworkSettings(0.5, 150)
-
-
-def test_curves_can_be_replaced():
-    rows = matrix(link(0, 150, 1, 1, 40))
-    flat = ThroughputCurve((30.0,), (5.0,), 4.0)
-    found = links(rows, curve=flat, queued_curve=QueuedCurve((0.0, 1.0), (1.0, 3.0)))
-    assert found.row(0, named=True)["throughput_weight"] == 5.0
-    assert found.row(0, named=True)["queued_weight"] == 3.0
 
 
 def test_missing_columns_are_named():
@@ -221,12 +218,12 @@ def test_many_instants_are_as_one_at_a_time_in_any_order(rules):
 
 def test_weights_are_those_of_the_single_link():
     rows, moments = world()
-    table = links(matrix(rows), instants=moments)
+    table = weighed(links(matrix(rows), instants=moments))
     for found in table.sample(25, seed=1).to_dicts():
         alone = network_weight(
-            [one for one in rows if one["src"] == found["src"]],
+            [one for one in rows if one["src"] == found["storage_site"]],
             nucleus=found["nucleus"],
-            storage_site=found["src"],
+            storage_site=found["storage_site"],
             express=found["express"],
             at=moments["at"][found["snapshot"]],
         )

@@ -14,6 +14,7 @@ from brokerlab.archive import Archive
 from brokerlab.archive.synthetic import synthesise
 from brokerlab.archive.synthetic.stories import STORY_SHARE
 from brokerlab.brokerage import analysis_jobs, funnel, replaying
+from brokerlab.brokerage.analysis_jobs.brokerage import BROKERAGE as ANALYSIS
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle import classification, timeouts
 
@@ -127,7 +128,9 @@ def test_users_are_stopped_and_queues_left_out(told: Told) -> None:
     nothing: dict[str, set[str]] = {}
     for name in ("document", "production"):
         rules = analysis_jobs.AnalysisRules(name)
-        made = analysis_jobs.decide(seen.for_analysis(), rules=rules, config=seen.config)
+        made = analysis_jobs.decide(
+            seen.tables_of(ANALYSIS.tables), rules=rules, config=seen.config
+        )
         of_code = set() if rules.code_only_checks else {"input_incomplete"}
         assert set(made.tasks["throttle"]) >= THROTTLES - of_code
         assert {"candidates", "temporary_error"} <= set(made.tasks["outcome"])

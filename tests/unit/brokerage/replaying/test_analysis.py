@@ -43,8 +43,10 @@ def whole(archive: Archive) -> Replay:
 
 
 def test_the_brokerage_takes_its_tables(whole: Replay) -> None:
-    tables = prepared(whole.for_analysis(), contracts.TABLES)
-    assert set(whole.for_analysis()) >= set(contracts.TABLES) - NOT_RECORDED - {"file_locations"}
+    tables = prepared(whole.tables_of(contracts.TABLES), contracts.TABLES)
+    assert set(whole.tables_of(contracts.TABLES)) >= set(contracts.TABLES) - NOT_RECORDED - {
+        "file_locations"
+    }
     state = {name for name in AT_INSTANTS if tables[name].height}
     assert state == set(AT_INSTANTS)
     tasks = tables["tasks"]
@@ -102,7 +104,7 @@ def test_evaluations_are_no_older_than_their_grid(whole: Replay) -> None:
 @quietly
 @pytest.mark.parametrize("name", ["document", "production"])
 def test_decide_runs_on_the_tables(whole: Replay, name: str) -> None:
-    tables = whole.for_analysis()
+    tables = whole.tables_of(contracts.TABLES)
     readers = tables["queue_endpoints"].filter(pl.col("direction") == "input")
     places = readers.select("ddm_endpoint_name").unique().sort("ddm_endpoint_name").head(200)
     names = tables["datasets"].select("datasetname").unique()
@@ -174,5 +176,5 @@ def test_an_archive_with_little_in_it(archive: Archive, tmp_path: Path) -> None:
     found = replaying.build(brokerlab.archive.open(tmp_path / "a"), stage="analysis")
     assert any("no gshares" in note for note in found.notes)
     assert not any("network_matrix" in note for note in found.notes)
-    decisions = decide(found.for_analysis(), config=found.config)
+    decisions = decide(found.tables_of(contracts.TABLES), config=found.config)
     assert decisions.tasks.height == found.tasks.height

@@ -55,8 +55,8 @@ def tasks_replay(archive: Archive) -> Replay:
 
 
 def test_both_brokerages_take_their_tables(jobs_replay: Replay, tasks_replay: Replay) -> None:
-    for_jobs = prepared(jobs_replay.for_jobs(), job_contracts.TABLES)
-    for_tasks = prepared(tasks_replay.for_tasks(), task_contracts.TABLES)
+    for_jobs = prepared(jobs_replay.tables_of(job_contracts.TABLES), job_contracts.TABLES)
+    for_tasks = prepared(tasks_replay.tables_of(task_contracts.TABLES), task_contracts.TABLES)
     filled = {name for name, frame in for_jobs.items() if frame.height}
     optional = {
         "job_stats_workqueue",
@@ -166,8 +166,8 @@ def test_an_archive_with_little_in_it(archive: Archive, tmp_path: Path) -> None:
     found = replaying.build(brokerlab.archive.open(tmp_path / "a"))
     assert any("no job_status_log" in note for note in found.notes)
     assert found.tables["job_stats"].height
-    prepared(found.for_jobs(), job_contracts.TABLES)
-    prepared(replaying.build(brokerlab.archive.open(tmp_path / "a"), stage="tasks").for_tasks(), task_contracts.TABLES)  # fmt: skip
+    prepared(found.tables_of(job_contracts.TABLES), job_contracts.TABLES)
+    prepared(replaying.build(brokerlab.archive.open(tmp_path / "a"), stage="tasks").tables_of(task_contracts.TABLES), task_contracts.TABLES)  # fmt: skip
 
 
 def test_an_archive_without_queues_is_refused(archive: Archive, tmp_path: Path) -> None:

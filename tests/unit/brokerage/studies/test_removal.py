@@ -9,12 +9,12 @@ from typing import Any
 import polars as pl
 import pytest
 
+from brokerlab.brokerage.engine.decisions import NOT_LOOKED_AT
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.studies import history, removal
 from brokerlab.brokerage.studies.kinds import PRODUCTION
 from brokerlab.brokerage.studies.stranded import explain_stranded
 from brokerlab.brokerage.studies.tasks import study_production_tasks
-from brokerlab.brokerage.view import NOT_LOOKED_AT
 from brokerlab.errors import InsufficientDataError
 from tests.brokerage_toys import AT, SHARE, TASK, World
 from tests.unit.brokerage.studies.toys import DICE, replay_of
