@@ -6,11 +6,9 @@ from dataclasses import replace
 
 import polars as pl
 
-from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
-from brokerlab.brokerage.engine.decisions import TASK
+from brokerlab.brokerage.engine.decisions import TASK, QueueDecisions
 from brokerlab.brokerage.engine.pairs import looked_up
 from brokerlab.brokerage.engine.world import World
-from brokerlab.brokerage.production_jobs.decisions import Decisions
 
 BEYOND_THE_BEST = ("rank", "low_weight")
 """Checks of candidates that are too many."""
@@ -47,7 +45,7 @@ def slots(world: World) -> pl.DataFrame:
     return sized.sort("snapshot", "parent")
 
 
-def reachable(decisions: Decisions | AnalysisDecisions) -> pl.DataFrame:
+def reachable(decisions: QueueDecisions) -> pl.DataFrame:
     """Return the share of the running slots that each task may reach.
 
     The slots (:func:`slots`) of the queues that are candidates, or would be if more than ten were taken (check

@@ -16,9 +16,8 @@ from brokerlab.brokerage.comparison import compare
 from brokerlab.brokerage.deciding import AnyRules, decide
 from brokerlab.brokerage.engine.again import redecided
 from brokerlab.brokerage.engine.brokerage import Brokerage
-from brokerlab.brokerage.engine.decisions import PLACED, TASK, PlaceDecisions
+from brokerlab.brokerage.engine.decisions import PLACED, TASK, PlaceDecisions, QueueDecisions
 from brokerlab.brokerage.engine.settings import SCOPES, differing
-from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
 from brokerlab.brokerage.reach import reachable
 from brokerlab.brokerage.replaying.build import Replay
 from brokerlab.errors import ConfigError, nearest
@@ -277,9 +276,9 @@ class Sensitivity:
 
 def _reach(decisions: PlaceDecisions) -> pl.DataFrame:
     """Return ``jeditaskid, snapshot, reachable``, see :func:`.reach.reachable`; null for nuclei."""
-    if isinstance(decisions, TaskDecisions):
-        return decisions.tasks.select(*TASK, reachable=pl.lit(None, pl.Float64))
-    return reachable(decisions)
+    if isinstance(decisions, QueueDecisions):
+        return reachable(decisions)
+    return decisions.tasks.select(*TASK, reachable=pl.lit(None, pl.Float64))
 
 
 def _holds(config: Config, places: Sequence[str], value: Any) -> bool:
