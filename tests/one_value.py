@@ -8,13 +8,17 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.brokerage.analysis_jobs import AnalysisRules
+from brokerlab.brokerage.analysis_jobs.brokerage import BROKERAGE as ANALYSIS
+from brokerlab.brokerage.analysis_jobs.throttle import PASS
+from brokerlab.brokerage.analysis_jobs.throttle_rules import INCOMPLETE
 from brokerlab.brokerage.inputs import units
 from brokerlab.brokerage.inputs.completeness import completeness
 from brokerlab.brokerage.inputs.pseudo_queues import UNIFIED_CAPABILITY, pseudo_queues
 from brokerlab.brokerage.inputs.slots import slot_counts
 from brokerlab.brokerage.inputs.valid import KEY
 from brokerlab.brokerage.network_weight import at_links, links
-from brokerlab.brokerage.production_tasks import availability, tokens
+from brokerlab.brokerage.production_tasks import availability, storage
 from brokerlab.brokerage.production_tasks.contracts import TABLES
 from brokerlab.brokerage.replaying import states
 from brokerlab.brokerage.replaying.counts import Counts
@@ -179,8 +183,8 @@ def token_endpoint(
     storagetoken: str | None, endpoints: Sequence[tuple[str, str | None]]
 ) -> str | None:
     """Return the endpoint of a token among those of a nucleus (name and type, in stored order); null if there is none."""
-    pattern = pl.select(tokens.pattern_of(pl.lit(storagetoken, pl.String))).item()
-    return tokens.match(pattern, endpoints)
+    pattern = pl.select(storage.pattern_of(pl.lit(storagetoken, pl.String))).item()
+    return storage.match(pattern, endpoints)
 
 
 def network_weight(
@@ -214,3 +218,13 @@ def network_weight(
 def job_counts(jobs: Any, status_log: Any, instants: pl.DataFrame) -> pl.DataFrame:
     """Return the number of jobs at every instant by everything that they are counted by."""
     return Counts.of(jobs, status_log, instants).table(*states.GROUP, "jobstatus")
+
+
+def throttle(
+    tables: Mapping[str, Any], *, rules: AnalysisRules | None = None, config: Config | None = None
+) -> pl.DataFrame:
+    """Return one row per task: which rule of the throttle holds it back, its outcome, and what was compared."""
+    world = ANALYSIS.prepare(tables, rules=rules, config=config)
+    held = world.outcomes.filter(pl.col("throttle") != INCOMPLETE)
+    tasks = world.tasks.join(held, on="t", how="left")
+    return tasks.sort(KEY).with_columns(unit="t_unit", outcome=pl.col("outcome").fill_null(PASS))

@@ -239,9 +239,6 @@ def at_links(
 def nucleus_total_queued(known: pl.DataFrame) -> pl.DataFrame:
     """Return the files queued towards each nucleus over all links, the nucleus's own included.
 
-    Args:
-        known: Result of :func:`links`.
-
     Returns:
         One row per ``snapshot, nucleus, express``, sorted: ``total_queued`` [files] f64. A nucleus without
         known links has no row: 0.

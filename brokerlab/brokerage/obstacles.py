@@ -6,10 +6,10 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage import origins
+from brokerlab.brokerage import check_table
 from brokerlab.brokerage.engine.decisions import TASK, PlaceDecisions, QueueDecisions
 from brokerlab.brokerage.engine.what_if import Trial
-from brokerlab.brokerage.explaining.subject import Subject, subject
+from brokerlab.brokerage.explaining.question import Subject, subject
 
 _SCHEMA: dict[str, Any] = {
     "check": pl.String,
@@ -104,9 +104,10 @@ def _rows(decisions: PlaceDecisions, who: Subject) -> list[tuple[object, ...]]:
             after = trial.without(name).pairs["check"].null_count()
         told = (n_skipped[name], stands_alone, after - candidates, after)
         queue, of_task = (
-            origins.fields(reason.inputs, each) for each in (origins.QUEUE, origins.TASK)
+            check_table.fields(reason.inputs, each)
+            for each in (check_table.QUEUE, check_table.TASK)
         )
-        change = origins.in_words(reason.keys, queue, of_task)
+        change = check_table.in_words(reason.keys, queue, of_task)
         rows.append((name, reason.kind, *told, change, list(reason.keys), queue, of_task))
     return rows
 

@@ -9,9 +9,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from brokerlab.brokerage.analysis_jobs import AnalysisRules, decide, throttle
+from brokerlab.brokerage.analysis_jobs import AnalysisRules, decide
 from brokerlab.gdpconfig import Config
 from brokerlab.units import MB
+from tests.one_value import throttle
 from tests.unit.brokerage.analysis_jobs.toys import AT, SHARE, World
 
 CAPS = {

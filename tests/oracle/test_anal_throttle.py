@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from brokerlab.brokerage.analysis_jobs import AnalysisRules, throttle
+from brokerlab.brokerage.analysis_jobs import AnalysisRules
+from tests.one_value import throttle
 from tests.oracle import vectors
 from tests.oracle.anal_cases import Case, settings, tables
 

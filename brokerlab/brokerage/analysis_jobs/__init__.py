@@ -3,8 +3,8 @@
 Source: analysis-jobs.md; the brokerage page, ATLAS Analysis Job Brokerage.
 """
 
-from brokerlab.brokerage.analysis_jobs.brokerage import decide, throttle
+from brokerlab.brokerage.analysis_jobs.brokerage import decide
 from brokerlab.brokerage.analysis_jobs.decisions import AnalysisDecisions
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 
-__all__ = ["AnalysisDecisions", "AnalysisRules", "decide", "throttle"]
+__all__ = ["AnalysisDecisions", "AnalysisRules", "decide"]

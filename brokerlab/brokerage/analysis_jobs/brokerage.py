@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import lookups, ranking, weights
@@ -16,14 +13,12 @@ from brokerlab.brokerage.analysis_jobs.keys import place_of
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.settings import of_tasks
 from brokerlab.brokerage.analysis_jobs.state import of_state
-from brokerlab.brokerage.analysis_jobs.throttle import PASS, of_users
-from brokerlab.brokerage.analysis_jobs.throttle_rules import INCOMPLETE, TOTALS, throttle_rules
+from brokerlab.brokerage.analysis_jobs.throttle import of_users
+from brokerlab.brokerage.analysis_jobs.throttle_rules import throttle_rules
 from brokerlab.brokerage.engine.brokerage import Brokerage, Weight
 from brokerlab.brokerage.engine.lookup import Lookup
 from brokerlab.brokerage.engine.own import WeightOf
 from brokerlab.brokerage.inputs.given import absent_means
-from brokerlab.brokerage.inputs.valid import KEY
-from brokerlab.gdpconfig import Config
 
 STABILIZED = ("x_users", "x_users_running", "x_nr", "s_running", "s_rate", "u_queued", "u_running")
 
@@ -80,46 +75,3 @@ BROKERAGE = Brokerage(
 )
 """The analysis job brokerage of the documents."""
 decide = BROKERAGE.decide
-
-
-def throttle(
-    tables: Mapping[str, Any], *, rules: AnalysisRules | None = None, config: Config | None = None
-) -> pl.DataFrame:
-    """Decide which tasks are held back.
-
-    Args:
-        tables: ``tasks``, ``user_totals``, ``task_class``, ``gshare_usage``, ``user_eval``, ``quota``; see
-            :data:`~.contracts.TABLES`.
-        rules: Rule set, switch ``use_l1_share`` and those of :func:`~.throttle_rules.throttle_rules`; null =
-            ``document``.
-        config: Settings; null = defaults.
-
-    Returns:
-        One row per task, sorted by ``jeditaskid, snapshot``: ``throttle`` (the first rule of :data:`~.throttle.OUTCOMES`
-        that holds; null: none), ``outcome``, and what was compared: ``unit`` (user or working group), ``usage_pct`` (U; of a
-        target of 0 :data:`~.throttle_rules.NO_TARGET_PCT`), ``used_fraction`` (r), ``user_known`` (r is not the number
-        that stands for an unknown user), ``class``, ``nrunjobs``, ``nqueuedjobs``, ``nruncores``, ``nqueuedcores``,
-        ``cap_jobs``, ``cap_cores`` (null: no cap).
-
-    Raises:
-        SchemaError: Unknown tables, values of another type.
-
-    Source:
-        analysis-jobs.md 2.
-
-    Example:
-        >>> tables = {
-        ...     "tasks": pl.DataFrame({"jeditaskid": [7], "gshare": "User Analysis"}),
-        ...     "task_class": pl.DataFrame({"jeditaskid": [7], "class": [-1]}),
-        ...     "gshare_usage": pl.DataFrame({"gshare": ["User Analysis"], "usage_perc": [0.91]}),
-        ... }
-        >>> throttle(tables).select("throttle", "outcome").row(0)
-        ('gshare_class_c', 'throttled_waiting')
-    """
-    world = BROKERAGE.prepare(tables, rules=rules, config=config)
-    held = world.outcomes.filter(pl.col("throttle") != INCOMPLETE)
-    tasks = world.tasks.join(held, on="t", how="left")
-    return tasks.sort(KEY).select(
-        *KEY, "throttle", "usage_pct", "used_fraction", "user_known", "class", *TOTALS, "cap_jobs",
-        "cap_cores", unit="t_unit", outcome=pl.col("outcome").fill_null(PASS),
-    )  # fmt: skip

@@ -16,7 +16,7 @@ from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules, asked_of
 from brokerlab.brokerage.engine.rule import Chapter, Kind, Rule
 from brokerlab.brokerage.engine.settings import setting_or
 from brokerlab.brokerage.production_jobs import checks_queue as shared
-from brokerlab.brokerage.production_jobs.checks_time import DAY_S, REFERENCE_POWER, capacity
+from brokerlab.brokerage.production_jobs.checks_queue import DAY_S, REFERENCE_POWER, capacity
 from brokerlab.brokerage.production_jobs.expressions import at_least_one, col
 from brokerlab.brokerage.production_jobs.settings import MIN_FREE_GB
 from brokerlab.brokerage.rules import AS_DEPLOYED, ProductionRules
@@ -33,11 +33,7 @@ def _as(found: Rule, row: str, name: str, kind: Kind = "persistent") -> Rule:
 
 @lru_cache(maxsize=64)  # made of many small expressions
 def queue_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
-    """Return the checks in the order in which they run.
-
-    Args:
-        rules: Strictness and the other known differences.
-    """
+    """Return the checks in the order in which they run."""
     *lists, cloud = _list_checks()
     early, late = (lists, ()) if rules.lists_first else ((), lists)
     cores, most_cores = shared.core_checks(AS_DEPLOYED)

@@ -1,4 +1,4 @@
-"""Facts of user tasks and of queues, and the tasks that end before any queue is looked at."""
+"""Facts of user tasks and of queues, lists of queues, and the tasks that end before any queue is looked at."""
 
 from __future__ import annotations
 
@@ -7,14 +7,187 @@ from dataclasses import replace
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.endpoints import endpoint_facts, in_scope
-from brokerlab.brokerage.analysis_jobs.lists import pools, with_lists
-from brokerlab.brokerage.analysis_jobs.queue_facts import queue_facts
+from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.task_facts import task_facts
 from brokerlab.brokerage.analysis_jobs.throttle import ended
 from brokerlab.brokerage.engine.lookup import Known
 from brokerlab.brokerage.engine.pairs import run
 from brokerlab.brokerage.inputs.valid import at_every
+from brokerlab.brokerage.production_jobs.queue_facts import queue_facts as shared_facts
 from brokerlab.brokerage.production_jobs.state import at_instants, has_history
+from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.matching.catchall import has_flag
+from brokerlab.matching.patterns import PatternError, compile_pattern
+
+AUTO = "AUTO"
+ANYTHING = "*"
+"""Marks a pattern."""
+
+
+def with_lists(
+    tasks: pl.DataFrame, queues: pl.DataFrame, places: pl.DataFrame, *, rules: AnalysisRules
+) -> pl.DataFrame:
+    """Add what a task says about queues.
+
+    Args:
+        tasks: Facts of tasks: ``t_version, t_site, t_limited, t_included, t_excluded``.
+        queues: Facts of queues: ``q_version, panda_queue, parent``.
+        places: Input endpoints that count: ``ddm_endpoint_name, parent``.
+        rules: Switch ``lists_need_limitedsites``.
+
+    Returns:
+        The tasks with ``t_home`` (parent of the queue that ``site`` names; null: not pre-assigned), the lists in
+        force, ``t_has_list`` (the task may use some queues only), ``t_named`` (it names them itself), ``t_auto`` and
+        ``t_list_key``.
+
+    Source:
+        002, ATLAS Analysis Job Brokerage: "Exclude queues if excludedSite is specified and the queues are included in
+        the list.", "Exclude queues if includedSite is specified and the queues are not included in the list.",
+        "Pre-assigned queues are specified in includedSite or site."; docs/rules/analysis-jobs.md 3.
+    """
+    names = pl.concat(
+        [
+            queues.select("q_version", "panda_queue", t_home="parent"),
+            queues.select("q_version", panda_queue="parent", t_home="parent"),
+        ]
+    ).unique(["q_version", "panda_queue"])
+    around = places.group_by(t_site="ddm_endpoint_name").agg(
+        around=pl.col("parent").unique().sort()
+    )
+    in_force = pl.col("t_limited") | (not rules.lists_need_limitedsites)
+    tasks = (
+        tasks.join(
+            names, left_on=["t_version", "t_site"], right_on=["q_version", "panda_queue"],
+            how="left",
+        )
+        .join(around, on="t_site", how="left")
+        .with_columns(
+            t_included=pl.when(pl.col("t_home").is_null() & pl.col("around").is_not_null())
+            .then("around")
+            .otherwise(pl.when(in_force & (pl.col("t_included").list.len() > 0)).then("t_included")),
+            t_excluded=pl.when(in_force).then("t_excluded"),
+        )
+        .drop("around")
+        .sort("t")
+    )  # fmt: skip
+    included = pl.col("t_included")
+    # an endpoint in `site` lists queues, but does not let the task go to those that rest
+    named = included.is_not_null() & (pl.col("t_site").is_null() | pl.col("t_home").is_not_null())
+    return tasks.with_columns(
+        t_named=named,
+        t_preassigned=pl.col("t_home").is_not_null(),
+        t_has_list=included.is_not_null(),
+        t_auto=included.list.contains(AUTO).fill_null(value=False),
+        t_list_key=pl.struct("t_included", "t_excluded").struct.json_encode(),
+    )
+
+
+def named_parents(tasks: pl.DataFrame, queues: pl.DataFrame) -> pl.DataFrame:
+    """Return which parents the lists of tasks name: ``t_list_key, parent, x_included, x_excluded``."""
+    kinds = tasks.select("t_list_key", "t_included", "t_excluded").unique("t_list_key")
+    parents = queues["parent"].unique().sort().to_list()
+    rows = [
+        (key, name, *found)
+        for key, included, excluded in kinds.sort("t_list_key").iter_rows()
+        for name in parents
+        if any(found := (matches(name, included), matches(name, excluded)))
+    ]
+    schema = {
+        "t_list_key": pl.String, "parent": pl.String, "x_included": pl.Boolean,
+        "x_excluded": pl.Boolean,
+    }  # fmt: skip
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def pools(
+    tasks: pl.DataFrame, queues: pl.DataFrame, *, rules: AnalysisRules
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the tasks with ``t_pool``, and the parents that the check of locality looks at: ``t_pool, parent``.
+
+    Candidates of the task's instant, the pre-assigned queue, and, where the lists come first, nothing that they rule
+    out; what AUTO keeps in reserve is looked at.
+    """
+    kind = ["t_version", "t_home", *(["t_list_key"] if rules.lists_first else [])]
+    facts = [*kind, "t_has_list", "t_auto"] if rules.lists_first else kind
+    kinds = tasks.select(facts).unique(kind).sort(kind).with_row_index("t_pool")
+    usable = queues.filter(~pl.col("is_unified")).group_by("q_version", "parent").agg(
+        pl.col("q_candidate").any()
+    )  # fmt: skip
+    pool = kinds.join(usable, left_on="t_version", right_on="q_version").filter(
+        pl.col("q_candidate") | (pl.col("parent") == pl.col("t_home")).fill_null(value=False)
+    )
+    if rules.lists_first:
+        out = pl.col("x_excluded") | (
+            pl.col("t_has_list") & ~pl.col("t_auto") & ~pl.col("x_included")
+        )
+        pool = (
+            pool.join(named_parents(tasks, queues), on=["t_list_key", "parent"], how="left")
+            .with_columns(pl.col("x_included", "x_excluded").fill_null(value=False))
+            .filter(~out)
+        )
+    numbered = tasks.join(kinds.select(*kind, "t_pool"), on=kind, how="left", nulls_equal=True)
+    return numbered.sort("t"), pool.select("t_pool", "parent")
+
+
+def matches(name: str, patterns: list[str | None] | None) -> bool:
+    """Tell whether a list of patterns names a queue.
+
+    A pattern with ``*`` is a regular expression, ``*`` standing for anything, looked for anywhere in the name; another
+    one has to be equal. Empty patterns, and what is no regular expression, name nothing.
+
+    Example:
+        >>> matches("ANALY_CERN", ["CERN*"]), matches("ANALY_CERN", ["CERN"])
+        (True, False)
+    """
+    return any(_matches(name, pattern) for pattern in patterns or () if pattern)
+
+
+def _matches(name: str, pattern: str) -> bool:
+    if ANYTHING not in pattern:
+        return name == pattern
+    try:
+        return compile_pattern(pattern.replace(ANYTHING, ".*")).search(name)
+    except PatternError:
+        return False
+
+
+TYPES = ("analysis", "unified")
+HOSPITAL = "_HOSPITAL"
+
+
+def queue_facts(tables: dict[str, pl.DataFrame], *, rules: AnalysisRules) -> pl.DataFrame:
+    """Return one row per queue, or per (snapshot, queue) where the table has snapshots.
+
+    Returns:
+        The columns of :func:`brokerlab.brokerage.production_jobs.queue_facts.queue_facts`, candidates being those of
+        the analysis brokerage (P1), and ``q_status``, ``q_gpu``, ``q_cloud`` and ``q_hospital``.
+
+    Source:
+        002, ATLAS Analysis Job Brokerage: "Take all queues with type='analysis' or 'unified'";
+        docs/rules/analysis-jobs.md 3.
+    """
+    facts = shared_facts(tables, rules=ProductionRules())
+    own = tables["queues"].select("snapshot", "panda_queue", "cloud", "catchall")
+    frame = facts.join(own, on=["snapshot", "panda_queue"], how="left", nulls_equal=True).sort("q")
+    texts = frame["catchall"].unique().to_list()
+    gpu = pl.DataFrame(
+        {"catchall": texts, "q_gpu": [has_flag(text, "gpu") for text in texts]},
+        schema={"catchall": pl.String, "q_gpu": pl.Boolean},
+    )
+    typed = pl.col("type").is_in(TYPES).fill_null(value=False)
+    if rules.grandly_unified_counts:
+        typed = typed | pl.col("q_grandly_unified")
+    return (
+        frame.join(gpu, on="catchall", how="left", nulls_equal=True, maintain_order="left")
+        .with_columns(
+            q_status=pl.col("status").fill_null(""),
+            q_cloud=pl.col("cloud").fill_null(""),
+            q_hospital=pl.col("parent").str.ends_with(HOSPITAL),
+            q_candidate=typed & ~pl.col("is_unified"),
+        )
+        .drop("catchall", "cloud")
+    )
+
 
 STATE_TABLES = (
     "site_activity", "job_stats", "user_job_stats", "user_totals", "to_run_rate", "worker_stats",

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import polars as pl
 
-from brokerlab.brokerage.analysis_jobs.lists import named_parents
+from brokerlab.brokerage.analysis_jobs.facts import named_parents
 from brokerlab.brokerage.analysis_jobs.locality import Locality, locality
 from brokerlab.brokerage.engine.lookup import Known, Lookup, Made
 from brokerlab.brokerage.inputs.data import WITH_TAPE

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import polars as pl
 
-from brokerlab.brokerage.analysis_jobs import stabilizer, weights
+from brokerlab.brokerage.analysis_jobs import weights
 from brokerlab.brokerage.analysis_jobs.checks import code_only, virtual
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules, asked_of
 from brokerlab.brokerage.analysis_jobs.settings import of_tasks
@@ -47,10 +47,6 @@ MARKS = ("user_queue", "bad_jobs", "no_running")
 def second_loop(rules: AnalysisRules, steps: Sequence[Step]) -> SecondLoop:
     """Return who is decided again without locality; reasons of the final list, or all temporary ones, end no loop.
 
-    Args:
-        rules: Switches ``second_loop`` and ``locality_mode``.
-        steps: The steps.
-
     Source:
         002, ATLAS Analysis Job Brokerage: "If all queues are skipped due to the persistent issues, the brokerage tries
         to find candidates without the input data locality check."
@@ -72,10 +68,6 @@ def steps(rules: AnalysisRules, own: WeightOf | None) -> tuple[Step, ...]:
 
     They make the numbers of the stabilizer and the weights, the marks, ``weight``, ``rank``, ``place`` (as rank, but
     beyond the best ten too) and ``most`` (candidates kept).
-
-    Args:
-        rules: The rule set.
-        own: Weight of one's own; null: that of the page.
     """
     first = of_tasks(rules)
     then = (
@@ -89,7 +81,7 @@ def steps(rules: AnalysisRules, own: WeightOf | None) -> tuple[Step, ...]:
         *_overload(rules),
         PerPlace(
             by=number_of(PARENT), largest="q_corecount",
-            steps=(*stabilizer.limited(rules), *weights.weighed(rules)),
+            steps=(*weights.limited(rules), *weights.weighed(rules)),
         ),
         *weighed_by(own, rules),
         *(Mark(rule) for rule in _marks(rules)),
@@ -147,9 +139,6 @@ def _many_wait(rules: AnalysisRules) -> pl.Expr:
 
 def _overload(rules: AnalysisRules) -> tuple[Step, ...]:
     """Return row 23: far more waiting per running job than all queues together (4.13).
-
-    Args:
-        rules: Switches ``overload_scope``, ``code_only_exemptions``.
 
     Source:
         002, ATLAS Analysis Job Brokerage: "Skip VP queues if the task specifies avoidVP or those queues are

@@ -21,9 +21,6 @@ def of_tasks(rules: AnalysisRules) -> tuple[Derived, ...]:
 
     ``t_min_weight``; ``t_relaxed`` (why its input is not asked for), ``t_second`` (it may go through the second loop);
     for the throttle ``cap_jobs``, ``cap_cores``, ``threshold`` [running slots], ``used_fraction``.
-
-    Args:
-        rules: Switches ``zero_intensity_suppresses``, ``unknown_user_fraction``.
     """
     second = pl.col("t_has_input") & pl.col("t_remote_source")
     relaxed = _relaxed(rules)

@@ -24,10 +24,6 @@ CLASS_A = 1
 def task_facts(tasks: pl.DataFrame, *, rules: AnalysisRules) -> pl.DataFrame:
     """Return one row per decision.
 
-    Args:
-        tasks: Input table ``tasks``, ``snapshot`` filled.
-        rules: The rule set.
-
     Returns:
         ``t`` (number of the row, i64), ``jeditaskid``, ``snapshot``, ``at`` and columns ``t_*``.
 

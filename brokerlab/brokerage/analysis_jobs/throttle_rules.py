@@ -27,10 +27,6 @@ _NO_TARGET = f"share {LIMITED_SHARE} has a target of 0 then (nothing runs, or it
 def throttle_rules(rules: AnalysisRules) -> tuple[Rule, ...]:
     """Return why tasks are held back, in the order in which it is tested, incomplete input last.
 
-    Args:
-        rules: Switches ``caps_need_all_counts``, ``unknown_user_fraction``, ``code_only_checks``,
-            ``code_only_exemptions``.
-
     Source:
         002, ATLAS Analysis Job Brokerage: "The brokerage throttles the task (not going to submit jobs for the task) if
         ANY of the following conditions holds"; docs/rules/analysis-jobs.md 2.

@@ -14,8 +14,7 @@ from brokerlab.brokerage.engine.decisions import PlaceDecisions
 from brokerlab.brokerage.engine.what_if import Waived, peeled
 from brokerlab.brokerage.explaining import weights
 from brokerlab.brokerage.explaining.answer import Explanation, Obstacle
-from brokerlab.brokerage.explaining.pair import Pair
-from brokerlab.brokerage.explaining.question import Question
+from brokerlab.brokerage.explaining.question import Pair, Question
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.words import counted, listed, number, worded
@@ -125,12 +124,7 @@ class OnQueue(Question):
         return f"may go to {n} of {number(row['n_queues'])}{best}."
 
     def numbered(self, order: pl.DataFrame, row: Row) -> tuple[str, float]:
-        """Say where a candidate ranks and what share of the jobs it can expect, and return that.
-
-        Args:
-            order: The ranked queues of the task.
-            row: The one of the queue.
-        """
+        """Say where a candidate ranks and what share of the jobs it can expect, and return that."""
         total = order["weight"].sum()
         share = row["weight"] / total if total else 1 / order.height
         n = counted(order.height, "candidate")

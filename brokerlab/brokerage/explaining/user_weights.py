@@ -52,11 +52,6 @@ def numbers(row: Row, rules: AnalysisRules) -> dict[str, Any]:
 def factors(row: Row, rules: AnalysisRules, user: str | None) -> list[str]:
     """Return the factors of the weight and the basic weight that is not in use.
 
-    Args:
-        row: Row of the ranking.
-        rules: Which basic weight is in use.
-        user: The task's user.
-
     Source: analysis-jobs.md 7.
     """
     made_of = {"original": _original(row, rules), "new": _new(row, rules, user)}
@@ -131,11 +126,6 @@ def other_rank(candidates: pl.DataFrame, row: Row, rules: AnalysisRules) -> str:
 
 def stabilizer(row: Row, user: str | None, rules: AnalysisRules) -> list[str]:
     """Return how many jobs a user may have waiting at a queue, and why, a line each.
-
-    Args:
-        row: Row of the ranking.
-        user: The task's user.
-        rules: Rule set.
 
     Source: analysis-jobs.md 5.
     """

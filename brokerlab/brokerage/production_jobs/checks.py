@@ -11,17 +11,13 @@ from functools import lru_cache
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.production_jobs import checks_queue as queue
 from brokerlab.brokerage.production_jobs import checks_state as state
-from brokerlab.brokerage.production_jobs.checks_time import time_checks
+from brokerlab.brokerage.production_jobs.checks_queue import time_checks
 from brokerlab.brokerage.rules import ProductionRules
 
 
 @lru_cache(maxsize=64)  # made of many small expressions
 def queue_checks(rules: ProductionRules) -> tuple[Rule, ...]:
-    """Return the checks in the order in which they run.
-
-    Args:
-        rules: Strictness and the other known differences.
-    """
+    """Return the checks in the order in which they run."""
     return (
         *queue.status_checks(rules),
         *state.link_checks(rules),

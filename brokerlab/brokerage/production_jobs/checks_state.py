@@ -27,7 +27,7 @@ def link_checks(rules: ProductionRules) -> tuple[Rule, ...]:
     """Return ``nucleus_unwritable``, ``nucleus_backlog``, ``link_blocked``, ``link_backlog``.
 
     Args:
-        rules: Switches ``backlog_inclusive``, ``backlog_spares_nucleus``, ``nucleus_must_send`` (see :mod:`.nucleus`).
+        rules: Switches ``backlog_inclusive``, ``backlog_spares_nucleus``, ``nucleus_must_send`` (see :mod:`.facts`).
 
     Source: 002, ATLAS Production Job Brokerage: "Skip all queues if the number of files to be aggregated to the nucleus is
         larger than NQUEUED_NUC_CAP_FOR_JOBS" and "over the NQUEUED_SAT_CAP ... files queued on their links to the nucleus".
@@ -152,9 +152,6 @@ def storage_checks(rules: ProductionRules) -> tuple[Rule, ...]:
 def transferring_check(rules: ProductionRules) -> Rule:
     """Return ``transferring``.
 
-    Args:
-        rules: Switch ``transferring_spares``.
-
     Source: 002, ATLAS Production Job Brokerage: "Too many transferring jobs: skip if transferring > max(transferring_limit,
         2 x running), where transferring_limit limit is defined by site or 2000 if undefined."
     """
@@ -206,9 +203,6 @@ def shortage_checks(rules: ProductionRules) -> tuple[Rule, ...]:
 
 def pilot_check(rules: ProductionRules) -> Rule:
     """Return ``no_pilot``.
-
-    Args:
-        rules: Switches ``pilots_excused`` and ``preassigned_exempt``.
 
     Source: 002, ATLAS Production Job Brokerage: "Skip queues without pilots for the last 3 hours."
     """

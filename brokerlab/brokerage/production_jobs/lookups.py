@@ -52,11 +52,7 @@ def of_nucleus() -> tuple[Lookup, ...]:
 
 
 def of_places(rules: ProductionRules) -> tuple[Lookup, ...]:
-    """Return what is known of storage, policies, software and slots.
-
-    Args:
-        rules: Switch ``datadisk_only``.
-    """
+    """Return what is known of storage, policies, software and slots."""
     up = ("s_read_lan", "s_write_lan", "s_write_wan", "s_read_wan")
     storage = dict.fromkeys(up, not rules.datadisk_only) | {"s_space": None}
     storage |= {"s_input_disk": False, "s_output_disk": False}

@@ -45,10 +45,6 @@ def steps(rules: ProductionRules, own: WeightOf | None) -> tuple[Step, ...]:
 
     They make, beside the factors of the weight: ``running`` (R) and other counts [jobs], ``cap`` and ``cap_rt`` (6.4),
     ``bootstrap``, ``jumbo``, ``weight``, ``rank`` (1 to 10), ``place`` (as rank, but beyond the best ten too).
-
-    Args:
-        rules: Strictness, caps, bootstrap and the other known differences.
-        own: Weight of one's own; null: that of the page.
     """
     first = of_tasks(rules)
     then = (
@@ -89,9 +85,6 @@ def input_to_move(rules: ProductionRules) -> tuple[Step, ...]:
     """Return row 43a: queues that would have to move too much input.
 
     Missing is what is on no disk there. Without ``io_check_relents`` each queue stands for itself.
-
-    Args:
-        rules: Switches ``io_check_strict``, ``io_check_relents``, ``whole_numbers``.
 
     Source: 002, ATLAS Production Job Brokerage: "the total size of missing files must be less than SIZE_CUTOFF_TO_MOVE_INPUT
         ... and the number of missing files must be less than NUM_CUTOFF_TO_MOVE_INPUT ... I.e., if a queue needs to
@@ -200,9 +193,6 @@ def caps(rules: ProductionRules) -> tuple[Rule, ...]:
     """Return ``queued_cap``, ``network_weight_low``, ``queued_cap_rt``.
 
     Assigned jobs count where the input is not all there; ``twice_running`` has no cap by resource type.
-
-    Args:
-        rules: Switch ``cap_mode``.
 
     Source: 002, ATLAS Production Job Brokerage: "Skip queues if activated + starting > 2 × running. Skip queues if
         defined+activated+assigned+starting > 2 × running."
@@ -318,9 +308,6 @@ def shares(weight: pl.Expr) -> pl.Expr:
 
 def reported(rules: ProductionRules) -> dict[str, pl.Expr]:
     """Return what is said of the queues that were weighed, over what the :func:`steps` made.
-
-    Args:
-        rules: Switches ``maxwdir_per_core`` and ``cap_mode``.
 
     Returns:
         ``check, weight, rank``; the factors ``work, data, t1, network, preference``; ``network_weight``

@@ -54,9 +54,6 @@ def of_tasks(rules: ProductionRules) -> tuple[Derived, ...]:
     ``t_chained`` (full chain at a bare nucleus), ``t_network`` (the network weight acts), ``t_network_limit`` (under which express work goes nowhere), ``t_io_heavy``
     (input to move is limited, to ``t_most_mb`` and ``t_most_files``), ``t_queue_limit`` [jobs], ``t_min_weight``,
     ``t_may_bootstrap``.
-
-    Args:
-        rules: Switches ``network_needs_active`` and ``io_check_exempts``.
     """
     active = setting("NW_ACTIVE") if rules.network_needs_active else pl.lit(value=True)
     heavy = pl.col("t_io_heavy")

@@ -29,11 +29,7 @@ RT = {"known": False, "running": 0, "queued": 0, "assigned": 0}
 
 
 def of_state(rules: ProductionRules) -> tuple[Lookup, ...]:
-    """Return what changes from cycle to cycle.
-
-    Args:
-        rules: Switch ``counted_jobs``.
-    """
+    """Return what changes from cycle to cycle."""
     counted = {f"x_{status}": 0 for status in COUNTED}
     own = {f"x_rt_own_{name}": value for name, value in RT.items()}
     listed = {f"x_rt_{name}": value for name, value in RT.items()}

@@ -142,9 +142,6 @@ def memory(rules: ProductionRules) -> dict[str, pl.Expr]:
 
     ``ramcount`` is that of the task or of the chunk, the larger one; of merge jobs it is ``mergeramcount`` where set.
 
-    Args:
-        rules: Switch ``memory_by_unit``.
-
     Source: 002, ATLAS Production Job Brokerage: "(baseRamCount + ramCount × coreCount) × compensation".
     """
     ram, chunk, merge = number("ramcount"), number("chunk_ramcount"), number("mergeramcount")
@@ -168,9 +165,6 @@ def _disk(rules: ProductionRules) -> dict[str, pl.Expr]:
     """Return the expected disk usage [MB] in copy mode and in direct mode.
 
     Only the first term is 0 where the input is read in place: the page says so of its formula for analysis.
-
-    Args:
-        rules: Switches ``output_of_master``, ``workdisk_adds``, ``whole_numbers``.
 
     Source: 002, ATLAS Production Job Brokerage: "inputDiskCount + max (1.5 GB, outDiskCount × nEvents or outDiskCount ×
         inputDiskCount) + max (300 MB, workDiskCount)".
@@ -227,9 +221,6 @@ def _time() -> dict[str, pl.Expr]:
 
 def _t1(rules: ProductionRules) -> dict[str, pl.Expr]:
     """Return the preference for the nucleus, before what depends on candidates.
-
-    Args:
-        rules: Switch ``any_negative_t1weight``.
 
     Source: 002, ATLAS Production Job Brokerage: "if the task sets t1Weight=-1 and normal jobs are being generated."
     """

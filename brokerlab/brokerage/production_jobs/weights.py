@@ -15,9 +15,6 @@ QUEUE_OFFSET = 10
 def counted(rules: ProductionRules) -> dict[str, pl.Expr]:
     """Return ``running`` (R), the number of running jobs that counts.
 
-    Args:
-        rules: Switches ``running_count`` and ``slots_per_core``.
-
     Source: 002, ATLAS Production Job Brokerage: "The brokerage uses the largest one as the number of running jobs among the
         following numbers".
     """
@@ -80,9 +77,6 @@ def many_assigned(rules: ProductionRules) -> pl.Expr:
 
 def factors(rules: ProductionRules) -> list[dict[str, pl.Expr]]:
     """Return the weight's factors in steps; needs ``running``.
-
-    Args:
-        rules: Switches ``many_assigned_plus_one``, ``nucleus_preferred``, ``hardware_preferred``.
 
     Source: 002, ATLAS Production Job Brokerage: "weight = (running + 1) / ((activated + assigned + starting + defined + 10) ×
         manyAssigned)" and "weight = weight × (availableSize + totalSize) / (totalSize × (numMissingFiles / 100 + 1))".

@@ -16,7 +16,7 @@ from brokerlab.brokerage.engine.steps import made_by, names_of, rules_of
 from brokerlab.brokerage.engine.what_if import Trial
 from brokerlab.brokerage.engine.world import Part, World
 from brokerlab.brokerage.inputs.valid import KEY, first_valid_for
-from brokerlab.brokerage.production_tasks import ranking, storage, tokens
+from brokerlab.brokerage.production_tasks import ranking, storage
 from brokerlab.brokerage.production_tasks.cycle import weigh_and_draw
 from brokerlab.brokerage.production_tasks.facts import asked_for_queues
 from brokerlab.brokerage.production_tasks.storage import PAIR
@@ -263,6 +263,6 @@ def _datasets(world: World, chosen: pl.DataFrame) -> pl.DataFrame:
     rows = first_valid_for(rows, sites, ["nucleus"], ["snapshot"])
     default = pl.when(pl.col("role") == "satellite").then("default_endpoint_out")
     rows = rows.with_columns(ddm_endpoint_name=pl.coalesce("ddm_endpoint_name", default))
-    token = tokens.destination(pl.col("ddm_endpoint_name"), pl.col("storagetoken"))
+    token = storage.destination(pl.col("ddm_endpoint_name"), pl.col("storagetoken"))
     columns = ["position", "datasetid", "datasetname", "storagetoken", "ddm_endpoint_name"]
     return rows.select(*PAIR, *columns, token=token).sort(*KEY, "position")

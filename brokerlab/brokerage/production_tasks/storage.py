@@ -1,4 +1,4 @@
-"""Where the outputs would go at each nucleus, and whether there is room (production-tasks.md 3, rows 3 to 6)."""
+"""Where the outputs would go at each nucleus, by their storage tokens, and whether there is room (production-tasks.md 1 and 3, rows 3 to 6)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,100 @@ from brokerlab.brokerage.inputs.valid import (
     with_positions,
     without_instants,
 )
-from brokerlab.brokerage.production_tasks import tokens
 from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.matching.patterns import PatternError, compile_pattern
+
+_SEPARATOR = "\x1f"  # stands in no endpoint's name
+
+
+def pattern_of(storagetoken: pl.Expr) -> pl.Expr:
+    """Return the part of a token that names an endpoint; a null token is the empty pattern.
+
+    It is what stands after the last ``/``, without a leading ``dst:``.
+    """
+    return storagetoken.fill_null("").str.split("/").list.last().str.strip_prefix("dst:")
+
+
+def is_distributed(storagetoken: pl.Expr) -> pl.Expr:
+    """Tell where a token (``ddd:...``) marks a dataset that is gathered nowhere."""
+    return storagetoken.str.starts_with("ddd:").fill_null(value=False)
+
+
+def destination(endpoint: pl.Expr, storagetoken: pl.Expr) -> pl.Expr:
+    """Return the token that sends a dataset to an endpoint: ``dst:ENDPOINT/`` and the end of its own."""
+    tail = storagetoken.fill_null("").str.split("/").list.last()
+    return pl.concat_str(pl.lit("dst:"), endpoint, pl.lit("/"), tail)
+
+
+def match(pattern: str, endpoints: Sequence[tuple[str, str | None]]) -> str | None:
+    """Return the endpoint that a pattern of :func:`pattern_of` means among those of a nucleus; null if there is none.
+
+    A pattern that is no regular expression, or that cannot be decided in linear time, finds no name.
+
+    Args:
+        pattern: The pattern.
+        endpoints: Name and type, in stored order.
+
+    Returns:
+        The endpoint of that exact name; else the first whose name the pattern finds as a regular expression, or whose type
+        is the pattern without ``ATLAS``.
+
+    Source: production-tasks.md 1, ``output_datasets``.
+
+    Example:
+        >>> disks = [("CERN_SCRATCH", "SCRATCHDISK"), ("CERN_DATADISK", "DATADISK")]
+        >>> match("ATLASDATADISK", disks), match("SCRATCH", disks)
+        ('CERN_DATADISK', 'CERN_SCRATCH')
+    """
+    if any(name == pattern for name, _ in endpoints):
+        return pattern
+    wanted = pattern.replace("ATLAS", "")
+    return next((name for name, kind in endpoints if kind == wanted or _finds(pattern, name)), None)
+
+
+def _finds(pattern: str, name: str) -> bool:
+    try:
+        return compile_pattern(pattern).search(name)
+    except PatternError:
+        return False
+
+
+def refusal(pattern: str) -> str | None:
+    """Return why a pattern is taken for a name or type only; null for a regular expression."""
+    try:
+        compile_pattern(pattern)
+    except PatternError as error:
+        return str(error)
+    return None
+
+
+def resolve(asked: pl.DataFrame, endpoints: pl.DataFrame) -> pl.DataFrame:
+    """Find the endpoint of every pattern at every site; each distinct pair of texts is matched once.
+
+    Args:
+        asked: ``state, site, pattern``, each once.
+        endpoints: ``state, site, position, ddm_endpoint_name, type`` of output endpoints.
+
+    Returns:
+        ``asked`` with ``ddm_endpoint_name``; null where the site has none.
+    """
+    names, kinds = (
+        pl.col(column).fill_null("").str.join(_SEPARATOR).alias(column)
+        for column in ("ddm_endpoint_name", "type")
+    )
+    ordered = endpoints.sort("state", "site", "position")
+    lists = ordered.group_by("state", "site").agg(names, kinds)
+    asked = asked.join(lists, on=["state", "site"], how="left")
+    texts = ["pattern", "ddm_endpoint_name", "type"]
+    distinct = asked.select(texts).unique().drop_nulls("ddm_endpoint_name")
+    found = [
+        match(pattern, list(zip(ends.split(_SEPARATOR), types.split(_SEPARATOR), strict=True)))
+        for pattern, ends, types in distinct.iter_rows()
+    ]
+    distinct = distinct.with_columns(found=pl.Series(found, dtype=pl.String))
+    answered = asked.join(distinct, on=texts, how="left")
+    return answered.select("state", "site", "pattern", ddm_endpoint_name="found")
+
 
 PAIR = (*KEY, "nucleus")
 GB_PER_TB = 1024.0
@@ -114,7 +206,7 @@ def outputs_asked(
 def placed(
     pairs: pl.DataFrame, outputs: pl.DataFrame, endpoints: pl.DataFrame, storage: pl.DataFrame
 ) -> pl.DataFrame:
-    """Find the endpoint of every output at every site; see :func:`tokens.match`.
+    """Find the endpoint of every output at every site; see :func:`match`.
 
     Args:
         pairs: ``jeditaskid, snapshot, nucleus, site`` (whose endpoints count).
@@ -125,8 +217,8 @@ def placed(
     Returns:
         One row per pair and output with the output's columns and ``ddm_endpoint_name``, null without one.
     """
-    gathered = with_positions(outputs).filter(~tokens.is_distributed(pl.col("storagetoken")))
-    gathered = gathered.with_columns(pattern=tokens.pattern_of(pl.col("storagetoken")))
+    gathered = with_positions(outputs).filter(~is_distributed(pl.col("storagetoken")))
+    gathered = gathered.with_columns(pattern=pattern_of(pl.col("storagetoken")))
     instants = pairs.select("snapshot").unique()
     wanted = endpoints.filter(pl.col("direction") == "output").drop("direction")
     wanted = without_instants(wanted, instants)
@@ -137,7 +229,7 @@ def placed(
     asked = rows.select("state", "site", "pattern").unique()
     listed = valid_for(asked.select(snapshot="state").unique(), wanted, keys=["snapshot"])
     listed = first_valid_for(listed, kinds, ["ddm_endpoint_name"], ["snapshot"])
-    found = tokens.resolve(asked, listed.rename({"snapshot": "state", "nucleus": "site"}))
+    found = resolve(asked, listed.rename({"snapshot": "state", "nucleus": "site"}))
     return rows.join(found, on=["state", "site", "pattern"], how="left").drop("state", "site")
 
 

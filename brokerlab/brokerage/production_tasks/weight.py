@@ -40,9 +40,6 @@ def with_weight(rules: ProductionRules) -> tuple[Derived, ...]:
 
     They are ``data, tape, space_fraction, space_amount``, 1 where the term does not apply. Data terms need input that
     counts; space below 0 counts as 0. ``rw`` is the work left, before the tasks of the cycle [HS06 s].
-
-    Args:
-        rules: Switches ``null_intensity_is_high``, ``waiver_drops_data``, ``weight_after_demand`` and ``work_of_weight``.
     """
     has_data = pl.col("has_input") & (pl.col("tot_size") > 0)
     if rules.waiver_drops_data:

@@ -52,7 +52,7 @@ def remaining_work(
         workqueue_name=pl.lit(None, pl.String), currentpriority_min=pl.lit(None, pl.Int64)
     )
     asked = priorities.select(
-        "snapshot", "workqueue_name", currentpriority_min="currentpriority"
+        "snapshot", "workqueue_name", currentpriority_min=pl.col("currentpriority").cast(pl.Int64)
     ).unique()
     of_queue = there.join(asked, on=["snapshot", "workqueue_name"]).filter(
         pl.col("currentpriority") >= pl.col("currentpriority_min")

@@ -1,6 +1,8 @@
 """What the brokerage saw: its input tables at many instants, rebuilt from an archive.
 
-:func:`build` makes them all; the parts can be called alone.
+:func:`build` makes them all; the parts can be called alone. Everywhere a table of the archive (``jobs``, ``tasks``,
+``status_log``...) may be of any engine, all those of one call of the same; ``instants`` are ``snapshot, at``, ``clock`` the same
+as a :class:`~.clock.Clock`, ``parents`` the parent of each pseudo-queue, and ``pairs`` the ``jeditaskid, snapshot`` asked for.
 """
 
 from brokerlab.brokerage.replaying.activity import (
@@ -14,7 +16,7 @@ from brokerlab.brokerage.replaying.build import Replay, build, build_once
 from brokerlab.brokerage.replaying.clock import instants
 from brokerlab.brokerage.replaying.pace import failure_counts, sites_used, to_run_rate
 from brokerlab.brokerage.replaying.schedule import job_brokerages, task_brokerages
-from brokerlab.brokerage.replaying.work import open_tasks, remaining_work, task_resource_types
+from brokerlab.brokerage.replaying.work import open_tasks, task_resource_types
 
 __all__ = [
     "Replay",
@@ -25,7 +27,6 @@ __all__ = [
     "job_brokerages",
     "network_matrix",
     "open_tasks",
-    "remaining_work",
     "site_activity_of_data",
     "site_activity_of_jobs",
     "sites_used",

@@ -57,9 +57,7 @@ def site_activity_of_data(site_data: Any, clock: Clock) -> pl.DataFrame:
 
 def _silenced(held: pl.DataFrame, clock: Clock) -> pl.DataFrame:
     """Count no pilots where a queue's last row is too old to tell of the last three hours; its last start stands."""
-    at = pl.DataFrame({"snapshot": clock.snapshots, "at": clock.at_us}).with_columns(
-        pl.col("at").cast(pl.Datetime("us"))
-    )
+    at = clock.instants
     oldest, latest = held["ts"].min(), at["at"].max()
     window = timedelta(seconds=WINDOW_S)
     if not isinstance(oldest, datetime) or not isinstance(latest, datetime):
@@ -82,11 +80,6 @@ def site_activity_of_jobs(
 
     ``getjob`` counts the jobs started in ``(t - 3 h, t]``, ``updatejob`` those that ran in it: a pilot that found no
     job is not seen.
-
-    Args:
-        jobs: Table ``jobs`` of any engine.
-        clock: The instants.
-        parents: Parent of each pseudo-queue.
 
     Returns:
         ``snapshot, computingsite, getjob, updatejob`` (jobs), ``laststart`` (last start at or before the instant), for
@@ -112,7 +105,7 @@ def site_activity_of_jobs(
         time="time",
     )
     if "snapshot" not in last.columns:
-        last = pl.DataFrame({"snapshot": clock.snapshots}).join(last, how="cross")
+        last = clock.instants.select("snapshot").join(last, how="cross")
     found = by_parent(last, parents).group_by(keys).agg(laststart=pl.col("time").max())
     for name, end in (("getjob", "started"), ("updatejob", "stopped")):
         spans = ran.select(*by, enter=nw.col("started"), leave=nw.col(end) + window)
@@ -157,10 +150,9 @@ def slots(frame: Any, clock: Clock) -> pl.DataFrame:
     entity = ["pandaqueuename", "gshare", "resourcetype"]
     held = as_of(timed, "slots", _SLOTS, clock, entity=entity)
     if "snapshot" not in held.columns:
-        held = held.join(pl.DataFrame({"snapshot": clock.snapshots}), how="cross")
-    at = pl.DataFrame({"snapshot": clock.snapshots, "at": clock.time_of(clock.at_us)})
+        held = held.join(clock.instants.select("snapshot"), how="cross")
     expiry = pl.col("expirationtime")
-    valid = held.join(at, on="snapshot").filter(
+    valid = held.join(clock.instants, on="snapshot").filter(
         (expiry.is_null() | (expiry > pl.col("at"))) & (pl.col("numslots") >= 0)
     )
     keys = ["snapshot", "panda_queue", "gshare", "resourcetype"]

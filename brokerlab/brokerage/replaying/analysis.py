@@ -10,7 +10,7 @@ import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.settings import COMPONENT
 from brokerlab.brokerage.production_jobs.settings import read
-from brokerlab.brokerage.replaying import pace, places, ratings, userjobs, userrows
+from brokerlab.brokerage.replaying import pace, places, ratings, taskrows, userjobs
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.brokerage.replaying.counts import Counts, disk_traffic
 from brokerlab.brokerage.replaying.maker import Maker
@@ -51,7 +51,7 @@ class AnalysisMaker(Maker):
     def _make_tasks(self) -> None:
         """Make ``tasks``."""
         super()._make_tasks()
-        self.tables["tasks"] = userrows.user_rows(self.tables["tasks"])
+        self.tables["tasks"] = taskrows.user_rows(self.tables["tasks"])
 
     def _make_links(self, found: Any) -> None:
         """Make ``queue_endpoints``, with what is known of each endpoint at last."""
@@ -87,7 +87,7 @@ class AnalysisMaker(Maker):
         """Make what tasks read."""
         super()._make_input()
         if "datasets" in self.tables:
-            own = self.tables["datasets"] = userrows.user_datasets(self.tables["datasets"])
+            own = self.tables["datasets"] = taskrows.user_datasets(self.tables["datasets"])
             self._count_unknown(own)
         if "n_jobs" in self.tables["tasks"].columns:
             self.notes.append(

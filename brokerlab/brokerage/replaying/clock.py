@@ -64,9 +64,6 @@ class Clock:
     def of(cls, instants: pl.DataFrame) -> Clock:
         """Read a table of instants.
 
-        Args:
-            instants: ``snapshot``, ``at``.
-
         Raises:
             DataError: A column is missing, a value is null, or a snapshot comes twice.
         """
@@ -132,9 +129,11 @@ class Clock:
         after = self.at_us - self.first_us
         return pl.Series("place", np.searchsorted(after, moment.to_numpy(), side="left"))
 
-    def time_of(self, at_us: IntArray) -> pl.Series:
-        """Return instants as times."""
-        return pl.Series("at", at_us).cast(pl.Datetime("us"))
+    @property
+    def instants(self) -> pl.DataFrame:
+        """``snapshot``, ``at``, in the order of time."""
+        at = pl.Series("at", self.at_us).cast(pl.Datetime("us"))
+        return pl.DataFrame([pl.Series("snapshot", self.snapshots, dtype=pl.Int64), at])
 
 
 def repeated(first: IntArray, length: IntArray) -> tuple[IntArray, IntArray]:

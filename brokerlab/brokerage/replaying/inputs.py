@@ -101,10 +101,6 @@ def input_files(frame: Any, inputs: pl.DataFrame) -> pl.DataFrame:
 
     All files of the task's input count as considered: the archive does not tell which of them one cycle took. A file
     without name is known by its number.
-
-    Args:
-        frame: Table ``files`` of any engine.
-        inputs: Result of :func:`input_datasets`.
     """
     chosen = inputs["jeditaskid"].unique().to_list()
     mine = files_read(frame).filter(nw.col("jeditaskid").is_in(chosen))
@@ -160,12 +156,6 @@ def file_locations(
     files: pl.DataFrame, replicas: pl.DataFrame, links: pl.DataFrame, endpoints: pl.DataFrame
 ) -> pl.DataFrame:
     """Derive where each file can be read: at every input endpoint of a queue with a complete replica.
-
-    Args:
-        files: Result of :func:`input_files`.
-        replicas: Result of :func:`replicas`.
-        links: Result of :func:`places.queue_endpoints`.
-        endpoints: Result of :func:`places.storage_endpoints`.
 
     Returns:
         ``jeditaskid``, ``snapshot`` (if the replicas have it), ``datasetname, panda_queue, lfn, kind``: ``localdisk``,

@@ -11,10 +11,10 @@ import polars as pl
 from brokerlab.brokerage.analysis_jobs.endpoints import in_scope
 from brokerlab.brokerage.full_chain import bare_modes
 from brokerlab.brokerage.inputs.atoms import atoms
-from brokerlab.brokerage.replaying import activity, inputs, places, taskrows, userrows, work
+from brokerlab.brokerage.production_tasks.work import remaining_work
+from brokerlab.brokerage.replaying import activity, inputs, places, taskrows, work
 from brokerlab.brokerage.replaying.clock import Clock
-from brokerlab.brokerage.replaying.counts import Counts, job_tables
-from brokerlab.brokerage.replaying.recorded import recorded_counts
+from brokerlab.brokerage.replaying.counts import Counts, job_tables, recorded_counts
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.engines import Types
 
@@ -76,7 +76,7 @@ class OfFiles:
                     own, replicas, self._readers(links), endpoints
                 )
         if self.stage == "analysis":
-            tasks = userrows.with_number_of_jobs(tasks, datasets, made.get("files"))
+            tasks = taskrows.with_number_of_jobs(tasks, datasets, made.get("files"))
         return made | {"tasks": tasks}
 
     def _readers(self, links: pl.DataFrame) -> pl.DataFrame:
@@ -334,7 +334,7 @@ class Maker:
         )
         self.open_tasks = left
         rows = self.tables["tasks"]
-        self.tables["remaining_work"] = work.remaining_work(left, rows, rules=self.rules)
+        self.tables["remaining_work"] = remaining_work(left, rows, rules=self.rules)
         events = work.master_events(self.archive.datasets)
         self.tables["tasks"] = work.with_task_work(rows, events)
         self.notes.append("events used by an instant are those of the jobs finished by then")

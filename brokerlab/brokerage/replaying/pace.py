@@ -46,11 +46,6 @@ def to_run_rate(
 
     Jobs of all labels, shares and tables count, running or ended, but those that had failed or were closed by then.
 
-    Args:
-        jobs: Table ``jobs`` of any engine.
-        clock: The instants, at least one.
-        parents: Parent of each pseudo-queue.
-
     Returns:
         Contract ``ToRunRate``, sorted; no row where nothing started.
 
@@ -140,12 +135,6 @@ def sites_used(
 
     The archive knows of one queue per job, the last one.
 
-    Args:
-        jobs: Table ``jobs`` of any engine.
-        pairs: ``jeditaskid``, ``snapshot``: what is asked for.
-        clock: The instants.
-        parents: Parent of each pseudo-queue.
-
     Returns:
         Contract ``SitesUsed``, sorted.
 
@@ -162,8 +151,7 @@ def sites_used(
         .group_by("jeditaskid", "computingsite")
         .agg(nw.col("creationtime").min().alias("since"))
     )
-    at = pl.DataFrame({"snapshot": clock.snapshots, "at": clock.time_of(clock.at_us)})
     keys = ["snapshot", "jeditaskid", "computingsite"]
-    asked = pairs.select("jeditaskid", "snapshot").unique().join(at, on="snapshot")
+    asked = pairs.select("jeditaskid", "snapshot").unique().join(clock.instants, on="snapshot")
     joined = asked.join(collect(first), on="jeditaskid").filter(pl.col("since") <= pl.col("at"))
     return by_parent(joined, parents).select(keys).unique().sort(keys)

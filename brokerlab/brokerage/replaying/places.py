@@ -88,12 +88,7 @@ def _releases(text: str | None) -> list[str] | None:
 
 
 def storage_endpoints(frame: Any, clock: Clock) -> pl.DataFrame:
-    """Return the storage endpoints at every instant (contract ``StorageEndpoints``).
-
-    Args:
-        frame: Table ``ddm_endpoints`` of any engine.
-        clock: The instants.
-    """
+    """Return the storage endpoints at every instant (contract ``StorageEndpoints``)."""
     held = as_of(frame, "ddm_endpoints", _ENDPOINTS, clock, entity=["ddm_endpoint_name"])
     return held.drop("ts")
 
@@ -158,10 +153,6 @@ def endpoints_with_storage(links: pl.DataFrame, storage: pl.DataFrame | None) ->
 def queue_storage_site(links: pl.DataFrame, endpoints: pl.DataFrame) -> pl.DataFrame:
     """Return the site of each queue's default output endpoint.
 
-    Args:
-        links: Result of :func:`queue_endpoints`.
-        endpoints: Result of :func:`storage_endpoints`.
-
     Returns:
         ``panda_queue``, ``site_name``, one row per queue that has one, sorted.
     """
@@ -178,10 +169,6 @@ def nuclei(queues: pl.DataFrame, links: pl.DataFrame) -> pl.DataFrame:
 
     The state is that of the site's first queue by name; a site is a nucleus if one of its production queues has that
     role. Endpoints come in the order of the queues and of each queue's list; only local output endpoints count.
-
-    Args:
-        queues: Result of :func:`queues`.
-        links: Result of :func:`queue_endpoints`.
 
     Returns:
         Contract ``Nuclei`` (with ``snapshot`` if the queues have it), sorted, without ``bare_mode`` and

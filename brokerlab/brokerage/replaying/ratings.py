@@ -99,12 +99,6 @@ def users(
 ) -> dict[str, pl.DataFrame]:
     """Return what users occupy at each evaluation, and the classes of queues then.
 
-    Args:
-        jobs: Table ``jobs`` of any engine.
-        rated: Result of :func:`site_ratings`.
-        instants: ``snapshot``, ``at``.
-        status_log: Table ``job_status_log`` of the same engine; None if there is none.
-
     Returns:
         ``slots`` by queue, see :func:`brokerlab.lifecycle.classification.user_slots`, and ``rated``.
 

@@ -16,7 +16,6 @@ from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.brokerage.replaying.counts import by_parent
 from brokerlab.brokerage.replaying.inputs import INPUTS
 from brokerlab.brokerage.replaying.schedule import PRODUCTION_LABEL
-from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.engines import collect, narrow
 from brokerlab.numerics import IntArray
 
@@ -104,20 +103,6 @@ def open_tasks(
     )
 
 
-def remaining_work(
-    open_tasks: pl.DataFrame, tasks: pl.DataFrame, *, rules: ProductionRules
-) -> pl.DataFrame:
-    """Sum the work left at nuclei as the tasks to be brokered ask for it (contract ``RemainingWork``).
-
-    Args:
-        open_tasks: Result of :func:`open_tasks`.
-        tasks: ``snapshot, workqueue_name, currentpriority`` of the tasks to be brokered.
-        rules: Switch ``milli_units_converted``.
-    """
-    asked = tasks.select("snapshot", "workqueue_name", pl.col("currentpriority").cast(pl.Int64))
-    return chapter.remaining_work(open_tasks, asked, rules=rules)
-
-
 class UsedEvents:
     """Events that finished jobs had used, by task and time; made by :func:`used_events`."""
 
@@ -142,12 +127,7 @@ class UsedEvents:
 
 
 def used_events(jobs: Any, clock: Clock) -> UsedEvents:
-    """Add up in the engine the events of finished jobs, by task and instant; merge jobs use none.
-
-    Args:
-        jobs: Table ``jobs`` of any engine.
-        clock: The instants.
-    """
+    """Add up in the engine the events of finished jobs, by task and instant; merge jobs use none."""
     table = narrow(jobs, "jobs", _DONE, ("pandaid", "jeditaskid", "jobstatus"))
     last = nw.coalesce("statechangetime", "modificationtime", "endtime", "starttime")
     merging = nw.coalesce("processingtype", nw.lit("")) == "pmerge"
@@ -172,12 +152,6 @@ def task_resource_types(
     """Return the resource types that hold at least 20 % of a task's jobs at a queue (contract ``TaskResourceTypes``).
 
     Jobs that are not over count, by their times.
-
-    Args:
-        jobs: Table ``jobs`` of any engine.
-        pairs: ``jeditaskid``, ``snapshot``: what is asked for.
-        instants: ``snapshot``, ``at``.
-        parents: Parent of each pseudo-queue.
 
     Source:
         production-jobs.md.
@@ -225,11 +199,7 @@ def with_task_work(rows: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
 
 
 def master_events(datasets: Any) -> pl.DataFrame:
-    """Return the events of the master inputs of each task, where there are any: ``jeditaskid``, ``nevents``.
-
-    Args:
-        datasets: Table ``datasets`` of any engine.
-    """
+    """Return the events of the master inputs of each task, where there are any: ``jeditaskid``, ``nevents``."""
     lazy = narrow(datasets, "datasets", _DATASETS, ("jeditaskid", "type"))
     master = lazy.filter(nw.col("masterid").is_null() & nw.col("type").is_in(INPUTS))
     events = nw.coalesce("nevents", "neventstobeused")

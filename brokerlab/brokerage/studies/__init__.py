@@ -6,4 +6,8 @@ where the replay would send them), `key_effects` (which keys matter), `rule_sets
 production: `weight_spread` (what the weights are made of), `nuclei` (the choice of the nucleus), `stranded` (tasks left
 without a queue). Of users: `users` (whose each brokerage is and how it went), `throttle`, `loops` (locality and the
 Analysis Stabilizer), `basic_weights`, `fairness`. `tasks` asks all but the second pair in one call.
+
+Everywhere ``decisions`` are those of the brokerage that the module is about, ``rows`` (of user tasks) the frame of `users.outcomes`,
+and ``**dice`` are ``n_boot`` and ``seed`` of :func:`brokerlab.intervals.shares`; replicates are over tasks, of user tasks over users
+where a function does not say otherwise.
 """

@@ -116,10 +116,6 @@ def expected_jobs(decisions: AnalysisDecisions, rows: pl.DataFrame) -> pl.DataFr
     into. The expected wait of a queue is its waiting jobs of the share over its to-running rate, as the stabilizer
     counts both: 0 where none wait, unknown where some wait and none start.
 
-    Args:
-        decisions: Of the analysis brokerage.
-        rows: From `outcomes`.
-
     Returns:
         One row per candidate: ``jeditaskid, snapshot, queue, queue_class, user``, ``jobs`` expected, ``wait_h`` (null:
         unknown).

@@ -25,10 +25,6 @@ STEPS = {"throttle": ("asked", "let_through"), "checks": ("let_through", "placed
 def totals_by_user(rows: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
     """Return what each user asked for and got.
 
-    Args:
-        rows: From `outcomes`.
-        jobs: From `jobs_with_users`.
-
     Returns:
         One row per user, sorted: ``user``, ``asked``, ``let_through``, ``placed`` [jobs], ``core_h``.
     """
@@ -47,10 +43,6 @@ def jain_indices(users: pl.DataFrame, **dice: Any) -> pl.DataFrame:
     """Return Jain's index of what users asked for and got, with intervals over users.
 
     The index is 1 where all have the same and 1/n where one of n has all.
-
-    Args:
-        users: From `totals_by_user`.
-        **dice: ``n_boot`` (replicates over users) and ``seed``, see :func:`brokerlab.intervals.shares`.
 
     Returns:
         One row per quantity of `QUANTITIES` and per step of `STEPS`: ``quantity``, ``index, index_lo, index_hi`` (null

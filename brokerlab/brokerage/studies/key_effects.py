@@ -9,7 +9,6 @@ from typing import Any
 import polars as pl
 
 from brokerlab.brokerage.engine.decisions import TASK
-from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.sensitivities import Sensitivity, WhatIf, texts_of
@@ -87,17 +86,15 @@ def which_keys_matter(
     decisions: JobDecisions,
     keys: Sequence[str],
     *,
-    nuclei: Replay | None = None,
     replay: Replay | None = None,
     points: int = 5,
     **dice: Any,
 ) -> KeyEffects:
-    """Try every key over its range.
+    """Try every key of a job brokerage over its range; those of the choice of the nucleus are skipped.
 
     Args:
         decisions: Of a job brokerage.
         keys: Keys or patterns of the catalogue; a pattern is set for every share that occurs.
-        nuclei: What the choice of the nucleus saw; null: its keys are skipped.
         replay: What was decided on; keys on which its tables depend are tried on it.
         points: Values tried per key, besides its own, its half and its double.
         **dice: ``n_boot`` (replicates over tasks) and ``seed``, see :func:`brokerlab.intervals.shares`.
@@ -108,17 +105,12 @@ def which_keys_matter(
     kind = kind_of(decisions)
     check_keys(keys, kind)
     world = decisions.world
-    tasks = {JOBS: world.tables["tasks"]}
-    if nuclei is not None and isinstance(decisions, Decisions):
-        tasks[NUCLEI] = nuclei.tasks
-    tries = plan_tries(keys, kind, tasks, world.config, points=points)
+    tries = plan_tries(keys, kind, {JOBS: world.tables["tasks"]}, world.config, points=points)
     remade = {each.key for each in tries if replay and each.row.key in kind.table_keys}
     tried = try_keys(Sensitivity.of(decisions), [one for one in tries if one.key not in remade])
     if remade and replay is not None:
         model = Sensitivity.of(replay, rules=world.rules, brokerage=world.brokerage)
         tried |= try_keys(model, [one for one in tries if one.key in remade])
-    if nuclei is not None and isinstance(decisions, Decisions):
-        tried |= try_nuclei(nuclei, tries, decisions.world.rules)
     return sum_up_keys(tries, tried, **dice)
 
 

@@ -27,10 +27,6 @@ LIMITS = ("base_user", "ratio", "percentage")
 def removed_by_loop(decisions: AnalysisDecisions, **dice: Any) -> pl.DataFrame:
     """Return the share of the pairs of either locality loop that each check removes, in order.
 
-    Args:
-        decisions: Of the analysis brokerage.
-        **dice: ``n_boot`` (replicates over tasks) and ``seed``, see :func:`brokerlab.intervals.shares`.
-
     Returns:
         `removal_shares` by ``loop``; parts are the checks in order of removal and, last, `CANDIDATE` (not removed).
     """
@@ -46,10 +42,6 @@ def removed_by_loop(decisions: AnalysisDecisions, **dice: Any) -> pl.DataFrame:
 
 def stabilizer_state(decisions: AnalysisDecisions, rows: pl.DataFrame) -> pl.DataFrame:
     """Return the state of the stabilizer at every (task, unified queue) that no check removed before.
-
-    Args:
-        decisions: Of the analysis brokerage.
-        rows: From `outcomes`.
 
     Returns:
         ``jeditaskid, snapshot, queue``; ``user, gshare, merging``; ``nq, nr`` (waiting and running jobs of the share),
@@ -104,10 +96,6 @@ def unified_queues(decisions: AnalysisDecisions) -> pl.DataFrame:
 def stabilizer_shares(state: pl.DataFrame, **dice: Any) -> pl.DataFrame:
     """Return the share of pairs where the stabilizer may act, that it marks, and by what its limits are set.
 
-    Args:
-        state: From `stabilizer_state`.
-        **dice: ``n_boot`` (replicates over users) and ``seed``, see :func:`brokerlab.intervals.shares`.
-
     Returns:
         `intervals.shares` over users, parts ``looked_at``, `MARKS`, `BOUNDS` and `LIMITS`.
     """
@@ -117,9 +105,6 @@ def stabilizer_shares(state: pl.DataFrame, **dice: Any) -> pl.DataFrame:
 
 def stabilizer_by_queue(state: pl.DataFrame) -> pl.DataFrame:
     """Return the state of the stabilizer queue by queue.
-
-    Args:
-        state: From `stabilizer_state`.
 
     Returns:
         One row per queue, those that the stabilizer takes most often first: ``queue``, ``pairs``, ``throttled`` (share

@@ -29,10 +29,10 @@ from brokerlab.brokerage.studies import (
     weight_spread,
 )
 from brokerlab.brokerage.studies.basic_weights import WeightComparison, compare_basic_weights
+from brokerlab.brokerage.studies.history import explain_stranded
 from brokerlab.brokerage.studies.kinds import PRODUCTION, JobDecisions
 from brokerlab.brokerage.studies.nuclei import NucleusChoice, choose_nuclei
 from brokerlab.brokerage.studies.period import Period
-from brokerlab.brokerage.studies.stranded import explain_stranded
 from brokerlab.errors import InsufficientDataError
 from brokerlab.intervals import N_BOOT
 from brokerlab.times import grain

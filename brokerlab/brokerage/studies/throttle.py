@@ -31,10 +31,6 @@ from brokerlab.intervals import clustered, shares
 def held_by_rule(rows: pl.DataFrame, **dice: Any) -> pl.DataFrame:
     """Return the share of brokerages that each rule holds back.
 
-    Args:
-        rows: From `outcomes`.
-        **dice: ``n_boot`` (replicates over users) and ``seed``, see :func:`brokerlab.intervals.shares`.
-
     Returns:
         `intervals.shares` over users, parts `RULES`, `HELD` (by any of them) and `PASSED`; with ``jobs`` of these
         brokerages, ``tasks`` and ``units`` (users or groups) that each meets.
@@ -106,9 +102,6 @@ def held_over_time(rows: pl.DataFrame, step: str, **dice: Any) -> pl.DataFrame:
 def held_by_unit(rows: pl.DataFrame) -> pl.DataFrame:
     """Return how often each user or group is held back.
 
-    Args:
-        rows: From `outcomes`.
-
     Returns:
         One row per unit, those with most jobs held back first: ``unit``, ``brokerages``, ``held``, ``share`` of them
         held, ``jobs`` asked for, ``jobs_held``, ``most_by`` (the rule that holds most of its brokerages; null: none), and
@@ -140,9 +133,6 @@ def held_by_unit(rows: pl.DataFrame) -> pl.DataFrame:
 
 def limit_margins(decisions: AnalysisDecisions) -> pl.DataFrame:
     """Return how near tasks come to each limit of the throttle.
-
-    Args:
-        decisions: Of the analysis brokerage.
 
     Returns:
         One row per rule T1 to T7, in order: ``rule``, ``limited`` (brokerages for which the limit exists and the number

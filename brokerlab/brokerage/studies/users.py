@@ -34,9 +34,6 @@ FAMILIES = {
 def outcomes(decisions: AnalysisDecisions) -> pl.DataFrame:
     """Return whose each brokerage is and how it went.
 
-    Args:
-        decisions: Of the analysis brokerage.
-
     Returns:
         One row per brokerage, sorted: ``jeditaskid, snapshot, at, gshare, user`` (who is accounted, without group),
         ``unit`` (the working group where the task has one, else the user), ``task_class`` (S, A, B, C or `UNRATED`), ``merging``,

@@ -9,7 +9,7 @@ from typing import Any, Literal, cast, get_args
 import polars as pl
 
 from brokerlab.brokerage import plugins
-from brokerlab.brokerage.analysis_jobs.queue_facts import TYPES
+from brokerlab.brokerage.analysis_jobs.facts import TYPES
 from brokerlab.brokerage.full_chain import PRODUCTION_TYPES
 from brokerlab.brokerage.replaying.build import LABELS, Replay, build
 from brokerlab.brokerage.replaying.plan import time_of

@@ -16,7 +16,7 @@ from brokerlab.brokerage.analysis_jobs.ranking import MARKS
 from brokerlab.brokerage.analysis_jobs.throttle import OUTCOMES
 from brokerlab.brokerage.analysis_jobs.throttle_rules import NO_TARGET_PCT, throttle_rules
 from brokerlab.brokerage.engine.what_if import Trial
-from brokerlab.brokerage.explaining.pair import Pair
+from brokerlab.brokerage.explaining.question import Pair
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.words import filled
 from brokerlab.errors import ConfigError, DataError

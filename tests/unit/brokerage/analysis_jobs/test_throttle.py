@@ -8,8 +8,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from brokerlab.brokerage.analysis_jobs import AnalysisRules, throttle
+from brokerlab.brokerage.analysis_jobs import AnalysisRules
 from brokerlab.gdpconfig import Config
+from tests.one_value import throttle
 from tests.unit.brokerage.analysis_jobs.toys import AT, SHARE
 
 TOTALS = {"nrunjobs": 0, "nqueuedjobs": 0, "nruncores": 0, "nqueuedcores": 0}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from brokerlab.brokerage.production_tasks import tokens
+from brokerlab.brokerage.production_tasks import storage
 from tests.one_value import token_endpoint
 
 ENDPOINTS = [
@@ -44,6 +44,6 @@ def test_the_batch_asks_the_same_question() -> None:
     columns = ["state", "site", "position", "ddm_endpoint_name", "type"]
     listed = pl.DataFrame(rows[::-1], schema=columns, orient="row")
     asked = pl.DataFrame({"state": 0, "site": ["BNL"] * 3 + ["X"], "pattern": [*wanted, ""]})
-    found = tokens.resolve(asked, listed).select("site", "pattern", "ddm_endpoint_name")
-    expected = {("BNL", name, tokens.match(name, ENDPOINTS)) for name in wanted}
+    found = storage.resolve(asked, listed).select("site", "pattern", "ddm_endpoint_name")
+    expected = {("BNL", name, storage.match(name, ENDPOINTS)) for name in wanted}
     assert set(found.rows()) == expected | {("X", "", None)}

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokerlab.brokerage.replaying.changes import Changes
-from brokerlab.brokerage.replaying.counts import Counts, job_tables
-from brokerlab.brokerage.replaying.recorded import recorded_counts
+from brokerlab.brokerage.replaying.counts import Counts, job_tables, recorded_counts
 from brokerlab.errors import DataError, SchemaError
 from brokerlab.lifecycle import status_log
 from tests.one_value import job_counts

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokerlab.brokerage import replaying
+from brokerlab.brokerage.production_tasks import remaining_work
 from brokerlab.brokerage.replaying import work
 from brokerlab.brokerage.rules import ProductionRules
 from tests.unit.brokerage.replaying.toys import SCHEMA, at, instants_of, job, status_by_times
@@ -142,11 +143,11 @@ def test_remaining_work_is_that_of_the_chapter() -> None:
         tasks, datasets_of(t1=1, t2=2, t3=3, t4=4000), jobs_of(), instants_of(5)
     )
     asked = pl.DataFrame({"snapshot": [0], "workqueue_name": ["A"], "currentpriority": [600]})
-    found = replaying.remaining_work(left, asked, rules=ProductionRules())
+    found = remaining_work(left, asked, rules=ProductionRules())
     assert sorted(found.drop("snapshot").rows(), key=str) == [
         ("M", None, None, 40.0), ("N", "A", 600, 20.0), ("N", None, None, 10 + 20 + 900.0)
     ]  # fmt: skip
-    as_deployed = replaying.remaining_work(left, asked, rules=ProductionRules("production"))
+    as_deployed = remaining_work(left, asked, rules=ProductionRules("production"))
     assert as_deployed.filter(pl.col("nucleus") == "M")["rw"].item() == 40_000.0
 
 
