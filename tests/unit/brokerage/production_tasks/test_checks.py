@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage.engine.steps import rules_of
-from brokerlab.brokerage.production_tasks.brokerage import NUCLEI
 from brokerlab.brokerage.production_tasks.checks import checks
 from brokerlab.brokerage.production_tasks.ranking import steps
 from brokerlab.brokerage.rules import ProductionRules
@@ -372,7 +371,7 @@ TEXTS = ("state", "ddm_endpoint_name", "read_wan", "write_wan", "fullchain", "ba
 def test_nulls_are_no_reason(rules: str) -> None:
     """Only a state that is not known and an endpoint that does not exist are."""
     own = ProductionRules(rules)
-    for check in (*checks(own), *rules_of(steps(own, NUCLEI))):
+    for check in (*checks(own), *rules_of(steps(own, None))):
         types = {
             name: pl.Boolean
             if name in (*FLAGS, *NULL_FLAGS)
