@@ -18,7 +18,6 @@ from brokerlab.brokerage.analysis_jobs.throttle_rules import throttle_rules
 from brokerlab.brokerage.engine.brokerage import Brokerage, Weight
 from brokerlab.brokerage.engine.lookup import Lookup
 from brokerlab.brokerage.engine.own import WeightOf
-from brokerlab.brokerage.inputs.given import absent_means
 
 STABILIZED = ("x_users", "x_users_running", "x_nr", "s_running", "s_rate", "u_queued", "u_running")
 
@@ -55,7 +54,7 @@ BROKERAGE = Brokerage(
     rule_set=AnalysisRules,
     contracts=TABLES,
     needed=NEEDED,
-    absent=absent_means(NEEDED, ABSENT),
+    otherwise=ABSENT,
     facts=facts,
     lookups=looked_up,
     made=(lookups.LOCALITY,),

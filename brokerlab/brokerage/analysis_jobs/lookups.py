@@ -5,8 +5,6 @@ See :mod:`.state` for the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.facts import named_parents
@@ -17,15 +15,15 @@ from brokerlab.brokerage.inputs.valid import for_tasks
 from brokerlab.brokerage.production_jobs.lookups import (
     OFFER,
     PARENT,
+    at_offers,
     at_parents,
-    offers,
     policies,
-    refusals,
+    refused_pairs,
     slots,
     totals,
 )
 from brokerlab.brokerage.production_jobs.settings import COMPLETENESS_KEYS
-from brokerlab.matching.software_pairs import ANALYSIS_COLUMNS, platform_pairs, software_pairs
+from brokerlab.matching.software_pairs import platform_pairs
 
 SLOTS = ("snapshot", "t_gshare", "t_resource_type")
 SOFTWARE = ("t_architecture", "t_transhome", "t_container_name", "t_transuses")
@@ -123,25 +121,13 @@ def software(known: Known) -> pl.LazyFrame:
         002, ATLAS Analysis Job Brokerage: "This check is skipped when queues have ANY in the releases filed in CRIC.";
         docs/rules/matching.md 9.
     """
-    names = {f"t_{column}": column for column in ANALYSIS_COLUMNS}
-    wanted = known.tasks.select(*names).unique(maintain_order=True).collect().rename(names)
-    gpus = known.table("worker_node_gpu") if "worker_node_gpu" in known.tables else None
-    decided = _at_offers(
-        known.places.collect(),
-        lambda some: software_pairs(
-            wanted, some, known.table("sw_tags"), gpus, rules=known.matching, analysis=True
-        ),
-    )
-    return refusals(decided).lazy().select(
-        parent="panda_queue", p_releases="releases", x_software="x_software",
-        x_software_reason="reason", **names,
-    )  # fmt: skip
+    return refused_pairs(known, SOFTWARE, analysis=True).lazy()
 
 
 def _platforms(known: Known) -> pl.LazyFrame:
     """Return which platforms are not at which GPU queues."""
     wanted = known.tasks.select(architecture="t_architecture").unique(maintain_order=True).collect()
-    decided = _at_offers(
+    decided = at_offers(
         known.places.filter("q_gpu").collect(),
         lambda some: platform_pairs(wanted, some, known.table("sw_tags"), rules=known.matching),
     )
@@ -149,13 +135,6 @@ def _platforms(known: Known) -> pl.LazyFrame:
         parent="panda_queue", p_releases="releases", t_architecture="architecture",
         x_platform_missing=pl.lit(value=True),
     )  # fmt: skip
-
-
-def _at_offers(
-    queues: pl.DataFrame, decide: Callable[[pl.DataFrame], pl.DataFrame]
-) -> pl.DataFrame:
-    """Decide for distinct offers."""
-    return pl.concat(decide(some).join(some, on="panda_queue") for some in offers(queues))
 
 
 def _named(known: Known) -> pl.LazyFrame:

@@ -71,7 +71,7 @@ class Brokerage(Generic[R, D]):
         others: Contracts of another brokerage, whose tables and columns are let pass.
         options: What else may be asked, with what holds otherwise.
         needed: Table to the rules that cannot be decided without it.
-        absent: Table to what is taken where it is not given; see :func:`.inputs.given.absent_means`.
+        otherwise: Table that no rule needs to what is taken where it is not given.
         facts: Makes the facts of tasks and places.
         lookups: Function from the rule set to the facts that are looked up, in order.
         made: What facts under a configuration are made of.
@@ -116,7 +116,7 @@ class Brokerage(Generic[R, D]):
     others: Contracts = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     needed: Mapping[str, tuple[str, ...]]
-    absent: Mapping[str, str]
+    otherwise: Mapping[str, str]
     facts: Callable[[Known], Known]
     lookups: Callable[[R], tuple[Lookup, ...]]
     made: tuple[Made, ...] = ()
@@ -145,6 +145,15 @@ class Brokerage(Generic[R, D]):
     def tables(self) -> dict[str, type[dy.Schema]]:
         """Contracts of the input tables, those of one's own among them."""
         return {**self.contracts, **self.own_tables}
+
+    @property
+    def absent(self) -> dict[str, str]:
+        """Table to what is taken where it is not given."""
+        unknown = {
+            name: f"unknown: {', '.join(rules)} remove nothing"
+            for name, rules in self.needed.items()
+        }
+        return {**self.otherwise, **unknown}
 
     def unasked(self, missing: Collection[str]) -> dict[str, tuple[str, ...]]:
         """Return the rules that remove nothing, as a table that they need is missing: table to their names."""

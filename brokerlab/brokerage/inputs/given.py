@@ -13,21 +13,6 @@ from brokerlab.errors import SchemaError
 from brokerlab.frames import polars_frame, prepared
 
 
-def absent_means(
-    needed: Mapping[str, tuple[str, ...]], others: Mapping[str, str]
-) -> dict[str, str]:
-    """Return what is taken where a table is not given.
-
-    Args:
-        needed: Table to the rules that cannot be decided without it.
-        others: What it means of other tables.
-    """
-    unknown = {
-        name: f"unknown: {', '.join(rules)} remove nothing" for name, rules in needed.items()
-    }
-    return {**others, **unknown}
-
-
 @dataclass(frozen=True)
 class Given:
     """The input tables of a brokerage.

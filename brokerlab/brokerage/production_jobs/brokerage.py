@@ -11,7 +11,6 @@ from brokerlab.brokerage.contracts import ABSENT, NEEDED, TABLES
 from brokerlab.brokerage.engine.brokerage import Brokerage, Weight
 from brokerlab.brokerage.engine.lookup import Lookup
 from brokerlab.brokerage.engine.own import WeightOf
-from brokerlab.brokerage.inputs.given import absent_means
 from brokerlab.brokerage.production_jobs import lookups, ranking
 from brokerlab.brokerage.production_jobs.checks import queue_checks
 from brokerlab.brokerage.production_jobs.decisions import Decisions
@@ -56,7 +55,7 @@ BROKERAGE = Brokerage(
     contracts=TABLES,
     options={"hint": False},
     needed=NEEDED,
-    absent=absent_means(NEEDED, ABSENT),
+    otherwise=ABSENT,
     facts=facts,
     lookups=looked_up,
     made=(lookups.COMPLETE,),

@@ -5,6 +5,7 @@ See :mod:`.state` for the others.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -233,40 +234,46 @@ def _policies(known: Known) -> pl.LazyFrame:
 
 def _software(known: Known) -> pl.LazyFrame:
     """Return what (request, parent) pairs are refused, and the preference of the others."""
-    names = {column: column.removeprefix("t_") for column in SOFTWARE}
-    requests = known.tasks.select(SOFTWARE).unique(maintain_order=True).collect().rename(names)
-    published = (
-        known.table("sw_tags"),
-        known.table("worker_node_gpu") if "worker_node_gpu" in known.tables else None,
-        known.table("worker_node_cpu_level"),
+    levels = known.table("worker_node_cpu_level")
+    found = refused_pairs(known, SOFTWARE, worker_node_cpu_level=levels)
+    weight = pl.col("preference_weight").fill_null(1.0)
+    return found.with_columns(x_platform="platform", x_preference=weight).lazy()
+
+
+def refused_pairs(known: Known, columns: tuple[str, ...], **more: Any) -> pl.DataFrame:
+    """Return what software and hardware (request, parent) pairs lack.
+
+    Args:
+        known: Tasks, places and what queues publish.
+        columns: What a request consists of.
+        **more: See :func:`brokerlab.matching.software_pairs.software_pairs`.
+
+    Returns:
+        ``columns, parent, p_releases``, ``x_software`` (accepted, rejected, or of a platform that cannot be read),
+        ``x_software_reason``, and what else that says.
+    """
+    names = {column: column.removeprefix("t_") for column in columns}
+    requests = known.tasks.select(columns).unique(maintain_order=True).collect().rename(names)
+    gpus = known.table("worker_node_gpu") if "worker_node_gpu" in known.tables else None
+    tags = known.table("sw_tags")
+    decided = at_offers(
+        known.places.collect(),
+        lambda some: software_pairs(requests, some, tags, gpus, rules=known.matching, **more),
     )
-    decided = [
-        software_pairs(requests, some, *published, rules=known.matching).join(
-            some, on="panda_queue"
-        )
-        for some in offers(known.places.collect())
-    ]
-    return refusals(pl.concat(decided)).select(
-        parent="panda_queue", p_releases="releases", x_platform="platform", x_software="x_software",
-        x_software_reason="reason", x_preference=pl.col("preference_weight").fill_null(1.0), **names,
-    ).lazy()  # fmt: skip
-
-
-def offers(queues: pl.DataFrame) -> list[pl.DataFrame]:
-    """Return ``panda_queue, releases`` of parents: one round, unless they change from instant to instant."""
-    found = queues.select(panda_queue="parent", releases="p_releases").unique(maintain_order=True)
-    rounds = found.with_columns(nth=pl.int_range(pl.len()).over("panda_queue"))
-    parts = rounds.partition_by("nth", maintain_order=True, include_key=False)
-    return parts or [found]
-
-
-def refusals(decided: pl.DataFrame) -> pl.DataFrame:
-    """Add ``x_software``: accepted, rejected, or of a platform that cannot be read."""
     unread = pl.col("reason") == "platform_unresolved"
     refused = pl.when(unread).then(UNRESOLVED).otherwise(REJECTED)
     return decided.with_columns(
-        x_software=pl.when("accept").then(0).otherwise(refused).cast(pl.Int64)
-    )
+        parent="panda_queue", p_releases="releases", x_software_reason="reason", **names,
+        x_software=pl.when("accept").then(0).otherwise(refused).cast(pl.Int64),
+    )  # fmt: skip
+
+
+def at_offers(queues: pl.DataFrame, decide: Callable[[pl.DataFrame], pl.DataFrame]) -> pl.DataFrame:
+    """Decide for distinct ``panda_queue, releases`` of parents: one round, unless they change from instant to instant."""
+    found = queues.select(panda_queue="parent", releases="p_releases").unique(maintain_order=True)
+    rounds = found.with_columns(nth=pl.int_range(pl.len()).over("panda_queue"))
+    parts = rounds.partition_by("nth", maintain_order=True, include_key=False) or [found]
+    return pl.concat(decide(some).join(some, on="panda_queue") for some in parts)
 
 
 def _find_complete(known: Known) -> Any:

@@ -7,7 +7,6 @@ import polars as pl
 from brokerlab.brokerage import contracts as shared
 from brokerlab.brokerage.engine.brokerage import Brokerage, Weight
 from brokerlab.brokerage.engine.own import WeightOf
-from brokerlab.brokerage.inputs.given import absent_means
 from brokerlab.brokerage.production_tasks import ranking
 from brokerlab.brokerage.production_tasks.checks import checks, of_tasks
 from brokerlab.brokerage.production_tasks.contracts import ABSENT, NEEDED, OPTIONS, TABLES
@@ -47,7 +46,7 @@ BROKERAGE = Brokerage(
     others=shared.TABLES,
     options={"hint_queues": None, "seed": 0, "draws": None},
     needed=NEEDED,
-    absent=absent_means(NEEDED, ABSENT),
+    otherwise=ABSENT,
     facts=facts,
     lookups=lookups,
     derived=of_tasks,

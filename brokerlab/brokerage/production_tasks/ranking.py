@@ -16,7 +16,7 @@ from brokerlab.brokerage.engine.rule import Rule, setting
 from brokerlab.brokerage.engine.settings import keys_behind, with_keys
 from brokerlab.brokerage.engine.steps import LEFT, Derived, Step, any_left
 from brokerlab.brokerage.production_tasks.checks import aborts, check, no_queue, output_checks
-from brokerlab.brokerage.production_tasks.weight import with_weight
+from brokerlab.brokerage.production_tasks.cycle import with_weight
 from brokerlab.brokerage.rules import ProductionRules
 
 BYTES_PER_GB = 1024.0**3

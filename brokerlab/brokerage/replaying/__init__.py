@@ -15,7 +15,7 @@ from brokerlab.brokerage.replaying.activity import (
 from brokerlab.brokerage.replaying.build import Replay, build, build_once
 from brokerlab.brokerage.replaying.clock import instants
 from brokerlab.brokerage.replaying.pace import failure_counts, sites_used, to_run_rate
-from brokerlab.brokerage.replaying.schedule import job_brokerages, task_brokerages
+from brokerlab.brokerage.replaying.plan import job_brokerages, task_brokerages
 from brokerlab.brokerage.replaying.work import open_tasks, task_resource_types
 
 __all__ = [

@@ -16,7 +16,7 @@ from brokerlab import carry
 from brokerlab.archive import kept as keeping
 from brokerlab.archive.given import Source, archive_of
 from brokerlab.brokerage.engine.settings import differing
-from brokerlab.brokerage.replaying import inputs, plan, schedule
+from brokerlab.brokerage.replaying import inputs, plan
 from brokerlab.brokerage.replaying.maker import Maker, OfFiles
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError, MissingTableError, nearest
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from brokerlab.lifecycle.classification import ClassRules
 
 STAGES = ("jobs", "tasks", "analysis")
-LABELS = {"jobs": schedule.PRODUCTION_LABEL, "tasks": schedule.PRODUCTION_LABEL, "analysis": "user"}
+LABELS = {"jobs": plan.PRODUCTION_LABEL, "tasks": plan.PRODUCTION_LABEL, "analysis": "user"}
 """``prodsourcelabel`` of what a stage brokers."""
 T = TypeVar("T")
 OF_STAGE = "of the stage"

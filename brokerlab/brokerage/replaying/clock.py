@@ -1,4 +1,4 @@
-"""Instants of brokerage, and how an engine buckets times to them without a join.
+"""Instants of brokerage, how an engine buckets times to them without a join, and the rows of a history that hold at each.
 
 Times are UTC without zone. An event at an instant has happened by then: what begins at ``t`` is seen at ``t``, what
 ends at ``t`` is not (intervals are closed on the left, open on the right).
@@ -7,6 +7,7 @@ ends at ``t`` is not (intervals are closed on the left, open on the right).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,7 +16,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
 
-from brokerlab.engines import microseconds
+from brokerlab.engines import TIME, Types, collect, microseconds, narrow
 from brokerlab.errors import DataError
 from brokerlab.numerics import IntArray
 from brokerlab.times import rounded
@@ -152,3 +153,158 @@ def repeated(first: IntArray, length: IntArray) -> tuple[IntArray, IntArray]:
     row = np.repeat(np.arange(len(length)), length)
     offset = np.arange(len(row)) - (ends - length)[row]
     return row, first[row] + offset
+
+
+ALWAYS_US = -(2**62)
+"""Stands for no time: before all times [us]."""
+MANY = 2_000_000
+"""Rows that the engine thins out before they are read: to find the last ones is slower there."""
+
+
+def as_of(
+    frame: Any,
+    table: str,
+    columns: Types,
+    clock: Clock,
+    *,
+    entity: Sequence[str],
+    time: str = "ts",
+    max_age_s: int | None = None,
+    where: nw.Expr | None = None,
+    only: pl.DataFrame | None = None,
+) -> pl.DataFrame:
+    """Return the rows of a table that hold at each instant.
+
+    What is known of an entity at ``ts`` holds from then to its next ``ts``: ``[ts, next ts)``. All rows of that time
+    hold together, so that what a later time leaves out is gone. Rows without a time hold until the first that has one.
+    The engine keeps the last time before each instant; the rest is small.
+
+    Args:
+        frame: Table of any engine.
+        table: Its name, for messages.
+        columns: Columns to read with their types, without the time.
+        clock: The instants.
+        entity: Columns of one thing with a history, e.g. a link and its key; none if the whole table is one.
+        time: The column of the time.
+        max_age_s: Rows count only while younger than this [s]: ``now < ts + max_age_s``.
+        where: Rows to read.
+        only: ``snapshot`` and columns of the table: the combinations that are wanted; others are left out.
+
+    Returns:
+        ``snapshot``, the columns, the time; sorted by ``snapshot`` and all columns. Without ``snapshot`` if the same
+        rows hold at every instant.
+
+    Raises:
+        SchemaError: A column of the entity is missing.
+    """
+    lazy = narrow(frame, table, {**columns, time: TIME}, tuple(entity))
+    if where is not None:
+        lazy = lazy.filter(where)
+    if only is not None:
+        lazy = _of_wanted(lazy, only)
+    known = _last_before_instants(lazy, clock, entity, time)
+    held = _held(known, clock, [*entity], time, max_age_s)
+    everywhere = (held["place"] == 0).all() and (held["until"] == len(clock)).all()
+    if everywhere and only is None:
+        return held.select(*columns, time)
+    return _spread(held, clock, [*columns, time], only)
+
+
+def _of_wanted(lazy: nw.LazyFrame[Any], only: pl.DataFrame) -> nw.LazyFrame[Any]:
+    """Read rows of wanted things only, as far as one column at a time can tell."""
+    for name in only.columns:
+        if name != "snapshot" and not only[name].null_count():
+            lazy = lazy.filter(nw.col(name).is_in(only[name].unique().to_list()))
+    return lazy
+
+
+def _last_before_instants(
+    lazy: nw.LazyFrame[Any], clock: Clock, entity: Sequence[str], time: str
+) -> pl.DataFrame:
+    """Read the rows up to the last instant; of many only those of the last time of each entity before each instant."""
+    if not len(clock):
+        return collect(lazy.head(0))
+    always, stamped = lazy.filter(nw.col(time).is_null()), clock.moments(lazy, time)
+    if collect(stamped.select(nw.len())).item() > MANY:
+        latest = nw.col(time).max().over(*entity, "moment")
+        stamped = stamped.with_columns(latest=latest).filter(nw.col(time) == nw.col("latest"))
+        stamped = stamped.drop("latest")
+    return pl.concat([collect(always), collect(stamped.drop("moment"))])
+
+
+def _held(
+    known: pl.DataFrame, clock: Clock, entity: list[str], time: str, max_age_s: int | None
+) -> pl.DataFrame:
+    """Add ``place`` and ``until``: the first instant at which a row holds, and the first at which it holds no more.
+
+    Returns:
+        Rows that hold at some instant, sorted by the entity, the time and all other columns.
+    """
+    others = [name for name in known.columns if name not in (*entity, time)]
+    ordered = known.with_columns(thing=_numbers(known, entity)).sort("thing", time, *others)
+    thing = ordered["thing"].to_numpy()
+    at_us = ordered[time].cast(pl.Int64).fill_null(ALWAYS_US).to_numpy()
+    # rows of one thing and time hold together, up to the next time of the thing
+    changes = (np.diff(thing) != 0) | (np.diff(at_us) != 0)
+    version = np.concatenate([[0], np.cumsum(changes)])[: len(thing)]
+    first = np.searchsorted(version, np.arange(len(thing) and version[-1] + 1))
+    place = np.searchsorted(clock.at_us, at_us[first])
+    ends = np.append(thing[first][1:] != thing[first][:-1], True)[: len(first)]
+    until = np.where(ends, len(clock), np.append(place[1:], 0)[: len(first)])
+    if max_age_s is not None:
+        limit = np.searchsorted(clock.at_us, at_us[first] + max_age_s * 1_000_000)
+        until = np.where(at_us[first] == ALWAYS_US, until, np.minimum(until, limit))
+    held = ordered.drop("thing").with_columns(
+        place=pl.Series(place[version], dtype=pl.Int64),
+        until=pl.Series(until[version], dtype=pl.Int64),
+    )
+    return held.filter(pl.col("place") < pl.col("until"))
+
+
+def _numbers(frame: pl.DataFrame, entity: Sequence[str]) -> pl.Series:
+    """Number the combinations of the texts of an entity, in their order: sorting numbers costs a fraction."""
+    number = np.zeros(frame.height, dtype=np.int64)
+    for name in entity:
+        texts = frame[name].drop_nulls().unique().sort()
+        codes = frame[name].cast(pl.Enum(texts)).to_physical().cast(pl.Int64) + 1
+        number = number * (len(texts) + 1) + codes.fill_null(0).to_numpy()
+    return pl.Series("thing", number)
+
+
+def _spread(
+    held: pl.DataFrame, clock: Clock, columns: Sequence[str], only: pl.DataFrame | None
+) -> pl.DataFrame:
+    """Repeat rows for every instant that they hold at, or for the wanted ones among them, by instant."""
+    if only is None:
+        first, beyond = held["place"].to_numpy(), held["until"].to_numpy()
+        row, at = repeated(first, beyond - first)
+    else:
+        held, slots, first, beyond = _wanted(held, clock, only)
+        row, slot = repeated(first, beyond - first)
+        at = slots[slot] % max(len(clock), 1)
+    snapshot = clock.snapshots[at]
+    order = np.argsort(snapshot, kind="stable")
+    spread = held.select(columns)[row[order]]
+    return spread.select(pl.Series("snapshot", snapshot[order], dtype=pl.Int64), *columns)
+
+
+def _wanted(
+    held: pl.DataFrame, clock: Clock, only: pl.DataFrame
+) -> tuple[pl.DataFrame, IntArray, IntArray, IntArray]:
+    """Find which of the wanted instants each row holds at.
+
+    Returns:
+        The rows of wanted things, the wanted (thing, instant) as sorted numbers, and where in them the instants of each
+        row begin and end.
+    """
+    instants = max(len(clock), 1)
+    shared = [name for name in only.columns if name != "snapshot"]
+    things = only.select(shared).unique().with_row_index("thing")
+    places = pl.DataFrame({"snapshot": clock.snapshots}).with_row_index("at")
+    asked = only.join(places, on="snapshot").join(things, on=shared, nulls_equal=True)
+    number = asked.select(pl.col("thing").cast(pl.Int64) * instants + pl.col("at")).to_series()
+    slots = np.unique(number.to_numpy())
+    own = held.join(things, on=shared, nulls_equal=True, maintain_order="left")
+    begin = own["thing"].cast(pl.Int64).to_numpy() * instants
+    first = np.searchsorted(slots, begin + own["place"].to_numpy())
+    return own, slots, first, np.searchsorted(slots, begin + own["until"].to_numpy())

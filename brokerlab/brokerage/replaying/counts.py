@@ -11,9 +11,8 @@ import polars as pl
 
 from brokerlab.archive.contracts import read_as
 from brokerlab.brokerage.replaying import states
-from brokerlab.brokerage.replaying.asof import as_of
 from brokerlab.brokerage.replaying.changes import MEASURES, Changes, Side, job_changes
-from brokerlab.brokerage.replaying.clock import Clock
+from brokerlab.brokerage.replaying.clock import Clock, as_of
 from brokerlab.engines import collect, narrow, same_engine
 
 UNTOLD = (

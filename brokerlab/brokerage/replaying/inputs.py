@@ -9,8 +9,7 @@ import polars as pl
 
 from brokerlab.archive.contracts import read_as
 from brokerlab.brokerage.inputs.completeness import PSEUDO_TYPES
-from brokerlab.brokerage.replaying.asof import as_of
-from brokerlab.brokerage.replaying.clock import Clock
+from brokerlab.brokerage.replaying.clock import Clock, as_of
 from brokerlab.engines import collect, narrow
 
 INPUTS = ("input", *PSEUDO_TYPES)

@@ -11,8 +11,7 @@ from brokerlab.archive.contracts import read_as
 from brokerlab.brokerage.analysis_jobs.endpoints import usable_space
 from brokerlab.brokerage.full_chain import PRODUCTION_TYPES
 from brokerlab.brokerage.inputs.pseudo_queues import pseudo_queues, scale_per_core
-from brokerlab.brokerage.replaying.asof import as_of
-from brokerlab.brokerage.replaying.clock import Clock
+from brokerlab.brokerage.replaying.clock import Clock, as_of
 from brokerlab.engines import Types, collect, narrow
 
 _QUEUES = read_as(

@@ -15,7 +15,7 @@ from brokerlab.brokerage.replaying.changes import span_changes
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.brokerage.replaying.counts import by_parent
 from brokerlab.brokerage.replaying.inputs import INPUTS
-from brokerlab.brokerage.replaying.schedule import PRODUCTION_LABEL
+from brokerlab.brokerage.replaying.plan import PRODUCTION_LABEL
 from brokerlab.engines import collect, narrow
 from brokerlab.numerics import IntArray
 

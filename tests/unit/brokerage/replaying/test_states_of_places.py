@@ -11,10 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokerlab.brokerage import replaying
-from brokerlab.brokerage.replaying import asof
 from brokerlab.brokerage.replaying.activity import LINK_AGE_S
-from brokerlab.brokerage.replaying.asof import as_of
-from brokerlab.brokerage.replaying.clock import Clock
+from brokerlab.brokerage.replaying.clock import MANY, Clock, as_of
 from brokerlab.engines import INT, TEXT
 from brokerlab.errors import SchemaError
 from tests.unit.brokerage.replaying.toys import at, instants_of, job, jobs_of
@@ -64,7 +62,7 @@ rows = st.lists(
     rows,
     st.lists(st.integers(-10, 70), min_size=1, max_size=6),
     st.sampled_from([None, 7, 30]),
-    st.sampled_from([0, asof.MANY]),
+    st.sampled_from([0, MANY]),
 )
 def test_rows_hold_until_the_next_time(
     values: list[Any], ticks: list[int], age: int | None, many: int
@@ -72,7 +70,7 @@ def test_rows_hold_until_the_next_time(
     frame, instants = table(*values), instants_of(*ticks)
     clock = Clock.of(instants)
     limit = None if age is None else age * 60
-    with mock.patch.object(asof, "MANY", many):
+    with mock.patch("brokerlab.brokerage.replaying.clock.MANY", many):
         found = as_of(frame, "t", COLUMNS, clock, entity=["name"], max_age_s=limit)
     if "snapshot" not in found.columns:
         found = instants.select("snapshot").join(found, how="cross")
