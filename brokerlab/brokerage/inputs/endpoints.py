@@ -71,7 +71,6 @@ def endpoint_states(
     storage_endpoints: pl.DataFrame | None,
     *,
     rules: ProductionRules,
-    snapshots: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """Sum up the endpoints of each queue.
 
@@ -81,74 +80,49 @@ def endpoint_states(
         storage_endpoints: ``ddm_endpoint_name``, ``type``, the four status columns and the space columns
             [GB]; may carry ``snapshot``. An endpoint that is not here is of no type and has no space.
         rules: ``other_status_up``, ``datadisk_only``, ``local_space``.
-        snapshots: ``snapshot``, the instants wanted of a table with ``snapshot``; null = those it has.
 
     Returns:
-        One row per [``snapshot``,] ``panda_queue``, sorted by it; ``snapshot`` only if
-        ``storage_endpoints`` has one. A queue without endpoints has no row: storage unknown, every flag
-        false.
+        One row per [``snapshot``,] ``panda_queue`` with an endpoint, sorted by it; ``snapshot`` only if
+        ``storage_endpoints`` has one.
 
-        * ``storage_known``: the default output endpoint is known; ``space_usable`` [GB], f64, of it, null
-          if not (the first in name order of several; free space alone with ``local_space="free"``);
-          ``output_endpoint``, ``output_site`` of it;
-        * ``read_lan_up``, ``receive_wan_up``: some input endpoint that counts has read_lan, write_wan up;
-        * ``write_lan_up``, ``send_wan_up``: some output endpoint that counts has write_lan, read_wan up;
-        * ``has_input_datadisk``, ``has_output_datadisk``: there is one that counts.
+        * ``s_space`` [GB], f64, of the default output endpoint, null if that is not known (the first in name order of
+          several; free space alone with ``local_space="free"``);
+        * ``s_read_lan``, ``s_write_wan``: some input endpoint that counts can be read over LAN, written over WAN;
+        * ``s_write_lan``, ``s_read_wan``: some output endpoint that counts can be written over LAN, read over WAN;
+        * ``s_input_disk``, ``s_output_disk``: there is one that counts.
 
         Without ``datadisk_only`` every endpoint counts, and a direction without one is up: nothing is blacklisted.
 
     Raises:
         SchemaError: A missing key column or a column of another type.
     """
-    links = read_links(queue_endpoints)
-    storage, snapshot = at_snapshots(read_storage(storage_endpoints), snapshots)
+    storage, snapshot = at_snapshots(read_storage(storage_endpoints), None)
     key = [*snapshot, "panda_queue"]
-    joined = links.join(storage, on="ddm_endpoint_name", how="inner")
+    joined = read_links(queue_endpoints).join(storage, on="ddm_endpoint_name", how="inner")
     disk = pl.col("type") == "DATADISK" if rules.datadisk_only else pl.lit(value=True)
     takes = disk & (pl.col("direction") == "input")
     gives = disk & (pl.col("direction") == "output")
     flags = {
-        "read_lan_up": takes & up("read_lan", rules=rules),
-        "receive_wan_up": takes & up("write_wan", rules=rules),
-        "has_input_datadisk": takes,
-        "write_lan_up": gives & up("write_lan", rules=rules),
-        "send_wan_up": gives & up("read_wan", rules=rules),
-        "has_output_datadisk": gives,
+        "s_read_lan": takes & up("read_lan", rules=rules),
+        "s_write_wan": takes & up("write_wan", rules=rules),
+        "s_input_disk": takes,
+        "s_write_lan": gives & up("write_lan", rules=rules),
+        "s_read_wan": gives & up("read_wan", rules=rules),
+        "s_output_disk": gives,
     }
     states = joined.group_by(key).agg(
         **{name: flag.fill_null(value=False).any() for name, flag in flags.items()}
     )
     if not rules.datadisk_only:
-        none_in, none_out = ~pl.col("has_input_datadisk"), ~pl.col("has_output_datadisk")
+        none_in, none_out = ~pl.col("s_input_disk"), ~pl.col("s_output_disk")
         states = states.with_columns(
-            pl.col("read_lan_up", "receive_wan_up") | none_in,
-            pl.col("write_lan_up", "send_wan_up") | none_out,
+            pl.col("s_read_lan", "s_write_wan") | none_in,
+            pl.col("s_write_lan", "s_read_wan") | none_out,
         )
-    defaults = (
-        joined.filter(yes("is_default") & (pl.col("direction") == "output"))
-        .sort("ddm_endpoint_name")
-        .unique(key, keep="first", maintain_order=True)
-        .select(
-            *key,
-            output_endpoint="ddm_endpoint_name",
-            output_site="site_name",
-            space_usable=space_of_jobs(rules),
-            storage_known=pl.lit(value=True),
-        )
-    )
-    return (
-        states.join(defaults, on=key, how="left")
-        .with_columns(yes("storage_known"))
-        .sort(key)
-        .select(
-            *key,
-            "storage_known",
-            "space_usable",
-            "output_endpoint",
-            "output_site",
-            *flags,
-        )
-    )
+    defaults = joined.filter(yes("is_default") & (pl.col("direction") == "output"))
+    first = defaults.sort("ddm_endpoint_name").unique(key, keep="first", maintain_order=True)
+    space = first.select(*key, s_space=space_of_jobs(rules))
+    return states.join(space, on=key, how="left").sort(key).select(*key, "s_space", *flags)
 
 
 def complete_here(

@@ -216,11 +216,7 @@ def _storage(known: Known) -> pl.LazyFrame:
     if "snapshot" not in found.columns:
         instants = known.tasks.select("snapshot").unique().collect()
         found = found.join(instants, how="cross")
-    return found.lazy().select(
-        "snapshot", parent="panda_queue", s_space="space_usable", s_read_lan="read_lan_up",
-        s_write_lan="write_lan_up", s_write_wan="receive_wan_up", s_read_wan="send_wan_up",
-        s_input_disk="has_input_datadisk", s_output_disk="has_output_datadisk",
-    )  # fmt: skip
+    return found.lazy().rename({"panda_queue": "parent"})
 
 
 def _policies(known: Known) -> pl.LazyFrame:

@@ -66,7 +66,6 @@ def _kind(rules: ProductionRules) -> dict[str, pl.Expr]:
     kind = text("processingtype")
     urgent = kind.str.contains(URGENT_TYPE) if rules.urgent_is_pattern else kind == URGENT_TYPE
     event_service = pl.col("eventservice").is_in([1, 2]).fill_null(value=False)
-    site = text("site") != ""
     return {
         "t_prio": prio,
         "t_scout": scout,
@@ -77,7 +76,6 @@ def _kind(rules: ProductionRules) -> dict[str, pl.Expr]:
         "t_event_service": event_service,
         "t_es": event_service & ~yes("usejobcloning"),
         "t_nucleus": pl.when(text("nucleus") != "").then("nucleus"),
-        "t_has_site": site,
     }
 
 
@@ -96,7 +94,6 @@ def _counted_by(resource_queues: pl.DataFrame, rules: ProductionRules) -> dict[s
     if rules.counted_jobs == "queue":
         tag, share_only = pl.lit(EVERY_JOB), pl.lit(value=False)
     return {
-        "t_by_workqueue": by_queue,
         "t_tag": tag,
         "t_queue_name": pl.when(by_queue).then(name).otherwise("gshare"),
         "t_counts_share_only": share_only,
@@ -123,7 +120,6 @@ def _plain() -> dict[str, pl.Expr]:
         "t_iointensity": number("iointensity"),
         "t_diskio": number("diskio"),
         "t_merges_output": yes("mergeoutput"),
-        "t_prestaging": yes("inputprestaging"),
         "t_lan_only": (text("allowinputlan") == "only") & ~pl.col("t_merging"),
         "t_reads_lan": (text("allowinputlan") != "") & ~yes("uselocalio"),
         "t_ip": network.list.first().fill_null("").replace("none", ""),

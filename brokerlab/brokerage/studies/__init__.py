@@ -2,9 +2,9 @@
 
 `period` replays an archive's brokerages and asks it for the jobs that ran; `kinds` names what differs between the job
 brokerages. Each question has a module. Of every brokerage: `removal` (what each check removes), `history` (do jobs run
-where the replay would send them), `key_effects` (which keys matter), `rule_sets` (document against production). Of
-production: `weight_spread` (what the weights are made of), `nuclei` (the choice of the nucleus), `stranded` (tasks left
-without a queue). Of users: `users` (whose each brokerage is and how it went), `throttle`, `loops` (locality and the
+where the replay would send them, and which tasks of production are left without a queue), `key_effects` (which keys
+matter), `rule_sets` (document against production). Of production: `weight_spread` (what the weights are made of), `nuclei`
+(the choice of the nucleus). Of users: `users` (whose each brokerage is and how it went), `throttle`, `loops` (locality and the
 Analysis Stabilizer), `basic_weights`, `fairness`. `tasks` asks all but the second pair in one call.
 
 Everywhere ``decisions`` are those of the brokerage that the module is about, ``rows`` (of user tasks) the frame of `users.outcomes`,

@@ -74,7 +74,7 @@ class ProductionTasks(_Tasks):
         factors: What the weights are made of, see `weight_spread.factor_shares`.
         n_weighed: Brokerages in which two or more queues compete by weight.
         nuclei: The choice of the nucleus; null where it is not replayed.
-        stranded: See `stranded.explain_stranded`.
+        stranded: See `history.explain_stranded`.
         rule_sets: The rule set against the other one.
         keys: Which keys matter.
         pairs: Parts of a Parquet file of all pairs as decided, see :meth:`write_pairs`.
