@@ -58,7 +58,7 @@ class NetworkSettings:
             )
 
     @classmethod
-    def of(cls, config: Config, *, vo: str | None = "atlas") -> NetworkSettings:
+    def of(cls, config: Config) -> NetworkSettings:
         """Read them from a configuration.
 
         Raises:
@@ -66,7 +66,7 @@ class NetworkSettings:
         """
 
         def get(key: str) -> Any:
-            return config.get(key, app="jedi", component="jobbroker", vo=vo)
+            return config.get(key, app="jedi", component="jobbroker", vo="atlas")
 
         return cls(
             queue_importance=float(get("NW_QUEUE_IMPORTANCE")),

@@ -13,7 +13,7 @@ from functools import lru_cache
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules, asked_of
-from brokerlab.brokerage.engine.rule import Chapter, Kind, Rule
+from brokerlab.brokerage.engine.rule import Chapter, Rule
 from brokerlab.brokerage.engine.settings import setting_or
 from brokerlab.brokerage.production_jobs import checks_queue as shared
 from brokerlab.brokerage.production_jobs.checks_queue import DAY_S, REFERENCE_POWER, capacity
@@ -26,9 +26,9 @@ FLAGS = ("read_lan", "write_lan", "write_wan", "read_wan")
 """What endpoints are asked for, in the order in which it is reported (4.10)."""
 
 
-def _as(found: Rule, row: str, name: str, kind: Kind = "persistent") -> Rule:
+def _as(found: Rule, row: str, name: str) -> Rule:
     """Return a check of the production brokerage under its name here."""
-    return replace(found, name=name, source=check.prefix + row, kind=kind)
+    return replace(found, name=name, source=check.prefix + row, kind="persistent")
 
 
 @lru_cache(maxsize=64)  # made of many small expressions

@@ -102,28 +102,7 @@ class Chapter:
     prefix: str
     kind: Kind = "persistent"
 
-    def __call__(
-        self,
-        row: str,
-        name: str,
-        says: str,
-        when: pl.Expr,
-        *,
-        scope: Scope = "pair",
-        keys: tuple[str, ...] = (),
-        kind: Kind | None = None,
-        numbers: Mapping[str, pl.Expr] | None = None,
-        variants: Mapping[str, str] | None = None,
-    ) -> Rule:
-        """Return the rule of a row; see :class:`Rule`."""
-        return Rule(
-            name=name,
-            source=self.prefix + row,
-            says=says,
-            when=when,
-            scope=scope,
-            keys=keys,
-            kind=kind or self.kind,
-            numbers=numbers or {},
-            variants=variants or {},
-        )
+    def __call__(self, row: str, name: str, says: str, when: pl.Expr, **more: Any) -> Rule:
+        """Return the rule of a row; ``more`` are further attributes of :class:`Rule`."""
+        source, given = self.prefix + row, {"kind": self.kind, **more}
+        return Rule(name=name, source=source, says=says, when=when, **given)

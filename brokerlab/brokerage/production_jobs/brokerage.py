@@ -19,7 +19,6 @@ from brokerlab.brokerage.production_jobs.settings import of_tasks, place_of
 from brokerlab.brokerage.production_jobs.state import of_state
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.gdpconfig import Config
-from brokerlab.matching.rules import MatchingRules
 
 
 def looked_up(rules: ProductionRules) -> tuple[Lookup, ...]:
@@ -79,7 +78,6 @@ def hint_queues(
     tables: Mapping[str, Any],
     *,
     rules: ProductionRules | None = None,
-    matching: MatchingRules | None = None,
     config: Config | None = None,
 ) -> pl.DataFrame:
     """Return the queues that could run each task, for the choice of its nucleus.
@@ -87,7 +85,6 @@ def hint_queues(
     Args:
         tables: See :meth:`.engine.brokerage.Brokerage.decide`, like all others.
         rules: Rule set.
-        matching: Rule set of the text rules.
         config: Settings.
 
     Returns:
@@ -96,7 +93,7 @@ def hint_queues(
     Source:
         production-tasks.md 3, row 7.
     """
-    decided = decide(tables, rules=rules, matching=matching, config=config, hint=True).queues
+    decided = decide(tables, rules=rules, config=config, hint=True).queues
     return decided.filter(pl.col("check").is_null()).select(
         "jeditaskid", "snapshot", pl.col("panda_queue").cast(pl.String)
     )
