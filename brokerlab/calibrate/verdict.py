@@ -102,8 +102,7 @@ SENTENCES = {
     ),
     "few": "No answer: {n} {units} can be scored, {needed} are needed to tell an effect from chance.",
     "imprecise": (
-        "No answer: no setting is shown to be better, and a gain of up to {seen} is not excluded; about {missing} {units} "
-        "more would do."
+        "No answer: no setting is shown to be better, and a gain of up to {seen} is not excluded; {missing} would do."
     ),
     "breach": (
         "No answer: the current setting breaks the limit ({now}; limit {limit}), and no other one is shown to be better by as "
@@ -121,14 +120,14 @@ SENTENCES = {
 
 def sentence_of(judgement: Judgement, wording: Wording) -> str:
     """Return the sentence of a judgement."""
-    seen = judgement.smallest_seen
+    seen, n = judgement.smallest_seen, judgement.units_missing
     return SENTENCES[judgement.case].format(
         **vars(wording),
         where=f"judged on {judgement.n_scored:,} {wording.units}",
         seen="" if seen is None else short_percent(seen),
         n=f"{judgement.n_units:,}",
         needed=MIN_UNITS,
-        missing=f"{judgement.units_missing:,}",
+        missing=f"about {n:,} {wording.units} more" if n else f"more {wording.units}",
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -252,11 +252,12 @@ def stated_slots(
 ) -> pl.DataFrame:
     """Return what an archive states of its queues' slots in every window: set slots, else the pledge.
 
-    Slots count that are set for any share in the middle of the window, those of all resource types together; a pledge counts
-    above 0 (-1: opportunistic, 0 or null: none).
+    Slots count that are set for any share in the middle of the window, those of all resource types together; before the first
+    that were set for any queue, where nothing is known of the table, those first ones; a pledge counts above 0
+    (-1: opportunistic, 0 or null: none).
 
     Args:
-        slots: The archive's ``slots``; null: it has none.
+        slots: The archive's ``slots``, lazy; null: it has none.
         queues: The archive's ``queues``.
         windows: Beginnings of the windows.
         length: Of a window.
@@ -278,7 +279,10 @@ def stated_slots(
         "panda_queue", "ts", "slots", source=pl.lit("pledge")
     )
     if slots is not None:
-        clock = Clock.of(ts.select("snapshot", at=pl.col("ts") + pl.lit(length / 2)))
+        middle = pl.col("ts") + pl.lit(length / 2)
+        clock = Clock.of(
+            ts.select("snapshot", at=pl.max_horizontal(middle, pl.lit(_first_set(slots))))
+        )
         held = activity.slots(slots, clock)
         wanted = held.select("snapshot", "panda_queue").unique()
         tag = pl.lit(None, pl.String)
@@ -291,6 +295,14 @@ def stated_slots(
         rest = stated.join(of_slots, on=["panda_queue", "ts"], how="anti")
         stated = pl.concat([of_slots, rest])
     return stated.sort("panda_queue", "ts")
+
+
+def _first_set(slots: Any) -> datetime:
+    """Return when the first slots were set, as early as can be where that is not known."""
+    rows = slots.lazy()
+    times = [name for name in ("ts", "modificationtime") if name in rows.collect_schema().names()]
+    found = rows.select(pl.coalesce(times).min()).collect().item() if times else None
+    return EVER if found is None else cast("datetime", found)
 
 
 def with_sources(capacity: pl.DataFrame, full: pl.DataFrame, stated: pl.DataFrame) -> pl.DataFrame:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -231,7 +230,9 @@ class Sides:
     def _between_runs(self, seen: pl.DataFrame, part: pl.DataFrame) -> dict[str, float]:
         """Return how far one run is from the others together: the largest and the median of every distance."""
         apart: dict[str, list[float]] = {name: [] for name in RUNS}
-        waits, killed = part["wait_s"].to_numpy() / _HOUR, part["killed"].to_numpy()
+        wait_s, killed = part["wait_s"].to_numpy(), part["killed"].to_numpy()
+        waits = wait_s / _HOUR
+        windows = self._windows(part)
         for number in range(self.runs) if self.runs > 1 else ():
             own = part["run"].to_numpy() == number
             here, rest = int(own.sum()), int((~own).sum())
@@ -240,7 +241,7 @@ class Sides:
                 continue  # what such a run's jobs would have waited is unknown
             none = np.zeros(1, np.int64)
             steps = Steps.of(waits[own], waits[~own], none.repeat(here), none.repeat(rest))
-            alike = self._of_windows(part.filter(own), part.filter(~own))
+            alike = _of_windows((windows[own], wait_s[own]), (windows[~own], wait_s[~own]))
             apart["wasserstein_h"].append(steps.wasserstein(none + 1))
             apart["ks"].append(steps.kolmogorov_smirnov())
             apart["kills"].append(abs(float(killed[own].mean() - killed[~own].mean())))
@@ -254,29 +255,21 @@ class Sides:
     def _correlation(self, one: pl.DataFrame, other: pl.DataFrame) -> float | None:
         """Return Spearman's correlation of the waits: job by job, or of the means of parts of the period."""
         if not self.paired:
-            return self._of_windows(one, other)
+            sides = [(self._windows(side), side["wait_s"].to_numpy()) for side in (one, other)]
+            return _of_windows(*sides)
         both = pl.DataFrame({"one": one["wait_s"], "other": other["wait_s"]})
         return _spearman(both)
 
-    @cached_property
-    def _window(self) -> pl.Expr:
-        """The part of the period that a job is in, from 0."""
+    def _windows(self, jobs: pl.DataFrame) -> IntArray:
+        """Return the part of the period that each job is in, from 0."""
         first, last = self.observed["when"].min(), self.observed["when"].max()
         span = pl.lit(last) - pl.lit(first)
-        return (
+        part = (
             (pl.col("when") - pl.lit(first)).dt.total_microseconds()
             * _WINDOWS
             // (span.dt.total_microseconds() + 1)
         )
-
-    def _of_windows(self, one: pl.DataFrame, other: pl.DataFrame) -> float | None:
-        """Return the correlation of the mean waits of parts of the period; null where few parts have jobs on both sides."""
-        means = [
-            side.group_by(part=self._window).agg(pl.col("wait_s").mean()) for side in (one, other)
-        ]
-        joined = means[0].join(means[1], on="part").sort("part")
-        both = joined.select(one="wait_s", other="wait_s_right")
-        return None if both.height < _LEAST_WINDOWS else _spearman(both)
+        return jobs.select(part=part)["part"].to_numpy()
 
     def quantiles(self, by: Sequence[str]) -> pl.DataFrame:
         """Return percentiles of the waits by group, both sides; ``n`` jobs are the observed ones."""
@@ -308,6 +301,26 @@ def quantiles(jobs: pl.DataFrame, by: Sequence[str], name: str) -> pl.DataFrame:
         for rank in RANKS
     ]
     return pl.concat(parts).sort(*by, "rank")
+
+
+def _of_windows(
+    one: tuple[IntArray, FloatArray], other: tuple[IntArray, FloatArray]
+) -> float | None:
+    """Return the correlation of the mean waits of parts of the period; null where few parts have jobs on both sides.
+
+    Args:
+        one: Part and wait of every job of a side.
+        other: Of the other side.
+    """
+    parts, codes = np.unique(np.concatenate((one[0], other[0])), return_inverse=True)
+    sides = (codes[: len(one[0])], one[1]), (codes[len(one[0]) :], other[1])
+    n = [np.bincount(code, minlength=len(parts)) for code, _ in sides]
+    sums = [np.bincount(code, waits, minlength=len(parts)) for code, waits in sides]
+    both = (n[0] > 0) & (n[1] > 0)
+    if both.sum() < _LEAST_WINDOWS:
+        return None
+    means = [total[both] / count[both] for total, count in zip(sums, n, strict=True)]
+    return _spearman(pl.DataFrame(means, schema=["one", "other"]))
 
 
 def _spearman(both: pl.DataFrame) -> float | None:

@@ -194,7 +194,7 @@ class Loop:
         alike: dict[object, tuple[Patience, list[int]]] = {}
         for number, config in enumerate(self.configs):
             patience = Patience.of(world, config, TimeoutRules(world.rules))
-            key = config.digest if analysis or patience.fast else patience.key
+            key = config.digest if analysis else patience.key
             alike.setdefault(key, (patience, []))[1].append(number)
         n = len(self.seeds)
         return [

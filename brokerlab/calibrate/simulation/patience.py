@@ -20,7 +20,7 @@ from brokerlab.lifecycle.timeouts.catalogue import URGENT, timeout_rules
 from brokerlab.lifecycle.timeouts.contracts import TABLES
 from brokerlab.lifecycle.timeouts.decide import judged
 from brokerlab.lifecycle.timeouts.facts import DOWN, IDLE_S, facts, limits_of
-from brokerlab.lifecycle.timeouts.settings import Limits, share_threshold
+from brokerlab.lifecycle.timeouts.settings import Limits, fast_settings
 from brokerlab.numerics import BoolArray, IntArray
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ class Patience:
         rules: The rule set.
         config: The settings.
         tables: ``queues`` and ``slots`` by snapshot (null: every one), ``resource_work_queues``.
-        fast: Some share has a threshold of its own, without which fast rebrokerage does nothing.
+        fast: What fast rebrokerage reads of the settings: share and threshold, ratio, fraction; empty: no share has a threshold
+            of its own, without which it does nothing.
         limits: Limits that the settings set.
         order: The timeouts that look at waiting jobs.
         least: (urgent, state) age below which no timeout fires [us].
@@ -55,7 +56,7 @@ class Patience:
     rules: TimeoutRules
     config: Config
     tables: Mapping[str, pl.DataFrame]
-    fast: bool
+    fast: tuple[Hashable, ...]
     limits: Limits
     order: tuple[TimeoutRule, ...]
     least: IntArray
@@ -64,8 +65,8 @@ class Patience:
     @classmethod
     def of(cls, world: World, config: Config, rules: TimeoutRules) -> Patience:
         """Look up once what does not change."""
-        shares = world.arrays.groups["gshare"].drop_nulls().unique()
-        fast = any(not share_threshold(config, share)[1] for share in shares)
+        shares = world.arrays.groups["gshare"].drop_nulls().unique().sort()
+        fast = fast_settings(config, shares)
         tables = {
             "queues": _columns(world.tables.get("queues"), _QUEUES),
             "slots": _columns(world.tables.get("slots"), ("snapshot", "panda_queue")),
@@ -91,9 +92,10 @@ class Patience:
 
     @property
     def key(self) -> Hashable:
-        """What the settings say where no share has a threshold of its own."""
+        """What the settings say of jobs of production."""
         held = self.limits
-        return held.defined_s, held.holding_s, tuple(sorted(held.heartbeat_s.items())), held.own
+        limits = tuple(sorted(held.heartbeat_s.items()))
+        return held.defined_s, held.holding_s, limits, held.own, self.fast
 
     def act(self, loop: Loop, found: Census, worlds: IntArray, now: int, snapshot: int) -> bool:
         """Take jobs back in some worlds; tells whether some were.

@@ -95,6 +95,23 @@ def test_slots_come_from_the_surest_source(jobs, capacity):
     assert later["FULL"] == (4, "full")  # as on the day on which it was
 
 
+def test_before_the_first_slots_of_all_those_first_ones_hold():
+    """Days before the archive begins belong to what is simulated before a period."""
+    queues = pl.DataFrame({"panda_queue": ["SLOW", "FREE"], "pledgedcpu": [9, 9]})
+    slots = pl.DataFrame(
+        {
+            "pandaqueuename": ["SLOW", "FREE"],
+            "gshare": pl.Series([None] * 2, dtype=pl.String),
+            "numslots": [3, 5],
+            "modificationtime": [T0 + 1.6 * DAY, T0 + 3.6 * DAY],
+        }
+    )
+    days = [T0 + n * DAY for n in range(5)]
+    stated = stated_slots(slots, queues, pl.Series(days), DAY)
+    of = {name: stated.filter(panda_queue=name)["slots"].to_list() for name in ("SLOW", "FREE")}
+    assert of == {"SLOW": [3] * 5, "FREE": [9, 9, 9, 9, 5]}
+
+
 def test_what_is_never_full_is_a_lower_bound_that_may_be_swept(jobs, capacity):
     nothing = stated_slots(None, pl.DataFrame({"panda_queue": ["FULL"]}), WINDOWS, DAY)
     found = with_sources(capacity, full_windows(jobs, capacity, window=DAY), nothing)

@@ -256,6 +256,8 @@ def test_every_case_has_its_sentence_and_document(made, case):
     assert words in verdict.sentence
     document = verdict.proposal
     assert (document is None) == (kind == "no_answer")
+    unknown = replace(made, judgement=replace(forced, units_missing=0)).verdict.sentence
+    assert ("not excluded; more tasks would do." in unknown) == (case == "imprecise")
     if document:
         assert document.kind == ("keep" if kind == "keep" else "change")
         assert (document.evidence.effects == ()) == (kind == "keep")
