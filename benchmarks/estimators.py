@@ -33,7 +33,7 @@ from brokerlab.estimators.leader import BestSoFar
 from brokerlab.estimators.learners import learners
 from brokerlab.estimators.likejobs import LikeJobs
 from brokerlab.estimators.mixture import Views
-from brokerlab.estimators.offered import coverage, defaults, offers, score_on_same_jobs
+from brokerlab.estimators.offered import LEVEL, coverage, defaults, offers, score_on_same_jobs
 from brokerlab.estimators.records import UNITS, Quantity
 from brokerlab.estimators.scoring.judged import Judged
 from brokerlab.long_work import in_processes
@@ -216,6 +216,7 @@ def markdown(
             _default_table(frame),
         ]
         parts += ["\n### What is offered\n", _offer_table(frame)]
+        parts += [f"\n### {100 * LEVEL:g} % bounds too short\n", _short_list(frame)]
         for unseen in UNSEEN:
             parts += [
                 f"\n### Unseen {unseen}\n",
@@ -250,6 +251,23 @@ def _offer_table(frame: pl.DataFrame) -> str:
         for row in offers(frame).filter("learns").iter_rows(named=True)
     ]
     return "\n".join(lines)
+
+
+def _short_list(frame: pl.DataFrame) -> str:
+    """Say what level is reached where the bounds of one are too short."""
+    name = f"{LEVEL:g}"
+    judged = frame.filter("learns", pl.col(f"coverage_{name}").is_not_null())
+    judged = judged.filter(~pl.col("estimator").str.ends_with(HELD.format("")))  # the same bounds
+    short = judged.filter(pl.col(f"upper_{name}") < LEVEL)
+    says = (
+        f"Of {judged.height} pairs of a system and an estimator with bounds of {100 * LEVEL:g} %, {short.height} are too short by more than chance allows; were each "
+        f"kept by exactly {100 * LEVEL:g} % of jobs, chance alone would make it up to {0.025 * judged.height:.0f}."
+    )
+    reached = [
+        f"* {row['system']}, unseen {row['unseen']}, {row['estimator']}: {100 * row[f'coverage_{name}']:.1f} %"
+        for row in short.iter_rows(named=True)
+    ]
+    return "\n".join([f"{says} They reach:\n" if reached else says, *reached])
 
 
 def _system_table(frame: pl.DataFrame, quantity: Quantity) -> str:
@@ -326,8 +344,8 @@ Each system is judged twice. *Unseen system*: the estimator learnt from other sy
 system. Systems, and tasks, are left out in {groups} groups, one group after the other. Systems of fewer than 200 jobs are left out. Jobs are predicted as they are submitted; within a system a job is seen when it has ended. Of a task at most the first
 {most_of_task} jobs are taken, of a system the first {most_of_system} of these; of a batch log, whose tasks are users, the first {most_of_system} jobs.
 
-Bounds are those of `HeldBounds`. It promises a bound where enough jobs of the task have finished and enough bounds were tried (19 each for 95 %), and refuses one elsewhere: there the request
-is given, and nothing is promised. `95.2 of 71`: 71 % of the jobs had a bound of this level of their own, and 95.2 % of these kept it; **bold** where that is below the level by more
+Bounds are those of `HeldBounds`. It promises a bound where enough jobs of the task have finished and enough bounds were tried (19 each for 95 %; jobs that were
+told their bounds together are one try), and refuses one elsewhere: there the request is given, and nothing is promised. `95.2 of 71`: 71 % of the jobs had a bound of this level of their own, and 95.2 % of these kept it; **bold** where that is below the level by more
 than chance allows (upper end of the exact binomial interval of 95 %). *refused*: no job had one. *silent*: the estimator had learnt nothing and said nothing.
 
 *NAME, held* allocates memory from these bounds, *NAME* from the distribution as the estimator told it. *best so far* gives what has cost least on the jobs that had ended, of

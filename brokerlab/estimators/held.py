@@ -34,7 +34,7 @@ class Misses(NamedTuple):
     ascending: FloatArray  # (WINDOW,) the same, sorted
     added: IntArray  # (1,) how many, ever
     missing: FloatArray  # (levels,); 0 or less: the largest score is taken
-    tried: IntArray  # (levels,) bounds that were held against what their jobs used
+    tried: IntArray  # (levels,) bounds held against what their jobs used, each told after the use of the one before was known
     pending: IntArray  # (levels,) promises whose jobs have not ended
 
 
@@ -145,12 +145,13 @@ def walk(
     misses: Misses,
     bounds: FloatArray,
     own: BoolArray,
+    after: IntArray,
 ) -> None:
     """Go through decisions (~row) and ends (row): write ``bounds`` (n, levels), and learn from what came.
 
     ``own``: whether a bound may be promised; if not it is only tried. Of a task of which enough is known both count once the
-    job has ended. ``by_start`` are the rows whose start is known, in its order: how long they have run is known at later
-    decisions.
+    job has ended. ``after``: bounds that had been tried when a bound was told. ``by_start``
+    are the rows whose start is known, in its order: how long they have run is known at later decisions.
     """
     n = jobs.use.size
     passed, ended = np.zeros((n, levels.size), dtype=np.bool_), np.zeros(n, dtype=np.bool_)
@@ -173,7 +174,9 @@ def walk(
             for k in range(levels.size):
                 if jobs.seen[row] < fewest[k]:
                     continue
-                misses.tried[k] += 1
+                misses.tried[k] += (
+                    after[row, k] == misses.tried[k]
+                )  # jobs told together are one try
                 if own[row, k]:
                     misses.pending[k] -= 1
                 if passed[row, k]:
@@ -217,10 +220,22 @@ def walk(
             at = scores[min(place, total - 1)]
             bound = np.exp(use_at(grid, jobs.told[row], at))
             tried = misses.tried[k] >= fewest[k] and misses.pending[k] < misses.tried[k]
+            after[row, k] = misses.tried[k]
             own[row, k] = jobs.seen[row] >= fewest[k] and tried and bound < np.inf
             misses.pending[k] += own[row, k]
             lower = bounds[row, k - 1] if k else 0.0
             bounds[row, k] = max(min(bound, jobs.limit[row]), lower)
+
+
+class _Told(NamedTuple):
+    """What was told of a job that has not ended."""
+
+    told: FloatArray  # (levels of the grid,) logarithms of bounds
+    seen: int  # finished jobs of the task that were known
+    by_level: dict[float, tuple[float, bool, int]]  # bound, whether it is promised, tries before it
+
+
+_NOT_TOLD = (np.inf, False, -1)
 
 
 class HeldBounds:
@@ -236,7 +251,9 @@ class HeldBounds:
 
     A bound is promised where as many jobs of the task have finished as can hold its level (19 for 95 %, scouts among them),
     and as many bounds of the level were tried before: held against what their jobs used; and never more promises are open
-    than were tried. Elsewhere a bound is refused: in its place is the request, infinite where nothing was requested.
+    than were tried. Jobs that were told their bounds together keep or miss them together: a try counts where its bound was
+    told after the use of the one before was known, as many jobs as there are between. Elsewhere a bound is refused: in its
+    place is the request, infinite where nothing was requested.
 
     The guess is the estimator's; of walltime at most the request.
 
@@ -270,7 +287,7 @@ class HeldBounds:
         self._count = np.zeros(1, dtype=np.int64)
         self._missing = {level: 1 - level for level in self.levels}
         self._tried: dict[float, int] = {}
-        self._open: dict[int, tuple[FloatArray, int, dict[float, tuple[float, bool]]]] = {}
+        self._open: dict[int, _Told] = {}
 
     def fit(self, records: Any) -> Self:
         """Let the estimator learn; what was missed before is forgotten."""
@@ -312,20 +329,19 @@ class HeldBounds:
         self._missing |= dict(zip(levels, misses.missing.tolist(), strict=True))
         self._tried |= dict(zip(levels, misses.tried.tolist(), strict=True))
 
-    def _see(
-        self, frame: pl.DataFrame, opened: list[tuple[FloatArray, int, dict[float, tuple[float, bool]]]]
-    ) -> None:  # fmt: skip
+    def _see(self, frame: pl.DataFrame, opened: list[_Told]) -> None:
         """Hold what was told of jobs against what they used."""
         levels = tuple(sorted(self._missing))
-        told = np.array([each for each, _, _ in opened])
-        seen = np.array([each for _, each, _ in opened])
-        tried = [[each.get(level, (np.inf, False)) for level in levels] for _, _, each in opened]
-        bounds = np.array([[bound for bound, _ in each] for each in tried])
-        bounds = bounds.reshape(frame.height, len(levels))
+        told = np.array([each.told for each in opened])
+        seen = np.array([each.seen for each in opened])
+        tried = [[each.by_level.get(level, _NOT_TOLD) for level in levels] for each in opened]
+        shape = frame.height, len(levels)
+        bounds = np.array([[bound for bound, _, _ in each] for each in tried]).reshape(shape)
+        after = np.array([[n for _, _, n in each] for each in tried], dtype=np.int64).reshape(shape)
         misses = self._misses(levels)
         walk(
             np.arange(frame.height), _jobs(frame, told, seen, self.quantity), np.empty(0, dtype=np.int64),
-            np.array(GRID), _PROMISED, np.array(levels), misses, bounds, np.zeros(bounds.shape, dtype=np.bool_),
+            np.array(GRID), _PROMISED, np.array(levels), misses, bounds, np.zeros(shape, dtype=np.bool_), after,
         )  # fmt: skip
         self._keep(levels, misses)
 
@@ -341,11 +357,11 @@ class HeldBounds:
             self._open.pop(pandaid, None)
         rows = np.arange(frame.height, dtype=np.int64)
         jobs = _jobs(frame, told, seen, self.quantity)
-        bounds, own = _walk(jobs, ~rows, asked, self._misses(asked), self.quantity)
+        bounds, own, after = _walk(jobs, ~rows, asked, self._misses(asked), self.quantity)
         for row, pandaid in enumerate(frame["pandaid"].to_list()):
-            tried = zip(bounds[row].tolist(), own[row].tolist(), strict=True)
-            by_level = dict(zip(asked, tried, strict=True))
-            self._open[pandaid] = told[row], int(seen[row]), by_level
+            each = zip(bounds[row].tolist(), own[row].tolist(), after[row].tolist(), strict=True)
+            by_level = dict(zip(asked, each, strict=True))
+            self._open[pandaid] = _Told(told[row], int(seen[row]), by_level)
         return _promised(frame, seen, asked, bounds, own, point, jobs).frame()
 
     def replay(self, records: Any, *, levels: Sequence[float]) -> Predicted:
@@ -368,8 +384,8 @@ class HeldBounds:
         missing = np.array([self._missing.get(level, 1 - level) for level in levels])
         tried = np.array([self._tried.get(level, 0) for level in levels], dtype=np.int64)
         pending = np.zeros(len(levels), dtype=np.int64)
-        for _, _, by_level in self._open.values():
-            pending += [by_level.get(level, (np.inf, False))[1] for level in levels]
+        for each in self._open.values():
+            pending += [each.by_level.get(level, _NOT_TOLD)[1] for level in levels]
         return Misses(self._latest, self._ascending, self._count, missing, tried, pending)
 
 
@@ -396,7 +412,7 @@ def _hold(
 ) -> Predicted:  # fmt: skip
     logs = np.log(told.bounds[:, [told.levels.index(level) for level in GRID]])
     jobs = _jobs(frame, logs, told.seen, quantity)
-    bounds, own = _walk(jobs, order(frame).events, levels, misses, quantity)
+    bounds, own, _ = _walk(jobs, order(frame).events, levels, misses, quantity)
     return _promised(frame, told.seen, levels, bounds, own, told.point, jobs)
 
 
@@ -417,15 +433,17 @@ def _jobs(frame: pl.DataFrame, told: FloatArray, seen: IntArray, quantity: Quant
 
 def _walk(
     jobs: Jobs, events: IntArray, levels: tuple[float, ...], misses: Misses, quantity: Quantity
-) -> tuple[FloatArray, BoolArray]:
-    """Return the bounds that are tried, and which of them may be promised."""
+) -> tuple[FloatArray, BoolArray, IntArray]:
+    """Return the bounds that are tried, which of them may be promised, and how many had been tried when each was told."""
     bounds = np.full((jobs.use.size, len(levels)), np.inf)
-    own = np.zeros(bounds.shape, dtype=np.bool_)
+    own, after = np.zeros(bounds.shape, dtype=np.bool_), np.zeros(bounds.shape, dtype=np.int64)
     by_start = np.argsort(jobs.started, kind="stable")
     runs = quantity == "walltime" and bool((events >= 0).any())
     by_start = by_start[: int(np.isfinite(jobs.started).sum()) if runs else 0]
-    walk(events, jobs, by_start, np.array(GRID), _PROMISED, np.array(levels), misses, bounds, own)
-    return bounds, own
+    walk(
+        events, jobs, by_start, np.array(GRID), _PROMISED, np.array(levels), misses, bounds, own, after
+    )  # fmt: skip
+    return bounds, own, after
 
 
 def _promised(

@@ -367,7 +367,8 @@ def coverage_table(trials: Mapping[At, Trial], model: str) -> Table:
             "too_rarely": "Missed too rarely",
             "own": "Within what the model itself tells [% of jobs]",
         },
-        note="A bound is promised only where enough jobs of the task had finished and enough bounds of the level were tried; "
+        note="A bound is promised only where enough jobs of the task had finished and enough bounds of the level were tried, jobs that "
+        "were told theirs together being one try; "
         "elsewhere it is refused, and the request stands. What the model itself tells is held by nothing. docs/estimators.md has "
         "bounds on systems and tasks not seen. Strata: tasks, queues, cores and all three, of 200 jobs or more. Chance takes jobs for independent; those of a "
         "task err together, so that even a right model leaves it more often.",
@@ -514,5 +515,6 @@ def frames(jobs: Mapping[str, Evaluation], *, average: str = "tasks") -> dict[st
     }
     for name, part in list(jobs.items())[:1]:
         measured = card(name, part).measured
-        written["model_measured"] = pl.DataFrame([vars(each) for each in measured])
+        schema = {"level": pl.Float64, "jobs": pl.Int64, "coverage": pl.Float64, "over_allocation": pl.Float64}  # fmt: skip
+        written["model_measured"] = pl.DataFrame([vars(each) for each in measured], schema=schema)
     return written

@@ -175,7 +175,7 @@ def asked(archive, out_dir, **more):
 
 
 def test_without_real_data_the_archive_answers(small, no_data, tmp_path, monkeypatch):
-    monkeypatch.setattr(report, "SETTING_LEVEL", 0.9)  # of which a few jobs have a bound
+    monkeypatch.setattr(report, "SETTING_LEVEL", 0.75)  # of which a few jobs have a bound
     results = pages.run(report, asked(small, tmp_path / "out"))
     page = results["page"]
     assert [part["name"] for part in page["parts"]] == ["archive", "power", "settings", "model"]

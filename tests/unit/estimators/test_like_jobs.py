@@ -243,7 +243,7 @@ def walk_through(levels, decided, started, use, told=(1.0, 2.0), events=None):
     grid = np.array([0.5, 0.9])
     held.walk(
         np.array(events), jobs, np.argsort(started), grid, np.array([0.5, 0.9]), np.array(levels),
-        misses, bounds, own,
+        misses, bounds, own, np.zeros(bounds.shape, np.int64),
     )  # fmt: skip
     return bounds, misses, own
 
@@ -298,6 +298,15 @@ def test_no_more_promises_are_open_than_were_tried():
     events = [~0, 0, ~1, 1, *(~k for k in range(2, 10))]
     own = promised([0.5], range(10), [np.nan] * 10, [1.0] * 10, events=events)
     assert own[:, 0].tolist() == [False, True, True, True, *[False] * 6]
+
+
+def test_jobs_that_are_told_together_are_one_try():
+    """Fifty at once end before the next fifty are told theirs: two tries, so two promises, not a hundred."""
+    first, second = range(50), range(50, 100)
+    events = [*(~k for k in first), *first, *(~k for k in second), *second]
+    events += [~k for k in range(100, 110)]
+    own = promised([0.5], range(110), [np.nan] * 110, [1.0] * 110, events=events)[:, 0]
+    assert np.flatnonzero(own).tolist() == [50, 100, 101]
 
 
 def test_the_bound_keeps_its_level_where_long_jobs_come_in_campaigns():

@@ -97,19 +97,32 @@ def test_few_tasks_have_no_interval(tried):
     assert row["decided"] == "at submission"
     assert row["coverage"] == tried.comparison.row("hierarchy")["coverage"]
     assert row["inside"] + row["too_often"] + row["too_rarely"] == row["strata"]
-    assert 0 < row["promised"] < 1
+    assert (row["promised"], row["coverage"]) == (
+        0.0,
+        None,
+    )  # jobs are told together: no bound was tried
     own = tried.predicted["hierarchy"].at(tried.comparison.level)
     judged = ~tried.records["is_scout"].to_numpy()
     assert row["own"] == pytest.approx((tried.records["used"].to_numpy() <= own)[judged].mean())
 
 
-def test_what_is_not_promised_is_no_answer(tried):
-    """30 jobs and ten scouts a task: 9 finished ones hold 90 %, no task has the 19 that 95 % need before enough were tried."""
-    table = tried.comparison.table.filter(estimator="hierarchy")
-    assert table["share_without"].to_list() == [0.25, 1.0, 1.0]
-    assert table["coverage"].to_list()[1:] == [None, None]
-    assert np.isinf(tried.held["hierarchy"].at(0.95)).all()
-    assert np.isfinite(tried.predicted["hierarchy"].at(0.95)).any()
+def test_what_is_not_promised_is_no_answer(one_by_one):
+    table = one_by_one.comparison.table.filter(estimator="hierarchy")
+    for level, without, coverage in table.select("level", "share_without", "coverage").rows():
+        held, own = (
+            told["hierarchy"].at(level) for told in (one_by_one.held, one_by_one.predicted)
+        )
+        judged = ~one_by_one.records["is_scout"].to_numpy()
+        assert without == pytest.approx(np.isinf(held)[judged].mean())
+        kept = (one_by_one.records["used"].to_numpy() <= held)[judged & np.isfinite(held)]
+        assert coverage == (pytest.approx(kept.mean()) if kept.size else None)
+        assert np.isfinite(own).all()
+    assert (
+        0 < table["share_without"][0] < table["share_without"][2] == 1.0
+    )  # 99 of a task are not there
+    row = trial_frames.coverage_by_clock({"submit": one_by_one}, "hierarchy").row(0, named=True)
+    assert row["promised"] == 1 - table["share_without"][0]
+    assert row["coverage"] == table["coverage"][0]
 
 
 def test_why_an_estimator_is_not_offered(tried):

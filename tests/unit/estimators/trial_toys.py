@@ -14,13 +14,15 @@ from brokerlab.estimators.trial import run_trial, trial_levels
 LEVEL = 0.9
 
 
-def whole_tasks(n_tasks=4, jobs=30, *, seed=0):
-    """Tasks whose ten scouts end before the others are decided; memory differs by task and queue."""
+def whole_tasks(n_tasks=4, jobs=30, *, seed=0, apart_s=1.0):
+    """Tasks whose ten scouts end before the others are decided, so far apart; memory differs by task and queue."""
     rng = np.random.default_rng(seed)
     parts = []
     for task in range(n_tasks):
         n = 10 + jobs
-        decided = 10_000.0 * task + np.where(np.arange(n) < 10, np.arange(n), 1000.0 + np.arange(n))
+        decided = 10_000.0 * task + np.where(
+            np.arange(n) < 10, np.arange(n), 1000.0 + apart_s * np.arange(n)
+        )
         level = rng.uniform(500, 4000)
         parts.append(
             pl.DataFrame(

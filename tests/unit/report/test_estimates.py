@@ -30,6 +30,11 @@ def tried():
 
 
 @pytest.fixture(scope="module")
+def one_by_one():
+    return tried_on(whole_tasks(apart_s=600.0))
+
+
+@pytest.fixture(scope="module")
 def doubts(tried):
     learnt = tried.records.filter(pl.col("queue") == "A")
     return check_model(tried, "hierarchy", lambda _: learnt, by_task=False)
@@ -108,6 +113,14 @@ def test_few_tasks_have_no_chart_of_coverage(tried):
     assert estimates.intervals(many) == "In brackets: 95 % intervals over tasks."
 
 
+def test_a_model_says_what_was_promised(one_by_one, doubts):
+    part = Evaluation(trials={"submit": one_by_one}, doubts=doubts, learnt=one_by_one.records, model=None)  # fmt: skip
+    (shown,) = estimates.model_part({"tasks": part}, level=0.9)
+    assert "its bound of 90.0 % was promised " in shown.verdict.sentence
+    assert shown.verdict.sentence.endswith(" of these kept it.")
+    assert estimates.frames({"tasks": part})["model_measured"]["level"][0] == 0.9
+
+
 def test_a_model_says_how_to_predict_with_it(tried, doubts):
     model = fit_and_calibrate(Hierarchy("memory"), tried.records)
     part = Evaluation(trials={"submit": tried}, doubts=doubts, learnt=tried.records, model=model)
@@ -116,11 +129,9 @@ def test_a_model_says_how_to_predict_with_it(tried, doubts):
     assert isinstance(failed, Table)
     assert failed.frame.height == doubts.failures.height
     written = estimates.frames({"tasks": part})
-    assert written["model_measured"]["level"].to_list() == [
-        0.9
-    ]  # higher ones are promised to no job
+    assert written["model_measured"].is_empty()
     assert shown.verdict.sentence == (
-        "Made without the tasks it was tested on, its bound of 90.0 % was promised 75.0 % of jobs; 91.1 % of these kept it."
+        "Made without the tasks it was tested on, its bound of 90.0 % was promised to no job."
     )
     assert {"tasks_matched", "tasks_chosen", "tasks_strata", "tasks_doubts"} <= set(written)
     assert isinstance(listing, Listing)
