@@ -13,14 +13,14 @@ from brokerlab.brokerage.production_jobs.checks_state import storage_checks
 from brokerlab.brokerage.rules import AS_DEPLOYED, ProductionRules
 
 LINK = ("panda_queue", "direction", "ddm_endpoint_name", "is_default")
-STATES = {
-    "s_read_lan": "read_lan_up",
-    "s_write_lan": "write_lan_up",
-    "s_write_wan": "receive_wan_up",
-    "s_read_wan": "send_wan_up",
-    "s_input_disk": "has_input_datadisk",
-    "s_output_disk": "has_output_datadisk",
-}
+STATES = (
+    "s_read_lan",
+    "s_write_lan",
+    "s_write_wan",
+    "s_read_wan",
+    "s_input_disk",
+    "s_output_disk",
+)
 
 
 def on(pair: Mapping[str, Any], rule: pl.Expr) -> Any:
@@ -46,13 +46,13 @@ def endpoint_status(
     links = rows.select(name for name in LINK if name in rows.columns) if rows.height else None
     storage = rows.unique("ddm_endpoint_name", keep="first") if rows.height else None
     states = endpoint_states(links, storage, rules=rules).to_dicts()
-    state = states[0] if states else dict.fromkeys(STATES.values(), False)
+    state = states[0] if states else dict.fromkeys(STATES, False)
     places = pl.DataFrame(
         {"jeditaskid": 0, "ddm_endpoint_name": list(complete_locations or ())},
         schema={"jeditaskid": pl.Int64, "ddm_endpoint_name": pl.String},
     )
     pair = {
-        **{ours: state[name] for ours, name in STATES.items()},
+        **{name: state[name] for name in STATES},
         "s_space": None,
         "x_nucleus": nucleus_queue,
         "x_complete": complete_here(places, links, storage).height > 0,

@@ -53,7 +53,8 @@ class Completeness:
             every real, non-distributed input dataset of the task, readable or not.
         datasets: One row per task, instant and such dataset, sorted: ``jeditaskid``, ``snapshot``,
             ``datasetname``, ``complete_disk``, ``complete_tape`` (a complete replica that is readable),
-            ``remote_source``, ``locations`` (list of str: complete, readable or not).
+            ``truly_complete_disk`` (no file missing), ``local_source``, ``remote_source``, ``locations``
+            (list of str: complete, readable or not).
     """
 
     tasks: pl.DataFrame
@@ -117,7 +118,7 @@ def _of_tasks(asked: pl.DataFrame, replicas: pl.DataFrame | None) -> pl.DataFram
 
 
 def _complete(frame: pl.DataFrame) -> pl.DataFrame:
-    """Mark the replicas that count as complete."""
+    """Mark the replicas that count as complete and those without any missing file."""
     total = pl.when(pl.col("total") > 0).then("total")
     enough = (pl.col("total") - pl.col("found") <= pl.col("max_missing")) | (
         100 * pl.col("found") / total >= pl.col("min_percent")
@@ -125,7 +126,7 @@ def _complete(frame: pl.DataFrame) -> pl.DataFrame:
     whole = pl.col("found") == pl.col("total")
     usable = ~yes("vp")
     partly = ((pl.col("found") > 0) & enough).fill_null(value=False)
-    return frame.with_columns(complete=usable & (whole | partly))
+    return frame.with_columns(whole=usable & whole, complete=usable & (whole | partly))
 
 
 def limits(vos: pl.Series, config: Config, component: str = "jobbroker") -> pl.DataFrame:
@@ -206,6 +207,8 @@ def _per_dataset(asked: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
     flags = {
         "complete_disk": pl.col("complete") & readable & disk,
         "complete_tape": pl.col("complete") & readable & ~disk,
+        "truly_complete_disk": pl.col("whole") & readable & disk,
+        "local_source": pl.col("complete") & pl.col("lan"),
         "remote_source": pl.col("complete") & pl.col("wan"),
     }
     places = pl.col("ddm_endpoint_name").filter("complete").unique().sort()
