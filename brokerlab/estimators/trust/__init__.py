@@ -4,20 +4,17 @@ Each check returns a frame with the statistic, its interval or p-value, and a ve
 """
 
 from brokerlab.estimators.trust.betting import bet_against
-from brokerlab.estimators.trust.drift import coverage_blocks, largest_deviation
+from brokerlab.estimators.trust.drift import largest_deviation
 from brokerlab.estimators.trust.judged import judged, places
-from brokerlab.estimators.trust.overview import overview
 from brokerlab.estimators.trust.scouts import scouts_against_rest
 from brokerlab.estimators.trust.strata import coverage_by
 from brokerlab.estimators.trust.support import support
 
 __all__ = [
     "bet_against",
-    "coverage_blocks",
     "coverage_by",
     "judged",
     "largest_deviation",
-    "overview",
     "places",
     "scouts_against_rest",
     "support",

@@ -8,70 +8,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.errors import InsufficientDataError
 from brokerlab.estimators.estimator import Predicted
 from brokerlab.estimators.trust.judged import judged
-from brokerlab.estimators.trust.strata import against_level
 
-BLOCK = 200
-"""Jobs of a block, as many as a stratum must have."""
 _TERMS = 20  # of the series of sup |W|, which converges like exp(-k^2)
-
-
-def coverage_blocks(
-    records: Any,
-    predicted: Predicted,
-    level: float,
-    *,
-    block: int = BLOCK,
-    confidence: float = 0.95,
-) -> pl.DataFrame:
-    """Follow the coverage over consecutive blocks of jobs in the order of their decision.
-
-    Args:
-        records: The jobs to be judged, all of them predicted.
-        predicted: Expectations of these jobs.
-        level: One of ``predicted.levels``.
-        block: Jobs of a block; the last one has up to twice as many.
-        confidence: Of the intervals; 1 - this is the share of wrong alarms that is allowed.
-
-    Returns:
-        One row per block: ``block`` (from 0), ``from_s, to_s`` (decisions), ``n, missed, coverage, lo, hi,
-        p, inside`` as in :func:`strata.coverage_by`, ``p_adjusted`` (for the share of wrong alarms among
-        the blocks), ``verdict``: ``as asked``, ``misses too often``, ``misses too rarely``, by the adjusted
-        value.
-
-    Raises:
-        ConfigError: A block below 1, or an unknown level.
-        InsufficientDataError: No job can be judged.
-
-    Source: Benjamini and Hochberg 1995, doi:10.1111/j.2517-6161.1995.tb02031.x.
-    """
-    from scipy import stats
-
-    if block < 1:
-        raise ConfigError(f"block = {block}: 1 job or more is allowed")
-    frame = _judged(records, predicted, level)
-    last = max(frame.height // block - 1, 0)
-    number = (pl.int_range(pl.len()) // block).clip(upper_bound=last)
-    counts = (
-        frame.group_by(block=number)
-        .agg(
-            from_s=pl.col("decided_s").min(),
-            to_s=pl.col("decided_s").max(),
-            n=pl.len().cast(pl.Int64),
-            missed=pl.col("missed").sum().cast(pl.Int64),
-        )
-        .sort("block")
-    )
-    table = against_level(counts, level, confidence)
-    adjusted = stats.false_discovery_control(table["p"].to_numpy())
-    said = pl.when(pl.col("coverage") < level).then(pl.lit("misses too often"))
-    return table.with_columns(p_adjusted=pl.Series(adjusted)).with_columns(
-        verdict=pl.when(pl.col("p_adjusted") > 1 - confidence)
-        .then(pl.lit("as asked"))
-        .otherwise(said.otherwise(pl.lit("misses too rarely")))
-    )
 
 
 def largest_deviation(

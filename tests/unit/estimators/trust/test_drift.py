@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from brokerlab.errors import ConfigError, InsufficientDataError
-from brokerlab.estimators.trust import bet_against, coverage_blocks, largest_deviation
+from brokerlab.errors import InsufficientDataError
+from brokerlab.estimators.trust import bet_against, largest_deviation
 from brokerlab.estimators.trust.betting import fortune
 from brokerlab.estimators.trust.drift import _p_of_largest
 from tests.unit.estimators.trust.toys import expected, records
@@ -19,9 +19,6 @@ LATE = np.where(np.arange(N) >= 1200, 0.1, 0.0)
 def test_drift_from_job_1200_on_is_found_there():
     frame = records(N, shift=LATE)
     model = expected(frame)
-    blocks = coverage_blocks(frame, model, 0.9)
-    assert blocks["verdict"].to_list() == ["as asked"] * 6 + ["misses too often"] * 4
-    assert blocks["n"].to_list() == [200] * 10
     row = largest_deviation(frame, model, 0.9).row(0, named=True)
     assert row["verdict"] == "misses too often"
     assert row["after"] > 1900
@@ -32,17 +29,15 @@ def test_drift_from_job_1200_on_is_found_there():
 def test_too_wide_bounds_are_told_as_such():
     frame = records(N, shift=-0.1)
     model = expected(frame)
-    assert coverage_blocks(frame, model, 0.9)["verdict"].unique().to_list() == ["misses too rarely"]
     assert largest_deviation(frame, model, 0.9)["verdict"].to_list() == ["misses too rarely"]
 
 
 def test_a_right_model_is_rarely_accused():
-    alarms = np.zeros(3)
+    alarms = np.zeros(2)
     for seed in range(40):
         frame = records(N, seed=seed)
         model = expected(frame)
         alarms += [
-            (coverage_blocks(frame, model, 0.9)["verdict"] != "as asked").any(),
             (largest_deviation(frame, model, 0.9)["verdict"] != "as asked").any(),
             (bet_against(frame, model, seed=seed)["verdict"] != "as expected").any(),
         ]
@@ -63,13 +58,6 @@ def test_a_right_model_is_rarely_accused_where_jobs_are_killed_and_a_wrong_one_s
             alarms[each] += verdict == "not as expected"
     assert alarms[0] <= 3  # of 20 at 5 %: 4 or more has probability 1.6 %
     assert alarms[1] == 20
-
-
-def test_the_last_block_takes_the_rest_and_a_short_log_is_one_block():
-    frame = records(590)
-    assert coverage_blocks(frame, expected(frame), 0.9)["n"].to_list() == [200, 390]
-    short = records(50)
-    assert coverage_blocks(short, expected(short), 0.9)["n"].to_list() == [50]
 
 
 def test_the_law_of_the_largest_distance():
@@ -102,11 +90,9 @@ def test_a_fortune_against_even_places_reaches_20_in_less_than_5_per_cent():
 def test_questions_without_an_answer_are_refused():
     frame = records(10)
     model = expected(frame)
-    with pytest.raises(ConfigError, match="block = 0"):
-        coverage_blocks(frame, model, 0.9, block=0)
     model.bounds[:] = np.inf
     with pytest.raises(InsufficientDataError, match="infinite"):
-        coverage_blocks(frame, model, 0.9)
+        largest_deviation(frame, model, 0.9)
     killed = frame.with_columns(censored=pl.lit(value=True))
     with pytest.raises(InsufficientDataError, match="killed"):
         bet_against(killed, model)
