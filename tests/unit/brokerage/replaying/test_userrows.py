@@ -44,7 +44,7 @@ def test_parameters_are_words_and_flags() -> None:
         {"allowinputlan": 2, "avoidvp": 1, "limitedsites": 0, "allowincompleteinds": None}
     )
     assert row["allowinputlan"] == "only"
-    assert [row[name] for name in taskrows.FLAGS] == [True, None, False]
+    assert [row[name] for name in taskrows.USER_FLAGS] == [True, None, False]
 
 
 def test_scouts_need_the_memory_submitted_and_a_later_freeze_is_not_seen() -> None:
