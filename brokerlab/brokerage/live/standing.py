@@ -309,7 +309,7 @@ class Standing:
         cycle = self.cycle(names)
         tables = with_others(given, rows, world.tables, stage.together)
         tasks = self._tasks(rows, names, tables, cycle)
-        ended = stage.ended(rows, tasks, self._known_ends(), tables if names else {}, cycle.plans)
+        ended = stage.ended(rows, tasks, self._known_ends, tables if names else {}, cycle.plans)
         facts = self._facts(rows, tasks, names, tables, cycle)
         setting = rows["setting"].to_numpy()
         walks = self._walks(facts, setting, ended["outcome"].is_null().to_numpy(), cycle)
@@ -372,8 +372,9 @@ class Standing:
         ]
         return frozenset(names), pl.concat([frame.select(names) for frame in (first, *others)])
 
+    @cached_property
     def _known_ends(self) -> pl.DataFrame:
-        """Return the rows of ``World.outcomes`` under every setting, with its number."""
+        """The rows of ``World.outcomes`` under every setting, with its number."""
         return pl.concat(
             stage.world.outcomes.drop("detail", strict=False).with_columns(setting=pl.lit(number, pl.Int64))
             for number, stage in enumerate(self.stages)
