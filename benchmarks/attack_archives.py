@@ -296,11 +296,20 @@ def damage(source: Path, folder: Path, n: int, rng: random.Random) -> Iterator[O
         shutil.copytree(source, archive)
         part = rng.choice(manifests.read(archive).files())
         path = archive / part.path
-        path.write_bytes((flipped if number % 2 else truncated)(path.read_bytes(), rng))
+        path.write_bytes(_changed(path.read_bytes(), flipped if number % 2 else truncated, rng))
         outcome = _damaged(archive, part.path)
         if outcome.failure:
             yield Outcome(outcome.failure, f"damage {number} ({part.path}): {outcome.note}")
         shutil.rmtree(archive)
+
+
+def _changed(
+    data: bytes, mutation: Callable[[bytes, random.Random], bytes], rng: random.Random
+) -> bytes:
+    """Mutate until something is different: a cut may fall on the end, and a bit may be flipped twice."""
+    while (changed := mutation(data, rng)) == data:
+        pass
+    return changed
 
 
 def _damaged(archive: Path, part: str) -> Outcome:
