@@ -455,9 +455,11 @@ def model_part(jobs: Mapping[str, Evaluation], *, level: float) -> list[Part]:
         return []
     part = next(iter(jobs.values()))
     kept = trial_frames.coverage_by_clock(part.trials, MODEL).row(0, named=True)
-    template = "Made without the tasks it was tested on, its bound of {level:%} was promised {promised:%} of jobs; {coverage:%} of these kept it."
+    template = (
+        "On unseen tasks {promised:%} of jobs had a {level:%} bound; {coverage:%} of these kept it."
+    )
     if kept["coverage"] is None:
-        template = "Made without the tasks it was tested on, its bound of {level:%} was promised to no job."
+        template = "On unseen tasks no job had a bound of {level:%}."
     not_to_trust = Table(
         name="not_to_trust",
         frame=part.doubts.failures,
