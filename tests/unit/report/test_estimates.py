@@ -130,9 +130,7 @@ def test_a_model_says_how_to_predict_with_it(tried, doubts):
     assert failed.frame.height == doubts.failures.height
     written = estimates.frames({"tasks": part})
     assert written["model_measured"].is_empty()
-    assert shown.verdict.sentence == (
-        "Made without the tasks it was tested on, its bound of 90.0 % was promised to no job."
-    )
+    assert shown.verdict.sentence == ("On unseen tasks no job had a bound of 90.0 %.")
     assert {"tasks_matched", "tasks_chosen", "tasks_strata", "tasks_doubts"} <= set(written)
     assert isinstance(listing, Listing)
     assert "--level 0.9 " in listing.text
