@@ -116,7 +116,7 @@ def test_few_tasks_have_no_chart_of_coverage(tried):
 def test_a_model_says_what_was_promised(one_by_one, doubts):
     part = Evaluation(trials={"submit": one_by_one}, doubts=doubts, learnt=one_by_one.records, model=None)  # fmt: skip
     (shown,) = estimates.model_part({"tasks": part}, level=0.9)
-    assert "its bound of 90.0 % was promised " in shown.verdict.sentence
+    assert "of jobs had a 90.0 % bound" in shown.verdict.sentence
     assert shown.verdict.sentence.endswith(" of these kept it.")
     assert estimates.frames({"tasks": part})["model_measured"]["level"][0] == 0.9
 
