@@ -5,7 +5,7 @@ Worlds are random (:mod:`tests.twins.worlds`); counts are lost and changed from 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
@@ -18,6 +18,7 @@ from brokerlab.brokerage.analysis_jobs import AnalysisRules
 from brokerlab.brokerage.analysis_jobs import decide as decide_analysis
 from brokerlab.brokerage.production_jobs.brokerage import decide as decide_jobs
 from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.gdpconfig import Config
 from tests.property.test_production_jobs import eased
 from tests.twins import analysis_compare, analysis_worlds, compare
 from tests.twins.instants import with_instants
@@ -106,6 +107,28 @@ def held_to(ranked: live.Ranked, world: int, decided: Any) -> None:
     assert_frame_equal(why.select(*TASK, names), first.select(*TASK, names).sort(TASK))
 
 
+def held_under_settings(
+    standing: live.Standing,
+    configs: tuple[Config, Config],
+    wanted: pl.DataFrame,
+    by_world: Mapping[int, Frames],
+    decided: Callable[[int, Config], Any],
+) -> None:
+    """Hold what is answered under the settings prepared, under others, and under both at once, to what ``decide`` says."""
+    config, other = configs
+    alike = dict.fromkeys(by_world, 0)
+    apart = dict(zip(by_world, (0, 1, 1), strict=True))
+    for now, settings, of in (
+        (standing, (config,), alike),
+        (standing.with_config(other), (other,), alike),
+        (standing.with_config(config, other), (config, other), apart),
+    ):
+        asked = wanted.with_columns(setting=pl.col("world").replace_strict(of))
+        ranked = now.decide(asked, together(by_world))
+        for world in by_world:
+            held_to(ranked, world, decided(world, settings[of[world]]))
+
+
 @pytest.mark.parametrize(
     ("seed", "rules", "some", "easy"),
     [(1, "production", False, False), (2, "document", True, True), (3, "production", True, True)],
@@ -128,17 +151,12 @@ def test_jobs_are_decided_alike(seed: int, rules: str, *, some: bool, easy: bool
     key = rng.choice(sorted(JOB_KEYS))
     standing = live.prepare(frames, stage="jobs", rules=rule_set, config=config)
     other = config.with_values({key: JOB_KEYS[key]})
-    apart = dict(zip(by_world, (0, 1, 1), strict=True))
-    for now, settings, of in (
-        (standing, (config,), dict.fromkeys(by_world, 0)),
-        (standing.with_config(other), (other,), dict.fromkeys(by_world, 0)),
-        (standing.with_config(config, other), (config, other), apart),
-    ):
-        asked = wanted.with_columns(setting=pl.col("world").replace_strict(of))
-        ranked = now.decide(asked, together(by_world))
-        for world, own in by_world.items():
-            given = frames | own | {"tasks": chosen[world]}
-            held_to(ranked, world, decide_jobs(given, rules=rule_set, config=settings[of[world]]))
+
+    def decided(world: int, settings: Config) -> Any:
+        given = frames | by_world[world] | {"tasks": chosen[world]}
+        return decide_jobs(given, rules=rule_set, config=settings)
+
+    held_under_settings(standing, (config, other), wanted, by_world, decided)
 
 
 ANALYSIS_KEYS: dict[str, Any] = {
@@ -175,16 +193,9 @@ def test_user_jobs_are_decided_alike(seed: int, rules: str, *, some: bool, easy:
     key = rng.choice(sorted(ANALYSIS_KEYS))
     standing = live.prepare(frames, stage="analysis", rules=rule_set, config=config)
     other = config.with_values({key: ANALYSIS_KEYS[key]})
-    apart = dict(zip(by_world, (0, 1, 1), strict=True))
-    for now, settings, of in (
-        (standing, (config,), dict.fromkeys(by_world, 0)),
-        (standing.with_config(other), (other,), dict.fromkeys(by_world, 0)),
-        (standing.with_config(config, other), (config, other), apart),
-    ):
-        asked = wanted.with_columns(setting=pl.col("world").replace_strict(of))
-        ranked = now.decide(asked, together(by_world))
-        for world, own in by_world.items():
-            given = frames | own | {"tasks": chosen[world]}
-            held_to(
-                ranked, world, decide_analysis(given, rules=rule_set, config=settings[of[world]])
-            )
+
+    def decided(world: int, settings: Config) -> Any:
+        given = frames | by_world[world] | {"tasks": chosen[world]}
+        return decide_analysis(given, rules=rule_set, config=settings)
+
+    held_under_settings(standing, (config, other), wanted, by_world, decided)

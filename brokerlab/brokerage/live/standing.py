@@ -234,10 +234,7 @@ class Cycle:
         parts = []
         for number, each in enumerate(self.settings):
             mine = setting == number
-            if mine.any():
-                parts.append(each.pairs(loop, rows[mine], numbers[mine]))
-        if not parts:
-            return self.settings[0].pairs(loop, rows, numbers)
+            parts.append(each.pairs(loop, rows[mine], numbers[mine]))
         chosen = np.concatenate([part[0] for part in parts])
         closed = np.concatenate([part[2] for part in parts])
         order = np.argsort(chosen)
@@ -349,16 +346,16 @@ class Standing:
         plan = Plan.of(
             world.checks, loops[1], stage.facts_of(names), world.step_reads, lasting=world.lasting
         )
-        before = None if root is None else root.cycle(names).settings[0]
-        if root is None or before is None or any(
-            not np.array_equal(before.tasks[loop], numbers[loop]) for loop in loops
-        ):  # fmt: skip
-            return Loops({n: Kept.of(plan, facts, in_parts) for n, facts in loops.items()}, numbers)
-        changed = changes(root.stage.in_loop(1), loops[1])
-        kept = {
-            loop: before.kept[loop].again(plan, facts, in_parts, changed)
-            for loop, facts in loops.items()
-        }
+        if root is not None:
+            before = root.cycle(names).settings[0]
+            if all(np.array_equal(before.tasks[loop], numbers[loop]) for loop in loops):
+                changed = changes(root.stage.in_loop(1), loops[1])
+                kept = {
+                    loop: before.kept[loop].again(plan, facts, in_parts, changed)
+                    for loop, facts in loops.items()
+                }
+                return Loops(kept, numbers)
+        kept = {loop: Kept.of(plan, facts, in_parts) for loop, facts in loops.items()}
         return Loops(kept, numbers)
 
     @cached_property

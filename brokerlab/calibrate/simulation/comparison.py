@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -260,16 +261,20 @@ class Sides:
         both = pl.DataFrame({"one": one["wait_s"], "other": other["wait_s"]})
         return _spearman(both)
 
-    def _windows(self, jobs: pl.DataFrame) -> IntArray:
-        """Return the part of the period that each job is in, from 0."""
+    @cached_property
+    def _window(self) -> pl.Expr:
+        """The part of the period that a job is in, from 0."""
         first, last = self.observed["when"].min(), self.observed["when"].max()
         span = pl.lit(last) - pl.lit(first)
-        part = (
+        return (
             (pl.col("when") - pl.lit(first)).dt.total_microseconds()
             * _WINDOWS
             // (span.dt.total_microseconds() + 1)
         )
-        return jobs.select(part=part)["part"].to_numpy()
+
+    def _windows(self, jobs: pl.DataFrame) -> IntArray:
+        """Return the part of the period that each job is in."""
+        return jobs.select(part=self._window)["part"].to_numpy()
 
     def quantiles(self, by: Sequence[str]) -> pl.DataFrame:
         """Return percentiles of the waits by group, both sides; ``n`` jobs are the observed ones."""

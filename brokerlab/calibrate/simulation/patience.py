@@ -256,7 +256,8 @@ def changed(loop: Loop, found: Census, row: IntArray) -> IntArray:
     """Return when the jobs of some rows came into their state [us]; outputs under way since the start of the job."""
     since = np.zeros(len(row), np.int64)
     world, job, state = found.world[row], found.job[row], found.state[row]
-    for number, copy in enumerate(loop.copies):
+    for number in np.unique(world):
+        copy = loop.copies[number]
         attempt = copy.state.attempt
         for wanted, times in (
             (state == ASSIGNED, copy.placed),

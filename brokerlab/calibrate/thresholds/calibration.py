@@ -222,7 +222,7 @@ def calibrate(
         screen: Of the keys: those that change no decision, or none that the simulation holds, are left out; null: all are
             simulated.
         validation: Whether the simulation is to be believed, or what finds that out; null: the caller vouches for it.
-        store: Folder where results are kept: an interrupted study goes on where it was; null: nowhere.
+        store: Folder where results are kept: an interrupted study goes on, see :mod:`.runs`; null: nowhere.
 
     Raises:
         ConfigError: A store, and a simulation that does not say what its results depend on.

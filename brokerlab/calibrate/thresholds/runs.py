@@ -1,7 +1,7 @@
 """Run simulations of settings: only what is not kept yet, in several processes where that pays, whatever fails.
 
 A run that fails is missing and the rest goes on; one whose process is killed is tried once more. Results may be kept in a
-folder, so that an interrupted study goes on where it was.
+folder, so that an interrupted study goes on behind the last settings that were simulated together.
 """
 
 from __future__ import annotations
@@ -220,6 +220,6 @@ def _tried(what_if: WhatIf, task: Task) -> Simulated | Exception:
 
 def _simulated(what_if: WhatIf, task: Task) -> Simulated:
     seeds, period = task.block.seeds, task.block.period
-    if isinstance(what_if, SideBySide) and len(task.configs) > 1:
+    if isinstance(what_if, SideBySide):
         return [Outcome.by_seed(one) for one in what_if.each(task.configs, seeds, period)]
     return [Outcome.by_seed(what_if(config, seeds, period)) for config in task.configs]
