@@ -231,7 +231,8 @@ def match_software(
         return Match(accept=False, reason=UNREADABLE, problem=f"{OF_QUEUE}: {error}")
     if reason is not None:
         return Match(accept=False, reason=reason)
-    weight = 1.0 if queue.releases == ANY_QUEUE else _preference(task.request, queue)
+    level = task.request.preferred_level
+    weight = 1.0 if queue.releases == ANY_QUEUE else preference(level, queue.cpu_levels)
     return Match(accept=True, platform=examined.resolved, preference_weight=weight)
 
 
@@ -293,7 +294,11 @@ def _hardware(
     return None if gpu_nodes is None else match_gpu(request.gpu_spec, gpu_nodes)
 
 
-def _preference(request: Request, queue: SoftwareQueue) -> float:
-    """Return the factor of the brokerage weight for a preferred level of the CPU architecture (6.4)."""
-    level = request.preferred_level
-    return 1.0 if level is None else 1.0 + queue.cpu_levels.get(level, 0.0) / 100
+def preference(level: str | None, at_queue: Mapping[str, float]) -> float:
+    """Return the factor of the brokerage weight for a preferred level of the CPU architecture (6.4).
+
+    Args:
+        level: The one that a task prefers; None: none.
+        at_queue: Level to the share of the queue's logical CPUs [%].
+    """
+    return 1.0 if level is None else 1.0 + at_queue.get(level, 0.0) / 100

@@ -28,7 +28,9 @@ from brokerlab.matching.software import (
     SoftwareTask,
     examine,
     match_software,
+    preference,
 )
+from brokerlab.numerics import FloatArray
 
 REQUEST_COLUMNS = ("architecture", "transhome", "container_name", "onlytagsforfc")
 ANALYSIS_COLUMNS = ("architecture", "transhome", "container_name", "transuses")
@@ -47,11 +49,12 @@ _GPU_COLUMNS = (
 
 @dataclass(frozen=True)
 class _Queues:
-    """Queues by name, and what the distinct ones of them offer."""
+    """Queues by name, what the distinct ones of them offer, and their levels of the CPU architecture, which few ask for."""
 
     names: list[str]
     codes: np.ndarray[Any, np.dtype[np.int64]]
     offers: list[SoftwareQueue]
+    levels: dict[str, dict[str, float]]
     all_tags: Description | None
     problems: list[str]
 
@@ -111,7 +114,9 @@ def software_pairs(
     )
     codes = np.add.outer(np.array(task_codes, np.int64), offered.codes * len(asked))
     decisions = _decisions(matches)[codes.ravel()]
-    return pairs.hstack(decisions)
+    preferred = _preferred(list(asked), offered)[task_codes].ravel()
+    weight = pl.when("accept").then(pl.Series(preferred)).otherwise(1.0)
+    return pairs.hstack(decisions).with_columns(preference_weight=weight)
 
 
 def platform_pairs(
@@ -187,22 +192,29 @@ def _task(
 
 
 def _decisions(matches: list[list[Match]]) -> pl.DataFrame:
-    """Return the matches as a frame, one row each."""
+    """Return the matches as a frame, one row each: ``accept, reason, platform``."""
     flat = [match for row in matches for match in row]
     return pl.DataFrame(
         {
             "accept": [match.accept for match in flat],
             "reason": [match.reason for match in flat],
             "platform": [match.platform for match in flat],
-            "preference_weight": [match.preference_weight for match in flat],
         },
-        schema={
-            "accept": pl.Boolean,
-            "reason": pl.String,
-            "platform": pl.String,
-            "preference_weight": pl.Float64,
-        },
+        schema={"accept": pl.Boolean, "reason": pl.String, "platform": pl.String},
     )
+
+
+def _preferred(tasks: Sequence[SoftwareTask], offered: _Queues) -> FloatArray:
+    """Return the factor of the brokerage weight of each task at each queue, if it is accepted there (6.4)."""
+    any_level = [offered.offers[code].releases == ANY_QUEUE for code in offered.codes]
+    found: dict[str | None, list[float]] = {}
+    for level in {task.request.preferred_level for task in tasks}:
+        found[level] = [
+            1.0 if is_any else preference(level, offered.levels.get(name, {}))
+            for name, is_any in zip(offered.names, any_level, strict=True)
+        ]
+    rows = [found[task.request.preferred_level] for task in tasks]
+    return np.array(rows, dtype=np.float64).reshape(len(tasks), len(offered.names))
 
 
 def _problem(problem: str, queue: str) -> str:
@@ -249,7 +261,7 @@ def _offers(
         "panda_queue", keep="first", maintain_order=True
     )
     data = dict(described.iter_rows())
-    gpus, levels = _gpus(worker_node_gpu), _levels(worker_node_cpu_level)
+    gpus = _gpus(worker_node_gpu)
     problems: list[str] = []
     numbers: dict[Hashable, int] = {}
     offers: list[SoftwareQueue] = []
@@ -258,11 +270,11 @@ def _offers(
         described_as = data.get(name, "") if name in data else None
         listed = _releases(name, releases, problems)
         nodes = None if gpus is None else gpus.get(name, ())
-        key = (listed, name in data, described_as, nodes, levels.get(name, ()))
+        key = (listed, name in data, described_as, nodes)
         if key not in numbers:
             numbers[key] = len(offers)
             description, invalid = _description(described_as, present=name in data)
-            offers.append(SoftwareQueue(listed, description, invalid, nodes, dict(key[4])))
+            offers.append(SoftwareQueue(listed, description, invalid, nodes))
         if offers[numbers[key]].invalid is not None:
             problems.append(f"{OF_QUEUE} of {name}: {offers[numbers[key]].invalid}")
         codes.append(numbers[key])
@@ -270,7 +282,8 @@ def _offers(
     if invalid is not None:
         problems.append(f"{OF_QUEUE} of {ALL_TAGS}: {invalid}")
     names = rows["panda_queue"].to_list()
-    return _Queues(names, np.array(codes, np.int64), offers, all_tags, problems)
+    levels = _levels(worker_node_cpu_level)
+    return _Queues(names, np.array(codes, np.int64), offers, levels, all_tags, problems)
 
 
 def _description(data: str | None, *, present: bool) -> tuple[Description | None, str | None]:
@@ -310,11 +323,11 @@ def _gpus(frame: pl.DataFrame | None) -> dict[str, tuple[GpuNode, ...]] | None:
     return seen
 
 
-def _levels(frame: pl.DataFrame | None) -> dict[str, tuple[tuple[str, float], ...]]:
+def _levels(frame: pl.DataFrame | None) -> dict[str, dict[str, float]]:
     """Return the levels of the CPU architecture at each queue, with their share."""
-    seen: dict[str, tuple[tuple[str, float], ...]] = {}
+    seen: dict[str, dict[str, float]] = {}
     if frame is not None:
         columns = ("panda_queue", "cpu_architecture_level", "pct_within_queue")
         for name, level, share in frame.select(columns).sort(columns).iter_rows():
-            seen[name] = (*seen.get(name, ()), (level, share or 0.0))
+            seen.setdefault(name, {})[level] = share or 0.0
     return seen
