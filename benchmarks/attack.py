@@ -20,7 +20,7 @@ import polars as pl
 
 from benchmarks import attack_archives
 from benchmarks.attack_files import files
-from brokerlab.archive import synthetic
+from brokerlab import worlds
 
 FAILURES = ("foreign exception", "lost rows", "hang", "memory", "message", "silent damage")
 """What may fail."""
@@ -52,7 +52,7 @@ def main() -> None:
     table = []
     with tempfile.TemporaryDirectory() as text:
         source = Path(text) / "source"
-        synthetic.synthesise(source, jobs=3000, days=4, seed=asked.seed)
+        worlds.synthesise(source, jobs=3000, days=4, seed=asked.seed)
         for name, (attack, n) in attacks.items():
             folder = Path(text) / name.replace(" ", "-")
             folder.mkdir()

@@ -20,11 +20,11 @@ import polars as pl
 from scipy import stats
 
 from benchmarks.recovery import TOLERATED, study
-from brokerlab.archive import synthetic
 from brokerlab.calibrate.judge import Judgement, Limit, Outcomes, Question, capped_weights, judge
 from brokerlab.calibrate.percentiles import Assumptions, backtest, current_setting, load
 from brokerlab.intervals import bootstrap_totals, percentile_interval, studentised
 from brokerlab.numerics import FloatArray, IntArray
+from brokerlab.worlds import synthesise
 from tests.planted_grids import PLANTED
 
 SIZES = (50, 200, 800)
@@ -83,7 +83,7 @@ class World:
         grid: tuple[tuple[int, int], ...] = GRID,
     ) -> World:
         """Make a synthetic archive and replay the grid over it."""
-        synthetic.synthesise(folder, jobs=jobs, days=60, seed=seed, drift=drift)
+        synthesise(folder, jobs=jobs, days=60, seed=seed, drift=drift)
         return cls.of_archive(folder, grid)
 
     @property

@@ -1,4 +1,4 @@
-"""Exact numerics: the one definition of a percentile, for one list and for many groups at once.
+"""Exact numerics: the one definition of a percentile, for one list and for many groups at once; a noise with a tail.
 
 ``numpy.percentile``, Polars' and DuckDB's quantiles use formulas that differ from the rule in the last
 bit in a fifth of the cases, and then a rounding flips. Everything here is evaluated as scouts.md
@@ -54,6 +54,32 @@ def percentile(values: Sequence[float], rank: float) -> tuple[float, list[float]
     if f == c:
         return ordered[f], [ordered[f]]
     return ordered[f] * (c - k) + ordered[c] * (k - f), [ordered[f], ordered[c]]
+
+
+def noise_cdf(
+    x: FloatArray, sd: FloatArray, share: FloatArray, scale: FloatArray, sign: int
+) -> FloatArray:
+    """Return P(normal(0, sd) + sign * tail <= x), the tail exponential in a share of the cases.
+
+    ``F = (1-p) Phi(z) + p G(z)`` with ``G(z) = Phi(z) - exp(-a z s + (a s)^2/2) Phi(z - a s)`` for
+    sign +1 (``z = x/s``, rate ``a``), mirrored for -1.
+
+    Args:
+        x: (tasks, M).
+        sd: (tasks,), above 0.
+        share: (tasks,) p.
+        scale: (tasks,) mean of the tail, above 0.
+        sign: +1 or -1.
+
+    Returns:
+        (tasks, M) probabilities.
+    """
+    from scipy.special import log_ndtr, ndtr  # slow to load, and hardly anybody asks
+
+    z = x / sd[:, None]
+    k = (sd / scale)[:, None]
+    tail = np.exp(np.minimum(-sign * k * z + k * k / 2 + log_ndtr(sign * z - k), 0.0))
+    return np.asarray(ndtr(z) - sign * share[:, None] * tail)
 
 
 MOST_TIMES = 1000.0

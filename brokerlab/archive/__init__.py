@@ -1,4 +1,4 @@
-"""WHAT HAPPENED: table contracts, readers, quarantine, the store, the synthetic archive.
+"""WHAT HAPPENED: table contracts, readers, quarantine, the store.
 
 ``open`` gives the lazy tables of an archive folder, ``profile`` what to look at first in them, ``ingest``
 fills one from dumps, ``ArchiveWriter`` writes one, ``validate`` holds a frame to its contract. The parts

@@ -38,7 +38,7 @@ def synthesise(
 ) -> None:
     """Make an archive of invented jobs with real shapes, and the truth beside it."""
     from brokerlab import worlds
-    from brokerlab.archive import synthetic
+    from brokerlab.worlds import generate
 
     asked: dict[str, object] = {
         "jobs": jobs,
@@ -51,7 +51,7 @@ def synthesise(
     present = (
         worlds.is_made(into, planted=planted, **asked)
         if lived
-        else synthetic.is_made(into, synthetic.make_settings(**asked))
+        else generate.is_made(into, worlds.make_settings(**asked))
     )
     console = Console(soft_wrap=True, highlight=False)
     if present is not None:
@@ -71,7 +71,6 @@ def _make(into: Path, asked: dict[str, object], *, lived: bool) -> Manifest:
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeElapsedColumn
 
     from brokerlab import worlds
-    from brokerlab.archive import synthetic
 
     columns = (BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     bar = Progress("{task.description}", *columns, console=beside())
@@ -83,7 +82,7 @@ def _make(into: Path, asked: dict[str, object], *, lived: bool) -> Manifest:
                 **asked,  # type: ignore[arg-type]
                 progress=lambda what, part: bar.update(line, description=what, completed=part),
             )
-        return synthetic.synthesise(
+        return worlds.synthesise(
             into,
             **asked,  # type: ignore[arg-type]
             progress=lambda done, whole: bar.update(line, completed=done / whole),

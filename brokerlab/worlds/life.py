@@ -13,25 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from brokerlab.archive.synthetic.block import decide, limits_of
-from brokerlab.archive.synthetic.chains import (
-    BULK,
-    FINISHED,
-    MEMORY_KILL,
-    MERGED,
-    RAISE_RAM,
-    RAISE_WALL,
-    SCOUT,
-    WALL_KILL,
-    Attempts,
-    no_limits,
-    payloads,
-    take,
-    take_limits,
-)
-from brokerlab.archive.synthetic.requests import Requests
-from brokerlab.archive.synthetic.settings import SynthSettings
-from brokerlab.archive.synthetic.world import World as Queues
 from brokerlab.calibrate.simulation.loop import Copy, Loop
 from brokerlab.calibrate.simulation.state import (
     DONE,
@@ -49,6 +30,25 @@ from brokerlab.calibrate.simulation.state import (
 )
 from brokerlab.calibrate.simulation.world import World
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
+from brokerlab.worlds.block import decide, limits_of
+from brokerlab.worlds.chains import (
+    BULK,
+    FINISHED,
+    MEMORY_KILL,
+    MERGED,
+    RAISE_RAM,
+    RAISE_WALL,
+    SCOUT,
+    WALL_KILL,
+    Attempts,
+    no_limits,
+    payloads,
+    take,
+    take_limits,
+)
+from brokerlab.worlds.queues import World as Queues
+from brokerlab.worlds.requests import Requests
+from brokerlab.worlds.settings import SynthSettings
 from brokerlab.worlds.work import Work
 
 OWN = 10

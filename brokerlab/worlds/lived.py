@@ -8,20 +8,20 @@ from dataclasses import fields, replace
 import numpy as np
 import polars as pl
 
-from brokerlab.archive.synthetic.assemble import Drawn
-from brokerlab.archive.synthetic.block import identify, measure
-from brokerlab.archive.synthetic.chains import BULK, FINISHED, LOST, Attempts, Roots
-from brokerlab.archive.synthetic.frames_jobs import times
-from brokerlab.archive.synthetic.light import LIGHT
-from brokerlab.archive.synthetic.paths import USUAL_S, Path, steps
-from brokerlab.archive.synthetic.planted import Story
-from brokerlab.archive.synthetic.settings import SynthSettings
-from brokerlab.archive.synthetic.slots import Slots
-from brokerlab.archive.synthetic.tasks import Tasks
-from brokerlab.archive.synthetic.world import World as Queues
 from brokerlab.numerics import IntArray
 from brokerlab.units import DAY_S
+from brokerlab.worlds.assemble import Drawn
+from brokerlab.worlds.block import identify, measure
+from brokerlab.worlds.chains import BULK, FINISHED, LOST, Attempts, Roots
+from brokerlab.worlds.frames_jobs import times
 from brokerlab.worlds.life import OPEN_RUNS, OPEN_WAITS, Life, Lived
+from brokerlab.worlds.light import LIGHT
+from brokerlab.worlds.paths import USUAL_S, Path, steps
+from brokerlab.worlds.places import Slots
+from brokerlab.worlds.queues import World as Queues
+from brokerlab.worlds.settings import SynthSettings
+from brokerlab.worlds.story_frames import Story
+from brokerlab.worlds.tasks import Tasks
 from brokerlab.worlds.work import Work, part_of
 
 BEFORE_START_S = USUAL_S["defined"] + USUAL_S["assigned"] + USUAL_S["starting"]

@@ -11,13 +11,6 @@ import polars as pl
 
 import brokerlab.archive
 from brokerlab.archive.manifest import Manifest, Source
-from brokerlab.archive.synthetic import SynthSettings, make_settings
-from brokerlab.archive.synthetic.assemble import draw, tables_of
-from brokerlab.archive.synthetic.generate import is_made as made_before
-from brokerlab.archive.synthetic.generate import quotas, write_blocks, write_grid
-from brokerlab.archive.synthetic.grid import draw_grid
-from brokerlab.archive.synthetic.stories import stories
-from brokerlab.archive.synthetic.world import draw_world
 from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.calibrate.simulation.record import NOTE as RECORDED
 from brokerlab.errors import ConfigError, collect_warnings
@@ -25,10 +18,17 @@ from brokerlab.gdpconfig.proposal.planted import TRUTH
 from brokerlab.temporary import TemporaryFolder
 from brokerlab.worlds import planted as planting
 from brokerlab.worlds import slots as slots_
+from brokerlab.worlds.assemble import draw, tables_of
+from brokerlab.worlds.generate import is_made as made_before
+from brokerlab.worlds.generate import make_settings, quotas, write_blocks, write_grid
+from brokerlab.worlds.grid import draw_grid
 from brokerlab.worlds.life import Life
 from brokerlab.worlds.lived import lived_blocks
 from brokerlab.worlds.orders import plain
+from brokerlab.worlds.queues import draw_world
+from brokerlab.worlds.settings import SynthSettings
 from brokerlab.worlds.stage import world_of
+from brokerlab.worlds.stories import stories
 from brokerlab.worlds.work import with_requests, work_of
 
 LEAST_MBPS = 20.0

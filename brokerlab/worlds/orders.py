@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from brokerlab.archive.synthetic.assemble import Drawn
-from brokerlab.archive.synthetic.production import (
+from brokerlab.worlds.assemble import Drawn
+from brokerlab.worlds.production import (
     OLD_LINUX,
     UNKNOWN_NUCLEUS,
     Orders,

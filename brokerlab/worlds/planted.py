@@ -10,10 +10,9 @@ from typing import Literal, get_args
 
 import polars as pl
 
-from brokerlab.archive.synthetic import brokerage_settings
-from brokerlab.archive.synthetic import world as worlds
-from brokerlab.archive.synthetic.settings import SynthSettings
 from brokerlab.errors import ConfigError
+from brokerlab.worlds import brokerage_settings, queues
+from brokerlab.worlds.settings import SynthSettings
 
 Planted = Literal["wrong", "none"]
 """``wrong``: the settings of `PLANTED` have the values planted; ``none``: each has its best one."""
@@ -102,7 +101,7 @@ def drawn(planted: Planted) -> dict[str, int | float]:
 
 def config(settings: SynthSettings, planted: Planted) -> pl.DataFrame:
     """Return ``gdpconfig`` with the values in force."""
-    usual = pl.concat([worlds.gdpconfig(settings), brokerage_settings.gdpconfig()])
+    usual = pl.concat([queues.gdpconfig(settings), brokerage_settings.gdpconfig()])
     values = {plant.key: str(value_of(plant, planted)) for plant in PLANTED}
     return usual.with_columns(value=pl.col("key").replace_strict(values, default=pl.col("value")))
 

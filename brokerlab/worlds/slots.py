@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from brokerlab.archive.synthetic.assemble import Drawn
-from brokerlab.archive.synthetic.frames_jobs import times
-from brokerlab.archive.synthetic.grid import Grid, generator
-from brokerlab.archive.synthetic.light import LIGHT
-from brokerlab.archive.synthetic.settings import SynthSettings
-from brokerlab.archive.synthetic.world import World, conform
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.units import DAY_S
+from brokerlab.worlds.assemble import Drawn
+from brokerlab.worlds.frames_jobs import times
+from brokerlab.worlds.grid import Grid, generator
+from brokerlab.worlds.light import LIGHT
+from brokerlab.worlds.queues import World, conform
+from brokerlab.worlds.settings import SynthSettings
 
 LOAD = 0.6
 """Part of the slots that the work of the whole period needs."""

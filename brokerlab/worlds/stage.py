@@ -8,13 +8,13 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.archive.synthetic.chains import MAX_ATTEMPT
-from brokerlab.archive.synthetic.settings import SynthSettings
 from brokerlab.brokerage import plugins
 from brokerlab.brokerage.replaying.build import Replay, build
 from brokerlab.calibrate.simulation import QueueRules, Transfers, World, data, of_tables
 from brokerlab.gdpconfig import Config
 from brokerlab.units import DAY_S
+from brokerlab.worlds.chains import MAX_ATTEMPT
+from brokerlab.worlds.settings import SynthSettings
 from brokerlab.worlds.work import Work
 
 CYCLE = timedelta(hours=1)

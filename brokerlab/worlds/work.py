@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from brokerlab.archive.synthetic.assemble import Drawn
-from brokerlab.archive.synthetic.block import decide
-from brokerlab.archive.synthetic.chains import BULK, MERGED, SCOUT, Attempts, Roots, needs, take
-from brokerlab.archive.synthetic.jobtypes import per_type
-from brokerlab.archive.synthetic.light import LIGHT
-from brokerlab.archive.synthetic.settings import SynthSettings
-from brokerlab.archive.synthetic.tasks import Tasks
-from brokerlab.archive.synthetic.world import World as Queues
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
+from brokerlab.worlds.assemble import Drawn
+from brokerlab.worlds.block import decide
+from brokerlab.worlds.chains import BULK, MERGED, SCOUT, Attempts, Roots, needs, take
+from brokerlab.worlds.jobtypes import per_type
+from brokerlab.worlds.light import LIGHT
+from brokerlab.worlds.queues import World as Queues
+from brokerlab.worlds.settings import SynthSettings
+from brokerlab.worlds.tasks import Tasks
 
 COLUMNS = (
     *(

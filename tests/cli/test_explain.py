@@ -5,8 +5,8 @@ import pytest
 from typer.testing import CliRunner
 
 from brokerlab import archive
-from brokerlab.archive.synthetic import synthesise
 from brokerlab.cli import app
+from brokerlab.worlds import synthesise
 
 
 @pytest.fixture(scope="module")

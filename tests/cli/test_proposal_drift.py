@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 from brokerlab.archive import ArchiveWriter
 from brokerlab.archive.store import open_archive
-from brokerlab.archive.synthetic import synthesise
 from brokerlab.calibrate.command import EXIT_CODES
 from brokerlab.cli import app
 from brokerlab.gdpconfig import Config
@@ -27,6 +26,7 @@ from brokerlab.gdpconfig.proposal import (
     write,
 )
 from brokerlab.scouts import ScoutRules
+from brokerlab.worlds import synthesise
 
 NOW = datetime(2026, 2, 20)
 TOLD = Effect("First attempts killed", "share of jobs", 0.9, 0.1, -0.8, -0.81, -0.79, 0.95)

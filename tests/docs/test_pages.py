@@ -14,8 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 from brokerlab import archive
-from brokerlab.archive.synthetic import synthesise
 from brokerlab.cli import app
+from brokerlab.worlds import synthesise
 
 ROOT = Path(__file__).parents[2]
 PAGES = (

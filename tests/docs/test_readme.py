@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from brokerlab.archive.synthetic import synthesise
+from brokerlab.worlds import synthesise
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

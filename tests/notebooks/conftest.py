@@ -2,7 +2,7 @@
 
 import pytest
 
-from brokerlab.archive.synthetic import synthesise
+from brokerlab.worlds import synthesise
 
 
 @pytest.fixture(scope="session")

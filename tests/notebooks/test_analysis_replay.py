@@ -6,9 +6,9 @@ import re
 import polars as pl
 import pytest
 
-from brokerlab.archive.synthetic import synthesise
 from brokerlab.errors import ConfigError, EmptyPeriodError
 from brokerlab.report import analysis_replay, run
+from brokerlab.worlds import synthesise
 from tests.notebooks import pages
 
 QUICK = {"n_boot": 100, "points": 3, "switch_sample": 0}

@@ -5,12 +5,12 @@ import json
 import polars as pl
 import pytest
 
-from brokerlab.archive.synthetic import synthesise
 from brokerlab.brokerage.studies.kinds import PRODUCTION
 from brokerlab.errors import ConfigError, EmptyPeriodError, InsufficientDataError
 from brokerlab.report import brokerage_replay as report
 from brokerlab.report import run
 from brokerlab.report.publishing import results_of
+from brokerlab.worlds import synthesise
 from tests.notebooks.pages import check_page
 
 QUICK = {"n_boot": 100, "points": 3, "switch_sample": 10}

@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 
 from brokerlab.archive.store import open_archive
-from brokerlab.archive.synthetic import synthesise
 from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
 from brokerlab.estimators.learners import learners
@@ -16,6 +15,7 @@ from brokerlab.estimators.memory_tasks import OURS_OF_TRACES, MemoryEvaluation
 from brokerlab.estimators.saving import load as load_model
 from brokerlab.report import memory_estimator as report
 from brokerlab.report import run
+from brokerlab.worlds import synthesise
 from tests.notebooks import pages
 from tests.notebooks.pages import check_page
 from tests.unit.estimators.toys import drawn

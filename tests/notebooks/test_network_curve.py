@@ -6,7 +6,6 @@ import polars as pl
 import pytest
 
 from brokerlab.archive import ArchiveWriter
-from brokerlab.archive.synthetic import synthesise
 from brokerlab.brokerage.curves import ThroughputCurve
 from brokerlab.brokerage.network_weight import at_links, links
 from brokerlab.calibrate.network_curve import read_links, study_exchange
@@ -15,6 +14,7 @@ from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import read
 from brokerlab.report import kit, run
 from brokerlab.report import network_curve as report
+from brokerlab.worlds import synthesise
 from tests.notebooks import pages
 from tests.notebooks.pages import check_page
 from tests.unit.calibrate import network_toys as toys

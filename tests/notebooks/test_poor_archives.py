@@ -9,11 +9,11 @@ import pytest
 
 from brokerlab import archive as archives
 from brokerlab.archive.contracts import contract
-from brokerlab.archive.synthetic import synthesise
 from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.errors import InsufficientDataError
 from brokerlab.report import check, find
 from brokerlab.report.kit import VARIABLE
+from brokerlab.worlds import synthesise
 from tests.notebooks import pages
 from tests.notebooks.pages import check_page
 

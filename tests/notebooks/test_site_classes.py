@@ -5,9 +5,9 @@ import json
 import polars as pl
 import pytest
 
-from brokerlab.archive.synthetic import synthesise
 from brokerlab.errors import ConfigError
 from brokerlab.report import run
+from brokerlab.worlds import synthesise
 from tests.notebooks.pages import check_page
 
 QUICK = {"every": "4h", "n_boot": 50, "low_ranks": "0.2,0.5", "high_ranks": "0.8", "hi_hours": "1,6",

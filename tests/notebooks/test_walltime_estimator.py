@@ -10,13 +10,13 @@ import pytest
 
 from brokerlab.archive import ArchiveWriter
 from brokerlab.archive.store import open_archive
-from brokerlab.archive.synthetic import synthesise
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
 from brokerlab.estimators import saving
 from brokerlab.estimators.walltime.logs import BOUND, MEDIAN, LogComparison
 from brokerlab.estimators.walltime.power import PowerStudy
 from brokerlab.report import run
 from brokerlab.report import walltime_estimator as report
+from brokerlab.worlds import synthesise
 from tests.notebooks import pages
 from tests.notebooks.pages import check_page
 

@@ -19,9 +19,9 @@ from polars.testing import assert_frame_equal
 
 import brokerlab.archive
 from brokerlab import carry, scouts
-from brokerlab.archive.synthetic import synthesise
 from brokerlab.calibrate.percentiles import history as inputs
 from brokerlab.calibrate.percentiles.backtest import Backtest, backtest
+from brokerlab.worlds import synthesise
 
 pytestmark = pytest.mark.spark
 SIZES = (2_000, pytest.param(6_000, marks=pytest.mark.long))

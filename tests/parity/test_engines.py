@@ -14,10 +14,10 @@ from polars.testing import assert_frame_equal
 
 import brokerlab.archive
 from brokerlab import carry, scouts
-from brokerlab.archive.synthetic import synthesise
 from brokerlab.errors import DataError
 from brokerlab.scouts.tables import deal
 from brokerlab.units import KB, MB
+from brokerlab.worlds import synthesise
 from tests import scout_toys
 from tests.scout_toys import Toy, by_name
 

@@ -12,10 +12,10 @@ from polars.testing import assert_frame_equal
 
 import brokerlab.archive
 from brokerlab import carry
-from brokerlab.archive.synthetic import synthesise
 from brokerlab.brokerage import replaying
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE, decide
 from brokerlab.brokerage.replaying import Replay
+from brokerlab.worlds import synthesise
 
 pytestmark = [
     pytest.mark.spark,

@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 
 from brokerlab import archive, scouts
-from brokerlab.archive.synthetic import synthesise
-from brokerlab.archive.synthetic.truth import QUANTILES
 from brokerlab.calibrate.judge import capped_weights
 from brokerlab.calibrate.percentiles import Assumptions, Setting, backtest, kills
+from brokerlab.worlds import synthesise
+from brokerlab.worlds.truth import QUANTILES
 
 REPEATS, FEW = 24, 4
 """Periods of a long run, and of every run."""

@@ -17,7 +17,6 @@ import pytest
 import brokerlab
 from brokerlab import brokerage, calibrate, estimators, lifecycle, scouts
 from brokerlab.archive import Archive
-from brokerlab.archive.synthetic import synthesise
 from brokerlab.calibrate import simulation
 from brokerlab.errors import ConfigError
 from brokerlab.estimators.deployed import rules
@@ -27,6 +26,7 @@ from brokerlab.gdpconfig.proposal import Evidence, Proposal
 from brokerlab.lifecycle import classification, timeouts
 from brokerlab.report.runner import Run
 from brokerlab.results import Result, Shows, compare
+from brokerlab.worlds import synthesise
 from tests.scout_toys import Toy
 
 pytestmark = pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")

@@ -10,11 +10,10 @@ import polars as pl
 
 from brokerlab import archive as archives
 from brokerlab.archive import Archive
-from brokerlab.archive.synthetic.mixture import noise_cdf
 from brokerlab.errors import DataError
 from brokerlab.estimators.records import Quantity, checked
 from brokerlab.estimators.sources.source import check_choices
-from brokerlab.numerics import FloatArray
+from brokerlab.numerics import FloatArray, noise_cdf
 
 _PLACE = ("jeditaskid", "queue", "cores")
 _UPWARD, _DOWNWARD = 1, -1

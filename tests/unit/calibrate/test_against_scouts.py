@@ -4,10 +4,10 @@ import polars as pl
 import pytest
 
 from brokerlab import archive, scouts
-from brokerlab.archive.synthetic import synthesise
 from brokerlab.calibrate.percentiles import Assumptions, backtest
 from brokerlab.gdpconfig import Config
 from brokerlab.scouts.triggers import triggers
+from brokerlab.worlds import synthesise
 
 
 @pytest.fixture(scope="module")

@@ -14,11 +14,11 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from brokerlab import carry
-from brokerlab.archive.synthetic import synthesise
 from brokerlab.calibrate.nearest_setting import translate
 from brokerlab.calibrate.percentiles import history as inputs
 from brokerlab.calibrate.percentiles import kills, study
 from brokerlab.calibrate.percentiles.backtest import Backtest, backtest
+from brokerlab.worlds import synthesise
 from tests.unit.calibrate import toys
 
 PARAMETERS = ("ramcount", "cputime", "outdiskcount")

@@ -10,7 +10,6 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import brokerlab.archive
-from brokerlab.archive.synthetic import synthesise
 from brokerlab.brokerage.link_metrics import THROUGHPUT_KEYS
 from brokerlab.brokerage.replaying import build
 from brokerlab.calibrate import simulation
@@ -19,6 +18,7 @@ from brokerlab.calibrate.simulation.capacity import read_capacity
 from brokerlab.calibrate.simulation.loop import Loop
 from brokerlab.calibrate.simulation.state import instants
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
+from brokerlab.worlds import synthesise
 
 PERIOD = {
     "start": "2026-03-01",

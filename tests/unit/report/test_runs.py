@@ -82,7 +82,7 @@ def test_of_reports_only_the_proposals_are_inputs(call, tmp_path, in_process):
 
 
 def test_an_archive_is_known_by_its_digest(call, tmp_path):
-    from brokerlab.archive.synthetic import synthesise
+    from brokerlab.worlds import synthesise
 
     folder = tmp_path / "archive"
     synthesise(folder, jobs=20, days=1, seed=1)

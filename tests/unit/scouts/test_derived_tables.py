@@ -8,7 +8,7 @@ import pytest
 from brokerlab import archive as archives
 from brokerlab import scouts
 from brokerlab.archive import Archive, ArchiveWriter, ingest
-from brokerlab.archive.synthetic import synthesise
+from brokerlab.worlds import synthesise
 
 SET = ("ramcount", "outdiskcount", "cputime")
 

@@ -7,11 +7,11 @@ import polars as pl
 import pytest
 
 from brokerlab import scouts, worlds
-from brokerlab.archive.synthetic.light import LIGHT
 from brokerlab.calibrate import simulation
 from brokerlab.calibrate.simulation.capacity import in_use
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
+from brokerlab.worlds.light import LIGHT
 from tests.unit.worlds.conftest import ASKED, Made
 
 pytestmark = pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")

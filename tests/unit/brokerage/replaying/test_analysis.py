@@ -13,12 +13,12 @@ from polars.testing import assert_frame_equal
 
 import brokerlab.archive
 from brokerlab.archive import Archive, ArchiveWriter
-from brokerlab.archive.synthetic import synthesise
 from brokerlab.brokerage import replaying
 from brokerlab.brokerage.analysis_jobs import AnalysisRules, contracts, decide
 from brokerlab.brokerage.replaying import Replay, plan
 from brokerlab.errors import ConfigError
 from brokerlab.frames import prepared
+from brokerlab.worlds import synthesise
 from tests.unit.brokerage.replaying.toys import counted
 
 AT_INSTANTS = (

@@ -13,7 +13,6 @@ import pytest
 import brokerlab.archive
 from brokerlab import carry
 from brokerlab.archive import Archive, ArchiveWriter
-from brokerlab.archive.synthetic import synthesise
 from brokerlab.brokerage import contracts as job_contracts
 from brokerlab.brokerage import replaying
 from brokerlab.brokerage.production_tasks import contracts as task_contracts
@@ -21,6 +20,7 @@ from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.studies.kinds import ANALYSIS, PRODUCTION, Kind
 from brokerlab.errors import ConfigError, DataError, EmptyPeriodError, SchemaError
 from brokerlab.frames import prepared
+from brokerlab.worlds import synthesise
 from tests.unit.brokerage.replaying.toys import counted
 
 STATES = (

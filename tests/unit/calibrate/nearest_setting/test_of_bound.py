@@ -7,12 +7,12 @@ import pytest
 
 from brokerlab.archive import ArchiveWriter
 from brokerlab.archive.store import open_archive
-from brokerlab.archive.synthetic import synthesise
 from brokerlab.calibrate.nearest_setting import translate_bound
 from brokerlab.errors import InsufficientDataError
 from brokerlab.estimators.learners import MODEL, learners
 from brokerlab.estimators.sources import of_archive
 from brokerlab.estimators.walltime.tasks import evaluate_tasks
+from brokerlab.worlds import synthesise
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from brokerlab.archive.synthetic import synthesise
 from brokerlab.calibrate.judge import MIN_UNITS
 from brokerlab.calibrate.nearest_setting import translate
 from brokerlab.calibrate.nearest_setting.allocations import Scored
@@ -29,6 +28,7 @@ from brokerlab.calibrate.percentiles.sample import sample_of
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError, SchemaError
 from brokerlab.gdpconfig import Config
 from brokerlab.scouts import ScoutRules
+from brokerlab.worlds import synthesise
 from tests.unit.calibrate import toys
 
 CURRENT = Setting(75, 10)

@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from brokerlab.archive.synthetic import synthesise
 from brokerlab.errors import DataError
 from brokerlab.estimators.sources import of_archive, true_misses
+from brokerlab.worlds import synthesise
 
 
 @pytest.fixture(scope="module")

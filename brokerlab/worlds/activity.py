@@ -1,0 +1,270 @@
+"""Pilots of a synthetic archive: what queues ask for, when a job last started there, workers, slots."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from brokerlab.numerics import BoolArray, FloatArray, IntArray
+from brokerlab.units import DAY_S
+from brokerlab.worlds.frames_jobs import known, times
+from brokerlab.worlds.grid import Grid, generator
+from brokerlab.worlds.links import snapshot_seconds
+from brokerlab.worlds.queues import conform
+from brokerlab.worlds.settings import SynthSettings
+
+WINDOW_H = 3
+"""Hours that ``site_data`` counts over."""
+SPELLS_PER_DAY = 0.08
+"""Spells of trouble per queue and day."""
+SPELL_H, SPELL_LN_SD = 7.0, 0.8
+"""Median and sd of ln of the length of a spell [h]."""
+IN_USE = ("online", "brokeroff", "standby", "paused")
+"""Status of queues with pilots."""
+POLLS_PER_H = 12
+"""Requests of an idle queue."""
+OVER = ("finished", "failed", "cancelled", "closed")
+EVENTS = ("created", "activated", "started", "ended", "gone")
+
+
+class Pulse:
+    """Counts of jobs by queue between snapshots, added up while blocks are drawn.
+
+    Args:
+        settings: Period and ``pilots_every_h``.
+        names: Names of the queues.
+    """
+
+    def __init__(self, settings: SynthSettings, names: Sequence[str]) -> None:
+        self.settings = settings
+        self._queues = {name: place for place, name in enumerate(names)}
+        self.seconds = snapshot_seconds(settings, settings.pilots_every_h)
+        shape = (len(self.seconds) + 1, len(names))
+        names = (*EVENTS, "dropped", "finished")
+        self._counts = {name: np.zeros(shape, dtype=np.int64) for name in names}
+        self._last_start = np.full(shape, -1, dtype=np.int64)
+
+    def add(self, jobs: pl.DataFrame) -> None:
+        """Add jobs: rows of ``jobs`` at queues of the archive, live ones without the times that are to come."""
+        over = pl.col("jobstatus").is_in(OVER)
+        unstarted = over & pl.col("starttime").is_null()
+        gone = pl.when(over).then("modificationtime")
+        moments = {
+            "created": pl.col("creationtime"),
+            "activated": pl.coalesce("activatedtime", pl.when(unstarted).then("modificationtime")),
+            "started": pl.col("starttime"),
+            "ended": pl.col("endtime"),
+            "gone": pl.when(~unstarted).then(gone),
+            "dropped": pl.when(unstarted).then(gone),
+            "finished": pl.when(pl.col("jobstatus") == "finished").then("modificationtime"),
+        }
+        micro = jobs.select(
+            pl.col("computingsite")
+            .replace_strict(self._queues, return_dtype=pl.Int64)
+            .alias("queue"),
+            *(
+                (m.cast(pl.Int64) - self.settings.start_us).alias(n) // 1_000_000
+                for n, m in moments.items()
+            ),
+        )
+        for name in moments:
+            some = micro.select("queue", name).drop_nulls()
+            queue, second = some["queue"].to_numpy(), some[name].to_numpy()
+            np.add.at(self._counts[name], (np.searchsorted(self.seconds, second), queue), 1)
+            if name == "started":
+                place = np.searchsorted(self.seconds, second), queue
+                np.maximum.at(self._last_start, place, second)
+
+    def until(self, name: str) -> IntArray:
+        """Return how often something had happened at each snapshot, (snapshots, queues)."""
+        return np.cumsum(self._counts[name], axis=0)[:-1]
+
+    def recent(self, name: str) -> IntArray:
+        """Return how often it happened in the last ``WINDOW_H`` hours."""
+        total = self.until(name)
+        before = np.searchsorted(self.seconds, self.seconds - WINDOW_H * 3600, side="right") - 1
+        return total - np.where((before >= 0)[:, None], total[np.maximum(before, 0)], 0)
+
+    def last_start(self) -> IntArray:
+        """Return the second of the last start at each snapshot, -1 = none."""
+        return np.maximum.accumulate(self._last_start, axis=0)[:-1]
+
+
+def site_data(grid: Grid, pulse: Pulse, asked: Pulse | None = None) -> pl.DataFrame:
+    """Return ``site_data``: pilots' requests of the last three hours, jobs by status, last start.
+
+    Queues that are in use ask all the time, also for jobs that the archive has not; in a spell of trouble
+    some go silent, some ask but start nothing unless the archive has a start.
+
+    Args:
+        grid: The queues.
+        pulse: Counts of all blocks.
+        asked: Counts of the jobs that pilots' requests and last starts show; None: the same.
+
+    Returns:
+        One row per snapshot and queue, sorted; counts of jobs are exact at the snapshot.
+    """
+    shown = pulse if asked is None else asked
+    rng = generator(pulse.settings, 8)
+    shape = (len(pulse.seconds), len(grid.names))
+    alive = np.isin(grid.queues["status"].to_numpy(), IN_USE)
+    silent, stuck = _trouble(rng, pulse.seconds, shape[1])
+    for spell in grid.spells:
+        low, high = np.searchsorted(pulse.seconds, (spell.begin_s, spell.end_s))
+        stuck[low:high, spell.queue] = True
+    dead = ~alive[None, :] | silent
+    requests = _requests(rng, shown.recent("started"), dead)
+    last = _laststart(rng, shown, dead | stuck).ravel()
+    at, queue = np.divmod(np.arange(shape[0] * shape[1]), shape[1])
+    stamp = times(pulse.settings, pulse.seconds[at])
+    kind = grid.queues.select(
+        "panda_queue",
+        flag=pl.when(pl.col("type") == "analysis")
+        .then(pl.col("type"))
+        .otherwise(pl.lit("production")),
+    )[pl.Series(queue)]
+    frame = pl.DataFrame(
+        {
+            "site": kind["panda_queue"],
+            "flag": kind["flag"],
+            **{name: values.ravel() for name, values in (requests | _jobs(pulse)).items()},
+            "laststart": known(times(pulse.settings, np.maximum(last, 0)), last >= 0),
+            "lastmod": stamp,
+            "ts": stamp,
+        }
+    )
+    return conform("site_data", frame.with_columns(hours=pl.lit(WINDOW_H)))
+
+
+def _requests(rng: np.random.Generator, started: IntArray, dead: BoolArray) -> dict[str, IntArray]:
+    """Draw what pilots asked for in the window; where they are dead, only jobs that started show."""
+    asked = rng.poisson(POLLS_PER_H * WINDOW_H, started.shape) + 2 * started
+    told = rng.poisson(3.0, started.shape) * 10 + 6 * started
+    getjob = np.where(dead, started, asked)
+    return {
+        "getjob": getjob,
+        "updatejob": np.where(dead, started, told),
+        "nojob": getjob - started,
+    }
+
+
+def _jobs(pulse: Pulse) -> dict[str, IntArray]:
+    """Return the jobs by status at each snapshot, and those started and ended in the window."""
+    count = {name: pulse.until(name) for name in (*EVENTS, "dropped")}
+    finished = pulse.recent("finished")
+    none = np.zeros_like(finished)
+    return {
+        "nstart": pulse.recent("started"),
+        "finished": finished,
+        "failed": pulse.recent("gone") - finished,
+        "defined": none,
+        "assigned": count["created"] - count["activated"],
+        "activated": count["activated"] - count["started"] - count["dropped"],
+        "holding": none,
+        "running": count["started"] - count["ended"],
+        "transferring": count["ended"] - count["gone"],
+    }
+
+
+def _trouble(
+    rng: np.random.Generator, seconds: IntArray, n_queues: int
+) -> tuple[BoolArray, BoolArray]:
+    """Draw spells: (snapshots, queues) where pilots are silent, and where they ask but nothing starts."""
+    end = int(seconds[-1]) + 1
+    counts = rng.poisson(SPELLS_PER_DAY * end / DAY_S, n_queues)
+    queue = np.repeat(np.arange(n_queues), counts)
+    begin = rng.uniform(0, end, len(queue))
+    length = SPELL_H * 3600 * np.exp(SPELL_LN_SD * rng.standard_normal(len(queue)))
+    quiet = rng.random(len(queue)) < 0.5
+    spells = [np.zeros((len(seconds), n_queues), dtype=np.bool_) for _ in range(2)]
+    for q, b, n, s in zip(queue, begin, length, quiet, strict=True):
+        low, high = np.searchsorted(seconds, (b, b + n))
+        spells[0 if s else 1][low:high, q] = True
+    return spells[0], spells[1]
+
+
+def _laststart(rng: np.random.Generator, pulse: Pulse, idle: BoolArray) -> IntArray:
+    """Return the last start at each snapshot [s]: a few minutes ago, or where it was when trouble began."""
+    ago = rng.integers(20, 1500, idle.shape)
+    usual = np.where(idle, -1, np.maximum(pulse.seconds[:, None] - ago, 0))
+    before = np.maximum.accumulate(usual, axis=0)
+    return np.maximum(before, pulse.last_start())
+
+
+def worker_stats(grid: Grid, pulse: Pulse, usual: IntArray | None = None) -> pl.DataFrame:
+    """Return ``worker_stats``: batch workers running and submitted, every ``workers_every_h``.
+
+    Args:
+        grid: The queues.
+        pulse: Counts of all blocks.
+        usual: Workers that run at each queue; None: as many as jobs.
+
+    Returns:
+        One row per snapshot, queue, resource type and status, sorted; a queue that runs several core counts has
+        workers of single and of multi core.
+    """
+    settings = pulse.settings
+    rng = generator(settings, 9)
+    seconds = snapshot_seconds(settings, settings.workers_every_h)
+    at = np.minimum(np.searchsorted(pulse.seconds, seconds), len(pulse.seconds) - 1)
+    running = (pulse.until("started") - pulse.until("ended"))[at]
+    if usual is not None:
+        running = np.broadcast_to(usual, running.shape)
+    alive = np.isin(grid.queues["status"].to_numpy(), IN_USE)
+    cores = grid.queues["corecount"].to_numpy()
+    split = rng.uniform(0.2, 0.6, len(cores))
+    ucore = grid.queues["is_unified"].to_numpy()
+    parts = []
+    for kind, code in (("SCORE", 0), ("MCORE", 1)):
+        has = alive & (ucore | ((cores > 1) == bool(code)))
+        part: FloatArray = np.where(ucore, split if code == 0 else 1 - split, 1.0)
+        for status, spare in (("running", 0.7), ("submitted", 2.0)):
+            base = running * part if status == "running" else 0.3 * running * part
+            workers = np.round(base).astype(np.int64) + rng.poisson(spare, running.shape)
+            when, queue = np.nonzero(np.broadcast_to(has, running.shape))
+            stamp = times(settings, seconds[when])
+            parts.append(
+                pl.DataFrame(
+                    {
+                        "computingsite": pl.Series(grid.names)[pl.Series(queue)],
+                        "n_workers": workers[when, queue],
+                        "lastupdate": stamp,
+                        "ts": stamp,
+                    }
+                ).with_columns(resourcetype=pl.lit(kind), status=pl.lit(status))
+            )
+    frame = pl.concat(parts).with_columns(
+        harvester_id=pl.lit("synth-harvester"), jobtype=pl.lit("managed")
+    )
+    return conform("worker_stats", frame.sort("ts", "computingsite", "resourcetype", "status"))
+
+
+def slots(settings: SynthSettings, grid: Grid) -> pl.DataFrame:
+    """Return ``slots``: a few queues with a number of slots set; none, negative, expired and later ones too."""
+    rng = generator(settings, 10)
+    online = np.flatnonzero(grid.queues["status"].to_numpy() == "online")
+    free = np.setdiff1d(online, list(grid.roles.values()))  # with slots they count differently
+    online = free if len(free) else online
+    chosen = rng.choice(online, min(8, len(online)), replace=False).tolist()
+    names = [grid.names[q] for q in chosen]
+    end = int(settings.days * DAY_S)
+    rows = [
+        (names[0], None, None, 400, 0, None),
+        (names[1 % len(names)], None, "MCORE", 64, 0, None),
+        (names[2 % len(names)], "MC 16 simul", None, 200, 0, None),
+        (names[3 % len(names)], "MC 16 reco", "MCORE", 0, 0, None),
+        (names[4 % len(names)], None, None, 0, 0, None),
+        (names[5 % len(names)], None, "SCORE", -5, 0, None),
+        (names[6 % len(names)], None, None, 300, 0, end // 4),
+        (names[7 % len(names)], None, None, 100, 0, None),
+        (names[7 % len(names)], None, None, 250, end // 2, None),
+    ]
+    columns = ["pandaqueuename", "gshare", "resourcetype", "numslots", "from_s", "to_s"]
+    frame = pl.DataFrame(rows, schema=columns, orient="row")
+    begin = times(settings, frame["from_s"].to_numpy())
+    until = times(settings, frame["to_s"].fill_null(0).to_numpy())
+    frame = frame.with_columns(modificationtime=begin, ts=begin, expirationtime=until)
+    expires = pl.when(pl.col("to_s").is_not_null()).then("expirationtime")
+    return conform("slots", frame.with_columns(expirationtime=expires))

@@ -1,0 +1,210 @@
+"""Every row of one block: what is drawn, what is laid out one by one, and the probes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+
+from brokerlab.numerics import IntArray
+from brokerlab.worlds import logs
+from brokerlab.worlds.analysis import UserRows, draw_user_orders
+from brokerlab.worlds.block import Block, draw_block, with_others
+from brokerlab.worlds.frames_jobs import LIVE, jobs_frame, not_over
+from brokerlab.worlds.frames_tasks import (
+    datasets_frame,
+    ends_of,
+    files_frame,
+    tasks_frame,
+    totals_of,
+)
+from brokerlab.worlds.grid import Grid
+from brokerlab.worlds.light import LIGHT, light_tasks, n_light
+from brokerlab.worlds.places import MAX_SLOTS
+from brokerlab.worlds.probes import n_probes, probe_jobs
+from brokerlab.worlds.production import Orders, draw_orders
+from brokerlab.worlds.queues import World, conform
+from brokerlab.worlds.replicas import Reader, replicas, unmerged_replicas
+from brokerlab.worlds.settings import SynthSettings
+from brokerlab.worlds.story_frames import Planted, Story, plant
+from brokerlab.worlds.transfers import delayed
+from brokerlab.worlds.truth import truth_queues, truth_tasks
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A block, and all that is asked of the brokerage for its tasks.
+
+    Attributes:
+        block: Its tasks that are drawn, with their jobs.
+        stories: Its tasks that are laid out one by one ...
+        ids: ... and their ``jeditaskid``.
+        orders: What production asks for.
+        of_users: What users ask for.
+        probes: Rows of ``jobs``: the probes.
+        n_blocks: Blocks of the archive.
+        live: ``pandaid``, ``jobstatus`` of jobs of the block that are not over at the end of the archive.
+        copies: The copies of the input; None: they are drawn.
+    """
+
+    block: Block
+    stories: list[Story]
+    ids: IntArray
+    orders: Orders
+    of_users: Orders
+    probes: pl.DataFrame
+    n_blocks: int
+    live: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=LIVE))
+    copies: pl.DataFrame | None = None
+
+
+def draw(
+    settings: SynthSettings,
+    world: World,
+    grid: Grid,
+    told: Sequence[Story],
+    *,
+    index: int,
+    n_blocks: int,
+    quota: int,
+    places: int = MAX_SLOTS,
+) -> Drawn:
+    """Draw one block; it depends on the seed and its number only, not on other blocks.
+
+    Args:
+        settings: The archive's settings.
+        world: The queues.
+        grid: The sites.
+        told: The stories of the whole archive.
+        index: Number of the block.
+        n_blocks: Blocks of the archive.
+        quota: Rows of ``jobs``, exactly.
+        places: Queues that each task has a place for.
+
+    Returns:
+        The block, with waits that are drawn.
+    """
+    mine = [s for s in told if _block_of(settings, s, n_blocks) == index]
+    light = n_light(quota)
+    apart = light + n_probes(quota) + sum(len(s.paths) for s in mine)
+    block = draw_block(
+        settings, world, index=index, n_blocks=n_blocks, quota=quota - apart, places=places
+    )
+    mine += light_tasks(settings, world, grid, block, n_blocks=n_blocks, count=light)
+    block, ids = with_others(block, np.array([s.created_s for s in mine], dtype=np.int64))
+    block = delayed(block, grid)
+    return Drawn(
+        block=block,
+        stories=mine,
+        ids=ids,
+        orders=draw_orders(settings, grid, block),
+        of_users=draw_user_orders(settings, grid, _of_users(block, mine, ids), index),
+        probes=probe_jobs(settings, world, index=index, n_blocks=n_blocks, count=n_probes(quota)),
+        n_blocks=n_blocks,
+    )
+
+
+def tables_of(
+    settings: SynthSettings, world: World, grid: Grid, drawn: Drawn
+) -> dict[str, pl.DataFrame]:
+    """Return the rows of one block: table to rows; those of the truth are named ``truth/...``."""
+    block, mine, ids = drawn.block, drawn.stories, drawn.ids
+    planted = plant(settings, world, grid, mine, ids, index=block.index, n_blocks=drawn.n_blocks)
+    tables = _drawn(settings, world, drawn)
+    log = logs.job_status_log(settings, grid, pl.concat([tables["jobs"], drawn.probes]))
+    tables = _with_planted({**tables, "job_status_log": log}, planted)
+    tables["jobs"] = pl.concat([drawn.of_users.complete_jobs(tables["jobs"]), drawn.probes])
+    tables["tasks"] = conform("tasks", drawn.of_users.complete_tasks(tables["tasks"]))
+    readers = _readers(block, drawn.orders, mine, ids)
+    copies = drawn.copies
+    if copies is None:
+        copies = replicas(settings, grid, block.index, tables["files"], readers)
+    both = pl.concat([copies, unmerged_replicas(grid, tables["files"], readers)])
+    tables["replicas"] = both.sort("datasetname", "ddm_endpoint_name")
+    return tables
+
+
+def _block_of(settings: SynthSettings, story: Story, n_blocks: int) -> int:
+    """Return the block in whose part of the period a task is created; late ones are in the last."""
+    return min(int(story.created_s / (settings.submit_s / n_blocks)), n_blocks - 1)
+
+
+def _drawn(settings: SynthSettings, world: World, drawn: Drawn) -> dict[str, pl.DataFrame]:
+    """Return the rows of the tasks that were drawn."""
+    block, orders = drawn.block, drawn.orders
+    ends = ends_of(block)
+    totals = totals_of(block, ends)
+    tasks = tasks_frame(settings, block, totals)
+    queues = truth_queues(world, block, totals)
+    jobs = not_over(jobs_frame(settings, world, block), drawn.live)
+    return {
+        "jobs": orders.complete_jobs(jobs),
+        "tasks": conform("tasks", orders.complete_tasks(tasks)),
+        "files": files_frame(block, ends),
+        "datasets": orders.complete_datasets(datasets_frame(settings, block, totals)),
+        "task_status_log": logs.task_status_log(settings, block, totals, tasks),
+        "truth/queues": queues,
+        "truth/tasks": truth_tasks(settings, world, block, totals, queues),
+    }
+
+
+def _with_planted(tables: dict[str, pl.DataFrame], planted: Planted) -> dict[str, pl.DataFrame]:
+    """Add the rows of the tasks that were laid out."""
+    order = {
+        "tasks": ["jeditaskid"],
+        "datasets": ["jeditaskid", "datasetid"],
+        "task_status_log": ["jeditaskid"],
+    }
+    more = {
+        "jobs": planted.jobs,
+        "job_status_log": planted.job_log,
+        "tasks": planted.tasks,
+        "task_status_log": planted.task_log,
+        "datasets": planted.datasets,
+        "files": planted.files,
+    }
+    both = {name: pl.concat([tables[name], rows]) for name, rows in more.items()}
+    both |= {name: both[name].sort(keys, maintain_order=True) for name, keys in order.items()}
+    return {**tables, **both, "truth/planted": planted.truth}
+
+
+def _of_users(block: Block, told: Sequence[Story], ids: IntArray) -> UserRows:
+    """Return the user tasks that ask for something: those drawn and the small ones; stories stay as they are told."""
+    task, tasks = np.flatnonzero(block.owners.user >= 0), block.tasks
+    small = [(i, s) for i, s in zip(ids.tolist(), told, strict=True) if s.name == LIGHT]
+
+    def column(own: IntArray, of_small: list[int]) -> IntArray:
+        return np.concatenate([own, np.array(of_small, dtype=np.int64)])
+
+    return UserRows(
+        taskid=column(block.taskid[task], [i for i, _ in small]),
+        created_s=column(
+            np.floor(tasks.created_s[task]).astype(np.int64), [s.created_s for _, s in small]
+        ),
+        queue=column(tasks.slots.queue[task, 0], [s.paths[0].queue for _, s in small]),
+        cores=column(tasks.cores[task], [s.cores for _, s in small]),
+        merges=column((tasks.merge_group[task] > 0).astype(np.int64), [0] * len(small)),
+    )
+
+
+def _readers(
+    block: Block, orders: Orders, told: Sequence[Story], ids: IntArray
+) -> dict[int, Reader]:
+    """Return where tasks run and what decides about the place of their input."""
+    wanted = orders.tasks.select("jeditaskid", "nucleus", pl.col("fullchain").is_not_null())
+    chosen = {taskid: (name, chained) for taskid, name, chained in wanted.iter_rows()}
+    slots, users = block.tasks.slots, block.owners.user >= 0
+    found = {}
+    for t, taskid in enumerate(block.taskid.tolist()):
+        nucleus, chained = chosen.get(taskid, (None, False))
+        queues = slots.queue[t].tolist()
+        if users[t]:
+            queues = queues[: int((slots.weight[t] > 0).sum())]
+        found[taskid] = Reader(queues, not users[t], nucleus, chained)
+    for taskid, story in zip(ids.tolist(), told, strict=True):
+        queues = [*dict.fromkeys(p.queue for p in story.paths), *story.data]
+        copies = None if story.name == LIGHT else story.copies
+        found[taskid] = Reader(queues, production=False, copies=copies)
+    return found

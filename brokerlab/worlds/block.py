@@ -1,0 +1,366 @@
+"""One block of an archive: its tasks, scouts, decisions, bulk jobs, merges, cut to the row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from brokerlab.errors import DataError
+from brokerlab.numerics import BoolArray, FloatArray, IntArray
+from brokerlab.units import KB, MB
+from brokerlab.worlds.chains import (
+    BUILD,
+    BULK,
+    FINISHED,
+    MERGED,
+    SCOUT,
+    Attempts,
+    Limits,
+    Roots,
+    draw_roots,
+    join,
+    no_limits,
+    rule_events,
+    run,
+)
+from brokerlab.worlds.jobtypes import BUILD_TYPE, MERGE, per_type
+from brokerlab.worlds.places import MAX_SLOTS
+from brokerlab.worlds.queues import World
+from brokerlab.worlds.requests import Requests, ScoutJobs, scout_requests
+from brokerlab.worlds.settings import SynthSettings
+from brokerlab.worlds.tasks import MAX_BLOCK_TASKS, Tasks, draw_tasks
+from brokerlab.worlds.users import Owners, draw_owners
+
+FIRST_TASK = 40_000_000
+"""Task ids start here; block b has FIRST_TASK + b * TASKS_PER_BLOCK upward, in the order of creation."""
+TASKS_PER_BLOCK = 2 * MAX_BLOCK_TASKS
+"""Room between the task ids of blocks: for those drawn, and for those laid out one by one."""
+FIRST_JOB = 7_000_000_000
+"""Job ids start here and grow with the second of creation."""
+IDS_PER_SECOND = 1024
+"""Job ids of one block within one second of creation."""
+TASK_IDS, PROBE_IDS, PLANTED_IDS = (0, 896), (896, 64), (960, 64)
+"""First and number of those for jobs of tasks that are drawn, for probes, for tasks that are laid out."""
+FILE_SD = 0.03
+"""sd of ln(file size) inside a task."""
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What is recorded about each attempt, in whole units.
+
+    Attributes:
+        cpu_s: CPU time, all cores [s].
+        maxpss_kb: Peak memory [kB].
+        output_bytes: Output [B].
+        input_bytes: Input, primary files [B].
+        read_kb: Read from local storage [kB].
+        write_kb: Written to local storage [kB].
+        workdir_bytes: Work directory [B].
+    """
+
+    cpu_s: IntArray
+    maxpss_kb: IntArray
+    output_bytes: IntArray
+    input_bytes: IntArray
+    read_kb: IntArray
+    write_kb: IntArray
+    workdir_bytes: IntArray
+
+
+@dataclass(frozen=True)
+class Block:
+    """Everything drawn for one block; ``rows`` is ordered by task, phase, job and attempt.
+
+    ``taskid`` is the ``jeditaskid`` of every task.
+    """
+
+    index: int
+    tasks: Tasks
+    owners: Owners
+    roots: Roots
+    rows: Attempts
+    requests: Requests
+    decided_s: FloatArray
+    measures: Measures
+    pandaid: IntArray
+    created: IntArray
+    complete: BoolArray
+    taskid: IntArray
+
+    @property
+    def row_task(self) -> IntArray:
+        """Index of the task of every row."""
+        return self.roots.task[self.rows.root]
+
+
+def draw_block(
+    settings: SynthSettings,
+    world: World,
+    *,
+    index: int,
+    n_blocks: int,
+    quota: int,
+    places: int = MAX_SLOTS,
+) -> Block:
+    """Draw one block; it depends on the seed and its number only, not on other blocks.
+
+    Args:
+        settings: The archive's settings.
+        world: The queues.
+        index: Number of the block, 0 .. n_blocks-1; later blocks hold later tasks.
+        n_blocks: Blocks of the archive.
+        quota: Rows of ``jobs`` this block gives, exactly.
+        places: Queues that each task has a place for.
+
+    Returns:
+        The block.
+
+    Raises:
+        DataError: The settings make tasks so small that a block cannot reach its rows.
+    """
+    rng = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(1, index)))
+    length = settings.submit_s / n_blocks
+    tasks = draw_tasks(
+        settings, world, rng,
+        quota=quota, begin_s=index * length, length_s=length, places=places,
+    )  # fmt: skip
+    roots, rows, requests, decided = _run_phases(settings, world, rng, tasks)
+    owners = draw_owners(
+        np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(3, index))), tasks
+    )
+    order = np.lexsort(
+        (rows.attempt, roots.seq[rows.root], roots.phase[rows.root], roots.task[rows.root])
+    )
+    if len(order) < quota:
+        raise DataError(
+            f"synthetic archive: block {index} drew {len(order)} jobs, {quota} are needed; "
+            "raise files_ln_mean or max_task_jobs"
+        )
+    total = np.bincount(roots.task[rows.root], minlength=tasks.n)
+    rows = _take(rows, order[:quota])
+    kept = np.bincount(roots.task[rows.root], minlength=tasks.n)
+    created, pandaid = identify(rows.created_s, index=index, n_blocks=n_blocks)
+    return Block(
+        index=index,
+        tasks=tasks,
+        owners=owners,
+        roots=roots,
+        rows=rows,
+        requests=requests,
+        decided_s=decided,
+        measures=measure(tasks, roots, rows),
+        pandaid=pandaid,
+        created=created,
+        complete=kept == total,
+        taskid=FIRST_TASK + index * TASKS_PER_BLOCK + np.arange(tasks.n),
+    )
+
+
+def with_others(block: Block, created_s: IntArray) -> tuple[Block, IntArray]:
+    """Number the block's tasks and others together, in the order of their creation.
+
+    Args:
+        block: The block.
+        created_s: When the other tasks were created [s].
+
+    Returns:
+        The block, and ``jeditaskid`` of the others.
+    """
+    own = np.floor(block.tasks.created_s).astype(np.int64)
+    place = np.empty(len(own) + len(created_s), dtype=np.int64)
+    place[np.argsort(np.concatenate([own, created_s]), kind="stable")] = np.arange(len(place))
+    ids = FIRST_TASK + block.index * TASKS_PER_BLOCK + place
+    return replace(block, taskid=ids[: len(own)]), ids[len(own) :]
+
+
+def _run_phases(
+    settings: SynthSettings, world: World, rng: np.random.Generator, tasks: Tasks
+) -> tuple[Roots, Attempts, Requests, FloatArray]:
+    """Run scouts, decide, run the bulk with the requests decided, run the merges."""
+    builds, ran_builds = _builds(world, rng, tasks)
+    task, seq = _enumerate(tasks.n_scouts)
+    submit = tasks.created_s + rng.uniform(300, 1800, tasks.n)
+    np.maximum.at(submit, builds.task[ran_builds.root], ran_builds.done_s + 20)
+    scouts = draw_roots(
+        tasks, rng, phase=SCOUT, task=task, seq=seq,
+        created_s=submit[task] + rng.uniform(0, 20, len(task)),
+    )  # fmt: skip
+    ran = run(tasks, world, rng, scouts, no_limits(len(task)))
+    decided = _decision(rng, tasks, scouts, ran)
+    known = ran.last & (ran.outcome == FINISHED) & (ran.done_s <= decided[scouts.task[ran.root]])
+    requests = decide(settings, world, tasks, scouts, _take(ran, np.flatnonzero(known)))
+    broken = np.bincount(scouts.task[ran.root[known]], minlength=tasks.n) == 0
+    task, seq = _enumerate(np.where(broken, 0, tasks.n_jobs - tasks.n_scouts))
+    rate = np.maximum(tasks.n_jobs, 60) / rng.uniform(120, 900, tasks.n)
+    bulk = draw_roots(
+        tasks, rng, phase=BULK, task=task, seq=seq,
+        created_s=decided[task] + rng.uniform(60, 600, tasks.n)[task] + seq / rate[task],
+    )  # fmt: skip
+    ran_bulk = run(tasks, world, rng, bulk, limits_of(tasks, requests, bulk))
+    all_roots, all_rows = _stack([scouts, bulk], [ran, ran_bulk])
+    merges = _merges(rng, tasks, all_roots, all_rows)
+    ran_merges = run(tasks, world, rng, merges, no_limits(len(merges.task)))
+    parts = _stack([all_roots, merges, builds], [all_rows, ran_merges, ran_builds])
+    return *parts, requests, decided
+
+
+def _builds(world: World, rng: np.random.Generator, tasks: Tasks) -> tuple[Roots, Attempts]:
+    """Run the builds of user tasks; the scouts wait for them, whatever comes out."""
+    user = per_type(lambda k: k.label == "user")[tasks.kind] > 0
+    task = np.flatnonzero(user & (rng.random(tasks.n) < BUILD_TYPE.task_share))
+    roots = draw_roots(
+        tasks, rng, phase=BUILD, task=task, seq=np.zeros(len(task), np.int64),
+        created_s=tasks.created_s[task] + rng.uniform(60, 300, len(task)),
+    )  # fmt: skip
+    return roots, run(tasks, world, rng, roots, no_limits(len(task)))
+
+
+def _decision(rng: np.random.Generator, tasks: Tasks, scouts: Roots, ran: Attempts) -> FloatArray:
+    """Return when the task was decided: half of its scouts finished, looked at within 10 minutes."""
+    last = np.flatnonzero(ran.last)
+    end = np.full((tasks.n, 10), np.inf)
+    root = ran.root[last]
+    t, s = scouts.task[root], scouts.seq[root]
+    end[t, s] = np.where(ran.outcome[last] == FINISHED, ran.done_s[last], np.inf)
+    latest = np.zeros(tasks.n)
+    np.maximum.at(latest, t, ran.done_s[last])
+    half = (tasks.n_scouts + 1) // 2
+    at = np.sort(end, axis=1)[np.arange(tasks.n), half - 1]
+    return np.where(np.isfinite(at), at, latest) + rng.uniform(0, 600, tasks.n)
+
+
+def decide(
+    settings: SynthSettings,
+    world: World,
+    tasks: Tasks,
+    roots: Roots,
+    rows: Attempts,
+) -> Requests:
+    """Apply the scout rule to the scouts known at the decision."""
+    t = roots.task[rows.root]
+    seen = measure(tasks, roots, rows)
+    pseudo = per_type(lambda k: k.pseudo)[tasks.kind[t]] > 0
+    n_files = tasks.files_per_job[t]
+    part = np.trunc(seen.input_bytes / per_type(lambda k: k.event_ranges)[tasks.kind[t]])
+    return scout_requests(
+        ScoutJobs(
+            task=t, cores=rows.cores, wall_s=rows.wall_s,
+            corepower=world.corepower[tasks.slots.queue[t, rows.slot]], events=rule_events(tasks, roots)[rows.root],
+            pseudo=pseudo, input_mb=np.where(pseudo, n_files, part / MB),
+            output_bytes=seen.output_bytes, maxpss_kb=seen.maxpss_kb, cpu_s=seen.cpu_s,
+            diskio_kb=seen.read_kb + seen.write_kb, workdir_bytes=seen.workdir_bytes,
+        ),
+        settings, base_ram_mb=tasks.base_ram_mb, per_core=tasks.per_core,
+        base_wall_s=tasks.base_wall_s,
+    )  # fmt: skip
+
+
+def measure(tasks: Tasks, roots: Roots, rows: Attempts) -> Measures:
+    """Turn what attempts needed into what is recorded; a pure function, so scouts and record agree."""
+    r = rows.root
+    t = roots.task[r]
+    merge, build = roots.phase[r] == MERGED, roots.phase[r] == BUILD
+    file_bytes = np.round(tasks.file_mb[t] * MB * np.exp(FILE_SD * roots.size[r]))
+    merged_bytes = MERGE.input_mb * MB * roots.events[r] / MERGE.events
+    input_bytes = np.where(merge, np.round(merged_bytes), tasks.files_per_job[t] * file_bytes)
+    input_bytes = np.where(build, 0, input_bytes)
+    output = tasks.out_bytes[t] * roots.events[r] * np.exp(tasks.out_sd[t] * roots.out[r])
+    merged_out = MERGE.output_mb * MB * roots.events[r] / MERGE.events
+    built = BUILD_TYPE.output_mb * MB * np.exp(0.5 * roots.out[r])
+    output = np.ceil(np.where(merge, merged_out, np.where(build, built, output)))
+    factor = np.where(merge, 1.0, per_type(lambda k: k.read_factor)[tasks.kind[t]])
+    read = factor * np.maximum(input_bytes, MB) * np.exp(0.1 * roots.size[r]) / KB
+    whole = [rows.eff * rows.wall_s * rows.cores, rows.mem_mb * KB, output, input_bytes, read]
+    cpu, pss, out, inp, read_kb = (np.round(w).astype(np.int64) for w in whole)
+    return Measures(
+        cpu_s=cpu,
+        maxpss_kb=np.maximum(pss, 1),
+        output_bytes=out,
+        input_bytes=inp,
+        read_kb=read_kb,
+        write_kb=out * 3 // (2 * KB),
+        workdir_bytes=out * 2 + 10 * MB,
+    )
+
+
+def limits_of(tasks: Tasks, requests: Requests, roots: Roots) -> Limits:
+    """Return the limits of jobs created after the decision; kills act on the uncompensated request."""
+    t = roots.task
+    ram = np.where(requests.ram_mb[t] > 0, requests.ram_mb[t].astype(np.float64), np.inf)
+    per_core = tasks.per_core[t]
+    hs06 = requests.limit_hs06()[t]
+    return Limits(
+        ram_mb=np.where(per_core, tasks.base_ram_mb[t], ram),
+        ram_core_mb=np.where(per_core, ram, 0.0),
+        hs06_per_event=np.where(hs06 > 0, hs06, np.inf),
+    )
+
+
+def _merges(rng: np.random.Generator, tasks: Tasks, roots: Roots, rows: Attempts) -> Roots:
+    """Draw merge jobs: one per group of outputs, made when the last of the group has ended."""
+    last = np.flatnonzero(rows.last)
+    root = rows.root[last]
+    t = roots.task[root]
+    number = roots.seq[root] + np.where(roots.phase[root] == BULK, tasks.n_scouts[t], 0)
+    merged = (tasks.merge_group[t] > 0) & (rows.outcome[last] == FINISHED)
+    t, number, end = t[merged], number[merged], rows.done_s[last][merged]
+    key = t * (1 << 32) + number // tasks.merge_group[t]
+    groups, which = np.unique(key, return_inverse=True)
+    ready = np.zeros(len(groups))
+    np.maximum.at(ready, which, end)
+    return draw_roots(
+        tasks, rng, phase=MERGED, task=groups >> 32, seq=groups & 0xFFFFFFFF,
+        created_s=ready + rng.uniform(60, 600, len(groups)),
+    )  # fmt: skip
+
+
+def _stack(roots: list[Roots], rows: list[Attempts]) -> tuple[Roots, Attempts]:
+    """Join phases; rows of later phases point at the joined roots."""
+    start = np.cumsum([0, *[len(r.task) for r in roots[:-1]]])
+    moved = [replace(a, root=a.root + s) for a, s in zip(rows, start, strict=True)]
+    return join(roots), join(moved)
+
+
+def _take(rows: Attempts, index: IntArray) -> Attempts:
+    return Attempts(**{f.name: getattr(rows, f.name)[index] for f in fields(Attempts)})
+
+
+def _enumerate(count: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the task and the number of every job, given the jobs per task.
+
+    Example:
+        >>> _enumerate(np.array([2, 0, 1]))
+        (array([0, 0, 2]), array([0, 1, 0]))
+    """
+    task = np.repeat(np.arange(len(count)), count)
+    first = np.cumsum(count) - count
+    return task, np.arange(len(task)) - first[task]
+
+
+def identify(
+    created_s: FloatArray, *, index: int, n_blocks: int, room: tuple[int, int] = TASK_IDS
+) -> tuple[IntArray, IntArray]:
+    """Return second of creation and ``pandaid``: ids grow with creation and are unique over blocks.
+
+    Args:
+        created_s: Wished creation of each job [s]; where a second is full it is the next one.
+        index: Number of the block.
+        n_blocks: Blocks of the archive.
+        room: First and number of the ids within a second.
+    """
+    second = np.floor(created_s).astype(np.int64)
+    first, many = room
+    while True:
+        order = np.argsort(second, kind="stable")
+        ordered = second[order]
+        begin = np.searchsorted(ordered, ordered, side="left")
+        rank = np.empty(len(second), dtype=np.int64)
+        rank[order] = np.arange(len(second)) - begin
+        full = rank >= many
+        if not full.any():
+            break
+        second = second + full
+    place = first + rank
+    return second, FIRST_JOB + (second * n_blocks + index) * IDS_PER_SECOND + place

@@ -1,0 +1,375 @@
+"""Run jobs: what each attempt needs, whether it fails or is killed, and the retries that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import TypeVar
+
+import numpy as np
+
+from brokerlab.numerics import BoolArray, FloatArray, IntArray
+from brokerlab.worlds.jobtypes import BUILD_TYPE, MERGE
+from brokerlab.worlds.queues import World
+from brokerlab.worlds.roles import held
+from brokerlab.worlds.tasks import LEVELS, TAIL_SCALE, TAIL_SHARE, Tasks
+
+SCOUT, BULK, MERGED, BUILD = 0, 1, 2, 3
+"""Phases of a task; a build comes first in time, and goes first where rows are cut."""
+FINISHED, FAILED, LOST, MEMORY_KILL, WALL_KILL = 0, 1, 2, 3, 4
+"""Outcomes of an attempt; LOST = failed without any record."""
+MAX_ATTEMPT = 4
+"""Attempts per job."""
+LOST_SHARE = 0.33
+"""Share of site failures without record, so that with kills a quarter of all failures have none."""
+LONGEST_WAIT_S = 3 * 86_400
+"""Longest time in a queue that works [s]: longer ones are closed by the system."""
+SCOUT_SPREAD = 0.6
+"""Scouts read the first files at one queue: their spread is smaller than the task's."""
+RAISE_RAM, RAISE_WALL = 1.5, 2.0
+"""Factors on the request after a kill."""
+
+
+@dataclass(frozen=True)
+class Roots:
+    """Jobs before any attempt: what belongs to their input files, whoever runs them.
+
+    Attributes:
+        task: Index of the task.
+        seq: Number of the job inside task and phase.
+        phase: SCOUT, BULK, MERGED or BUILD.
+        created_s: Creation of the first attempt [s].
+        slot: Place of the first attempt.
+        events: Events of the job.
+        mem: ln(peak memory) against the task's value at the queue; ln(MB) for merge and build jobs.
+        wall: ln(wall time) against the task's value at the queue.
+        eff: Standard normal, efficiency.
+        out: Standard normal, output.
+        size: Standard normal, input.
+    """
+
+    task: IntArray
+    seq: IntArray
+    phase: IntArray
+    created_s: FloatArray
+    slot: IntArray
+    events: IntArray
+    mem: FloatArray
+    wall: FloatArray
+    eff: FloatArray
+    out: FloatArray
+    size: FloatArray
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of each root's first attempt; infinite = none.
+
+    Attributes:
+        ram_mb: Memory of the whole job [MB] per place, before compensation: (roots,) base part.
+        ram_core_mb: The part per core [MB].
+        hs06_per_event: CPU time per event [HS06 s]; infinite = no limit.
+    """
+
+    ram_mb: FloatArray
+    ram_core_mb: FloatArray
+    hs06_per_event: FloatArray
+
+
+@dataclass(frozen=True)
+class Attempts:
+    """One entry per attempt; ``root`` indexes the roots they were made of.
+
+    ``active_s`` and ``queue_s`` are the times from its creation to its activation and to its start [s].
+    """
+
+    root: IntArray
+    attempt: IntArray
+    slot: IntArray
+    created_s: FloatArray
+    active_s: IntArray
+    queue_s: IntArray
+    wall_s: IntArray
+    cores: IntArray
+    mem_mb: FloatArray
+    eff: FloatArray
+    outcome: IntArray
+    ram_scale: FloatArray
+    wall_scale: FloatArray
+    report_s: IntArray
+    last: BoolArray
+
+    @property
+    def done_s(self) -> FloatArray:
+        """Time at which the end of the attempt is known, its ``modificationtime`` [s]."""
+        begun = np.floor(self.created_s)
+        return np.asarray(begun + self.queue_s + self.wall_s + self.report_s, dtype=np.float64)
+
+
+T = TypeVar("T", Roots, Attempts)
+
+
+def join(parts: Sequence[T]) -> T:
+    """Concatenate the arrays of several objects of one class."""
+    return type(parts[0])(
+        **{f.name: np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(parts[0])}
+    )
+
+
+def draw_roots(
+    tasks: Tasks,
+    rng: np.random.Generator,
+    *,
+    phase: int,
+    task: IntArray,
+    seq: IntArray,
+    created_s: FloatArray,
+) -> Roots:
+    """Draw what the input files of jobs bring with them.
+
+    Args:
+        tasks: The block's tasks.
+        rng: Generator of this block.
+        phase: SCOUT, BULK, MERGED or BUILD, the same for all.
+        task: Task of each job.
+        seq: Number of each job inside task and phase.
+        created_s: Creation of each job [s].
+
+    Returns:
+        One root per job.
+    """
+    n = len(task)
+    z = rng.standard_normal((4, n))
+    u = rng.random((3, n))
+    tail = rng.standard_exponential((2, n))
+    scouts_slot = tasks.slots.scout[task, (seq // 2) % 2]
+    slot = scouts_slot if phase in (SCOUT, BUILD) else draw_slot(tasks, task, u[0])
+    if phase == MERGED:
+        level = np.where(u[1] < MERGE.low_share, np.log(MERGE.low_mb), np.log(MERGE.high_mb))
+        mem = level + MERGE.mem_sd * z[0]
+        wall = np.log(MERGE.wall_s) + MERGE.wall_sd * z[1]
+        events = np.round(MERGE.events * np.exp(MERGE.events_sd * z[3]))
+    elif phase == BUILD:
+        mem = np.log(BUILD_TYPE.mem_mb) + BUILD_TYPE.mem_sd * z[0]
+        wall = np.log(BUILD_TYPE.wall_s) + BUILD_TYPE.wall_sd * z[1]
+        events = np.ones(n)
+    else:
+        first = 1.0 if phase == SCOUT else 0.0
+        spread = SCOUT_SPREAD if first else 1.0
+        light = np.where(u[1] < tasks.light_share[task], tasks.light_scale[task] * tail[0], 0.0)
+        mem = spread * tasks.mem_sd[task] * z[0] - light + first * tasks.gap_mem[task]
+        heavy = np.where(u[2] < TAIL_SHARE, TAIL_SCALE * tail[1], 0.0)
+        wall = spread * tasks.wall_sd[task] * z[1] + heavy + first * tasks.gap_wall[task]
+        z_events = tasks.events_sd[task] * LEVELS[rng.integers(0, len(LEVELS), n)]
+        events = np.maximum(
+            np.round(tasks.events[task] * np.exp(z_events)), tasks.files_per_job[task]
+        )
+    return Roots(
+        task=task, seq=seq, phase=np.full(n, phase), created_s=created_s, slot=slot,
+        events=events.astype(np.int64), mem=mem, wall=wall, eff=z[2], out=rng.standard_normal(n),
+        size=rng.standard_normal(n),
+    )  # fmt: skip
+
+
+def draw_slot(tasks: Tasks, task: IntArray, u: FloatArray) -> IntArray:
+    """Choose a place by the task's weights, one uniform number per job."""
+    edge = np.cumsum(tasks.slots.weight, axis=1)
+    used = (tasks.slots.weight > 0).sum(axis=1)
+    place = (u[:, None] >= edge[task]).sum(axis=1)
+    return np.asarray(np.minimum(place, used[task] - 1))
+
+
+def needs(
+    tasks: Tasks, roots: Roots, slot: IntArray
+) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+    """Evaluate what jobs need at a place.
+
+    Args:
+        tasks: The block's tasks.
+        roots: The jobs.
+        slot: Place of each.
+
+    Returns:
+        Cores, wall time [s], peak memory of the whole job [MB], efficiency per core.
+    """
+    t, slots = roots.task, tasks.slots
+    merge, build = roots.phase == MERGED, roots.phase == BUILD
+    apart = merge | build
+    cores = np.where(apart, 1, slots.cores[t, slot])
+    memory = (
+        tasks.mem_base_mb[t]
+        + tasks.mem_core_mb[t] * cores
+        + tasks.mem_event_mb[t] * np.where(apart, 0, roots.events)
+    )
+    mem = np.where(apart, 1.0, memory) * np.exp(roots.mem + slots.mem[t, slot] * ~apart)
+    scaled = (roots.events / tasks.events[t]) * (tasks.ref_cores[t] / cores)
+    wall = tasks.wall_s[t] * (tasks.startup[t] + (1 - tasks.startup[t]) * scaled)
+    effect = slots.wall[t, slot] * np.where(apart, 0.3, 1.0)
+    wall = np.where(apart, 1.0, wall) * np.exp(roots.wall + effect)
+    eff_mid = np.where(merge, MERGE.eff, np.where(build, BUILD_TYPE.eff, tasks.eff[t]))
+    eff_sd = np.where(merge, MERGE.eff_sd, tasks.eff_sd[t])
+    eff = np.clip(eff_mid * np.exp(slots.eff[t, slot] + eff_sd * roots.eff), 0.01, 1.02)
+    return cores, np.maximum(wall, 20.0), mem, eff
+
+
+def rule_events(tasks: Tasks, roots: Roots) -> IntArray:
+    """Return the events the scout rule sees: files without event information count 1 each."""
+    t = roots.task
+    return np.where(tasks.has_events[t], roots.events, tasks.files_per_job[t])
+
+
+def run(
+    tasks: Tasks, world: World, rng: np.random.Generator, roots: Roots, limits: Limits
+) -> Attempts:
+    """Run every job until it finishes, is given up, or has used its attempts.
+
+    A retry after a failure of the site goes to a newly drawn queue; after a kill it stays where it
+    was with a raised request. Memory and wall time belong to the input, so retries need the same.
+
+    Args:
+        tasks: The block's tasks.
+        world: The queues.
+        rng: Generator of this block.
+        roots: The jobs.
+        limits: What they were given.
+
+    Returns:
+        All attempts, in rounds: first attempts, second attempts, ...
+    """
+    n = len(roots.task)
+    alive = np.arange(n)
+    created, slot = roots.created_s.copy(), roots.slot.copy()
+    ram_scale, wall_scale = np.ones(n), np.ones(n)
+    rounds: list[Attempts] = []
+    for attempt in range(1, MAX_ATTEMPT + 1):
+        now = _round(
+            tasks, world, rng, take(roots, alive), take_limits(limits, alive),
+            slot[alive], created[alive], ram_scale[alive], wall_scale[alive],
+        )  # fmt: skip
+        again = (now.outcome != FINISHED) & (rng.random(len(alive)) < 0.98)
+        again &= attempt < MAX_ATTEMPT
+        rounds.append(
+            Attempts(**{**vars(now), "root": alive, "attempt": np.full(len(alive), attempt),
+                        "last": ~again})
+        )  # fmt: skip
+        again_at = now.done_s + rng.uniform(60, 900, len(alive))
+        site = (now.outcome == FAILED) | (now.outcome == LOST)
+        fresh = draw_slot(tasks, roots.task[alive], rng.random(len(alive)))
+        created[alive] = again_at
+        slot[alive] = np.where(site & (roots.phase[alive] != SCOUT), fresh, slot[alive])
+        ram_scale[alive] *= np.where(now.outcome == MEMORY_KILL, RAISE_RAM, 1.0)
+        wall_scale[alive] *= np.where(now.outcome == WALL_KILL, RAISE_WALL, 1.0)
+        alive = alive[again]
+        if len(alive) == 0:
+            break
+    return join(rounds)
+
+
+def _round(
+    tasks: Tasks,
+    world: World,
+    rng: np.random.Generator,
+    roots: Roots,
+    limits: Limits,
+    slot: IntArray,
+    created_s: FloatArray,
+    ram_scale: FloatArray,
+    wall_scale: FloatArray,
+) -> Attempts:
+    """Run one attempt of every job given."""
+    n = len(roots.task)
+    queue = tasks.slots.queue[roots.task, slot]
+    ln_wait = world.queue_ln_mean[queue] + world.queue_ln_sd[queue] * rng.standard_normal(n)
+    wait = np.clip(np.exp(ln_wait), 30, LONGEST_WAIT_S)
+    wait = held(world.spells, queue, np.floor(created_s).astype(np.int64), wait)
+    queue_s = np.ceil(wait).astype(np.int64)
+    ran = payloads(tasks, world, rng, roots, limits, slot, ram_scale, wall_scale)
+    return Attempts(
+        root=np.zeros(n, np.int64), attempt=np.zeros(n, np.int64), slot=slot, created_s=created_s,
+        active_s=activation_s(queue_s), queue_s=queue_s, **vars(ran), ram_scale=ram_scale,
+        wall_scale=wall_scale, report_s=rng.integers(3, 25, n), last=np.zeros(n, np.bool_),
+    )  # fmt: skip
+
+
+def activation_s(queue_s: IntArray) -> IntArray:
+    """Return how long after its creation a job that waits so long in all is activated [s]."""
+    return np.minimum(queue_s // 3, 300)
+
+
+@dataclass(frozen=True)
+class Payloads:
+    """What attempts do once they have started, one entry per attempt; names as in `Attempts`."""
+
+    wall_s: IntArray
+    cores: IntArray
+    mem_mb: FloatArray
+    eff: FloatArray
+    outcome: IntArray
+
+
+def payloads(
+    tasks: Tasks,
+    world: World,
+    rng: np.random.Generator,
+    roots: Roots,
+    limits: Limits,
+    slot: IntArray,
+    ram_scale: FloatArray,
+    wall_scale: FloatArray,
+) -> Payloads:
+    """Draw how attempts end: they finish, fail for a reason of the site, or are killed at what they asked for.
+
+    Args:
+        tasks: The tasks.
+        world: The queues.
+        rng: Generator of the draws.
+        roots: The job of each attempt.
+        limits: What it was given at first.
+        slot: Its place.
+        ram_scale: How many times the memory it asks for now.
+        wall_scale: How many times the wall time.
+
+    Returns:
+        One entry per attempt.
+    """
+    n = len(roots.task)
+    queue = tasks.slots.queue[roots.task, slot]
+    cores, wall, mem, eff = needs(tasks, roots, slot)
+    u, long, part = rng.random(n), rng.standard_normal(n), rng.random((2, n))
+    scout = roots.phase == SCOUT
+    bad = u < world.fail[queue] * np.where(scout, 0.3, 1.0)
+    outcome = np.where(bad, np.where(part[0] < LOST_SHARE, LOST, FAILED), FINISHED)
+    ram_limit = (limits.ram_mb + limits.ram_core_mb * cores) * ram_scale
+    power = world.corepower[queue] * cores * 0.9
+    per_job = limits.hs06_per_event * rule_events(tasks, roots) / power
+    limit_s = (per_job + tasks.base_wall_s[roots.task]) * wall_scale
+    too_long = world.enforces_wall[queue] & (wall > limit_s) & ~bad
+    too_big = world.enforces_ram[queue] & (mem > ram_limit) & ~bad
+    outcome = np.where(too_long, WALL_KILL, outcome)
+    outcome = np.where(too_big, MEMORY_KILL, outcome)
+    factor = np.where(bad, np.exp(0.45 + 0.7 * long), 1.0)
+    factor = np.where(outcome == MEMORY_KILL, 0.1 + 0.85 * part[1], factor)
+    shown = np.where(outcome == MEMORY_KILL, np.minimum(mem, ram_limit * (1 + 0.05 * part[0])), mem)
+    ran = np.where(outcome == WALL_KILL, limit_s + 60 * part[1], wall * factor)
+    return Payloads(
+        wall_s=np.floor(ran).astype(np.int64),
+        cores=cores,
+        mem_mb=shown * np.where(bad, 0.9 + 0.1 * part[1], 1.0),
+        eff=eff,
+        outcome=outcome,
+    )
+
+
+def take(roots: Roots, index: IntArray) -> Roots:
+    """Take some of the roots."""
+    return Roots(**{f.name: getattr(roots, f.name)[index] for f in fields(Roots)})
+
+
+def take_limits(limits: Limits, index: IntArray) -> Limits:
+    """Take the limits of some roots."""
+    return Limits(**{f.name: getattr(limits, f.name)[index] for f in fields(Limits)})
+
+
+def no_limits(n: int) -> Limits:
+    """Return limits that nothing exceeds."""
+    return Limits(np.full(n, np.inf), np.zeros(n), np.full(n, np.inf))

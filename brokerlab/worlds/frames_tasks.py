@@ -1,0 +1,362 @@
+"""The ``tasks``, ``datasets`` and ``files`` rows of a block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from brokerlab.numerics import BoolArray, IntArray
+from brokerlab.units import DAY_S
+from brokerlab.worlds.block import Block
+from brokerlab.worlds.chains import BUILD, FINISHED, MAX_ATTEMPT, MERGED, SCOUT
+from brokerlab.worlds.frames_jobs import known, owner_columns, texts, times
+from brokerlab.worlds.jobtypes import JOB_TYPES, MERGE, per_type
+from brokerlab.worlds.queues import HIMEM_MB, conform
+from brokerlab.worlds.settings import SynthSettings
+
+DATASETS_PER_TASK = 8
+"""Room for dataset ids of one task: input, output, log, unmerged output."""
+FILES_PER_BLOCK = 1 << 24
+"""Room for file ids of one block."""
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The last attempt of every job that is in the archive, in the order of the rows.
+
+    Attributes:
+        row: Index of its row.
+        root: Index of its root.
+        task: Index of its task.
+        merge: It is a merge job.
+        plain: It is neither a merge nor a build job.
+        ok: It finished.
+    """
+
+    row: IntArray
+    root: IntArray
+    task: IntArray
+    merge: BoolArray
+    plain: BoolArray
+    ok: BoolArray
+
+
+def ends_of(block: Block) -> Ends:
+    """Find the last attempt of every job; rows are ordered by job and attempt."""
+    root = block.rows.root
+    row = np.flatnonzero(np.append(root[1:] != root[:-1], True))
+    root = root[row]
+    phase = block.roots.phase[root]
+    return Ends(
+        row=row,
+        root=root,
+        task=block.roots.task[root],
+        merge=phase == MERGED,
+        plain=(phase != MERGED) & (phase != BUILD),
+        ok=block.rows.outcome[row] == FINISHED,
+    )
+
+
+def files_frame(block: Block, ends: Ends) -> pl.DataFrame:
+    """Return the primary input files of every job, and the unmerged outputs of merging tasks.
+
+    Args:
+        block: What was drawn.
+        ends: Its last attempts.
+
+    Returns:
+        All columns of ``files``; a row points at the last job that used the file.
+    """
+    inputs = _inputs(block, ends)
+    unmerged = _unmerged(block, ends, first=len(inputs))
+    return conform("files", pl.concat([inputs, unmerged], how="diagonal_relaxed"))
+
+
+def _inputs(block: Block, ends: Ends) -> pl.DataFrame:
+    """Return the primary input files, the first rows of a task first."""
+    tasks = block.tasks
+    chosen = np.flatnonzero(ends.plain)
+    job = np.repeat(chosen, tasks.files_per_job[ends.task[chosen]])
+    t, row, root = ends.task[job], ends.row[job], ends.root[job]
+    number = np.arange(len(job)) - np.searchsorted(job, job)
+    n_files = tasks.files_per_job[t]
+    events = block.roots.events[root]
+    share = events // n_files + (number < events % n_files)
+    ranges = per_type(lambda k: k.event_ranges)[tasks.kind[t]].astype(np.int64)
+    seq = block.roots.seq[root] + np.where(block.roots.phase[root] == SCOUT, 0, tasks.n_scouts[t])
+    start = (seq % ranges) * share
+    pseudo = per_type(lambda k: k.pseudo)[tasks.kind[t]] > 0
+    size = block.measures.input_bytes[row] // n_files
+    used_up = block.rows.last[row] & (block.rows.attempt[row] < MAX_ATTEMPT)
+    status = np.where(ends.ok[job], 0, np.where(used_up, 2, 1))
+    raised = block.rows.ram_scale[row] > 1
+    ram = (block.requests.ram_mb[t] * block.rows.ram_scale[row]).astype(np.int64)
+    attempt = block.rows.attempt[row]
+    frame = pl.DataFrame(
+        {
+            "jeditaskid": block.taskid[t],
+            "datasetid": block.taskid[t] * DATASETS_PER_TASK,
+            "fileid": block.index * FILES_PER_BLOCK + np.arange(len(job)),
+            "pandaid": block.pandaid[row],
+            "number": (seq * n_files + number) // ranges,
+            "scope": texts(["synth"], np.zeros(len(job), np.int64)),
+            "type": texts(["input", "pseudo_input"], pseudo.astype(np.int64)),
+            "status": texts(["finished", "ready", "failed"], status),
+            "fsize": known(size, ~pseudo),
+            "nevents": known(share * ranges, tasks.has_events[t]),
+            "startevent": known(start, tasks.has_events[t]),
+            "endevent": known(start + share - 1, tasks.has_events[t]),
+            "attemptnr": attempt,
+            "maxattempt": np.full(len(job), MAX_ATTEMPT),
+            "failedattempt": attempt - ends.ok[job],
+            "ramcount": known(ram, raised & (ram > 0)),
+        }
+    )
+    return frame.with_columns(lfn=pl.format("synth.{}._{}.root", "jeditaskid", "number")).drop("number")  # fmt: skip
+
+
+def _unmerged(block: Block, ends: Ends, *, first: int) -> pl.DataFrame:
+    """Return the outputs waiting for or taken by merge jobs."""
+    tasks = block.tasks
+    group = tasks.merge_group[ends.task]
+    made = np.flatnonzero(ends.plain & ends.ok & (group > 0))
+    t, root = ends.task[made], ends.root[made]
+    scout = block.roots.phase[root] == SCOUT
+    seq = block.roots.seq[root] + np.where(scout, 0, tasks.n_scouts[t])
+    key = t * (1 << 32) + seq // group[made]
+    merges = np.flatnonzero(ends.merge)
+    merge_key = ends.task[merges] * (1 << 32) + block.roots.seq[ends.root[merges]]
+    place = np.searchsorted(merge_key, key)
+    found = place < len(merge_key)
+    place = np.where(found, place, 0)
+    found &= merge_key[place] == key if len(merge_key) else False
+    by = merges[place] if len(merges) else np.zeros(len(made), np.int64)
+    ok = found & ends.ok[by]
+    return pl.DataFrame(
+        {
+            "jeditaskid": block.taskid[t],
+            "datasetid": block.taskid[t] * DATASETS_PER_TASK + 3,
+            "fileid": block.index * FILES_PER_BLOCK + first + np.arange(len(made)),
+            "pandaid": known(block.pandaid[ends.row[by]], found),
+            "scope": texts(["synth"], np.zeros(len(made), np.int64)),
+            "type": texts(["trn_output"], np.zeros(len(made), np.int64)),
+            "status": texts(["ready", "finished"], ok.astype(np.int64)),
+            "fsize": block.measures.output_bytes[ends.row[made]],
+            "nevents": np.full(len(made), round(MERGE.events)),
+            "attemptnr": np.where(found, block.rows.attempt[ends.row[by]], 0),
+            "maxattempt": np.full(len(made), MAX_ATTEMPT),
+        }
+    )
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Sums per task over the jobs that are in the archive."""
+
+    rows: IntArray
+    jobs: IntArray
+    ok: IntArray
+    merges: IntArray
+    bulk: IntArray
+    first_s: IntArray
+    last_s: IntArray
+
+
+def totals_of(block: Block, ends: Ends) -> Totals:
+    """Add up jobs by task; tasks without rows have zeros."""
+    n = block.tasks.n
+    end = block.created + block.rows.queue_s + block.rows.wall_s + block.rows.report_s
+    first = np.full(n, np.iinfo(np.int64).max)
+    last = np.zeros(n, np.int64)
+    np.minimum.at(first, block.row_task, block.created + block.rows.queue_s)
+    np.maximum.at(last, block.row_task, end)
+    plain = ends.plain
+    bulk = plain & (block.roots.phase[ends.root] != SCOUT)
+    return Totals(
+        rows=np.bincount(block.row_task, minlength=n),
+        jobs=np.bincount(ends.task[plain], minlength=n),
+        ok=np.bincount(ends.task[plain & ends.ok], minlength=n),
+        merges=np.bincount(ends.task[ends.merge], minlength=n),
+        bulk=np.bincount(ends.task[bulk], minlength=n),
+        first_s=first,
+        last_s=last,
+    )
+
+
+STATUS = ("done", "finished", "running", "scouting", "broken")
+
+
+def status_of(settings: SynthSettings, block: Block, totals: Totals) -> IntArray:
+    """Return the index in ``STATUS`` of every task."""
+    all_jobs = block.tasks.n_jobs
+    code = np.where(totals.ok == all_jobs, 0, 1)
+    code = np.where(totals.ok == 0, 4, code)
+    late = totals.last_s > settings.days * DAY_S
+    code = np.where(late | ~block.complete, 2, code)
+    waiting = ~block.complete & (totals.bulk == 0) & (all_jobs > block.tasks.n_scouts)
+    return np.where(waiting, 3, code)
+
+
+def tasks_frame(settings: SynthSettings, block: Block, totals: Totals) -> pl.DataFrame:
+    """Return the block's rows of ``tasks``: as submitted, and what the scouts made of it.
+
+    Args:
+        settings: The archive's settings.
+        block: What was drawn.
+        totals: Sums per task.
+
+    Returns:
+        All columns of the contract; tasks without a job in the archive are left out.
+    """
+    code = status_of(settings, block, totals)
+    columns = {
+        **_submitted(settings, block),
+        **_progress(settings, block, totals, code),
+        **_parameters(block, code),
+    }
+    merge = pl.when(pl.col("mergeoutput") == 1).then(pl.lit(",MO=1")).otherwise(pl.lit(""))
+    frame = pl.DataFrame(columns).with_columns(
+        pl.when("ended").then("endtime").alias("endtime"),
+        taskname=pl.format("synth.{}.{}", "processingtype", "jeditaskid"),
+        splitrule=pl.format("US={},SS=5,NF={}{}", "usescout", "nfilesperjob", merge),
+    )
+    return conform("tasks", frame[np.flatnonzero(totals.rows > 0)])
+
+
+def _submitted(settings: SynthSettings, block: Block) -> dict[str, pl.Series | IntArray]:
+    """Return what was known when the task was submitted."""
+    tasks, kind = block.tasks, block.tasks.kind
+    user = per_type(lambda k: k.label == "user")[kind] > 0
+    return {
+        "jeditaskid": block.taskid,
+        "reqid": block.taskid // 7,
+        "parent_tid": block.taskid,
+        "vo": texts(["atlas"], kind * 0),
+        "prodsourcelabel": texts([k.label for k in JOB_TYPES], kind),
+        "tasktype": texts(["prod", "anal"], user.astype(np.int64)),
+        "processingtype": texts([k.processingtype for k in JOB_TYPES], kind),
+        "campaign": texts(["SYNTH-a", "SYNTH-b"], tasks.late.astype(np.int64)),
+        "workqueue_id": kind + 1,
+        **owner_columns(block, np.arange(tasks.n)),
+        "taskpriority": tasks.priority,
+        "currentpriority": tasks.priority,
+        "corecount": tasks.cores,
+        "cpuefficiency": np.full(tasks.n, 90),
+        "basewalltime": tasks.base_wall_s,
+        "baseramcount": tasks.base_ram_mb,
+        "ramunit": texts(["MB", "MBPerCore"], tasks.per_core.astype(np.int64)),
+        "orig_ramcount": _submitted_ram(block),
+        "orig_cputimeunit": texts(["HS06sPerEvent"], kind * 0),
+        "transpath": texts([k.transpath for k in JOB_TYPES], kind),
+        "architecture": texts(["x86_64-centos7-gcc11-opt"], kind * 0),
+        "goal": np.full(tasks.n, 1000),
+        "scoutsuccessrate": np.full(tasks.n, 5),
+        "nfilesperjob": tasks.files_per_job,
+        "mergeoutput": known(np.ones(tasks.n, np.int64), tasks.merge_group > 0),
+        "creationdate": times(settings, np.floor(tasks.created_s).astype(np.int64)),
+    }
+
+
+def _progress(
+    settings: SynthSettings, block: Block, totals: Totals, code: IntArray
+) -> dict[str, pl.Series | IntArray | BoolArray]:
+    """Return how far the task has come."""
+    n = block.tasks.n
+    return {
+        "status": texts(STATUS, code),
+        "attemptnr": np.ones(n, np.int64),
+        "modificationtime": times(settings, totals.last_s + 300),
+        "starttime": times(settings, np.where(totals.rows > 0, totals.first_s, 0)),
+        "endtime": times(settings, totals.last_s),
+        "statechangetime": times(settings, totals.last_s + 300),
+        "t_done_jobs": totals.ok,
+        "usescout": np.where(code == STATUS.index("scouting"), 2, 3),
+        "ended": np.isin(code, [STATUS.index(s) for s in ("done", "finished", "broken")]),
+    }
+
+
+def _submitted_ram(block: Block) -> IntArray:
+    """Return the memory asked for at submission [MB]: per core, or of the whole job."""
+    tasks = block.tasks
+    return tasks.pre_ram_mb * np.where(tasks.per_core, 1, tasks.ref_cores)
+
+
+def _parameters(block: Block, code: IntArray) -> dict[str, pl.Series | IntArray]:
+    """Return the task parameters: submitted ones before the decision, the scouts' ones after it."""
+    tasks, req = block.tasks, block.requests
+    decided = code != STATUS.index("scouting")
+    ram = np.where(decided & (req.ram_mb > 0), req.ram_mb, _submitted_ram(block))
+    set_cpu = decided & (req.cputime >= 0)
+    per_core = np.where(tasks.per_core, ram, ram // tasks.ref_cores)
+    units = [None, "HS06sPerEvent", "mHS06sPerEvent"]
+    kinds = ["SCORE", "SCORE_HIMEM", "MCORE", "MCORE_HIMEM"]
+    some = req.workdisk_mb >= 0
+    size = {
+        "outdiskcount": known(req.outdisk_kb, decided & (req.outdisk_kb >= 0)),
+        "workdiskcount": known(req.workdisk_mb, decided & some),
+        "iointensity": known(req.iointensity, decided & some),
+        "diskio": known(req.diskio, decided & some),
+        "walltime": known(req.walltime, decided & some),
+    }
+    yes = (decided & some).astype(np.int64)
+    return {
+        **size,
+        "ramcount": ram,
+        "cputime": known(req.cputime, set_cpu),
+        "cputimeunit": texts(units, np.where(set_cpu, np.where(req.milli, 2, 1), 0)),
+        "outdiskunit": texts(["kBPerEvent"], tasks.kind * 0),
+        "workdiskunit": texts([None, "MB"], yes),
+        "iointensityunit": texts([None, "kBPerS"], yes),
+        "diskiounit": texts([None, "kBPerS"], yes),
+        "walltimeunit": texts([None, "kSI2kseconds"], yes),
+        "resource_type": texts(
+            kinds, 2 * (tasks.ref_cores > 1) + (per_core > HIMEM_MB).astype(np.int64)
+        ),
+    }
+
+
+def datasets_frame(settings: SynthSettings, block: Block, totals: Totals) -> pl.DataFrame:
+    """Return the block's rows of ``datasets``: input, output, log and, if merging, unmerged output."""
+    tasks, n = block.tasks, block.tasks.n
+    per_job = tasks.files_per_job
+    pseudo = per_type(lambda k: k.pseudo)[tasks.kind].astype(np.int64)
+    zero = np.zeros(n, np.int64)
+    common = {
+        "jeditaskid": block.taskid,
+        "creationtime": times(settings, np.floor(tasks.created_s).astype(np.int64)),
+        "modificationtime": times(settings, totals.last_s + 300),
+        "keep": totals.rows > 0,
+    }
+    events = np.round(tasks.n_jobs * tasks.events).astype(np.int64)
+    parts = []
+    for place, (kind, done, total) in enumerate(
+        [
+            ("input", totals.ok * per_job, tasks.n_jobs * per_job),
+            ("output", totals.ok, tasks.n_jobs),
+            ("log", totals.ok, tasks.n_jobs),
+            ("trn_output", totals.ok, tasks.n_jobs),
+        ]
+    ):
+        names = ["input", "pseudo_input"] if place == 0 else [kind]
+        used = totals.jobs * per_job if place == 0 else done
+        part = pl.DataFrame(
+            {
+                **common,
+                "datasetid": block.taskid * DATASETS_PER_TASK + place,
+                "type": texts(names, pseudo if place == 0 else zero),
+                "nfiles": total,
+                "nfilestobeused": total,
+                "nfilesused": used,
+                "nfilesfinished": done,
+                "nfilesfailed": used - done,
+                "nevents": known(events, tasks.has_events & (place == 0)),
+                "wanted": np.full(n, place < 3) | (tasks.merge_group > 0),
+            }
+        )
+        parts.append(part.with_columns(datasetname=pl.format("synth.{}." + kind, "jeditaskid")))
+    frame = pl.concat(parts).filter(pl.col("keep") & pl.col("wanted"))
+    master = pl.when(pl.col("type").is_in(["output", "log", "trn_output"])).then(None)
+    frame = frame.with_columns(masterid=master, status=pl.lit("ready"), state=pl.lit("closed"))
+    return conform("datasets", frame.sort("jeditaskid", "datasetid"))

@@ -1,0 +1,305 @@
+"""The sites of a synthetic archive and what their queues publish beside their size: roles, text rules, limits.
+
+Everything here is drawn beside the queues of ``world``, with generators of its own, so that jobs stay as
+they are whatever a site publishes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from brokerlab.numerics import BoolArray, FloatArray, IntArray
+from brokerlab.worlds.queues import World, conform
+from brokerlab.worlds.roles import Spell
+from brokerlab.worlds.settings import SynthSettings
+
+SITES_PER_NUCLEUS = 6
+"""One site in so many is a nucleus."""
+OWN_STORAGE_SHARE = 0.93
+"""Share of satellites with storage of their own; the others write to the nearest nucleus."""
+SLOW_SHARE = 0.05
+"""Share of the satellites' queues at slow sites."""
+SPECIAL = ("test", "jumbo", "es", "eshigh", "long", "short", "gpu", "no_storage")
+"""What the first queues without jobs are made of, so that no job contradicts what they publish."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Sites, and the place of the queues among them.
+
+    Attributes:
+        sites: Names of the ATLAS sites.
+        nucleus: Site is a nucleus.
+        active: Site is in state ACTIVE.
+        bare: ``bareNucleus`` of the site; null = a normal site.
+        secondary: ``secondaryNucleus`` of the site.
+        storage: Site whose storage takes the outputs of each site.
+        size: Slots of online production queues of each site.
+        site: Site of each queue.
+        slow: Queue whose outputs take hours to travel.
+        special: Index of the queue of each kind of ``SPECIAL`` that the archive has.
+        queues: The ``queues`` table, in the order of the queues.
+        roles: Queues at which something goes wrong, by ``roles.NAMES``.
+        spells: When which of them start nothing.
+    """
+
+    sites: list[str]
+    nucleus: BoolArray
+    active: BoolArray
+    bare: list[str | None]
+    secondary: list[str | None]
+    storage: IntArray
+    size: FloatArray
+    site: IntArray
+    slow: BoolArray
+    special: dict[str, int]
+    queues: pl.DataFrame
+    roles: dict[str, int]
+    spells: tuple[Spell, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the queues."""
+        return self.queues["panda_queue"].to_list()
+
+    @property
+    def queue_storage(self) -> IntArray:
+        """Site whose storage each queue writes to; -1 = the queue has no endpoint."""
+        place = self.storage[self.site].copy()
+        if "no_storage" in self.special:
+            place[self.special["no_storage"]] = -1
+        return place
+
+
+def generator(settings: SynthSettings, *part: int) -> np.random.Generator:
+    """Return the random numbers of one part of the grid, independent of those of jobs and of other parts."""
+    return np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(2, *part)))
+
+
+def draw_grid(settings: SynthSettings, world: World) -> Grid:
+    """Draw the sites and complete the ``queues`` table.
+
+    Args:
+        settings: The seed.
+        world: The queues as drawn for the jobs.
+
+    Returns:
+        The grid; its ``queues`` has the rows of ``world.frame`` in their order.
+
+    Source:
+        production-jobs.md; full-chain.md 1; zero-share.md 3.
+    """
+    rng = generator(settings, 0)
+    sites = list(dict.fromkeys(world.frame["atlas_site"].to_list()))
+    site = np.array([sites.index(s) for s in world.frame["atlas_site"]], dtype=np.int64)
+    nucleus = np.arange(len(sites)) % SITES_PER_NUCLEUS == 0
+    in_use = np.where(world.usable & world.production, world.size, 0.0)
+    size: FloatArray = np.bincount(site, weights=in_use, minlength=len(sites)).astype(np.float64)
+    active, bare, secondary = _roles(sites, nucleus, size)
+    idle = np.flatnonzero(~world.usable & world.production)
+    special = dict(zip(SPECIAL, idle.tolist(), strict=False))
+    grid = Grid(
+        sites=sites, nucleus=nucleus, active=active, bare=bare, secondary=secondary,
+        storage=_storage(rng, nucleus), size=size, site=site,
+        slow=_slow(settings, world, nucleus[site]), special=special, queues=world.frame,
+        roles=world.roles, spells=world.spells,
+    )  # fmt: skip
+    columns: dict[str, Any] = {
+        **_limits(rng, world, grid.slow),
+        **_texts(rng, world, special),
+        "catchall": _catchall(rng, grid),
+        "status": _status(rng, world, special),
+        "panda_queue": _renamed(world, special),
+        "is_unified": world.ucore,
+        "pandasite_state": ["ACTIVE" if active[s] else "INACTIVE" for s in site],
+    }
+    _make_plain(columns, world)
+    frame = world.frame.with_columns(
+        pl.Series(name, values, dtype=world.frame.schema[name], strict=False)
+        for name, values in columns.items()
+    )
+    return Grid(**{**vars(grid), "queues": conform("queues", frame)})
+
+
+def _make_plain(columns: dict[str, Any], world: World) -> None:
+    """Let queues with a role publish nothing out of the ordinary beside it: jobs would pass them by for that."""
+    usual: dict[str, Any] = {
+        "maxwdir": world.frame["maxwdir"].to_list(),
+        "minrss": 0,
+        "maxdiskio": None,
+        "max_io_intensity": None,
+        "fairsharepolicy": None,
+        "releases": RELEASES[0],
+    }
+    for name, value in usual.items():
+        rows = list(columns[name])
+        for queue in world.roles.values():
+            rows[queue] = value[queue] if isinstance(value, list) else value
+        columns[name] = rows
+    columns["releases"][world.roles["bad"]] = '["ANY"]'
+
+
+def _roles(
+    sites: Sequence[str], nucleus: BoolArray, size: FloatArray
+) -> tuple[BoolArray, list[str | None], list[str | None]]:
+    """Say which sites are in use, bare, or gather their outputs elsewhere; the largest nucleus is normal."""
+    active = np.ones(len(sites), dtype=np.bool_)
+    bare: list[str | None] = [None] * len(sites)
+    secondary: list[str | None] = [None] * len(sites)
+    order = np.argsort(-size, kind="stable")
+    nuclei = [int(s) for s in order if nucleus[s] and size[s] > 0]
+    satellites = [int(s) for s in order if not nucleus[s]]
+    for place in (1, 3, 4):
+        if place < len(nuclei):
+            bare[nuclei[place]] = "allow"
+    if len(nuclei) > 4:
+        secondary[nuclei[4]] = sites[nuclei[0]]
+    if len(nuclei) > 6:
+        active[nuclei[-2]] = False
+        bare[nuclei[-1]] = "only"
+    used = [s for s in satellites if size[s] > 0]
+    if len(used) > 5:
+        bare[used[1]], bare[used[-2]] = "allow", "only"
+    return active, bare, secondary
+
+
+def _storage(rng: np.random.Generator, nucleus: BoolArray) -> IntArray:
+    """Return the site that takes the outputs of each site: its own, or the nucleus before it."""
+    own = np.arange(len(nucleus))
+    elsewhere = ~nucleus & (rng.random(len(nucleus)) >= OWN_STORAGE_SHARE)
+    return np.where(elsewhere, own // SITES_PER_NUCLEUS * SITES_PER_NUCLEUS, own)
+
+
+def _slow(settings: SynthSettings, world: World, nucleus: BoolArray) -> BoolArray:
+    """Choose satellite queues whose outputs take long to reach the nucleus."""
+    able = world.usable & world.production & ~nucleus
+    return able & (generator(settings, 7).random(world.n) < SLOW_SHARE)
+
+
+def _limits(rng: np.random.Generator, world: World, slow: BoolArray) -> dict[str, object]:
+    """Return the limits on size, traffic and transfers; most queues have ordinary ones."""
+    n = world.n
+    scarce = (world.cores > 1) & (rng.random(n) < 0.08)
+    himem = rng.random(n) < 0.05
+    usual = world.frame["maxwdir"].to_numpy()
+    return {
+        "maxwdir": np.where(scarce, rng.choice([6000, 12_000, 20_000], n), usual),
+        "minrss": np.where(himem, 1200 * world.cores, 0),
+        "transferringlimit": np.where(
+            slow, 2, rng.choice([2000, 500, 50, 0], n, p=[0.6, 0.2, 0.1, 0.1])
+        ),
+        "maxdiskio": _some(rng, [200, 400, 1000], n, 0.18),
+        "max_io_intensity": _some(rng, [500, 1000], n, 0.08),
+    }
+
+
+def _texts(rng: np.random.Generator, world: World, special: dict[str, int]) -> dict[str, object]:
+    """Return what is published in the grammars of the matching chapters, a few of it damaged."""
+    n = world.n
+    usual = world.frame["wnconnectivity"].to_list()
+    other = rng.choice(len(CONNECTIVITIES), n)
+    plain = rng.random(n) < 0.85
+    releases = rng.choice(len(RELEASES), n, p=[0.92, 0.05, 0.015, 0.015])
+    policy = rng.choice(len(POLICIES), n, p=POLICY_SHARES)
+    columns: dict[str, list[object]] = {
+        "wnconnectivity": [u if p else CONNECTIVITIES[o] for u, p, o in zip(usual, plain, other, strict=True)],
+        "releases": [RELEASES[r] for r in releases],
+        "fairsharepolicy": [POLICIES[p] for p in policy],
+        "workflow": rng.choice(["pull_ups", "push", "pull"], n, p=[0.6, 0.28, 0.12]).tolist(),
+        "jobseed": rng.choice(["std", "all"], n, p=[0.75, 0.25]).tolist(),
+        "mintime": [0] * n,
+        "maxtime": world.frame["maxtime"].to_list(),
+    }  # fmt: skip
+    for kind, (name, value) in SPECIAL_VALUES.items():
+        if kind in special:
+            columns[name][special[kind]] = value
+    for role in PUSHING:
+        columns["workflow"][world.roles[role]] = "push"
+    return dict(columns)
+
+
+CONNECTIVITIES = ("full", "http#IPv4", "http#IPv6", "http", "none", "full#IPv6", None)
+RELEASES = ('["AUTO"]', '["ANY"]', '["24.0.40"]', None)
+POLICIES = (
+    None,
+    "type=any:100%",
+    "type=evgen:0%,type=simul:100%,type=any:50%",
+    "type=merge:0%,type=any:100%",
+    "group=AP_(Higgs|Top):0%,type=any:100%",
+    "gshare=MC*:80%,type=deriv:0%",
+    "priority>=900:100%,type=pile:0%,type=any:20%",
+    "type=any:0%",
+    "type=simul:0%, type=deriv:0%",  # the blank hides the second one
+    "colour=blue:type=evgen:0%",
+    "group=AP_(:0%",  # an invalid pattern
+)
+POLICY_SHARES = (0.55, 0.18, 0.06, 0.05, 0.04, 0.04, 0.03, 0.02, 0.01, 0.01, 0.01)
+SPECIAL_VALUES: dict[str, tuple[str, object]] = {
+    "es": ("jobseed", "es"),
+    "eshigh": ("jobseed", "eshigh"),
+    "long": ("mintime", 21_600),
+    "short": ("maxtime", 43_200),
+    "gpu": ("releases", '["AUTO"]'),
+}
+"""Column and value that make a queue special."""
+PUSHING = ("pushes", "starting")
+"""Roles of queues that push."""
+ROLE_FLAGS = (("stay", "disableReassign"), ("week", "gpu"), ("week", "use_only_local_data"))
+"""Role, what its queue has in ``catchall``."""
+
+
+def _catchall(rng: np.random.Generator, grid: Grid) -> list[str | None]:
+    """Return the comma lists: bare nuclei, queues of local data only, junk.
+
+    The mode of the second bare nucleus is published by its last queue alone, so that the first queue and
+    any queue say different things (full-chain.md F-6).
+    """
+    rest = rng.choice(4, len(grid.site), p=[0.72, 0.22, 0.03, 0.03])
+    texts = [None, "foo=1", "use_only_local_data", "allowWAN,foo"]
+    items: list[list[str]] = [[t] if (t := texts[r]) else [] for r in rest]
+    allowed = [s for s, mode in enumerate(grid.bare) if mode == "allow" and grid.nucleus[s]]
+    for queue, site in enumerate(grid.site.tolist()):
+        last = queue == int(np.flatnonzero(grid.site == site)[-1])
+        if (mode := grid.bare[site]) and (last or site not in allowed[1:2]):
+            items[queue].append(f"bareNucleus={mode}")
+        if other := grid.secondary[site]:
+            items[queue].append(f"secondaryNucleus={other}")
+    if "jumbo" in grid.special:
+        items[grid.special["jumbo"]] += ["useJumboJobs", "minEventsForJumbo=100000"]
+    if "gpu" in grid.special:
+        items[grid.special["gpu"]].append("gpu")
+    for role, text in ROLE_FLAGS:
+        items[grid.roles[role]].append(text)
+    return [",".join(i) or None for i in items]
+
+
+def _status(rng: np.random.Generator, world: World, special: dict[str, int]) -> list[str]:
+    """Return the status at the end: special queues are online, some that take no new work standby, one is paused."""
+    standby = rng.random(world.n) < 0.5
+    usual = world.frame["status"].to_list()
+    status = ["standby" if s == "brokeroff" and b else s for s, b in zip(usual, standby, strict=True)]  # fmt: skip
+    for queue in special.values():
+        status[queue] = "online"
+    status[world.roles["paused"]] = "paused"
+    return status
+
+
+def _renamed(world: World, special: dict[str, int]) -> list[str]:
+    """Return the names; the test queue says so."""
+    names = list(world.names)
+    if "test" in special:
+        names[special["test"]] += "_TEST"
+    return names
+
+
+def _some(
+    rng: np.random.Generator, values: Sequence[int], n: int, share: float
+) -> list[int | None]:
+    """Draw a value for a share of the queues, null for the others."""
+    chosen, value = rng.random(n) < share, rng.choice(list(values), n)
+    return [int(v) if c else None for v, c in zip(value, chosen, strict=True)]

@@ -1,0 +1,127 @@
+"""Logs of the status of jobs and tasks, written from their times."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from brokerlab.worlds.block import Block
+from brokerlab.worlds.frames_jobs import times
+from brokerlab.worlds.frames_tasks import Totals
+from brokerlab.worlds.grid import Grid
+from brokerlab.worlds.queues import conform
+from brokerlab.worlds.settings import SynthSettings
+
+
+def job_status_log(settings: SynthSettings, grid: Grid, jobs: pl.DataFrame) -> pl.DataFrame:
+    """Write the log of jobs at queues that push: their times, and the states that times do not tell.
+
+    Args:
+        settings: First instant.
+        grid: Says which queues push, and at which jobs hang while they start.
+        jobs: Rows of ``jobs``.
+
+    Returns:
+        All columns of ``job_status_log``, sorted by job and time: defined, assigned, activated, starting,
+        running, then holding or transferring, then the last one.
+    """
+    logged = grid.queues.filter(pl.col("workflow") == "push")["panda_queue"]
+    mine = jobs.filter(pl.col("computingsite").is_in(logged.implode()))
+    created, active, begun = pl.col("creationtime"), pl.col("activatedtime"), pl.col("starttime")
+    half_wait_s = (begun - active).dt.total_seconds().clip(upper_bound=600) // 2
+    brief = pl.duration(seconds=5)
+    moments = {
+        "defined": created,
+        "assigned": pl.min_horizontal(created + brief, active),
+        "activated": active,
+        "starting": pl.when(_hangs_starting(settings, grid))
+        .then(active + pl.duration(seconds=60))
+        .otherwise(begun - pl.duration(seconds=half_wait_s)),
+        "running": begun,
+        "after": pl.col("endtime"),
+        "last": pl.col("modificationtime"),
+    }
+    base = ["pandaid", "computingsite", "prodsourcelabel"]
+    wide = mine.select(*base, "jobstatus", "nucleus", **moments)
+    long = wide.unpivot(
+        list(moments), index=[*base, "jobstatus", "nucleus"], variable_name="step",
+        value_name="modificationtime",
+    )  # fmt: skip
+    sent = (pl.col("jobstatus") == "finished") & pl.col("nucleus").is_not_null()
+    status = (
+        pl.when(pl.col("step") == "last").then("jobstatus")
+        .when(pl.col("step") != "after").then("step")
+        .when(sent).then(pl.lit("transferring")).otherwise(pl.lit("holding"))
+    )  # fmt: skip
+    step = pl.col("step").replace_strict(
+        {m: i for i, m in enumerate(moments)}, return_dtype=pl.Int8
+    )
+    ordered = long.with_columns(order=step, jobstatus=status).sort("pandaid", "order")
+    reached = ordered.drop_nulls("modificationtime")  # not all of them by live jobs
+    return conform(
+        "job_status_log",
+        reached.unique(["pandaid", "jobstatus"], keep="first", maintain_order=True),
+    )
+
+
+def _hangs_starting(settings: SynthSettings, grid: Grid) -> pl.Expr:
+    """Decide whether a job waits for its queue in ``starting``."""
+    second = (pl.col("creationtime").cast(pl.Int64) - settings.start_us) // 1_000_000
+    hangs = pl.lit(value=False)
+    for spell in grid.spells:
+        if spell.status == "starting":
+            there = pl.col("computingsite") == grid.names[spell.queue]
+            hangs |= there & second.is_between(spell.begin_s, spell.end_s - 900)
+    return hangs
+
+
+def task_status_log(
+    settings: SynthSettings, block: Block, totals: Totals, tasks: pl.DataFrame
+) -> pl.DataFrame:
+    """Write when tasks were registered, assigned to a nucleus (production), scouted, decided, ended.
+
+    Args:
+        settings: First instant.
+        block: The block.
+        totals: Sums per task.
+        tasks: Its rows of ``tasks``.
+
+    Returns:
+        All columns of ``task_status_log``, sorted by task and time.
+    """
+    first = np.full(block.tasks.n, np.iinfo(np.int64).max)
+    np.minimum.at(first, block.row_task, block.created)
+    keep = totals.rows > 0
+    clock = pl.DataFrame(
+        {
+            "jeditaskid": block.taskid[keep],
+            "scouting": times(settings, first[keep]),
+            "decided": times(settings, np.ceil(block.decided_s[keep]).astype(np.int64)),
+        }
+    )
+    mine = tasks.join(clock, on="jeditaskid")
+    made, end = pl.col("creationdate"), pl.col("endtime")
+    production = pl.col("prodsourcelabel") == "managed"
+    moments = {
+        "registered": made,
+        "defined": made + pl.duration(seconds=30),
+        "assigning": pl.when(production).then(made + pl.duration(seconds=120)),
+        "ready": pl.max_horizontal(
+            pl.col("scouting") - pl.duration(seconds=60), made + pl.duration(seconds=30)
+        ),
+        "scouting": pl.col("scouting"),
+        "running": pl.when(pl.col("status") != "scouting").then(pl.min_horizontal("decided", pl.coalesce(end, "decided"))),
+        "last": end,
+    }  # fmt: skip
+    long = mine.select("jeditaskid", final="status", **moments).unpivot(
+        list(moments), index=["jeditaskid", "final"], variable_name="status",
+        value_name="modificationtime",
+    )  # fmt: skip
+    step = pl.col("status").replace_strict(
+        {m: i for i, m in enumerate(moments)}, return_dtype=pl.Int8
+    )
+    status = pl.when(pl.col("status") == "last").then("final").otherwise("status")
+    ordered = long.drop_nulls("modificationtime").with_columns(
+        order=step, status=status, attemptnr=1
+    )
+    return conform("task_status_log", ordered.sort("jeditaskid", "order"))

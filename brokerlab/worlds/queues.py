@@ -1,0 +1,311 @@
+"""The fixed part of a synthetic archive: queues, resource types, global shares, settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from brokerlab.archive.contracts import polars_schema
+from brokerlab.numerics import BoolArray, FloatArray, IntArray
+from brokerlab.worlds.jobtypes import EXPRESS, TEST_SHARE, USER_SHARE
+from brokerlab.worlds.roles import Spell, choose_roles, draw_spells
+from brokerlab.worlds.settings import SynthSettings
+
+TextArray = npt.NDArray[np.str_]
+"""One text per entry."""
+NODES_PER_QUEUE = 30
+"""Worker nodes drawn per queue, for host names and CPU models."""
+CPU_MODELS = (
+    "Intel(R) Xeon(R) CPU E5-2630 v4 @ 2.20GHz 25600 KB",
+    "Intel(R) Xeon(R) Gold 6130 CPU @ 2.10GHz 22528 KB",
+    "AMD EPYC 7302 16-Core Processor 512 KB",
+    "AMD EPYC 7763 64-Core Processor 512 KB",
+)
+SITE_FAILURES = 0.021
+"""Share of attempts that fail for a reason of the site; kills come on top."""
+ANALYSIS_PREFIX, HOSPITAL_SUFFIX = "ANALY_", "_HOSPITAL"
+"""How names of queues for analysis alone begin, whose pilots are counted apart, and how that of a hospital ends."""
+HIMEM_MB = 2000
+"""Memory per core above which a job counts as high memory [MB]."""
+
+
+@dataclass(frozen=True)
+class World:
+    """Queues as arrays (one entry per queue) and the effects that work feels at them.
+
+    Attributes:
+        names: Queue names.
+        cores: Cores of a slot.
+        ucore: Queue takes any core count up to its own.
+        corepower: HS06 per core, as configured.
+        maxrss_mb: Memory of a slot [MB].
+        maxtime_s: Most wall time [s].
+        size: Relative number of slots.
+        usable: Queue is in use (online or brokeroff).
+        production: Queue takes production work.
+        analysis: Queue takes analysis work.
+        queue_ln_mean: Mean of ln(queue time / s).
+        queue_ln_sd: sd of the same inside the queue.
+        fail: Probability that a job fails for a reason of the site.
+        enforces_ram: Queue kills jobs above their memory request; most only reserve it.
+        enforces_wall: Queue kills jobs above their time limit.
+        z_power: Standardised ln(core power).
+        z_mem: Standard normal effect on memory.
+        z_wall: Standard normal effect on wall time, beside the core power.
+        node_model: (queues, nodes) CPU model of each worker node.
+        frame: The ``queues`` table so far.
+        roles: Queues at which something goes wrong, by ``roles.NAMES``.
+        spells: When which of them start nothing.
+    """
+
+    names: list[str]
+    cores: IntArray
+    ucore: BoolArray
+    corepower: FloatArray
+    maxrss_mb: IntArray
+    maxtime_s: IntArray
+    size: FloatArray
+    usable: BoolArray
+    production: BoolArray
+    analysis: BoolArray
+    queue_ln_mean: FloatArray
+    queue_ln_sd: FloatArray
+    fail: FloatArray
+    enforces_ram: BoolArray
+    enforces_wall: BoolArray
+    z_power: FloatArray
+    z_mem: FloatArray
+    z_wall: FloatArray
+    node_model: IntArray
+    frame: pl.DataFrame
+    roles: dict[str, int]
+    spells: tuple[Spell, ...]
+
+    @property
+    def n(self) -> int:
+        """Number of queues."""
+        return len(self.names)
+
+
+def draw_world(settings: SynthSettings, rng: np.random.Generator) -> World:
+    """Draw the queues (statistics sections 4, 5 and 10).
+
+    Args:
+        settings: Number of queues.
+        rng: Generator of this part alone.
+
+    Returns:
+        The queues and their effects.
+    """
+    n = settings.queues
+    cores = rng.choice([1, 8, 8, 4, 6, 16], n, p=[0.36, 0.22, 0.30, 0.05, 0.03, 0.04])
+    cores[: min(n, 12)] = np.resize([8, 1, 8, 8, 1, 4], min(n, 12))  # every kind of work has a home
+    ucore = (cores == 8) & (rng.random(n) < 0.6)
+    ucore[0] = True
+    ln_power = 2.545 + 0.223 * np.clip(rng.standard_normal(n), -1.7, 2.2)
+    power = np.where(rng.random(n) < 0.12, 10.0, np.round(np.exp(ln_power), 2))
+    per_core = rng.choice([2000, 3000, 4000, 6000, 8000], n, p=[0.2, 0.33, 0.3, 0.12, 0.05])
+    per_core[:12] = np.maximum(per_core[:12], 4000)
+    status = rng.choice(["online", "brokeroff", "test", "offline"], n, p=[0.88, 0.05, 0.03, 0.04])
+    status[:12] = "online"
+    kind = rng.choice(["unified", "production", "analysis"], n, p=[0.7, 0.18, 0.12])
+    kind[:12] = "unified"
+    size = np.exp(rng.normal(7.3, 1.0, n))
+    slow = rng.random(n) < 0.05
+    slow[:3] = False
+    wait = np.where(slow, np.log(rng.uniform(3, 20, n) * 3600), rng.normal(7.55, 0.75, n))
+    fail = _failure_shares(rng, size)
+    z_power = (np.log(power) - np.log(power).mean()) / np.log(power).std()
+    effects = rng.standard_normal((2, n))
+    usable = np.isin(status, ["online", "brokeroff"])
+    able = (status == "online") & (kind == "unified") & ((cores == 1) | ucore)
+    later = able & (np.arange(n) >= 12)  # the first ones are needed for every kind of work
+    roles = choose_roles(size, later if later.sum() >= 12 else able)
+    names, frame = _queue_frame(
+        rng, settings, cores=cores, ucore=ucore, power=power, per_core=per_core,
+        status=status, kind=kind, size=size, hospital=roles["hospital"],
+    )  # fmt: skip
+    return World(
+        names=names,
+        cores=cores.astype(np.int64),
+        ucore=ucore,
+        corepower=power,
+        maxrss_mb=(per_core * cores).astype(np.int64),
+        maxtime_s=frame["maxtime"].to_numpy().astype(np.int64),
+        size=size,
+        usable=usable,
+        production=kind != "analysis",
+        analysis=kind != "production",
+        queue_ln_mean=wait,
+        queue_ln_sd=rng.uniform(0.38, 0.70, n),
+        fail=fail,
+        enforces_ram=_some(rng, size, 0.15),
+        enforces_wall=_some(rng, size, 0.07),
+        z_power=z_power,
+        z_mem=effects[0],
+        z_wall=effects[1],
+        node_model=rng.integers(0, len(CPU_MODELS), (n, NODES_PER_QUEUE)),
+        frame=frame,
+        roles=roles,
+        spells=draw_spells(settings, roles),
+    )
+
+
+def _failure_shares(rng: np.random.Generator, size: FloatArray) -> FloatArray:
+    """Draw the share of jobs that fail by queue: most near 0, a few at 14 to 29 %, 2.1 % overall."""
+    n = len(size)
+    share = np.minimum(rng.beta(0.35, 20.0, n), 0.14)
+    bad = (rng.random(n) < 0.03) & (size < np.quantile(size, 0.9))
+    bad[:3] = False
+    share = np.where(bad, rng.uniform(0.14, 0.287, n), share)
+    rest = np.where(bad, 0.0, size)
+    wanted = SITE_FAILURES * size.sum() - (share * size)[bad].sum()
+    scale = max(wanted, 0.3 * SITE_FAILURES * size.sum()) / (share * rest).sum()
+    return np.asarray(np.where(bad, share, np.minimum(share * scale, 0.25)))
+
+
+def _some(rng: np.random.Generator, size: FloatArray, share: float) -> BoolArray:
+    """Choose queues at random that together have about a share of the slots."""
+    order = rng.permutation(len(size))
+    inside = np.cumsum(size[order]) <= share * size.sum()
+    chosen = np.zeros(len(size), dtype=np.bool_)
+    chosen[order[inside]] = True
+    return chosen
+
+
+def _queue_frame(
+    rng: np.random.Generator,
+    settings: SynthSettings,
+    *,
+    cores: IntArray,
+    ucore: BoolArray,
+    power: FloatArray,
+    per_core: IntArray,
+    status: TextArray,
+    kind: TextArray,
+    size: FloatArray,
+    hospital: int,
+) -> tuple[list[str], pl.DataFrame]:
+    """Name the queues and make the ``queues`` table."""
+    n = len(cores)
+    site = np.arange(n) // 2
+    slot = np.where(ucore, "UCORE", np.where(cores == 1, "SCORE", "MCORE"))
+    again = np.where(np.arange(n) % 2 == 0, "", "_2")
+    first = np.where(kind == "analysis", ANALYSIS_PREFIX, "")
+    names = [
+        f"{p}SYNTH-{s:03d}_{k}{a}" for p, s, k, a in zip(first, site, slot, again, strict=True)
+    ]
+    names[hospital] += HOSPITAL_SUFFIX
+    columns = {
+        "panda_queue": names,
+        "type": kind,
+        "status": status,
+        "corecount": cores,
+        "corepower": power,
+        "memory": per_core * cores,
+        "maxrss": per_core * cores,
+        "maxtime": rng.choice([172_800, 259_200, 345_600, 0], n, p=[0.3, 0.3, 0.3, 0.1]),
+        "maxwdir": 14_000 + 20_000 * cores,
+        "maxinputsize": rng.choice([14_000, 60_000, 500_000, -1], n),
+        "direct_access_lan": rng.random(n) < 0.5,
+        "direct_access_wan": rng.random(n) < 0.2,
+        "pledgedcpu": np.where(rng.random(n) < 0.1, -1, np.round(size)).astype(np.int64),
+        "wnconnectivity": rng.choice(["full#IPv4", "full#IPv4+IPv6"], n),
+        "capability": [None if not u else "ucore" for u in ucore],
+        **_site_columns(rng, site),
+    }
+    at = pl.lit(settings.start_us).cast(pl.Datetime("us"))
+    frame = pl.DataFrame(columns, strict=False).with_columns(last_update=at, **_SAME_EVERYWHERE)
+    return names, conform("queues", frame)
+
+
+_SAME_EVERYWHERE = {
+    "is_unified": pl.lit(value=False),
+    "pandasite_state": pl.lit("ACTIVE"),
+    "minrss": pl.lit(0),
+    "mintime": pl.lit(0),
+    "transferringlimit": pl.lit(2000),
+    "jobseed": pl.lit("std"),
+    "workflow": pl.lit("pull_ups"),
+    "is_cvmfs": pl.lit(value=True),
+    "transtimehi": pl.lit(4),
+    "transtimelo": pl.lit(4),
+}
+"""Columns of ``queues`` that do not vary."""
+
+
+def _site_columns(rng: np.random.Generator, site: IntArray) -> dict[str, object]:
+    """Return what belongs to the site of each queue."""
+    return {
+        "atlas_site": [f"SYNTH-{s:03d}" for s in site],
+        "role": np.where(site % 6 == 0, "nucleus", "satellite"),
+        "tier": np.where(site % 6 == 0, "T1", "T2"),
+        "cloud": [f"C{s % 10}" for s in site],
+        "region": [f"R{s % 10}" for s in site],
+        "resource_type_q": rng.choice(["GRID", "hpc", "cloud"], len(site), p=[0.9, 0.06, 0.04]),
+    }
+
+
+def resource_types() -> pl.DataFrame:
+    """Return the ``resource_types`` table: single and multi core, ordinary and high memory."""
+    rows = [
+        ("SCORE", 1, 1, None, HIMEM_MB),
+        ("SCORE_HIMEM", 1, 1, HIMEM_MB + 1, None),
+        ("MCORE", 2, None, None, HIMEM_MB),
+        ("MCORE_HIMEM", 2, None, HIMEM_MB + 1, None),
+    ]
+    names = ["resource_name", "mincore", "maxcore", "minrampercore", "maxrampercore"]
+    return conform("resource_types", pl.DataFrame(rows, schema=names, orient="row"))
+
+
+def gshares() -> pl.DataFrame:
+    """Return a small tree of global shares; every kind of work has a leaf, analysis at the first level."""
+    rows = [
+        ("Production", 90.0, None, "managed", None),
+        (EXPRESS, 1.0, None, "user", "urgent"),
+        (USER_SHARE, 8.0, None, "user", None),
+        (TEST_SHARE, 1.0, None, "test", None),
+        ("MC Production", 60.0, "Production", "managed", None),
+        ("Data reprocessing", 15.0, "Production", "managed", "pile"),
+        ("Group Production", 25.0, "Production", "managed", "deriv"),
+        ("MC 16 evgen", 15.0, "MC Production", "managed", "evgen"),
+        ("MC 16 simul", 45.0, "MC Production", "managed", "simul"),
+        ("MC 16 reco", 30.0, "MC Production", "managed", "reco"),
+        ("MC merge", 10.0, "MC Production", "managed", "merge"),
+    ]
+    names = ["name", "value", "parent", "prodsourcelabel", "processingtype"]
+    frame = pl.DataFrame(rows, schema=names, orient="row").with_columns(
+        vo=pl.lit("atlas"), queue_id=pl.int_range(1, pl.len() + 1), throttled=pl.lit(value=False)
+    )
+    return conform("gshares", frame)
+
+
+def gdpconfig(settings: SynthSettings) -> pl.DataFrame:
+    """Return the ``gdpconfig`` table: the scout keys with the values that made the requests."""
+    rows = [
+        ("SCOUT_CPUTIME_RANK", f"{settings.cputime_rank:g}", "int"),
+        ("SCOUT_RAMCOUNT_RANK", f"{settings.ram_rank:g}", "int"),
+        ("SCOUT_RAMCOUNT_MARGIN", f"{settings.ram_margin_pct:d}", "int"),
+        ("SCOUT_SHORT_EXECTIME_managed", "0", "int"),
+        ("SCOUT_SHORT_EXECTIME_user", "0", "int"),
+        ("SCOUT_LOW_CPU_EFFICIENCY_managed", "0", "int"),
+        ("SCOUT_LOW_CPU_EFFICIENCY_user", "0", "int"),
+        ("SCOUT_WRONG_CPUTIME_THRESHOLD", "2", "float"),
+        ("RAM_THR_EXAUSTED", "4", "int"),
+    ]
+    frame = pl.DataFrame(rows, schema=["key", "value", "type"], orient="row").with_columns(
+        app=pl.lit("jedi"), component=pl.lit("dbproxy"), descr=pl.lit("synthetic")
+    )
+    return conform("gdpconfig", frame)
+
+
+def conform(table: str, frame: pl.DataFrame) -> pl.DataFrame:
+    """Give a frame the columns, order and types of its contract; what is absent becomes null."""
+    columns = [
+        (pl.col(name) if name in frame.columns else pl.lit(None)).cast(dtype).alias(name)
+        for name, dtype in polars_schema(table).items()
+    ]
+    return frame.select(columns)
