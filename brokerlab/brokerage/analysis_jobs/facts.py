@@ -11,7 +11,6 @@ from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.task_facts import task_facts
 from brokerlab.brokerage.analysis_jobs.throttle import ended
 from brokerlab.brokerage.engine.lookup import Known
-from brokerlab.brokerage.engine.pairs import run
 from brokerlab.brokerage.inputs.valid import at_every
 from brokerlab.brokerage.production_jobs.queue_facts import queue_facts as shared_facts
 from brokerlab.brokerage.production_jobs.state import at_instants, has_history
@@ -225,9 +224,9 @@ def facts(known: Known) -> Known:
     return found.with_made(pool=pool, endpoints=at_every(endpoints, snapshots))
 
 
-def ends(known: Known) -> pl.DataFrame:
+def ends(known: Known) -> pl.LazyFrame:
     """Return ``t, throttle, outcome`` of tasks that end before any queue is looked at."""
-    return run(ended(known.tasks, known.rules, known.missing))
+    return ended(known.tasks, known.rules, known.missing)
 
 
 def _with_own_queue(tasks: pl.DataFrame, queues: pl.DataFrame) -> pl.DataFrame:

@@ -77,7 +77,7 @@ class Brokerage(Generic[R, D]):
         made: What facts under a configuration are made of.
         derived: Function from the rule set to what is made of a task's facts and settings.
         place_of: Key to ``app/component`` in which it is looked up.
-        ends: ``t, outcome`` (and why) of tasks that end before any place is looked at.
+        ends: ``t, outcome`` (and why) of tasks that end before any place is looked at; ``throttle``: the one of ``before``.
         before: Function from the rule set to the rules behind these ends.
         checks: Function from the rule set to the checks of single places, in order.
         steps: Function from rule set and a weight of one's own to what follows them.
@@ -122,7 +122,7 @@ class Brokerage(Generic[R, D]):
     made: tuple[Made, ...] = ()
     derived: Callable[[R], tuple[Derived, ...]]
     place_of: Callable[[str], str]
-    ends: Callable[[Known], pl.DataFrame]
+    ends: Callable[[Known], pl.LazyFrame]
     before: Callable[[R], tuple[Rule, ...]] = _none
     checks: Callable[[R], Sequence[Rule]]
     steps: Callable[[R, WeightOf | None], tuple[Step, ...]]

@@ -11,7 +11,7 @@ import polars as pl
 
 from brokerlab.brokerage.engine.lookup import Known, Lookup, Made, sides_of, with_facts
 from brokerlab.brokerage.engine.own import refuse_own, refuse_weights, with_own, with_own_facts
-from brokerlab.brokerage.engine.pairs import Facts, Side
+from brokerlab.brokerage.engine.pairs import Facts, Side, run
 from brokerlab.brokerage.engine.rule import SETTING, Rule
 from brokerlab.brokerage.engine.settings import differing, with_settings
 from brokerlab.brokerage.engine.steps import MARKED, Step, marks_of, reads_of, rules_of
@@ -218,7 +218,7 @@ def configured(before: World, config: Config) -> World:
     tasks = _with_settings(before, frame.collect(), config)
     known = replace(known, tasks=tasks.lazy())
     silent = {name for rules in before.unasked.values() for name in rules}
-    outcomes = brokerage.ends(known).filter(~pl.col("outcome").is_in([*silent]))
+    outcomes = run(brokerage.ends(known)).filter(~pl.col("outcome").is_in([*silent]))
     changing = [each for each in lookups if each.of_pairs and each.keys]
     old = {tuple(side.missing): side for side in before.facts.sides[len(before.sides) :]}
     new = (
@@ -231,7 +231,7 @@ def configured(before: World, config: Config) -> World:
         listed=known.lists.join(outcomes, on="t", how="anti"),
         sides=(*before.sides, *new),
     )
-    facts = with_own_facts(brokerage, _with_some_place(facts), known.given)
+    facts = with_own_facts(brokerage, with_some_place(facts), known.given)
     local = _local(facts, value=True) if brokerage.second else facts
     checks, then = _in_order(before, local, silent)
     second = brokerage.second(known.rules, then) if brokerage.second else None
@@ -260,7 +260,7 @@ def _with_settings(world: World, tasks: pl.DataFrame, config: Config) -> pl.Data
     return tasks
 
 
-def _with_some_place(facts: Facts) -> Facts:
+def with_some_place(facts: Facts) -> Facts:
     """Return the facts without tasks that have a list, but nothing on it."""
     named = facts.listed.drop_nulls("q")
     nowhere = facts.listed.join(named, on="t", how="anti")

@@ -10,13 +10,12 @@ from brokerlab.brokerage import plugins
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.engine.brokerage import Brokerage
 from brokerlab.brokerage.engine.own import Own
-from brokerlab.brokerage.live.analysis import AnalysisStage
 from brokerlab.brokerage.live.standing import Stage, Standing
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
 
-STAGES: dict[str, type[Stage]] = {"jobs": Stage, "analysis": AnalysisStage}
+STAGES = ("jobs", "analysis")
 """Stages that can stand."""
 
 
@@ -58,21 +57,21 @@ def prepare(
         SchemaError: Unknown tables, values of another type.
         ConfigError: Settings that no rule can work with, an unknown stage.
     """
-    kind, brokerage = _stage(stage)
+    brokerage = _stage(stage)
     if rules is not None and not isinstance(rules, brokerage.rule_set):
         raise ConfigError(
             f"rules are {type(rules).__name__}; this stage goes by {brokerage.rule_set.__name__}, give such ones or the "
             "other stage"
         )
     brokerage = replace(brokerage, own=tuple(own))
-    later = kind.tables(brokerage)
-    return Standing.of(kind(brokerage.prepare(tables, rules=rules, config=config, later=later)))
+    later = Stage.tables(brokerage)
+    return Standing.of(Stage(brokerage.prepare(tables, rules=rules, config=config, later=later)))
 
 
-def _stage(stage: str) -> tuple[type[Stage], Brokerage[Any, Any]]:
+def _stage(stage: str) -> Brokerage[Any, Any]:
     if stage not in STAGES:
         raise ConfigError(f"stage {stage!r} cannot stand; allowed are {', '.join(STAGES)}")
-    return STAGES[stage], plugins.of_stage(stage)
+    return plugins.of_stage(stage)
 
 
 def count_tables(stage: str = "jobs") -> dict[str, tuple[str, ...]]:
@@ -88,11 +87,11 @@ def count_tables(stage: str = "jobs") -> dict[str, tuple[str, ...]]:
         >>> count_tables("jobs")["live"]
         ('world', 'panda_queue', 'njobs')
     """
-    kind, brokerage = _stage(stage)
+    brokerage = _stage(stage)
     return {
         name: tuple(
             "world" if column == "snapshot" else column
             for column in brokerage.tables[name].columns()
         )
-        for name in kind.tables(brokerage)
+        for name in Stage.tables(brokerage)
     }

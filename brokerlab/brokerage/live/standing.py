@@ -26,7 +26,7 @@ from brokerlab.brokerage.engine.lookup import (
 from brokerlab.brokerage.engine.pairs import Facts, looked_up
 from brokerlab.brokerage.engine.plans import Frames, Lazy, Plans
 from brokerlab.brokerage.engine.steps import Derived, names_of, reads_of, walk
-from brokerlab.brokerage.engine.world import World
+from brokerlab.brokerage.engine.world import World, with_some_place
 from brokerlab.brokerage.live.asked import (
     Prepared,
     asked,
@@ -91,10 +91,22 @@ class Stage:
         """What is made of facts of tasks."""
         return self.world.brokerage.derived(self.world.rules)
 
+    @cached_property
+    def open(self) -> Facts:
+        """The facts of the tasks that may be looked at, whatever of what may change held them back."""
+        world = self.world
+        ended = world.outcomes
+        if self._may_free:
+            ended = ended.filter(~pl.col("throttle").is_in([*self._may_free]))
+        tasks = world.tasks.join(ended, on="t", how="anti", maintain_order="left")
+        return with_some_place(replace(world.facts, tasks=tasks, listed=world.known.lists))
+
     @property
-    def open(self) -> pl.DataFrame:
-        """The tasks that may be looked at, facts of tasks."""
-        return self.world.facts.tasks
+    def _may_free(self) -> set[str]:
+        """The rules before any queue is looked at that read what may change."""
+        changing = self.facts_of(self.tables(self.world.brokerage))
+        before = self.world.brokerage.before(self.world.rules)
+        return {rule.name for rule in before if changing & {*rule.when.meta.root_names()}}
 
     def facts_of(self, tables: Collection[str]) -> set[str]:
         """Return the facts that are made from some of the tables."""
@@ -135,34 +147,39 @@ class Stage:
         )
 
     def ended(
-        self,
-        rows: pl.DataFrame,
-        tasks: pl.DataFrame,  # noqa: ARG002 - of some
-        known: pl.DataFrame,
-        tables: Frames,  # noqa: ARG002
-        plans: Plans,  # noqa: ARG002
-    ) -> pl.DataFrame:
+        self, rows: pl.DataFrame, tasks: pl.DataFrame, known: pl.DataFrame, tables: Collection[str], plans: Plans,
+    ) -> pl.DataFrame:  # fmt: skip
         """Return ``outcome`` (and why) of the rows that end before any queue is looked at; null: they do not.
 
         Args:
             rows: What is wanted.
             tasks: Its facts.
-            known: ``t, setting, outcome`` (and why) of those that end so whatever changes.
-            tables: What changes.
+            known: ``t, setting, outcome`` (and why) of those that end so under what was prepared.
+            tables: Names of the tables that change.
             plans: How it is found.
         """
-        keys = ["t", "setting"]
-        return rows.select(keys).join(known, on=keys, how="left", maintain_order="left").drop(keys)
+        before = self.world.brokerage.before(self.world.rules)
+        if not self.facts_of(tables) & {name for rule in before for name in rule.reads}:
+            keys = ["t", "setting"]
+            found = rows.select(keys).join(known, on=keys, how="left", maintain_order="left")
+            return found.drop(keys)
 
-    def outcomes(
-        self,
-        tasks: pl.DataFrame,  # noqa: ARG002 - of some
-        ended: pl.Series,
-        tally: Tally,
-    ) -> pl.Series:
-        """Return how the rows end."""
-        some = np.where(tally.left > 0, "candidates", "no_candidates")
-        return pl.Series(some, dtype=pl.String).zip_with(ended.is_null(), ended)
+        def make(lazy: Lazy) -> pl.LazyFrame:
+            ended = self.world.brokerage.ends(self._known(lazy["tasks"], lazy))
+            return lazy["tasks"].select("t").join(ended, on="t", how="left", maintain_order="left")
+
+        return plans.frame("ends", {"tasks": tasks}, make).drop("t")
+
+    def outcomes(self, tasks: pl.DataFrame, ended: pl.Series, tally: Tally) -> pl.Series:
+        """Return how the rows end, as decisions say it of the checks that removed their queues."""
+        results = self.world.brokerage.decisions.results(self.world)
+        names = pl.Enum(names_of(self.world.checks, self.world.steps))
+        row, check = np.nonzero(tally.counts)
+        removed = pl.DataFrame({"t": row, "check": in_words(check, names)})
+        sums = removed.group_by("t").agg(pl.len(), **results.sums)
+        how = tasks.with_columns(ended, n_candidates=pl.Series(tally.left))
+        how = how.join(sums, on="t", how="left", maintain_order="left")
+        return how.select(outcome=results.outcome)["outcome"]
 
     @property
     def loops(self) -> tuple[int, ...]:
@@ -171,8 +188,8 @@ class Stage:
 
     def in_loop(self, loop: int) -> Facts:
         """Return the facts of the tasks that may go through a loop."""
-        every = replace(self.world, facts=replace(self.world.facts, tasks=self.world.tasks))
-        return every.in_loop(self.open.select("t"), loop)
+        world = replace(self.world, facts=self.open)
+        return world.in_loop(self.open.tasks.select("t"), loop)
 
 
 @dataclass(frozen=True)
@@ -306,7 +323,7 @@ class Standing:
         cycle = self.cycle(names)
         tables = with_others(given, rows, world.tables, stage.together)
         tasks = self._tasks(rows, names, tables, cycle)
-        ended = stage.ended(rows, tasks, self._known_ends, tables if names else {}, cycle.plans)
+        ended = stage.ended(rows, tasks, self._known_ends, names, cycle.plans)
         facts = self._facts(rows, tasks, names, tables, cycle)
         setting = rows["setting"].to_numpy()
         walks = self._walks(facts, setting, ended["outcome"].is_null().to_numpy(), cycle)

@@ -355,7 +355,7 @@ def _with_sites(
     )
 
 
-def ends(known: Known) -> pl.DataFrame:
+def ends(known: Known) -> pl.LazyFrame:
     """Return ``t, outcome, detail`` of tasks that fail before any queue is looked at.
 
     Of tasks whose input is complete nowhere only with the switch ``code_only_checks``: the page does not ask.
@@ -374,4 +374,4 @@ def ends(known: Known) -> pl.DataFrame:
         .join(waiting.drop_nulls("outcome"), on=["jeditaskid", "snapshot"])
         .select("t", "outcome", "detail")
     )
-    return pl.concat([unknown, incomplete.join(unknown, on="t", how="anti")])
+    return pl.concat([unknown, incomplete.join(unknown, on="t", how="anti")]).lazy()

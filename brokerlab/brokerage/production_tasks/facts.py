@@ -132,9 +132,9 @@ def facts(known: Known) -> Known:
     )
 
 
-def ends(known: Known) -> pl.DataFrame:
+def ends(known: Known) -> pl.LazyFrame:
     """Return ``t, outcome`` of tasks that have a nucleus or whose input nobody can send."""
-    return known.tasks.drop_nulls("ended").select("t", outcome="ended").collect()
+    return known.tasks.drop_nulls("ended").select("t", outcome="ended")
 
 
 def lookups(rules: ProductionRules) -> tuple[Lookup, ...]:  # noqa: ARG001 - of one form
