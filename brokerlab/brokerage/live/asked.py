@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import dataframely as dy
@@ -22,45 +21,6 @@ _SHOWN = 5
 Tables = dict[str, pl.DataFrame]
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """The tasks that are prepared, to be found by their keys.
-
-    Attributes:
-        tasks: Every jeditaskid, sorted.
-        snapshots: Every snapshot, sorted.
-        place: Sorted: place of the task times the number of snapshots, plus place of the snapshot.
-        t: Number of the task of each.
-    """
-
-    tasks: IntArray
-    snapshots: IntArray
-    place: IntArray
-    t: IntArray
-
-    @classmethod
-    def of(cls, rows: pl.DataFrame) -> Prepared:
-        """Sort them.
-
-        Args:
-            rows: ``jeditaskid, snapshot, t``, one row per task and snapshot.
-        """
-        tasks, task = np.unique(rows["jeditaskid"].to_numpy(), return_inverse=True)
-        snapshots, snapshot = np.unique(rows["snapshot"].to_numpy(), return_inverse=True)
-        place = task * len(snapshots) + snapshot
-        order = np.argsort(place)
-        return cls(tasks, snapshots, place[order], rows["t"].to_numpy()[order])
-
-    def find(self, rows: pl.DataFrame) -> pl.Series:
-        """Return ``t`` of ``jeditaskid, snapshot``; null: that was not prepared."""
-        task = places(self.tasks, rows["jeditaskid"].to_numpy())
-        snapshot = places(self.snapshots, rows["snapshot"].to_numpy())
-        both = np.where((task < 0) | (snapshot < 0), -1, task * len(self.snapshots) + snapshot)
-        found = places(self.place, both)
-        numbers = self.t[found] if len(self.t) else found
-        return pl.Series("t", numbers).set(pl.Series(found < 0), None)
-
-
 def places(known: IntArray, wanted: IntArray) -> IntArray:
     """Return at which place each number stands in sorted numbers; -1 for none."""
     place = np.searchsorted(known, wanted)
@@ -70,12 +30,12 @@ def places(known: IntArray, wanted: IntArray) -> IntArray:
     return np.where(there, place, -1)
 
 
-def asked(wanted: Any, known: Prepared, n_settings: int = 1) -> pl.DataFrame:
+def asked(wanted: Any, known: pl.DataFrame, n_settings: int = 1) -> pl.DataFrame:
     """Return what is wanted, sorted, with the number of the task.
 
     Args:
         wanted: ``jeditaskid, snapshot`` (null = 0), ``world``, perhaps ``at`` and ``setting`` (null = 0); of any engine.
-        known: The tasks prepared.
+        known: The tasks prepared: ``jeditaskid, snapshot, t``.
         n_settings: Settings that the tasks may be decided under, numbered from 0.
 
     Returns:
@@ -88,7 +48,7 @@ def asked(wanted: Any, known: Prepared, n_settings: int = 1) -> pl.DataFrame:
     """
     rows = prepared({"wanted": wanted}, {"wanted": _Wanted})["wanted"]
     rows = rows.with_columns(pl.col("snapshot", "setting").fill_null(0)).sort(KEY)
-    found = rows.with_columns(known.find(rows))
+    found = rows.join(known, on=KEY[:2], how="left", maintain_order="left")
     problems = []
     if found["t"].null_count():
         unknown = found.filter(pl.col("t").is_null())

@@ -28,7 +28,7 @@ from brokerlab.brokerage.engine.plans import Frames, Lazy, Plans
 from brokerlab.brokerage.engine.steps import Derived, names_of, reads_of, walk
 from brokerlab.brokerage.engine.world import World, with_some_place
 from brokerlab.brokerage.live.asked import (
-    Prepared,
+    KEY,
     asked,
     at_instants,
     places,
@@ -284,14 +284,14 @@ class Standing:
 
     Attributes:
         stages: What is decided, and what of it changes, under each of the settings.
-        known: The tasks that may be asked for.
+        known: ``jeditaskid, snapshot, t`` of the tasks that may be asked for.
         names: ``q, name`` of queues.
         cycles: What is done at every question, by the names of the tables that change.
         root: The brokerage that this one differs from in its settings only; null: it is none of another's.
     """
 
     stages: tuple[Stage, ...]
-    known: Prepared
+    known: pl.DataFrame
     names: pl.DataFrame
     cycles: dict[frozenset[str], Cycle] = field(default_factory=dict)
     root: Standing | None = None
@@ -300,7 +300,8 @@ class Standing:
     def of(cls, stage: Stage) -> Standing:
         """Make it from tables that are prepared."""
         world = stage.world
-        return cls((stage,), Prepared.of(world.tasks), queue_names(world.facts.queues))
+        known = world.tasks.unique(KEY[:2], keep="first", maintain_order=True)
+        return cls((stage,), known.select(*KEY[:2], "t"), queue_names(world.facts.queues))
 
     @property
     def stage(self) -> Stage:
