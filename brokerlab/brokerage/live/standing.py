@@ -385,7 +385,8 @@ class Standing:
             for name in first.columns
             if any(not first[name].equals(other[name]) for other in others)
         ]
-        return frozenset(names), pl.concat([frame.select(names) for frame in (first, *others)])
+        parts = [frame.select(names) for frame in (first, *others)]
+        return frozenset(names), pl.concat(parts, how="vertical_relaxed")
 
     @cached_property
     def _known_ends(self) -> pl.DataFrame:

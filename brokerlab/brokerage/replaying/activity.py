@@ -142,12 +142,8 @@ def slots(frame: Any, clock: Clock) -> pl.DataFrame:
         frame: Table ``slots`` of any engine. A row without ``ts`` holds from its ``modificationtime``.
         clock: The instants.
     """
-    lazy = narrow(
-        frame, "slots", {**_SLOTS, "ts": TIME, "modificationtime": TIME}, ("pandaqueuename",)
-    )
-    timed = lazy.with_columns(ts=nw.coalesce("ts", "modificationtime"))
     entity = ["pandaqueuename", "gshare", "resourcetype"]
-    held = as_of(timed, "slots", _SLOTS, clock, entity=entity)
+    held = as_of(_timed_slots(frame), "slots", _SLOTS, clock, entity=entity)
     if "snapshot" not in held.columns:
         held = held.join(clock.instants.select("snapshot"), how="cross")
     expiry = pl.col("expirationtime")
@@ -156,6 +152,27 @@ def slots(frame: Any, clock: Clock) -> pl.DataFrame:
     )
     keys = ["snapshot", "panda_queue", "gshare", "resourcetype"]
     return valid.rename({"pandaqueuename": "panda_queue"}).select(*keys, "numslots").sort(keys)
+
+
+def first_slots(frame: Any, until: datetime) -> datetime | None:
+    """Return when slots were first set for any queue, as :func:`slots` reads them; null: none by then, or without a time.
+
+    Args:
+        frame: Table ``slots`` of any engine.
+        until: Rows of later are not looked at.
+    """
+    set_ = (nw.col("numslots") >= 0) & (nw.col("ts") <= until)
+    found: datetime | None = collect(
+        _timed_slots(frame).filter(set_).select(nw.col("ts").min())
+    ).item()
+    return found
+
+
+def _timed_slots(frame: Any) -> nw.LazyFrame[Any]:
+    """Return the rows of the table ``slots`` with the time from which they hold."""
+    kinds = {**_SLOTS, "ts": TIME, "modificationtime": TIME}
+    lazy = narrow(frame, "slots", kinds, ("pandaqueuename",))
+    return lazy.with_columns(ts=nw.coalesce("ts", "modificationtime"))
 
 
 def network_matrix(frame: Any, clock: Clock, *, only: pl.DataFrame | None = None) -> pl.DataFrame:

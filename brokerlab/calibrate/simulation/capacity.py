@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.inputs.slots import slot_counts
@@ -60,6 +59,11 @@ def in_use(jobs: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def windows_of(begin: datetime, end: datetime, window: timedelta) -> pl.Series:
+    """Return the beginnings of the windows of a time, the last one before its end."""
+    return pl.datetime_range(begin, end, window, time_unit="us", closed="left", eager=True)
+
+
 def capacity_of(
     use: pl.DataFrame, *, begin: datetime, end: datetime, window: timedelta, quantile: float
 ) -> pl.DataFrame:
@@ -79,9 +83,7 @@ def capacity_of(
     Returns:
         ``panda_queue``, ``ts``, ``slots``; one row per queue and window, sorted.
     """
-    windows = pl.datetime_range(
-        begin, end, window, time_unit="us", closed="left", eager=True
-    ).to_frame("time")
+    windows = windows_of(begin, end, window).to_frame("time")
     names = use.select("panda_queue").unique()
     marks = names.join(windows, how="cross").with_columns(ts=pl.col("time"))
     at_marks = marks.sort("time").join_asof(
@@ -248,27 +250,28 @@ def without_stalls(capacity: pl.DataFrame, spells: pl.DataFrame) -> pl.DataFrame
 
 
 def stated_slots(
-    slots: Any | None, queues: Any, windows: pl.Series, length: timedelta
+    slots: Any | None, queues: pl.DataFrame, *, begin: datetime, end: datetime, window: timedelta
 ) -> pl.DataFrame:
     """Return what an archive states of its queues' slots in every window: set slots, else the pledge.
 
     Slots count that are set for any share in the middle of the window, those of all resource types together; before the first
     that were set for any queue, where nothing is known of the table, those first ones; a pledge counts above 0
-    (-1: opportunistic, 0 or null: none).
+    (-1: opportunistic, 0 or null: none). Slots that were set after the end are not looked at.
 
     Args:
         slots: The archive's ``slots``, lazy; null: it has none.
         queues: The archive's ``queues``.
-        windows: Beginnings of the windows.
-        length: Of a window.
+        begin: First window's beginning.
+        end: No window begins at or after it.
+        window: Length of a window.
 
     Returns:
         ``panda_queue``, ``ts``, ``slots``, ``source`` (slots, pledge), sorted.
     """
-    ts = pl.DataFrame({"snapshot": np.arange(len(windows)), "ts": windows})
-    names = queues.columns
+    windows = windows_of(begin, end, window)
+    ts = pl.select(snapshot=pl.int_range(len(windows)), ts=windows)
     pledges = pl.DataFrame(schema={"panda_queue": pl.String, "slots": pl.Int64})
-    if "pledgedcpu" in names:
+    if "pledgedcpu" in queues.columns:
         pledges = (
             queues.select("panda_queue", slots=pl.col("pledgedcpu").cast(pl.Int64))
             .filter(pl.col("slots") > 0)
@@ -279,10 +282,9 @@ def stated_slots(
         "panda_queue", "ts", "slots", source=pl.lit("pledge")
     )
     if slots is not None:
-        middle = pl.col("ts") + pl.lit(length / 2)
-        clock = Clock.of(
-            ts.select("snapshot", at=pl.max_horizontal(middle, pl.lit(_first_set(slots))))
-        )
+        middle = pl.min_horizontal(pl.col("ts") + pl.lit(window / 2), pl.lit(end))
+        first = activity.first_slots(slots, end) or EVER
+        clock = Clock.of(ts.select("snapshot", at=pl.max_horizontal(middle, pl.lit(first))))
         held = activity.slots(slots, clock)
         wanted = held.select("snapshot", "panda_queue").unique()
         tag = pl.lit(None, pl.String)
@@ -295,14 +297,6 @@ def stated_slots(
         rest = stated.join(of_slots, on=["panda_queue", "ts"], how="anti")
         stated = pl.concat([of_slots, rest])
     return stated.sort("panda_queue", "ts")
-
-
-def _first_set(slots: Any) -> datetime:
-    """Return when the first slots were set, as early as can be where that is not known."""
-    rows = slots.lazy()
-    times = [name for name in ("ts", "modificationtime") if name in rows.collect_schema().names()]
-    found = rows.select(pl.coalesce(times).min()).collect().item() if times else None
-    return EVER if found is None else cast("datetime", found)
 
 
 def with_sources(capacity: pl.DataFrame, full: pl.DataFrame, stated: pl.DataFrame) -> pl.DataFrame:

@@ -203,11 +203,8 @@ def _queues(
     busiest = capacity_of(
         use, begin=period.begin, end=period.until, window=window, quantile=quantile
     )
-    windows = pl.datetime_range(
-        period.begin, period.until, window, time_unit="us", closed="left", eager=True
-    )
     slots = archive.scan("slots") if archive.has("slots") else None
-    stated = stated_slots(slots, queues, windows, window)
+    stated = stated_slots(slots, queues, begin=period.begin, end=period.until, window=window)
     capacity = with_sources(busiest, full_windows(ran, busiest, window=window), stated)
     prompt = delays.filter("own").group_by("panda_queue").agg(pl.col("delay_s").median())
     prompt = prompt.filter(pl.col("delay_s") <= _LONGEST_STARTUP_S).select("panda_queue")

@@ -151,6 +151,8 @@ class Loop:
         """Set the worlds up; arguments and errors as :func:`.outcome.run_each`."""
         if not seeds or min(seeds) < 0 or len(set(seeds)) < len(seeds):
             raise ConfigError(f"seeds are {list(seeds)}: name one or more, each once, from 0")
+        if not configs:
+            raise ConfigError("no settings: name one or more")
         given = [world.config if config is None else config for config in configs]
         self.configs = [one.at(world.start) if one.has_history else one for one in given]
         self.world = world

@@ -217,7 +217,7 @@ def run_each(
         What :func:`run` returns for each of the settings, in order.
 
     Raises:
-        ConfigError: As :func:`run`.
+        ConfigError: As :func:`run`, and no settings.
     """
     wanted = tuple(int(seed) for seed in seeds)
     loop = Loop(world, configs, wanted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,7 +39,7 @@ class Users:
         config: The settings.
         window: Jobs that ended so long ago count for their task (TW_DONE_JOB_STAT) [us].
         tasks: ``jeditaskid`` with what classes read of it, one row per task.
-        units: ``jeditaskid, username, origusername, workinggroup``.
+        units: ``jeditaskid, username, user`` (as registered), ``workinggroup``.
         site_class: ``snapshot`` (null: every one), ``computingsite, class``.
         shares: Tree of the global shares; empty: no usage of shares is known.
         n_jobs: (tasks,) jobs that each task has in all.
@@ -74,7 +75,10 @@ class Users:
             config,
             round(read(config, "TW_DONE_JOB_STAT", component=COMPONENT) * HOUR_S * SECOND),
             tasks.select(_CLASSED),
-            tasks.select("jeditaskid", "username", "origusername", "workinggroup"),
+            tasks.select(
+                *("jeditaskid", "username", "workinggroup"),
+                user=pl.coalesce("origusername", "username"),
+            ),
             rated,
             world.shares,
             np.bincount(known, minlength=len(arrays.tasks)),
@@ -107,7 +111,6 @@ class Users:
         """
         base = counted_of(found, loop.arrays)
         tasks = pl.DataFrame({"jeditaskid": loop.arrays.tasks[wanted]})
-        units = self.units.join(tasks, on="jeditaskid", how="semi")
         ended = _ended(loop, worlds, wanted)
         usage = self._usage(base, snapshot)
         summed = base.group_by("world", "computingsite", "gshare", "resource_type", "jobstatus")
@@ -122,11 +125,11 @@ class Users:
             "job_stats": summed.agg(pl.col("njobs").sum()),
             "diskio_usage": disk_traffic(base),
             "user_job_stats": of_users,
-            "user_totals": _totals(users, units, worlds),
+            "user_totals": self._totals(users, tasks, worlds),
             "to_run_rate": _rate(loop, worlds, now),
             "failure_counts": _lately(ended, now - self.window),
             "sites_used": _used(loop, ended, found, wanted),
-            "user_eval": _left(usage, units),
+            "user_eval": self._left(usage),
             "task_class": self._classes(loop, worlds, usage, tasks, ended, now),
             "gshare_usage": self._shares(base, worlds),
         }
@@ -146,6 +149,41 @@ class Users:
             slotsrunning=_sum("ncores", ("running",)),
         )  # fmt: skip
         return user_usage(slots, classes, config=self.config).users
+
+    @cached_property
+    def _names(self) -> pl.DataFrame:
+        """The names that jobs of each registered user have: ``user, produsername``."""
+        return self.units.select("user", produsername="username").drop_nulls().unique()
+
+    def _left(self, usage: pl.DataFrame) -> pl.DataFrame:
+        """Return what is left to users; of several names of a user the last row, with the most left, counts."""
+        columns = ["world", "user", "rem_slots_a", "rem_slots_b"]
+        rows = usage.rename({"snapshot": "world"}).join(self._names, on="produsername")
+        return rows.select(columns).sort(columns)
+
+    def _totals(self, users: pl.DataFrame, tasks: pl.DataFrame, worlds: IntArray) -> pl.DataFrame:
+        """Add up jobs and cores of the users, under all their names, and of the groups of tasks; 0 where there are none."""
+        every = pl.DataFrame({"world": worlds}, schema={"world": pl.Int64})
+        units = self.units.join(tasks, on="jeditaskid", how="semi")
+        sums = {
+            "nrunjobs": _sum("njobs", ("running",)),
+            "nqueuedjobs": _sum("njobs", QUEUED),
+            "nruncores": _sum("ncores", ("running",)),
+            "nqueuedcores": _sum("ncores", QUEUED),
+        }
+        named = users.filter(pl.col("workinggroup").is_null()).join(self._names, on="produsername")
+        alone = units.filter(pl.col("workinggroup").is_null())
+        parts = []
+        for column, jobs, wanted in (
+            ("origusername", named.rename({"user": "origusername"}), alone["user"]),
+            ("workinggroup", users, units["workinggroup"]),
+        ):
+            rows = every.join(wanted.drop_nulls().unique().to_frame(column), how="cross")
+            counted = jobs.group_by("world", column).agg(**sums)
+            parts.append(rows.join(counted, on=["world", column], how="left"))
+        return pl.concat(parts, how="diagonal").select(
+            "world", "origusername", "workinggroup", pl.col(*sums).fill_null(0)
+        )
 
     def _classes(
         self, loop: Loop, worlds: IntArray, usage: pl.DataFrame, tasks: pl.DataFrame, ended: pl.DataFrame, now: int,
@@ -188,43 +226,6 @@ class Users:
 
 def _sum(measure: str, statuses: tuple[str, ...]) -> pl.Expr:
     return pl.col(measure).filter(_STATUS.is_in(statuses)).sum().cast(pl.Int64)
-
-
-def _left(usage: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
-    """Return what is left to the users of tasks."""
-    names = units.select(
-        produsername="username", user=pl.coalesce("origusername", "username")
-    ).drop_nulls()
-    joined = usage.join(names.unique(), on="produsername")
-    return joined.select("user", "rem_slots_a", "rem_slots_b", world="snapshot")
-
-
-def _totals(users: pl.DataFrame, units: pl.DataFrame, worlds: IntArray) -> pl.DataFrame:
-    """Add up jobs and cores of the users and groups of tasks, 0 where there are none."""
-    every = pl.DataFrame({"world": worlds}, schema={"world": pl.Int64})
-    alone = units.filter(pl.col("workinggroup").is_null()).drop_nulls("username")
-    people = alone.select("username", origusername=pl.coalesce("origusername", "username")).unique()
-    groups = units.select("workinggroup").drop_nulls().unique()
-    sums = {
-        "nrunjobs": _sum("njobs", ("running",)),
-        "nqueuedjobs": _sum("njobs", QUEUED),
-        "nruncores": _sum("ncores", ("running",)),
-        "nqueuedcores": _sum("ncores", QUEUED),
-    }
-    own = users.filter(pl.col("workinggroup").is_null())
-    of_users = every.join(people, how="cross").join(
-        own.group_by("world", username="produsername").agg(**sums),
-        on=["world", "username"],
-        how="left",
-    )
-    of_groups = every.join(groups, how="cross").join(
-        users.group_by("world", "workinggroup").agg(**sums),
-        on=["world", "workinggroup"],
-        how="left",
-    )
-    return pl.concat([of_users, of_groups], how="diagonal").select(
-        "world", "origusername", "workinggroup", pl.col(*sums).fill_null(0)
-    )
 
 
 def _ended(loop: Loop, worlds: IntArray, wanted: IntArray) -> pl.DataFrame:

@@ -164,20 +164,31 @@ class Runs:
         for first in range(0, len(configs), size):
             yield tuple(configs[first:][:size])
 
-    def _run(self, wanted: Iterable[Task]) -> None:
-        """Make runs; those of settings that fail together are made again one by one."""
+    def _run(self, wanted: Iterable[Task], *, apart: bool = False) -> None:
+        """Make runs; those of settings that fail together are made again one by one.
+
+        Args:
+            wanted: The runs.
+            apart: Only in other processes: those that made them before were killed, as this one might be.
+        """
         tasks, before = list(wanted), time.perf_counter()
         again: list[Task] = []
-        for done, task in enumerate(tasks, 1):
+        killed: list[Task] = []
+        rest = tasks
+        for done, task in enumerate(() if apart else tasks, 1):
             again += self._note(task, _tried(self.what_if, task))
             rest, spent = tasks[done:], time.perf_counter() - before
             if self.workers > 1 and len(rest) > 1 and spent / done * len(rest) > PAYS_S:
-                there = in_processes(_simulated, self.what_if, rest, workers=self.workers, tries=2)
-                for other, result in there:
-                    again += self._note(other, result)
                 break
+        if rest:
+            there = in_processes(_simulated, self.what_if, rest, workers=self.workers, tries=2)
+            for task, result in there:
+                was_killed = isinstance(result, BrokenProcessPool)
+                (killed if was_killed else again).extend(self._note(task, result))
         if again:
             self._run(again)
+        if killed:
+            self._run(killed, apart=True)
 
     def _has(self, config: Config, seed: int, period: Period) -> bool:
         key = (config.digest, seed, period)

@@ -22,7 +22,7 @@ from brokerlab.errors import ConfigError, DataError
 
 T0 = datetime(2026, 3, 1)
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
-WINDOWS = pl.Series([T0, T0 + DAY])
+TWO_DAYS = {"begin": T0, "end": T0 + 2 * DAY, "window": DAY}
 
 
 def jobs_of(queue, starts, wait, cores=1):
@@ -55,7 +55,7 @@ def jobs():
 
 @pytest.fixture(scope="module")
 def capacity(jobs):
-    return capacity_of(in_use(jobs), begin=T0, end=T0 + 2 * DAY, window=DAY, quantile=1.0)
+    return capacity_of(in_use(jobs), **TWO_DAYS, quantile=1.0)
 
 
 def test_a_queue_was_full_where_jobs_waited_while_its_slots_were_in_use(jobs, capacity):
@@ -76,7 +76,7 @@ def test_slots_come_from_the_surest_source(jobs, capacity):
             "expirationtime": [None, None, None, T0 + HOUR],
         }
     )
-    stated = stated_slots(slots, queues, WINDOWS, DAY)
+    stated = stated_slots(slots, queues, **TWO_DAYS)
     assert stated.filter(pl.col("ts") == T0).rows() == [
         ("FREE", T0, 9, "pledge"),
         ("FULL", T0, 9, "pledge"),  # what was set for it is over at noon
@@ -106,14 +106,25 @@ def test_before_the_first_slots_of_all_those_first_ones_hold():
             "modificationtime": [T0 + 1.6 * DAY, T0 + 3.6 * DAY],
         }
     )
-    days = [T0 + n * DAY for n in range(5)]
-    stated = stated_slots(slots, queues, pl.Series(days), DAY)
-    of = {name: stated.filter(panda_queue=name)["slots"].to_list() for name in ("SLOW", "FREE")}
-    assert of == {"SLOW": [3] * 5, "FREE": [9, 9, 9, 9, 5]}
+
+    def stated(days, table=slots):
+        found = stated_slots(table, queues, begin=T0, end=T0 + days * DAY, window=DAY)
+        return [found.filter(panda_queue=name)["slots"].to_list() for name in ("SLOW", "FREE")]
+
+    assert stated(5) == [[3] * 5, [9, 9, 9, 9, 5]]
+    assert stated(1.7) == [[3] * 2, [9, 9]]
+    # what was set after the end is not looked at, also where the middle of the last window lies behind it
+    assert stated(1.55) == [[9] * 2, [9] * 2]
+    none = slots.with_columns(
+        numslots=pl.lit(-1, pl.Int64), modificationtime=T0 + 0.1 * DAY
+    )  # negative: nothing is set
+    assert stated(5, pl.concat([none, slots])) == stated(5)
+    cut = slots.with_columns(ts=pl.Series([None, T0 + 3.6 * DAY], dtype=pl.Datetime("us")))
+    assert stated(5, cut) == stated(5)  # without a time of its own a row holds from its change
 
 
 def test_what_is_never_full_is_a_lower_bound_that_may_be_swept(jobs, capacity):
-    nothing = stated_slots(None, pl.DataFrame({"panda_queue": ["FULL"]}), WINDOWS, DAY)
+    nothing = stated_slots(None, pl.DataFrame({"panda_queue": ["FULL"]}), **TWO_DAYS)
     found = with_sources(capacity, full_windows(jobs, capacity, window=DAY), nothing)
     idle = pl.DataFrame({"panda_queue": ["IDLE"]})
     low = {row[0]: row[2:] for row in upper_slots(found, idle, 1).filter(pl.col("ts") == T0).rows()}
@@ -133,7 +144,7 @@ def test_what_is_never_full_is_a_lower_bound_that_may_be_swept(jobs, capacity):
 
 
 def test_what_is_given_goes_before_everything(jobs, capacity):
-    nothing = stated_slots(None, pl.DataFrame({"panda_queue": ["FREE"]}), WINDOWS, DAY)
+    nothing = stated_slots(None, pl.DataFrame({"panda_queue": ["FREE"]}), **TWO_DAYS)
     found = with_sources(capacity, full_windows(jobs, capacity, window=DAY), nothing)
     given = read_capacity(pl.DataFrame({"panda_queue": ["FREE"], "slots": [12]}))
     rows = with_given(found, given).filter(pl.col("panda_queue") == "FREE")

@@ -301,3 +301,23 @@ def test_users_have_caps(users):
     assert_frame_equal(both[1].jobs.filter("brokered"), held)
     running = [part.filter(pl.col("starttime").is_not_null()).height for part in (free, held)]
     assert 0 < running[1] < running[0]
+
+
+def test_users_of_two_names_are_one_user_side_by_side_and_alone(users):
+    """What the brokerage is told in one world knows nothing of the tasks that wait in another."""
+    tasks = users.tables["tasks"].with_columns(
+        origusername=pl.concat_str(pl.lit("Ann "), pl.col("jeditaskid") % 2)
+    )
+    assert tasks["username"].n_unique() > 2
+    two = replace(users, tables={**users.tables, "tasks": tasks})
+    settings = [two.config.with_values({"CAP_RUNNING_USER_JOBS": cap}) for cap in (1, 20, 60)]
+    together = list(simulation.run_each(two, settings))
+    for config, one in zip(settings, together, strict=True):
+        assert_frame_equal(one.jobs, simulation.run(two, config=config).jobs)
+    held, some, more = (done.jobs["starttime"].count() for done in together)
+    assert held < some < more
+
+
+def test_no_settings_are_refused(users):
+    with pytest.raises(ConfigError, match="no settings: name one or more"):
+        list(simulation.run_each(users, []))

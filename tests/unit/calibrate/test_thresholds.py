@@ -16,7 +16,15 @@ from brokerlab.calibrate.thresholds.tables import as_shown, not_dominated
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError, SchemaError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import loads
-from tests.unit.calibrate.threshold_toys import CAP, CUTOFF, EARLY, LATE, Toy, calibrate_toy
+from tests.unit.calibrate.threshold_toys import (
+    CAP,
+    CUTOFF,
+    EARLY,
+    LATE,
+    TogetherToy,
+    Toy,
+    calibrate_toy,
+)
 
 SMALL = {"n_boot": 200, "rounds": 2, "replications": 3, "most_replications": 6, "seed": 0, "workers": 1}  # fmt: skip
 
@@ -222,10 +230,10 @@ def test_settings_that_fail_side_by_side_are_simulated_one_by_one():
     """A simulation that does several at once gives the same; one that fails takes no other with it."""
     asked = []
 
-    class Together(Toy):
+    class Together(TogetherToy):
         def each(self, configs, seeds, period):
             asked.append(len(configs))
-            return [self(config, seeds, period) for config in configs]
+            return super().each(configs, seeds, period)
 
     alone, together = calibrated(Toy(fails=(56,))), calibrated(Together(fails=(56,)))
     assert max(asked) > 2
@@ -249,6 +257,19 @@ def test_a_killed_worker_is_replaced(monkeypatch):
     assert len(runs.outcomes(values[300], block)) == 2
     with pytest.raises(InsufficientDataError, match="killed twice"):
         runs.outcomes(values[900], block)
+
+
+def test_settings_of_a_killed_worker_are_made_again_apart(monkeypatch):
+    """Were they made again here, the study could be killed, too."""
+    monkeypatch.setenv("BROKERLAB_TOY_MAIN", str(os.getpid()))
+    monkeypatch.setattr("brokerlab.calibrate.thresholds.runs.PAYS_S", 0.0)
+    runs = Runs(TogetherToy(n_tasks=12, kills=(900,)), workers=2)
+    values = [Config.empty().with_values({CAP: value}) for value in (100, 200, 300, 400, 500, 900)]
+    runs.ensure(values, Block(Period(*EARLY), (1,)))
+    assert [(one.config, one.reason) for one in runs.missing] == [
+        (values[-1].digest, "the process that simulated it was killed twice")
+    ]
+    assert runs.n_simulated == 5
 
 
 def test_replications_are_added_to_rivals_only():

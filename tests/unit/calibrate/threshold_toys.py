@@ -112,6 +112,13 @@ class Toy:
         return replace(self, world=world)
 
 
+class TogetherToy(Toy):
+    """Simulates several settings at once."""
+
+    def each(self, configs, seeds, period):
+        return [self(config, seeds, period) for config in configs]
+
+
 def calibrate_toy(toy: Toy, **what):
     """Calibrate without an archive: fields of `Options`, arguments of `case_of` that differ from these, and of `calibrate`."""
     options = {name: what.pop(name) for name in list(what) if name in Options.model_fields}
