@@ -1,8 +1,12 @@
-"""A small synthetic archive for the notebooks, made once."""
+"""A small synthetic archive for the notebooks, made once, and a run of notebooks that starts no kernel."""
+
+import shutil
 
 import pytest
 
+from brokerlab.report.kernel import Kernel
 from brokerlab.worlds import synthesise
+from tests.notebook_cells import run_cells
 
 
 @pytest.fixture(scope="session")
@@ -11,3 +15,16 @@ def archive(tmp_path_factory):
     folder = tmp_path_factory.mktemp("archives") / "small"
     synthesise(folder, jobs=20_000, days=28, seed=3)
     return folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_kernels():
+    """Run notebooks in this process; `test_explore.py` runs its own in a kernel."""
+
+    def execute(_, source, folder, given):
+        shutil.copy(source, folder / "notebook.ipynb")
+        return run_cells(source, folder, given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Kernel, "execute", execute)
+        yield

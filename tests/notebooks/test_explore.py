@@ -12,6 +12,11 @@ from tests.notebooks import pages
 from tests.notebooks.pages import check_page
 
 
+@pytest.fixture(scope="module", autouse=True)
+def without_kernels():
+    """Let this notebook have a kernel of its own, as for a reader."""
+
+
 @pytest.fixture(scope="module")
 def done(archive, tmp_path_factory):
     given = {"archive": str(archive), "n_boot": 100}

@@ -5,7 +5,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from brokerlab.report.kernel import Failure, Kernel, kind_of
+from brokerlab.report.kernel import Failure, Kernel
+from tests.notebook_cells import run_cells
 
 PARAMETERS = """\
 archive: str = "data/none"  # the archive [path]
@@ -86,16 +87,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def execute(_: Kernel, source: Path, folder: Path, given: dict[str, object]) -> Failure | None:
         made.append(folder.name)
-        names: dict[str, object] = {}
-        for cell in nbformat.read(source, as_version=4).cells:
-            try:
-                exec(cell.source, names)  # noqa: S102 - our own toy
-            except Exception as error:  # noqa: BLE001 - as a kernel does
-                name = type(error).__name__
-                return Failure(cell=2, error=f"{name}: {error}", kind=kind_of(name))
-            if "parameters" in cell.metadata.get("tags", []):
-                names |= {**given, "out_dir": str(folder)}
-        return None
+        return run_cells(source, folder, given)
 
     monkeypatch.setattr(Kernel, "execute", execute)
     return made
