@@ -22,7 +22,6 @@ from brokerlab.worlds.frames_tasks import (
 )
 from brokerlab.worlds.grid import Grid
 from brokerlab.worlds.light import LIGHT, light_tasks, n_light
-from brokerlab.worlds.places import MAX_SLOTS
 from brokerlab.worlds.probes import n_probes, probe_jobs
 from brokerlab.worlds.production import Orders, draw_orders
 from brokerlab.worlds.queues import World, conform
@@ -69,7 +68,6 @@ def draw(
     index: int,
     n_blocks: int,
     quota: int,
-    places: int = MAX_SLOTS,
 ) -> Drawn:
     """Draw one block; it depends on the seed and its number only, not on other blocks.
 
@@ -81,17 +79,14 @@ def draw(
         index: Number of the block.
         n_blocks: Blocks of the archive.
         quota: Rows of ``jobs``, exactly.
-        places: Queues that each task has a place for.
 
     Returns:
-        The block, with waits that are drawn.
+        The block, with waits that are drawn; in a lived world they are not read.
     """
     mine = [s for s in told if _block_of(settings, s, n_blocks) == index]
     light = n_light(quota)
     apart = light + n_probes(quota) + sum(len(s.paths) for s in mine)
-    block = draw_block(
-        settings, world, index=index, n_blocks=n_blocks, quota=quota - apart, places=places
-    )
+    block = draw_block(settings, world, index=index, n_blocks=n_blocks, quota=quota - apart)
     mine += light_tasks(settings, world, grid, block, n_blocks=n_blocks, count=light)
     block, ids = with_others(block, np.array([s.created_s for s in mine], dtype=np.int64))
     block = delayed(block, grid)

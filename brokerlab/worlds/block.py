@@ -25,7 +25,6 @@ from brokerlab.worlds.chains import (
     run,
 )
 from brokerlab.worlds.jobtypes import BUILD_TYPE, MERGE, per_type
-from brokerlab.worlds.places import MAX_SLOTS
 from brokerlab.worlds.queues import World
 from brokerlab.worlds.requests import Requests, ScoutJobs, scout_requests
 from brokerlab.worlds.settings import SynthSettings
@@ -102,7 +101,6 @@ def draw_block(
     index: int,
     n_blocks: int,
     quota: int,
-    places: int = MAX_SLOTS,
 ) -> Block:
     """Draw one block; it depends on the seed and its number only, not on other blocks.
 
@@ -112,7 +110,6 @@ def draw_block(
         index: Number of the block, 0 .. n_blocks-1; later blocks hold later tasks.
         n_blocks: Blocks of the archive.
         quota: Rows of ``jobs`` this block gives, exactly.
-        places: Queues that each task has a place for.
 
     Returns:
         The block.
@@ -124,7 +121,7 @@ def draw_block(
     length = settings.submit_s / n_blocks
     tasks = draw_tasks(
         settings, world, rng,
-        quota=quota, begin_s=index * length, length_s=length, places=places,
+        quota=quota, begin_s=index * length, length_s=length,
     )  # fmt: skip
     roots, rows, requests, decided = _run_phases(settings, world, rng, tasks)
     owners = draw_owners(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from brokerlab.archive.manifest import Manifest
 from brokerlab.console import beside
 
 
@@ -37,53 +36,34 @@ def synthesise(
     ] = False,
 ) -> None:
     """Make an archive of invented jobs with real shapes, and the truth beside it."""
-    from brokerlab import worlds
-    from brokerlab.worlds import generate
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeElapsedColumn
 
-    asked: dict[str, object] = {
+    from brokerlab import worlds
+
+    asked: dict[str, Any] = {
         "jobs": jobs,
         "days": days,
         "seed": seed,
         "start": start,
         "queues": queues,
         "drift": drift,
+        "lived": lived,
+        "planted": planted,
     }
-    present = (
-        worlds.is_made(into, planted=planted, **asked)
-        if lived
-        else generate.is_made(into, worlds.make_settings(**asked))
-    )
     console = Console(soft_wrap=True, highlight=False)
+    present = worlds.is_made(into, **asked)
     if present is not None:
         console.print(f"{into}: holds exactly this archive already, nothing to do", markup=False)
         console.print(f"digest {present.digest}", markup=False)
         return
-    if lived:
-        asked["planted"] = planted
-    manifest = _make(into, asked, lived=lived)
+    columns = (BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress("{task.description}", *columns, console=beside()) as bar:
+        line = bar.add_task("drawn", total=1.0)
+        manifest = worlds.synthesise(
+            into,
+            **asked,
+            progress=lambda what, part: bar.update(line, description=what, completed=part),
+        )
     counts = ", ".join(f"{rows} {table}" for table, rows in sorted(manifest.counts.items()))
     console.print(f"{into}: synthetic archive of {counts}", markup=False)
     console.print(f"digest {manifest.digest}", markup=False)
-
-
-def _make(into: Path, asked: dict[str, object], *, lived: bool) -> Manifest:
-    """Make the archive, and show how far it is."""
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeElapsedColumn
-
-    from brokerlab import worlds
-
-    columns = (BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    bar = Progress("{task.description}", *columns, console=beside())
-    with bar:
-        line = bar.add_task("drawn", total=1.0)
-        if lived:
-            return worlds.live(
-                into,
-                **asked,  # type: ignore[arg-type]
-                progress=lambda what, part: bar.update(line, description=what, completed=part),
-            )
-        return worlds.synthesise(
-            into,
-            **asked,  # type: ignore[arg-type]
-            progress=lambda done, whole: bar.update(line, completed=done / whole),
-        )

@@ -38,6 +38,10 @@ JAM_LN = 2.8
 """How much more waits then, on the natural logarithm."""
 CARRIES = 20.0
 """How many times as much a link carries as flowed over it when it was measured."""
+LEAST_MBPS = 20.0
+"""No link of a lived world carries less [MB/s]."""
+QUEUED_SHARE = 0.85
+"""Part of its links on which files are queued."""
 LOST_SHARE = 0.01
 """Share of the links of a snapshot that were not measured."""
 SNAPSHOTS_AT_ONCE = 200
@@ -50,25 +54,18 @@ def snapshot_seconds(settings: SynthSettings, every_h: float) -> IntArray:
     return np.round(np.arange(0, last, every_h) * 3600).astype(np.int64)
 
 
-def network_matrix(
-    settings: SynthSettings,
-    grid: Grid,
-    *,
-    least_mbps: float | None = None,
-    queued_share: float | None = None,
-) -> Iterator[pl.DataFrame]:
+def network_matrix(settings: SynthSettings, grid: Grid) -> Iterator[pl.DataFrame]:
     """Draw ``network_matrix`` for the links from every site with storage to every site that gathers outputs.
 
     A link keeps its closeness; its week changes daily, its day and hour faster, its queues slowly. A
     quarter of the links has a throughput. Every row of a snapshot has the snapshot's time, so a
-    decision sees fresh ones if ``network_every_h`` is at most 1.
+    decision sees fresh ones if ``network_every_h`` is at most 1. What was measured is what flowed, hardly ever what a
+    link can carry: in a lived world, where outputs come from everywhere, `CARRIES` times as much is written, at least
+    `LEAST_MBPS`, and files are queued on `QUEUED_SHARE` of the links.
 
     Args:
         settings: Period, seed, ``network_every_h``.
         grid: The sites.
-        least_mbps: What was measured is what flowed, hardly ever what a link can carry: `CARRIES` times as much, and at
-            least this, is written; None: what flowed.
-        queued_share: Part of the links on which files are queued; None: as measured, few of those without a throughput.
 
     Yields:
         Rows of whole snapshots, in time order.
@@ -77,15 +74,15 @@ def network_matrix(
         Data statistics, section 6; network-weight.md 2.
     """
     rng = generator(settings, 3)
-    links = _Links(settings, rng, grid, queued_share)
+    links = _Links(settings, rng, grid)
     seconds = snapshot_seconds(settings, settings.network_every_h)
     days = int(seconds[-1]) // DAY_S + 1 if len(seconds) else 0
     weekly = links.weekly(rng, days)
     for first in range(0, len(seconds), SNAPSHOTS_AT_ONCE):
         part = seconds[first : first + SNAPSHOTS_AT_ONCE]
         values = links.snapshots(rng, part, weekly[part // DAY_S])
-        if least_mbps is not None:
-            carried = [(np.maximum(v * CARRIES, least_mbps), known) for v, known in values[1:4]]
+        if settings.lived:
+            carried = [(np.maximum(v * CARRIES, LEAST_MBPS), known) for v, known in values[1:4]]
             values[1:4] = carried
         yield _frame(settings, links, part, values)
 
@@ -93,13 +90,7 @@ def network_matrix(
 class _Links:
     """What a link keeps over the whole period."""
 
-    def __init__(
-        self,
-        settings: SynthSettings,
-        rng: np.random.Generator,
-        grid: Grid,
-        queued_share: float | None,
-    ) -> None:
+    def __init__(self, settings: SynthSettings, rng: np.random.Generator, grid: Grid) -> None:
         sources = np.unique(grid.storage)
         gathering = grid.nucleus | np.array([b is not None for b in grid.bare])
         targets = np.intersect1d(np.flatnonzero(gathering), sources)
@@ -114,7 +105,7 @@ class _Links:
         self.hour = np.where(self.day, rng.random(n) < 0.55, rng.random(n) < 0.004)
         mean, sd = np.array(LN_MBPS)[self.code], np.array(LN_MBPS_SD)[self.code]
         self.level = mean + sd * np.clip(rng.standard_normal(n), -2.2, 2.2)
-        busy = np.where(self.week, 0.52, 0.05) if queued_share is None else queued_share
+        busy = QUEUED_SHARE if settings.lived else np.where(self.week, 0.52, 0.05)
         self.queued = rng.random(n) < busy
         self.express = self.queued & (rng.random(n) < 0.25)
         target = 0.5 * rng.standard_normal(len(grid.sites))

@@ -6,16 +6,14 @@ The history is made under the planted values; calibration never reads what is sa
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 import polars as pl
 
 from brokerlab.errors import ConfigError
 from brokerlab.worlds import brokerage_settings, queues
-from brokerlab.worlds.settings import SynthSettings
+from brokerlab.worlds.settings import Planted, SynthSettings
 
-Planted = Literal["wrong", "none"]
-"""``wrong``: the settings of `PLANTED` have the values planted; ``none``: each has its best one."""
 RANK, MARGIN = "SCOUT_RAMCOUNT_RANK", "SCOUT_RAMCOUNT_MARGIN"
 
 
@@ -99,10 +97,12 @@ def drawn(planted: Planted) -> dict[str, int | float]:
     return memory if planted == "wrong" else memory | {"drift": 0.0}
 
 
-def config(settings: SynthSettings, planted: Planted) -> pl.DataFrame:
-    """Return ``gdpconfig`` with the values in force."""
+def config(settings: SynthSettings) -> pl.DataFrame:
+    """Return ``gdpconfig``; in a lived world with what is planted in force."""
     usual = pl.concat([queues.gdpconfig(settings), brokerage_settings.gdpconfig()])
-    values = {plant.key: str(value_of(plant, planted)) for plant in PLANTED}
+    if not settings.lived:
+        return usual
+    values = {plant.key: str(value_of(plant, settings.planted)) for plant in PLANTED}
     return usual.with_columns(value=pl.col("key").replace_strict(values, default=pl.col("value")))
 
 

@@ -95,7 +95,6 @@ def draw_tasks(
     quota: int,
     begin_s: float,
     length_s: float,
-    places: int = MAX_SLOTS,
 ) -> Tasks:
     """Draw the tasks of one block until they hold a little more jobs than the block is to give.
 
@@ -106,7 +105,6 @@ def draw_tasks(
         quota: Rows of ``jobs`` the block will give.
         begin_s: Start of the block's part of the period, from the first instant [s].
         length_s: Length of that part [s].
-        places: Queues that each task has a place for.
 
     Returns:
         Tasks in the order of their creation.
@@ -122,7 +120,7 @@ def draw_tasks(
     slots = draw_slots(
         world, rng, kind=kind, cores=cores, n_jobs=sizes["n_jobs"],
         need_mb=(memory["mem_base_mb"], memory["mem_core_mb"]), mem_queue_sd=memory["mem_queue_sd"],
-        most=places,
+        most=world.n if settings.lived else MAX_SLOTS,
     )  # fmt: skip
     return Tasks(
         **sizes,

@@ -12,7 +12,8 @@ from brokerlab import worlds
 from brokerlab.archive.manifest import Manifest
 
 ASKED: dict[str, Any] = {
-    "jobs": 4000, "days": 8.0, "seed": 3, "queues": 40, "network_every_h": 3.0, "planted": "none",
+    "jobs": 4000, "days": 8.0, "seed": 3, "queues": 40, "network_every_h": 3.0, "lived": True,
+    "planted": "none",
 }  # fmt: skip
 
 
@@ -36,6 +37,6 @@ class Made:
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     path = tmp_path_factory.mktemp("worlds") / "archive"
-    manifest = worlds.live(path, **ASKED)
+    manifest = worlds.synthesise(path, **ASKED)
     archive = brokerlab.archive.open(path)
     return Made(path, manifest, archive, archive.scan("jobs").collect(), archive.truth("capacity"))

@@ -19,20 +19,20 @@ pytestmark = pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarni
 
 def test_the_same_settings_give_the_same_bytes(tmp_path: Path) -> None:
     asked = {**ASKED, "jobs": 600, "days": 3.0}
-    one = worlds.live(tmp_path / "one", **asked)
+    one = worlds.synthesise(tmp_path / "one", **asked)
     assert worlds.is_made(tmp_path / "one", **asked) == one
     assert worlds.is_made(tmp_path / "one", **{**asked, "seed": 4}) is None
-    assert worlds.live(tmp_path / "other", **asked).digest == one.digest
+    assert worlds.synthesise(tmp_path / "other", **asked).digest == one.digest
 
 
 def test_unknown_settings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="queues"):
-        worlds.live(tmp_path / "none", jobs=500, days=2, seed=1, queuess=30)
+        worlds.synthesise(tmp_path / "none", jobs=500, days=2, seed=1, lived=True, queuess=30)
 
 
 def test_what_is_asked_of_a_made_archive_is_complete(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="jobs, seed not given"):
-        worlds.is_made(tmp_path, days=2)
+        worlds.is_made(tmp_path, days=2, lived=True)
 
 
 def test_about_as_many_jobs_as_asked(made: Made) -> None:

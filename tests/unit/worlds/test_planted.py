@@ -21,7 +21,7 @@ def values(archive: brokerlab.archive.Archive) -> dict[str, str]:
 
 
 def test_the_values_in_force_are_those_of_the_truth(tmp_path: Path) -> None:
-    worlds.live(tmp_path, **{**ASKED, "jobs": 600, "days": 3.0, "planted": "wrong"})
+    worlds.synthesise(tmp_path, **{**ASKED, "jobs": 600, "days": 3.0, "planted": "wrong"})
     archive = brokerlab.archive.open(tmp_path)
     truth = archive.truth(TRUTH)
     assert dict(truth.select("key", "planted").iter_rows()) == values(archive)
@@ -49,7 +49,7 @@ def test_the_best_value_is_in_its_range_and_a_wrong_one_is_not() -> None:
 
 def test_only_known_worlds_are_planted(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="allowed: wrong, none"):
-        worlds.live(tmp_path, **{**ASKED, "planted": "some"})
+        worlds.synthesise(tmp_path, **{**ASKED, "planted": "some"})
 
 
 def test_the_page_says_what_is_planted() -> None:

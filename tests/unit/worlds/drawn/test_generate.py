@@ -13,7 +13,7 @@ from brokerlab import worlds
 from brokerlab.archive import ArchiveWriter
 from brokerlab.archive.manifest import Manifest
 from brokerlab.errors import DataError
-from brokerlab.worlds import generate, settings
+from brokerlab.worlds import settings
 
 
 def make(path: Path, **settings: object) -> Manifest:
@@ -67,10 +67,7 @@ def test_archive_of_another_generator_is_made_anew(
 ) -> None:
     first = make(tmp_path / "a")
     monkeypatch.setattr(settings, "GENERATOR_VERSION", worlds.GENERATOR_VERSION + 1)
-    assert (
-        generate.is_made(tmp_path / "a", settings.SynthSettings(jobs=2000, days=3.0, seed=1))
-        is None
-    )
+    assert worlds.is_made(tmp_path / "a", jobs=2000, days=3.0, seed=1) is None
     again = make(tmp_path / "a")
     assert again.digest == first.digest
     assert again.note != first.note
@@ -113,9 +110,9 @@ def test_several_blocks_have_unique_ordered_ids(tmp_path: Path) -> None:
 def test_made_again_is_a_no_op(tmp_path: Path) -> None:
     first = make(tmp_path / "a")
     before = {p: p.stat().st_mtime_ns for p in (tmp_path / "a").rglob("*.parquet")}
-    calls: list[int] = []
+    calls: list[float] = []
     again = worlds.synthesise(
-        tmp_path / "a", jobs=2000, days=3.0, seed=1, progress=lambda done, _: calls.append(done)
+        tmp_path / "a", jobs=2000, days=3.0, seed=1, progress=lambda _, done: calls.append(done)
     )
     assert again == first
     assert calls == []
@@ -153,7 +150,7 @@ def test_a_real_archive_is_never_replaced(tmp_path: Path) -> None:
 def test_killed_in_the_middle_leaves_the_old_archive(tmp_path: Path) -> None:
     first = make(tmp_path / "a")
 
-    def stop(done: int, total: int) -> None:
+    def stop(what: str, part: float) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
