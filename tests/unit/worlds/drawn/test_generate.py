@@ -13,7 +13,7 @@ from brokerlab import worlds
 from brokerlab.archive import ArchiveWriter
 from brokerlab.archive.manifest import Manifest
 from brokerlab.errors import DataError
-from brokerlab.worlds import settings
+from brokerlab.worlds import generate, settings
 
 
 def make(path: Path, **settings: object) -> Manifest:
