@@ -28,7 +28,7 @@ from brokerlab.numerics import IntArray
 
 FEW_PAIRS = 50_000
 """Up to so many pairs, looking for kinds costs more than it saves."""
-PAIRS_PER_KIND = 8
+PAIRS_PER_KIND = 4
 """Kinds are worth a table of their own where so many pairs, on average, share one."""
 PLANS_KEPT = 32
 """Plans of checks that are kept for the next time: to make one takes longer than to run it on few pairs."""

@@ -14,6 +14,7 @@ from brokerlab.brokerage.engine.again import changes
 from brokerlab.brokerage.engine.brokerage import Brokerage
 from brokerlab.brokerage.engine.decide import first_reasons, in_parts
 from brokerlab.brokerage.engine.decide import named as in_words
+from brokerlab.brokerage.engine.decisions import Results
 from brokerlab.brokerage.engine.evaluation import asked_of
 from brokerlab.brokerage.engine.lookup import (
     Known,
@@ -64,12 +65,23 @@ class Stage:
         names = (name for each in lookups for name in each.tables)
         return tuple(dict.fromkeys(names))
 
-    @property
+    @cached_property
+    def results(self) -> Results:
+        """What is kept of decisions, and how they end."""
+        found: Results = self.world.brokerage.decisions.results(self.world)
+        return found
+
+    @cached_property
+    def allowed(self) -> tuple[str, ...]:
+        """The tables that may change."""
+        return self.tables(self.world.brokerage)
+
+    @cached_property
     def together(self) -> set[tuple[str, ...]]:
         """Tables that are read together: one that is not given is the one prepared."""
         return {each.tables for each in self.lookups}
 
-    @property
+    @cached_property
     def numbers(self) -> set[str]:
         """Numbers of tasks that stand for a state of the grid, too."""
         return {
@@ -78,7 +90,7 @@ class Stage:
             if each.of_pairs and "snapshot" in each.task
         }
 
-    @property
+    @cached_property
     def reads(self) -> set[str]:
         """Facts of tasks that what changes is made from."""
         looked_up = (name for each in self.lookups for name in (*each.task, *each.reads))
@@ -86,7 +98,7 @@ class Stage:
         before = (name for rule in ending for name in rule.reads)
         return {*looked_up, *before, *reads_of(self.derived)}
 
-    @property
+    @cached_property
     def derived(self) -> tuple[Derived, ...]:
         """What is made of facts of tasks."""
         return self.world.brokerage.derived(self.world.rules)
@@ -101,10 +113,10 @@ class Stage:
         tasks = world.tasks.join(ended, on="t", how="anti", maintain_order="left")
         return with_some_place(replace(world.facts, tasks=tasks, listed=world.known.lists))
 
-    @property
+    @cached_property
     def _may_free(self) -> set[str]:
         """The rules before any queue is looked at that read what may change."""
-        changing = self.facts_of(self.tables(self.world.brokerage))
+        changing = self.facts_of(self.allowed)
         before = self.world.brokerage.before(self.world.rules)
         return {rule.name for rule in before if changing & {*rule.when.meta.root_names()}}
 
@@ -172,13 +184,13 @@ class Stage:
 
     def outcomes(self, tasks: pl.DataFrame, ended: pl.Series, tally: Tally) -> pl.Series:
         """Return how the rows end, as decisions say it of the checks that removed their queues."""
-        results = self.world.brokerage.decisions.results(self.world)
-        names = pl.Enum(names_of(self.world.checks, self.world.steps))
-        row, check = np.nonzero(tally.counts)
-        removed = pl.DataFrame({"t": row, "check": in_words(check, names)})
-        sums = removed.group_by("t").agg(pl.len(), **results.sums)
-        how = tasks.with_columns(ended, n_candidates=pl.Series(tally.left))
-        how = how.join(sums, on="t", how="left", maintain_order="left")
+        results, how = self.results, tasks.with_columns(ended, n_candidates=pl.Series(tally.left))
+        if results.sums:
+            names = pl.Enum(names_of(self.world.checks, self.world.steps))
+            row, check = np.nonzero(tally.counts)
+            removed = pl.DataFrame({"t": row, "check": in_words(check, names)})
+            sums = removed.group_by("t").agg(**results.sums)
+            how = how.join(sums, on="t", how="left", maintain_order="left")
         return how.select(outcome=results.outcome)["outcome"]
 
     @property
@@ -318,8 +330,7 @@ class Standing:
         stage, world = self.stage, self.world
         rows = asked(wanted, self.known, len(self.stages))
         brokerage = world.brokerage
-        allowed = stage.tables(brokerage)
-        given = states(state, brokerage.tables, allowed, rows.select("world", "instant"))
+        given = states(state, brokerage.tables, stage.allowed, rows.select("world", "instant"))
         names = frozenset(given)
         cycle = self.cycle(names)
         tables = with_others(given, rows, world.tables, stage.together)
