@@ -120,7 +120,7 @@ class Explanation(Answer):
             place was not looked at for this task); ``unknown`` (there is no such place).
         check: Why it was skipped; null otherwise.
         obstacles: All that stands in the way, the reason of the skip first.
-        numbers: Of a candidate: rank, weight, factors and counts.
+        numbers: Of a candidate: its row of the decisions' table ``weighed`` (``nuclei``).
     """
 
     place: str

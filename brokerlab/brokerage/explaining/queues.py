@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import polars as pl
 
-from brokerlab.brokerage.engine.decisions import PlaceDecisions
+from brokerlab.brokerage.engine.decisions import TASK, PlaceDecisions
 from brokerlab.brokerage.engine.what_if import Waived, peeled
 from brokerlab.brokerage.explaining import weights
 from brokerlab.brokerage.explaining.answer import Explanation, Obstacle
@@ -46,12 +46,18 @@ class OnQueue(Question):
         """Return why the task ended before any queue was looked at, remarks, and the rule; null: it did not."""
 
     @abstractmethod
-    def why_not(self, found: Waived) -> Explanation:
-        """Return the answer about a queue that was skipped."""
+    def besides(self, found: Waived) -> Iterator[str]:
+        """Say what else there is to a queue that was skipped."""
 
     @abstractmethod
-    def why(self, found: Waived) -> Explanation:
-        """Return the answer about a candidate."""
+    def why(self, found: Waived, order: pl.DataFrame, row: Row) -> Iterator[str]:
+        """Say why a queue is a candidate.
+
+        Args:
+            found: The queue.
+            order: The ranked queues of the task.
+            row: The one of the queue.
+        """
 
     def elsewhere(self) -> str:
         """Say why queues of the kind were not looked at for this task."""
@@ -112,7 +118,23 @@ class OnQueue(Question):
         if not rows.height:
             return asked.passed_over()
         found = peeled(asked.decisions, asked.task["t"], asked.here["q"][0])
-        return asked.why(found) if rows["check"][0] is None else asked.why_not(found)
+        check, failed = rows["check"][0], rows["failed"][0]
+        if check is not None:
+            return asked.skipped(check, asked.obstacles(found, failed), asked.besides(found))
+        return asked.candidate(found)
+
+    def candidate(self, found: Waived) -> Explanation:
+        """Return the answer about a candidate."""
+        again = self.who.again()
+        if self.decisions.world.hint:
+            head = f"{self.who.text} {self.may} {self.shown}: no check skips it."
+            return self.answer("candidate", head, *again)
+        row = found.late.row(0, named=True) | {"loop": found.loop}
+        weighed = self.who.rows(self.decisions.weighed)
+        weighed = weighed.filter(pl.col("panda_queue").cast(pl.String) == self.name)
+        numbers = weighed.drop(*TASK, "panda_queue", "check").row(0, named=True)
+        says = self.why(found, weights.ranked(found.late_of_task), row)
+        return self.answer("candidate", *says, *again, numbers=numbers)
 
     def goes_to(self, seen: PlaceDecisions) -> str:
         """Say how many queues the task may go to, and which are the best, after its name."""
@@ -123,15 +145,15 @@ class OnQueue(Question):
         n = counted(row["n_candidates"], *self.NOUN)
         return f"may go to {n} of {number(row['n_queues'])}{best}."
 
-    def numbered(self, order: pl.DataFrame, row: Row) -> tuple[str, float]:
-        """Say where a candidate ranks and what share of the jobs it can expect, and return that."""
+    def numbered(self, order: pl.DataFrame, row: Row) -> str:
+        """Say where a candidate ranks and what share of the jobs it can expect."""
         total = order["weight"].sum()
         share = row["weight"] / total if total else 1 / order.height
         n = counted(order.height, "candidate")
         return (
             f"it ranks {row['rank']} of {n} with weight {number(row['weight'])} and can expect {share * 100:.0f} % of "
             "the jobs."
-        ), share
+        )
 
     def first(self, found: Waived, order: pl.DataFrame, row: Row, words: dict[str, str]) -> str:
         """Say which queue is ranked first, and in what it is ahead most.
@@ -270,38 +292,29 @@ class OfJobs(OnQueue):
             return f"the task is pre-assigned to {given['site']} (site)."
         return super().elsewhere()
 
-    def why_not(self, found: Waived) -> Explanation:
-        """Return the answer about a queue that was skipped."""
-        failed = self.looked_at([self.name])["failed"].item()
-        obstacles = self.obstacles(found, failed)
-        besides = [] if self.decisions.world.hint else [self.would_be(found)]
-        return self.skipped(obstacles[0].check, obstacles, besides)
+    def besides(self, found: Waived) -> Iterator[str]:
+        """Say what the queue would be otherwise."""
+        if not self.decisions.world.hint:
+            yield self.would_be(found)
 
-    def why(self, found: Waived) -> Explanation:
-        """Return the answer about a candidate: the rank, the factors of the weight, and what ranks better."""
-        world, again = self.decisions.world, self.who.again()
-        head = f"{self.who.text} {self.may} {self.shown}"
-        if world.hint:
-            return self.answer("candidate", f"{head}: no check skips it.", *again)
-        order = weights.ranked(found.late_of_task)
-        row = found.late.row(0, named=True)
-        own = weights.numbers(row)
-        if row["jumbo"]:
-            says = [f"{head}: it is a queue for jumbo jobs, which rank outside the best ten."]
-        else:
-            ranks, own["share"] = self.numbered(order, row)
-            says = [f"{head}: {ranks}"]
+    def why(self, found: Waived, order: pl.DataFrame, row: Row) -> Iterator[str]:
+        """Say the rank, the factors of the weight, and what ranks better."""
+        world = self.decisions.world
+        ranks = "it is a queue for jumbo jobs, which rank outside the best ten."
+        ranks = ranks if row["jumbo"] else self.numbered(order, row)
+        yield f"{self.who.text} {self.may} {self.shown}: {ranks}"
         if row["bootstrap"]:
-            says.append(
+            yield (
                 f"It has no job at all: with priority {number(row['t_prio'])} it gets one job first, at weight 0, so "
                 "that it starts up."
             )
         else:
             columns = Pair(world, found.t, found.q, found.late).row(weights.LINK)
             link = weights.link(world, self.who.snapshot, columns)
-            says += [self.made_of(), *weights.factors(row, link, world.rules)]
-        says += [*self._cap(row), *self._better(found, order, row)]
-        return self.answer("candidate", *says, *again, numbers=own)
+            yield self.made_of()
+            yield from weights.factors(row, link, world.rules)
+        yield from self._cap(row)
+        yield from self._better(found, order, row)
 
     def _cap(self, row: Row) -> list[str]:
         """Return how many jobs are queued and may be, by the cap that is tested for the queue (rows 46 and 48)."""

@@ -15,11 +15,6 @@ from brokerlab.brokerage.words import counted, filled, number, worded
 from brokerlab.units import GB
 
 TASK_CLASSES = {2: "S", 1: "A", 0: "B", -1: "C"}
-TOLD = (
-    *("rank", "weight", "basic", "orig", "data_factor", "running", "t_class", "s_class"),
-    *("budget_hi", "budget_mid", "budget_lo", "max_q_len", "nq_max", "user_share", "trr"),
-    *("u_queued", "u_running", "rem_q_len", "looked_at", "loop"),
-)
 STABILIZER_KEYS = (
     *(
         "BASE_QUEUE_LENGTH_PER_PQ",
@@ -38,15 +33,6 @@ def _basic_weights(rules: AnalysisRules) -> dict[str, str]:
         "new": "new" if rules.new_weight == "budgets" else "new_document",
     }
     return dict(sorted(columns.items(), key=lambda each: each[0] != rules.basic_weight))
-
-
-def numbers(row: Row, rules: AnalysisRules) -> dict[str, Any]:
-    """Return what is told of a weight: rank, weight, factors, classes and the stabilizer's state."""
-    new = row[_basic_weights(rules)["new"]]
-    return {name: row[name] for name in TOLD if name in row} | {
-        "queued": row["waiting"],
-        "new": new,
-    }
 
 
 def factors(row: Row, rules: AnalysisRules, user: str | None) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import ClassVar
 
@@ -16,8 +16,8 @@ from brokerlab.brokerage.analysis_jobs.throttle import WAITING
 from brokerlab.brokerage.analysis_jobs.throttle_rules import is_of, throttle_rules
 from brokerlab.brokerage.engine.rule import SETTING
 from brokerlab.brokerage.engine.what_if import Waived
-from brokerlab.brokerage.explaining import user_weights, weights
-from brokerlab.brokerage.explaining.answer import Explanation, Obstacle, obstacle, setting
+from brokerlab.brokerage.explaining import user_weights
+from brokerlab.brokerage.explaining.answer import Obstacle, obstacle, setting
 from brokerlab.brokerage.explaining.queues import OnQueue, Row
 from brokerlab.brokerage.words import counted, filled, number
 
@@ -80,37 +80,27 @@ class OfUsers(OnQueue):
             return self._clock()
         return [*self._loops(), *self._marks()]
 
-    def why_not(self, found: Waived) -> Explanation:
-        """Return the answer about a queue that was skipped."""
-        asked = self.looked_at([self.name]).row(0, named=True)
-        besides = self._loops()
+    def besides(self, found: Waived) -> Iterator[str]:
+        """Say which loop decided, what the queue would be otherwise, and what the stabilizer lets wait."""
+        yield from self._loops()
         if found.place is not None:
-            besides.append(self.would_be(found))
+            yield self.would_be(found)
         if "user_queue" in found.checks:
             row, rules = found.late.row(0, named=True), self.decisions.world.rules
-            besides += user_weights.stabilizer(row, self.task["t_user"], rules)
-        return self.skipped(asked["check"], self.obstacles(found, asked["failed"]), besides)
+            yield from user_weights.stabilizer(row, self.task["t_user"], rules)
 
-    def why(self, found: Waived) -> Explanation:
-        """Return the answer about a candidate: rank, factors of the weight, the stabilizer, and what ranks better."""
+    def why(self, found: Waived, order: pl.DataFrame, row: Row) -> Iterator[str]:
+        """Say the rank, the factors of the weight, what ranks better, and what the stabilizer lets wait."""
         world, user = self.decisions.world, self.task["t_user"]
-        order = weights.ranked(found.late_of_task)
-        row = found.late.row(0, named=True) | {"loop": found.loop}
-        ranks, share = self.numbered(order, row)
-        factors = user_weights.factors(row, world.rules, user)
-        if world.brokerage.own_weight is not None:
-            factors[0] = f"{self.made_of()}:"
-        return self.answer(
-            "candidate",
-            f"{self.who.text} {self.may} {self.shown}: {ranks}",
-            *factors,
-            user_weights.other_rank(order, row, world.rules),
-            self._better(found, order, row),
-            *user_weights.stabilizer(row, user, world.rules),
-            *self._loops(),
-            *self.who.again(),
-            numbers=user_weights.numbers(row, world.rules) | {"share": share},
-        )
+        yield f"{self.who.text} {self.may} {self.shown}: {self.numbered(order, row)}"
+        own = world.brokerage.own_weight is not None
+        head, *factors = user_weights.factors(row, world.rules, user)
+        yield f"{self.made_of()}:" if own else head
+        yield from factors
+        yield user_weights.other_rank(order, row, world.rules)
+        yield self._better(found, order, row)
+        yield from user_weights.stabilizer(row, user, world.rules)
+        yield from self._loops()
 
     def _better(self, found: Waived, order: pl.DataFrame, row: Row) -> str:
         """Say which queue is ranked first, and why."""

@@ -22,21 +22,11 @@ FACTORS = {
     "preference_factor": "hardware preference",
 }
 """Column of the ranking to the word for it."""
-COUNTS = (
-    *("bootstrap", "jumbo", "running", "queued", "cap"),
-    *("missing_mb", "missing_files", "l_weight"),
-)
 LINK = ("t_nucleus", "t_nucleus_id", "t_express", "p_storage", "p_storage_id")
 """Columns of a pair that say which link its outputs take."""
 _WINDOWS = {"1h": "the last hour", "1d": "the last day", "1w": "the last week"}
 
 Row = Mapping[str, Any]
-
-
-def numbers(row: Row) -> dict[str, Any]:
-    """Return what is told of a weight: rank, weight, factors and counts."""
-    names = ("rank", "weight", *FACTORS, *COUNTS)
-    return {name.removesuffix("_factor"): row[name] for name in names}
 
 
 def factors(row: Row, link: str, rules: ProductionRules) -> list[str]:

@@ -13,7 +13,6 @@ from brokerlab.brokerage.engine.decisions import PlaceDecisions
 from brokerlab.brokerage.engine.pairs import looked_up
 from brokerlab.brokerage.engine.rule import setting
 from brokerlab.brokerage.engine.steps import made_by, names_of, rules_of
-from brokerlab.brokerage.engine.what_if import Trial
 from brokerlab.brokerage.engine.world import Part, World
 from brokerlab.brokerage.inputs.valid import KEY, first_valid_for
 from brokerlab.brokerage.production_tasks import ranking, storage
@@ -30,7 +29,6 @@ ENDINGS = {
     "not_reached": "abort",
 }
 """The last rule that removed a nucleus, to the outcome that it stands for; ``no_candidates`` for all others."""
-_HINTED = ("no_candidates", "no_queue_at_all")
 _WEIGHT = ("work", "data", "tape", "space_fraction", "space_amount", "weight", "probability")
 _ALSO = (
     *("secondary_nucleus", "space_free", "space_expired", "space_total", "rw_all", "demand_gb"),
@@ -55,8 +53,7 @@ class TaskDecisions(PlaceDecisions):
             ``no_queue_at_all``, ``input_not_readable``, ``parent_missing`` or, as deployed, ``abort``.
             ``nucleus`` chosen; ``already_assigned`` (it had one, nothing was checked); ``stage``, the rule, latest
             in the order, that removed a nucleus when nothing was left; ``locality`` (``waived``, ``off_period``,
-            null); ``pending_until`` (UTC); ``would_help``, the rules without which alone a nucleus would be left; the
-            numbers of the waiver next to their limits (``iointensity`` and
+            null); ``pending_until`` (UTC); the numbers of the waiver next to their limits (``iointensity`` and
             ``min_io_intensity`` [kB/s], ``tot_size_gb`` and ``min_input_size_gb`` [GB], ``priority`` and
             ``max_task_prio``); ``period_days_left`` [days] until a stuck task is no longer kept near its input;
             ``n_nuclei`` looked at and ``n_passed``; ``draw`` [0, 1).
@@ -177,10 +174,7 @@ def _tasks(
     table = world.tasks
     for part in (counts, came, chosen, world.outcomes):
         table = table.join(part, on="t", how="left", maintain_order="left")
-    table = table.with_columns(_outcome(world))
-    helps = _would_help(world, table.filter(pl.col("outcome").is_in(_HINTED)).select("t"))
-    table = table.join(helps, on="t", how="left", maintain_order="left")
-    return table.select(*KEY, *_columns(world))
+    return table.with_columns(_outcome(world)).select(*KEY, *_columns(world))
 
 
 def _outcome(world: World) -> pl.Expr:
@@ -221,7 +215,6 @@ def _columns(world: World) -> list[pl.Expr]:
         .then(pl.lit("off_period"))
         .alias("locality"),
         pl.when(waits).then(pl.col("at") + PENDING).alias("pending_until"),
-        pl.col("would_help").fill_null([]),
         pl.col("n_nuclei", "n_passed").fill_null(0),
         pl.col("iointensity"),
         setting(ranking.MIN_INTENSITY).alias("min_io_intensity"),
@@ -232,22 +225,6 @@ def _columns(world: World) -> list[pl.Expr]:
         ranking.period_days_left(world.rules).alias("period_days_left"),
         pl.col("draw"),
     ]
-
-
-def _would_help(world: World, tasks: pl.DataFrame) -> pl.DataFrame:
-    """Return the rules without each of which alone a task would have a nucleus left: ``t, would_help``."""
-    names = names_of(world.checks, world.steps)
-    trial = Trial(world.of_tasks(tasks))
-    found = [
-        part.pairs.filter(pl.col("check").is_null())
-        .select("t", would_help=pl.lit(name, pl.Enum(names)))
-        .unique()
-        for name in (names if tasks.height else ())
-        for part in trial.parts(frozenset({name}))
-    ]
-    none = pl.DataFrame(schema={"t": pl.Int64(), "would_help": pl.Enum(names)})
-    rows = pl.concat([none, *found]).sort("t", "would_help")
-    return rows.group_by("t").agg(pl.col("would_help").cast(pl.String))
 
 
 def _datasets(world: World, chosen: pl.DataFrame) -> pl.DataFrame:

@@ -17,6 +17,7 @@ from tests.unit.brokerage.production_tasks.world import (
     task,
     the_task,
     world,
+    would_help,
 )
 
 PARENT = 5
@@ -78,7 +79,7 @@ def test_a_parent_nucleus_lost_earlier_leaves_nothing() -> None:
     assert the_task(result)["outcome"] == "no_candidates"
     assert the_task(result)["stage"] == "full_chain"
     assert reasons(result)["A"] == "disk_space"
-    assert the_task(result)["would_help"] == ["disk_space", "full_chain"]
+    assert would_help(result) == ["disk_space", "full_chain"]
 
 
 def test_an_unknown_parent_keeps_the_task_waiting() -> None:

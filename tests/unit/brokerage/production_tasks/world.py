@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.brokerage import what_would_help
 from brokerlab.brokerage.production_tasks import TaskDecisions, decide
 from brokerlab.brokerage.production_tasks.contracts import TABLES
 from brokerlab.brokerage.rules import ProductionRules
@@ -125,6 +126,13 @@ def reasons(result: TaskDecisions) -> dict[str, str | None]:
 
 def the_task(result: TaskDecisions) -> Row:
     return result.tasks.row(0, named=True)
+
+
+def would_help(result: TaskDecisions) -> list[str]:
+    """Return the rules without which alone the one task would have a nucleus, in their order."""
+    table = what_would_help(result, jeditaskid=the_task(result)["jeditaskid"])
+    helps = table.filter(pl.col("n_gained") > 0)["check"].to_list()
+    return [name for name in result.order["check"] if name in helps]
 
 
 def at(result: TaskDecisions, name: str) -> Row:
