@@ -10,8 +10,9 @@ import polars as pl
 from brokerlab.brokerage import plugins
 from brokerlab.brokerage.engine.brokerage import Brokerage
 from brokerlab.brokerage.engine.own import with_own
-from brokerlab.brokerage.engine.rule import SETTING, Rule
-from brokerlab.brokerage.engine.steps import Mark
+from brokerlab.brokerage.engine.rule import OWN, SETTING, Rule
+from brokerlab.brokerage.engine.settings import columns_behind, keys_in
+from brokerlab.brokerage.engine.steps import Mark, made_by
 from brokerlab.brokerage.words import shown
 from brokerlab.errors import ConfigError
 
@@ -168,8 +169,10 @@ def table_of(brokerage: Brokerage[Any, Any], rules: Any = None) -> pl.DataFrame:
     """Return the checks of a brokerage, those that were added among them; see :func:`checks_table`."""
     rules = rules or brokerage.rule_set()
     checks, steps = with_own(*brokerage.rules_and_steps(rules), brokerage.own)
-    weight = brokerage.weight(rules, brokerage.own_weight)
-    inputs = tuple(weight.inputs)
+    weight = brokerage.weight(rules)
+    reads = columns_behind((*brokerage.derived(rules), *steps))[weight.column]
+    made, keys = {*OWN, *made_by(steps)}, (*keys_in(reads), *weight.keys)
+    inputs = [name for name in reads if name not in made and not name.startswith(SETTING)]
     rows = [
         *(_row(rule, "throttle", "the task") for rule in brokerage.before(rules)),
         *map(_row, checks),
@@ -178,7 +181,7 @@ def table_of(brokerage: Brokerage[Any, Any], rules: Any = None) -> pl.DataFrame:
             for step in steps
             if isinstance(step, Rule | Mark)
         ),
-        _line("weight", "weight", "one place", weight.source, weight.keys, inputs, weight.says),
+        _line("weight", "weight", "one place", weight.source, keys, inputs, weight.says),
     ]
     numbered = [(step, *row) for step, row in enumerate(rows, start=1)]
     return pl.DataFrame(numbered, schema=_SCHEMA, orient="row")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from brokerlab.brokerage.analysis_jobs import lookups, ranking, weights
+from brokerlab.brokerage.analysis_jobs import lookups, ranking
 from brokerlab.brokerage.analysis_jobs.checks import queue_checks
 from brokerlab.brokerage.analysis_jobs.contracts import ABSENT, NEEDED, TABLES
 from brokerlab.brokerage.analysis_jobs.decisions import AnalysisDecisions
@@ -17,9 +17,6 @@ from brokerlab.brokerage.analysis_jobs.throttle import of_users
 from brokerlab.brokerage.analysis_jobs.throttle_rules import throttle_rules
 from brokerlab.brokerage.engine.brokerage import Brokerage, Weight
 from brokerlab.brokerage.engine.lookup import Lookup
-from brokerlab.brokerage.engine.own import WeightOf
-
-STABILIZED = ("x_users", "x_users_running", "x_nr", "s_running", "s_rate", "u_queued", "u_running")
 
 
 def looked_up(rules: AnalysisRules) -> tuple[Lookup, ...]:  # noqa: ARG001 - of one form
@@ -27,22 +24,14 @@ def looked_up(rules: AnalysisRules) -> tuple[Lookup, ...]:  # noqa: ARG001 - of 
     return (*lookups.of_places(), *lookups.of_input(), *of_state(), *of_users())
 
 
-def weight(rules: AnalysisRules, own: WeightOf | None) -> Weight:
+def weight(rules: AnalysisRules) -> Weight:
     """Return what the basic weight in use and the data factor are made of."""
-    reads: tuple[str, ...]
-    if rules.basic_weight == "original":
-        whose = "queue" if rules.counted_jobs == "queue" else "share"
-        says = f"running against queued jobs of the {whose}"
-        jobs = (name for one in weights.counted(rules).values() for name in one.meta.root_names())
-        reads = (*jobs, "s_pilots", "s_workers", "x_numslots", "q_corecount")
-    else:
+    whose = "queue" if rules.counted_jobs == "queue" else "share"
+    says = f"running against queued jobs of the {whose}"
+    if rules.basic_weight != "original":
         says = "jobs of the task for the class of the queue x what the stabilizer lets the user queue there"
-        reads = ("t_n_jobs", "t_class", "t_gshare", "s_class", *STABILIZED)
-    if rules.data_factor:
-        says = f"{says} x input at hand"
-        reads = (*reads, "t_total", "t_local", "t_union", "x_data_weight", "x_avail")
-    keys = ranking.weight_keys(rules, own)
-    return Weight(source="analysis-jobs.md 7", says=says, inputs=reads, keys=keys)
+    says += " x input at hand" if rules.data_factor else ""
+    return Weight(source="analysis-jobs.md 7", says=says)
 
 
 BROKERAGE = Brokerage(

@@ -6,18 +6,15 @@ Source: analysis-jobs.md 4 and 8.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import weights
 from brokerlab.brokerage.analysis_jobs.checks import code_only, virtual
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules, asked_of
-from brokerlab.brokerage.analysis_jobs.settings import of_tasks
 from brokerlab.brokerage.engine.lookup import number_of
 from brokerlab.brokerage.engine.own import WeightOf, weighed_by
 from brokerlab.brokerage.engine.rule import Chapter, Rule, Scope, setting
-from brokerlab.brokerage.engine.settings import keys_behind, with_keys
 from brokerlab.brokerage.engine.steps import (
     Derived,
     Mark,
@@ -62,15 +59,13 @@ def second_loop(rules: AnalysisRules, steps: Sequence[Step]) -> SecondLoop:
     return SecondLoop(may=may, at_once=at_once, final=tuple(final))
 
 
-@lru_cache(maxsize=64)  # made of many small expressions
 def steps(rules: AnalysisRules, own: WeightOf | None) -> tuple[Step, ...]:
     """Return the steps in order.
 
     They make the numbers of the stabilizer and the weights, the marks, ``weight``, ``rank``, ``place`` (as rank, but
     beyond the best ten too) and ``most`` (candidates kept).
     """
-    first = of_tasks(rules)
-    then = (
+    return (
         _rule(
             "3", "notincluded",
             "the task lists queues and AUTO, which keeps this one in reserve, and a listed one is left",
@@ -88,7 +83,6 @@ def steps(rules: AnalysisRules, own: WeightOf | None) -> tuple[Step, ...]:
         Derived({"marked": pl.any_horizontal(MARKS)}),
         *_final(rules),
     )  # fmt: skip
-    return with_keys((*first, *then))[len(first) :]
 
 
 def _hospital() -> Rule:
@@ -97,11 +91,6 @@ def _hospital() -> Rule:
         "6", "hospital", "it is a hospital queue, used only where no other is left",
         col("q_hospital") & any_left(~col("q_hospital")), scope="task",
     )  # fmt: skip
-
-
-def weight_keys(rules: AnalysisRules, own: WeightOf | None) -> tuple[str, ...]:
-    """Return the gdpconfig keys that the weight in use reads."""
-    return keys_behind(steps(rules, own))["weight"]
 
 
 def _cap(rules: AnalysisRules) -> Rule:

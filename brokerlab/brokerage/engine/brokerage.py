@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import dataframely as dy
@@ -22,6 +23,7 @@ from brokerlab.brokerage.engine.lookup import (
 from brokerlab.brokerage.engine.own import ChecksOf, FactsOf, Own, WeightOf, checks_of
 from brokerlab.brokerage.engine.pairs import AS_WRITTEN, Facts
 from brokerlab.brokerage.engine.rule import Rule
+from brokerlab.brokerage.engine.settings import with_keys
 from brokerlab.brokerage.engine.steps import Derived, Step
 from brokerlab.brokerage.engine.world import SecondLoop, World, configured
 from brokerlab.brokerage.inputs.given import read_given
@@ -45,14 +47,14 @@ class Weight:
     Attributes:
         source: Chapter and row.
         says: What it is, as a clause.
-        inputs: Columns that it reads.
-        keys: gdpconfig keys behind it.
+        column: Its column among the steps', which says what it reads.
+        keys: gdpconfig keys behind facts that it reads.
     """
 
     source: str
     says: str
-    inputs: tuple[str, ...]
-    keys: tuple[str, ...]
+    column: str = "weight"
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -83,7 +85,7 @@ class Brokerage(Generic[R, D]):
         steps: Function from rule set and a weight of one's own to what follows them.
         second: Function from rule set and steps to the second loop; null: there is none.
         cycle: Function from the rule set to the columns in which tasks are alike that see each other; none: nobody does.
-        weight: Function from the same to what its weight is made of.
+        weight: Function from the rule set to what its weight is made of.
         decisions: What it answers with.
         place: Column that names a place.
         ranks: What a pair has of its place: columns that steps make.
@@ -128,7 +130,7 @@ class Brokerage(Generic[R, D]):
     steps: Callable[[R, WeightOf | None], tuple[Step, ...]]
     second: Callable[[R, Sequence[Step]], SecondLoop] | None = None
     cycle: Callable[[R], tuple[str, ...]] = _none
-    weight: Callable[[R, WeightOf | None], Weight]
+    weight: Callable[[R], Weight]
     decisions: type[D]
     place: str = "panda_queue"
     ranks: Mapping[str, pl.DataType]
@@ -184,8 +186,7 @@ class Brokerage(Generic[R, D]):
         Raises:
             ConfigError: Checks of one's own that cannot be taken.
         """
-        then = self.steps(rules, self.own_weight)
-        return checks_of(self, rules, then), then
+        return _rules_and_steps(self, rules)
 
     def decide(
         self,
@@ -290,6 +291,16 @@ class Brokerage(Generic[R, D]):
             second=None,
         )
         return configured(nothing, config)
+
+
+@lru_cache(maxsize=64)  # made of many small expressions
+def _rules_and_steps(
+    brokerage: Brokerage[Any, Any], rules: Any
+) -> tuple[tuple[Rule, ...], tuple[Step, ...]]:
+    derived = brokerage.derived(rules)
+    then = (*derived, *brokerage.steps(rules, brokerage.own_weight))
+    keyed = with_keys(then)[len(derived) :]
+    return checks_of(brokerage, rules, keyed), keyed
 
 
 def _computed(plan: pl.LazyFrame) -> pl.LazyFrame:

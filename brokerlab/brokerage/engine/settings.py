@@ -133,6 +133,16 @@ def with_keys(steps: Sequence[Step]) -> tuple[Step, ...]:
 
 def keys_behind(steps: Iterable[Step]) -> dict[str, tuple[str, ...]]:
     """Return the keys behind the columns that steps derive, in the order in which they stand there."""
+    return {name: keys_in(columns) for name, columns in columns_behind(steps).items()}
+
+
+def keys_in(columns: Iterable[str]) -> tuple[str, ...]:
+    """Return the keys of those of some columns that hold settings."""
+    return tuple(name.removeprefix(SETTING) for name in columns if name.startswith(SETTING))
+
+
+def columns_behind(steps: Iterable[Step]) -> dict[str, tuple[str, ...]]:
+    """Return the columns that those which steps derive rest on, through all that are derived themselves."""
     behind: dict[str, tuple[str, ...]] = {}
     for step in steps:
         for derived in step.steps if isinstance(step, PerPlace) else (step,):
@@ -140,7 +150,6 @@ def keys_behind(steps: Iterable[Step]) -> dict[str, tuple[str, ...]]:
                 continue
             for name, expression in derived.columns.items():
                 names = expression.meta.root_names()
-                own = [each.removeprefix(SETTING) for each in names if each.startswith(SETTING)]
-                more = [key for each in names for key in behind.get(each, ())]
-                behind[name] = tuple(dict.fromkeys([*own, *more]))
+                found = (column for each in names for column in behind.get(each, (each,)))
+                behind[name] = tuple(dict.fromkeys(found))
     return behind

@@ -10,12 +10,11 @@ import polars as pl
 from brokerlab.brokerage.contracts import ABSENT, NEEDED, TABLES
 from brokerlab.brokerage.engine.brokerage import Brokerage, Weight
 from brokerlab.brokerage.engine.lookup import Lookup
-from brokerlab.brokerage.engine.own import WeightOf
 from brokerlab.brokerage.production_jobs import lookups, ranking
 from brokerlab.brokerage.production_jobs.checks import queue_checks
 from brokerlab.brokerage.production_jobs.decisions import Decisions
 from brokerlab.brokerage.production_jobs.facts import ends, facts
-from brokerlab.brokerage.production_jobs.settings import of_tasks, place_of
+from brokerlab.brokerage.production_jobs.settings import NETWORK_KEYS, of_tasks, place_of
 from brokerlab.brokerage.production_jobs.state import of_state
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.gdpconfig import Config
@@ -31,17 +30,12 @@ def looked_up(rules: ProductionRules) -> tuple[Lookup, ...]:
     )
 
 
-def weight(rules: ProductionRules, own: WeightOf | None) -> Weight:
+def weight(rules: ProductionRules) -> Weight:
     """Return what the weight of a queue is made of."""
-    reads = ["running", "x_activated", "x_assigned", "x_starting", "defined"]
-    reads += ["t_total", "x_avail", "missing_files", "l_weight"]
     says = "running against queued jobs x input at hand x network"
-    if rules.nucleus_preferred:
-        reads, says = [*reads, "x_near", "t_t1_factor"], f"{says} x nucleus"
-    if rules.hardware_preferred:
-        reads, says = [*reads, "x_preference"], f"{says} x hardware preference"
-    keys = ranking.weight_keys(rules, own)
-    return Weight(source="production-jobs.md 7", says=says, inputs=tuple(reads), keys=keys)
+    says += " x nucleus" if rules.nucleus_preferred else ""
+    says += " x hardware preference" if rules.hardware_preferred else ""
+    return Weight(source="production-jobs.md 7", says=says, keys=NETWORK_KEYS)
 
 
 BROKERAGE = Brokerage(

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 
 import polars as pl
 
 from brokerlab.brokerage.engine.own import WeightOf, weighed_by
 from brokerlab.brokerage.engine.rule import Rule, setting
-from brokerlab.brokerage.engine.settings import keys_behind, with_keys
 from brokerlab.brokerage.engine.steps import LEFT, MARKED, Derived, Order, Step
 from brokerlab.brokerage.production_jobs.expressions import check
-from brokerlab.brokerage.production_jobs.settings import NETWORK_KEYS, of_tasks
 from brokerlab.brokerage.production_jobs.weights import counted, factors, product
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.units import MB
@@ -33,21 +30,13 @@ REPORTED = (
 """Facts of pairs that are reported besides those that the steps read."""
 
 
-def weight_keys(rules: ProductionRules, own: WeightOf | None) -> tuple[str, ...]:
-    """Return the gdpconfig keys that the weight reads."""
-    then = (*of_tasks(rules), *steps(rules, own))
-    return tuple(dict.fromkeys([*keys_behind(then)["weight"], *NETWORK_KEYS]))
-
-
-@lru_cache(maxsize=64)  # made of many small expressions
 def steps(rules: ProductionRules, own: WeightOf | None) -> tuple[Step, ...]:
     """Return the steps in order.
 
     They make, beside the factors of the weight: ``running`` (R) and other counts [jobs], ``cap`` and ``cap_rt`` (6.4),
     ``bootstrap``, ``jumbo``, ``weight``, ``rank`` (1 to 10), ``place`` (as rank, but beyond the best ten too).
     """
-    first = of_tasks(rules)
-    then = (
+    return (
         *input_to_move(rules),
         MARKED,
         Derived(counted(rules)),
@@ -59,7 +48,6 @@ def steps(rules: ProductionRules, own: WeightOf | None) -> tuple[Step, ...]:
         *_single_queue(rules),
         *_best(),
     )
-    return with_keys((*first, *then))[len(first) :]
 
 
 def _jumbo(rules: ProductionRules) -> pl.Expr:

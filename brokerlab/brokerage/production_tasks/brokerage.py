@@ -6,7 +6,6 @@ import polars as pl
 
 from brokerlab.brokerage import contracts as shared
 from brokerlab.brokerage.engine.brokerage import Brokerage, Weight
-from brokerlab.brokerage.engine.own import WeightOf
 from brokerlab.brokerage.production_tasks import ranking
 from brokerlab.brokerage.production_tasks.checks import checks, of_tasks
 from brokerlab.brokerage.production_tasks.contracts import ABSENT, NEEDED, OPTIONS, TABLES
@@ -21,17 +20,10 @@ def place_of(key: str) -> str:  # noqa: ARG001 - all of them
     return "jedi/taskbrokerage"
 
 
-def weight(rules: ProductionRules, own: WeightOf | None) -> Weight:
+def weight(rules: ProductionRules) -> Weight:  # noqa: ARG001 - of one form
     """Return what the weight of a nucleus is made of."""
-    return Weight(
-        source="production-tasks.md 4",
-        says="input at hand x tape x free part of the storage x free space / work left",
-        inputs=(
-            *("rw", "iointensity", "ava_size_any", "ava_size_disk", "tot_size", "space_free"),
-            *("space_expired", "space_total"),
-        ),
-        keys=ranking.weight_keys(rules, own),
-    )
+    says = "input at hand x tape x free part of the storage x free space / work left"
+    return Weight(source="production-tasks.md 4", says=says, column="factor")
 
 
 BROKERAGE = Brokerage(

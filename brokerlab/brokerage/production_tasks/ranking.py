@@ -6,14 +6,12 @@ Rows 8 to 10 and the weight of production-tasks.md.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 
 import polars as pl
 
 from brokerlab.brokerage import full_chain
 from brokerlab.brokerage.engine.own import WeightOf, weighed_by
 from brokerlab.brokerage.engine.rule import Rule, setting
-from brokerlab.brokerage.engine.settings import keys_behind, with_keys
 from brokerlab.brokerage.engine.steps import LEFT, Derived, Step, any_left
 from brokerlab.brokerage.production_tasks.checks import aborts, check, no_queue, output_checks
 from brokerlab.brokerage.production_tasks.cycle import with_weight
@@ -26,7 +24,6 @@ MIN_SIZE = "MIN_INPUT_SIZE_WITH_LOCAL_DATA"
 MAX_PRIORITY = "MAX_TASK_PRIO_WITH_LOCAL_DATA"
 
 
-@lru_cache(maxsize=64)  # made of many small expressions
 def steps(rules: ProductionRules, own: WeightOf | None) -> tuple[Step, ...]:
     """Return the steps in order.
 
@@ -37,26 +34,19 @@ def steps(rules: ProductionRules, own: WeightOf | None) -> tuple[Step, ...]:
         rules: Switches of locality, weight and full chain, and ``missing_endpoint``.
         own: Weight of one's own; null: that of the page.
     """
-    return with_keys(
-        (
-            *(_ending_the_task(rules) if aborts(rules) else ()),
-            *_locality(rules),
-            check(
-                "F4",
-                "parent_missing",
-                "the task is full chain and its parent {parent_tid} is not known",
-                pl.col("parent_unknown") & pl.lit(value=rules.missing_parent_waits),
-            ),
-            *_full_chain(rules),
-            *with_weight(rules),
-            *weighed_by(own, rules, "factor"),
-        )
+    return (
+        *(_ending_the_task(rules) if aborts(rules) else ()),
+        *_locality(rules),
+        check(
+            "F4",
+            "parent_missing",
+            "the task is full chain and its parent {parent_tid} is not known",
+            pl.col("parent_unknown") & pl.lit(value=rules.missing_parent_waits),
+        ),
+        *_full_chain(rules),
+        *with_weight(rules),
+        *weighed_by(own, rules, "factor"),
     )
-
-
-def weight_keys(rules: ProductionRules, own: WeightOf | None) -> tuple[str, ...]:
-    """Return the gdpconfig keys that the weight reads."""
-    return keys_behind(steps(rules, own))["factor"]
 
 
 def _ending_the_task(rules: ProductionRules) -> tuple[Step, ...]:
