@@ -7,7 +7,7 @@ import polars as pl
 from brokerlab.brokerage.network_weight import NetworkSettings
 from brokerlab.calibrate.drift.answer import Again, Drift, NotRepeatableError, answered, unmerged
 from brokerlab.calibrate.network_curve import Evidence, files_per_unit, study_exchange
-from brokerlab.calibrate.network_curve.study import LOSS
+from brokerlab.calibrate.network_curve.study import LOSS, gain_of
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.gdpconfig.proposal import Proposal
 from brokerlab.rulesets import RuleSetName
@@ -64,22 +64,18 @@ def _again(
         seed=int(numbers.get("seed") or 0),
     ).judgement
     table = judgement.between(*(f"{one.queue_importance:g}" for one in (before, accepted)))
-    row = table.row(by_predicate=pl.col("quantity") == LOSS, named=True)
-    gained = {  # the loss is what the correlation lacks to 1
-        f"diff{end}": None if row[f"diff{other}"] is None else 0.0 - row[f"diff{other}"]
-        for end, other in (("", ""), ("_lo", "_hi"), ("_hi", "_lo"))
-    }
+    gain = gain_of(table.row(by_predicate=pl.col("quantity") == LOSS, named=True))
     files = [f"{files_per_unit(one, rules):.0f}" for one in (before, accepted)]
     text = (
         "rank correlation of the network weight with how soon the queue of a link is delivered "
-        f"{1 - row['after']:.{DECIMALS}f} with {files[1]} waiting files per unit of throughput weight"
+        f"{gain['after']:.{DECIMALS}f} with {files[1]} waiting files per unit of throughput weight"
     )
     effects = {}
     if proposal.kind != "keep":
-        effects = {(one.quantity, one.unit): (gained, False) for one in proposal.evidence.effects}
-        difference = measured(gained["diff"], gained["diff_lo"], gained["diff_hi"], DECIMALS)
+        effects = {(one.quantity, one.unit): (gain, False) for one in proposal.evidence.effects}
+        difference = measured(gain["diff"], gain["diff_lo"], gain["diff_hi"], DECIMALS)
         text += (
-            f", {1 - row['before']:.{DECIMALS}f} with {files[0]} as before, difference {difference}"
+            f", {gain['before']:.{DECIMALS}f} with {files[0]} as before, difference {difference}"
         )
     window = evidence.spans[0][0], evidence.spans[-1][1]
     return Again(

@@ -9,23 +9,23 @@ that ``network_weight.at_links(curve=...)`` takes.
 Source: network-weight.md; calibration.md 2.
 """
 
-from brokerlab.calibrate.network_curve.evidence import Evidence
+from brokerlab.calibrate.network_curve.curves import beside_current
+from brokerlab.calibrate.network_curve.evidence import Evidence, from_transfers
 from brokerlab.calibrate.network_curve.metrics import from_metrics
-from brokerlab.calibrate.network_curve.periods import from_transfers
 from brokerlab.calibrate.network_curve.proposal import propose_importance
-from brokerlab.calibrate.network_curve.resolution import beside_current, levels_by_setting, marks
 from brokerlab.calibrate.network_curve.sources import Links, read_links
 from brokerlab.calibrate.network_curve.steps import StepFit, fit_steps
 from brokerlab.calibrate.network_curve.study import (
     LinkStudy,
     Study,
+    marks,
     study_curve,
     study_exchange,
     study_fallback,
     study_links,
     study_weights,
 )
-from brokerlab.calibrate.network_curve.weights import Weight, files_per_unit
+from brokerlab.calibrate.network_curve.weights import Weight, files_per_unit, levels_by_setting
 
 __all__ = [
     "Evidence",

@@ -14,9 +14,9 @@ import polars as pl
 from brokerlab.brokerage.inputs.frames import SNAPSHOT, read
 from brokerlab.brokerage.link_metrics import MATRIX, WINDOW_MINUTES, link_metrics
 from brokerlab.calibrate.network_curve.evidence import (
-    MOST_SPANS,
     QUEUES,
     ROWS,
+    TIME,
     Evidence,
     counts,
     mirror_groups,
@@ -27,16 +27,13 @@ from brokerlab.errors import InsufficientDataError
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
 
-TIME = pl.Datetime("us")
-AHEAD = timedelta(days=1)
-"""What a link later delivered is its average over this time: ``dashb_mbps_1d`` a day later."""
+DAY = timedelta(days=1)
+"""Step between the instants of a series; what a link later delivered is its average over a day: ``dashb_mbps_1d``."""
 QUEUE_AHEAD = timedelta(hours=6)
 """``done_6h`` so much later is what was delivered after the queue was measured."""
 DONE_KEY = "Production Output_done_6h"
-DONE_H = 6
 LENGTHS_H = {"mbps_1w": 168, "mbps_1d": 24, "mbps_1h": 1}
 """Windows of the throughput keys [h], the longest first."""
-KEYS = [f"dashb_{name}" for name in LENGTHS_H]
 ROUNDING = 0.006
 """The metrics have two decimals; more than this is no rounding [MB/s]."""
 APART = timedelta(hours=12)
@@ -47,14 +44,17 @@ FEWEST_INSTANTS = 4
 """Instants that a choice and later scores need: two spans of two."""
 MOST_INSTANTS = 28
 """Instants looked at; a longer series is looked at less often."""
+MOST_SPANS = 4
+"""Spans that a series of instants is cut into: the blocks of the judge."""
+NEWEST = pl.coalesce("mbps_1h", "mbps_1d", "mbps_1w")
+"""Throughput as the document's rule selects it."""
 
 
-def from_metrics(network_matrix: IntoFrame, *, every: timedelta = AHEAD) -> Evidence:
+def from_metrics(network_matrix: IntoFrame) -> Evidence:
     """Make evidence of the metrics of links: of a series of snapshots if there is one, else of a single one.
 
     Args:
         network_matrix: ``src, dst, key, value, ts``; any engine.
-        every: Step between the instants of a series; the outcome of one ends where the next begins if it is a day.
 
     Returns:
         Of a series: throughput as the document selects it at an instant, outcome ``dashb_mbps_1d`` a day later, in at most
@@ -67,33 +67,24 @@ def from_metrics(network_matrix: IntoFrame, *, every: timedelta = AHEAD) -> Evid
     Source: network-weight.md 1 and 2.
     """
     lazy = nw.from_native(network_matrix).lazy()
-    seen = (
-        lazy.filter(nw.col("key").is_in(KEYS), ~nw.col("ts").is_null())
-        .group_by("ts")
-        .agg(n=nw.len())
-        .collect("polars")
-        .to_native()
-        .with_columns(pl.col("ts").cast(TIME))
-        .sort("n", "ts", descending=[True, False])
-    )
+    keys = [f"dashb_{name}" for name in LENGTHS_H]
+    found = lazy.filter(nw.col("key").is_in(keys), ~nw.col("ts").is_null())
+    seen = found.group_by("ts").agg(n=nw.len()).collect("polars").to_native()
     if seen.is_empty():
         raise InsufficientDataError("network_matrix: no link has a throughput")
+    seen = seen.with_columns(pl.col("ts").cast(TIME)).sort("n", "ts", descending=[True, False])
     usual = seen["ts"][0]
     near = seen.filter((pl.col("ts") - usual).abs() <= APART)["n"].sum()
     if near >= ONE_SNAPSHOT * seen["n"].sum():
         return of_snapshot(network_matrix, at=usual)
-    return of_series(network_matrix, _grid(seen["ts"].sort().to_list(), every))
-
-
-def _grid(times: list[datetime], every: timedelta) -> list[datetime]:
-    """Return measured instants ``every`` apart that have a later day, further apart in a long series."""
-    last = times[-1] - AHEAD
-    step = max(every, (last - times[0]) / MOST_INSTANTS)
-    chosen: list[datetime] = []
+    times = seen["ts"].sort().to_list()
+    last = times[-1] - DAY
+    step = max(DAY, (last - times[0]) / MOST_INSTANTS)
+    instants: list[datetime] = []
     for ts in times:
-        if ts <= last and (not chosen or ts - chosen[-1] >= step):
-            chosen.append(ts)
-    return chosen
+        if ts <= last and (not instants or ts - instants[-1] >= step):
+            instants.append(ts)
+    return of_series(network_matrix, instants)
 
 
 def of_series(network_matrix: IntoFrame, instants: list[datetime]) -> Evidence:
@@ -104,28 +95,34 @@ def of_series(network_matrix: IntoFrame, instants: list[datetime]) -> Evidence:
             "needed; half to choose a curve on and later ones to score it on"
         )
     now = _facts_at(network_matrix, instants)
-    then = _facts_at(network_matrix, [at + AHEAD for at in instants])
-    later = then.select("src", "dst", pl.col("at") - AHEAD, outcome="mbps_1d")
-    joined = now.join(later, on=["src", "dst", "at"], how="left").filter(
-        pl.col("src") != pl.col("dst")
-    )
+    then = _facts_at(network_matrix, [at + DAY for at in instants])
+    later = then.select("src", "dst", pl.col("at") - DAY, outcome="mbps_1d")
     parts = np.array_split(np.array(instants), min(MOST_SPANS, len(instants) // 2))
     begins = [part[0] for part in parts]
-    spans = tuple(zip(begins, [*begins[1:], instants[-1] + AHEAD], strict=True))
-    staged = joined.join(_groups(now), on=["src", "dst"]).with_columns(
-        span=pl.col("at").replace_strict(
-            instants, np.repeat(range(len(parts)), [len(part) for part in parts])
-        ),
-        mbps=pl.coalesce("mbps_1h", "mbps_1d", "mbps_1w"),
-        mbps_long=pl.coalesce("mbps_1w", "mbps_1d", "mbps_1h"),
+    spans = tuple(zip(begins, [*begins[1:], instants[-1] + DAY], strict=True))
+    number = np.repeat(range(len(parts)), [len(part) for part in parts])
+    # links with the same throughputs at every instant are one
+    at = now.with_columns(when=pl.col("at").rank("dense").cast(pl.String))
+    wide = at.pivot("when", index=["src", "dst"], values=list(LENGTHS_H)).sort("src", "dst")
+    groups = wide.select("src", "dst", group=mirror_groups(wide.drop("src", "dst")))
+    apart = now.join(later, on=["src", "dst", "at"], how="left").filter(
+        pl.col("src") != pl.col("dst")
+    )
+    staged = apart.join(groups, on=["src", "dst"]).with_columns(
+        span=pl.col("at").replace_strict(instants, number),
+        mbps=NEWEST,
+        mbps_long=pl.coalesce(*LENGTHS_H),
         query=pl.format("{} {}", "dst", "at"),
     )
     links = staged.group_by("src", "dst", "group").agg(
         mbps=pl.col("mbps_long").sort_by("at").drop_nulls().first()
     )
+    ahead = pl.col("ts") - QUEUE_AHEAD
+    done = _done(_rows(network_matrix, DONE_KEY).with_columns(ahead), ["src", "dst", "ts"])
+    delivered = staged.join(done, left_on=["src", "dst", "at"], right_on=["src", "dst", "ts"])
     return Evidence(
         staged.select(pl.col(name).cast(kind) for name, kind in ROWS.items()),
-        _queues_later(network_matrix, staged),
+        _queues(delivered),
         spans,
         tuple(f"{first:%Y-%m-%d} to {last:%Y-%m-%d}" for first, last in spans),
         later_queues=True,
@@ -153,25 +150,36 @@ def of_snapshot(network_matrix: IntoFrame, *, at: datetime) -> Evidence:
     Raises:
         InsufficientDataError: No link has throughputs of two windows.
     """
-    table = _collected(network_matrix, None)
+    table = _rows(network_matrix)
     fresh = table.filter((pl.col("ts") - at).abs() <= APART)
     moment = pl.DataFrame({"snapshot": [0], "at": [None]}, schema={**SNAPSHOT, "at": TIME})
     metrics = link_metrics(fresh, instants=moment).rename({"nucleus": "dst"})
     wide = metrics.drop("snapshot").sort("src", "dst")
-    facts, begins = additivity(wide), [at - timedelta(hours=hours) for hours in LENGTHS_H.values()]
+    week, day, hour = (at - timedelta(hours=hours) for hours in LENGTHS_H.values())
+    facts = {"n_other_time": table.height - fresh.height, **additivity(wide), **hour_after(wide)}
     if facts["n_above_volume"]:
-        names = ["week", "last day, inside the week", "last hour, inside the day"]
-        ends = [at, at, at]
+        first, middle = pl.col("mbps_1w"), pl.col("mbps_1d")
+        periods = {
+            "week": (week, at),
+            "last day, inside the week": (day, at),
+            "last hour, inside the day": (hour, at),
+        }
     else:
-        names = ["6 days before the last day", "23 hours before the last hour", "last hour"]
-        ends = [begins[1], begins[2], at]
-    counted = {"n_other_time": table.height - fresh.height, **facts, **hour_after(wide)}
-    rates = _rates(wide, nested=bool(facts["n_above_volume"]))
-    rates = rates.rename(dict(zip(("before", "middle", "last"), names, strict=True)))
-    spans = list(zip(begins, ends, strict=True))
-    made = of_periods(rates, names, facts=counted, ends=spans)
-    grouped = made.rows.unique(["src", "dst"], keep="first", maintain_order=True)
-    return replace(made, queues=_queues_now(fresh, wide, grouped.select("src", "dst", "group")))
+        rests = _rest("mbps_1w", "mbps_1d"), _rest("mbps_1d", "mbps_1h")
+        first, middle = (pl.when(rest > 0).then(rest) for rest in rests)
+        periods = {
+            "6 days before the last day": (week, day),
+            "23 hours before the last hour": (day, hour),
+            "last hour": (hour, at),
+        }
+    columns = dict(zip(periods, (first, middle, pl.col("mbps_1h")), strict=True))
+    rates = wide.select("src", "dst", "closeness", "mbps_1w", **columns)
+    made = of_periods(rates, periods, facts=facts, now="mbps_1w")
+    groups = made.rows.unique(["src", "dst"], keep="first").select("src", "dst", "group")
+    done = _done(fresh.filter(key=DONE_KEY), ["src", "dst"])
+    waiting = wide.with_columns(query="dst", span=pl.lit(0), mbps=NEWEST)
+    delivered = waiting.join(done, on=["src", "dst"]).join(groups, on=["src", "dst"])
+    return replace(made, queues=_queues(delivered))
 
 
 def additivity(wide: pl.DataFrame) -> dict[str, float]:
@@ -202,38 +210,25 @@ def additivity(wide: pl.DataFrame) -> dict[str, float]:
 
 def hour_after(wide: pl.DataFrame) -> dict[str, float]:
     """Return ``spearman_hour_after``: rank correlation of the last hour with the day's other 23 hours; empty below three links."""
-    both = wide.drop_nulls(["mbps_1d", "mbps_1h"]).with_columns(_rest("mbps_1d", "mbps_1h"))
+    both = wide.drop_nulls(["mbps_1d", "mbps_1h"])
     if both.height < 3:
         return {}
-    return {
-        "spearman_hour_after": both.select(pl.corr("rest", "mbps_1h", method="spearman")).item()
-    }
+    correlation = pl.corr(_rest("mbps_1d", "mbps_1h"), "mbps_1h", method="spearman")
+    return {"spearman_hour_after": both.select(correlation).item()}
 
 
 def _rest(long: str, short: str) -> pl.Expr:
     """Return what a window held besides a shorter one inside it [MB/s]; an absent shorter one held nothing."""
     hours, inner = float(LENGTHS_H[long]), float(LENGTHS_H[short])
     volume = pl.col(long) * hours - pl.col(short).fill_null(0.0) * inner
-    return (volume / pl.lit(hours - inner)).clip(lower_bound=0.0).alias("rest")
+    return (volume / pl.lit(hours - inner)).clip(lower_bound=0.0)
 
 
-def _rates(wide: pl.DataFrame, *, nested: bool) -> pl.DataFrame:
-    """Return ``before, middle, last``: averages inside each other, or of periods that follow each other; null where nothing moved."""
-    if nested:
-        before, middle = pl.col("mbps_1w"), pl.col("mbps_1d")
-    else:
-        before, middle = _rest("mbps_1w", "mbps_1d"), _rest("mbps_1d", "mbps_1h")
-        before, middle = (pl.when(rate > 0).then(rate) for rate in (before, middle))
-    return wide.select(
-        "src", "dst", "closeness", before=before, middle=middle, last="mbps_1h", mbps="mbps_1w"
-    )
-
-
-def _collected(network_matrix: IntoFrame, keys: list[str] | None) -> pl.DataFrame:
-    """Fetch rows with a value and a time."""
+def _rows(network_matrix: IntoFrame, key: str = "") -> pl.DataFrame:
+    """Fetch rows with a value and a time; of all keys, or of one."""
     lazy = nw.from_native(network_matrix).lazy()
-    if keys is not None:
-        lazy = lazy.filter(nw.col("key").is_in(keys))
+    if key:
+        lazy = lazy.filter(nw.col("key") == key)
     rows = read("network_matrix", lazy.collect("polars").to_native(), MATRIX, {})
     return rows.drop_nulls().filter(pl.col("value").is_not_nan())
 
@@ -253,41 +248,17 @@ def _facts_at(network_matrix: IntoFrame, instants: list[datetime]) -> pl.DataFra
     return metrics.join(moments, on="snapshot").drop("snapshot").sort("at", "src", "dst")
 
 
-def _groups(now: pl.DataFrame) -> pl.DataFrame:
-    """Return the group of each link: links with the same throughputs at every instant are one."""
-    wide = (
-        now.with_columns(when=pl.col("at").rank("dense").cast(pl.String))
-        .pivot("when", index=["src", "dst"], values=["mbps_1w", "mbps_1d", "mbps_1h"])
-        .sort("src", "dst")
+def _done(rows: pl.DataFrame, key: list[str]) -> pl.DataFrame:
+    """Return files ``done`` by key, of several the newest, then the largest."""
+    newest = rows.sort("ts", "value").unique(key, keep="last")
+    return newest.select(*key, done="value")
+
+
+def _queues(delivered: pl.DataFrame) -> pl.DataFrame:
+    """Return links with files waiting (``queued``) and files ``done`` in six hours: see :attr:`.Evidence.queues`."""
+    kept = delivered.filter(pl.col("queued") > 0, pl.col("done") > 0).with_columns(
+        n_queued="queued", wait_h=pl.col("queued") * 6.0 / pl.col("done")
     )
-    return wide.select("src", "dst", group=mirror_groups(wide.drop("src", "dst")))
-
-
-def _queues_later(network_matrix: IntoFrame, staged: pl.DataFrame) -> pl.DataFrame:
-    """Return the queues at the instants with the rate at which the next six hours delivered."""
-    done = _collected(network_matrix, [DONE_KEY]).select(
-        "src", "dst", pl.col("ts") - QUEUE_AHEAD, done="value"
-    )
-    done = done.sort("ts", "done").unique(["src", "dst", "ts"], keep="last")
-    waiting = staged.with_columns(n_queued="queued").filter(pl.col("n_queued") > 0)
-    return _with_wait(waiting.join(done, left_on=["src", "dst", "at"], right_on=["src", "dst", "ts"]))  # fmt: skip
-
-
-def _queues_now(table: pl.DataFrame, wide: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
-    """Return the queues of one snapshot with the rate of the six hours before it."""
-    done = table.filter(key=DONE_KEY).select("src", "dst", done="value").unique(["src", "dst"])
-    waiting = (
-        wide.with_columns(n_queued="queued", query="dst", span=pl.lit(0))
-        .with_columns(mbps=pl.coalesce("mbps_1h", "mbps_1d", "mbps_1w"))
-        .filter(pl.col("n_queued") > 0)
-    )
-    return _with_wait(waiting.join(done, on=["src", "dst"]).join(groups, on=["src", "dst"]))
-
-
-def _with_wait(frame: pl.DataFrame) -> pl.DataFrame:
-    moving = frame.filter(pl.col("done") > 0).with_columns(
-        wait_h=pl.col("n_queued") * float(DONE_H) / pl.col("done")
-    )
-    return moving.select(pl.col(name).cast(kind) for name, kind in QUEUES.items()).sort(
+    return kept.select(pl.col(name).cast(kind) for name, kind in QUEUES.items()).sort(
         "span", "query", "src", "dst"
     )

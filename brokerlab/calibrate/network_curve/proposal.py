@@ -36,16 +36,17 @@ def sentence_on(exchange: Study, links: Links) -> str:
     new = float(judged.setting)
     files = files_per_unit(NetworkSettings(new, settings.link_cap), links.rules)
     gained = measured(gain["diff"], gain["diff_lo"], gain["diff_hi"], DECIMALS)
-    rise = short_percent(judged.quantity(RISE)["after"])
+    rise = judged.quantity(RISE)["after"]
+    wrong = f"{short_percent(abs(rise))} {'less' if rise < 0 else 'more'}"
     wording = Wording(
         actions=f"{'Raise' if new > now else 'Lower'} {KEYS[0]} from {now:g} to {new:g} ({files:.0f} waiting files per unit of "
         "throughput weight)",
         kept="Keep " + " and ".join(f"{key} = {values[key]:g}" for key in keys_of(links.rules)),
-        effects=f"the rank correlation with how soon queues are delivered rises by {gained}, of the top tenth {rise} more "
+        effects=f"the rank correlation with how soon queues are delivered rises by {gained}, of the top tenth {wrong} "
         "is ranked wrongly",
         now=f"rank correlation {1 - judged.candidates.filter('is_current')[LOSS][0]:.{DECIMALS}f}",
         limit=f"{short_percent(TOP_RISE)} more of the top tenth ranked wrongly",
-        keeping="which no other importance keeps better",
+        keeping=f"{KEYS[0]} = {judged.cheapest_within} is the best that keeps it",
         loss="1 - rank correlation",
         units="links",
         unknown=f"on links not seen the rank correlation rises by {gained} with {KEYS[0]} = {judged.best}, but one snapshot shows "

@@ -9,8 +9,14 @@ doi:10.1137/1.9781611970319; DeLong et al., Biometrics 44 (1988) 837, doi:10.230
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
+import polars as pl
+
+from brokerlab.calibrate.judge import MIN_UNITS, Question, capped_weights
 from brokerlab.numerics import FloatArray
 
 COVERAGE = {50: 0.958, 200: 0.945, 800: 0.942}
@@ -20,8 +26,79 @@ COVERAGE_SOURCE = (
     "against the document's curve"
 )
 """... and how that was measured."""
+ENDS = ("", "_lo", "_hi")
 TOP_SHARE = 0.1
 """The links that deliver most, whose places are looked at by themselves [1]."""
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """Links as weights rank them, each span by itself.
+
+    Attributes:
+        rows: ``unit, span, query, src, dst, outcome``, none of them null.
+        predicted: (n_rows, n_weights).
+        share: (n_rows,) weight of each row: links have as many rows as they have, at most the median count.
+        ranks: (n_rows, n_weights) of :func:`rank_values`.
+    """
+
+    rows: pl.DataFrame
+    predicted: FloatArray
+    share: FloatArray
+    ranks: FloatArray
+
+    @classmethod
+    def of(cls, rows: pl.DataFrame, predicted: FloatArray) -> Ranked:
+        """Rank the links of each span."""
+        if rows.is_empty():
+            return cls(rows, predicted, np.ones(0), predicted)
+        _, code, sizes = np.unique(rows["unit"], return_inverse=True, return_counts=True)
+        share = (capped_weights(sizes.astype(np.float64)) / sizes)[code]
+        ranked = cls(rows, predicted, share, predicted)
+        return replace(ranked, ranks=ranked.each(rank_values, ["span"]))
+
+    def each(
+        self, measure: Callable[..., FloatArray], by: Sequence[str], fewest: int = 1
+    ) -> FloatArray:
+        """Return the values of a measure inside groups, NaN in groups of fewer links."""
+        outcome = self.rows["outcome"].cast(pl.Float64).to_numpy()
+        values = np.full(self.predicted.shape, np.nan)
+        places = self.rows.with_row_index("place").group_by(by, maintain_order=True).agg("place")
+        for group in places["place"]:
+            here = group.to_numpy()
+            for i in range(self.predicted.shape[1] if len(here) >= fewest else 0):
+                values[here, i] = measure(outcome[here], self.predicted[here, i], self.share[here])
+        return values
+
+    def by(self, unit: str, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return weight and mean of each unit, in the order in which units stand; rows without values are left out."""
+        kept = np.isfinite(values).all(axis=1)
+        names = self.rows[unit].filter(pl.Series(kept))
+        code = names.rle_id() if unit == "unit" else names.rank("dense") - 1
+        index, share = code.cast(pl.Int64).to_numpy(), self.share[kept]
+        weight = np.zeros(int(index.max()) + 1 if index.size else 0)
+        sums = np.zeros((weight.size, values.shape[1]))
+        np.add.at(weight, index, share)
+        np.add.at(sums, index, share[:, None] * values[kept])
+        return weight, sums / weight[:, None]
+
+    def take(self, kept: FloatArray) -> Ranked:
+        """Keep some rows, as they were ranked among all."""
+        return Ranked(
+            self.rows.filter(kept), self.predicted[kept], self.share[kept], self.ranks[kept]
+        )
+
+    def contrast(
+        self, unit: str, values: FloatArray, question: Question, *, fewest: int = MIN_UNITS
+    ) -> dict[str, Any]:
+        """Compare both columns of values: ``before, after, diff`` with their ends, and ``n_units``; null without any."""
+        weight, means = self.by(unit, values)
+        if not weight.size:
+            empty = dict.fromkeys(f"{k}{end}" for k in ("before", "after", "diff") for end in ENDS)
+            return {**empty, "n_units": 0}
+        enough = weight.size >= fewest
+        paired = question.paired(means[:, 0], means[:, 1], weight, enough=enough)
+        return {**paired, "n_units": weight.size}
 
 
 def rank_values(outcome: FloatArray, weight: FloatArray, rows: FloatArray) -> FloatArray:

@@ -2,35 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-
-import duckdb
-import polars as pl
+from typing import Any
 
 from brokerlab.archive.ingestion import ingest
 from brokerlab.archive.store import Archive, open_archive
 from brokerlab.brokerage.network_weight import NetworkSettings
-from brokerlab.calibrate.network_curve.evidence import Evidence
+from brokerlab.calibrate.network_curve.evidence import Evidence, from_transfers
 from brokerlab.calibrate.network_curve.metrics import from_metrics
-from brokerlab.calibrate.network_curve.periods import from_transfers
 from brokerlab.errors import DataError, InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.rulesets import RuleSetName
 from brokerlab.temporary import TemporaryFolder
 
-METRICS_QUERY = """
+METRICS = """
 select src, dst, key, value, ts from network_matrix
 where ($start is null or ts >= $start) and ($end is null or ts < $end)
 """
-TRANSFERS_QUERY = """
+TRANSFERS = """
 select src_site, dst_site, from_date, to_date, bytes_xs from transfers
 where ($start is null or from_date >= $start) and ($end is null or to_date <= $end)
 """
+SOURCES: dict[str, tuple[str, str, Any]] = {
+    "metrics": ("network_matrix", METRICS, from_metrics),
+    "transfers": ("transfers", TRANSFERS, from_transfers),
+}
+"""Name to its table, what is read of it, and what makes evidence of that."""
+DATA_END = {
+    "network_matrix": "select max(ts) from network_matrix",
+    "transfers": "select max(to_date) from transfers",
+}
+"""Table to what tells when the data end; the first that does counts."""
 MANIFEST = "manifest.json"
-Bounds = Mapping[str, datetime | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,66 +94,56 @@ def read_links(
         DataError: A path is not there or cannot be read.
         InsufficientDataError: None of them holds metrics of links or transfers.
     """
-    links = Links(evidence={}, refused={}, config=Config.empty(), rules=rules)
+    evidence: dict[str, Evidence] = {}
+    refused: dict[str, str] = {}
+    config, read = Config.empty(), []
     for path in map(Path, paths):
-        links = _add(links, path, {"start": start, "end": end})
-    if not links.evidence and not links.refused:
+        with ExitStack() as stack:
+            opened = _opened(path, stack)
+            read.append(opened)
+            for name, (table, query, make) in SOURCES.items():
+                if name in evidence or not opened.has(table):
+                    continue
+                try:
+                    evidence[name] = make(opened.sql(query, {"start": start, "end": end}))
+                    refused.pop(name, None)
+                except InsufficientDataError as problem:
+                    refused[name] = str(problem)
+            if opened.has("gdpconfig"):
+                config = Config.from_frame(opened.gdpconfig)
+                at = end or _data_end(opened)
+                config = config.at(at) if at else config
+    if not evidence and not refused:
         raise InsufficientDataError(
             "neither metrics of links nor transfers; one of the tables network_matrix and transfers is needed"
         )
-    return links
-
-
-def _add(links: Links, path: Path, bounds: Bounds) -> Links:
-    """Read an archive; files go through the archive's own readers into a folder that is thrown away."""
-    if (path / MANIFEST).is_file():
-        opened = open_archive(path)
-        named = links.archive or (None if links.sources else opened)
-        return _use(replace(links, archive=named), opened, path, bounds)
-    if not path.exists():
-        raise DataError(f"{path}: there is no such archive, file or folder")
-    with TemporaryFolder() as folder:
-        ingest([path], folder / "archive")
-        return _use(links, open_archive(folder / "archive"), path, bounds)
-
-
-def _use(links: Links, opened: Archive, path: Path, bounds: Bounds) -> Links:
-    """Turn the tables of an archive into evidence."""
-    evidence, refused, config = dict(links.evidence), dict(links.refused), links.config
-    makers: dict[str, tuple[str, str, Callable[[duckdb.DuckDBPyRelation], Evidence]]] = {
-        "metrics": ("network_matrix", METRICS_QUERY, from_metrics),
-        "transfers": ("transfers", TRANSFERS_QUERY, from_transfers),
-    }
-    for name, (table, query, make) in makers.items():
-        if name in evidence or not opened.has(table):
-            continue
-        try:
-            evidence[name] = make(opened.sql(query, dict(bounds)))
-            refused.pop(name, None)
-        except InsufficientDataError as problem:
-            refused[name] = str(problem)
-    if opened.has("gdpconfig"):
-        config = Config.from_frame(opened.gdpconfig)
-        at = bounds["end"] or _latest(opened)
-        config = config.at(at) if config.has_history and at else config
-    return replace(
-        links,
+    return Links(
         evidence=evidence,
         refused=refused,
         config=config,
-        sources=(*links.sources, path.as_posix()),
-        digests=(*links.digests, opened.digest),
-        synthetic=links.synthetic or opened.synthetic,
+        rules=rules,
+        sources=tuple(Path(path).as_posix() for path in paths),
+        digests=tuple(one.digest for one in read),
+        synthetic=any(one.synthetic for one in read),
+        archive=read[0] if read[0].path == Path(paths[0]) else None,
     )
 
 
-def _latest(opened: Archive) -> datetime | None:
+def _opened(path: Path, stack: ExitStack) -> Archive:
+    """Open an archive; files go through the archive's own readers into a folder that is thrown away."""
+    if (path / MANIFEST).is_file():
+        return open_archive(path)
+    if not path.exists():
+        raise DataError(f"{path}: there is no such archive, file or folder")
+    folder = stack.enter_context(TemporaryFolder()) / "archive"
+    ingest([path], folder)
+    return open_archive(folder)
+
+
+def _data_end(opened: Archive) -> datetime | None:
     """Return the time of the newest metric, or the end of the last window of transfers."""
-    for table, column in (("network_matrix", "ts"), ("transfers", "to_date")):
-        if opened.has(table):
-            newest: datetime | None = (
-                opened.scan(table).select(pl.col(column).max()).collect().item()
-            )
-            if newest is not None:
-                return newest
+    for table, query in DATA_END.items():
+        newest: datetime | None = opened.sql(query).fetchall()[0][0] if opened.has(table) else None
+        if newest is not None:
+            return newest
     return None

@@ -27,10 +27,6 @@ FEWEST_GROUPS = 40
 FEWEST_IN_STEP = 10
 SMALLEST_STEP = 0.02
 """Share of the rows that a step holds at least [1]; a step of a handful of links would be their chance."""
-EDGE_DIGITS = 2
-WEIGHT_DECIMALS = 2
-LOW, HIGH = 1.0, 2.0
-"""The weights of the lowest and the highest step, as in the document."""
 
 
 @dataclass(frozen=True)
@@ -69,17 +65,23 @@ class _Tree:
         return self.heights[np.searchsorted(self.edges, x, side="left")]
 
     def weights(self, x: FloatArray) -> FloatArray:
-        span = self.heights[-1] - self.heights[0]
-        if span <= 0:
-            return np.full(np.shape(x), LOW)
-        return np.asarray(LOW + (HIGH - LOW) * (self.at(x) - self.heights[0]) / span)
+        """Return the heights, moved to 1 for the lowest and 2 for the highest, as in the document."""
+        span = float(self.heights[-1] - self.heights[0]) or np.inf
+        return np.asarray(1 + (self.at(x) - self.heights[0]) / span)
 
-
-def edge_in_words() -> pl.Expr:
-    """Name a step by its lower edge ``mbps_above`` [MB/s], such as ``lowest``, ``above 2``."""
-    at = pl.col("mbps_above").cast(pl.String).str.strip_suffix(".0")
-    named = pl.when(pl.col("mbps_above").is_null()).then(pl.lit("lowest"))
-    return named.otherwise(pl.format("above {}", at)).alias("edge")
+    def curve(self) -> ThroughputCurve:
+        """Return the curve with rounded edges and weights."""
+        if not len(self.edges):
+            raise InsufficientDataError(
+                "no edge splits the links into two steps that are large enough"
+            )
+        weights = np.round(self.weights(np.append(self.edges, self.edges[-1] + 1)), 2).tolist()
+        edges = [float(f"{edge:.2g}") for edge in np.exp(self.edges)]
+        if len(set(edges)) < len(
+            edges
+        ):  # so near each other that two digits do not tell them apart
+            edges = [float(f"{edge:.6g}") for edge in np.exp(self.edges)]
+        return ThroughputCurve(tuple(edges), tuple(weights[1:]), weights[0])
 
 
 def logged(mbps: FloatArray) -> FloatArray:
@@ -93,12 +95,7 @@ def usable(rows: pl.DataFrame) -> pl.DataFrame:
     Raises:
         InsufficientDataError: Too few links, or all have the same throughput or the same outcome.
     """
-    kept = rows.filter(
-        pl.col("mbps").is_not_null(),
-        pl.col("mbps").is_finite(),
-        pl.col("outcome").is_not_null(),
-        pl.col("outcome") > 0,
-    )
+    kept = rows.filter(pl.col("mbps").is_finite(), pl.col("outcome") > 0)
     n = kept["group"].n_unique()
     if n < FEWEST_GROUPS:
         raise InsufficientDataError(
@@ -121,7 +118,7 @@ def step_curve(rows: pl.DataFrame, *, most: int = MOST_STEPS, seed: int = 1) -> 
         InsufficientDataError: No edge splits the links.
     """
     x, y, codes = _arrays(rows)
-    return _curve(_grow(x, y, _choose_size(x, y, codes, most, seed)[1], None))
+    return _grow(x, y, _choose_size(x, y, codes, most, seed)[1]).curve()
 
 
 def fit_steps(
@@ -149,17 +146,21 @@ def fit_steps(
     """
     x, y, codes = _arrays(usable(rows))
     by_size, size, useful = _choose_size(x, y, codes, most, seed)
-    tree, n = _grow(x, y, size, None), int(codes[-1]) + 1
-    replicates = [
-        _grow(x, y, size, counts[codes])
+    tree, n = _grow(x, y, size), int(codes[-1]) + 1
+    grid = np.linspace(x.min(), x.max(), 200)
+    drawn = [
+        _grow(x, y, size, counts[codes]).weights(grid)
         for block in bootstrap_weights(n, n_boot=n_boot, seed=seed)
         for counts in block
     ]
-    grid = np.linspace(x.min(), x.max(), 200)
-    drawn = np.array([one.weights(grid) for one in replicates])
-    low, high = percentile_interval(drawn, CONFIDENCE, n_tasks=n)
-    columns = {"mbps": np.exp(grid), "weight": tree.weights(grid), "weight_lo": low, "weight_hi": high}  # fmt: skip
-    return StepFit(_curve(tree), by_size, pl.DataFrame(columns), n, useful)
+    low, high = percentile_interval(np.array(drawn), CONFIDENCE, n_tasks=n)
+    band = {
+        "mbps": np.exp(grid),
+        "weight": tree.weights(grid),
+        "weight_lo": low,
+        "weight_hi": high,
+    }
+    return StepFit(tree.curve(), by_size, pl.DataFrame(band), n, useful)
 
 
 def _arrays(rows: pl.DataFrame) -> tuple[FloatArray, FloatArray, IntArray]:
@@ -169,7 +170,7 @@ def _arrays(rows: pl.DataFrame) -> tuple[FloatArray, FloatArray, IntArray]:
     return logged(kept["mbps"].to_numpy()), logged(kept["outcome"].to_numpy()), codes
 
 
-def _grow(x: FloatArray, y: FloatArray, n_steps: int, weight: FloatArray | None) -> _Tree:
+def _grow(x: FloatArray, y: FloatArray, n_steps: int, weight: FloatArray | None = None) -> _Tree:
     """Fit the tree with so many edges; rows of weight 0 do not exist."""
     from sklearn.tree import DecisionTreeRegressor
 
@@ -180,11 +181,11 @@ def _grow(x: FloatArray, y: FloatArray, n_steps: int, weight: FloatArray | None)
     tree = DecisionTreeRegressor(
         max_leaf_nodes=n_steps + 1, min_samples_leaf=least, monotonic_cst=[1], random_state=0
     ).fit(x[:, None], y, sample_weight=weight)
-    inner = tree.tree_
-    edges = np.sort(inner.threshold[inner.children_left >= 0])
+    edges = np.sort(tree.tree_.threshold[tree.tree_.children_left >= 0])
+    if not len(edges):
+        return _Tree(edges, np.array([np.average(y, weights=weight)]))
     middles = np.concatenate([edges[:1] - 1, (edges[:-1] + edges[1:]) / 2, edges[-1:] + 1])
-    heights = tree.predict(middles[:, None]) if len(edges) else np.array([np.average(y, weights=weight)])  # fmt: skip
-    return _Tree(edges, heights)
+    return _Tree(edges, tree.predict(middles[:, None]))
 
 
 def _choose_size(
@@ -197,13 +198,11 @@ def _choose_size(
         raise ConfigError(f"steps={most}: must be 1 or more")
     if codes.size == 0 or codes[-1] + 1 < FOLDS:
         raise InsufficientDataError(f"{FOLDS} links are needed to choose a number of steps")
-    folds = list(GroupKFold(FOLDS, shuffle=True, random_state=seed).split(x, y, codes))
     squared = np.empty((most + 1, len(x)))
-    for train, test in folds:
+    for train, test in GroupKFold(FOLDS, shuffle=True, random_state=seed).split(x, y, codes):
         squared[0, test] = (y[test] - y[train].mean()) ** 2
         for size in range(1, most + 1):
-            tree = _grow(x[train], y[train], size, None)
-            squared[size, test] = (y[test] - tree.at(x[test])) ** 2
+            squared[size, test] = (y[test] - _grow(x[train], y[train], size).at(x[test])) ** 2
     error = squared.mean(axis=1)
     best = int(np.argmin(error))
     # the rows of one link rise and fall together; so do two curves on the same link
@@ -219,17 +218,7 @@ def _choose_size(
             "error": error,
             "above_best": error - error[best],
             "above_best_se": se,
+            "chosen": np.arange(most + 1) == size,
         }
-    ).with_columns(chosen=pl.col("n_steps") == size)
+    )
     return frame, size, not bool(near[0])
-
-
-def _curve(tree: _Tree) -> ThroughputCurve:
-    """Return the curve with rounded edges and weights."""
-    if not len(tree.edges):
-        raise InsufficientDataError("no edge splits the links into two steps that are large enough")
-    weights = np.round(tree.weights(np.append(tree.edges, tree.edges[-1] + 1)), WEIGHT_DECIMALS)
-    edges = [float(f"{edge:.{EDGE_DIGITS}g}") for edge in np.exp(tree.edges)]
-    if len(set(edges)) < len(edges):  # so near each other that two digits do not tell them apart
-        edges = [float(f"{edge:.6g}") for edge in np.exp(tree.edges)]
-    return ThroughputCurve(tuple(edges), tuple(map(float, weights[1:])), float(weights[0]))

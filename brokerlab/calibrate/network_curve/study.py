@@ -14,20 +14,23 @@ import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.curves import ThroughputCurve
-from brokerlab.brokerage.network_weight import NetworkSettings, throughput_curve
-from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.calibrate.judge import (
-    MIN_UNITS,
-    Judgement,
-    Limit,
-    Outcomes,
-    Question,
-    capped_weights,
-    judge,
+from brokerlab.brokerage.network_weight import NetworkSettings
+from brokerlab.calibrate.judge import MIN_UNITS, Judgement, Limit, Outcomes, Question, judge
+from brokerlab.calibrate.network_curve.curves import (
+    bounds_of,
+    curve_of,
+    log_curve,
+    resolution,
+    tied_share,
 )
-from brokerlab.calibrate.network_curve import resolution
 from brokerlab.calibrate.network_curve.evidence import LOWEST_MBPS, Evidence, Span, dealt
-from brokerlab.calibrate.network_curve.ranks import COVERAGE, rank_values, top_values
+from brokerlab.calibrate.network_curve.ranks import (
+    COVERAGE,
+    ENDS,
+    Ranked,
+    rank_values,
+    top_values,
+)
 from brokerlab.calibrate.network_curve.sources import Links
 from brokerlab.calibrate.network_curve.steps import (
     FEWEST_GROUPS,
@@ -40,12 +43,14 @@ from brokerlab.calibrate.network_curve.weights import (
     Weight,
     exchange_weights,
     fallback_weights,
+    files_per_unit,
+    levels,
     line,
     predict,
     throughput_weights,
 )
 from brokerlab.errors import ConfigError, InsufficientDataError
-from brokerlab.intervals import measured_coverage
+from brokerlab.intervals import measured_coverage, t_factor
 from brokerlab.numerics import FloatArray
 from brokerlab.rulesets import RuleSetName
 
@@ -61,7 +66,6 @@ BLOCKED = -1
 LOSS, RISE = "loss", "top_rise"
 """Quantities of the judge: 1 - rank correlation; rise of the share of other links ranked above one of the top tenth, as a
 part of the current share."""
-ENDS = ("", "_lo", "_hi")
 SIDES = {
     "scored": "later, unseen links (the scores)",
     "by_source": "the same, sources resampled",
@@ -101,13 +105,7 @@ class Study:
     @property
     def gain(self) -> dict[str, Any]:
         """What weights chosen on earlier spans gain: ``before, after, diff`` of the rank correlation, with ``_lo, _hi``."""
-        losses = self.judgement.quantity(LOSS)
-        gain = {}
-        for key, whole in (("before", 1.0), ("after", 1.0), ("diff", 0.0)):
-            for end, other in zip(ENDS, ("", "_hi", "_lo"), strict=True):
-                loss = losses[f"{key}{other}"]
-                gain[f"{key}{end}"] = None if loss is None else whole - loss
-        return gain
+        return gain_of(self.judgement.quantity(LOSS))
 
     @property
     def seen(self) -> float | None:
@@ -131,74 +129,13 @@ class Study:
         return replace(self, judgement=self.judgement.cannot_tell(), unknown=why)
 
 
-@dataclass(frozen=True)
-class Ranked:
-    """Links as weights rank them, each span by itself.
-
-    Attributes:
-        rows: ``unit, span, query, src, dst, outcome``, none of them null.
-        predicted: (n_rows, n_weights).
-        share: (n_rows,) weight of each row: links have as many rows as they have, at most the median count.
-        ranks: (n_rows, n_weights) of :func:`rank_values`.
-    """
-
-    rows: pl.DataFrame
-    predicted: FloatArray
-    share: FloatArray
-    ranks: FloatArray
-
-    @classmethod
-    def of(cls, rows: pl.DataFrame, predicted: FloatArray) -> Ranked:
-        """Rank the links of each span."""
-        if rows.is_empty():
-            return cls(rows, predicted, np.ones(0), predicted)
-        _, code, sizes = np.unique(rows["unit"], return_inverse=True, return_counts=True)
-        share = (capped_weights(sizes.astype(np.float64)) / sizes)[code]
-        ranked = cls(rows, predicted, share, predicted)
-        return replace(ranked, ranks=ranked.each(rank_values, ["span"]))
-
-    def each(
-        self, measure: Callable[..., FloatArray], by: Sequence[str], fewest: int = 1
-    ) -> FloatArray:
-        """Return the values of a measure inside groups, NaN in groups of fewer links."""
-        outcome = self.rows["outcome"].cast(pl.Float64).to_numpy()
-        values = np.full(self.predicted.shape, np.nan)
-        places = self.rows.with_row_index("place").group_by(by, maintain_order=True).agg("place")
-        for group in places["place"]:
-            here = group.to_numpy()
-            for i in range(self.predicted.shape[1] if len(here) >= fewest else 0):
-                values[here, i] = measure(outcome[here], self.predicted[here, i], self.share[here])
-        return values
-
-    def by(self, unit: str, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return weight and mean of each unit, in the order in which units stand; rows without values are left out."""
-        kept = np.isfinite(values).all(axis=1)
-        names = self.rows[unit].filter(pl.Series(kept))
-        code = names.rle_id() if unit == "unit" else names.rank("dense") - 1
-        index, share = code.cast(pl.Int64).to_numpy(), self.share[kept]
-        weight = np.zeros(int(index.max()) + 1 if index.size else 0)
-        sums = np.zeros((weight.size, values.shape[1]))
-        np.add.at(weight, index, share)
-        np.add.at(sums, index, share[:, None] * values[kept])
-        return weight, sums / weight[:, None]
-
-    def take(self, kept: FloatArray) -> Ranked:
-        """Keep some rows, as they were ranked among all."""
-        return Ranked(
-            self.rows.filter(kept), self.predicted[kept], self.share[kept], self.ranks[kept]
-        )
-
-    def contrast(
-        self, unit: str, values: FloatArray, question: Question, *, fewest: int = MIN_UNITS
-    ) -> dict[str, Any]:
-        """Compare both columns of values: ``before, after, diff`` with their ends, and ``n_units``; null without any."""
-        weight, means = self.by(unit, values)
-        if not weight.size:
-            empty = dict.fromkeys(f"{k}{end}" for k in ("before", "after", "diff") for end in ENDS)
-            return {**empty, "n_units": 0}
-        enough = weight.size >= fewest
-        paired = question.paired(means[:, 0], means[:, 1], weight, enough=enough)
-        return {**paired, "n_units": weight.size}
+def gain_of(losses: Mapping[str, float | None]) -> dict[str, float | None]:
+    """Return ``before, after, diff`` of the rank correlation with ``_lo, _hi``, from those of the loss, which is what it lacks to 1."""
+    return {
+        f"{key}{end}": None if (loss := losses[f"{key}{other}"]) is None else whole - loss
+        for key, whole in (("before", 1.0), ("after", 1.0), ("diff", 0.0))
+        for end, other in zip(ENDS, ("", "_hi", "_lo"), strict=True)
+    }
 
 
 def study_weights(
@@ -235,12 +172,11 @@ def study_weights(
     ranked = Ranked.of(rows.filter(known), predicted[known])
     offered = [i for i, weight in enumerate(weights) if weight.offered]
     names = tuple(weights[i].name for i in offered)
-    place = names.index(current)
+    now = offered[names.index(current)]
     size, loss = ranked.by("unit", 1 - ranked.ranks)
     missed = ranked.by("unit", 1 - ranked.each(top_values, ["span"]))[1]
-    now = missed[:, offered[place]]
-    base = float(np.average(now, weights=size)) or 1.0
-    rises = (missed - now[:, None]) / base
+    base = float(np.average(missed[:, now], weights=size)) or 1.0
+    rises = (missed - missed[:, [now]]) / base
 
     def values(places: Sequence[int]) -> dict[str, FloatArray]:
         columns = [offered[i] for i in places]
@@ -260,7 +196,7 @@ def study_weights(
     outcomes = Outcomes(
         units=units.with_columns(times, weight=pl.Series(size)),
         settings=names,
-        current=place,
+        current=names.index(current),
         values=values,
     )
     judged = judge(outcomes, question)
@@ -271,7 +207,7 @@ def study_weights(
     scores = ranked.take(ranked.rows["unit"].is_in(scored).to_numpy())
     facts = {"n_links_scored": judged.n_scored, "n_links": judged.n_units}
     study = Study(judgement=judged, ranking=pl.DataFrame(), facts=facts)
-    ranking = _ranking(scores, weights, offered[place], study.gain, question)
+    ranking = _ranking(scores, weights, now, study.gain, question)
     return replace(study, ranking=ranking), scores, predicted
 
 
@@ -288,22 +224,24 @@ def _ranking(
         "within": ("dst", scores.each(rank_values, ["query"], SMALLEST_QUERY), 2),
         "top": ("unit", scores.each(top_values, ["span"]), MIN_UNITS),
     }
-    row = {f"spearman{end}": chosen[f"after{end}"] for end in ENDS}
-    row |= {f"diff{end}": chosen[f"diff{end}"] for end in ENDS}
-    rows = [{"name": "chosen", "weight": "chosen on earlier links", **row}]
+    spearman = {"spearman": "after", "diff": "diff"}
+    rows = [{"name": "chosen", "weight": "chosen on earlier links", **_ends(chosen, spearman)}]
     for place, weight in enumerate(weights):
         row = {"name": weight.name, "weight": weight.label}
         for name, (unit, values, fewest) in measures.items():
             pair = scores.contrast(unit, values[:, [current, place]], question, fewest=fewest)
-            row |= {f"{name}{end}": pair[f"after{end}"] for end in ENDS}
-            if name == "spearman":
-                row |= {f"diff{end}": pair[f"diff{end}"] for end in ENDS}
+            row |= _ends(pair, spearman if name == "spearman" else {name: "after"})
         rows.append(row)
-    floats = [f"{name}{end}" for name in ("spearman", "diff", "within", "top") for end in ENDS]
-    schema = dict.fromkeys(("name", "weight"), pl.String) | dict.fromkeys(floats, pl.Float64)
+    names = [f"{name}{end}" for name in ("spearman", "diff", "within", "top") for end in ENDS]
+    schema = dict.fromkeys(("name", "weight"), pl.String) | dict.fromkeys(names, pl.Float64)
     better = pl.when(pl.col("diff_lo") > 0).then(pl.lit("better"))
     mark = pl.when(name=weights[current].name).then(pl.lit("current")).otherwise(better)
     return pl.DataFrame(rows, schema=schema).with_columns(mark=mark)
+
+
+def _ends(numbers: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Return numbers with their ends under new names."""
+    return {f"{new}{end}": numbers[f"{old}{end}"] for new, old in names.items() for end in ENDS}
 
 
 # --- the subjects -------------------------------------------------------------------------------------------------------
@@ -344,28 +282,26 @@ def study_curve(
     rows = dealt(measured, seed=seed)
     weights = throughput_weights(rows, rules=rules, most_steps=most_steps, seed=seed)
     names = [weight.name for weight in weights]
-    asked: dict[str, Any] = {"spans": evidence.spans, "n_boot": n_boot, "seed": seed}
-    study, scores, predicted = study_weights(rows, weights, current=names[0], **asked)
+    study, scores, predicted = study_weights(
+        rows, weights, current=names[0], spans=evidence.spans, n_boot=n_boot, seed=seed
+    )
     judged = study.judgement
     compared = names.index("steps" if judged.best == names[0] else judged.best)
     pair = scores.ranks[:, [names.index("sites"), compared]]
     ahead = scores.contrast("unit", pair, judged.question)
-    taken = predicted[:, [0, compared]]
     fit = fit_steps(rows, most=most_steps, n_boot=n_boot, seed=seed)
-    curves = {names[0]: _curve_of(rules), "fitted": fit.curve}
-    steps = pl.concat(
-        resolution.resolution(scores.rows, curve, fit.curve).select(
-            pl.lit(name).alias("curve"), pl.all()
-        )
+    curves = {names[0]: curve_of(rules), "fitted": fit.curve}
+    steps = [
+        resolution(scores.rows, curve, fit.curve).select(pl.lit(name).alias("curve"), pl.all())
         for name, curve in curves.items()
-    )
+    ]
     log = judged.best.startswith("log")
-    curve = resolution.log_curve(*resolution.bounds_of(rows["mbps"])) if log else fit.curve
+    curve = log_curve(*bounds_of(rows["mbps"])) if log else fit.curve
     result = replace(
         study,
         frames={
-            "checks": _sides(scores, rows, taken, [0, compared], judged.question),
-            "all_steps": steps,
+            "checks": _sides(scores, rows, predicted, [0, compared], judged.question),
+            "all_steps": pl.concat(steps),
             "error_by_size": fit.by_size,
             "curve": curve.frame(),
         },
@@ -374,7 +310,7 @@ def study_curve(
             "compared": names[compared],
             "ahead_of_sites": {key: ahead[key] for key in ("diff", "diff_lo", "diff_hi")},
             "silent": rows["outcome"].null_count() / rows.height,
-            "tied": resolution.tied_share(scores.predicted[:, 0]),
+            "tied": tied_share(scores.predicted[:, 0]),
         },
         fit=fit,
     )
@@ -393,24 +329,20 @@ def _sides(
     later = (rows["span"] > rows["span"].min()).to_numpy()
     silent = rows.filter(later).with_columns(pl.col("outcome").fill_null(0.0))
     fast = (scores.rows["mbps"] > LOWEST_MBPS).to_numpy()
-    scores = replace(scores, predicted=scores.predicted[:, pair], ranks=scores.ranks[:, pair])
+    both = replace(scores, predicted=scores.predicted[:, pair], ranks=scores.ranks[:, pair])
     sides = {
-        "scored": (scores, "unit"),
-        "by_source": (scores, "src"),
-        "by_destination": (scores, "dst"),
-        "silent_as_0": (Ranked.of(silent, predicted[later]), "unit"),
-        "above_1_mbps": (Ranked.of(scores.rows.filter(fast), scores.predicted[fast]), "unit"),
+        "scored": (both, "unit"),
+        "by_source": (both, "src"),
+        "by_destination": (both, "dst"),
+        "silent_as_0": (Ranked.of(silent, predicted[later][:, pair]), "unit"),
+        "above_1_mbps": (Ranked.of(scores.rows.filter(fast), both.predicted[fast]), "unit"),
     }
-    rows_of_sides = []
+    compared = []
     for side, (part, unit) in sides.items():
         about = {"side": side, "name": SIDES[side], "n_rows": part.rows.height}
         about["resampled"] = "link" if unit == "unit" else unit
-        rows_of_sides.append(about | part.contrast(unit, part.ranks, question, fewest=2))
-    return pl.DataFrame(rows_of_sides, infer_schema_length=None)
-
-
-def _curve_of(rules: RuleSetName) -> ThroughputCurve:
-    return throughput_curve(ProductionRules(rules))
+        compared.append(about | part.contrast(unit, part.ranks, question, fewest=2))
+    return pl.DataFrame(compared, infer_schema_length=None)
 
 
 def study_fallback(
@@ -428,7 +360,7 @@ def study_fallback(
         seed: Of what is hidden, of the deal of links to spans, and of the bootstrap.
 
     Returns:
-        The study; ``frames``: ``levels`` (:func:`resolution.levels`).
+        The study; ``frames``: ``levels`` (:func:`.weights.levels`).
 
     Raises:
         InsufficientDataError: Too few links with closeness and a later throughput.
@@ -441,15 +373,16 @@ def study_fallback(
             f"{n} links with a later throughput have {values} values of closeness; "
             f"{FEWEST_GROUPS} links and {FEWEST_LEVELS} values are needed"
         )
-    curve, rows = _curve_of(rules), dealt(known, seed=seed)
+    curve, rows = curve_of(rules), dealt(known, seed=seed)
     coin = pl.Series(np.random.default_rng(seed).random(rows.height) < HIDDEN_SHARE)
-    rows = rows.with_columns(hidden=coin | pl.col("mbps").is_null(), mbps=pl.col("mbps").fill_null(0.0))  # fmt: skip
+    unmeasured = pl.col("mbps").is_null()
+    rows = rows.with_columns(hidden=coin | unmeasured, mbps=pl.col("mbps").fill_null(0.0))
     weights = fallback_weights(curve)
     study, *_ = study_weights(
         rows, weights, current=weights[0].name, spans=evidence.spans, n_boot=n_boot, seed=seed
     )
-    levels = resolution.levels(rows, open_links, curve, n_boot=n_boot, seed=seed)
-    return replace(study, frames={"levels": levels})
+    table = levels(rows, open_links, curve, n_boot=n_boot, seed=seed)
+    return replace(study, frames={"levels": table})
 
 
 def study_exchange(
@@ -474,7 +407,7 @@ def study_exchange(
         seed: Of the deal of links to spans, and of the bootstrap.
 
     Returns:
-        The study; ``frames``: ``table`` (:func:`resolution.exchange_table`). ``facts``: those of :func:`queue_facts`, ``later``
+        The study; ``frames``: ``table`` (:func:`exchange_table`). ``facts``: ``queues`` (:func:`queue_facts`), ``later``
         (whether the outcome came after the queue), ``proposed`` (NW_QUEUE_IMPORTANCE to set; null = none; the cap stays: it is
         the limit of the backlog check, too, and where the queued weight reads it no ranking can tell it from the importance).
 
@@ -488,9 +421,8 @@ def study_exchange(
         raise ConfigError(
             f"NW_QUEUE_IMPORTANCE is {settings.queue_importance:g}; allowed is a share from 0 to 1"
         )
-    rows = dealt(waiting(evidence.queues, _curve_of(rules)), seed=seed)
     study, *_ = study_weights(
-        rows,
+        dealt(waiting(evidence.queues, curve_of(rules)), seed=seed),
         exchange_weights(settings, rules, also),
         current=f"{settings.queue_importance:g}",
         spans=evidence.spans,
@@ -502,7 +434,7 @@ def study_exchange(
     study = study if later else study.cannot_tell("snapshot")
     return replace(
         study,
-        frames={"table": resolution.exchange_table(study.judgement, settings.link_cap, rules)},
+        frames={"table": exchange_table(study.judgement, settings.link_cap, rules)},
         facts={
             **study.facts,
             "queues": queue_facts(evidence.queues, settings.link_cap),
@@ -550,6 +482,46 @@ def queue_facts(queues: pl.DataFrame, cap: float) -> dict[str, float]:
         spearman_rate=pl.corr("n_queued", rate, method="spearman"),
     )
     return facts.row(0, named=True)
+
+
+def exchange_table(judgement: Judgement, cap: float, rules: RuleSetName) -> pl.DataFrame:
+    """Return every importance that was tried, over all links.
+
+    Args:
+        judgement: Its settings are importances, its objective is 1 - rank correlation.
+        cap: NQUEUED_SAT_CAP [files].
+        rules: Rule set of the queued weight.
+
+    Returns:
+        One row each, by ``files`` that weigh as much as one unit of throughput weight (null: any number): ``importance``,
+        ``score, score_lo, score_hi`` (rank correlation with how soon the files that wait are delivered), ``is_current``,
+        ``is_best``.
+    """
+    rows = judgement.candidates
+    reach = t_factor(judgement.n_units, judgement.question.confidence) * pl.col("loss_se")
+    shares = [float(judgement.settings[place]) for place in rows["place"]]
+    files = [files_per_unit(NetworkSettings(share, cap), rules) for share in shares]
+    return rows.select(
+        pl.Series("files", files).replace(float("inf"), None),
+        pl.Series("importance", shares),
+        score=1 - pl.col("loss"),
+        score_lo=1 - pl.col("loss") - reach,
+        score_hi=1 - pl.col("loss") + reach,
+        is_current="is_current",
+        is_best="is_best",
+    ).sort("files", nulls_last=True)
+
+
+def marks(table: pl.DataFrame, best: str) -> pl.DataFrame:
+    """Return the exchanges that are named in a chart, the current one and the best: ``files, score, label``; none with one part.
+
+    Args:
+        table: Of :func:`exchange_table`.
+        best: What the best one is called, unless it is the current one.
+    """
+    label = pl.when("is_current").then(pl.lit("current")).when("is_best").then(pl.lit(best))
+    named = table.filter(pl.col("files") > 0).select("files", "score", label=label)
+    return named.drop_nulls("label")
 
 
 # --- all of them --------------------------------------------------------------------------------------------------------
@@ -607,19 +579,18 @@ def study_links(
         name: partial(study_curve, evidence, most_steps=most_steps, **draws)
         for name, evidence in links.evidence.items()
     }
-    metrics = links.evidence.get("metrics")
-    if metrics is not None:
+    answers, refused = {}, dict(links.refused)
+    if (metrics := links.evidence.get("metrics")) is not None:
         asked["fallback"] = partial(study_fallback, metrics, **draws)
         asked["exchange"] = partial(study_exchange, metrics, links.settings, **draws)
-    answers, refused = {}, dict(links.refused)
+    else:
+        reason = refused.get("metrics", "transfers tell neither closeness nor files waiting")
+        refused |= {"fallback": reason, "exchange": reason}
     for name, ask in asked.items():
         try:
             answers[name] = ask()
         except InsufficientDataError as error:
             refused[name] = str(error)
-    if metrics is None:
-        reason = refused.get("metrics", "transfers tell neither closeness nor files waiting")
-        refused |= {"fallback": reason, "exchange": reason}
     if not answers:
         raise InsufficientDataError(next(iter(refused.values())))
     return LinkStudy(answers, refused)

@@ -14,12 +14,13 @@ from brokerlab.brokerage.network_weight import (
     UNKNOWN_CLOSENESS,
     NetworkSettings,
     queued_line,
-    throughput_curve,
 )
 from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.calibrate.network_curve.curves import curve_of
 from brokerlab.calibrate.network_curve.steps import MOST_STEPS, logged, step_curve
 from brokerlab.errors import InsufficientDataError
-from brokerlab.numerics import FloatArray
+from brokerlab.intervals import CONFIDENCE, bootstrap_totals, percentile_interval
+from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.rulesets import RuleSetName
 
 Weigh = Callable[[pl.DataFrame, pl.DataFrame], FloatArray]
@@ -74,20 +75,19 @@ def throughput_weights(
         return curve.weights(rows["mbps"].to_numpy())
 
     def published(name: RuleSetName, *, offered: bool = True) -> Weight:
-        curve = throughput_curve(ProductionRules(name))
-        return Weight(name, f"{name}'s curve", _curve(curve), offered=offered)
+        return Weight(name, f"{name}'s curve", _by(curve_of(name)), offered=offered)
 
+    def log(name: str) -> Weigh:
+        return lambda rows, _: _log(rows[name])
+
+    other: RuleSetName = "document" if rules == "production" else "production"
     weights = [
         published(rules),
         Weight("steps", "fitted steps", steps),
         Weight("isotonic", "finest rising curve", isotonic),
-        Weight("log_throughput", "log throughput", lambda r, _: _log(r["mbps"])),
-        Weight(
-            "log_throughput_long",
-            "log throughput, longest window",
-            lambda r, _: _log(r["mbps_long"]),
-        ),
-        published("document" if rules == "production" else "production", offered=False),
+        Weight("log_throughput", "log throughput", log("mbps")),
+        Weight("log_throughput_long", "log throughput, longest window", log("mbps_long")),
+        published(other, offered=False),
         Weight("closeness", "closeness alone", lambda r, _: line(r["closeness"]), offered=False),
         Weight("sites", "names of the sites alone", sites, offered=False),
     ]
@@ -98,7 +98,7 @@ def throughput_weights(
     return [weight for weight in weights if not absent.get(weight.name)]
 
 
-def _curve(curve: ThroughputCurve) -> Weigh:
+def _by(curve: ThroughputCurve) -> Weigh:
     return lambda rows, _: curve.weights(rows["mbps"].to_numpy())
 
 
@@ -172,21 +172,99 @@ def earned(seen: pl.DataFrame, curve: ThroughputCurve) -> pl.DataFrame:
 
     Source: network-weight.md 1.
     """
+    closeness, place = _levels(seen)
+    worth = np.bincount(place, curve.weights(seen["outcome"].to_numpy())).astype(np.float64)
+    mean = _falling(worth, np.bincount(place).astype(np.float64), closeness.count())
+    return pl.DataFrame({"closeness": closeness, "weight": mean})
+
+
+def _levels(rows: pl.DataFrame) -> tuple[pl.Series, IntArray]:
+    """Return the values of closeness, null last, and the place of each row among them."""
+    closeness = rows["closeness"].unique().sort(nulls_last=True)
+    place = (rows["closeness"].rank("dense") - 1).fill_null(closeness.count())
+    return closeness, place.cast(pl.Int64).to_numpy()
+
+
+def _falling(worth: FloatArray, n: FloatArray, n_known: int) -> FloatArray:
+    """Return the mean of each level from sums, falling over the known ones; NaN without links.
+
+    Rounded far below what matters: the order of a sum must not decide which links tie.
+    """
     from sklearn.isotonic import IsotonicRegression
 
-    worth = seen.select("closeness", weight=pl.Series(curve.weights(seen["outcome"].to_numpy())))
-    means = (
-        worth.group_by("closeness")
-        .agg(pl.col("weight").mean(), n=pl.len())
-        .sort("closeness", nulls_last=True)
+    mean = np.full(len(n), np.nan)
+    np.divide(worth, n, out=mean, where=n > 0)
+    known = np.flatnonzero(n[:n_known])
+    if known.size:
+        fit = IsotonicRegression(increasing=False)
+        mean[known] = fit.fit_transform(known, mean[known], sample_weight=n[known])
+    return mean.round(12)
+
+
+def levels(
+    rows: pl.DataFrame,
+    links: pl.DataFrame,
+    curve: ThroughputCurve,
+    *,
+    n_boot: int = 500,
+    seed: int = 1,
+) -> pl.DataFrame:
+    """Return what links of each closeness deliver, in the unit of the throughput weight.
+
+    Args:
+        rows: ``closeness, outcome`` [MB/s], ``unit``.
+        links: All links: ``closeness, mbps``.
+        curve: Turns throughput into weight.
+        n_boot: Bootstrap replicates over units.
+        seed: Of the bootstrap.
+
+    Returns:
+        One row per closeness, null = missing: ``closeness``, ``weight`` (earned), ``line`` (weight of the document),
+        ``weight_lo, weight_hi`` (ends of the earned one), ``n_links``, ``q50`` of the later throughput [MB/s],
+        ``share_known``: share of all links of that closeness that have a throughput [1].
+    """
+    closeness, place = _levels(rows)
+    units = (rows["unit"].rank("dense") - 1).cast(pl.Int64).to_numpy()
+    n_units, n_levels = int(units.max()) + 1, len(closeness)
+    cells = np.zeros((n_units, 2 * n_levels))  # sum and number of each unit's rows
+    np.add.at(cells, (units, place), curve.weights(rows["outcome"].to_numpy()))
+    np.add.at(cells, (units, n_levels + place), 1)
+    drawn = [
+        _falling(again[:n_levels], again[n_levels:], closeness.count())
+        for again in bootstrap_totals(cells, n_boot=n_boot, seed=seed)
+    ]
+    low, high = percentile_interval(np.array(drawn), CONFIDENCE, n_tasks=n_units)
+    table = earned(rows, curve).with_columns(
+        line=pl.Series(line(closeness)), weight_lo=low, weight_hi=high
     )
-    known = means.drop_nulls("closeness")
-    if known.is_empty():
-        return means.drop("n")
-    fit = IsotonicRegression(increasing=False)
-    falling = fit.fit_transform(known["closeness"], known["weight"], sample_weight=known["n"])
-    fitted = known.with_columns(weight=pl.Series(falling))
-    return pl.concat([fitted, means.filter(pl.col("closeness").is_null())]).drop("n")
+    counted = rows.group_by("closeness").agg(
+        n_links=pl.col("unit").n_unique(), q50=pl.col("outcome").median()
+    )
+    known = links.group_by("closeness").agg(share_known=pl.col("mbps").is_not_null().mean())
+    for facts in (counted, known):
+        table = table.join(
+            facts, on="closeness", how="left", nulls_equal=True, maintain_order="left"
+        )
+    return table
+
+
+def levels_by_setting(table: pl.DataFrame, fitted: str) -> pl.DataFrame:
+    """Return the document's line and the fitted weights one below the other, for drawing.
+
+    Args:
+        table: Of :func:`levels`.
+        fitted: What the fitted ones are called: proposed only where they are.
+
+    Returns:
+        ``level`` (closeness in words), ``setting`` (current, `fitted`), ``weight, weight_lo, weight_hi`` (ends of the
+        fitted one).
+    """
+    level = pl.col("closeness").cast(pl.String).str.strip_suffix(".0").fill_null("missing")
+    now = table.select(level=level, setting=pl.lit("current"), weight="line")
+    ends = ("weight", "weight_lo", "weight_hi")
+    return pl.concat(
+        [now, table.select(*ends, level=level, setting=pl.lit(fitted))], how="diagonal"
+    )
 
 
 def at(levels: pl.DataFrame, closeness: pl.Series) -> FloatArray:
@@ -214,22 +292,21 @@ def fallback_weights(curve: ThroughputCurve) -> list[Weight]:
     Returns:
         The document's line first; they read ``hidden, mbps`` (not null), ``closeness, outcome``.
     """
-
-    def fitted(rows: pl.DataFrame, seen: pl.DataFrame) -> FloatArray:
-        return at(earned(seen, curve), rows["closeness"])
-
-    def shown(rows: pl.DataFrame, _: pl.DataFrame) -> FloatArray:
-        return curve.weights(rows["mbps"].to_numpy())
+    shown = _by(curve)
 
     def hidden(weigh: Weigh) -> Weigh:
         return lambda rows, seen: np.where(rows["hidden"], weigh(rows, seen), shown(rows, seen))
 
+    def fitted(rows: pl.DataFrame, seen: pl.DataFrame) -> FloatArray:
+        return at(earned(seen, curve), rows["closeness"])
+
+    lowest = hidden(lambda rows, _: np.full(rows.height, curve.lowest))
     return [
         Weight("line", "document's line", hidden(lambda rows, _: line(rows["closeness"]))),
         Weight("earned", "fitted weights", hidden(fitted)),
-        Weight("lowest", "lowest weight for all", hidden(lambda r, _: np.full(r.height, curve.lowest))),
+        Weight("lowest", "lowest weight for all", lowest),
         Weight("nothing_hidden", "nothing hidden", shown, offered=False),
-    ]  # fmt: skip
+    ]
 
 
 # --- waiting files against throughput -----------------------------------------------------------------------------------
@@ -270,17 +347,16 @@ def exchange_weights(
 
         return weigh
 
+    def log_ratio(rows: pl.DataFrame, _: pl.DataFrame) -> FloatArray:
+        return np.asarray(_log(rows["mbps"]) - np.log(rows["n_queued"].to_numpy()))
+
     tried = sorted({*IMPORTANCES, settings.queue_importance, *also})
     return [
         *(Weight(f"{i:g}", f"importance {i:g}", with_importance(i)) for i in tried),
         Weight("queue_only", "waiting files alone", with_importance(1.0), offered=False),
         Weight("throughput_only", "throughput weight alone", with_importance(0.0), offered=False),
-        Weight("log_ratio", "log throughput − log files", _log_ratio, offered=False),
+        Weight("log_ratio", "log throughput − log files", log_ratio, offered=False),
     ]
-
-
-def _log_ratio(rows: pl.DataFrame, _: pl.DataFrame) -> FloatArray:
-    return np.asarray(_log(rows["mbps"]) - np.log(rows["n_queued"].to_numpy()))
 
 
 def predict(rows: pl.DataFrame, weights: Sequence[Weight]) -> FloatArray:

@@ -27,10 +27,9 @@ from brokerlab.calibrate.network_curve import (
     study_fallback,
     study_weights,
 )
+from brokerlab.calibrate.network_curve.curves import resolution, tied_share
 from brokerlab.calibrate.network_curve.evidence import dealt, mirror_groups
-from brokerlab.calibrate.network_curve.ranks import COVERAGE, rank_values, top_values
-from brokerlab.calibrate.network_curve.resolution import resolution, tied_share
-from brokerlab.calibrate.network_curve.study import Ranked
+from brokerlab.calibrate.network_curve.ranks import COVERAGE, Ranked, rank_values, top_values
 from brokerlab.calibrate.network_curve.weights import (
     at,
     earned,
@@ -322,6 +321,28 @@ def test_transfers_in_nested_windows_become_periods_that_follow_each_other():
     )
 
 
+def test_windows_within_a_day_are_told_apart():
+    table = toys.windows().with_columns(length=pl.col("to_date") - pl.col("from_date"))
+    hours = table.with_columns(from_date=pl.col("to_date") - pl.col("length") / 56)
+    found = from_transfers(hours.cast({"from_date": pl.Datetime("us")}))
+    assert found.labels == (
+        "2026-03-28 12:00 to 18:00 → 2026-03-28 18:00 to 21:00",
+        "2026-03-28 18:00 to 21:00 → 2026-03-28 21:00 to 00:00",
+    )
+    apart = found.rows["query"].str.split(" to ").list.first().n_unique()
+    assert apart == 2 * found.rows["dst"].n_unique()
+
+
+def test_of_several_counts_of_delivered_files_in_a_snapshot_the_newest_counts():
+    ends = {"src": "S00", "dst": "D0", "ts": toys.NOON}
+    queue = {**ends, "key": "Production Output_queued", "value": 12.0}
+    done = {**ends, "key": "Production Output_done_6h"}
+    older = {**done, "ts": toys.NOON - timedelta(hours=3), "value": 9.0}
+    for rows in ([older, {**done, "value": 4.0}], [{**done, "value": 4.0}, older]):
+        table = pl.concat([toys.one_snapshot(), pl.DataFrame([queue, *rows])], how="diagonal")
+        assert from_metrics(table).queues["wait_h"].to_list() == [12 * 6 / 4]
+
+
 def test_a_series_of_snapshots_predicts_the_next_day():
     found = from_metrics(toys.snapshots())
     assert found.later_queues
@@ -375,6 +396,14 @@ def test_closeness_earns_what_its_links_deliver():
     assert study.judgement.best == "earned"
     levels = study.frames["levels"]
     assert levels["line"].to_list() == pytest.approx([1 + (11 - c) / 11 for c in levels["closeness"]])  # fmt: skip
+
+
+def test_the_order_of_links_does_not_decide_what_ties():
+    """A sum in another order may differ in its last bit; what links of a step earn is the step's weight all the same."""
+    rows = toys.planted(300).with_columns(outcome=pl.lit(5.0))  # the step of weight 1.2
+    for seed in range(5):
+        shuffled = rows.sample(fraction=1, shuffle=True, seed=seed)
+        assert set(earned(shuffled, throughput_curve())["weight"]) == {1.2}
 
 
 def test_fallback_weights_concern_hidden_links_only():

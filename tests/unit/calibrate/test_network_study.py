@@ -22,8 +22,8 @@ from brokerlab.calibrate.network_curve import (
     study_exchange,
     study_fallback,
 )
+from brokerlab.calibrate.network_curve.curves import bounds_of, corners, log_curve
 from brokerlab.calibrate.network_curve.ranks import COVERAGE
-from brokerlab.calibrate.network_curve.resolution import bounds_of, corners, log_curve
 from brokerlab.errors import DataError, InsufficientDataError
 from tests.unit.calibrate import network_toys as toys
 
@@ -123,7 +123,7 @@ def test_the_document_says_what_was_scored_and_on_what(links, exchange):
     assert scored.end == toys.NOON + timedelta(days=7)
     better = as_judged(exchange, "improve", "better_not_within", setting="0.75")
     words = propose_importance(better, links, created_at=toys.NOON).evidence.verdict
-    assert "limit is still not kept" in words
+    assert "limit is still not kept, NW_QUEUE_IMPORTANCE = " in words
     kept = as_judged(exchange, "keep", "nothing_better")
     document = propose_importance(kept, links, created_at=toys.NOON)
     assert document.kind == "keep"
@@ -133,6 +133,16 @@ def test_the_document_says_what_was_scored_and_on_what(links, exchange):
     both = propose_importance(kept, deployed, created_at=toys.NOON)
     assert [change.key for change in both.changes] == ["NW_QUEUE_IMPORTANCE", "NQUEUED_SAT_CAP"]
     assert (document.digests.rules, both.digests.rules) == ("document", "production")
+
+
+@pytest.mark.parametrize(("rise", "words"), [(0.1, "10 % more"), (-0.552, "55.2 % less")])
+def test_a_fall_of_what_is_ranked_wrongly_is_called_one(links, exchange, rise, words):
+    change = as_judged(exchange, "change", "lower_loss", setting="0.75")
+    after = pl.when(quantity=pl.lit("top_rise")).then(rise).otherwise("after")
+    table = change.judgement.table.with_columns(after=after)
+    risen = replace(change, judgement=replace(change.judgement, table=table))
+    sentence = propose_importance(risen, links, created_at=toys.NOON).evidence.verdict
+    assert f"of the top tenth {words} is ranked wrongly" in sentence
 
 
 @pytest.mark.parametrize("case", ["few", "imprecise", "unconfirmed", "no_other"])
