@@ -61,6 +61,14 @@ def prepared(
     return result
 
 
+def columns_of(frame: pl.DataFrame, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    """Return the columns of a schema, cast; those that the frame lacks are null."""
+    return frame.select(
+        (pl.col(name) if name in frame.columns else pl.lit(None)).cast(kind).alias(name)
+        for name, kind in schema.items()
+    )
+
+
 def polars_frame(table: Any, contract: type[dy.Schema]) -> pl.DataFrame:
     """Return a table as a Polars frame.
 

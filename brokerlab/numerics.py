@@ -141,9 +141,7 @@ class SortedGroups:
         Returns:
             (n_groups,) equal bit for bit to :func:`percentile` of each group.
         """
-        lower, upper, k = self.order_statistics(rank)
-        f, c = np.floor(k), np.ceil(k)
-        return np.where(f == c, lower, lower * (c - k) + upper * (k - f))
+        return interpolated(*self.order_statistics(rank))
 
     def order_statistics(self, rank: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return x[floor k], x[ceil k] and k of every group; the first two NaN for empty groups."""
@@ -156,6 +154,12 @@ class SortedGroups:
         lower = self.values[np.clip(self.start + np.floor(k).astype(np.int64), 0, last)]
         upper = self.values[np.clip(self.start + np.ceil(k).astype(np.int64), 0, last)]
         return np.where(empty, np.nan, lower), np.where(empty, np.nan, upper), k
+
+
+def interpolated(lower: FloatArray, upper: FloatArray, k: FloatArray) -> FloatArray:
+    """Return the percentile at position k between two order statistics: two products, then the sum (scouts.md 4)."""
+    f, c = np.floor(k), np.ceil(k)
+    return np.where(f == c, lower, lower * (c - k) + upper * (k - f))
 
 
 def _sorted_runs(values: FloatArray, start: IntArray, size: IntArray) -> FloatArray:

@@ -37,13 +37,14 @@ def drift(
 
     Exit code 0 holds, 8 does not, 6 this archive cannot tell, 9 its proof cannot be repeated on any archive.
     """
+    from brokerlab.archive.store import open_archive
     from brokerlab.brokerage.replaying.plan import time_of
-    from brokerlab.calibrate.drift import later_archive
+    from brokerlab.calibrate.drift import LaterArchive
     from brokerlab.gdpconfig.proposal import after_applying, read
 
     document = read(proposal)
     first, last = time_of(start or None, "start"), time_of(end or None, "end")
-    answer = later_archive(archive, start=first, end=last, reports=reports).ask(document)
+    answer = LaterArchive(open_archive(archive), first, last, reports).ask(document)
     code, after = EXIT_CODES[answer.status], after_applying(document, str(proposal))
     if as_json:
         about = {"proposal": str(proposal), "title": document.title, "digest": document.digest}

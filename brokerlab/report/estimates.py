@@ -14,6 +14,7 @@ from pydantic import Field
 from brokerlab.archive import Archive
 from brokerlab.archive.store import open_archive
 from brokerlab.calibrate.nearest_setting import Translation
+from brokerlab.calibrate.verdict import limit_of
 from brokerlab.charts import estimators as charts
 from brokerlab.errors import BrokerlabError, InsufficientDataError
 from brokerlab.estimators import trial_frames
@@ -420,15 +421,17 @@ def settings_part(settings: Mapping[str, Translation], title: str, note: str = "
         f"means of tasks by their work, none above the median one.{brackets}",
     )
     answer = list(settings.values())[-1]
-    setting = answer.current if answer.verdict.kind == "keep" else answer.nearest
+    study, verdict = answer.study, answer.verdict
     sentence = say(
-        SETTINGS[answer.verdict.kind],
-        answer.judgement.quantity("exceed_rate"),
-        setting=setting.words(answer.parameter, minimum=True),
-        limit=answer.max_exceed,
+        SETTINGS[verdict.kind],
+        study.judgement.quantity("exceed_rate"),
+        setting=(study.current if verdict.kind == "keep" else study.best).words(
+            study.parameter, minimum=True
+        ),
+        limit=limit_of(study.judgement),
     )
-    verdict = Verdict(kind=answer.verdict.kind, sentence=sentence, subject=answer.verdict.subject)
-    return Part(name="settings", title=title, verdict=verdict, sections={"Side by side": [table]})
+    shown = Verdict(kind=verdict.kind, sentence=sentence, subject=verdict.subject)
+    return Part(name="settings", title=title, verdict=shown, sections={"Side by side": [table]})
 
 
 def card(name: str, part: Evaluation) -> Card:

@@ -142,7 +142,7 @@ def page(data: Data, study: Study, p: Params) -> Page:
     if settings:
         parts.append(estimates.settings_part(settings, "What it means for the setting"))
     parts += estimates.model_part(study.jobs, level=p.level)
-    proposal = study.settings.proposal if study.settings else None
+    proposal = study.settings.verdict.proposal if study.settings else None
     return Page(
         verdict=_verdict(study, titles),
         numbers=_numbers(study),

@@ -123,9 +123,9 @@ def study(config: Config, p: Params, *, ask: Callable[[Proposal], Drift] | None 
     drifts = {}
     if p.later:
         if ask is None:
-            from brokerlab.calibrate.drift import later_archive
+            from brokerlab.calibrate.drift import LaterArchive
 
-            ask = later_archive(p.later, reports=p.proposals).ask
+            ask = LaterArchive(archives.open(p.later), reports=Path(p.proposals)).ask
         fitting = [item.proposal for item in found.items if item.group != "outdated"]
         drifts = {proposal.digest: ask(proposal) for proposal in fitting}
     documents = {item.label: item.proposal for item in found.of("decide")}

@@ -177,7 +177,11 @@ def page(data: Data, study: Study, p: Params) -> Page:
             f"tasks {at}": Trained.of(each.records).digest
             for at, each in data.sources.get("tasks", {}).items()
         },
-        proposals={name: each.proposal for name, each in study.settings.items() if each.proposal},
+        proposals={
+            name: each.verdict.proposal
+            for name, each in study.settings.items()
+            if each.verdict.proposal
+        },
         also=_also(study),
         values={
             **{name: part.main.comparison.counts for name, part in study.jobs.items()},

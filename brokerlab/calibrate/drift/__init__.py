@@ -13,7 +13,7 @@ from brokerlab.calibrate.drift.answer import (
     refused,
 )
 from brokerlab.calibrate.drift.exchange import exchange_drift, is_of_exchange
-from brokerlab.calibrate.drift.later import LaterArchive, later_archive
+from brokerlab.calibrate.drift.later import LaterArchive
 from brokerlab.calibrate.drift.percentiles import drift, is_of_percentiles, question_of
 from brokerlab.calibrate.drift.thresholds import is_of_thresholds, thresholds_drift
 
@@ -29,7 +29,6 @@ __all__ = [
     "is_of_exchange",
     "is_of_percentiles",
     "is_of_thresholds",
-    "later_archive",
     "question_of",
     "refused",
     "thresholds_drift",

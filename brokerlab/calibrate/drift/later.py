@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from brokerlab.archive.store import Archive, open_archive
+from brokerlab.archive.store import Archive
 from brokerlab.calibrate.drift.answer import Drift, NotRepeatableError, all_of, data_end, refused
 from brokerlab.calibrate.drift.exchange import exchange_drift, is_of_exchange
 from brokerlab.calibrate.drift.percentiles import drift, is_of_percentiles
@@ -133,20 +133,3 @@ def _rules_of(proposal: Proposal) -> RuleSetName:
     """Return the rule set that a proposal was made under, ``document`` where it names none."""
     named = (proposal.digests.rules or "").split(" ")[0]
     return "production" if named == "production" else "document"
-
-
-def later_archive(
-    archive: str | Path,
-    *,
-    start: datetime | None = None,
-    end: datetime | None = None,
-    reports: str | Path | None = None,
-) -> LaterArchive:
-    """Open an archive to ask proposals on, see :class:`LaterArchive`.
-
-    Raises:
-        DataError: There is no such archive.
-    """
-    return LaterArchive(
-        open_archive(archive), start, end, None if reports is None else Path(reports)
-    )

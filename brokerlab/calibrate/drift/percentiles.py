@@ -48,25 +48,14 @@ KEYS = {key: p for p in PARAMETERS.values() for key in (p.rank_key, p.margin_key
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be scored again.
-
-    Attributes:
-        parameter: Which scout parameter.
-        current: Setting before the proposal.
-        proposed: Setting that it asks for; the same for a keep.
-        rules: Rule set of the estimate.
-        weights: Of the loss.
-        question: How it was judged.
-        since: End of the data that the proposal was made from; null = it tells none.
-    """
+    """What is to be scored again: two settings of a parameter (the same for a keep), and how they were judged."""
 
     parameter: Parameter
     current: Setting
     proposed: Setting
-    rules: ScoutRules
+    assumptions: Assumptions
     weights: LossWeights
     question: Question
-    since: datetime | None
 
 
 def is_of_percentiles(proposal: Proposal) -> bool:
@@ -86,22 +75,43 @@ def question_of(proposal: Proposal, config: Config) -> Asked:
             cannot be scored again.
     """
     unmerged(proposal)
-    parameter = _parameter(proposal)
-    if proposal.evidence.filters:
+    keys = sorted({change.key for change in proposal.changes})
+    if others := ", ".join(key for key in keys if key not in KEYS):
         raise NotRepeatableError(
-            f"the proposal was measured on {tasks_in_words(proposal.evidence.filters)}: run its report again with that filter"
+            f"no back-test of an archive alone scores {others}: run its report again"
+        )
+    parameter = KEYS[keys[0]]
+    if len({KEYS[key].name for key in keys}) > 1:
+        raise NotRepeatableError(
+            f"{', '.join(keys)} are of several parameters: ask of one at a time"
+        )
+    if filters := proposal.evidence.filters:
+        raise NotRepeatableError(
+            f"the proposal was measured on {tasks_in_words(filters)}: run its report again with that filter"
         )
     numbers = proposal.evidence.numbers or {}
     limit = numbers.get("max_exceed")
     if not isinstance(limit, int | float):
         raise NotRepeatableError("the proposal does not tell its limit (max_exceed)")
+    digest = proposal.digests.rules
+    rules = [each for each in map(ScoutRules, NAMES) if each.digest == digest]
+    if not rules:  # single switches that differ cannot be known from there
+        raise NotRepeatableError(f"made under rules that are not those of this version: {digest}")
     stated = {name: numbers.get(f"weight_{name}") for name in COMPONENTS}
     weights = {name: float(w) for name, w in stated.items() if isinstance(w, int | float)}
+
+    def setting(values: Mapping[str, Any]) -> Setting:
+        """What the proposal leaves alone is as it acts."""
+        try:
+            return current_setting(config.with_values(values), parameter.name)
+        except ConfigError as error:
+            raise NotRepeatableError(str(error)) from error
+
     return Asked(
         parameter=parameter,
-        current=_setting(parameter, config, {one.place: one.old for one in proposal.changes}),
-        proposed=_setting(parameter, config, {one.place: one.new for one in proposal.changes}),
-        rules=_rules(proposal.digests.rules),
+        current=setting({one.place: one.old for one in proposal.changes}),
+        proposed=setting({one.place: one.new for one in proposal.changes}),
+        assumptions=Assumptions(rules=rules[0]),
         weights=LossWeights.default(parameter.name, **weights),
         question=kills(
             float(limit),
@@ -109,38 +119,7 @@ def question_of(proposal: Proposal, config: Config) -> Asked:
             n_boot=int(numbers.get("bootstrap_replicates") or 2000),
             seed=int(numbers.get("seed") or 0),
         ),
-        since=data_end(proposal),
     )
-
-
-def _parameter(proposal: Proposal) -> Parameter:
-    keys = sorted({change.key for change in proposal.changes})
-    if others := [key for key in keys if key not in KEYS]:
-        raise NotRepeatableError(
-            f"no back-test of an archive alone scores {', '.join(others)}: run its report again"
-        )
-    if len({KEYS[key].name for key in keys}) > 1:
-        raise NotRepeatableError(
-            f"{', '.join(keys)} are of several parameters: ask of one at a time"
-        )
-    return KEYS[keys[0]]
-
-
-def _setting(parameter: Parameter, config: Config, values: Mapping[str, Any]) -> Setting:
-    """Return rank and margin with some values; what the proposal leaves alone is as it acts."""
-    try:
-        return current_setting(config.with_values(values), parameter.name)
-    except ConfigError as error:
-        raise NotRepeatableError(str(error)) from error
-
-
-def _rules(digest: str | None) -> ScoutRules:
-    """Return the rule set of a digest; single switches that differ from it cannot be known from there."""
-    for name in NAMES:
-        rules = ScoutRules(rules=name)
-        if rules.digest == digest:
-            return rules
-    raise NotRepeatableError(f"made under rules that are not those of this version: {digest}")
 
 
 def drift(proposal: Proposal, inputs: Inputs) -> Drift:
@@ -161,34 +140,26 @@ def drift(proposal: Proposal, inputs: Inputs) -> Drift:
 
 def _again(proposal: Proposal, inputs: Inputs) -> Again:
     asked = question_of(proposal, inputs.config)
-    parameter = asked.parameter
+    before, accepted = asked.current, asked.proposed
     tried = backtest(
         inputs.history,
-        _later(inputs.tasks, asked.since),
+        _later(inputs.tasks, data_end(proposal)),
         inputs.queues,
-        parameter=parameter.name,
-        current=asked.proposed,
-        detail=[asked.current.pair],
+        parameter=asked.parameter.name,
+        current=accepted,
+        detail=[before.pair],
         loss=asked.weights,
-        assumptions=Assumptions(rules=asked.rules),
+        assumptions=asked.assumptions,
     )
     outcomes = tried.outcomes()
     judgement = judge(outcomes, asked.question)
-    table = judgement.between(asked.current, asked.proposed)
-    weights = outcomes.units.select(jeditaskid="unit", weight="weight")
-    rows = weights.join(
-        tried.under(sorted({asked.current, asked.proposed})),
-        on="jeditaskid",
-        maintain_order="left",
+    table = judgement.between(before, accepted)
+    rows = outcomes.units.select(jeditaskid="unit", weight="weight").join(
+        tried.under(sorted({before, accepted})), on="jeditaskid", maintain_order="left"
     )
-    compared = compare(
-        table,
-        at_setting(rows, asked.current),
-        at_setting(rows, asked.proposed),
-        parameter,
-        asked.question,
-    )
-    lines = {(line.label, line.unit): line for line in quantities_of(parameter)}
+    now, then = (at_setting(rows, each) for each in (before, accepted))
+    compared = compare(table, now, then, asked.parameter, asked.question)
+    lines = {(line.label, line.unit): line for line in quantities_of(asked.parameter)}
     lines[POOLED] = next(line for line in lines.values() if line.name == "exceed_rate_jobs")
     window = outcomes.units["time"][0], outcomes.units["time"][-1]
     return Again(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import dataframely as dy
 import polars as pl
 
 from brokerlab.archive.store import Archive
-from brokerlab.calibrate.judge import MIN_UNITS, Judgement, Question
+from brokerlab.calibrate.judge import MIN_UNITS, Question
 from brokerlab.calibrate.nearest_setting.allocations import Difference, Who, compared, score_sides
 from brokerlab.calibrate.nearest_setting.records import RECORDS_ONLY, of_records
 from brokerlab.calibrate.percentiles.comparison import Comparison
@@ -20,7 +21,6 @@ from brokerlab.calibrate.percentiles.history import Inputs, load
 from brokerlab.calibrate.percentiles.parameters import (
     Assumptions,
     LossWeights,
-    Parameter,
     Setting,
     parameter_named,
 )
@@ -28,7 +28,6 @@ from brokerlab.calibrate.percentiles.study import Study, kills, study
 from brokerlab.calibrate.verdict import Verdict, limit_of
 from brokerlab.errors import ConfigError, DataError
 from brokerlab.frames import prepared
-from brokerlab.gdpconfig.proposal import Proposal
 from brokerlab.scouts import ScoutRules
 from brokerlab.words import short_percent
 
@@ -67,11 +66,9 @@ class Translation:
     is in core-hours per core-hour of useful work, in every row by the same prices and retries.
 
     Attributes:
-        parameter: What is set.
+        study: The settings, judged on all tasks, with allocations or without; the answer rests on it, not on the table.
         estimator: Name of the estimator.
         cheapest: The member of the family that costs least, whatever it exceeds.
-        nearest: The one that costs least within the limit, by the judge's last choice: what may be proposed.
-        current: The one that acts.
         table: Of the tasks with allocations, one row per ``who`` (estimator, cheapest, nearest, current): ``label, n_tasks, n_scored,
             n_exceed, n_lost``; ``loss`` and ``exceed_rate`` (of first attempts) as the judge weighs tasks, with ``_lo, _hi``; over all jobs
             ``exceed_rate_jobs, over_allocation`` (reserved and not used / used)``, used_, over_, waste_, reserved_<amount>,
@@ -80,25 +77,31 @@ class Translation:
             pct_of_current``. ``restriction``: cheapest - estimator, what is lost by having to set a rule;
             ``limit``: nearest - cheapest, lost for the limit; ``setting``: current - nearest;
             ``estimator``: current - estimator.
-        judgement: On all tasks, with allocations or without; its settings are `Setting`.
-        comparison: The current setting against those chosen on earlier tasks; null: records, or too few tasks.
-        verdict: The answer; it rests on the comparison, not on the table.
         counts: ``tasks_without_allocations`` and ``jobs``, of which ``jobs_without_allocation``.
-        notes: What this cannot tell, in sentences.
     """
 
-    parameter: Parameter
+    study: Study
     estimator: str
     cheapest: Setting
-    nearest: Setting
-    current: Setting
     table: pl.DataFrame
     differences: pl.DataFrame
-    judgement: Judgement
-    comparison: Comparison | None
-    verdict: Verdict
     counts: dict[str, int]
-    notes: tuple[str, ...]
+
+    @property
+    def nearest(self) -> Setting:
+        """The setting that costs least within the limit, by the judge's last choice: what may be proposed."""
+        return self.study.best
+
+    @property
+    def verdict(self) -> Verdict:
+        """The answer."""
+        return self.study.verdict
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """The current setting against those chosen on earlier tasks; null: records, or too few tasks."""
+        enough = self.study.judgement.n_units >= MIN_UNITS
+        return self.study.comparison if enough and self.study.inputs.window else None
 
     @property
     def side_by_side(self) -> pl.DataFrame:
@@ -108,15 +111,10 @@ class Translation:
             killed_share=pl.col("killed_coreh") / pl.col("work_coreh"),
         )
 
-    @property
-    def proposal(self) -> Proposal | None:
-        """The document; null without one."""
-        return self.verdict.proposal
-
-    @property
-    def max_exceed(self) -> float:
-        """Limit on first attempts killed."""
-        return limit_of(self.judgement)
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What this cannot tell, in sentences."""
+        return _notes(self.study, self.counts, self.estimator)
 
     def side(self, who: Who) -> dict[str, Any]:
         """Return one row of the table."""
@@ -129,14 +127,14 @@ class Translation:
     def to_dict(self) -> dict[str, Any]:
         """Return the facts that are not tables, and the tables as rows."""
         return {
-            "parameter": self.parameter.name,
+            "parameter": self.study.parameter.name,
             "estimator": self.estimator,
             "cheapest": self.cheapest._asdict(),
             "nearest": self.nearest._asdict(),
-            "current": self.current._asdict(),
+            "current": self.study.current._asdict(),
             "table": self.table.to_dicts(),
             "differences": self.differences.to_dicts(),
-            "judgement": self.judgement.to_dict(),
+            "judgement": self.study.judgement.to_dict(),
             "comparison": None if self.comparison is None else self.comparison.table.to_dicts(),
             "verdict": self.verdict.to_dict(),
             "counts": dict(self.counts),
@@ -221,31 +219,21 @@ def translate(
         "nearest": judged.best,
         "current": judged.current,
     }
-    sides = score_sides(
-        judged.tried, inputs.history, with_allocations, inputs.queues, given, settings
-    )
+    sides = score_sides(judged.tried, with_allocations, given, settings)
     labels: dict[Who, str] = {"estimator": name}
     labels |= {who: each.words(judged.parameter, minimum=True) for who, each in settings.items()}
     table, differences = compared(sides.rows, labels, judged.parameter, judged.judgement.question)
-    counts = {
-        "tasks_without_allocations": n_without,
-        "jobs": sides.n_jobs,
-        "jobs_without_allocation": sides.n_missing,
-    }
-    enough = judged.judgement.n_units >= MIN_UNITS and inputs.window is not None
     return Translation(
-        parameter=judged.parameter,
+        study=judged,
         estimator=name,
         cheapest=settings["cheapest"],
-        nearest=settings["nearest"],
-        current=settings["current"],
         table=table,
         differences=differences,
-        judgement=judged.judgement,
-        comparison=judged.comparison if enough else None,
-        verdict=judged.verdict,
-        counts=counts,
-        notes=_notes(judged, counts, name),
+        counts={
+            "tasks_without_allocations": n_without,
+            "jobs": sides.n_jobs,
+            "jobs_without_allocation": sides.n_missing,
+        },
     )
 
 

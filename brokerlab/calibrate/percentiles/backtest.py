@@ -19,7 +19,6 @@ from brokerlab.calibrate.percentiles.history import (
     history_of,
     with_creation,
 )
-from brokerlab.calibrate.percentiles.needs import needs_of
 from brokerlab.calibrate.percentiles.parameters import (
     Assumptions,
     LossWeights,
@@ -28,7 +27,7 @@ from brokerlab.calibrate.percentiles.parameters import (
     parameter_named,
 )
 from brokerlab.calibrate.percentiles.reach import slots_by_queue, total, unlimited
-from brokerlab.calibrate.percentiles.replay import Replay, added, frame_of
+from brokerlab.calibrate.percentiles.replay import Replay, added, amounts, frame_of
 from brokerlab.calibrate.percentiles.sample import check_columns, nothing_left, sample_of
 from brokerlab.carry import Chunks
 from brokerlab.errors import ConfigError, InsufficientDataError
@@ -106,31 +105,21 @@ class Backtest(Result):
     created: pl.DataFrame = field(repr=False, compare=False)
     synthetic: bool
 
-    @property
-    def n_tasks(self) -> int:
-        """Tasks scored."""
-        return self.counts["n_tasks"]
+    def outcomes(self) -> Outcomes:
+        """Return what the judge looks at: tasks in the order of time, under the settings that can be set.
 
-    @property
-    def settable(self) -> list[Setting]:
-        """The settings of the grid that can be set: a margin that is fixed in the code stays as it is."""
-        fixed = self.parameter.margin_key is None and self.parameter.rank_key is not None
-        return [s for s in self.grid if not fixed or s.margin_pct == self.current.margin_pct]
-
-    def outcomes(self, settings: Sequence[Setting] | None = None) -> Outcomes:
-        """Return what the judge looks at: tasks in the order of time, under some settings, the current one among them.
+        A margin that is fixed in the code stays as it is.
 
         A task's ``loss`` is its cost per core-hour of its own work, ``exceed_rate`` the share of its scored jobs whose
         first attempt is killed; the parts of the loss are given per core-hour of work, without their weights. A task's
         weight are its core-hours, capped at those of the median task. Tasks without a time, or without work, are left out.
 
-        Args:
-            settings: Null: those of the grid that can be set.
-
         Raises:
             InsufficientDataError: No task with work has a creation time.
         """
-        grid, weights = tuple(settings or self.settable), self.weights
+        weights, margin = self.weights, self.current.margin_pct
+        free = self.parameter.margin_key is not None
+        grid = tuple(each for each in self.grid if free or each.margin_pct == margin)
         tasks = (
             self.works.with_row_index("place")
             .join(self.created.select("jeditaskid", time="created_at"), on="jeditaskid", how="left")
@@ -182,28 +171,20 @@ class Backtest(Result):
 
         ``is_current``, ``n_tasks, n_scored``; ``n_exceed`` (jobs whose first attempt is killed), ``exceed_rate`` (of all jobs),
         ``exceed_rate_task_mean``, ``n_lost``, the amounts, ``killed_coreh, work_coreh``, ``headroom_mean`` (request / use - 1),
-        ``queues_share, slots_share`` (that can take a task, means over tasks), ``loss``, ``n_fallback``.
+        ``queues_share, slots_share`` (that can take a task, means over tasks), ``loss``.
         """
         grid, weights = self.grid, self.weights
         sums = reduce(added, self.each(lambda replay: replay.totals(grid, weights)))
-        n, jobs, work = (
-            self.n_tasks,
-            self.counts["n_scored"],
-            float(self.works["work"].to_numpy().sum()),
-        )
-        amounts = {name: sums[name] for name in ("used", "over", "waste")}
-        amounts["reserved"] = amounts["used"] + amounts["over"] + amounts["waste"]
+        n, jobs = self.counts["n_tasks"], self.counts["n_scored"]
+        work = float(self.works["work"].to_numpy().sum())
         rows = frame_of(grid).with_columns(
             is_current=pl.Series([setting == self.current for setting in grid]),
             n_tasks=pl.lit(n, pl.Int64),
             n_scored=pl.lit(jobs, pl.Int64),
-            **{
-                name: pl.Series(sums[name].astype(np.int64))
-                for name in ("n_exceed", "n_lost", "n_fallback")
-            },
+            **{name: pl.Series(sums[name].astype(np.int64)) for name in ("n_exceed", "n_lost")},
             exceed_rate=sums["n_exceed"] / jobs,
             exceed_rate_task_mean=sums["task_rate"] / n,
-            **{f"{name}_{self.parameter.amount}": values for name, values in amounts.items()},
+            **{f"{name}_{self.parameter.amount}": each for name, each in amounts(sums).items()},
             killed_coreh=sums["killed_coreh"],
             work_coreh=work,
             headroom_mean=sums["headroom"] / jobs,
@@ -223,7 +204,7 @@ class Backtest(Result):
     @cached_property
     def gap_summary(self) -> pl.DataFrame:
         """Scouts against the rest, over all tasks."""
-        return gap_summary(self.gap, confidence=self.assumptions.confidence)
+        return gap_summary(self.gap)
 
     @cached_property
     def caveats(self) -> tuple[str, ...]:
@@ -356,11 +337,9 @@ def backtest(
         ),
         synthetic=synthetic,
     )
-    under_now = tried.under([now])
     further = {
         **_queue_counts(queues, chosen, set().union(*(each[2] for each in found))),
-        "n_zero_estimates": under_now.filter(estimate=0).height,
-        "n_fallback": int(under_now["fallback"].sum()),
+        "n_zero_estimates": tried.under([now]).filter(estimate=0).height,
     }
     return replace(tried, counts=counts | further)
 
@@ -420,8 +399,7 @@ def _prepared(
     sample = sample_of(history.quantities, tasks, history.jobs, parameter, made)
     replay = None
     if sample.tasks.height:
-        needs = needs_of(sample.scored, parameter, made)
-        replay = Replay.of(sample, needs, queues, slots, parameter, made)
+        replay = Replay.of(sample, queues, slots, parameter, made)
     return Part(
         replay=replay,
         counts=sample.counts,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 
 from brokerlab.calibrate.percentiles.parameters import Parameter
 from brokerlab.words import plural, short_percent
@@ -44,45 +45,6 @@ def _merged(by_name: Mapping[str, str], *, of_all: bool) -> str:
     return f"{', '.join(same)}: {sentence.removesuffix('.')}{more}."
 
 
-SENTENCES = {
-    "synthetic": "The archive is synthetic: it repeats what is known of real jobs and cannot show what is not.",
-    "n_few": (
-        "Only {n_few} {tasks} can be scored: what happened in each is exact, but so few say next to nothing about "
-        "other tasks, and their intervals are not to be relied on."
-    ),
-    "n_outgrown": (
-        "Every job above its request or limit is counted as killed: {n_outgrown:,} of {n_scored:,} used more than "
-        "given and finished, {n_kills:,} were killed for it. Where queues let them run, kills are overstated."
-    ),
-    "killed": "{killed}",
-    "failures_unknown": "No failed jobs were given: jobs killed at a limit cannot be seen, only survivors are scored.",
-    "none_failed": "The tasks have no failed job: either none failed, or the archive keeps survivors only.",
-    "missing": "{missing}.",
-    "n_unmarked": "In {n_unmarked} of {n_tasks} tasks no scout is marked: the first ten jobs created stand in for them.",
-    "n_after_second": (
-        "{n_after_second:,} of {n_scored:,} scored jobs were created after the second trigger, but scored against "
-        "the first estimate."
-    ),
-    "gap": "Scouts are no random sample: their median lies {gap} that of the rest of their task.",
-    "n_small": (
-        "{n_small} of {n_tasks_with_jobs} tasks have too few jobs or no scout value: the result speaks of larger "
-        "tasks."
-    ),
-    "no_queues": "No queues were given: the share of queues and slots that can take a task is not known.",
-    "queues": "{queues}.",
-    "n_zero_estimates": "In {n_zero_estimates} of {n_tasks} tasks the current setting gives an estimate of 0: {at_zero}.",
-    "is_disk": (
-        "An output above its estimate and allowance counts as a kill; a work directory smaller than requested saves"
-        " an unknown part of these jobs."
-    ),
-    "n_fallback": (
-        "In {n_fallback} of {n_tasks} tasks there are too few scouts for the promised coverage: the largest scout "
-        "stands in, without a promise."
-    ),
-}
-"""What must be there, and what is said of it, most important first."""
-
-
 def caveats_of(
     counts: Mapping[str, int],
     parameter: Parameter,
@@ -100,56 +62,79 @@ def caveats_of(
         gap_ratio: Geometric mean over tasks of scouts' median over the rest's.
         synthetic: The archive was generated.
     """
-    n = counts["n_tasks"]
-    lack, silent = counts["n_unscorable"], counts["n_scouts_without_value"]
-    unknown, free = counts["n_unknown_queues"], counts["n_unlimited"]
-    others = lack + counts["n_scored"]
-    found = {
-        **counts,
-        "synthetic": synthetic,
-        "n_few": n if n < SMALL else 0,
-        "tasks": plural(n, "task"),
-        "killed": _killed(counts, parameter, killed_as),
-        "failures_unknown": not counts["failures_known"],
-        "none_failed": counts["failures_known"] and not counts["n_failed"],
-        "missing": _joined(
-            (lack, f"{lack} of {others} other jobs lack {parameter.lacks} and are not scored"),
-            (silent, f"{silent} {plural(silent, 'scout')} gave no value"),
-        ),
-        "n_unmarked": n - counts["n_tasks_marked"],
-        "gap": _gap(gap_ratio),
-        "n_small": max(counts["n_tasks_with_jobs"] - n, 0),
-        "no_queues": not counts["n_queues"],
-        "queues": _joined(
-            (
-                unknown,
-                f"{unknown} {plural(unknown, 'queue')} of the jobs missing from the queue table",
-            ),
-            (
-                free,
-                f"{free} of {counts['n_queues']} queues without a limit, taken as able to take any task",
-            ),
-        ),
-        "at_zero": parameter.at_zero,
-        "is_disk": parameter.name == "outdiskcount",
+    n = SimpleNamespace(**counts)
+    unmarked, small = n.n_tasks - n.n_tasks_marked, n.n_tasks_with_jobs - n.n_tasks
+    killed, missing = _killed(n, parameter, killed_as), _missing(n, parameter)
+    gap, queues = _gap(gap_ratio), _queues(n)
+    few, scored = n.n_tasks < SMALL, f"{n.n_scored:,}"
+    applies: dict[str, object] = {
+        "The archive is synthetic: it repeats what is known of real jobs and cannot show what is not.": synthetic,
+        (
+            f"Only {n.n_tasks} {plural(n.n_tasks, 'task')} can be scored: what happened in each is exact, but so few say next "
+            "to nothing about other tasks, and their intervals are not to be relied on."
+        ): few,
+        (
+            f"Every job above its request or limit is counted as killed: {n.n_outgrown:,} of {scored} used more than given "
+            f"and finished, {n.n_kills:,} were killed for it. Where queues let them run, kills are overstated."
+        ): n.n_outgrown,
+        killed: killed,
+        (
+            "No failed jobs were given: jobs killed at a limit cannot be seen, only survivors are scored."
+        ): not n.failures_known,
+        (
+            "The tasks have no failed job: either none failed, or the archive keeps survivors only."
+        ): n.failures_known and not n.n_failed,
+        f"{missing}.": missing,
+        (
+            f"In {unmarked} of {n.n_tasks} tasks no scout is marked: the first ten jobs created stand in for them."
+        ): unmarked,
+        (
+            f"{n.n_after_second:,} of {scored} scored jobs were created after the second trigger, but scored against the "
+            "first estimate."
+        ): n.n_after_second,
+        f"Scouts are no random sample: their median lies {gap} that of the rest of their task.": gap,
+        (
+            f"{small} of {n.n_tasks_with_jobs} tasks have too few jobs or no scout value: the result speaks of larger tasks."
+        ): small > 0,
+        (
+            "No queues were given: the share of queues and slots that can take a task is not known."
+        ): not n.n_queues,
+        f"{queues}.": queues,
+        (
+            f"In {n.n_zero_estimates} of {n.n_tasks} tasks the current setting gives an estimate of 0: {parameter.at_zero}."
+        ): n.n_zero_estimates,
+        (
+            "An output above its estimate and allowance counts as a kill; a work directory smaller than requested saves an "
+            "unknown part of these jobs."
+        ): parameter.name == "outdiskcount",
     }
-    return tuple(text.format(**found) for name, text in SENTENCES.items() if found[name])
+    return tuple(sentence for sentence, found in applies.items() if found)
 
 
-def _joined(*parts: tuple[int, str]) -> str:
-    return "; ".join(text for n, text in parts if n)
+def _missing(n: SimpleNamespace, parameter: Parameter) -> str:
+    lack, silent = n.n_unscorable, n.n_scouts_without_value
+    others = f"{lack} of {lack + n.n_scored} other jobs lack {parameter.lacks} and are not scored"
+    scouts = f"{silent} {plural(silent, 'scout')} gave no value"
+    return "; ".join(text for count, text in ((lack, others), (silent, scouts)) if count)
 
 
-def _killed(counts: Mapping[str, int], parameter: Parameter, killed_as: str) -> str:
+def _queues(n: SimpleNamespace) -> str:
+    unknown, free = n.n_unknown_queues, n.n_unlimited
+    lost = f"{unknown} {plural(unknown, 'queue')} of the jobs missing from the queue table"
+    open_ = f"{free} of {n.n_queues} queues without a limit, taken as able to take any task"
+    return "; ".join(text for count, text in ((unknown, lost), (free, open_)) if count)
+
+
+def _killed(counts: SimpleNamespace, parameter: Parameter, killed_as: str) -> str:
     limit = parameter.limit
-    n = counts["n_killed" if limit is None else f"n_killed_{limit.cause}"]
+    n = counts.n_killed if limit is None else getattr(counts, f"n_killed_{limit.cause}")
     if n == 0:
         return ""
     at = limit.cause if limit else "memory or walltime"
     jobs = f"{n} {plural(n, 'job')} killed at a limit ({at})"
     if killed_as == "exclude" or limit is None:
         return f"{jobs} and not retried with success left out: the rate is too low by these."
-    entered = counts["n_censored"]
+    entered = counts.n_censored
     if entered == n:
         return f"{jobs} and not retried entered as needing just more than was seen."
     rest = f", {n - entered} (scouts, task not scored, or nothing recorded) left out"

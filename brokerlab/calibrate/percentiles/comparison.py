@@ -6,9 +6,9 @@ intervals that decide nothing and whose measured coverage is said.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -18,19 +18,23 @@ from brokerlab.calibrate.percentiles.parameters import Parameter
 from brokerlab.errors import ConfigError
 from brokerlab.intervals import Formula, Sums, clustered, measured_coverage, pooled_coverage
 from brokerlab.numerics import FloatArray
-from brokerlab.results import Result, Shows
 
 JUDGED = ("exceed_rate", "loss")
 """Quantities that a verdict rests on."""
-STRATA = ("processingtype", "gshare", "cores", "n_scouts")
+STRATA = {
+    "processingtype": "processing type",
+    "gshare": "gshare",
+    "cores": "cores",
+    "n_scouts": "scouts used",
+}
+"""What tasks are divided by, in the order of tables and in words."""
 NO_LEVEL = "(none)"
 FLOATS = [
     f"{side}{end}" for side in ("before", "after", "diff", "diff_pct") for end in ("", "_lo", "_hi")
 ]
 
 
-@dataclass(frozen=True)
-class Quantity:
+class Quantity(NamedTuple):
     """One line of the before-and-after table: a weighted mean over tasks, a total, or a ratio of two totals."""
 
     name: str
@@ -39,8 +43,8 @@ class Quantity:
     over: str = ""
 
 
-@dataclass(frozen=True, repr=False)
-class Comparison(Result):
+@dataclass(frozen=True)
+class Comparison:
     """Before and after.
 
     Attributes:
@@ -52,21 +56,6 @@ class Comparison(Result):
         n_tasks: Tasks compared.
         n_scored: Their scored jobs.
     """
-
-    shows = Shows(
-        about="before and after, one row per quantity",
-        columns={
-            "label": "",
-            "unit": "",
-            "before": "",
-            "after": "",
-            "diff": "",
-            "diff_lo": "",
-            "diff_hi": "",
-        },
-        keys=("quantity",),
-        next=(".by_stratum",),
-    )
 
     table: pl.DataFrame
     by_stratum: pl.DataFrame
@@ -83,10 +72,6 @@ class Comparison(Result):
         if rows.is_empty():
             raise ConfigError(f"no quantity {name!r}: {', '.join(self.table['quantity'])}")
         return rows.row(0, named=True)
-
-    def frame(self) -> pl.DataFrame:
-        """Return one row per quantity."""
-        return self.table
 
 
 def quantities_of(parameter: Parameter) -> tuple[Quantity, ...]:
@@ -172,7 +157,7 @@ def judged_values(side: pl.DataFrame) -> dict[str, FloatArray]:
     return {name: rows[name].cast(pl.Float64).to_numpy() for name in JUDGED}
 
 
-def levels_of(tasks: pl.DataFrame, strata: Sequence[str] = STRATA) -> pl.DataFrame:
+def levels_of(tasks: pl.DataFrame, strata: Iterable[str] = STRATA) -> pl.DataFrame:
     """Return ``stratum, level, place`` (list of the places of its tasks); null levels are `NO_LEVEL`."""
     parts = [
         tasks.select(stratum=pl.lit(name), level=pl.col(name).cast(pl.String).fill_null(NO_LEVEL))

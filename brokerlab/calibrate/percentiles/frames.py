@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
+from math import ceil, floor
 from typing import Any
 
 import polars as pl
 
-from brokerlab.calibrate.judge import MIN_UNITS, Sums, capped_weights
-from brokerlab.calibrate.percentiles.backtest import Backtest, at_setting
-from brokerlab.calibrate.percentiles.comparison import NO_LEVEL, levels_of
-from brokerlab.calibrate.percentiles.finite_sample import conformal_rank, percentile_coverage
-from brokerlab.calibrate.percentiles.gap import gap_summary
+from brokerlab.calibrate.judge import MIN_UNITS, capped_weights
+from brokerlab.calibrate.percentiles.backtest import at_setting
+from brokerlab.calibrate.percentiles.comparison import STRATA, levels_of
 from brokerlab.calibrate.percentiles.parameters import Setting
 from brokerlab.calibrate.percentiles.replay import frame_of
-from brokerlab.calibrate.percentiles.study import CONFORMAL_COVERAGES, Study
-from brokerlab.calibrate.verdict import limit_of
+from brokerlab.calibrate.percentiles.study import Study
+from brokerlab.errors import ConfigError
 
 SPLITS = ("processingtype", "gshare", "cores")
 """Strata of which two may be the same split of the tasks under two names."""
-STRATA = {
-    "processingtype": "processing type",
-    "gshare": "gshare",
-    "cores": "cores",
-    "n_scouts": "scouts used",
-}
-"""What tasks are divided by, in the order of tables and in words."""
 MIN_LEVEL_TASKS = 5
 """Levels with fewer tasks are not called the worst."""
-RANKS_PROMISED = (50, 75, 90, 95, 100)
-SCOUTS_PROMISED = range(5, 11)
-"""Scouts that the deployed first trigger finds: half of ten at least, all of them at most."""
 
 
 def before_after(study: Study) -> pl.DataFrame:
@@ -78,7 +67,7 @@ def by_level(study: Study) -> pl.DataFrame:
             *("loss_diff", "loss_diff_lo", "loss_diff_hi", "verdict"),
             **sides,
         )
-        .filter(~pl.col("stratum").is_in(list(repeated_strata(study.before))))
+        .filter(~pl.col("stratum").is_in(list(repeated_strata(study.scored[0]))))
         .with_columns(place=pl.col("stratum").replace_strict(place, return_dtype=pl.Int64))
         .sort("place", "after", "n_scored", "level", descending=[False, True, True, False])
         .drop("place")
@@ -129,64 +118,61 @@ def candidates(study: Study) -> pl.DataFrame:
     return frame_of(study.judgement.settings).hstack(study.judgement.candidates)
 
 
-def _rates(judged: pl.DataFrame) -> pl.DataFrame:
-    """Return kill rate and loss of the judge's candidates, two standard errors on both sides."""
-    ends: dict[str, pl.Expr] = {}
-    for name, judge_name in (("kills", "exceed_rate"), ("loss", "loss")):
-        mean, reach = pl.col(judge_name), 2 * pl.col(f"{judge_name}_se")
-        low, high = mean - reach, mean + reach
-        if name == "kills":
-            low, high = low.clip(lower_bound=0), high.clip(upper_bound=1)
-        ends |= {name: mean, f"{name}_lo": low, f"{name}_hi": high}
-    return judged.select(*Setting._fields, **ends)
-
-
 def frontier(study: Study) -> pl.DataFrame:
     """Return what every setting tried costs, and how often it kills, over all tasks.
 
     Returns:
-        ``rank, margin_pct, label``, ``waste`` (reserved and not used, killed attempts included, over used [1]), ``kills,
-        kills_lo, kills_hi`` (mean over tasks [1], two standard errors), ``setting`` (current, proposed; null).
+        ``rank, margin_pct, minimum_mb, label``, ``waste`` (reserved and not used, killed attempts included, over used [1]),
+        ``kills, kills_lo, kills_hi`` (mean over tasks [1], two standard errors), ``setting`` (current, proposed; null).
     """
     amount = study.parameter.amount
     wasted = pl.col(f"over_{amount}") + pl.col(f"waste_{amount}")
-    judged = _rates(candidates(study)).select(*Setting._fields, "^kills.*$")
+    mean, reach = pl.col("exceed_rate"), 2 * pl.col("exceed_rate_se")
+    judged = candidates(study).select(
+        *Setting._fields,
+        kills=mean,
+        kills_lo=(mean - reach).clip(lower_bound=0),
+        kills_hi=(mean + reach).clip(upper_bound=1),
+    )
     costs = study.tried.by_setting.select(*Setting._fields, waste=wasted / pl.col(f"used_{amount}"))
     rows = costs.join(judged, on=Setting._fields, nulls_equal=True).sort(Setting._fields)
-    pairs = [Setting(*row) for row in rows.select(Setting._fields).rows()]
+    settings = [Setting(*row) for row in rows.select(Setting._fields).rows()]
     roles = {study.best: "proposed"} if study.acts else {}
     roles |= {study.current: "current"}
-    names = [_name(study, pair) for pair in pairs]
     return rows.with_columns(
-        label=pl.Series(names, dtype=pl.String),
-        setting=pl.Series([roles.get(pair) for pair in pairs], dtype=pl.String),
+        label=pl.Series([_name(study, each) for each in settings], dtype=pl.String),
+        setting=pl.Series([roles.get(each) for each in settings], dtype=pl.String),
     )
 
 
-def promises(study: Study) -> pl.DataFrame:
-    """Return what so few scouts can promise, for deployed and observed numbers of scouts.
+def percentile_coverage(n_scouts: int, rank: float) -> tuple[float, float, float]:
+    """Return lower bound, interpolation and upper bound of the expected coverage of the percentile rule.
 
-    Returns:
-        One row per number of scouts: ``n_scouts``, ``n_tasks``, for each rank r of `RANKS_PROMISED`
-        ``rank_r, rank_r_lo, rank_r_hi`` (share of the jobs that it promises on average, without margin, between the
-        scouts below and above it), ``needed`` (rank that keeps the limit; null: none does); no row where the limit is 0
-        or 1.
+    If n scouts and a later job are exchangeable (and ties are broken), the share of jobs not above the k-th smallest scout
+    follows Beta(k, n+1-k), for every distribution of the jobs: no margin is needed for this, and none can be credited for it.
+    The rule interpolates between two order statistics, so that its coverage lies between theirs; the middle value is linear
+    in between (exact for uniformly distributed jobs).
+
+    Args:
+        n_scouts: n, at least 1.
+        rank: Percentile rank 0..100.
+
+    Raises:
+        ConfigError: Numbers that cannot be.
+
+    Source: scouts.md section 4 for the rule; Wilks, Ann. Math. Statist. 12 (1941) 91, doi:10.1214/aoms/1177731788, and David
+    and Nagaraja, Order Statistics, 3rd edition (2003), sections 2 and 7.1.
+
+    Example:
+        >>> [round(c, 3) for c in percentile_coverage(10, 75)]
+        [0.636, 0.705, 0.727]
     """
-    limit = limit_of(study.judgement)
-    used = at_setting(study.by_task, study.current)["n_scouts"].value_counts()
-    tasks = {int(n): int(count) for n, count in used.iter_rows()}
-    most = sorted(tasks, key=lambda n: (-tasks[n], n))
-    others = [n for n in most if n not in SCOUTS_PROMISED][:6]
-    rows = []
-    for n in sorted({*SCOUTS_PROMISED, *others}) if 0 < limit < 1 else []:
-        row: dict[str, float | None] = {"n_scouts": n, "n_tasks": tasks.get(n, 0)}
-        for rank in RANKS_PROMISED:
-            low, middle, high = percentile_coverage(n, rank)
-            row |= {f"rank_{rank}": middle, f"rank_{rank}_lo": low, f"rank_{rank}_hi": high}
-        rows.append(row | {"needed": conformal_rank(n, limit)})
-    ends = [f"rank_{r}{end}" for r in RANKS_PROMISED for end in ("", "_lo", "_hi")]
-    floats = dict.fromkeys([*ends, "needed"], pl.Float64)
-    return pl.DataFrame(rows, schema={"n_scouts": pl.Int64, "n_tasks": pl.Int64, **floats})
+    if n_scouts < 1 or not 0 <= rank <= 100:
+        raise ConfigError(f"n_scouts={n_scouts}, rank={rank}: allowed are at least 1, and 0 to 100")
+    position = (n_scouts - 1) * rank / 100
+    ends = (floor(position) + 1, position + 1, ceil(position) + 1)
+    low, middle, high = (place / (n_scouts + 1) for place in ends)
+    return low, middle, high
 
 
 def coverage(study: Study) -> pl.DataFrame:
@@ -225,36 +211,6 @@ def coverage(study: Study) -> pl.DataFrame:
     return pl.concat(parts).sort("n_scouts", maintain_order=True)
 
 
-def gap_by_type(tried: Backtest, *, most: int = 8) -> pl.DataFrame:
-    """Return how scouts differ from the rest of their task, over all tasks and by processing type.
-
-    Args:
-        tried: A back-test.
-        most: Processing types, those with most tasks.
-
-    Returns:
-        ``level``, ``n_tasks``, ``gap, gap_lo, gap_hi``: geometric mean over tasks of the ratio of medians, minus one [1].
-    """
-    types = tried.by_task.select("jeditaskid", "processingtype").unique("jeditaskid")
-    joined = tried.gap.join(types, on="jeditaskid").with_columns(
-        pl.col("processingtype").fill_null(NO_LEVEL)
-    )
-    largest = joined["processingtype"].value_counts()
-    names = largest.sort("count", "processingtype", descending=[True, False])[
-        "processingtype"
-    ].head(most)
-    groups = {"all tasks": tried.gap}
-    groups |= {name: joined.filter(pl.col("processingtype") == name) for name in names}
-    rows = []
-    for level, tasks in groups.items():
-        row = gap_summary(tasks).row(0, named=True)
-        ends = {"gap": row["ratio"], "gap_lo": row["lo"], "gap_hi": row["hi"]}
-        shifted = {name: None if value is None else value - 1 for name, value in ends.items()}
-        rows.append({"level": level, "n_tasks": row["n_tasks"], **shifted})
-    floats = dict.fromkeys(("gap", "gap_lo", "gap_hi"), pl.Float64)
-    return pl.DataFrame(rows, schema={"level": pl.String, "n_tasks": pl.Int64, **floats})
-
-
 def by_task(study: Study) -> pl.DataFrame:
     """Return what happened in each scored task.
 
@@ -265,10 +221,11 @@ def by_task(study: Study) -> pl.DataFrame:
     """
     killed = pl.col("n_exceed") / pl.col("n_scored")
     gap = study.tried.gap.select("jeditaskid", gap=pl.col("ratio_median") - 1)
-    now = study.before.select(
+    before, after = study.scored
+    now = before.select(
         *("jeditaskid", "n_scouts", "n_scored"), estimate_before="estimate", before=killed
     )
-    then = study.after.select(
+    then = after.select(
         *("jeditaskid", "rank", "margin_pct"), estimate_after="estimate", after=killed
     )
     tasks = now.join(gap, on="jeditaskid", how="left").join(then, on="jeditaskid")
@@ -292,32 +249,6 @@ def by_block(study: Study) -> pl.DataFrame:
         loss_before="loss_before",
         loss_after="loss_after",
     )
-
-
-def rules_beside(study: Study) -> pl.DataFrame:
-    """Return the percentile rule and the conformal rule on all tasks.
-
-    Returns:
-        ``rule`` (current, other, conformal), ``rank`` (or promised coverage [%]), ``margin_pct``, ``kills`` (mean over tasks [1]),
-        ``loss`` [core h per core h of work], each with ``_lo, _hi`` (two standard errors); ``n_fallback`` (tasks with too few
-        scouts for that coverage: the largest is taken).
-    """
-    conformal, question = study.conformal, study.judgement.question
-    outcomes = conformal.outcomes(conformal.grid)
-    tried = Sums.of(outcomes, question).frame(outcomes, question)
-    other = _rates(frame_of(outcomes.settings).hstack(tried))
-    own = _rates(candidates(study))
-    pairs = dict.fromkeys([study.current, study.best])
-    names = dict(zip(pairs, ("current", "other"), strict=False))
-    parts = [at_setting(own, pair).with_columns(rule=pl.lit(name)) for pair, name in names.items()]
-    asked = other.filter(pl.col("rank").is_in(CONFORMAL_COVERAGES))
-    parts.append(asked.sort("margin_pct", "rank").with_columns(rule=pl.lit("conformal")))
-    counts = conformal.by_setting.select(*Setting._fields, "n_fallback")
-    rows = pl.concat(parts).join(
-        counts, on=Setting._fields, how="left", nulls_equal=True, maintain_order="left"
-    )
-    none = pl.when(pl.col("rule") == "conformal").then("n_fallback")
-    return rows.select("rule", pl.exclude("rule", "minimum_mb", "n_fallback"), n_fallback=none)
 
 
 def weights_moved(study: Study) -> pl.DataFrame:
@@ -350,9 +281,5 @@ def written(study: Study) -> dict[str, pl.DataFrame]:
         "tasks": by_task(study),
         "gap": study.tried.gap,
         "gap_summary": study.tried.gap_summary,
-        "gap_chart": gap_by_type(study.tried),
         "sensitivity": study.sensitivity,
-        "conformal": rules_beside(study),
-        "conformal_settings": study.conformal.by_setting,
-        "promise": promises(study),
     }

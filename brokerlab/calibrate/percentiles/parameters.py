@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import polars as pl
 
-from brokerlab.calibrate.percentiles import estimates, requests
+from brokerlab.calibrate.percentiles import requests
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig import Config
 from brokerlab.numerics import FloatArray
@@ -88,7 +88,7 @@ class Parameter:
         reads: Columns of the quantities, besides those that all parameters read.
         value: What a scout says; null: nothing.
         scorable: Which jobs can be scored: everything their request and use are made of is known.
-        whole: Percentiles to the whole numbers that scouts write.
+        told: What scouts write under a rank, margins and minima.
         line: What jobs ask for under an estimate.
         offered: What a queue offers, after a base time [s]; null: no limit.
         limit: What jobs are killed at; None: nothing that is recorded.
@@ -114,7 +114,7 @@ class Parameter:
     reads: tuple[str, ...]
     value: pl.Expr
     scorable: pl.Expr
-    whole: Callable[..., FloatArray]
+    told: Callable[..., FloatArray]
     line: Callable[[pl.DataFrame, Assumptions], requests.Line]
     offered: Callable[[float], pl.Expr]
     limit: Limit | None = None
@@ -151,7 +151,7 @@ PARAMETERS = {
             reads=("ram_kb", "ram_per_core", "maxpss_kb"),
             value=pl.col("ram_kb"),
             scorable=_RUN & (pl.col("maxpss_kb") > 0),
-            whole=estimates.ramcount_mb,
+            told=requests.ramcount_mb,
             line=requests.memory,
             offered=requests.offered_memory,
             limit=Limit("memory", "minramcount", pl.col("maxpss_kb") / KB),
@@ -164,7 +164,7 @@ PARAMETERS = {
             margin_key=None,
             rank=95,
             margin_pct=50,
-            margins=tuple(range(0, 101, 5)),
+            margins=(50,),
             amount="coreh",
             amount_unit="core h",
             thing="walltime limit",
@@ -177,7 +177,7 @@ PARAMETERS = {
             reads=("cputime_hs06s", "cputime_eligible", "corepower", "n_events"),
             value=pl.when("cputime_eligible").then("cputime_hs06s"),
             scorable=_RUN & pl.col("n_events").is_not_null() & (pl.col("corepower") > 0),
-            whole=estimates.cputime_milli,
+            told=requests.cputime_milli,
             line=requests.walltime,
             offered=requests.offered_time,
             limit=Limit("walltime", "maxwalltime", pl.col("duration_s")),
@@ -206,7 +206,7 @@ PARAMETERS = {
             scorable=_RUN
             & pl.when("outdisk_per_event").then("n_events").otherwise("input_mb").is_not_null()
             & (pl.col("outputfilebytes") > 0),
-            whole=estimates.outdisk_kb,
+            told=requests.outdisk_kb,
             line=requests.disk,
             offered=requests.offered_disk,
             lacks="output, events or input size",
@@ -341,7 +341,6 @@ class LossWeights:
         return {"over": parameter_named(parameter).why_over, **WHY}
 
 
-Rule = Literal["percentile", "conformal"]
 ScoutsUsed = Literal["half", "all"]
 KilledAs = Literal["lower_bound", "exclude"]
 
@@ -352,7 +351,6 @@ class Assumptions:
 
     Attributes:
         rules: Rule set of the estimate.
-        rule: ``percentile`` (deployed), or ``conformal`` (rank = promised coverage in per cent).
         scouts_used: ``half``: those finished at the first trigger; ``all``.
         trigger_period_s: The first trigger is looked at only every so many seconds (600 deployed), so
             that more scouts are in; 0: at once, the fewest scouts.
@@ -366,11 +364,9 @@ class Assumptions:
             their need, or ``exclude``.
         disk_allowance_mb: What a job may write beyond its expected output [MB]: the 300 MB that every
             request of disk adds for the work directory.
-        confidence: Two-sided, of every interval.
     """
 
     rules: ScoutRules = field(default_factory=ScoutRules)
-    rule: Rule = "percentile"
     scouts_used: ScoutsUsed = "half"
     trigger_period_s: int = 0
     min_scored: int = 20
@@ -380,12 +376,10 @@ class Assumptions:
     killed_after: float = 1.0
     killed_as: KilledAs = "lower_bound"
     disk_allowance_mb: float = 300.0
-    confidence: float = 0.95
 
     def __post_init__(self) -> None:
         """Refuse impossible values, all at once."""
         checks = {
-            "rule": (self.rule in ("percentile", "conformal"), "percentile or conformal"),
             "scouts_used": (self.scouts_used in ("half", "all"), "half or all"),
             "killed_as": (self.killed_as in ("lower_bound", "exclude"), "lower_bound or exclude"),
             "trigger_period_s": (self.trigger_period_s >= 0, "at least 0"),
@@ -394,7 +388,6 @@ class Assumptions:
             "compensation": (0 < self.compensation <= 2, "above 0, at most 2"),
             "killed_after": (0 <= self.killed_after <= 1, "0 to 1"),
             "disk_allowance_mb": (self.disk_allowance_mb >= 0, "at least 0"),
-            "confidence": (0.5 <= self.confidence < 1, "0.5 to below 1"),
         }
         wrong = [
             f"{name}={getattr(self, name)!r}: allowed is {allowed}"

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.percentiles.parameters import Assumptions, Parameter
+from brokerlab.calibrate.percentiles.parameters import Parameter
+from brokerlab.calibrate.percentiles.requests import Line
+from brokerlab.frames import columns_of
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.slots import Offers
 from brokerlab.units import HOUR_S
@@ -39,6 +41,12 @@ class Reach:
     def shares(self, estimate: IntArray, tasks: slice) -> tuple[FloatArray, FloatArray]:
         """Return the share of queues and of slots that can take each task: (n_tasks, n_settings) each."""
         demand = estimate * self.slope[tasks][:, None] + self.offset[tasks][:, None]
+        return self.of_demand(demand, tasks)
+
+    def of_demand(
+        self, demand: FloatArray, tasks: slice = slice(None)
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the same for what each task asks of a queue, (n_tasks, ...)."""
         queues, slots = np.ones_like(demand), np.ones_like(demand)
         kinds = self.kind[tasks]
         for kind in np.unique(kinds):  # one per distinct base time; one in all for memory and disk
@@ -48,30 +56,23 @@ class Reach:
 
 
 def reach_of(
-    jobs: pl.DataFrame,
-    queues: pl.DataFrame,
-    slots: pl.DataFrame,
-    parameter: Parameter,
-    made: Assumptions,
+    task: pl.Series, line: Line, queues: pl.DataFrame, slots: pl.DataFrame, parameter: Parameter
 ) -> Reach:
     """Describe what the typical job of each task, the median over its scored jobs, asks of a queue.
 
     Args:
-        jobs: Scored jobs with ``task``, sorted by it, every task present.
+        task: Number of the task of each job, ascending, every task present.
+        line: What the jobs ask for.
         queues: ``panda_queue`` and the capacities; null and 0 are no limit.
         slots: ``computingsite, coreh``: core-hours observed, the weight of a queue's slots.
         parameter: Which.
-        made: What requests are made with.
     """
-    line = parameter.line(jobs, made)
     sizes = queues.select("panda_queue").join(
         slots, left_on="panda_queue", right_on="computingsite", how="left", maintain_order="left"
     )
     weights = sizes["coreh"].fill_null(0.0).to_numpy()
     demand = (
-        pl.DataFrame(
-            {"task": jobs["task"], "a": line.demand, "b": line.demand_besides, "c": line.base_s}
-        )
+        pl.DataFrame({"task": task, "a": line.demand, "b": line.demand_besides, "c": line.base_s})
         .group_by("task")
         .agg(pl.col("a", "b").median(), pl.col("c").first())
         .sort("task")
@@ -87,12 +88,8 @@ def reach_of(
 
 def _offered(queues: pl.DataFrame, parameter: Parameter, base_s: float) -> FloatArray:
     """Return what each queue can give, in the unit of the demand; infinite without a limit."""
-    known = queues.select(
-        (pl.col(name) if name in queues.columns else pl.lit(None)).cast(dtype).alias(name)
-        for name, dtype in QUEUE_COLUMNS.items()
-    )
     value = parameter.offered(base_s).cast(pl.Float64).fill_null(float("inf"))
-    return known.select(value.alias("offered"))["offered"].to_numpy()
+    return columns_of(queues, QUEUE_COLUMNS).select(offered=value)["offered"].to_numpy()
 
 
 def slots_by_queue(quantities: pl.DataFrame) -> pl.DataFrame:

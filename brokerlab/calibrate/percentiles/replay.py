@@ -1,16 +1,22 @@
-"""One history made ready to be replayed under any setting: estimate, search, reach, task by task."""
+"""One history made ready to be replayed, task by task: under any setting, or with allocations of its own for every job.
+
+A request is a rounded straight line in the task's estimate x. Solving it for x once per job, the smallest estimate under
+which it would not have been killed, makes every setting a comparison of whole numbers. In the ledger jobs are sorted once by
+task and this need, and their amounts summed up along the way; an estimate then splits a task's jobs in two, and every
+quantity is a difference of two running sums.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.percentiles.estimates import Estimator
-from brokerlab.calibrate.percentiles.needs import Ledger, Needs
 from brokerlab.calibrate.percentiles.parameters import (
     COMPONENTS,
     Assumptions,
@@ -19,69 +25,226 @@ from brokerlab.calibrate.percentiles.parameters import (
     Setting,
 )
 from brokerlab.calibrate.percentiles.reach import Reach, reach_of
+from brokerlab.calibrate.percentiles.requests import Line, column
 from brokerlab.calibrate.percentiles.sample import Sample
-from brokerlab.numerics import FloatArray, IntArray
+from brokerlab.errors import ConfigError
+from brokerlab.numerics import FloatArray, IntArray, SortedGroups
+from brokerlab.scouts import ScoutRules
+from brokerlab.units import HOUR_S
 
+KEY_BITS = 40  # of a need; leaves 23 bits for the number of a task in one int64 key
+NEVER = 2**KEY_BITS - 1  # above every estimate
+COUNT, SLOPE, OFFSET, USED, COREH = range(5)
 CELLS = 300_000  # tasks x settings at a time: about 100 MB
+
+
+def _least(wanted: FloatArray, line: Line, factor: float) -> IntArray:
+    """Return the smallest whole estimate of which the request, times a factor, is enough.
+
+    The solution in reals is off by rounding only: one step down and one up settle it.
+    """
+
+    def enough(x: FloatArray) -> Any:
+        return line.asked(x) * factor >= wanted
+
+    with np.errstate(divide="ignore", invalid="ignore"):  # a slope of 0: no estimate is enough
+        about = (wanted / factor - line.offset) / line.slope
+        x = np.clip(np.ceil(np.nan_to_num(about, nan=0.0, posinf=NEVER)), 0, NEVER)
+        x = np.where((x > 0) & enough(x - 1), x - 1, x)
+        x = np.where(~enough(x), x + 1, x)
+    return np.asarray(np.clip(x, 0, NEVER), dtype=np.int64)
+
+
+class Ledger:
+    """Running sums of the jobs' amounts, in the order of their need, one ordering per attempt."""
+
+    def __init__(
+        self, jobs: pl.DataFrame, line: Line, parameter: Parameter, made: Assumptions, n_tasks: int
+    ) -> None:
+        """Solve the request of every job for the estimate, and sort.
+
+        A retry gets the stated multiple of the first request. Amounts reserved are taken before truncation, at most 1 MB or
+        1 s per job above.
+
+        Args:
+            jobs: Scored jobs: ``task`` (number of the task), ``censored`` (use is a lower bound: the job needed more),
+                ``coreh`` (of one complete run).
+            line: What they ask for.
+            parameter: Which.
+            made: ``retry_factors``, ``killed_after``.
+            n_tasks: Number of tasks; those without scored jobs keep their place.
+
+        Raises:
+            ConfigError: Factors of retries that do not rise.
+        """
+        self.factors = (1.0, *made.retry_factors)
+        if any(b <= a for a, b in pairwise(self.factors)):
+            raise ConfigError(
+                f"retry_factors={made.retry_factors}: allowed are rising factors above 1"
+            )
+        self.killed_at_limit = parameter.killed_at_limit
+        self.killed_share = 1.0 if self.killed_at_limit else made.killed_after
+        task, coreh = jobs["task"].to_numpy(), jobs["coreh"].to_numpy()
+        self.n_jobs: IntArray = np.bincount(task, minlength=n_tasks).astype(np.int64)
+        self.start = np.concatenate(([0], np.cumsum(self.n_jobs)))
+        reserved = (line.slope * line.amount, line.offset * line.amount, line.used * line.amount)
+        amounts = np.column_stack([np.ones(task.size), *reserved, coreh])
+        self.keys: list[IntArray] = []
+        self.sums: list[FloatArray] = []
+        censored = jobs["censored"].to_numpy()
+        wanted = np.ceil(line.used)  # int(request) >= use exactly when request >= the next whole
+        for factor in self.factors:
+            key = (task << KEY_BITS) + np.minimum(_least(wanted, line, factor) + censored, NEVER)
+            order = np.argsort(key, kind="stable")
+            self.keys.append(key[order])
+            zero = np.zeros((1, amounts.shape[1]))
+            self.sums.append(np.concatenate([zero, np.cumsum(amounts[order], axis=0)]))
+        self.totals: FloatArray = np.diff(self.sums[0][self.start], axis=0)
+        used = line.used_at_least
+        self.headroom_slope = np.bincount(task, line.slope / used, minlength=n_tasks)
+        self.headroom_offset = np.bincount(task, line.offset / used - 1, minlength=n_tasks)
+
+    @property
+    def coreh(self) -> FloatArray:
+        """Core-hours of one complete run of every scored job, (n_tasks,)."""
+        return np.asarray(self.totals[:, COREH])
+
+    def outcomes(self, estimate: IntArray, tasks: slice) -> dict[str, FloatArray]:
+        """Return what the estimates would have done, sums over the jobs of each task.
+
+        Args:
+            estimate: (n_tasks_in_slice, n_settings) whole numbers.
+            tasks: Which tasks.
+
+        Returns:
+            Arrays of the shape of the estimates: ``n_exceed`` (jobs whose first attempt is killed), ``n_lost`` (killed in
+            every attempt), ``used`` (by the jobs that finish in some attempt), ``over`` (reserved and not used by that
+            attempt), ``waste`` (reserved by killed attempts; reserved in all is the sum of the three) [amount unit],
+            ``killed_coreh`` (of killed attempts), ``headroom`` (first request / use - 1, of all jobs).
+        """
+        numbers = np.arange(self.n_jobs.size)[tasks]
+        x = estimate.astype(np.float64)
+        totals = self.totals[tasks][:, None, :]
+        served = np.zeros((*x.shape, totals.shape[2]))  # of the jobs done before this attempt
+        over, waste, killed = np.zeros_like(x), np.zeros_like(x), np.zeros_like(x)
+        exceed: list[FloatArray] = []
+        for attempt, factor in enumerate(self.factors):
+            done = self._done(attempt, estimate, numbers)
+            gain = done - served
+            over += factor * _reserved(x, gain) - gain[..., USED]
+            left = totals - done
+            lost = factor * _reserved(x, left) * self.killed_share
+            waste += lost
+            killed += lost if self.killed_at_limit else left[..., COREH] * self.killed_share
+            exceed.append(left[..., COUNT])
+            served = done
+        slope, offset = self.headroom_slope[tasks], self.headroom_offset[tasks]
+        return {
+            "n_exceed": exceed[0],
+            "n_lost": exceed[-1],
+            "used": served[..., USED],
+            "over": over,
+            "waste": waste,
+            "killed_coreh": killed,
+            "headroom": x * slope[:, None] + offset[:, None],
+        }
+
+    def _done(self, attempt: int, estimate: IntArray, numbers: IntArray) -> FloatArray:
+        """Sum the amounts of the jobs that an attempt serves: those with need <= x."""
+        key = (numbers[:, None] << KEY_BITS) + estimate
+        at = np.searchsorted(self.keys[attempt], key.ravel(), side="right").reshape(key.shape)
+        sums = self.sums[attempt]
+        return np.asarray(sums[at] - sums[self.start[numbers]][:, None, :])
+
+
+def _reserved(x: FloatArray, amounts: FloatArray) -> FloatArray:
+    """Return the amount reserved for one attempt of the given jobs at the first factor."""
+    return np.asarray(x * amounts[..., SLOPE] + amounts[..., OFFSET])
 
 
 @dataclass(frozen=True)
 class Replay:
-    """The arrays of some tasks of a back-test, ready for any setting.
+    """The scored jobs of some tasks of a back-test.
 
     Attributes:
         tasks: See ``Sample.tasks``.
-        estimator: What a setting tells each task.
+        scouts: See ``Sample.values``.
+        jobs: Scored jobs: ``pandaid, task, censored, coreh``.
+        line: What they ask for.
         ledger: What an estimate would have done.
-        reach: Which queues can take it; None: queues are not known.
+        reach: Which queues can take a task; None: queues are not known.
         parameter: Which.
+        rules: Of the estimate.
     """
 
     tasks: pl.DataFrame
-    estimator: Estimator
+    scouts: SortedGroups
+    jobs: pl.DataFrame
+    line: Line
     ledger: Ledger
     reach: Reach | None
     parameter: Parameter
+    rules: ScoutRules
 
     @classmethod
     def of(
         cls,
         sample: Sample,
-        needs: Needs,
         queues: pl.DataFrame | None,
         slots: pl.DataFrame,
         parameter: Parameter,
         made: Assumptions,
     ) -> Replay:
-        """Sort the needs of a sample once; ``slots`` of `slots_by_queue`."""
+        """Sort the jobs of a sample once; ``slots`` of `slots_by_queue`."""
+        scored, line = sample.scored, parameter.line(sample.scored, made)
+        coreh = column(scored, "cores") * column(scored, "duration_s") / HOUR_S
+        jobs = scored.select("pandaid", "task", "censored", coreh=pl.Series(coreh))
         reach = None
         if queues is not None and queues.height:
-            reach = reach_of(sample.scored, queues, slots, parameter, made)
+            reach = reach_of(jobs["task"], line, queues, slots, parameter)
         return cls(
             tasks=sample.tasks,
-            estimator=Estimator(parameter, sample.values, made.rules, made.rule),
-            ledger=Ledger(needs, sample.tasks.height, killed_after=made.killed_after),
+            scouts=sample.values,
+            jobs=jobs,
+            line=line,
+            ledger=Ledger(jobs, line, parameter, made, sample.tasks.height),
             reach=reach,
             parameter=parameter,
+            rules=made.rules,
         )
+
+    def estimates(self, settings: Sequence[Setting], tasks: slice = slice(None)) -> IntArray:
+        """Return what every task is told under every setting, as the whole number that is written.
+
+        Returns:
+            (n_tasks, n_settings) MB (ramcount; per core if the task's unit is), mHS06 s per event (cputime), kB per event or
+            per MB (outdiskcount). Tasks without scouts: 0.
+        """
+        scouts = SortedGroups(self.scouts.values, self.scouts.start[tasks], self.scouts.size[tasks])
+        ranks = np.array([setting.rank for setting in settings], dtype=np.int64)
+        margins = np.array([setting.margin_pct for setting in settings], dtype=np.int64)
+        minima = np.array([-np.inf if s.minimum_mb is None else s.minimum_mb for s in settings])
+        result = np.zeros((scouts.size.size, ranks.size), dtype=np.int64)
+        for rank in np.unique(ranks):  # at most a hundred; tasks and the rest are vectorised
+            at = np.flatnonzero(ranks == rank)
+            told = self.parameter.told(scouts, int(rank), margins[at], minima[at], self.rules)
+            result[:, at] = np.nan_to_num(told, nan=0.0).astype(np.int64)
+        return result
 
     def cells(
         self, settings: Sequence[Setting], tasks: slice = slice(None)
     ) -> dict[str, FloatArray]:
         """Return every outcome of some tasks under all settings, (n_tasks, n_settings) each."""
-        estimate = self.estimator.grid(settings, tasks)
-        if self.reach is None:
-            queues = slots = np.full(estimate.shape, np.nan)
-        else:
+        estimate = self.estimates(settings, tasks)
+        queues = slots = np.full(estimate.shape, np.nan)
+        if self.reach is not None:
             queues, slots = self.reach.shares(estimate, tasks)
-        work = self.ledger.coreh[tasks][:, None]
         return {
             **self.ledger.outcomes(estimate, tasks),
             "estimate": estimate,
             "queues_share": queues,
             "slots_share": slots,
-            "unreachable_coreh": (1 - slots) * work,
-            "n_fallback": self.estimator.falls_back(settings, tasks).astype(np.float64),
+            "unreachable_coreh": (1 - slots) * self.ledger.coreh[tasks][:, None],
         }
 
     def of_judge(self, settings: Sequence[Setting], weights: LossWeights) -> dict[str, FloatArray]:
@@ -115,22 +278,94 @@ class Replay:
         """Return one row per (task, setting); see ``Backtest.by_task``."""
         n, height = len(settings), self.tasks.height
         cells = {name: values.ravel() for name, values in self.cells(settings).items()}
-        columns = frame_of(settings)
+        columns = frame_of(settings)[np.tile(np.arange(n), height)]
         return (
-            task_rows(
-                self.tasks[np.repeat(np.arange(height), n)],
-                cells,
-                np.repeat(self.ledger.n_jobs, n),
-                np.repeat(self.ledger.coreh, n),
-                self.parameter,
-                weights,
-            )
+            self._rows(np.repeat(np.arange(height), n), cells, weights)
+            .with_columns(*columns, estimate=pl.Series(cells["estimate"]))
+            .sort("jeditaskid", *Setting._fields)
+        )
+
+    def requests(self, setting: Setting) -> FloatArray:
+        """Return what each job would ask for under a setting [MB, s or bytes], not yet truncated."""
+        estimate = self.estimates([setting])[:, 0]
+        return self.line.asked(estimate[self.jobs["task"].to_numpy()].astype(np.float64))
+
+    def by_allocation(self, allocated: FloatArray, weights: LossWeights) -> pl.DataFrame:
+        """Return one row per task, sorted, with each job given what is stated for it.
+
+        A killed job is tried again with the stated multiples of its allocation, as under a setting. What slots cannot take is
+        that of the typical job of a task.
+
+        Args:
+            allocated: (n_jobs,) in the order of ``jobs``, finite [MB or s].
+            weights: Of the loss.
+
+        Returns:
+            The columns of `by_task` that are not of a setting.
+        """
+        task, n = self.jobs["task"].to_numpy(), self.tasks.height
+        cells: dict[str, FloatArray] = {
+            name: np.bincount(task, values, minlength=n).astype(np.float64)
+            for name, values in self._attempts(allocated).items()
+        }
+        cells["queues_share"] = cells["slots_share"] = np.full(n, np.nan)
+        if self.reach is not None:
+            line = self.line
+            asked = (allocated - line.offset) * (line.demand / line.slope) + line.demand_besides
+            # the quotient is off by rounding: what just fits shall fit
+            jobs = pl.DataFrame({"task": task, "demand": np.round(asked, 6)})
+            demand = jobs.group_by("task").agg(pl.col("demand").median()).sort("task")["demand"]
+            cells["queues_share"], cells["slots_share"] = self.reach.of_demand(demand.to_numpy())
+        cells["unreachable_coreh"] = (1 - cells["slots_share"]) * self.ledger.coreh
+        return self._rows(np.arange(n), cells, weights)
+
+    def _attempts(self, allocated: FloatArray) -> dict[str, FloatArray]:
+        """Return what each job's attempts come to."""
+        line, ledger, coreh = self.line, self.ledger, self.jobs["coreh"].to_numpy()
+        used = line.used * line.amount
+        # a limit is cut to whole MB or s: that much must be given
+        wanted = np.ceil(line.used) + self.jobs["censored"].to_numpy()
+        failing = np.ones(allocated.size, dtype=bool)
+        out = {name: np.zeros(allocated.size) for name in ("used", "over", "waste", "killed_coreh")}
+        for factor in ledger.factors:
+            given = allocated * factor
+            served, lost = failing & (given >= wanted), failing & (given < wanted)
+            reserved = given * line.amount
+            burnt = reserved if ledger.killed_at_limit else coreh * ledger.killed_share
+            out["used"] += np.where(served, used, 0.0)
+            out["over"] += np.where(served, reserved - used, 0.0)
+            out["waste"] += np.where(lost, reserved * ledger.killed_share, 0.0)
+            out["killed_coreh"] += np.where(lost, burnt, 0.0)
+            failing = lost
+            out.setdefault("n_exceed", lost.astype(np.float64))
+        headroom = allocated / line.used_at_least - 1
+        return {**out, "n_lost": failing.astype(np.float64), "headroom": headroom}
+
+    def _rows(
+        self, places: IntArray, cells: Mapping[str, FloatArray], weights: LossWeights
+    ) -> pl.DataFrame:
+        """Lay outcomes out as rows of tasks, those of ``Backtest.by_task`` that are not of a setting.
+
+        Args:
+            places: Of the task of each row.
+            cells: Sums over the jobs of each, of the names of `cells`.
+            weights: Of the loss.
+        """
+        jobs, amount = self.ledger.n_jobs[places], self.parameter.amount
+        shares = ("queues_share", "slots_share", "unreachable_coreh")
+        return (
+            self.tasks[places]
+            .drop("task")
             .with_columns(
-                *columns[np.tile(np.arange(n), height)],
-                estimate=pl.Series(cells["estimate"]),
-                fallback=pl.Series(cells["n_fallback"] > 0),
+                *(pl.Series(name, cells[name].astype(np.int64)) for name in ("n_exceed", "n_lost")),
+                pl.Series("exceed_rate", cells["n_exceed"] / jobs),
+                *(pl.Series(f"{name}_{amount}", each) for name, each in amounts(cells).items()),
+                pl.Series("killed_coreh", cells["killed_coreh"]),
+                pl.Series("work_coreh", self.ledger.coreh[places]),
+                pl.Series("headroom_mean", cells["headroom"] / jobs),
+                *(pl.Series(name, cells[name]).fill_nan(None) for name in shares),
+                pl.Series("cost_coreh", _cost(cells, weights)),
             )
-            .sort("jeditaskid", "rank", "margin_pct", "minimum_mb")
         )
 
 
@@ -138,6 +373,12 @@ def frame_of(settings: Sequence[Setting]) -> pl.DataFrame:
     """Return settings as ``rank, margin_pct, minimum_mb``."""
     schema = dict.fromkeys(Setting._fields, pl.Int64)
     return pl.DataFrame([tuple(each) for each in settings], schema=schema, orient="row")
+
+
+def amounts(cells: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+    """Return what was used, reserved and not used, wasted by killed attempts, and reserved in all."""
+    parts = {name: cells[name] for name in ("used", "over", "waste")}
+    return {**parts, "reserved": parts["used"] + parts["over"] + parts["waste"]}
 
 
 def added(one: dict[str, FloatArray], other: dict[str, FloatArray]) -> dict[str, FloatArray]:
@@ -148,39 +389,3 @@ def added(one: dict[str, FloatArray], other: dict[str, FloatArray]) -> dict[str,
 def _cost(parts: Mapping[str, FloatArray], weights: LossWeights) -> FloatArray:
     """Return the weighted sum of the parts of the loss; what is not known costs nothing."""
     return np.asarray(sum(w * np.nan_to_num(parts[n]) for n, w in weights.to_dict().items()))
-
-
-def task_rows(
-    tasks: pl.DataFrame,
-    cells: Mapping[str, FloatArray],
-    jobs: IntArray,
-    work: FloatArray,
-    parameter: Parameter,
-    weights: LossWeights,
-) -> pl.DataFrame:
-    """Lay outcomes out as rows of tasks, those of ``Backtest.by_task`` that are not of a setting.
-
-    Args:
-        tasks: One row each, of ``Sample.tasks``.
-        cells: Sums over the jobs of each, of the names of `Replay.cells`.
-        jobs: Scored jobs of each.
-        work: Core-hours of one complete run of them.
-        parameter: Which.
-        weights: Of the loss.
-    """
-    amounts = {name: cells[name] for name in ("used", "over", "waste")}
-    amounts["reserved"] = amounts["used"] + amounts["over"] + amounts["waste"]
-    return tasks.drop("task").with_columns(
-        n_exceed=pl.Series(cells["n_exceed"].astype(np.int64)),
-        n_lost=pl.Series(cells["n_lost"].astype(np.int64)),
-        exceed_rate=pl.Series(cells["n_exceed"] / jobs),
-        **{f"{name}_{parameter.amount}": pl.Series(values) for name, values in amounts.items()},
-        killed_coreh=pl.Series(cells["killed_coreh"]),
-        work_coreh=pl.Series(work),
-        headroom_mean=pl.Series(cells["headroom"] / jobs),
-        **{
-            name: pl.Series(cells[name]).fill_nan(None)
-            for name in ("queues_share", "slots_share", "unreachable_coreh")
-        },
-        cost_coreh=pl.Series(_cost(cells, weights)),
-    )

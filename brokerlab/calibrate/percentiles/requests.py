@@ -1,4 +1,4 @@
-"""What jobs ask for under their task's estimate, and what queues offer: one line per scout parameter.
+"""What a task is told under a rank and a margin, what its jobs then ask for, and what queues offer: per scout parameter.
 
 A request is a straight line in the estimate x. The chapters write it as, before it is cut to whole numbers:
 
@@ -6,20 +6,23 @@ A request is a straight line in the estimate x. The chapters write it as, before
 * cputime: ``x / 1000 * events / C / P / (eff / 100) + base`` seconds;
 * outdiskcount: ``x * 1024 * events`` bytes (or per MB of input) and what a job may write besides.
 
-Source: calibration.md 1; scouts.md section 15, job_max_walltime and disk_sizes_bytes; production-jobs.md, checks on memory,
-walltime and scratch disk.
+Source: calibration.md 1; scouts.md sections 4, 5 and 15, job_max_walltime and disk_sizes_bytes; production-jobs.md, checks on
+memory, walltime and scratch disk.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from brokerlab.numerics import FloatArray
+from brokerlab.numerics import FloatArray, IntArray, SortedGroups, interpolated
+from brokerlab.scouts.parameters import whole_cputime, whole_outdisk_kb, whole_ram_mb
+from brokerlab.scouts.rules import ScoutRules
 from brokerlab.slots import memory_per_core, positive
 from brokerlab.units import GB, HOUR_S, KB, MB
 
@@ -28,6 +31,38 @@ if TYPE_CHECKING:
 
 DEFAULT_POWER = 10.0
 """Core power of a queue that says none [HS06]."""
+
+# ---- what tasks are told: (n_tasks, n_margins) whole numbers of one rank; NaN without scouts
+
+
+def ramcount_mb(
+    scouts: SortedGroups, rank: int, margins: IntArray, least: FloatArray, rules: ScoutRules
+) -> FloatArray:
+    """Return RAM in whole MB; ``ram_min_per_job`` says whether margin and minimum act per job (docs/rules/scouts.md 5.2)."""
+    if not rules.ram_min_per_job:
+        return whole_ram_mb(scouts.percentile(rank)[:, None], margins, least)
+    lower, upper, k = (each[:, None] for each in scouts.order_statistics(rank))
+    low, high = (np.maximum(kb / KB * (1 + margins / 100), least) for kb in (lower, upper))
+    whole = np.trunc(interpolated(low, high, k))
+    return np.where(whole < 0, 1.0, whole)
+
+
+def cputime_milli(
+    scouts: SortedGroups, rank: int, margins: IntArray, _least: FloatArray, _rules: ScoutRules
+) -> FloatArray:
+    """Return mHS06 s per event."""
+    return whole_cputime(scouts.percentile(rank)[:, None] * ((100 + margins) / 100))
+
+
+def outdisk_kb(
+    scouts: SortedGroups, rank: int, margins: IntArray, _least: FloatArray, rules: ScoutRules
+) -> FloatArray:
+    """Return kB per event or per MB of input; there is no margin."""
+    whole = whole_outdisk_kb(scouts.percentile(rank)[:, None], rules)
+    return np.broadcast_to(whole, (whole.size, margins.size))
+
+
+# ---- what jobs ask for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +89,11 @@ class Line:
     demand_besides: FloatArray
     base_s: FloatArray
 
+    @property
+    def used_at_least(self) -> FloatArray:
+        """What the job used, a run of 0 s as one of 1 s."""
+        return np.where(self.used > 0, self.used, 1.0)
+
 
 def memory(jobs: pl.DataFrame, made: Assumptions) -> Line:
     """Return the requests of memory, for the whole job."""
@@ -62,7 +102,7 @@ def memory(jobs: pl.DataFrame, made: Assumptions) -> Line:
     times = np.where(per_core, cores, 1.0)
     base = np.where(per_core, column(jobs, "baseramcount", default=0.0), 0.0)
     return Line(
-        asked=lambda x: (x * times + base) * part,
+        asked=partial(_memory, times=times, base=base, part=part),
         slope=times * part,
         offset=base * part,
         used=column(jobs, "maxpss_kb") / KB,
@@ -73,6 +113,10 @@ def memory(jobs: pl.DataFrame, made: Assumptions) -> Line:
     )
 
 
+def _memory(x: FloatArray, times: FloatArray, base: FloatArray, part: float) -> FloatArray:
+    return (x * times + base) * part
+
+
 def walltime(jobs: pl.DataFrame, made: Assumptions) -> Line:
     """Return the limits of walltime; a job of 0 events counts as a whole one."""
     cores, power = column(jobs, "cores"), column(jobs, "corepower")
@@ -80,7 +124,7 @@ def walltime(jobs: pl.DataFrame, made: Assumptions) -> Line:
     share = column(jobs, "cpuefficiency", default=made.rules.default_cpu_efficiency) / 100
     base = column(jobs, "basewalltime", default=0.0)
     return Line(
-        asked=lambda x: x / 1000 * events / cores / power / share + base,
+        asked=partial(_walltime, factors=(events, cores, power, share), base=base),
         slope=events / cores / power / share / 1000,
         offset=base,
         used=column(jobs, "duration_s"),
@@ -91,6 +135,11 @@ def walltime(jobs: pl.DataFrame, made: Assumptions) -> Line:
     )
 
 
+def _walltime(x: FloatArray, factors: tuple[FloatArray, ...], base: FloatArray) -> FloatArray:
+    events, cores, power, share = factors
+    return x / 1000 * events / cores / power / share + base
+
+
 def disk(jobs: pl.DataFrame, made: Assumptions) -> Line:
     """Return the room for output."""
     events = np.maximum(column(jobs, "n_events", default=1.0), 1.0)
@@ -98,7 +147,7 @@ def disk(jobs: pl.DataFrame, made: Assumptions) -> Line:
     size = np.where(per_event, events, column(jobs, "input_mb", default=1.0))
     besides = np.full_like(size, made.disk_allowance_mb * MB)
     return Line(
-        asked=lambda x: x * KB * size + besides,
+        asked=partial(_disk, size=size, besides=besides),
         slope=KB * size,
         offset=besides,
         used=column(jobs, "outputfilebytes"),
@@ -109,10 +158,17 @@ def disk(jobs: pl.DataFrame, made: Assumptions) -> Line:
     )
 
 
+def _disk(x: FloatArray, size: FloatArray, besides: FloatArray) -> FloatArray:
+    return x * KB * size + besides
+
+
 def column(jobs: pl.DataFrame, name: str, *, default: float | None = None) -> FloatArray:
     """Return a column of jobs as floats."""
     values = jobs[name].cast(pl.Float64)
     return (values if default is None else values.fill_null(default)).to_numpy()
+
+
+# ---- what queues offer
 
 
 def offered_memory(_base_s: float) -> pl.Expr:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import polars as pl
 
 from brokerlab.calibrate.percentiles.parameters import PARAMETERS, Assumptions, Parameter
 from brokerlab.errors import SchemaError, nearest
+from brokerlab.frames import columns_of
 from brokerlab.numerics import SortedGroups
 from brokerlab.scouts.kills import kill_cause
 from brokerlab.scouts.quantities import core_count, has_scout_mark
@@ -122,18 +124,18 @@ def sample_of(
 
 
 def check_columns(quantities: pl.DataFrame, tasks: pl.DataFrame, parameter: Parameter) -> None:
-    """Report every missing column at once."""
+    """Refuse tables that lack columns, all missing ones of a table at once."""
+    _refuse("quantities", quantities, (*COMMON, *parameter.reads))
+    _refuse("tasks", tasks, ["jeditaskid"])
+
+
+def _refuse(table: str, frame: pl.DataFrame, needed: Iterable[str]) -> None:
+    known = frame.columns
     missing = [
-        f"quantities.{c}: column missing, {nearest(c, quantities.columns)}"
-        for c in (*COMMON, *parameter.reads)
-        if c not in quantities.columns
+        f"{table}.{name}: column missing, {nearest(name, known)}"
+        for name in needed
+        if name not in known
     ]
-    if "jeditaskid" not in tasks.columns:
-        missing.append("tasks.jeditaskid: column missing")
-    _refuse(missing)
-
-
-def _refuse(missing: list[str]) -> None:
     if missing:
         raise SchemaError("the back-test cannot read its tables: " + "; ".join(missing))
 
@@ -142,26 +144,13 @@ def _job_columns(jobs: pl.DataFrame | None) -> pl.DataFrame:
     """Select the job columns, absent ones as null; no rows where there are no jobs."""
     if jobs is None:
         return pl.DataFrame(schema=JOB_COLUMNS)
-    required = list(JOB_COLUMNS)[:N_REQUIRED]
-    _refuse(
-        [
-            f"jobs.{c}: column missing, {nearest(c, jobs.columns)}"
-            for c in required
-            if c not in jobs.columns
-        ]
-    )
-    return jobs.select(
-        (pl.col(name) if name in jobs.columns else pl.lit(None)).cast(dtype).alias(name)
-        for name, dtype in JOB_COLUMNS.items()
-    )
+    _refuse("jobs", jobs, list(JOB_COLUMNS)[:N_REQUIRED])
+    return columns_of(jobs, JOB_COLUMNS)
 
 
 def _task_facts(tasks: pl.DataFrame, parameter: Parameter) -> pl.DataFrame:
     """Select the task columns, absent ones as null; leave out tasks that scouts may not write to."""
-    facts = tasks.select(
-        (pl.col(name) if name in tasks.columns else pl.lit(None)).cast(dtype).alias(name)
-        for name, dtype in TASK_COLUMNS.items()
-    ).unique("jeditaskid", keep="last", maintain_order=True)
+    facts = columns_of(tasks, TASK_COLUMNS).unique("jeditaskid", keep="last", maintain_order=True)
     if parameter.name != "cputime":
         return facts
     # efficiency 0 switches the scaling with events off: there is no limit to score (scouts.md 5.1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
@@ -17,11 +17,10 @@ from brokerlab.calibrate.judge import (
     Judgement,
     Kind,
     Limit,
-    Outcomes,
     Question,
     judge,
 )
-from brokerlab.calibrate.percentiles.backtest import Backtest, at_setting, backtest
+from brokerlab.calibrate.percentiles.backtest import Backtest, backtest
 from brokerlab.calibrate.percentiles.comparison import Comparison, compare
 from brokerlab.calibrate.percentiles.history import History, Inputs, JobHistory
 from brokerlab.calibrate.percentiles.parameters import (
@@ -33,6 +32,7 @@ from brokerlab.calibrate.percentiles.parameters import (
     Setting,
     current_setting,
 )
+from brokerlab.calibrate.percentiles.replay import frame_of
 from brokerlab.calibrate.verdict import (
     Verdict,
     Wording,
@@ -48,8 +48,6 @@ from brokerlab.gdpconfig.proposal.filters import filter_problems, tasks_in_words
 from brokerlab.results import Result, Shows
 from brokerlab.words import short_percent
 
-CONFORMAL_COVERAGES = (75, 90, 95, 98)
-"""Promised coverages tried with the conformal rule [%]."""
 FIXED_RANK = "The rank is fixed in the code: this is for its developers."
 RECORDS = "records carry no settings: a proposal needs an archive"
 NO_QUEUES = "Waiting: a back-test replays requests, not queues."
@@ -72,38 +70,42 @@ class Study(Result):
     Attributes:
         inputs: What it was read from.
         tried: Back-test of all tasks, every setting.
-        outcomes: What was judged.
         judgement: What the judge says.
-        before: One row per scored task under the current setting, see ``Backtest.by_task``.
-        after: The same under the setting chosen for it on earlier tasks.
-        comparison: Of these.
         created_at: When a proposal is made, UTC without zone; null: when the last task was created.
     """
 
     shows = Shows(
         about="one parameter, from back-test to answer, one row per quantity",
-        columns=Comparison.shows.columns,
-        keys=Comparison.shows.keys,
-        next=(
-            "calibrate.propose(result)",
-            ".tried",
-            ".judgement",
+        columns=dict.fromkeys(
+            ("label", "unit", "before", "after", "diff", "diff_lo", "diff_hi"), ""
         ),
+        keys=("quantity",),
+        next=("calibrate.propose(result)", ".tried", ".judgement", ".comparison.by_stratum"),
     )
 
     inputs: Inputs
     tried: Backtest
-    outcomes: Outcomes
     judgement: Judgement
-    before: pl.DataFrame
-    after: pl.DataFrame
-    comparison: Comparison
     created_at: datetime | None = None
 
     @cached_property
     def verdict(self) -> Verdict:
         """The answer in one sentence, and the proposal document if there is one."""
         return propose(self)
+
+    @cached_property
+    def scored(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """What happened in each scored task under the current setting, and under the one chosen for it on earlier tasks.
+
+        Twice one row per task, in the order of time, as ``Backtest.by_task``, with the task's ``weight``.
+        """
+        return scored_tasks(self.tried, self.judgement)
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        """What these say in every quantity."""
+        judged = self.judgement
+        return compare(judged.table, *self.scored, self.parameter, judged.question)
 
     @property
     def parameter(self) -> Parameter:
@@ -158,24 +160,9 @@ class Study(Result):
         return set(self.sensitivity.select(Setting._fields).rows()) == {self.best}
 
     @cached_property
-    def conformal(self) -> Backtest:
-        """The back-test of the conformal rule, of which the rank is the promised coverage [%]."""
-        return backtest(
-            self.inputs.history,
-            self.inputs.tasks,
-            self.inputs.queues,
-            parameter=self.parameter.name,
-            ranks=CONFORMAL_COVERAGES,
-            margins=sorted({0, self.current.margin_pct}),
-            current=self.current,
-            loss=self.tried.weights,
-            assumptions=replace(self.tried.assumptions, rule="conformal"),
-        )
-
-    @cached_property
     def n_overlapping(self) -> int:
         """Jobs of a block's tasks that ended after the next block had begun: not known yet when it was chosen."""
-        return _overlapping(self.inputs.history, self.outcomes, self.judgement)
+        return _overlapping(self.inputs.history, self.judgement)
 
     @property
     def caveats(self) -> list[str]:
@@ -195,7 +182,7 @@ class Study(Result):
 
     def frame(self) -> pl.DataFrame:
         """Return what changes, one row per quantity."""
-        return self.comparison.frame()
+        return self.comparison.table
 
     def headline(self) -> str:
         """Return what it says, in a line."""
@@ -243,57 +230,36 @@ def study(
         assumptions=assumptions or Assumptions(rules=inputs.rules),
         synthetic=inputs.synthetic,
     )
-    outcomes = tried.outcomes()
-    judgement = judge(outcomes, question, also=COMPONENTS)
-    before, after = scored_tasks(tried, outcomes, judgement)
-    return Study(
-        inputs=inputs,
-        tried=tried,
-        outcomes=outcomes,
-        judgement=judgement,
-        before=before,
-        after=after,
-        comparison=compare(judgement.table, before, after, tried.parameter, question),
-        created_at=created_at,
-    )
+    judgement = judge(tried.outcomes(), question, also=COMPONENTS)
+    return Study(inputs=inputs, tried=tried, judgement=judgement, created_at=created_at)
 
 
-def scored_tasks(
-    tried: Backtest, outcomes: Outcomes, judgement: Judgement
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return what happened in each scored task, under the current setting and under the one chosen for it.
-
-    Args:
-        tried: The back-test.
-        outcomes: What was judged.
-        judgement: On them.
-
-    Returns:
-        Twice one row per scored task, in the order of time, as ``Backtest.by_task``, with the task's ``weight``.
-    """
-    units = outcomes.units.select("weight", jeditaskid="unit", place=pl.Series(judgement.chosen))
+def scored_tasks(tried: Backtest, judgement: Judgement) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the rows of the scored tasks, see `Study.scored`."""
+    places = pl.Series("place", judgement.chosen)
+    units = judgement.outcomes.units.select("weight", places, jeditaskid="unit")
     scored = units.filter(pl.col("place") >= 0)
-    places = sorted({outcomes.current, *scored["place"]})
-    rows = tried.under([outcomes.settings[place] for place in places])
+    settings = frame_of(judgement.settings).with_row_index("place").cast({"place": pl.Int64})
+    some = {judgement.current, *(judgement.settings[place] for place in scored["place"])}
+    rows = tried.under(sorted(some, key=str))
 
-    def under(place: int, tasks: pl.DataFrame) -> pl.DataFrame:
-        found = at_setting(rows, outcomes.settings[place])
-        return tasks.drop("place").join(found, on="jeditaskid", maintain_order="left")
+    def under(place: pl.Expr) -> pl.DataFrame:
+        named = scored.with_columns(place).join(settings, on="place", maintain_order="left")
+        keys = ["jeditaskid", *Setting._fields]
+        found = named.join(rows, on=keys, nulls_equal=True, maintain_order="left")
+        return found.drop("place")
 
-    chosen = sorted(set(scored["place"]))
-    after = pl.concat(under(place, scored.filter(place=place)) for place in chosen)
-    order = scored.select("jeditaskid")
-    now = under(outcomes.current, scored)
-    return now, order.join(after, on="jeditaskid", maintain_order="left")
+    now = judgement.settings.index(judgement.current)
+    return under(pl.lit(now, pl.Int64).alias("place")), under(pl.col("place"))
 
 
-def _overlapping(history: History, outcomes: Outcomes, judgement: Judgement) -> int:
+def _overlapping(history: History, judgement: Judgement) -> int:
     """Count jobs that ended after the block behind that of their task had begun; 0 where nothing was chosen by blocks."""
     if judgement.case == "few":
         return 0
     blocks = np.repeat(np.arange(judgement.sums.n_blocks), np.diff(judgement.sums.edges))
     following = judgement.blocks["start"].shift(-1).gather(blocks.tolist())
-    next_start = pl.DataFrame({"jeditaskid": outcomes.units["unit"], "next_start": following})
+    next_start = judgement.outcomes.units.select(jeditaskid="unit", next_start=following)
 
     def late(chunk: JobHistory) -> int:
         ended = chunk.quantities.select("jeditaskid", "finish_time")

@@ -352,27 +352,6 @@ def test_walltime_reach_counts_core_power():
     assert math.isclose(row["queues_share"], 2 / 3)
 
 
-def test_conformal_rule_takes_the_order_statistic_and_flags_too_few_scouts():
-    scouts = [1000.0 + 10 * i for i in range(10)]
-    jobs, tasks = one_task(scouts, [1000] * 20)
-    made = Assumptions(rule="conformal", scouts_used="all")
-    result = backtest(
-        jobs,
-        tasks,
-        ranks=[80, 95],
-        margins=[0, 10],
-        current=(95, 10),
-        detail=[(80, 0)],
-        assumptions=made,
-    )
-    found = {(r["rank"], r["margin_pct"]): r for r in result.by_task.iter_rows(named=True)}
-    assert found[(80, 0)]["estimate"] == 1080  # ceil(11 * 0.8) = 9th of ten
-    assert not found[(80, 0)]["fallback"]
-    assert found[(95, 0)]["estimate"] == 1090  # 11 * 0.95 > 10: the largest
-    assert found[(95, 0)]["fallback"]
-    assert any("too few scouts" in line for line in result.caveats)
-
-
 @given(seed=st.integers(0, 1000))
 @settings(max_examples=15, deadline=None)
 def test_a_higher_rank_or_margin_never_kills_more(seed):

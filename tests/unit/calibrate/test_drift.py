@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from brokerlab.calibrate.drift import Drift, drift, question_of
+from brokerlab.calibrate.drift.answer import data_end
 from brokerlab.calibrate.percentiles import kills
 from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig import Config
@@ -107,10 +108,11 @@ def test_a_keep_holds_until_something_is_better_or_the_limit_breaks() -> None:
 
 def test_what_the_proposal_leaves_alone_is_as_it_acts() -> None:
     config = Config.empty().with_values({"SCOUT_RAMCOUNT_MARGIN": 20})
-    asked = question_of(made({"SCOUT_RAMCOUNT_RANK": 90}), config)
+    proposal = made({"SCOUT_RAMCOUNT_RANK": 90})
+    asked = question_of(proposal, config)
     assert (asked.current.pair, asked.proposed.pair) == ((75, 20), (90, 20))
     assert asked.question == kills(0.03, relevant=0.05, n_boot=2000, seed=0)
-    assert asked.since is None
+    assert data_end(proposal) is None
 
 
 @pytest.mark.parametrize(

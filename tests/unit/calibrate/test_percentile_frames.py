@@ -3,11 +3,9 @@
 from types import SimpleNamespace
 
 import polars as pl
-import pytest
 
 from brokerlab.calibrate.percentiles import frames
 from brokerlab.calibrate.percentiles.caveats import merge_sentences
-from brokerlab.calibrate.percentiles.parameters import PARAMETERS, Setting
 from brokerlab.calibrate.percentiles.study import FIXED_RANK, NO_QUEUES, Study
 
 
@@ -29,34 +27,6 @@ def test_caveats_are_those_that_apply():
         "of the back-test",
         NO_QUEUES,
     ]
-
-
-def scouts(counts, rank=75, limit=0.02):
-    """A study whose tasks have so many scouts."""
-    used = [n for n, tasks in counts.items() for _ in range(tasks)]
-    limits = (SimpleNamespace(most=limit),)
-    return SimpleNamespace(
-        parameter=PARAMETERS["ramcount"],
-        by_task=pl.DataFrame({"n_scouts": used}).with_columns(
-            rank=rank, margin_pct=10, minimum_mb=pl.lit(None, pl.Int64)
-        ),
-        current=Setting(rank, 10),
-        judgement=SimpleNamespace(question=SimpleNamespace(limits=limits)),
-    )
-
-
-def test_promises_say_which_rank_would_do_or_that_none_can():
-    table = frames.promises(scouts({5: 30, 3: 2, 24: 7}, limit=0.1))
-    rows = {row["n_scouts"]: row for row in table.iter_rows(named=True)}
-    assert list(rows) == [3, 5, 6, 7, 8, 9, 10, 24]
-    ends = ("rank_75_lo", "rank_75_hi")
-    assert [rows[5][end] for end in ends] == pytest.approx([2 / 3, 2 / 3])
-    assert [rows[10][end] for end in ends] == pytest.approx([7 / 11, 8 / 11])
-    assert rows[8]["needed"] is None
-    assert rows[9]["needed"] == pytest.approx(100)
-    assert 95 < rows[24]["needed"] <= 96
-    assert (rows[24]["n_tasks"], rows[6]["n_tasks"]) == (7, 0)
-    assert frames.promises(scouts({5: 30}, limit=0.0)).is_empty()
 
 
 def test_worst_level_needs_tasks_and_is_no_number_of_scouts():

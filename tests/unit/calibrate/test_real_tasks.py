@@ -99,10 +99,9 @@ def test_recorded_requests_follow_from_the_first_trigger(history):
 
 def test_four_tasks_prove_nothing_about_others(all_ten):
     """What happened in each is told without an interval, and nothing is proposed."""
-    outcomes = all_ten.outcomes()
-    judgement = judge(outcomes, kills(0.02))
+    judgement = judge(all_ten.outcomes(), kills(0.02))
     assert (judgement.kind, judgement.case, judgement.units_missing) == ("no_answer", "few", 16)
-    before, after = scored_tasks(all_ten, outcomes, judgement)
+    before, after = scored_tasks(all_ten, judgement)
     made = compare(judgement.table, before, after, all_ten.parameter, judgement.question)
     reserved = made.quantity("reserved_gbh")
     assert reserved["before"] > 0

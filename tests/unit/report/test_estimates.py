@@ -181,7 +181,6 @@ def test_what_a_setting_is_worth_is_said_by_the_kind_of_verdict():
         minima=(None, 500),
         question=kills(n_boot=50),
     )
-    made = replace(made, nearest=Setting(60, 20, 1500))
     starts = {
         "change": "Set rank 60, margin 20 %, minimum 1500 MB: ",
         "improve": "Set rank 60, margin 20 %, minimum 1500 MB: ",
@@ -189,10 +188,16 @@ def test_what_a_setting_is_worth_is_said_by_the_kind_of_verdict():
         "no_answer": "Nearest, not proposed: rank 60, margin 20 %, minimum 1500 MB; ",
     }
     row = {"quantity": "exceed_rate", "after": 0.0123, "after_lo": 0.0012, "after_hi": 0.0234}
-    judgement = replace(made.judgement, table=pl.DataFrame([row]))
+    real = made.study
+    study = SimpleNamespace(
+        judgement=replace(real.judgement, table=pl.DataFrame([row])),
+        current=real.current,
+        best=Setting(60, 20, 1500),
+        parameter=real.parameter,
+    )
     for kind, start in starts.items():
-        verdict = replace(made.verdict, kind=kind)
-        answer = replace(made, verdict=verdict, judgement=judgement)
+        study.verdict = replace(real.verdict, kind=kind)
+        answer = replace(made, study=study)
         part = estimates.settings_part({"archive": answer}, "What it means")
         assert part.verdict.kind == kind
         assert part.verdict.sentence.startswith(start)

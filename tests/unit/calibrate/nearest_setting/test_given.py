@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import polars as pl
 import pytest
 
 from brokerlab.calibrate.nearest_setting import stated_prices
-from brokerlab.calibrate.nearest_setting.allocations import Scored, placed
+from brokerlab.calibrate.nearest_setting.allocations import _score_allocations
 from brokerlab.calibrate.percentiles import PARAMETERS, Assumptions, LossWeights, Setting
 from brokerlab.calibrate.percentiles.reach import slots_by_queue
+from brokerlab.calibrate.percentiles.replay import Replay
 from brokerlab.calibrate.percentiles.sample import sample_of
 from brokerlab.errors import ConfigError
 from brokerlab.estimators.allocation import amount_per_unit, cheapest
@@ -26,8 +25,10 @@ def scored(parameter="ramcount", *, quantities=None, tasks=None, jobs=None, queu
     queues = toys.queues() if queues is None else queues
     how, slots = Assumptions(**made), slots_by_queue(quantities)
     sample = sample_of(quantities, tasks, jobs, PARAMETERS[parameter], how)
-    weights = LossWeights.default(parameter)
-    return Scored.of(sample, PARAMETERS[parameter], how, weights, queues, slots)
+    return Replay.of(sample, queues, slots, PARAMETERS[parameter], how)
+
+
+MEMORY = LossWeights.default("ramcount")
 
 
 @pytest.mark.parametrize("parameter", ["ramcount", "cputime"])
@@ -38,8 +39,9 @@ def scored(parameter="ramcount", *, quantities=None, tasks=None, jobs=None, queu
 def test_the_requests_of_a_setting_cost_what_the_setting_costs(parameter, made, minimum):
     jobs = scored(parameter, **made)
     setting = Setting(*((75, 10) if parameter == "ramcount" else (80, 20)), minimum)
-    told = jobs.by_allocation(jobs.requests(setting))
-    rule = jobs.by_setting(setting)
+    weights = LossWeights.default(parameter)
+    told = jobs.by_allocation(jobs.requests(setting), weights)
+    rule = jobs.by_task([setting], weights)
     assert told["n_exceed"].sum() > 0
     assert told["jeditaskid"].to_list() == rule["jeditaskid"].to_list()
     for name in set(told.columns) & set(rule.columns) - {"processingtype", "gshare"}:
@@ -63,7 +65,7 @@ def test_each_attempt_by_hand():
     """2 cores for 1 h: 900 of 1000 MB fit, 1500 at the second attempt, 2500 never."""
     memory = [900.0, 1500.0, 2500.0]
     jobs = scored(quantities=one_task(memory), tasks=toys.tasks(1), min_scored=1)
-    told = jobs.by_allocation(np.full(3, 1000.0)).row(0, named=True)
+    told = jobs.by_allocation(np.full(3, 1000.0), MEMORY).row(0, named=True)
     assert (told["n_exceed"], told["n_lost"]) == (2, 1)
     assert told["over_gbh"] * 1024 == pytest.approx(100 + 500)
     assert told["waste_gbh"] * 1024 == pytest.approx(1000 + 1000 + 2000)
@@ -77,7 +79,7 @@ def test_each_attempt_by_hand():
 def test_a_limit_is_cut_to_whole_megabytes():
     jobs = scored(quantities=one_task([900.0, 900.5]), tasks=toys.tasks(1), min_scored=1)
     for given, killed in ((899.9, 2), (900.0, 1), (900.9, 1), (901.0, 0)):
-        assert jobs.by_allocation(np.full(2, given))["n_exceed"].item() == killed
+        assert jobs.by_allocation(np.full(2, given), MEMORY)["n_exceed"].item() == killed
 
 
 def test_a_walltime_reaches_queues_at_their_own_power():
@@ -91,7 +93,7 @@ def test_a_walltime_reaches_queues_at_their_own_power():
     )
     frame = one_task([900.0]).with_columns(corepower=pl.lit(10.0))
     jobs = scored("cputime", quantities=frame, tasks=toys.tasks(1), queues=queues, min_scored=1)
-    told = jobs.by_allocation(np.array([5000.0]))
+    told = jobs.by_allocation(np.array([5000.0]), LossWeights.default("cputime"))
     assert told["queues_share"].item() == pytest.approx(2 / 3)
 
 
@@ -112,9 +114,9 @@ def test_of_a_killed_job_only_more_than_it_used_is_enough():
         }
     )
     jobs = scored(quantities=one_task([900.0]), tasks=toys.tasks(1), min_scored=1, jobs=killed)
-    assert jobs.sample.scored["censored"].to_list() == [False, True]
+    assert jobs.jobs["censored"].to_list() == [False, True]
     for given, lost in ((used, 1), (used + 1, 0)):
-        assert jobs.by_allocation(np.array([1000.0, given]))["n_exceed"].sum() == lost
+        assert jobs.by_allocation(np.array([1000.0, given]), MEMORY)["n_exceed"].sum() == lost
 
 
 @pytest.mark.parametrize("parameter", ["ramcount", "cputime"])
@@ -130,7 +132,7 @@ def test_the_cheapest_allocation_under_the_stated_prices_costs_least(parameter, 
     if not memory:
         frame = frame.with_columns(duration_s=pl.Series(np.r_[np.full(10, 900), needs].astype(int)))
     loss = LossWeights.default(parameter, **weights)
-    jobs = replace(scored(parameter, quantities=frame, tasks=toys.tasks(1), **made), weights=loss)
+    jobs = scored(parameter, quantities=frame, tasks=toys.tasks(1), **made)
     ladder, prices = stated_prices(parameter, loss=loss, assumptions=Assumptions(**made))
     amount = amount_per_unit("memory" if memory else "walltime", wall_s=HOUR, cores=2.0)
     found = cheapest(
@@ -141,7 +143,7 @@ def test_the_cheapest_allocation_under_the_stated_prices_costs_least(parameter, 
     assert (found.given_up[0] > 0) == bool(weights)
 
     def cost(allocation):
-        row = jobs.by_allocation(np.full(40, allocation)).row(0, named=True)
+        row = jobs.by_allocation(np.full(40, allocation), loss).row(0, named=True)
         return row["cost_coreh"] - 0.1 * row["unreachable_coreh"]
 
     tried = [cost(a) for a in np.r_[np.linspace(needs[0], needs[-1] * 1.1, 60), needs]]
@@ -157,11 +159,11 @@ def test_prices_need_one_retry_of_a_job():
 
 
 def test_the_current_setting_stands_in_where_nothing_is_told():
-    jobs = scored()
-    known = jobs.sample.scored["pandaid"][:5]
+    replay, current = scored(), Setting(75, 10)
+    known = replay.jobs["pandaid"][:5]
     told = pl.DataFrame({"pandaid": known, "allocated": [1.0, 2.0, None, float("inf"), 5.0]})
-    allocated, missing = placed(jobs, told, Setting(75, 10))
-    rule = jobs.requests(Setting(75, 10))
-    assert allocated[[0, 1, 4]].tolist() == [1, 2, 5]
-    assert missing.tolist() == [2, 3, *range(5, rule.size)]
-    assert (allocated[missing] == rule[missing]).all()
+    expected = replay.requests(current)
+    expected[[0, 1, 4]] = [1, 2, 5]
+    found = _score_allocations(replay, told, current, MEMORY)
+    assert found["n_missing"].sum() == expected.size - 3
+    assert found.drop("n_missing").equals(replay.by_allocation(expected, MEMORY))

@@ -8,6 +8,7 @@ import pytest
 from brokerlab.archive import ArchiveWriter
 from brokerlab.archive.store import open_archive
 from brokerlab.calibrate.nearest_setting import translate_bound
+from brokerlab.calibrate.verdict import limit_of
 from brokerlab.errors import InsufficientDataError
 from brokerlab.estimators.learners import MODEL, learners
 from brokerlab.estimators.sources import of_archive
@@ -30,12 +31,12 @@ def trial(archive):
 
 def test_the_limit_of_the_setting_is_what_the_bound_lets_through(trial, archive):
     found = translate_bound(trial, archive, model=MODEL, level=0.9, n_boot=50)
-    assert found.parameter.name == "cputime"
+    assert found.study.parameter.name == "cputime"
     assert found.estimator == "hierarchy, bound 90 %"
-    assert found.max_exceed == pytest.approx(0.1)
+    assert limit_of(found.study.judgement) == pytest.approx(0.1)
     judged = trial.records.select("jeditaskid").unique()
     dates = archive.scan("tasks").collect().join(judged, on="jeditaskid")["creationdate"].sort()
-    blocks = found.judgement.blocks
+    blocks = found.study.judgement.blocks
     assert dates[0] <= blocks["start"].min()
     assert blocks["end"].max() <= dates[-1]
     assert found.side("estimator")["n_tasks"] <= judged.height
@@ -47,7 +48,7 @@ def test_jobs_alone_get_no_proposal(trial, archive, tmp_path):
         writer.commit()
     for without in (None, open_archive(tmp_path / "jobs")):
         found = translate_bound(trial, without, model=MODEL, level=0.9, n_boot=50)
-        assert found.comparison is found.proposal is None
+        assert found.comparison is found.verdict.proposal is None
         assert found.verdict.kind == "no_answer"
 
 

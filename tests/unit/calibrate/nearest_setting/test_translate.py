@@ -12,19 +12,14 @@ import pytest
 
 from brokerlab.calibrate.judge import MIN_UNITS
 from brokerlab.calibrate.nearest_setting import translate
-from brokerlab.calibrate.nearest_setting.allocations import Scored
 from brokerlab.calibrate.nearest_setting.records import of_records
 from brokerlab.calibrate.percentiles import (
-    PARAMETERS,
-    Assumptions,
     LossWeights,
     Setting,
     backtest,
     kills,
     load,
 )
-from brokerlab.calibrate.percentiles.reach import slots_by_queue
-from brokerlab.calibrate.percentiles.sample import sample_of
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError, SchemaError
 from brokerlab.gdpconfig import Config
 from brokerlab.scouts import ScoutRules
@@ -95,33 +90,35 @@ def test_nearest_and_current_are_those_of_the_back_test(told, history):
         for name in ("over_gbh", "n_lost"):
             assert row[name] == pytest.approx(right[name]), (who, name)
         # loss and kill rate are those that the judge compares settings by
-        judged = told.judgement.candidates.row(told.judgement.settings.index(setting), named=True)
+        judged = told.study.judgement.candidates.row(
+            told.study.judgement.settings.index(setting), named=True
+        )
         for name in ("loss", "exceed_rate"):
             assert row[name] == pytest.approx(judged[name]), (who, name)
 
 
 def test_cheapest_and_nearest_are_those_of_the_judge(told):
-    rows = told.judgement.candidates
+    rows = told.study.judgement.candidates
     least = rows.sort("loss")["place"][0]
-    assert told.cheapest == told.judgement.settings[least]
-    assert told.nearest == told.judgement.settings[rows.filter("is_best")["place"].item()]
-    assert told.nearest == told.judgement.best
+    assert told.cheapest == told.study.judgement.settings[least]
+    assert told.nearest == told.study.judgement.settings[rows.filter("is_best")["place"].item()]
+    assert told.nearest == told.study.judgement.best
 
 
 def test_a_setting_that_is_better_on_later_tasks_is_proposed(told):
-    assert told.verdict.kind == told.proposal.kind == told.judgement.kind == "change"
-    assert told.nearest == told.judgement.setting
+    assert told.verdict.kind == told.verdict.proposal.kind == told.study.judgement.kind == "change"
+    assert told.nearest == told.study.judgement.setting
     # the proof: no task judged a setting that it had helped to choose
-    assert told.comparison.n_tasks == told.judgement.n_scored == 90
+    assert told.comparison.n_tasks == told.study.judgement.n_scored == 90
     for name in ("loss", "exceed_rate"):
         for column in ("before", "after", "diff", "diff_lo", "diff_hi"):
-            judged = told.judgement.quantity(name)[column]
+            judged = told.study.judgement.quantity(name)[column]
             assert told.comparison.quantity(name)[column] == pytest.approx(judged), (name, column)
     assert told.comparison.quantity("exceed_rate")["after"] <= 0.03
-    assert {c.key: c.new for c in told.proposal.changes}[
+    assert {c.key: c.new for c in told.verdict.proposal.changes}[
         "SCOUT_RAMCOUNT_MARGIN"
     ] == told.nearest.margin_pct
-    assert "SCOUT_RAMCOUNT_MIN" not in {c.key for c in told.proposal.changes}
+    assert "SCOUT_RAMCOUNT_MIN" not in {c.key for c in told.verdict.proposal.changes}
     assert told.to_dict()["nearest"] == told.nearest._asdict()
     said = " ".join([told.verdict.sentence, *told.notes])
     assert not any(word in said for word in ("proven", "beyond doubt", "period"))
@@ -132,12 +129,8 @@ def test_a_setting_that_is_better_on_later_tasks_is_proposed(told):
 def test_the_current_requests_gain_nothing(history):
     """An estimator that says what the rule says."""
     quantities, tasks = history
-    sample = sample_of(quantities, tasks, None, PARAMETERS["ramcount"], Assumptions())
-    how = (PARAMETERS["ramcount"], Assumptions(), LossWeights.default("ramcount"))
-    scored = Scored.of(sample, *how, toys.queues(), slots_by_queue(quantities))
-    asked = sample.scored.select("pandaid").with_columns(
-        allocated=pl.Series(scored.requests(CURRENT))
-    )
+    (replay,) = backtest(quantities, tasks, toys.queues()).each(lambda replay: replay)
+    asked = replay.jobs.select("pandaid", allocated=pl.Series(replay.requests(CURRENT)))
     same = answered(*history, asked)
     row = same.difference("estimator")
     assert (row["loss"], row["loss_lo"], row["loss_hi"]) == pytest.approx((0, 0, 0), abs=1e-12)
@@ -161,8 +154,8 @@ def test_tasks_that_the_estimator_learnt_from_are_not_compared(history, told):
     some = exactly(quantities.filter(pl.col("jeditaskid").is_in(late.implode())))
     made = answered(quantities, tasks, some)
     assert made.side("nearest")["n_tasks"] == 60
-    assert made.judgement.n_units == 120
-    assert made.judgement.table.equals(told.judgement.table)
+    assert made.study.judgement.n_units == 120
+    assert made.study.judgement.table.equals(told.study.judgement.table)
     assert made.verdict.sentence == told.verdict.sentence
     assert made.counts["tasks_without_allocations"] == 60
     assert any("60 tasks have no allocation" in note for note in made.notes)
@@ -176,7 +169,7 @@ def test_few_tasks_get_no_answer(history):
     quantities = history[0].filter(pl.col("jeditaskid") < 112)
     few = answered(quantities, history[1].head(12), exactly(quantities), max_exceed=1.0)
     assert few.verdict.kind == "no_answer"
-    assert few.proposal is None
+    assert few.verdict.proposal is None
     assert few.verdict.sentence == (
         f"No answer: 12 tasks can be scored, {MIN_UNITS} are needed to tell an effect from chance."
     )
@@ -187,8 +180,8 @@ def test_few_tasks_get_no_answer(history):
 
 def test_a_rule_that_cannot_be_beaten_is_kept(history):
     kept = answered(*history, exactly(history[0]), ranks=(75,), margins=(10, 40), max_exceed=0.5)
-    assert kept.cheapest == kept.nearest == kept.current == CURRENT
-    assert (kept.verdict.kind, kept.proposal.kind) == ("keep", "keep")
+    assert kept.cheapest == kept.nearest == kept.study.current == CURRENT
+    assert (kept.verdict.kind, kept.verdict.proposal.kind) == ("keep", "keep")
     assert kept.difference("setting")["loss"] == 0
 
 
@@ -213,7 +206,7 @@ def test_a_minimum_is_chosen_where_light_tasks_outgrow_their_scouts():
     assert made.side("nearest")["exceed_rate"] == 0
     assert made.side("current")["exceed_rate_jobs"] == pytest.approx(0.5)
     assert made.verdict.kind == "change"
-    assert {c.key: c.new for c in made.proposal.changes}["SCOUT_RAMCOUNT_MIN"] == 500
+    assert {c.key: c.new for c in made.verdict.proposal.changes}["SCOUT_RAMCOUNT_MIN"] == 500
     assert "set SCOUT_RAMCOUNT_MIN = 500" in made.verdict.sentence
     assert made.verdict.subject.endswith(" and SCOUT_RAMCOUNT_MIN")
     assert made.comparison.quantity("exceed_rate")["after"] == 0
@@ -246,11 +239,11 @@ def test_where_no_setting_keeps_the_limit_the_one_that_exceeds_it_least_is_neare
     how = {"ranks": (75,), "margins": (10, 11), "minima": (None, 500), "max_exceed": 0.02}
     made = answered(quantities, tasks, exactly(quantities), **how)
     assert made.nearest == Setting(rank=75, margin_pct=11, minimum_mb=500)
-    assert made.judgement.cheapest_within is None
+    assert made.study.judgement.cheapest_within is None
     assert any("keeps the limit of 2 %" in note for note in made.notes)
     assert made.verdict.kind == "improve"
     assert "the limit is still not kept, no setting of the grid does" in made.verdict.sentence
-    assert made.proposal is not None
+    assert made.verdict.proposal is not None
 
 
 def test_what_would_keep_the_limit_is_named_with_its_minimum():
@@ -264,7 +257,7 @@ def test_what_would_keep_the_limit_is_named_with_its_minimum():
     how = {"ranks": (75,), "margins": (10, 11), "minima": (None, 500), "max_exceed": 0.02}
     made = answered(quantities, tasks, exactly(quantities), **how)
     assert made.verdict.kind == "no_answer"
-    assert made.judgement.case == "breach"
+    assert made.study.judgement.case == "breach"
     assert "rank 75 with margin 11 % and a minimum of 500 MB would keep it" in made.verdict.sentence
 
 
@@ -318,7 +311,7 @@ def test_records_get_the_table_and_no_answer(parameter):
     assert made.verdict.kind == "no_answer"
     assert made.verdict.sentence.startswith("No answer: 3 tasks can be scored and 20 are needed")
     assert "records carry no settings" in made.verdict.sentence
-    assert made.comparison is made.proposal is None
+    assert made.comparison is made.verdict.proposal is None
     if parameter == "cputime":  # its margin is fixed in the code
         assert made.cheapest.margin_pct == made.nearest.margin_pct == 50
     assert any("too small" in note for note in made.notes)
@@ -346,7 +339,7 @@ def test_the_minimum_that_acts_is_that_of_the_current_setting(monkeypatch):
     made = translate(
         records(), records().select("pandaid", allocated="used"), question=kills(n_boot=50)
     )
-    assert made.current == Setting(rank=75, margin_pct=10, minimum_mb=900)
+    assert made.study.current == Setting(rank=75, margin_pct=10, minimum_mb=900)
     assert made.side("current")["label"] == "rank 75, margin 10 %, minimum 900 MB"
     assert made.side("current")["over_allocation"] > 2  # 900 MB per core of four, 1000 MB used
 
@@ -418,16 +411,16 @@ def test_an_archive_is_read_and_answered(archive):
     assert made.counts["jobs_without_allocation"] > 0
     assert any("the current setting stands in for them" in note for note in made.notes)
     assert any("could not have been known yet" in note for note in made.notes)
-    if made.proposal is not None:
-        assert made.proposal.evidence.synthetic
-        assert made.proposal.created_at == last
+    if made.verdict.proposal is not None:
+        assert made.verdict.proposal.evidence.synthetic
+        assert made.verdict.proposal.created_at == last
     day = timedelta(days=1)
     how = {"ranks": (75,), "margins": (10,), "minima": (None,), "question": kills(n_boot=50)}
     cut = translate(archive, allocations, span=(first + day, last - 2 * day), **how)
-    created = cut.judgement.blocks
+    created = cut.study.judgement.blocks
     assert first + day <= created["start"].min()
     assert created["end"].max() < last - 2 * day
-    assert cut.judgement.n_units < made.judgement.n_units
+    assert cut.study.judgement.n_units < made.study.judgement.n_units
     assert cut.side("current")["n_tasks"] < made.side("current")["n_tasks"]
     with pytest.raises(InsufficientDataError, match=r"no task with finished jobs among .* from"):
         translate(archive, allocations, span=(last + day, last + 2 * day))
