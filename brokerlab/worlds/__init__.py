@@ -4,7 +4,7 @@
 grid simulator, ``brokerlab.calibrate.simulation``. The parts load on first use.
 
 * what may be asked: ``settings``; one after the other: ``generate``; the command: ``command``;
-* what is drawn: ``queues`` and ``grid`` (with ``storage``, ``links``, ``software``), tasks and jobs block by block
+* what is drawn: ``queues`` and ``world`` (with ``storage``, ``links``, ``software``), tasks and jobs block by block
   (``block``, ``assemble``), tasks that are laid out one by one (``stories``, ``light``), ``probes``;
 * what is planted in a lived world: ``planted``. ``truth/planted_settings`` holds one row per key: ``key``, ``component``,
   ``scope`` (null: everywhere), ``wrong`` (false: the answer is to keep it), ``planted`` (the value in force), ``best``,

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import polars as pl
 
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 from brokerlab.units import DAY_S
-from brokerlab.worlds.frames_jobs import known, times
-from brokerlab.worlds.grid import Grid, generator
+from brokerlab.worlds.frames_jobs import known
 from brokerlab.worlds.links import snapshot_seconds
 from brokerlab.worlds.queues import conform
-from brokerlab.worlds.settings import SynthSettings
+from brokerlab.worlds.world import World
 
 WINDOW_H = 3
 """Hours that ``site_data`` counts over."""
@@ -33,15 +30,14 @@ class Pulse:
     """Counts of jobs by queue between snapshots, added up while blocks are drawn.
 
     Args:
-        settings: Period and ``pilots_every_h``.
-        names: Names of the queues.
+        world: Names of the queues, period and ``pilots_every_h``.
     """
 
-    def __init__(self, settings: SynthSettings, names: Sequence[str]) -> None:
-        self.settings = settings
-        self._queues = {name: place for place, name in enumerate(names)}
-        self.seconds = snapshot_seconds(settings, settings.pilots_every_h)
-        shape = (len(self.seconds) + 1, len(names))
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self._queues = {name: place for place, name in enumerate(world.names)}
+        self.seconds = snapshot_seconds(world, world.settings.pilots_every_h)
+        shape = (len(self.seconds) + 1, world.n)
         names = (*EVENTS, "dropped", "finished")
         self._counts = {name: np.zeros(shape, dtype=np.int64) for name in names}
         self._last_start = np.full(shape, -1, dtype=np.int64)
@@ -65,7 +61,7 @@ class Pulse:
             .replace_strict(self._queues, return_dtype=pl.Int64)
             .alias("queue"),
             *(
-                (m.cast(pl.Int64) - self.settings.start_us).alias(n) // 1_000_000
+                (m.cast(pl.Int64) - self.world.settings.start_us).alias(n) // 1_000_000
                 for n, m in moments.items()
             ),
         )
@@ -92,34 +88,33 @@ class Pulse:
         return np.maximum.accumulate(self._last_start, axis=0)[:-1]
 
 
-def site_data(grid: Grid, pulse: Pulse, asked: Pulse | None = None) -> pl.DataFrame:
+def site_data(pulse: Pulse, asked: Pulse | None = None) -> pl.DataFrame:
     """Return ``site_data``: pilots' requests of the last three hours, jobs by status, last start.
 
     Queues that are in use ask all the time, also for jobs that the archive has not; in a spell of trouble
     some go silent, some ask but start nothing unless the archive has a start.
 
     Args:
-        grid: The queues.
         pulse: Counts of all blocks.
         asked: Counts of the jobs that pilots' requests and last starts show; None: the same.
 
     Returns:
         One row per snapshot and queue, sorted; counts of jobs are exact at the snapshot.
     """
-    shown = pulse if asked is None else asked
-    rng = generator(pulse.settings, 8)
-    shape = (len(pulse.seconds), len(grid.names))
-    alive = np.isin(grid.queues["status"].to_numpy(), IN_USE)
+    world, shown = pulse.world, pulse if asked is None else asked
+    rng = world.generator(8)
+    shape = (len(pulse.seconds), len(world.names))
+    alive = np.isin(world.queues["status"].to_numpy(), IN_USE)
     silent, stuck = _trouble(rng, pulse.seconds, shape[1])
-    for spell in grid.spells:
+    for spell in world.spells:
         low, high = np.searchsorted(pulse.seconds, (spell.begin_s, spell.end_s))
         stuck[low:high, spell.queue] = True
     dead = ~alive[None, :] | silent
     requests = _requests(rng, shown.recent("started"), dead)
     last = _laststart(rng, shown, dead | stuck).ravel()
     at, queue = np.divmod(np.arange(shape[0] * shape[1]), shape[1])
-    stamp = times(pulse.settings, pulse.seconds[at])
-    kind = grid.queues.select(
+    stamp = world.times(pulse.seconds[at])
+    kind = world.queues.select(
         "panda_queue",
         flag=pl.when(pl.col("type") == "analysis")
         .then(pl.col("type"))
@@ -130,7 +125,7 @@ def site_data(grid: Grid, pulse: Pulse, asked: Pulse | None = None) -> pl.DataFr
             "site": kind["panda_queue"],
             "flag": kind["flag"],
             **{name: values.ravel() for name, values in (requests | _jobs(pulse)).items()},
-            "laststart": known(times(pulse.settings, np.maximum(last, 0)), last >= 0),
+            "laststart": known(world.times(np.maximum(last, 0)), last >= 0),
             "lastmod": stamp,
             "ts": stamp,
         }
@@ -193,11 +188,10 @@ def _laststart(rng: np.random.Generator, pulse: Pulse, idle: BoolArray) -> IntAr
     return np.maximum(before, pulse.last_start())
 
 
-def worker_stats(grid: Grid, pulse: Pulse, usual: IntArray | None = None) -> pl.DataFrame:
+def worker_stats(pulse: Pulse, usual: IntArray | None = None) -> pl.DataFrame:
     """Return ``worker_stats``: batch workers running and submitted, every ``workers_every_h``.
 
     Args:
-        grid: The queues.
         pulse: Counts of all blocks.
         usual: Workers that run at each queue; None: as many as jobs.
 
@@ -205,17 +199,17 @@ def worker_stats(grid: Grid, pulse: Pulse, usual: IntArray | None = None) -> pl.
         One row per snapshot, queue, resource type and status, sorted; a queue that runs several core counts has
         workers of single and of multi core.
     """
-    settings = pulse.settings
-    rng = generator(settings, 9)
-    seconds = snapshot_seconds(settings, settings.workers_every_h)
+    world = pulse.world
+    rng = world.generator(9)
+    seconds = snapshot_seconds(world, world.settings.workers_every_h)
     at = np.minimum(np.searchsorted(pulse.seconds, seconds), len(pulse.seconds) - 1)
     running = (pulse.until("started") - pulse.until("ended"))[at]
     if usual is not None:
         running = np.broadcast_to(usual, running.shape)
-    alive = np.isin(grid.queues["status"].to_numpy(), IN_USE)
-    cores = grid.queues["corecount"].to_numpy()
+    alive = np.isin(world.queues["status"].to_numpy(), IN_USE)
+    cores = world.queues["corecount"].to_numpy()
     split = rng.uniform(0.2, 0.6, len(cores))
-    ucore = grid.queues["is_unified"].to_numpy()
+    ucore = world.queues["is_unified"].to_numpy()
     parts = []
     for kind, code in (("SCORE", 0), ("MCORE", 1)):
         has = alive & (ucore | ((cores > 1) == bool(code)))
@@ -224,11 +218,11 @@ def worker_stats(grid: Grid, pulse: Pulse, usual: IntArray | None = None) -> pl.
             base = running * part if status == "running" else 0.3 * running * part
             workers = np.round(base).astype(np.int64) + rng.poisson(spare, running.shape)
             when, queue = np.nonzero(np.broadcast_to(has, running.shape))
-            stamp = times(settings, seconds[when])
+            stamp = world.times(seconds[when])
             parts.append(
                 pl.DataFrame(
                     {
-                        "computingsite": pl.Series(grid.names)[pl.Series(queue)],
+                        "computingsite": pl.Series(world.names)[pl.Series(queue)],
                         "n_workers": workers[when, queue],
                         "lastupdate": stamp,
                         "ts": stamp,
@@ -241,15 +235,15 @@ def worker_stats(grid: Grid, pulse: Pulse, usual: IntArray | None = None) -> pl.
     return conform("worker_stats", frame.sort("ts", "computingsite", "resourcetype", "status"))
 
 
-def slots(settings: SynthSettings, grid: Grid) -> pl.DataFrame:
+def slots(world: World) -> pl.DataFrame:
     """Return ``slots``: a few queues with a number of slots set; none, negative, expired and later ones too."""
-    rng = generator(settings, 10)
-    online = np.flatnonzero(grid.queues["status"].to_numpy() == "online")
-    free = np.setdiff1d(online, list(grid.roles.values()))  # with slots they count differently
+    rng = world.generator(10)
+    online = np.flatnonzero(world.queues["status"].to_numpy() == "online")
+    free = np.setdiff1d(online, list(world.roles.values()))  # with slots they count differently
     online = free if len(free) else online
     chosen = rng.choice(online, min(8, len(online)), replace=False).tolist()
-    names = [grid.names[q] for q in chosen]
-    end = int(settings.days * DAY_S)
+    names = [world.names[q] for q in chosen]
+    end = int(world.settings.days * DAY_S)
     rows = [
         (names[0], None, None, 400, 0, None),
         (names[1 % len(names)], None, "MCORE", 64, 0, None),
@@ -263,8 +257,8 @@ def slots(settings: SynthSettings, grid: Grid) -> pl.DataFrame:
     ]
     columns = ["pandaqueuename", "gshare", "resourcetype", "numslots", "from_s", "to_s"]
     frame = pl.DataFrame(rows, schema=columns, orient="row")
-    begin = times(settings, frame["from_s"].to_numpy())
-    until = times(settings, frame["to_s"].fill_null(0).to_numpy())
+    begin = world.times(frame["from_s"].to_numpy())
+    until = world.times(frame["to_s"].fill_null(0).to_numpy())
     frame = frame.with_columns(modificationtime=begin, ts=begin, expirationtime=until)
     expires = pl.when(pl.col("to_s").is_not_null()).then("expirationtime")
     return conform("slots", frame.with_columns(expirationtime=expires))

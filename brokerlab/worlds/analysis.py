@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 
 from brokerlab.numerics import IntArray
-from brokerlab.worlds.grid import Grid, generator
 from brokerlab.worlds.production import (
     CONTAINERS,
     LINUX,
@@ -20,8 +19,8 @@ from brokerlab.worlds.production import (
     where,
     with_tags,
 )
-from brokerlab.worlds.settings import SynthSettings
 from brokerlab.worlds.storage import endpoint
+from brokerlab.worlds.world import World
 
 ARCHITECTURES: tuple[tuple[str | None, float], ...] = (
     (LINUX, 0.50),
@@ -66,12 +65,11 @@ class UserRows:
     merges: IntArray
 
 
-def draw_user_orders(settings: SynthSettings, grid: Grid, rows: UserRows, index: int) -> Orders:
+def draw_user_orders(world: World, rows: UserRows, index: int) -> Orders:
     """Draw what user tasks ask for; every rule bites at some task of a large archive.
 
     Args:
-        settings: The seed.
-        grid: The sites.
+        world: The world.
         rows: The tasks.
         index: Number of the block.
 
@@ -82,7 +80,7 @@ def draw_user_orders(settings: SynthSettings, grid: Grid, rows: UserRows, index:
     Source:
         analysis-jobs.md 1 and 4.
     """
-    rng = generator(settings, 105, index)
+    rng = world.generator(105, index)
     n = len(rows.taskid)
     stuck = pick(rng, n, 0.06)
     pressing = pick(rng, n, 0.04)
@@ -95,10 +93,10 @@ def draw_user_orders(settings: SynthSettings, grid: Grid, rows: UserRows, index:
         "container_name": [CONTAINERS[i] if b else None for i, b in zip(image, boxed, strict=True)],
         "taskpriority": [PRESSING if p else None for p in pressing],
         "frozentime": [
-            settings.start_us + (int(s) + LATEST_FROZEN_S) * 1_000_000 if b else None
+            world.settings.start_us + (int(s) + LATEST_FROZEN_S) * 1_000_000 if b else None
             for s, b in zip(rows.created_s, stuck, strict=True)
         ],
-        **_places(rng, grid, rows),
+        **_places(rng, world, rows),
         **_reading(rng, rows),
     }
     frame = pl.DataFrame(columns, strict=False, infer_schema_length=None).with_columns(
@@ -111,7 +109,7 @@ def draw_user_orders(settings: SynthSettings, grid: Grid, rows: UserRows, index:
     return Orders(tasks=with_tags(frame), tokens=tokens)
 
 
-def _places(rng: np.random.Generator, grid: Grid, rows: UserRows) -> dict[str, object]:
+def _places(rng: np.random.Generator, world: World, rows: UserRows) -> dict[str, object]:
     """Return queue or endpoint asked for, and cloud."""
     n = len(rows.taskid)
     queue, disk = pick(rng, n, 0.05), pick(rng, n, 0.03)
@@ -119,9 +117,9 @@ def _places(rng: np.random.Generator, grid: Grid, rows: UserRows) -> dict[str, o
     clouds = rng.integers(0, 10, n)
     site: list[str | None] = []
     for i, q in enumerate(rows.queue.tolist()):
-        place = int(grid.queue_storage[q])
-        near = endpoint(grid.sites[place], "DATADISK") if place >= 0 else None
-        site.append(grid.names[q] if queue[i] else near if disk[i] else None)
+        place = int(world.queue_storage[q])
+        near = endpoint(world.sites[place], "DATADISK") if place >= 0 else None
+        site.append(world.names[q] if queue[i] else near if disk[i] else None)
     return {
         "site": site,
         "cloud": [f"C{c}" if b else None for c, b in zip(clouds, cloud, strict=True)],

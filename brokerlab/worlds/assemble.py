@@ -20,16 +20,15 @@ from brokerlab.worlds.frames_tasks import (
     tasks_frame,
     totals_of,
 )
-from brokerlab.worlds.grid import Grid
 from brokerlab.worlds.light import LIGHT, light_tasks, n_light
 from brokerlab.worlds.probes import n_probes, probe_jobs
 from brokerlab.worlds.production import Orders, draw_orders
-from brokerlab.worlds.queues import World, conform
+from brokerlab.worlds.queues import conform
 from brokerlab.worlds.replicas import Reader, replicas, unmerged_replicas
-from brokerlab.worlds.settings import SynthSettings
 from brokerlab.worlds.story_frames import Planted, Story, plant
 from brokerlab.worlds.transfers import delayed
 from brokerlab.worlds.truth import truth_queues, truth_tasks
+from brokerlab.worlds.world import World
 
 
 @dataclass(frozen=True)
@@ -60,9 +59,7 @@ class Drawn:
 
 
 def draw(
-    settings: SynthSettings,
     world: World,
-    grid: Grid,
     told: Sequence[Story],
     *,
     index: int,
@@ -72,9 +69,7 @@ def draw(
     """Draw one block; it depends on the seed and its number only, not on other blocks.
 
     Args:
-        settings: The archive's settings.
-        world: The queues.
-        grid: The sites.
+        world: The world.
         told: The stories of the whole archive.
         index: Number of the block.
         n_blocks: Blocks of the archive.
@@ -83,65 +78,63 @@ def draw(
     Returns:
         The block, with waits that are drawn; in a lived world they are not read.
     """
-    mine = [s for s in told if _block_of(settings, s, n_blocks) == index]
+    mine = [s for s in told if _block_of(world, s, n_blocks) == index]
     light = n_light(quota)
     apart = light + n_probes(quota) + sum(len(s.paths) for s in mine)
-    block = draw_block(settings, world, index=index, n_blocks=n_blocks, quota=quota - apart)
-    mine += light_tasks(settings, world, grid, block, n_blocks=n_blocks, count=light)
+    block = draw_block(world, index=index, n_blocks=n_blocks, quota=quota - apart)
+    mine += light_tasks(world, block, n_blocks=n_blocks, count=light)
     block, ids = with_others(block, np.array([s.created_s for s in mine], dtype=np.int64))
-    block = delayed(block, grid)
+    block = delayed(block, world)
     return Drawn(
         block=block,
         stories=mine,
         ids=ids,
-        orders=draw_orders(settings, grid, block),
-        of_users=draw_user_orders(settings, grid, _of_users(block, mine, ids), index),
-        probes=probe_jobs(settings, world, index=index, n_blocks=n_blocks, count=n_probes(quota)),
+        orders=draw_orders(world, block),
+        of_users=draw_user_orders(world, _of_users(block, mine, ids), index),
+        probes=probe_jobs(world, index=index, n_blocks=n_blocks, count=n_probes(quota)),
         n_blocks=n_blocks,
     )
 
 
-def tables_of(
-    settings: SynthSettings, world: World, grid: Grid, drawn: Drawn
-) -> dict[str, pl.DataFrame]:
+def tables_of(world: World, drawn: Drawn) -> dict[str, pl.DataFrame]:
     """Return the rows of one block: table to rows; those of the truth are named ``truth/...``."""
     block, mine, ids = drawn.block, drawn.stories, drawn.ids
-    planted = plant(settings, world, grid, mine, ids, index=block.index, n_blocks=drawn.n_blocks)
-    tables = _drawn(settings, world, drawn)
-    log = logs.job_status_log(settings, grid, pl.concat([tables["jobs"], drawn.probes]))
+    planted = plant(world, mine, ids, index=block.index, n_blocks=drawn.n_blocks)
+    tables = _drawn(world, drawn)
+    log = logs.job_status_log(world, pl.concat([tables["jobs"], drawn.probes]))
     tables = _with_planted({**tables, "job_status_log": log}, planted)
     tables["jobs"] = pl.concat([drawn.of_users.complete_jobs(tables["jobs"]), drawn.probes])
     tables["tasks"] = conform("tasks", drawn.of_users.complete_tasks(tables["tasks"]))
     readers = _readers(block, drawn.orders, mine, ids)
     copies = drawn.copies
     if copies is None:
-        copies = replicas(settings, grid, block.index, tables["files"], readers)
-    both = pl.concat([copies, unmerged_replicas(grid, tables["files"], readers)])
+        copies = replicas(world, block.index, tables["files"], readers)
+    both = pl.concat([copies, unmerged_replicas(world, tables["files"], readers)])
     tables["replicas"] = both.sort("datasetname", "ddm_endpoint_name")
     return tables
 
 
-def _block_of(settings: SynthSettings, story: Story, n_blocks: int) -> int:
+def _block_of(world: World, story: Story, n_blocks: int) -> int:
     """Return the block in whose part of the period a task is created; late ones are in the last."""
-    return min(int(story.created_s / (settings.submit_s / n_blocks)), n_blocks - 1)
+    return min(int(story.created_s / (world.settings.submit_s / n_blocks)), n_blocks - 1)
 
 
-def _drawn(settings: SynthSettings, world: World, drawn: Drawn) -> dict[str, pl.DataFrame]:
+def _drawn(world: World, drawn: Drawn) -> dict[str, pl.DataFrame]:
     """Return the rows of the tasks that were drawn."""
     block, orders = drawn.block, drawn.orders
     ends = ends_of(block)
     totals = totals_of(block, ends)
-    tasks = tasks_frame(settings, block, totals)
+    tasks = tasks_frame(world, block, totals)
     queues = truth_queues(world, block, totals)
-    jobs = not_over(jobs_frame(settings, world, block), drawn.live)
+    jobs = not_over(jobs_frame(world, block), drawn.live)
     return {
         "jobs": orders.complete_jobs(jobs),
         "tasks": conform("tasks", orders.complete_tasks(tasks)),
         "files": files_frame(block, ends),
-        "datasets": orders.complete_datasets(datasets_frame(settings, block, totals)),
-        "task_status_log": logs.task_status_log(settings, block, totals, tasks),
+        "datasets": orders.complete_datasets(datasets_frame(world, block, totals)),
+        "task_status_log": logs.task_status_log(world, block, totals, tasks),
         "truth/queues": queues,
-        "truth/tasks": truth_tasks(settings, world, block, totals, queues),
+        "truth/tasks": truth_tasks(world, block, totals, queues),
     }
 
 

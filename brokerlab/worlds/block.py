@@ -25,11 +25,10 @@ from brokerlab.worlds.chains import (
     run,
 )
 from brokerlab.worlds.jobtypes import BUILD_TYPE, MERGE, per_type
-from brokerlab.worlds.queues import World
 from brokerlab.worlds.requests import Requests, ScoutJobs, scout_requests
-from brokerlab.worlds.settings import SynthSettings
 from brokerlab.worlds.tasks import MAX_BLOCK_TASKS, Tasks, draw_tasks
 from brokerlab.worlds.users import Owners, draw_owners
+from brokerlab.worlds.world import World
 
 FIRST_TASK = 40_000_000
 """Task ids start here; block b has FIRST_TASK + b * TASKS_PER_BLOCK upward, in the order of creation."""
@@ -95,7 +94,6 @@ class Block:
 
 
 def draw_block(
-    settings: SynthSettings,
     world: World,
     *,
     index: int,
@@ -105,8 +103,7 @@ def draw_block(
     """Draw one block; it depends on the seed and its number only, not on other blocks.
 
     Args:
-        settings: The archive's settings.
-        world: The queues.
+        world: The world.
         index: Number of the block, 0 .. n_blocks-1; later blocks hold later tasks.
         n_blocks: Blocks of the archive.
         quota: Rows of ``jobs`` this block gives, exactly.
@@ -117,15 +114,16 @@ def draw_block(
     Raises:
         DataError: The settings make tasks so small that a block cannot reach its rows.
     """
-    rng = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(1, index)))
-    length = settings.submit_s / n_blocks
+    rng = np.random.default_rng(np.random.SeedSequence(world.settings.seed, spawn_key=(1, index)))
+    length = world.settings.submit_s / n_blocks
     tasks = draw_tasks(
-        settings, world, rng,
+        world, rng,
         quota=quota, begin_s=index * length, length_s=length,
     )  # fmt: skip
-    roots, rows, requests, decided = _run_phases(settings, world, rng, tasks)
+    roots, rows, requests, decided = _run_phases(world, rng, tasks)
     owners = draw_owners(
-        np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(3, index))), tasks
+        np.random.default_rng(np.random.SeedSequence(world.settings.seed, spawn_key=(3, index))),
+        tasks,
     )
     order = np.lexsort(
         (rows.attempt, roots.seq[rows.root], roots.phase[rows.root], roots.task[rows.root])
@@ -173,7 +171,7 @@ def with_others(block: Block, created_s: IntArray) -> tuple[Block, IntArray]:
 
 
 def _run_phases(
-    settings: SynthSettings, world: World, rng: np.random.Generator, tasks: Tasks
+    world: World, rng: np.random.Generator, tasks: Tasks
 ) -> tuple[Roots, Attempts, Requests, FloatArray]:
     """Run scouts, decide, run the bulk with the requests decided, run the merges."""
     builds, ran_builds = _builds(world, rng, tasks)
@@ -187,7 +185,7 @@ def _run_phases(
     ran = run(tasks, world, rng, scouts, no_limits(len(task)))
     decided = _decision(rng, tasks, scouts, ran)
     known = ran.last & (ran.outcome == FINISHED) & (ran.done_s <= decided[scouts.task[ran.root]])
-    requests = decide(settings, world, tasks, scouts, _take(ran, np.flatnonzero(known)))
+    requests = decide(world, tasks, scouts, _take(ran, np.flatnonzero(known)))
     broken = np.bincount(scouts.task[ran.root[known]], minlength=tasks.n) == 0
     task, seq = _enumerate(np.where(broken, 0, tasks.n_jobs - tasks.n_scouts))
     rate = np.maximum(tasks.n_jobs, 60) / rng.uniform(120, 900, tasks.n)
@@ -229,7 +227,6 @@ def _decision(rng: np.random.Generator, tasks: Tasks, scouts: Roots, ran: Attemp
 
 
 def decide(
-    settings: SynthSettings,
     world: World,
     tasks: Tasks,
     roots: Roots,
@@ -249,7 +246,7 @@ def decide(
             output_bytes=seen.output_bytes, maxpss_kb=seen.maxpss_kb, cpu_s=seen.cpu_s,
             diskio_kb=seen.read_kb + seen.write_kb, workdir_bytes=seen.workdir_bytes,
         ),
-        settings, base_ram_mb=tasks.base_ram_mb, per_core=tasks.per_core,
+        world.settings, base_ram_mb=tasks.base_ram_mb, per_core=tasks.per_core,
         base_wall_s=tasks.base_wall_s,
     )  # fmt: skip
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 from brokerlab.worlds.jobtypes import BUILD_TYPE, MERGE
-from brokerlab.worlds.queues import World
 from brokerlab.worlds.roles import held
 from brokerlab.worlds.tasks import LEVELS, TAIL_SCALE, TAIL_SHARE, Tasks
+from brokerlab.worlds.world import World
 
 SCOUT, BULK, MERGED, BUILD = 0, 1, 2, 3
 """Phases of a task; a build comes first in time, and goes first where rows are cut."""

@@ -23,14 +23,14 @@ from brokerlab.worlds.chains import (
     rule_events,
 )
 from brokerlab.worlds.jobtypes import BUILD_TYPE, EXPRESS, JOB_TYPES, MERGE, per_type
-from brokerlab.worlds.queues import CPU_MODELS, HIMEM_MB, NODES_PER_QUEUE, World, conform
-from brokerlab.worlds.settings import SynthSettings
+from brokerlab.worlds.queues import CPU_MODELS, HIMEM_MB, NODES_PER_QUEUE, conform
 from brokerlab.worlds.users import (
     GROUPS,
     PRODUCTION_USER,
     USERS,
     registered,
 )
+from brokerlab.worlds.world import World
 
 MERGE_PRIORITY, BUILD_PRIORITY = 5000, 2000
 SCOUT_PRIORITY = 901
@@ -38,11 +38,6 @@ PRE_WALL_S = 86_400
 """Wall time limit of scouts [s]."""
 NO_CORES_SHARE = 0.0005
 """Share of jobs without a recorded core count (statistics section 10, item 9)."""
-
-
-def times(settings: SynthSettings, seconds: IntArray) -> pl.Series:
-    """Turn seconds from the first instant into naive UTC time stamps."""
-    return pl.Series(settings.start_us + seconds * 1_000_000).cast(pl.Datetime("us"))
 
 
 def texts(values: Sequence[str | None], index: IntArray) -> pl.Series:
@@ -63,12 +58,11 @@ def scatter(ids: IntArray) -> FloatArray:
     return (mixed >> np.uint64(40)).astype(np.float64) / 2.0**24
 
 
-def jobs_frame(settings: SynthSettings, world: World, block: Block) -> pl.DataFrame:
+def jobs_frame(world: World, block: Block) -> pl.DataFrame:
     """Return the block's rows of ``jobs``, in the order of ``pandaid``.
 
     Args:
-        settings: The archive's settings.
-        world: The queues.
+        world: The world.
         block: What was drawn.
 
     Returns:
@@ -76,9 +70,9 @@ def jobs_frame(settings: SynthSettings, world: World, block: Block) -> pl.DataFr
     """
     columns = {
         **_identity(world, block),
-        **_clock(settings, block),
+        **_clock(world, block),
         **_usage(world, block),
-        **_limits(world, block, settings.compensation),
+        **_limits(world, block, world.settings.compensation),
         **_errors(block),
     }
     return conform("jobs", pl.DataFrame(columns)).sort("pandaid")
@@ -172,7 +166,7 @@ def _identity(world: World, block: Block) -> dict[str, pl.Series | IntArray]:
         "currentpriority": priority,
         "assignedpriority": priority,
         "computingsite": texts(world.names, queue),
-        "cloud": texts(world.frame["cloud"].to_list(), queue),
+        "cloud": texts(world.queues["cloud"].to_list(), queue),
         "transformation": texts(
             [*[k.transpath for k in JOB_TYPES], BUILD_TYPE.transformation],
             np.where(build, len(JOB_TYPES), kind),
@@ -201,19 +195,19 @@ def owner_columns(block: Block, task: IntArray) -> dict[str, pl.Series]:
     }
 
 
-def _clock(settings: SynthSettings, block: Block) -> dict[str, pl.Series]:
+def _clock(world: World, block: Block) -> dict[str, pl.Series]:
     """Say when a job was made, started, ended, was last changed."""
     rows = block.rows
     start = block.created + rows.queue_s
     end = start + rows.wall_s
     changed = end + rows.report_s
     return {
-        "creationtime": times(settings, block.created),
-        "modificationtime": times(settings, changed),
-        "statechangetime": times(settings, changed),
-        "starttime": times(settings, start),
-        "endtime": times(settings, end),
-        "activatedtime": times(settings, block.created + rows.active_s),
+        "creationtime": world.times(block.created),
+        "modificationtime": world.times(changed),
+        "statechangetime": world.times(changed),
+        "starttime": world.times(start),
+        "endtime": world.times(end),
+        "activatedtime": world.times(block.created + rows.active_s),
     }
 
 

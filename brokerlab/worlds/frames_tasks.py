@@ -11,10 +11,10 @@ from brokerlab.numerics import BoolArray, IntArray
 from brokerlab.units import DAY_S
 from brokerlab.worlds.block import Block
 from brokerlab.worlds.chains import BUILD, FINISHED, MAX_ATTEMPT, MERGED, SCOUT
-from brokerlab.worlds.frames_jobs import known, owner_columns, texts, times
+from brokerlab.worlds.frames_jobs import known, owner_columns, texts
 from brokerlab.worlds.jobtypes import JOB_TYPES, MERGE, per_type
 from brokerlab.worlds.queues import HIMEM_MB, conform
-from brokerlab.worlds.settings import SynthSettings
+from brokerlab.worlds.world import World
 
 DATASETS_PER_TASK = 8
 """Room for dataset ids of one task: input, output, log, unmerged output."""
@@ -188,32 +188,32 @@ def totals_of(block: Block, ends: Ends) -> Totals:
 STATUS = ("done", "finished", "running", "scouting", "broken")
 
 
-def status_of(settings: SynthSettings, block: Block, totals: Totals) -> IntArray:
+def status_of(world: World, block: Block, totals: Totals) -> IntArray:
     """Return the index in ``STATUS`` of every task."""
     all_jobs = block.tasks.n_jobs
     code = np.where(totals.ok == all_jobs, 0, 1)
     code = np.where(totals.ok == 0, 4, code)
-    late = totals.last_s > settings.days * DAY_S
+    late = totals.last_s > world.settings.days * DAY_S
     code = np.where(late | ~block.complete, 2, code)
     waiting = ~block.complete & (totals.bulk == 0) & (all_jobs > block.tasks.n_scouts)
     return np.where(waiting, 3, code)
 
 
-def tasks_frame(settings: SynthSettings, block: Block, totals: Totals) -> pl.DataFrame:
+def tasks_frame(world: World, block: Block, totals: Totals) -> pl.DataFrame:
     """Return the block's rows of ``tasks``: as submitted, and what the scouts made of it.
 
     Args:
-        settings: The archive's settings.
+        world: The world.
         block: What was drawn.
         totals: Sums per task.
 
     Returns:
         All columns of the contract; tasks without a job in the archive are left out.
     """
-    code = status_of(settings, block, totals)
+    code = status_of(world, block, totals)
     columns = {
-        **_submitted(settings, block),
-        **_progress(settings, block, totals, code),
+        **_submitted(world, block),
+        **_progress(world, block, totals, code),
         **_parameters(block, code),
     }
     merge = pl.when(pl.col("mergeoutput") == 1).then(pl.lit(",MO=1")).otherwise(pl.lit(""))
@@ -225,7 +225,7 @@ def tasks_frame(settings: SynthSettings, block: Block, totals: Totals) -> pl.Dat
     return conform("tasks", frame[np.flatnonzero(totals.rows > 0)])
 
 
-def _submitted(settings: SynthSettings, block: Block) -> dict[str, pl.Series | IntArray]:
+def _submitted(world: World, block: Block) -> dict[str, pl.Series | IntArray]:
     """Return what was known when the task was submitted."""
     tasks, kind = block.tasks, block.tasks.kind
     user = per_type(lambda k: k.label == "user")[kind] > 0
@@ -255,22 +255,22 @@ def _submitted(settings: SynthSettings, block: Block) -> dict[str, pl.Series | I
         "scoutsuccessrate": np.full(tasks.n, 5),
         "nfilesperjob": tasks.files_per_job,
         "mergeoutput": known(np.ones(tasks.n, np.int64), tasks.merge_group > 0),
-        "creationdate": times(settings, np.floor(tasks.created_s).astype(np.int64)),
+        "creationdate": world.times(np.floor(tasks.created_s).astype(np.int64)),
     }
 
 
 def _progress(
-    settings: SynthSettings, block: Block, totals: Totals, code: IntArray
+    world: World, block: Block, totals: Totals, code: IntArray
 ) -> dict[str, pl.Series | IntArray | BoolArray]:
     """Return how far the task has come."""
     n = block.tasks.n
     return {
         "status": texts(STATUS, code),
         "attemptnr": np.ones(n, np.int64),
-        "modificationtime": times(settings, totals.last_s + 300),
-        "starttime": times(settings, np.where(totals.rows > 0, totals.first_s, 0)),
-        "endtime": times(settings, totals.last_s),
-        "statechangetime": times(settings, totals.last_s + 300),
+        "modificationtime": world.times(totals.last_s + 300),
+        "starttime": world.times(np.where(totals.rows > 0, totals.first_s, 0)),
+        "endtime": world.times(totals.last_s),
+        "statechangetime": world.times(totals.last_s + 300),
         "t_done_jobs": totals.ok,
         "usescout": np.where(code == STATUS.index("scouting"), 2, 3),
         "ended": np.isin(code, [STATUS.index(s) for s in ("done", "finished", "broken")]),
@@ -317,7 +317,7 @@ def _parameters(block: Block, code: IntArray) -> dict[str, pl.Series | IntArray]
     }
 
 
-def datasets_frame(settings: SynthSettings, block: Block, totals: Totals) -> pl.DataFrame:
+def datasets_frame(world: World, block: Block, totals: Totals) -> pl.DataFrame:
     """Return the block's rows of ``datasets``: input, output, log and, if merging, unmerged output."""
     tasks, n = block.tasks, block.tasks.n
     per_job = tasks.files_per_job
@@ -325,8 +325,8 @@ def datasets_frame(settings: SynthSettings, block: Block, totals: Totals) -> pl.
     zero = np.zeros(n, np.int64)
     common = {
         "jeditaskid": block.taskid,
-        "creationtime": times(settings, np.floor(tasks.created_s).astype(np.int64)),
-        "modificationtime": times(settings, totals.last_s + 300),
+        "creationtime": world.times(np.floor(tasks.created_s).astype(np.int64)),
+        "modificationtime": world.times(totals.last_s + 300),
         "keep": totals.rows > 0,
     }
     events = np.round(tasks.n_jobs * tasks.events).astype(np.int64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -12,20 +12,18 @@ import polars as pl
 
 import brokerlab.archive
 from brokerlab.archive import manifest as manifests
-from brokerlab.archive.manifest import Manifest, Source
-from brokerlab.archive.writer import ArchiveWriter
+from brokerlab.archive.manifest import Manifest
 from brokerlab.calibrate.simulation.record import NOTE as RECORDED
 from brokerlab.errors import ConfigError, DataError, collect_warnings, nearest
 from brokerlab.gdpconfig.proposal.planted import TRUTH
 from brokerlab.temporary import TemporaryFolder
 from brokerlab.worlds import planted as planting
 from brokerlab.worlds.assemble import Drawn, draw, tables_of
-from brokerlab.worlds.grid import Grid, draw_grid
 from brokerlab.worlds.orders import plain
-from brokerlab.worlds.queues import World, draw_world
 from brokerlab.worlds.settings import LIVED, SynthSettings
 from brokerlab.worlds.stories import stories
-from brokerlab.worlds.writing import write_blocks, write_grid
+from brokerlab.worlds.world import World, draw_world
+from brokerlab.worlds.writing import write_archive
 
 BLOCK_JOBS = 50_000
 """Jobs of one block; fixed, since another size gives another archive."""
@@ -83,10 +81,8 @@ def synthesise(
     present = _present(into, asked)
     if present is not None:
         return present
-    rng = np.random.default_rng(np.random.SeedSequence(asked.seed, spawn_key=(0,)))
-    world = draw_world(asked, rng)
     make = _live if asked.lived else _draw
-    return make(into, asked, world, draw_grid(asked, world), progress or _show_nothing)
+    return make(into, draw_world(asked), progress or _show_nothing)
 
 
 def make_settings(**settings: Any) -> SynthSettings:
@@ -152,11 +148,11 @@ def _present(into: str | Path, settings: SynthSettings) -> Manifest | None:
     return present if whole and present.note == settings.note() else None
 
 
-def _drawn(settings: SynthSettings, world: World, grid: Grid) -> Iterator[Drawn]:
+def _drawn(world: World) -> Iterator[Drawn]:
     """Draw block after block."""
-    told, sizes = stories(settings, world, grid), quotas(settings)
+    told, sizes = stories(world), quotas(world.settings)
     for index, quota in enumerate(sizes):
-        yield draw(settings, world, grid, told, index=index, n_blocks=len(sizes), quota=quota)
+        yield draw(world, told, index=index, n_blocks=len(sizes), quota=quota)
 
 
 def quotas(settings: SynthSettings) -> list[int]:
@@ -166,27 +162,16 @@ def quotas(settings: SynthSettings) -> list[int]:
     return [int(n) for n in np.diff(edges)]
 
 
-def _draw(
-    into: str | Path, settings: SynthSettings, world: World, grid: Grid, show: Progress
-) -> Manifest:
+def _draw(into: str | Path, world: World, show: Progress) -> Manifest:
     """Write an archive whose waits are drawn."""
-    with ArchiveWriter(into, synthetic=True, note=settings.note(), mode="replace") as writer:
-        write_grid(writer, settings, grid)
-        blocks = (tables_of(settings, world, grid, part) for part in _drawn(settings, world, grid))
-        write_blocks(
-            writer, settings, grid, blocks,
-            n_blocks=len(quotas(settings)), progress=lambda part: show("drawn", part),
-        )  # fmt: skip
-        return _commit(writer, "synthetic", settings)
+    blocks = (tables_of(world, part) for part in _drawn(world))
+    return write_archive(
+        into, world, blocks,
+        n_blocks=len(quotas(world.settings)), progress=lambda part: show("drawn", part),
+    )  # fmt: skip
 
 
-def _commit(writer: ArchiveWriter, name: str, settings: SynthSettings) -> Manifest:
-    return writer.commit(sources=[Source(name=name, format="synthetic", notes=(settings.note(),))])
-
-
-def _live(
-    into: str | Path, settings: SynthSettings, world: World, grid: Grid, show: Progress
-) -> Manifest:
+def _live(into: str | Path, world: World, show: Progress) -> Manifest:
     """Write an archive whose jobs wait because slots are taken."""
     # the simulator is loaded for those alone who ask for it
     from brokerlab.worlds import slots
@@ -196,42 +181,35 @@ def _live(
     from brokerlab.worlds.work import with_requests, work_of
 
     parts = []
-    for part in _drawn(settings, world, grid):
-        parts.append(with_requests(settings, world, plain(part)))
+    for part in _drawn(world):
+        parts.append(with_requests(world, plain(part)))
         show("drawn", len(parts) / part.n_blocks)
-    scripted = slots.scripted_use(settings, parts)
-    there = slots.slots_of(settings, world, parts, scripted)
-    grid = slots.with_pledges(grid, there)
-    capacity = slots.changes(settings, grid, there)
-
-    def write(folder: str | Path, blocks: Iterable[dict[str, pl.DataFrame]]) -> Manifest:
-        with ArchiveWriter(folder, synthetic=True, note=settings.note(), mode="replace") as writer:
-            write_grid(writer, settings, grid, slots.operators_table(settings, grid, there))
-            write_blocks(
-                writer, settings, grid, blocks,
-                n_blocks=len(parts), workers=slots.workers(world, there),
-            )  # fmt: skip
-            writer.write_truth("capacity", capacity)
-            writer.write_truth(TRUTH, planting.truth(settings.planted))
-            return _commit(writer, LIVED, settings)
-
-    tables = [tables_of(settings, world, grid, part) for part in parts]
-    work = work_of(parts, tables, settings.start_us)
+    scripted = slots.scripted_use(world, parts)
+    there = slots.slots_of(world, parts, scripted)
+    world = slots.with_pledges(world, there)
+    capacity = slots.changes(world, there)
+    about: dict[str, Any] = {
+        "n_blocks": len(parts),
+        "slots": slots.operators_table(world, there),
+        "workers": slots.workers(world, there),
+        "truth": {"capacity": capacity, TRUTH: planting.truth(world.settings.planted)},
+    }
+    tables = [tables_of(world, part) for part in parts]
+    work = work_of(parts, tables, world.settings.start_us)
     copies = [
         frame["replicas"].filter(~pl.col("datasetname").str.ends_with(".trn_output"))
         for frame in tables
     ]
-    free = slots.left(settings, grid, capacity, scripted)
-    delays = slots.delays(settings, grid)
+    free, delays = slots.left(world, capacity, scripted), slots.delays(world)
     with TemporaryFolder() as folder:
-        write(folder, tables)
+        write_archive(folder, world, tables, **about)
         del tables
-        stage = world_of(settings, brokerlab.archive.open(folder), work, free, delays)
+        stage = world_of(world.settings, brokerlab.archive.open(folder), work, free, delays)
     with collect_warnings():  # texts that are damaged were made so
-        life = Life(stage, work, world, settings, grid.names)
+        life = Life(stage, work, world)
         lived = life.live(lambda part: show("lived", part))
-    blocks = lived_blocks(settings, world, parts, life, lived, copies)
-    return write(into, (_read(tables_of(settings, world, grid, part)) for part in blocks))
+    blocks = lived_blocks(world, parts, life, lived, copies)
+    return write_archive(into, world, (_read(tables_of(world, part)) for part in blocks), **about)
 
 
 def _read(tables: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:

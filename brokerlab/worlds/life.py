@@ -46,10 +46,9 @@ from brokerlab.worlds.chains import (
     take,
     take_limits,
 )
-from brokerlab.worlds.queues import World as Queues
 from brokerlab.worlds.requests import Requests
-from brokerlab.worlds.settings import SynthSettings
 from brokerlab.worlds.work import Work
+from brokerlab.worlds.world import World as DrawnWorld
 
 OWN = 10
 """Outcomes that are not the simulator's are those of `chains`, moved up by this."""
@@ -88,28 +87,26 @@ class Lived:
 class Life(Loop):
     """One world, from its first to its last instant."""
 
-    def __init__(
-        self, world: World, work: Work, queues: Queues, settings: SynthSettings, names: list[str]
-    ) -> None:
+    def __init__(self, world: World, work: Work, drawn: DrawnWorld) -> None:
         """Set up a world in which nothing has been made yet.
 
         Args:
             world: For the simulator; its jobs are those of the work, in their order.
             work: Tasks and jobs.
-            queues: What queues do to jobs.
-            settings: The seed and the rule of the scouts.
-            names: Names of ``queues``.
+            drawn: What queues do to jobs, the seed and the rule of the scouts.
         """
-        super().__init__(world, seeds=[settings.seed])
+        super().__init__(world, seeds=[drawn.settings.seed])
         n = work.n
-        self.work, self.queues, self.settings = work, queues, settings
-        self.rng = np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(4,)))
+        self.work, self.drawn = work, drawn
+        self.rng = np.random.default_rng(
+            np.random.SeedSequence(drawn.settings.seed, spawn_key=(4,))
+        )
         self.copy = self.copies[0]
-        self.zero = settings.start_us
+        self.zero = drawn.settings.start_us
         self.created, self.order = np.full(n, NEVER), np.zeros(n, np.int64)
         self.made, self.n_made = np.full(n, NEVER), 0
         self._widen()
-        place = {name: row for row, name in enumerate(names)}
+        place = {name: row for row, name in enumerate(drawn.names)}
         self.number = np.array([place[name] for name in world.queues["panda_queue"]])
         self.row = np.argsort(self.number)  # of the simulator, by number of the queue
         slots = work.tasks.slots
@@ -134,7 +131,7 @@ class Life(Loop):
     def _widen(self) -> None:
         """Let jobs have any of the core counts that a queue gives them."""
         state = self.copy.state
-        widths = np.unique(np.append(self.queues.cores, self.work.jobs["corecount"].to_numpy()))
+        widths = np.unique(np.append(self.drawn.cores, self.work.jobs["corecount"].to_numpy()))
         waiting = np.full(self.world.queues.height * len(widths), -1, np.int64)
         places = state.places._replace(widths=widths, waiting=waiting)
         self.copy.state = state._replace(places=places)
@@ -330,7 +327,7 @@ class Life(Loop):
             mem_mb=self.mem[known], eff=self.eff[known], outcome=zero, ram_scale=one,
             wall_scale=one, report_s=zero, last=np.ones(n, np.bool_),
         )  # fmt: skip
-        found = decide(self.settings, self.queues, self.work.tasks, self.work.roots, rows)
+        found = decide(self.drawn, self.work.tasks, self.work.roots, rows)
         values = {
             name: np.where(decided, new, getattr(self.requests, name))
             for name, new in vars(found).items()
@@ -388,7 +385,7 @@ class Life(Loop):
         roots, state = take(self.work.roots, job), self.copy.state.work
         slot = self.place[roots.task, number].astype(np.int64)
         ran = payloads(
-            self.work.tasks, self.queues, self.rng, roots, take_limits(self.limits, job), slot,
+            self.work.tasks, self.drawn, self.rng, roots, take_limits(self.limits, job), slot,
             self.ram_scale[job], self.wall_scale[job],
         )  # fmt: skip
         state["wall"][job] = np.maximum(ran.wall_s, 1) * SECOND

@@ -6,14 +6,12 @@ import numpy as np
 
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.worlds.block import Block
-from brokerlab.worlds.grid import Grid, generator
 from brokerlab.worlds.jobtypes import EXPRESS, USER_SHARE
 from brokerlab.worlds.paths import HOUR, Path, steps
-from brokerlab.worlds.queues import World
 from brokerlab.worlds.roles import held
-from brokerlab.worlds.settings import SynthSettings
 from brokerlab.worlds.story_frames import LEAD_S, Story
 from brokerlab.worlds.users import LARGE_TASK, draw_groups, draw_users
+from brokerlab.worlds.world import World
 
 LIGHT = "light"
 """Name of their story."""
@@ -34,15 +32,11 @@ def n_light(rows: int) -> int:
     return round(LIGHT_SHARE * rows)
 
 
-def light_tasks(
-    settings: SynthSettings, world: World, grid: Grid, block: Block, *, n_blocks: int, count: int
-) -> list[Story]:
+def light_tasks(world: World, block: Block, *, n_blocks: int, count: int) -> list[Story]:
     """Lay the small user tasks of a block out.
 
     Args:
-        settings: Period and seed.
-        world: The queues.
-        grid: Says which queues are online.
+        world: The world.
         block: The other tasks; their large ones are followed.
         n_blocks: Blocks of the archive.
         count: Jobs to make.
@@ -50,21 +44,21 @@ def light_tasks(
     Returns:
         The tasks.
     """
-    rng = generator(settings, 104, block.index)
+    rng = world.generator(104, block.index)
     sizes = _sizes(rng, count)
-    begin = _begins(settings, rng, len(sizes), block.index, n_blocks)
+    begin = _begins(world, rng, len(sizes), block.index, n_blocks)
     user = draw_users(rng, np.zeros(len(sizes), np.bool_))
     large = np.flatnonzero((block.owners.user >= 0) & (block.tasks.n_jobs > LARGE_TASK))
     if len(large):
         follows = rng.random(len(sizes)) < AFTER_LARGE
         whose = large[rng.integers(0, len(large), len(sizes))]
         after = block.decided_s[whose] + rng.uniform(600, WITHIN_S, len(sizes))
-        follows &= after < settings.submit_s / n_blocks * (block.index + 1)
+        follows &= after < world.settings.submit_s / n_blocks * (block.index + 1)
         user = np.where(follows, block.owners.user[whose], user)
         begin = np.where(follows, np.maximum(after, begin.min()), begin)
     group = draw_groups(rng, user)
     express = rng.random(len(sizes)) < 0.1
-    online = grid.queues["status"].to_numpy() == "online"
+    online = world.queues["status"].to_numpy() == "online"
     able = np.flatnonzero(
         world.usable & world.analysis & online & ((world.cores == 1) | world.ucore)
     )
@@ -88,10 +82,10 @@ def _sizes(rng: np.random.Generator, count: int) -> list[int]:
 
 
 def _begins(
-    settings: SynthSettings, rng: np.random.Generator, n: int, index: int, n_blocks: int
+    world: World, rng: np.random.Generator, n: int, index: int, n_blocks: int
 ) -> FloatArray:
     """Draw when the first jobs are made, within the block's part of the period."""
-    length = settings.submit_s / n_blocks
+    length = world.settings.submit_s / n_blocks
     low = min(LEAD_S, length / 2)
     return np.asarray(index * length + rng.uniform(low, length, n))
 

@@ -9,9 +9,8 @@ import polars as pl
 
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 from brokerlab.units import DAY_S
-from brokerlab.worlds.grid import Grid, generator
 from brokerlab.worlds.queues import conform
-from brokerlab.worlds.settings import SynthSettings
+from brokerlab.worlds.world import World
 
 AFTER_H = 24
 """Hours after the period that are still covered: late decisions."""
@@ -48,13 +47,13 @@ SNAPSHOTS_AT_ONCE = 200
 """Snapshots held in memory."""
 
 
-def snapshot_seconds(settings: SynthSettings, every_h: float) -> IntArray:
+def snapshot_seconds(world: World, every_h: float) -> IntArray:
     """Return the seconds from the first instant at which a table of snapshots is written."""
-    last = settings.days * 24 + AFTER_H
+    last = world.settings.days * 24 + AFTER_H
     return np.round(np.arange(0, last, every_h) * 3600).astype(np.int64)
 
 
-def network_matrix(settings: SynthSettings, grid: Grid) -> Iterator[pl.DataFrame]:
+def network_matrix(world: World) -> Iterator[pl.DataFrame]:
     """Draw ``network_matrix`` for the links from every site with storage to every site that gathers outputs.
 
     A link keeps its closeness; its week changes daily, its day and hour faster, its queues slowly. A
@@ -64,8 +63,7 @@ def network_matrix(settings: SynthSettings, grid: Grid) -> Iterator[pl.DataFrame
     `LEAST_MBPS`, and files are queued on `QUEUED_SHARE` of the links.
 
     Args:
-        settings: Period, seed, ``network_every_h``.
-        grid: The sites.
+        world: The world.
 
     Yields:
         Rows of whole snapshots, in time order.
@@ -73,30 +71,30 @@ def network_matrix(settings: SynthSettings, grid: Grid) -> Iterator[pl.DataFrame
     Source:
         Data statistics, section 6; network-weight.md 2.
     """
-    rng = generator(settings, 3)
-    links = _Links(settings, rng, grid)
-    seconds = snapshot_seconds(settings, settings.network_every_h)
+    rng = world.generator(3)
+    links = _Links(world, rng)
+    seconds = snapshot_seconds(world, world.settings.network_every_h)
     days = int(seconds[-1]) // DAY_S + 1 if len(seconds) else 0
     weekly = links.weekly(rng, days)
     for first in range(0, len(seconds), SNAPSHOTS_AT_ONCE):
         part = seconds[first : first + SNAPSHOTS_AT_ONCE]
         values = links.snapshots(rng, part, weekly[part // DAY_S])
-        if settings.lived:
+        if world.settings.lived:
             carried = [(np.maximum(v * CARRIES, LEAST_MBPS), known) for v, known in values[1:4]]
             values[1:4] = carried
-        yield _frame(settings, links, part, values)
+        yield _frame(world, links, part, values)
 
 
 class _Links:
     """What a link keeps over the whole period."""
 
-    def __init__(self, settings: SynthSettings, rng: np.random.Generator, grid: Grid) -> None:
-        sources = np.unique(grid.storage)
-        gathering = grid.nucleus | np.array([b is not None for b in grid.bare])
+    def __init__(self, world: World, rng: np.random.Generator) -> None:
+        sources = np.unique(world.storage)
+        gathering = world.nucleus | np.array([b is not None for b in world.bare])
         targets = np.intersect1d(np.flatnonzero(gathering), sources)
         self.src = np.repeat(sources, len(targets))
         self.dst = np.tile(targets, len(sources))
-        self.sites = pl.Series(grid.sites)
+        self.sites = pl.Series(world.sites)
         n = self.n = len(self.src)
         code = rng.choice(len(CLOSENESS), n, p=CLOSENESS_SHARES)
         self.code = np.where(self.src == self.dst, CLOSENESS.index(0), code)
@@ -105,16 +103,16 @@ class _Links:
         self.hour = np.where(self.day, rng.random(n) < 0.55, rng.random(n) < 0.004)
         mean, sd = np.array(LN_MBPS)[self.code], np.array(LN_MBPS_SD)[self.code]
         self.level = mean + sd * np.clip(rng.standard_normal(n), -2.2, 2.2)
-        busy = QUEUED_SHARE if settings.lived else np.where(self.week, 0.52, 0.05)
+        busy = QUEUED_SHARE if world.settings.lived else np.where(self.week, 0.52, 0.05)
         self.queued = rng.random(n) < busy
         self.express = self.queued & (rng.random(n) < 0.25)
-        target = 0.5 * rng.standard_normal(len(grid.sites))
+        target = 0.5 * rng.standard_normal(len(world.sites))
         self.waiting = 2.98 + 1.75 * rng.standard_normal(n) + target[self.dst]
         self.phase = rng.random((2, n)) * 2 * np.pi
         self.period_s = rng.uniform([[20 * 3600], [60 * 3600]], [[50 * 3600], [200 * 3600]], (2, n))
         waiting = np.bincount(self.dst, weights=np.exp(self.waiting) * self.queued)
         self.jammed = self.dst == int(np.argmax(waiting))
-        self.jam_s = np.array(JAM) * settings.days * DAY_S
+        self.jam_s = np.array(JAM) * world.settings.days * DAY_S
 
     def weekly(self, rng: np.random.Generator, days: int) -> FloatArray:
         """Return ln(MB/s) over a week, (days, links): a walk that forgets its start in some weeks."""
@@ -154,7 +152,7 @@ class _Links:
 
 
 def _frame(
-    settings: SynthSettings,
+    world: World,
     links: _Links,
     seconds: IntArray,
     values: list[tuple[FloatArray, BoolArray]],
@@ -172,7 +170,7 @@ def _frame(
             "dst": links.sites[pl.Series(links.dst[link])],
             "key": pl.Series(KEYS)[pl.Series(key)],
             "value": value,
-            "ts": pl.Series(settings.start_us + seconds[at] * 1_000_000).cast(pl.Datetime("us")),
+            "ts": world.times(seconds[at]),
         }
     )
     return conform("network_matrix", frame)

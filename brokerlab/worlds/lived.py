@@ -13,37 +13,34 @@ from brokerlab.units import DAY_S
 from brokerlab.worlds.assemble import Drawn
 from brokerlab.worlds.block import identify, measure
 from brokerlab.worlds.chains import BULK, FINISHED, LOST, Attempts, Roots
-from brokerlab.worlds.frames_jobs import times
 from brokerlab.worlds.life import OPEN_RUNS, OPEN_WAITS, Life, Lived
 from brokerlab.worlds.light import LIGHT
 from brokerlab.worlds.paths import USUAL_S, Path, steps
 from brokerlab.worlds.places import Slots
-from brokerlab.worlds.queues import World as Queues
-from brokerlab.worlds.settings import SynthSettings
 from brokerlab.worlds.story_frames import Story
 from brokerlab.worlds.tasks import Tasks
 from brokerlab.worlds.work import Work, part_of
+from brokerlab.worlds.world import World
 
 BEFORE_START_S = USUAL_S["defined"] + USUAL_S["assigned"] + USUAL_S["starting"]
 """Time that a job which is laid out spends in other statuses than activated before it runs [s]."""
 
 
 def lived_blocks(
-    settings: SynthSettings, queues: Queues, parts: Sequence[Drawn], life: Life, lived: Lived,
+    world: World, parts: Sequence[Drawn], life: Life, lived: Lived,
     copies: Sequence[pl.DataFrame],
 ) -> Iterator[Drawn]:  # fmt: skip
     """Put what happened in the place of what was drawn, block by block.
 
     Args:
-        settings: Of the world.
-        queues: The queues.
+        world: The world.
         parts: The blocks as they were drawn.
         life: What the tasks asked for, and when.
         lived: All attempts.
         copies: Where the input of each block's tasks lies.
     """
     work = life.work
-    tasks_lived = _with_weights(work, lived, queues)
+    tasks_lived = _with_weights(work, lived, world)
     single = _singles(work, lived)
     first_single = work.n_roots
     for number, part in enumerate(parts):
@@ -71,7 +68,7 @@ def lived_blocks(
             roots=roots,
             rows=rows,
             requests=part_of(life.requests, t0, t1),
-            decided_s=np.minimum(life.decided_s[t0:t1], settings.days * DAY_S),
+            decided_s=np.minimum(life.decided_s[t0:t1], world.settings.days * DAY_S),
             measures=measure(tasks, roots, rows),
             pandaid=pandaid,
             created=created,
@@ -85,8 +82,8 @@ def lived_blocks(
         yield replace(
             part,
             block=block,
-            stories=_retold(part, begun[:n_light], settings),
-            probes=_moved(part.probes, begun[n_light:], settings),
+            stories=_retold(part, begun[:n_light], world),
+            probes=_moved(part.probes, begun[n_light:], world),
             live=_live(pandaid, outcome),
             copies=copies[number],
         )
@@ -130,7 +127,7 @@ def _live(pandaid: IntArray, outcome: IntArray) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def _with_weights(work: Work, lived: Lived, queues: Queues) -> Tasks:
+def _with_weights(work: Work, lived: Lived, world: World) -> Tasks:
     """Give tasks of production the weights of the queues where their jobs finished: truth is what happened."""
     tasks, slots = work.tasks, work.tasks.slots
     job = lived.job[(lived.job < work.n_roots) & (lived.outcome == FINISHED)]
@@ -140,7 +137,7 @@ def _with_weights(work: Work, lived: Lived, queues: Queues) -> Tasks:
     place = np.argsort(slots.queue, axis=1, kind="stable")
     count = np.zeros(slots.weight.shape)
     np.add.at(count, (t, place[t, queue]), 1.0)
-    count /= 1 - queues.fail[slots.queue]
+    count /= 1 - world.fail[slots.queue]
     total = count.sum(axis=1, keepdims=True)
     weight = np.where(total > 0, count / np.maximum(total, 1e-12), slots.weight)
     held = {field.name: getattr(slots, field.name) for field in fields(Slots)}
@@ -160,10 +157,10 @@ def _singles(work: Work, lived: Lived) -> IntArray:
     return found
 
 
-def _retold(part: Drawn, begun: IntArray, settings: SynthSettings) -> list[Story]:
+def _retold(part: Drawn, begun: IntArray, world: World) -> list[Story]:
     """Let the jobs of small tasks wait as long as they did."""
     rows = iter(begun.tolist())
-    end = int(settings.days * DAY_S)
+    end = int(world.settings.days * DAY_S)
 
     def lived_path(path: Path) -> Path:
         _, start, ended = next(rows)
@@ -186,9 +183,9 @@ def _retold(part: Drawn, begun: IntArray, settings: SynthSettings) -> list[Story
     ]
 
 
-def _moved(probes: pl.DataFrame, begun: IntArray, settings: SynthSettings) -> pl.DataFrame:
+def _moved(probes: pl.DataFrame, begun: IntArray, world: World) -> pl.DataFrame:
     """Let probes start when they did; those that did not are not over."""
-    ready, start, end = (times(settings, begun[:, column]) for column in range(3))
+    ready, start, end = (world.times(begun[:, column]) for column in range(3))
     new = pl.DataFrame({"ready": ready, "start": start, "end": end})
     started, ended = pl.Series(begun[:, 1] >= 0), pl.Series(begun[:, 2] >= 0)
     later = pl.col("modificationtime") - pl.col("endtime")

@@ -6,26 +6,23 @@ import numpy as np
 import polars as pl
 
 from brokerlab.worlds.block import Block
-from brokerlab.worlds.frames_jobs import times
 from brokerlab.worlds.frames_tasks import Totals
-from brokerlab.worlds.grid import Grid
 from brokerlab.worlds.queues import conform
-from brokerlab.worlds.settings import SynthSettings
+from brokerlab.worlds.world import World
 
 
-def job_status_log(settings: SynthSettings, grid: Grid, jobs: pl.DataFrame) -> pl.DataFrame:
+def job_status_log(world: World, jobs: pl.DataFrame) -> pl.DataFrame:
     """Write the log of jobs at queues that push: their times, and the states that times do not tell.
 
     Args:
-        settings: First instant.
-        grid: Says which queues push, and at which jobs hang while they start.
+        world: The world.
         jobs: Rows of ``jobs``.
 
     Returns:
         All columns of ``job_status_log``, sorted by job and time: defined, assigned, activated, starting,
         running, then holding or transferring, then the last one.
     """
-    logged = grid.queues.filter(pl.col("workflow") == "push")["panda_queue"]
+    logged = world.queues.filter(pl.col("workflow") == "push")["panda_queue"]
     mine = jobs.filter(pl.col("computingsite").is_in(logged.implode()))
     created, active, begun = pl.col("creationtime"), pl.col("activatedtime"), pl.col("starttime")
     half_wait_s = (begun - active).dt.total_seconds().clip(upper_bound=600) // 2
@@ -34,7 +31,7 @@ def job_status_log(settings: SynthSettings, grid: Grid, jobs: pl.DataFrame) -> p
         "defined": created,
         "assigned": pl.min_horizontal(created + brief, active),
         "activated": active,
-        "starting": pl.when(_hangs_starting(settings, grid))
+        "starting": pl.when(_hangs_starting(world))
         .then(active + pl.duration(seconds=60))
         .otherwise(begun - pl.duration(seconds=half_wait_s)),
         "running": begun,
@@ -64,24 +61,24 @@ def job_status_log(settings: SynthSettings, grid: Grid, jobs: pl.DataFrame) -> p
     )
 
 
-def _hangs_starting(settings: SynthSettings, grid: Grid) -> pl.Expr:
+def _hangs_starting(world: World) -> pl.Expr:
     """Decide whether a job waits for its queue in ``starting``."""
-    second = (pl.col("creationtime").cast(pl.Int64) - settings.start_us) // 1_000_000
+    second = (pl.col("creationtime").cast(pl.Int64) - world.settings.start_us) // 1_000_000
     hangs = pl.lit(value=False)
-    for spell in grid.spells:
+    for spell in world.spells:
         if spell.status == "starting":
-            there = pl.col("computingsite") == grid.names[spell.queue]
+            there = pl.col("computingsite") == world.names[spell.queue]
             hangs |= there & second.is_between(spell.begin_s, spell.end_s - 900)
     return hangs
 
 
 def task_status_log(
-    settings: SynthSettings, block: Block, totals: Totals, tasks: pl.DataFrame
+    world: World, block: Block, totals: Totals, tasks: pl.DataFrame
 ) -> pl.DataFrame:
     """Write when tasks were registered, assigned to a nucleus (production), scouted, decided, ended.
 
     Args:
-        settings: First instant.
+        world: The world.
         block: The block.
         totals: Sums per task.
         tasks: Its rows of ``tasks``.
@@ -95,8 +92,8 @@ def task_status_log(
     clock = pl.DataFrame(
         {
             "jeditaskid": block.taskid[keep],
-            "scouting": times(settings, first[keep]),
-            "decided": times(settings, np.ceil(block.decided_s[keep]).astype(np.int64)),
+            "scouting": world.times(first[keep]),
+            "decided": world.times(np.ceil(block.decided_s[keep]).astype(np.int64)),
         }
     )
     mine = tasks.join(clock, on="jeditaskid")

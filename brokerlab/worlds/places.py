@@ -8,7 +8,7 @@ import numpy as np
 
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 from brokerlab.worlds.jobtypes import of_kind
-from brokerlab.worlds.queues import World
+from brokerlab.worlds.world import World
 
 MAX_SLOTS = 32
 """Most queues of one task, where its jobs are drawn to queues."""

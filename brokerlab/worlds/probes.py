@@ -9,12 +9,11 @@ from brokerlab.numerics import BoolArray, IntArray
 from brokerlab.units import KB
 from brokerlab.worlds.block import PROBE_IDS, identify
 from brokerlab.worlds.chains import activation_s
-from brokerlab.worlds.frames_jobs import known, texts, times
-from brokerlab.worlds.grid import generator
+from brokerlab.worlds.frames_jobs import known, texts
 from brokerlab.worlds.jobtypes import TEST_SHARE, USER_SHARE
-from brokerlab.worlds.queues import World, conform
+from brokerlab.worlds.queues import conform
 from brokerlab.worlds.roles import held
-from brokerlab.worlds.settings import SynthSettings
+from brokerlab.worlds.world import World
 
 PROBE_SHARE = 0.04
 """Share of jobs that are probes."""
@@ -32,14 +31,11 @@ def n_probes(rows: int) -> int:
     return round(PROBE_SHARE * rows)
 
 
-def probe_jobs(
-    settings: SynthSettings, world: World, *, index: int, n_blocks: int, count: int
-) -> pl.DataFrame:
+def probe_jobs(world: World, *, index: int, n_blocks: int, count: int) -> pl.DataFrame:
     """Return the probes of one block.
 
     Args:
-        settings: Period and seed.
-        world: The queues.
+        world: The world.
         index: Number of the block.
         n_blocks: Blocks of the archive.
         count: Rows.
@@ -48,8 +44,8 @@ def probe_jobs(
         All columns of ``jobs``, in the order of ``pandaid``; no task. Every queue gets one after the other, so that
         none is without for long.
     """
-    rng = generator(settings, 103, index)
-    length = settings.submit_s / n_blocks
+    rng = world.generator(103, index)
+    length = world.settings.submit_s / n_blocks
     created_s = index * length + np.sort(rng.random(count)) * length
     second, pandaid = identify(created_s, index=index, n_blocks=n_blocks, room=PROBE_IDS)
     test = rng.random(count) >= ANALYSIS_SHARE
@@ -77,13 +73,13 @@ def probe_jobs(
             "processingtype": texts(KINDS, test.astype(np.int64)),
             "gshare": texts([USER_SHARE, TEST_SHARE], test.astype(np.int64)),
             "computingsite": texts(world.names, queue),
-            "cloud": texts(world.frame["cloud"].to_list(), queue),
-            "creationtime": times(settings, second),
-            "activatedtime": times(settings, second + activation_s(wait_s)),
-            "starttime": times(settings, begun),
-            "endtime": times(settings, begun + wall_s),
-            "modificationtime": times(settings, gone),
-            "statechangetime": times(settings, gone),
+            "cloud": texts(world.queues["cloud"].to_list(), queue),
+            "creationtime": world.times(second),
+            "activatedtime": world.times(second + activation_s(wait_s)),
+            "starttime": world.times(begun),
+            "endtime": world.times(begun + wall_s),
+            "modificationtime": world.times(gone),
+            "statechangetime": world.times(gone),
             "hs06": np.round(power).astype(np.int64),
             "hs06sec": (wall_s * power).astype(np.int64),
             "cpuconsumptiontime": np.where(failed, 0, np.round(EFFICIENCY * wall_s).astype(np.int64)),

@@ -11,9 +11,8 @@ import polars as pl
 from brokerlab.archive.contracts.tasks import SPLIT_RULE_TAGS
 from brokerlab.numerics import BoolArray, IntArray
 from brokerlab.worlds.block import Block
-from brokerlab.worlds.grid import Grid, generator
 from brokerlab.worlds.jobtypes import JOB_TYPES, per_type
-from brokerlab.worlds.settings import SynthSettings
+from brokerlab.worlds.world import World
 
 UNKNOWN_NUCLEUS = "SYNTH-GONE"
 """A nucleus that is no site any more."""
@@ -94,12 +93,11 @@ class Orders:
         return full.select(rows.columns)
 
 
-def draw_orders(settings: SynthSettings, grid: Grid, block: Block) -> Orders:
+def draw_orders(world: World, block: Block) -> Orders:
     """Draw what the production tasks of one block ask for; every rule bites at some task.
 
     Args:
-        settings: The seed.
-        grid: The sites.
+        world: The world.
         block: The block.
 
     Returns:
@@ -109,16 +107,16 @@ def draw_orders(settings: SynthSettings, grid: Grid, block: Block) -> Orders:
     Source:
         production-jobs.md; production-tasks.md 1; full-chain.md 1.
     """
-    rng = generator(settings, 100, block.index)
+    rng = world.generator(100, block.index)
     task = np.flatnonzero(per_type(lambda k: k.label == "managed")[block.tasks.kind] > 0)
     n = len(task)
     chained = pick(rng, n, 0.08)
     columns: dict[str, object] = {
         "jeditaskid": block.taskid[task],
         "cloud": ["WORLD"] * n,
-        **_chain(rng, grid, block.taskid[task], chained),
+        **_chain(rng, world, block.taskid[task], chained),
         **_software(rng, n),
-        **_place(rng, grid, block, task),
+        **_place(rng, world, block, task),
         **_parameters(rng, block, task),
     }
     kinds = [JOB_TYPES[k].processingtype for k in block.tasks.kind[task]]
@@ -164,18 +162,18 @@ def one_of(
 
 
 def _chain(
-    rng: np.random.Generator, grid: Grid, taskid: IntArray, chained: BoolArray
+    rng: np.random.Generator, world: World, taskid: IntArray, chained: BoolArray
 ) -> dict[str, object]:
     """Return nucleus, ``fullchain`` and parent; chained tasks keep to the bare nucleus of their parent.
 
     Mode ``only`` [1] goes to nuclei that are bare ``only``, the others to any bare one.
     """
     n = len(taskid)
-    mode = np.array([m or "" for m in grid.bare])
-    usable = grid.active & (grid.size > 0)
-    normal = np.flatnonzero(grid.nucleus & usable & (mode != "only"))
+    mode = np.array([m or "" for m in world.bare])
+    usable = world.active & (world.site_size > 0)
+    normal = np.flatnonzero(world.nucleus & usable & (mode != "only"))
     bare = {m: np.flatnonzero(usable & (mode == m)) for m in ("allow", "only")}
-    weight = np.sqrt(grid.size[normal])
+    weight = np.sqrt(world.site_size[normal])
     nucleus = rng.choice(normal, n, p=weight / weight.sum())
     parent, flag = taskid.copy(), np.zeros(n, dtype=np.int64)
     before: list[int] = []
@@ -188,7 +186,7 @@ def _chain(
             fitting = bare["only" if flag[i] == 1 else "allow"]
             nucleus[i] = rng.choice(fitting) if len(fitting) else nucleus[i]
         before.append(i)
-    names: list[str | None] = [grid.sites[s] for s in nucleus]
+    names: list[str | None] = [world.sites[s] for s in nucleus]
     for share, name in ((0.008, UNKNOWN_NUCLEUS), (0.012, None)):
         for i in np.flatnonzero(pick(rng, n, share, ~chained)).tolist():
             names[i] = name
@@ -214,7 +212,9 @@ def _software(rng: np.random.Generator, n: int) -> dict[str, object]:
     }
 
 
-def _place(rng: np.random.Generator, grid: Grid, block: Block, task: IntArray) -> dict[str, object]:
+def _place(
+    rng: np.random.Generator, world: World, block: Block, task: IntArray
+) -> dict[str, object]:
     """Return queues asked for: for a few tasks one or several of those where they run."""
     n, slots = len(task), block.tasks.slots
     one, several = pick(rng, n, 0.015), pick(rng, n, 0.01)
@@ -222,7 +222,7 @@ def _place(rng: np.random.Generator, grid: Grid, block: Block, task: IntArray) -
     for i, t in enumerate(task.tolist()):
         count = 1 if one[i] else 3 if several[i] else 0
         used = slots.queue[t][slots.weight[t] > 0][:count]
-        site.append(",".join(grid.names[q] for q in used) or None)
+        site.append(",".join(world.names[q] for q in used) or None)
     return {"site": site}
 
 

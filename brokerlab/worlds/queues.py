@@ -33,10 +33,11 @@ HIMEM_MB = 2000
 
 
 @dataclass(frozen=True)
-class World:
+class Queues:
     """Queues as arrays (one entry per queue) and the effects that work feels at them.
 
     Attributes:
+        settings: What was asked for.
         names: Queue names.
         cores: Cores of a slot.
         ucore: Queue takes any core count up to its own.
@@ -56,11 +57,12 @@ class World:
         z_mem: Standard normal effect on memory.
         z_wall: Standard normal effect on wall time, beside the core power.
         node_model: (queues, nodes) CPU model of each worker node.
-        frame: The ``queues`` table so far.
+        queues: The ``queues`` table; so far, until the sites are drawn.
         roles: Queues at which something goes wrong, by ``roles.NAMES``.
         spells: When which of them start nothing.
     """
 
+    settings: SynthSettings
     names: list[str]
     cores: IntArray
     ucore: BoolArray
@@ -80,7 +82,7 @@ class World:
     z_mem: FloatArray
     z_wall: FloatArray
     node_model: IntArray
-    frame: pl.DataFrame
+    queues: pl.DataFrame
     roles: dict[str, int]
     spells: tuple[Spell, ...]
 
@@ -89,18 +91,29 @@ class World:
         """Number of queues."""
         return len(self.names)
 
+    def generator(self, *part: int) -> np.random.Generator:
+        """Return the random numbers of one part of the world, independent of those of other parts."""
+        return _generator(self.settings, 2, *part)
 
-def draw_world(settings: SynthSettings, rng: np.random.Generator) -> World:
+    def times(self, seconds: IntArray) -> pl.Series:
+        """Turn seconds from the first instant into naive UTC time stamps."""
+        return pl.Series(self.settings.start_us + seconds * 1_000_000).cast(pl.Datetime("us"))
+
+
+def _generator(settings: SynthSettings, *part: int) -> np.random.Generator:
+    return np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=part))
+
+
+def draw_queues(settings: SynthSettings) -> Queues:
     """Draw the queues (statistics sections 4, 5 and 10).
 
     Args:
-        settings: Number of queues.
-        rng: Generator of this part alone.
+        settings: Number of queues, seed.
 
     Returns:
         The queues and their effects.
     """
-    n = settings.queues
+    rng, n = _generator(settings, 0), settings.queues
     cores = rng.choice([1, 8, 8, 4, 6, 16], n, p=[0.36, 0.22, 0.30, 0.05, 0.03, 0.04])
     cores[: min(n, 12)] = np.resize([8, 1, 8, 8, 1, 4], min(n, 12))  # every kind of work has a home
     ucore = (cores == 8) & (rng.random(n) < 0.6)
@@ -128,7 +141,8 @@ def draw_world(settings: SynthSettings, rng: np.random.Generator) -> World:
         rng, settings, cores=cores, ucore=ucore, power=power, per_core=per_core,
         status=status, kind=kind, size=size, hospital=roles["hospital"],
     )  # fmt: skip
-    return World(
+    return Queues(
+        settings=settings,
         names=names,
         cores=cores.astype(np.int64),
         ucore=ucore,
@@ -148,7 +162,7 @@ def draw_world(settings: SynthSettings, rng: np.random.Generator) -> World:
         z_mem=effects[0],
         z_wall=effects[1],
         node_model=rng.integers(0, len(CPU_MODELS), (n, NODES_PER_QUEUE)),
-        frame=frame,
+        queues=frame,
         roles=roles,
         spells=draw_spells(settings, roles),
     )

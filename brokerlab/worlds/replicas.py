@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from brokerlab.worlds.grid import Grid, generator
 from brokerlab.worlds.queues import conform
-from brokerlab.worlds.settings import SynthSettings
 from brokerlab.worlds.storage import endpoint, has_tape, vp_sites, walled_site
+from brokerlab.worlds.world import World
 
 NOWHERE_SHARE, WALLED_SHARE, HOME_SHARE, TAPE_SHARE = 0.02, 0.012, 0.55, 0.30
 """Shares of datasets: without complete copy, only at the walled site, at their nucleus, on tape."""
@@ -46,8 +45,7 @@ class Reader:
 
 
 def replicas(
-    settings: SynthSettings,
-    grid: Grid,
+    world: World,
     index: int,
     files: pl.DataFrame,
     readers: Mapping[int, Reader],
@@ -58,8 +56,7 @@ def replicas(
     a few files, or most of them. Of what users read many sites have a copy, or few.
 
     Args:
-        settings: The seed.
-        grid: The sites.
+        world: The world.
         index: Number of the block.
         files: Its rows of ``files``; number and bytes of a dataset are those of its distinct files.
         readers: Its tasks by ``jeditaskid``.
@@ -67,24 +64,24 @@ def replicas(
     Returns:
         All columns of ``replicas``, sorted by dataset and endpoint.
     """
-    rng = generator(settings, 101, index)
-    number = {name: s for s, name in enumerate(grid.sites)}
+    rng = world.generator(101, index)
+    number = {name: s for s, name in enumerate(world.sites)}
     rows = []
     for taskid, total, size in _contents(files).iter_rows():
         reader = readers[taskid]
         if reader.production:
             home = number.get(reader.nucleus or "")
-            places = _places(rng, grid, reader.queues, home, chained=reader.chained)
+            places = _places(rng, world, reader.queues, home, chained=reader.chained)
         elif reader.copies is not None:
-            places = _told_places(rng, grid, reader.queues, reader.copies)
+            places = _told_places(rng, world, reader.queues, reader.copies)
         else:
-            places = _user_places(rng, grid, reader.queues)
+            places = _user_places(rng, world, reader.queues)
         for (site, kind), complete in places.items():
             some = 0 if reader.copies == "none" else _part(rng, total)
             found = total if complete else some
             share = min(found / total * rng.uniform(0.9, 2.5), 1.0) if found < total else 1.0
             tape, virtual = kind == "DATATAPE", bool(rng.random() < 0.02) or kind == "VP_DISK"
-            rse = endpoint(grid.sites[site], kind)
+            rse = endpoint(world.sites[site], kind)
             rows.append(
                 (f"synth.{taskid}.input", rse, found, total, round(size * share), tape, virtual)
             )
@@ -94,12 +91,12 @@ def replicas(
 
 
 def unmerged_replicas(
-    grid: Grid, files: pl.DataFrame, readers: Mapping[int, Reader]
+    world: World, files: pl.DataFrame, readers: Mapping[int, Reader]
 ) -> pl.DataFrame:
     """Return the copies of what user tasks merge: all of it where most of their jobs run.
 
     Args:
-        grid: The sites.
+        world: The world.
         files: Rows of ``files``.
         readers: Tasks by ``jeditaskid``.
 
@@ -112,8 +109,8 @@ def unmerged_replicas(
     for taskid, total, size in sums.iter_rows():
         if (reader := readers[taskid]).production:
             continue
-        for site in _stores(grid, reader.queues[:3]):
-            rse = endpoint(grid.sites[site], "DATADISK")
+        for site in _stores(world, reader.queues[:3]):
+            rse = endpoint(world.sites[site], "DATADISK")
             rows.append((f"synth.{taskid}.trn_output", rse, total, total, size))
     names = ["datasetname", "ddm_endpoint_name", "found", "total", "bytes"]
     frame = pl.DataFrame(rows, schema=names, orient="row")
@@ -123,20 +120,20 @@ def unmerged_replicas(
 
 
 def _told_places(
-    rng: np.random.Generator, grid: Grid, queues: Sequence[int], copies: str
+    rng: np.random.Generator, world: World, queues: Sequence[int], copies: str
 ) -> dict[Place, bool]:
     """Return the endpoints of the dataset of a story and whether its copy there is complete."""
-    sites = _stores(grid, queues)
+    sites = _stores(world, queues)
     if copies == "whole":
         return {(s, "DATADISK"): True for s in sites}
     if copies == "none":
         return {(s, "DATADISK"): False for s in sites}
-    nuclei = np.flatnonzero(grid.nucleus)
-    tape: Place = (int(rng.choice(nuclei[has_tape(grid)[nuclei]])), "DATATAPE")
+    nuclei = np.flatnonzero(world.nucleus)
+    tape: Place = (int(rng.choice(nuclei[has_tape(world)[nuclei]])), "DATATAPE")
     if copies == "tape":
         return {tape: True}
     if copies == "virtual":
-        return {tape: True, **{(int(s), "VP_DISK"): True for s in vp_sites(grid)}}
+        return {tape: True, **{(int(s), "VP_DISK"): True for s in vp_sites(world)}}
     return {tape: True, **{(s, "DATADISK"): False for s in sites}}
 
 
@@ -153,51 +150,58 @@ def _contents(files: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _stores(grid: Grid, queues: Sequence[int]) -> list[int]:
+def _stores(world: World, queues: Sequence[int]) -> list[int]:
     """Return the sites whose storage queues read, each once."""
-    return list(dict.fromkeys(int(grid.storage[grid.site[q]]) for q in queues))
+    return list(dict.fromkeys(int(world.storage[world.site[q]]) for q in queues))
 
 
 def _places(
-    rng: np.random.Generator, grid: Grid, queues: Sequence[int], home: int | None, *, chained: bool
+    rng: np.random.Generator,
+    world: World,
+    queues: Sequence[int],
+    home: int | None,
+    *,
+    chained: bool,
 ) -> dict[Place, bool]:
     """Draw the endpoints of one dataset of production and whether its copy there is complete.
 
     The input of a full chain was made at the nucleus of the chain.
     """
-    nuclei = np.flatnonzero(grid.nucleus)
+    nuclei = np.flatnonzero(world.nucleus)
     u = rng.random(6)
     if u[0] < WALLED_SHARE and not chained:
-        return {(walled_site(grid), "DATADISK"): True}
+        return {(walled_site(world), "DATADISK"): True}
     lost = u[0] > 1 - NOWHERE_SHARE
     places: dict[Place, bool] = {}
     if (chained or u[1] < HOME_SHARE) and home is not None:
-        places[int(grid.storage[home]), "DATADISK"] = True
+        places[int(world.storage[home]), "DATADISK"] = True
     if u[2] < 0.35:
         places[int(rng.choice(nuclei)), "DATADISK"] = bool(rng.random() < COMPLETE_SHARE)
     if u[3] < TAPE_SHARE:
-        places[int(rng.choice(nuclei[has_tape(grid)[nuclei]])), "DATATAPE"] = True
+        places[int(rng.choice(nuclei[has_tape(world)[nuclei]])), "DATATAPE"] = True
     for queue in queues[: int(u[4] * 4)]:
-        site = int(grid.storage[grid.site[queue]])
+        site = int(world.storage[world.site[queue]])
         places[site, "DATADISK"] = bool(rng.random() < COMPLETE_SHARE)
     if not any(places.values()):
         places[int(nuclei[int(u[5] * len(nuclei))]), "DATADISK"] = True
     return {place: complete and not lost for place, complete in places.items()}
 
 
-def _user_places(rng: np.random.Generator, grid: Grid, queues: Sequence[int]) -> dict[Place, bool]:
+def _user_places(
+    rng: np.random.Generator, world: World, queues: Sequence[int]
+) -> dict[Place, bool]:
     """Draw the endpoints of one dataset that a user reads and whether its copy there is complete."""
-    owners, nuclei = np.unique(grid.storage), np.flatnonzero(grid.nucleus)
+    owners, nuclei = np.unique(world.storage), np.flatnonzero(world.nucleus)
     u = rng.random(4)
     if u[0] < USER_TAPE_SHARE:
-        return {(int(rng.choice(nuclei[has_tape(grid)[nuclei]])), "DATATAPE"): True}
-    sites = _stores(grid, queues)[: 1 + int(u[1] * 5)]
+        return {(int(rng.choice(nuclei[has_tape(world)[nuclei]])), "DATATAPE"): True}
+    sites = _stores(world, queues)[: 1 + int(u[1] * 5)]
     if u[2] < WIDE_SHARE:
         sites += rng.choice(owners, min(WIDE_SITES, len(owners)), replace=False).tolist()
     places: dict[Place, bool] = {
         (int(s), "DATADISK"): bool(rng.random() < COMPLETE_SHARE) for s in sites
     }
-    virtual = vp_sites(grid)
+    virtual = vp_sites(world)
     if u[3] < VIRTUAL_SHARE and len(virtual):
         places[int(rng.choice(virtual)), "VP_DISK"] = True
     if u[0] > 1 - NOWHERE_SHARE:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 
 from brokerlab.errors import ConfigError
@@ -98,6 +98,12 @@ class SynthSettings:
     def start_us(self) -> int:
         """First instant [µs since 1970-01-01 UTC]."""
         return int(self._start_us())
+
+    def at(self, second: int) -> datetime:
+        """Return the time of a second from the first instant, naive UTC."""
+        return datetime(1970, 1, 1) + timedelta(  # noqa: DTZ001 - naive UTC throughout
+            microseconds=self.start_us + second * 1_000_000
+        )
 
     @property
     def submit_s(self) -> float:

@@ -10,11 +10,9 @@ import polars as pl
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.units import DAY_S
 from brokerlab.worlds.assemble import Drawn
-from brokerlab.worlds.frames_jobs import times
-from brokerlab.worlds.grid import Grid, generator
 from brokerlab.worlds.light import LIGHT
-from brokerlab.worlds.queues import World, conform
-from brokerlab.worlds.settings import SynthSettings
+from brokerlab.worlds.queues import conform
+from brokerlab.worlds.world import World
 
 LOAD = 0.6
 """Part of the slots that the work of the whole period needs."""
@@ -26,17 +24,14 @@ STARTUP_S, STARTUP_SPREAD, STARTUP_LN_SD, DRAWS = 150.0, 0.4, 0.35, 40
 """Median start-up delay [s], how it differs between queues and inside one, and how many of each queue are drawn."""
 
 
-def slots_of(
-    settings: SynthSettings, world: World, parts: Sequence[Drawn], scripted: pl.DataFrame
-) -> IntArray:
+def slots_of(world: World, parts: Sequence[Drawn], scripted: pl.DataFrame) -> IntArray:
     """Return the slots of every queue: as many as its part of the drawn work needs, and some more.
 
     Half of a queue's part is that of the jobs which were drawn to it, half that of its size. What is scripted to run there
     leaves room for a job.
 
     Args:
-        settings: Of the world.
-        world: The queues.
+        world: The world.
         parts: The blocks.
         scripted: From :func:`scripted_use`.
     """
@@ -47,7 +42,7 @@ def slots_of(
         np.add.at(used, queue, rows.wall_s * rows.cores)
     size = np.where(world.usable, world.size**0.6, 0.0)
     part_of_queue = 0.5 * used / used.sum() + 0.5 * size / size.sum()
-    cores = used.sum() / settings.submit_s / LOAD * part_of_queue
+    cores = used.sum() / world.settings.submit_s / LOAD * part_of_queue
     jobs = np.maximum(np.ceil(cores / world.cores), FEWEST)
     most: IntArray = np.zeros(world.n, np.int64)
     np.maximum.at(most, scripted["queue"].to_numpy(), scripted["cores"].to_numpy())
@@ -55,9 +50,9 @@ def slots_of(
     return np.where(world.usable, jobs.astype(np.int64) * world.cores, 0)
 
 
-def scripted_use(settings: SynthSettings, parts: Sequence[Drawn]) -> pl.DataFrame:
+def scripted_use(world: World, parts: Sequence[Drawn]) -> pl.DataFrame:
     """Return the cores that jobs which are laid out one by one hold: ``queue`` (its number), ``second``, ``cores`` from then on."""
-    end = int(settings.days * DAY_S)
+    end = int(world.settings.days * DAY_S)
     rows = []
     for story in (s for part in parts for s in part.stories if s.name != LIGHT):
         for path in story.paths:
@@ -69,32 +64,27 @@ def scripted_use(settings: SynthSettings, parts: Sequence[Drawn]) -> pl.DataFram
     return steps.sort("queue", "second").with_columns(pl.col("cores").cum_sum().over("queue"))
 
 
-def changes(settings: SynthSettings, grid: Grid, slots: IntArray) -> pl.DataFrame:
+def changes(world: World, slots: IntArray) -> pl.DataFrame:
     """Return when the queues have how many slots: none while they start nothing (a contract of the simulator)."""
-    rows = [(name, 0, int(n)) for name, n in zip(grid.names, slots, strict=True)]
-    for spell in grid.spells:
-        name = grid.names[spell.queue]
+    rows = [(name, 0, int(n)) for name, n in zip(world.names, slots, strict=True)]
+    for spell in world.spells:
+        name = world.names[spell.queue]
         rows += [(name, spell.begin_s, 0), (name, spell.end_s, int(slots[spell.queue]))]
     frame = pl.DataFrame(rows, schema=["panda_queue", "second", "slots"], orient="row")
-    return frame.select(
-        "panda_queue", ts=times(settings, frame["second"].to_numpy()), slots="slots"
-    )
+    return frame.select("panda_queue", ts=world.times(frame["second"].to_numpy()), slots="slots")
 
 
-def left(
-    settings: SynthSettings, grid: Grid, capacity: pl.DataFrame, scripted: pl.DataFrame
-) -> pl.DataFrame:
+def left(world: World, capacity: pl.DataFrame, scripted: pl.DataFrame) -> pl.DataFrame:
     """Return the slots that what is scripted leaves to the others, over time (a contract of the simulator).
 
     Args:
-        settings: Of the world.
-        grid: Names the queues.
+        world: The world.
         capacity: From :func:`changes`.
         scripted: From :func:`scripted_use`.
     """
     named = scripted.select(
-        panda_queue=pl.Series(grid.names).gather(scripted["queue"]),
-        ts=times(settings, scripted["second"].to_numpy()),
+        panda_queue=pl.Series(world.names).gather(scripted["queue"]),
+        ts=world.times(scripted["second"].to_numpy()),
         held="cores",
     )
     keys = ["panda_queue", "ts"]
@@ -104,13 +94,13 @@ def left(
     return both.select(*keys, slots=(there - held).clip(0))
 
 
-def delays(settings: SynthSettings, grid: Grid) -> pl.DataFrame:
+def delays(world: World) -> pl.DataFrame:
     """Draw the start-up delays of every queue [whole s]."""
-    rng, n = generator(settings, 121), len(grid.names)
+    rng, n = world.generator(121), len(world.names)
     median = STARTUP_S * np.exp(STARTUP_SPREAD * rng.standard_normal(n))
     drawn = median[:, None] * np.exp(STARTUP_LN_SD * rng.standard_normal((n, DRAWS)))
     return pl.DataFrame(
-        {"panda_queue": np.repeat(grid.names, DRAWS), "delay_s": np.round(drawn).ravel()}
+        {"panda_queue": np.repeat(world.names, DRAWS), "delay_s": np.round(drawn).ravel()}
     ).with_columns(own=pl.lit(value=True))
 
 
@@ -119,11 +109,11 @@ def workers(world: World, slots: IntArray) -> IntArray:
     return np.asarray(np.round(LOAD * slots / world.cores), dtype=np.int64)
 
 
-def operators_table(settings: SynthSettings, grid: Grid, slots: IntArray) -> pl.DataFrame:
+def operators_table(world: World, slots: IntArray) -> pl.DataFrame:
     """Return the table ``slots`` as an operator has it: what was set, which is what is there but in times of trouble."""
-    rng, names = generator(settings, 122), np.array(grid.names)
+    rng, names = world.generator(122), np.array(world.names)
     known = (slots > 0) & (rng.random(len(names)) >= UNWRITTEN)
-    at = times(settings, np.zeros(int(known.sum()), np.int64))
+    at = world.times(np.zeros(int(known.sum()), np.int64))
     return conform(
         "slots",
         pl.DataFrame(
@@ -137,8 +127,8 @@ def operators_table(settings: SynthSettings, grid: Grid, slots: IntArray) -> pl.
     )
 
 
-def with_pledges(grid: Grid, slots: IntArray) -> Grid:
-    """Return the grid whose queues pledge what they have; opportunistic ones pledge nothing."""
+def with_pledges(world: World, slots: IntArray) -> World:
+    """Return the world whose queues pledge what they have; opportunistic ones pledge nothing."""
     pledge = pl.when(pl.col("pledgedcpu") > 0).then(pl.Series(slots)).otherwise("pledgedcpu")
-    queues = grid.queues.with_columns(pledgedcpu=pledge.cast(grid.queues.schema["pledgedcpu"]))
-    return Grid(**{**vars(grid), "queues": queues})
+    queues = world.queues.with_columns(pledgedcpu=pledge.cast(world.queues.schema["pledgedcpu"]))
+    return World(**{**vars(world), "queues": queues})

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from brokerlab.worlds.grid import Grid, generator
 from brokerlab.worlds.production import CONTAINERS, LINUX, OLD_LINUX
 from brokerlab.worlds.queues import conform
-from brokerlab.worlds.settings import SynthSettings
+from brokerlab.worlds.world import World
 
 AUTO = '["AUTO"]'
 """``releases`` of queues whose software is described."""
@@ -76,27 +75,27 @@ GPUS = (
 LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
 
 
-def _kinds(settings: SynthSettings, grid: Grid) -> list[dict[str, Any] | None]:
+def _kinds(world: World) -> list[dict[str, Any] | None]:
     """Draw how each queue is described; the special GPU queue has GPUs."""
-    rng = generator(settings, 4)
+    rng = world.generator(4)
     share = np.array([s for _, s in KINDS])
-    kinds = [KINDS[i][0] for i in rng.choice(len(KINDS), len(grid.names), p=share)]
-    if "gpu" in grid.special:
-        kinds[grid.special["gpu"]] = _GPU
-    for queue in grid.roles.values():
+    kinds = [KINDS[i][0] for i in rng.choice(len(KINDS), len(world.names), p=share)]
+    if "gpu" in world.special:
+        kinds[world.special["gpu"]] = _GPU
+    for queue in world.roles.values():
         kinds[queue] = {}
-    kinds[grid.roles["starting"]] = KINDS[1][0]  # old platforms, any container
+    kinds[world.roles["starting"]] = KINDS[1][0]  # old platforms, any container
     return kinds
 
 
-def software_tags(settings: SynthSettings, grid: Grid) -> pl.DataFrame:
+def software_tags(world: World) -> pl.DataFrame:
     """Return ``software_tags``: the JSON of every queue that says AUTO, and ``ALL`` with every tag.
 
     Source:
         matching.md 1.
     """
     rows = [("ALL", {**FULL, "architectures": [], "tags": list(TAGS)})]
-    described = zip(grid.names, grid.queues["releases"], _kinds(settings, grid), strict=True)
+    described = zip(world.names, world.queues["releases"], _kinds(world), strict=True)
     rows += [(name, FULL | kind) for name, says, kind in described if says == AUTO and kind is not None]  # fmt: skip
     frame = pl.DataFrame(
         {"panda_queue": [n for n, _ in rows], "data": [json.dumps(d) for _, d in rows]}
@@ -104,10 +103,10 @@ def software_tags(settings: SynthSettings, grid: Grid) -> pl.DataFrame:
     return conform("software_tags", frame.sort("panda_queue"))
 
 
-def worker_node_gpu(settings: SynthSettings, grid: Grid) -> pl.DataFrame:
+def worker_node_gpu(world: World) -> pl.DataFrame:
     """Return ``worker_node_gpu``: one or two models at queues with GPUs; one of them has none left."""
-    rng = generator(settings, 5)
-    names = [n for n, k in zip(grid.names, _kinds(settings, grid), strict=True) if k is _GPU]
+    rng = world.generator(5)
+    names = [n for n, k in zip(world.names, _kinds(world), strict=True) if k is _GPU]
     rows = []
     for place, name in enumerate(names):
         first = int(rng.integers(0, len(GPUS)))
@@ -119,17 +118,17 @@ def worker_node_gpu(settings: SynthSettings, grid: Grid) -> pl.DataFrame:
     return conform("worker_node_gpu", frame.sort("panda_queue", "model"))
 
 
-def worker_node_cpu_level(settings: SynthSettings, grid: Grid) -> pl.DataFrame:
+def worker_node_cpu_level(world: World) -> pl.DataFrame:
     """Return ``worker_node_cpu_level``: shares of the CPU levels of most queues; they sum to 100."""
-    rng = generator(settings, 6)
-    n = len(grid.names)
+    rng = world.generator(6)
+    n = len(world.names)
     newest = np.round(rng.beta(1.2, 2.0, n) * 100)
     middle = np.round((100 - newest) * rng.beta(4, 1.5, n))
     parts = np.column_stack([100 - newest - middle, middle, newest])
     reported = rng.random(n) < 0.85
     rows = [
         (name, level, float(part))
-        for name, parts_here, known in zip(grid.names, parts, reported, strict=True)
+        for name, parts_here, known in zip(world.names, parts, reported, strict=True)
         for level, part in zip(LEVELS, parts_here, strict=True)
         if known and part > 0
     ]

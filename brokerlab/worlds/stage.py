@@ -37,7 +37,7 @@ def world_of(
         capacity: Slots over time.
         delays: Start-up delays.
     """
-    begin, until = _at(settings, 0), _at(settings, int(settings.days * DAY_S))
+    begin, until = settings.at(0), settings.at(int(settings.days * DAY_S))
     replay, epochs = _states(settings, archive, work)
     known = replay.tasks["jeditaskid"].unique().implode()
     jobs = _jobs(work, until).with_columns(
@@ -69,19 +69,13 @@ def world_of(
     return replace(world, jobs=world.jobs.with_columns(free))
 
 
-def _at(settings: SynthSettings, second: int) -> datetime:
-    return datetime(1970, 1, 1) + timedelta(  # noqa: DTZ001 - naive UTC throughout
-        microseconds=settings.start_us + second * 1_000_000
-    )
-
-
 def _config(archive: Any, begin: datetime) -> Config:
     return Config.from_frame(archive.scan("gdpconfig").collect()).at(begin)
 
 
 def _states(settings: SynthSettings, archive: Any, work: Work) -> tuple[Replay, pl.DataFrame]:
     """Rebuild the brokerage's tables for the middle of every day; tasks have rows from their creation on."""
-    begin = _at(settings, 0)
+    begin = settings.at(0)
     n_days = -(-int(settings.days * DAY_S) // DAY_S)
     made = pl.DataFrame({"jeditaskid": work.taskid, "second": work.tasks.created_s})
     there = archive.scan("tasks").filter(pl.col("prodsourcelabel") == "managed")

@@ -7,10 +7,8 @@ import polars as pl
 
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 from brokerlab.units import DAY_S
-from brokerlab.worlds.frames_jobs import times
-from brokerlab.worlds.grid import Grid, generator
 from brokerlab.worlds.queues import conform
-from brokerlab.worlds.settings import SynthSettings
+from brokerlab.worlds.world import World
 
 HISTORY = 5
 """Times at which the endpoints are measured, over the period."""
@@ -27,60 +25,59 @@ def endpoint(site: str, kind: str) -> str:
     return f"{site}_{kind}"
 
 
-def _owners(grid: Grid) -> IntArray:
+def _owners(world: World) -> IntArray:
     """Return the sites that have storage."""
-    return np.unique(grid.storage)
+    return np.unique(world.storage)
 
 
-def has_tape(grid: Grid) -> BoolArray:
+def has_tape(world: World) -> BoolArray:
     """Return which sites have tape: the nuclei, and every twentieth site."""
-    return np.asarray(grid.nucleus | (np.arange(len(grid.sites)) % 20 == 7))
+    return np.asarray(world.nucleus | (np.arange(len(world.sites)) % 20 == 7))
 
 
-def vp_sites(grid: Grid) -> IntArray:
+def vp_sites(world: World) -> IntArray:
     """Return the sites with virtual placement: every eleventh satellite, and where the role ``virtual`` writes to."""
-    number = np.arange(len(grid.sites))
-    own = ~grid.nucleus & (grid.storage == number) & (number % 11 == 4)
-    return np.flatnonzero(own | (number == grid.storage[grid.site[grid.roles["virtual"]]]))
+    number = np.arange(len(world.sites))
+    own = ~world.nucleus & (world.storage == number) & (number % 11 == 4)
+    return np.flatnonzero(own | (number == world.storage[world.site[world.roles["virtual"]]]))
 
 
-def walled_site(grid: Grid) -> int:
+def walled_site(world: World) -> int:
     """Return the satellite whose disk is never read from outside: the largest that has its own storage."""
-    own = ~grid.nucleus & (grid.storage == np.arange(len(grid.sites)))
-    return int(np.argmax(np.where(own, grid.size, -1.0)))
+    own = ~world.nucleus & (world.storage == np.arange(len(world.sites)))
+    return int(np.argmax(np.where(own, world.site_size, -1.0)))
 
 
-def ddm_endpoints(settings: SynthSettings, grid: Grid) -> pl.DataFrame:
+def ddm_endpoints(world: World) -> pl.DataFrame:
     """Return ``ddm_endpoints``: every endpoint at ``HISTORY`` times, the first at the start of the period.
 
     Args:
-        settings: Period and seed.
-        grid: The sites.
+        world: The world.
 
     Returns:
         All columns of the contract, sorted by time and name; space in GB.
     """
-    rng = generator(settings, 1)
-    owners, tape = _owners(grid), has_tape(grid)
-    virtual = set(vp_sites(grid).tolist())
+    rng = world.generator(1)
+    owners, tape = _owners(world), has_tape(world)
+    virtual = set(vp_sites(world).tolist())
     has: dict[int, list[bool]] = {
         2: tape.tolist(),
-        3: [s in virtual for s in range(len(grid.sites))],
+        3: [s in virtual for s in range(len(world.sites))],
     }
     places = [(int(s), k) for s in owners for k in range(4) if k < 2 or has[k][s]]
     site = np.tile([s for s, _ in places], HISTORY)
     kind = np.tile([k for _, k in places], HISTORY)
     when = np.repeat(np.arange(HISTORY), len(places))
-    seconds = (when * settings.days * DAY_S / HISTORY).astype(np.int64)
-    at = times(settings, seconds)
-    status = _statuses(rng, grid, site, kind, when)
+    seconds = (when * world.settings.days * DAY_S / HISTORY).astype(np.int64)
+    at = world.times(seconds)
+    status = _statuses(rng, world, site, kind, when)
     frame = pl.DataFrame(
         {
-            "ddm_endpoint_name": [endpoint(grid.sites[s], TYPES[k]) for s, k in zip(site, kind, strict=True)],
-            "site_name": [grid.sites[s] for s in site],
+            "ddm_endpoint_name": [endpoint(world.sites[s], TYPES[k]) for s, k in zip(site, kind, strict=True)],
+            "site_name": [world.sites[s] for s in site],
             "type": [TYPES[k] for k in kind],
             "is_tape": kind == 2,
-            **_space(rng, grid, site, kind, len(places)),
+            **_space(rng, world, site, kind, len(places)),
             "space_timestamp": at,
             **status,
             "ts": at,
@@ -96,7 +93,7 @@ def ddm_endpoints(settings: SynthSettings, grid: Grid) -> pl.DataFrame:
 
 
 def _statuses(
-    rng: np.random.Generator, grid: Grid, site: IntArray, kind: IntArray, when: IntArray
+    rng: np.random.Generator, world: World, site: IntArray, kind: IntArray, when: IntArray
 ) -> dict[str, list[str | None]]:
     """Draw the four statuses; one nucleus cannot be written, another not read, for a fifth of the time."""
     n = len(site)
@@ -104,26 +101,26 @@ def _statuses(
         name: rng.choice(len(STATUSES), n, p=STATUS_SHARES)
         for name in ("read_lan", "write_lan", "read_wan", "write_wan")
     }
-    nuclei = np.flatnonzero(grid.nucleus & grid.active)
-    first = np.argsort(-grid.size[nuclei], kind="stable")
+    nuclei = np.flatnonzero(world.nucleus & world.active)
+    first = np.argsort(-world.site_size[nuclei], kind="stable")
     for name, place, moment in (("write_wan", 1, 2), ("read_wan", 2, 3)):
         if place < len(nuclei):
             hit = (site == nuclei[first[place]]) & (kind == 0) & (when == moment)
             drawn[name] = np.where(hit, 1, drawn[name])
     largest = (site == nuclei[first[0]]) & (kind == 0)  # some place always works
     drawn = {name: np.where(largest, 0, codes) for name, codes in drawn.items()}
-    walled = (site == walled_site(grid)) & (kind == 0)
+    walled = (site == walled_site(world)) & (kind == 0)
     drawn["read_wan"] = np.where(walled, 1, drawn["read_wan"])
     drawn["read_lan"] = np.where(walled, 0, drawn["read_lan"])
     return {name: [STATUSES[c] for c in codes] for name, codes in drawn.items()}
 
 
 def _space(
-    rng: np.random.Generator, grid: Grid, site: IntArray, kind: IntArray, per_time: int
+    rng: np.random.Generator, world: World, site: IntArray, kind: IntArray, per_time: int
 ) -> dict[str, FloatArray]:
     """Draw the space [GB]: nuclei have petabytes and around 100 TB free, satellites less, a few none."""
     n, again = len(site), np.tile(np.arange(per_time), HISTORY)
-    large = grid.nucleus[site]
+    large = world.nucleus[site]
     level = np.where(large, np.log(8e6), np.log(1.2e6)) + np.where(kind == 1, -2.5, 0.0)
     total = np.exp(level + np.where(large, 0.35, 0.7) * rng.standard_normal(per_time)[again])
     usual = np.where(large, 0.035, 0.05) * np.exp(0.5 * rng.standard_normal(per_time)[again])
@@ -143,23 +140,23 @@ def _space(
     return {name: np.round(values) for name, values in rounded.items()}
 
 
-def queue_endpoints(settings: SynthSettings, grid: Grid) -> pl.DataFrame:
+def queue_endpoints(world: World) -> pl.DataFrame:
     """Return ``queue_endpoints``: disk, scratch and tape of the queue's storage, for some a remote or virtual one too.
 
     Returns:
         All columns of the contract, sorted by key. One row per queue, endpoint, direction and scope.
     """
-    rng = generator(settings, 2)
-    remote = rng.random(len(grid.site)) < 0.08
-    nuclei = np.flatnonzero(grid.nucleus)
-    near = nuclei[rng.integers(0, len(nuclei), len(grid.site))]
-    tape = has_tape(grid)
+    rng = world.generator(2)
+    remote = rng.random(len(world.site)) < 0.08
+    nuclei = np.flatnonzero(world.nucleus)
+    near = nuclei[rng.integers(0, len(nuclei), len(world.site))]
+    tape = has_tape(world)
     rows: list[tuple[str, str, str, str, int | None, int | None, bool, bool]] = []
-    types, virtual = grid.queues["type"].to_list(), set(vp_sites(grid).tolist())
-    for queue, place in enumerate(grid.queue_storage.tolist()):
+    types, virtual = world.queues["type"].to_list(), set(vp_sites(world).tolist())
+    for queue, place in enumerate(world.queue_storage.tolist()):
         if place < 0:
             continue
-        name, site = grid.names[queue], grid.sites[place]
+        name, site = world.names[queue], world.sites[place]
         disk, scratch = endpoint(site, "DATADISK"), endpoint(site, "SCRATCHDISK")
         for scope in SCOPES[types[queue]]:
             written = disk if scope == "default" else scratch
@@ -173,7 +170,7 @@ def queue_endpoints(settings: SynthSettings, grid: Grid) -> pl.DataFrame:
             if place in virtual:
                 rows.append((name, endpoint(site, "VP_DISK"), "input", scope, 5, None, False, True))
             if remote[queue] and near[queue] != place:
-                away = endpoint(grid.sites[near[queue]], "DATADISK")
+                away = endpoint(world.sites[near[queue]], "DATADISK")
                 rows.append((name, away, "input", scope, 4, None, False, False))
     names = ["panda_queue", "ddm_endpoint_name", "direction", "scope", "order_read", "order_write",
              "is_default", "is_local"]  # fmt: skip
@@ -189,11 +186,11 @@ SCOPES = {
 """Scopes of the endpoints of each type of queue."""
 
 
-def queue_storage_site(grid: Grid) -> pl.DataFrame:
+def queue_storage_site(world: World) -> pl.DataFrame:
     """Return ``queue_storage_site``; a queue without endpoint has no row."""
     rows = [
-        (name, grid.sites[s])
-        for name, s in zip(grid.names, grid.queue_storage.tolist(), strict=True)
+        (name, world.sites[s])
+        for name, s in zip(world.names, world.queue_storage.tolist(), strict=True)
         if s >= 0
     ]
     frame = pl.DataFrame(rows, schema=["panda_queue", "site_name"], orient="row")

@@ -11,13 +11,11 @@ from dataclasses import replace
 import numpy as np
 
 from brokerlab.units import DAY_S
-from brokerlab.worlds.grid import Grid, generator
 from brokerlab.worlds.paths import DAY, HOUR, Path, steps, until
 from brokerlab.worlds.production import CONTAINERS
-from brokerlab.worlds.queues import World
-from brokerlab.worlds.settings import SynthSettings
 from brokerlab.worlds.story_frames import Story
 from brokerlab.worlds.users import GROUPS, HEAVY_USERS, MEMBERS
+from brokerlab.worlds.world import World
 
 STORY_SHARE = 0.04
 """Most of the jobs that stories may have; in small archives the last ones are left out."""
@@ -57,19 +55,17 @@ PAST, LIVE = 3, 2
 """Jobs per wait and label that go on after it, and that wait at the end of the archive."""
 
 
-def stories(settings: SynthSettings, world: World, grid: Grid) -> list[Story]:
+def stories(world: World) -> list[Story]:
     """Return what goes wrong, as much of it as the archive has room and time for.
 
     Args:
-        settings: Size, period, seed.
         world: The queues and their roles.
-        grid: Says which queues are down.
 
     Returns:
         The stories; those that need longer than the period are left out, and the last ones of a small archive.
     """
-    teller = _Teller(settings, world, grid)
-    room = int(STORY_SHARE * settings.jobs)
+    teller = _Teller(world)
+    room = int(STORY_SHARE * world.settings.jobs)
     told = []
     for story in (part for whole in teller.tell() for part in _parts(whole)):
         paths = story.paths
@@ -93,12 +89,12 @@ def _parts(story: Story) -> Iterator[Story]:
 class _Teller:
     """Lays stories out over the period of an archive."""
 
-    def __init__(self, settings: SynthSettings, world: World, grid: Grid) -> None:
-        self.rng = generator(settings, 110)
-        self.end = int(settings.days * DAY_S)
-        self.submit = int(settings.submit_s)
+    def __init__(self, world: World) -> None:
+        self.rng = world.generator(110)
+        self.end = int(world.settings.days * DAY_S)
+        self.submit = int(world.settings.submit_s)
         self.roles = world.roles
-        status = grid.queues["status"].to_numpy()
+        status = world.queues["status"].to_numpy()
         down = np.flatnonzero(np.isin(status, ["offline", "test"]) & world.production)
         self.down = int(down[0]) if len(down) else world.roles["paused"]
 

@@ -13,12 +13,11 @@ from brokerlab.numerics import IntArray
 from brokerlab.units import KB, MB
 from brokerlab.worlds.block import PLANTED_IDS, identify
 from brokerlab.worlds.frames_tasks import DATASETS_PER_TASK, FILES_PER_BLOCK
-from brokerlab.worlds.grid import Grid
 from brokerlab.worlds.jobtypes import USER_SHARE
 from brokerlab.worlds.paths import OVER, Path
-from brokerlab.worlds.queues import World, conform
-from brokerlab.worlds.settings import SynthSettings
+from brokerlab.worlds.queues import conform
 from brokerlab.worlds.users import GROUPS, PRODUCTION_USER, USERS, registered
+from brokerlab.worlds.world import World
 
 LEAD_S = 900
 """A planted task is registered so long before its first job [s]: it is rated when it is brokered."""
@@ -120,9 +119,7 @@ class Planted:
 
 
 def plant(
-    settings: SynthSettings,
     world: World,
-    grid: Grid,
     stories: Sequence[Story],
     taskid: IntArray,
     *,
@@ -132,9 +129,7 @@ def plant(
     """Write the rows of the stories of one block.
 
     Args:
-        settings: First instant.
         world: The queues as the jobs see them.
-        grid: The sites, for the nucleus of production.
         stories: The stories.
         taskid: ``jeditaskid`` of each.
         index: Number of the block.
@@ -143,11 +138,13 @@ def plant(
     Returns:
         The rows; none contradicts another.
     """
-    home = grid.sites[int(np.argmax(np.where(grid.nucleus & grid.active, grid.size, -1.0)))]
+    home = world.sites[
+        int(np.argmax(np.where(world.nucleus & world.active, world.site_size, -1.0)))
+    ]
     created = np.array([p.created_s for s in stories for p in s.paths], dtype=np.float64)
     _, pandaid = identify(created, index=index, n_blocks=n_blocks, room=PLANTED_IDS)
     ids = iter(pandaid.tolist())
-    book = _Book(settings, world, index, home)
+    book = _Book(world, index, home)
     for story, task in zip(stories, taskid.tolist(), strict=True):
         book.enter(story, task, [next(ids) for _ in story.paths])
     return book.planted()
@@ -156,8 +153,8 @@ def plant(
 class _Book:
     """Rows that are being written down."""
 
-    def __init__(self, settings: SynthSettings, world: World, index: int, home: str) -> None:
-        self._settings, self._world, self._index, self._home = settings, world, index, home
+    def __init__(self, world: World, index: int, home: str) -> None:
+        self._world, self._index, self._home = world, index, home
         self._rows: dict[str, list[dict[str, Any]]] = {name: [] for name in _ROWS}
 
     def planted(self) -> Planted:
@@ -174,7 +171,7 @@ class _Book:
         frame = pl.DataFrame(rows, infer_schema_length=None)
         seconds = [n for n in frame.columns if n in _TIMES]
         at = [
-            (pl.col(n) * 1_000_000 + self._settings.start_us).cast(pl.Datetime("us"))
+            (pl.col(n) * 1_000_000 + self._world.settings.start_us).cast(pl.Datetime("us"))
             for n in seconds
         ]
         return conform(table, frame.with_columns(at))
@@ -217,7 +214,7 @@ class _Book:
             "jobstatus": path.status, "produsername": common["username"],
             "transformation": common["transpath"], "cmtconfig": PLATFORM, "lockedby": "jedi",
             "currentpriority": common["taskpriority"], "assignedpriority": common["taskpriority"],
-            "computingsite": self._world.names[queue], "cloud": self._world.frame["cloud"][queue],
+            "computingsite": self._world.names[queue], "cloud": self._world.queues["cloud"][queue],
             "jobdefinitionid": 1, "maxattempt": 4, "creationtime": path.created_s,
             "activatedtime": path.first("activated"), "starttime": begun, "endtime": ended,
             "statechangetime": path.changed_s,

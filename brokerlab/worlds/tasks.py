@@ -19,8 +19,7 @@ from brokerlab.worlds.jobtypes import (
     range_of_kind,
 )
 from brokerlab.worlds.places import MAX_SLOTS, Slots, draw_slots
-from brokerlab.worlds.queues import World
-from brokerlab.worlds.settings import SynthSettings
+from brokerlab.worlds.world import World
 
 MAX_BLOCK_TASKS = 8192
 """Most tasks of one block: the room between the task ids of blocks."""
@@ -88,7 +87,6 @@ class Tasks:
 
 
 def draw_tasks(
-    settings: SynthSettings,
     world: World,
     rng: np.random.Generator,
     *,
@@ -99,8 +97,7 @@ def draw_tasks(
     """Draw the tasks of one block until they hold a little more jobs than the block is to give.
 
     Args:
-        settings: The archive's settings.
-        world: The queues.
+        world: The world.
         rng: Generator of this block.
         quota: Rows of ``jobs`` the block will give.
         begin_s: Start of the block's part of the period, from the first instant [s].
@@ -109,18 +106,18 @@ def draw_tasks(
     Returns:
         Tasks in the order of their creation.
     """
-    sizes = _draw_sizes(settings, rng, quota)
+    sizes = _draw_sizes(world, rng, quota)
     kind, n = sizes["kind"], len(sizes["kind"])
     created = begin_s + np.sort(rng.random(n)) * length_s
-    late = created >= settings.drift_at * settings.submit_s
-    drift = np.where(late, settings.drift, 0.0)
+    late = created >= world.settings.drift_at * world.settings.submit_s
+    drift = np.where(late, world.settings.drift, 0.0)
     cores, ref = _draw_cores(rng, kind)
     memory = _draw_memory(rng, kind, drift)
     user = of_kind(kind, lambda t: t.label == "user") > 0
     slots = draw_slots(
         world, rng, kind=kind, cores=cores, n_jobs=sizes["n_jobs"],
         need_mb=(memory["mem_base_mb"], memory["mem_core_mb"]), mem_queue_sd=memory["mem_queue_sd"],
-        most=world.n if settings.lived else MAX_SLOTS,
+        most=world.n if world.settings.lived else MAX_SLOTS,
     )  # fmt: skip
     return Tasks(
         **sizes,
@@ -201,7 +198,7 @@ def _draw_data(rng: np.random.Generator, kind: IntArray, files_per_job: IntArray
     }
 
 
-def _draw_sizes(settings: SynthSettings, rng: np.random.Generator, quota: int) -> dict[str, Any]:
+def _draw_sizes(world: World, rng: np.random.Generator, quota: int) -> dict[str, Any]:
     """Draw kinds and sizes of tasks until their jobs suffice."""
     n = MAX_BLOCK_TASKS
     kind = rng.choice(len(JOB_TYPES), n, p=per_type(lambda t: t.task_share)).astype(np.int64)
@@ -210,9 +207,9 @@ def _draw_sizes(settings: SynthSettings, rng: np.random.Generator, quota: int) -
     width = np.array([len(c) for c in choices])[kind]
     table = np.array([np.resize(c, 4) for c in choices])
     per_job = table[kind, (u[0] * width).astype(np.int64)]
-    files = np.ceil(np.exp(rng.normal(settings.files_ln_mean, settings.files_ln_sd, n)))
+    files = np.ceil(np.exp(rng.normal(world.settings.files_ln_mean, world.settings.files_ln_sd, n)))
     n_jobs = np.ceil(np.minimum(files, 1e9) / per_job).astype(np.int64)
-    n_jobs = np.minimum(n_jobs, settings.largest_task)
+    n_jobs = np.minimum(n_jobs, world.settings.largest_task)
     merges = u[1] < of_kind(kind, lambda t: t.merge_share)
     group = np.where(merges, rng.choice([1, 2, 5], n), 0)
     n_merge = np.where(merges, -(-n_jobs // np.maximum(group, 1)), 0)

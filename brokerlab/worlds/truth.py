@@ -8,13 +8,11 @@ import polars as pl
 from brokerlab.numerics import FloatArray
 from brokerlab.units import KB
 from brokerlab.worlds.block import Block
-from brokerlab.worlds.frames_jobs import times
 from brokerlab.worlds.frames_tasks import Totals
 from brokerlab.worlds.jobtypes import JOB_TYPES
 from brokerlab.worlds.mixture import QUANTITIES, evaluate
-from brokerlab.worlds.queues import World
-from brokerlab.worlds.settings import SynthSettings
 from brokerlab.worlds.tasks import TAIL_SCALE, TAIL_SHARE, Tasks
+from brokerlab.worlds.world import World
 
 QUANTILES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.975, 0.99, 0.995, 0.999)
 """Levels of the truth; the column of level 0.975 ends in ``_q975``, that of 0.5 in ``_q500``."""
@@ -50,14 +48,11 @@ def truth_queues(world: World, block: Block, totals: Totals) -> pl.DataFrame:
     )
 
 
-def truth_tasks(
-    settings: SynthSettings, world: World, block: Block, totals: Totals, queues: pl.DataFrame
-) -> pl.DataFrame:
+def truth_tasks(world: World, block: Block, totals: Totals, queues: pl.DataFrame) -> pl.DataFrame:
     """Return the truth of every task that has a job in the archive.
 
     Args:
-        settings: The archive's settings.
-        world: The queues.
+        world: The world.
         block: What was drawn.
         totals: Sums per task.
         queues: Result of ``truth_queues``.
@@ -73,7 +68,7 @@ def truth_tasks(
             "jeditaskid": block.taskid,
             "job_type": pl.Series([JOB_TYPES[k].name for k in tasks.kind]),
             "late": tasks.late,
-            "decided_at": times(settings, np.floor(block.decided_s).astype(np.int64)),
+            "decided_at": world.times(np.floor(block.decided_s).astype(np.int64)),
             "n_queues": (tasks.slots.weight > 0).sum(axis=1),
             "n_jobs": totals.jobs,
             "n_bulk": totals.bulk,

@@ -15,9 +15,8 @@ from brokerlab.worlds.block import decide
 from brokerlab.worlds.chains import BULK, MERGED, SCOUT, Attempts, Roots, needs, take
 from brokerlab.worlds.jobtypes import per_type
 from brokerlab.worlds.light import LIGHT
-from brokerlab.worlds.queues import World as Queues
-from brokerlab.worlds.settings import SynthSettings
 from brokerlab.worlds.tasks import Tasks
+from brokerlab.worlds.world import World
 
 COLUMNS = (
     *(
@@ -134,7 +133,7 @@ def work_of(
     )
 
 
-def with_requests(settings: SynthSettings, queues: Queues, drawn: Drawn) -> Drawn:
+def with_requests(world: World, drawn: Drawn) -> Drawn:
     """Return the block with what its tasks ask for once all of their scouts have finished.
 
     What a scout needs is known before it runs, since it goes to the queue it was drawn to: the brokerage of the life reads
@@ -152,7 +151,7 @@ def with_requests(settings: SynthSettings, queues: Queues, drawn: Drawn) -> Draw
         wall_s=np.floor(wall).astype(np.int64), cores=cores, mem_mb=mem, eff=eff, outcome=zero,
         ram_scale=one, wall_scale=one, report_s=zero, last=np.ones(n, np.bool_),
     )  # fmt: skip
-    requests = decide(settings, queues, block.tasks, block.roots, rows)
+    requests = decide(world, block.tasks, block.roots, rows)
     return replace(drawn, block=replace(block, requests=requests))
 
 

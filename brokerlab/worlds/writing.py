@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from datetime import date, datetime, timedelta
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date
+from pathlib import Path
 
 import polars as pl
 
+from brokerlab.archive.manifest import Manifest, Source
 from brokerlab.archive.writer import ROW_GROUP, ArchiveWriter
 from brokerlab.numerics import IntArray
 from brokerlab.worlds import activity, links, planted, queues, software, storage
-from brokerlab.worlds.grid import Grid
 from brokerlab.worlds.roles import truth_spells
-from brokerlab.worlds.settings import SynthSettings
+from brokerlab.worlds.settings import LIVED
 from brokerlab.worlds.users import truth_users
+from brokerlab.worlds.world import World
 
 BUFFER_ROWS = 400_000
 """Most rows of ``jobs``, and of each other table, kept before some are written."""
@@ -21,85 +23,92 @@ MANY_PARTS = 12
 """Parts of one day that are joined into one."""
 
 
-def write_grid(
-    writer: ArchiveWriter, settings: SynthSettings, grid: Grid, slots: pl.DataFrame | None = None
-) -> None:
-    """Write the tables that no job is needed for.
+def write_archive(
+    into: str | Path,
+    world: World,
+    blocks: Iterable[dict[str, pl.DataFrame]],
+    *,
+    n_blocks: int,
+    slots: pl.DataFrame | None = None,
+    workers: IntArray | None = None,
+    truth: Mapping[str, pl.DataFrame] | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Manifest:
+    """Write an archive in the place of what the folder holds.
 
     Args:
-        writer: Of the archive.
-        settings: Its settings.
-        grid: The sites.
+        into: The folder.
+        world: The world.
+        blocks: The tables of every block, in the order of time.
+        n_blocks: How many these are.
         slots: ``slots``; None: of a few queues.
+        workers: Batch workers that usually run at each queue; pilots then ask whatever jobs the archive has. None: both follow
+            from the jobs.
+        truth: Further tables of the truth.
+        progress: Called after every block with the part of them that is written.
+
+    Returns:
+        The manifest.
     """
+    note = world.settings.note()
+    name = LIVED if world.settings.lived else "synthetic"
+    with ArchiveWriter(into, synthetic=True, note=note, mode="replace") as writer:
+        _write_world(writer, world, slots)
+        _write_blocks(writer, world, blocks, n_blocks, workers, progress)
+        for table, frame in (truth or {}).items():
+            writer.write_truth(table, frame)
+        return writer.commit(sources=[Source(name=name, format="synthetic", notes=(note,))])
+
+
+def _write_world(writer: ArchiveWriter, world: World, slots: pl.DataFrame | None) -> None:
+    """Write the tables that no job is needed for."""
     tables = {
-        "queues": grid.queues,
+        "queues": world.queues,
         "resource_types": queues.resource_types(),
         "gshares": queues.gshares(),
-        "gdpconfig": planted.config(settings),
-        "ddm_endpoints": storage.ddm_endpoints(settings, grid),
-        "queue_endpoints": storage.queue_endpoints(settings, grid),
-        "queue_storage_site": storage.queue_storage_site(grid),
-        "software_tags": software.software_tags(settings, grid),
-        "worker_node_gpu": software.worker_node_gpu(settings, grid),
-        "worker_node_cpu_level": software.worker_node_cpu_level(settings, grid),
-        "slots": activity.slots(settings, grid) if slots is None else slots,
+        "gdpconfig": planted.config(world.settings),
+        "ddm_endpoints": storage.ddm_endpoints(world),
+        "queue_endpoints": storage.queue_endpoints(world),
+        "queue_storage_site": storage.queue_storage_site(world),
+        "software_tags": software.software_tags(world),
+        "worker_node_gpu": software.worker_node_gpu(world),
+        "worker_node_cpu_level": software.worker_node_cpu_level(world),
+        "slots": activity.slots(world) if slots is None else slots,
     }
     for table, frame in tables.items():
         writer.write(table, frame, trusted=True)
     writer.write_truth("users", truth_users())
-    writer.write_truth("spells", truth_spells(settings, grid.spells, grid.names))
-    for part in links.network_matrix(settings, grid):
+    writer.write_truth("spells", truth_spells(world.settings, world.spells, world.names))
+    for part in links.network_matrix(world):
         writer.write("network_matrix", part, trusted=True)
 
 
-def write_blocks(
+def _write_blocks(
     writer: ArchiveWriter,
-    settings: SynthSettings,
-    grid: Grid,
+    world: World,
     blocks: Iterable[dict[str, pl.DataFrame]],
-    *,
     n_blocks: int,
-    workers: IntArray | None = None,
-    progress: Callable[[float], None] | None = None,
+    workers: IntArray | None,
+    progress: Callable[[float], None] | None,
 ) -> None:
-    """Write block after block, jobs when their day is complete or the buffer is full, then what is counted of jobs.
-
-    Args:
-        writer: Of the archive.
-        settings: Its settings.
-        grid: The sites.
-        blocks: The tables of every block, in the order of time.
-        n_blocks: How many these are.
-        workers: Batch workers that usually run at each queue; pilots then ask whatever jobs the archive has. None: both follow
-            from the jobs.
-        progress: Called after every block with the part of them that is written.
-    """
+    """Write block after block, jobs when their day is complete or the buffer is full, then what is counted of jobs."""
     days, rest = _Days(writer), _Rest(writer)
-    pulse = activity.Pulse(settings, grid.names)
+    pulse = activity.Pulse(world)
     for index, tables in enumerate(blocks):
         jobs = tables.pop("jobs")
         pulse.add(jobs)
         days.add(jobs)
         for table, rows in tables.items():
             rest.add(table, rows)
-        days.flush(before=_next_start(settings, index + 1, n_blocks))
+        begin = int(world.settings.submit_s / n_blocks * (index + 1))  # of the jobs that come
+        days.flush(before=world.settings.at(begin).date())
         if progress is not None:
             progress((index + 1) / n_blocks)
     days.flush(before=None)
     rest.flush()
-    asked = None if workers is None else activity.Pulse(settings, grid.names)
-    writer.write("site_data", activity.site_data(grid, pulse, asked), trusted=True)
-    writer.write("worker_stats", activity.worker_stats(grid, pulse, workers), trusted=True)
-
-
-def _next_start(settings: SynthSettings, index: int, n_blocks: int) -> date:
-    """Return the first day on which jobs of block ``index`` and later ones can end."""
-    seconds = int(settings.submit_s / n_blocks * index)
-    at = datetime(1970, 1, 1) + timedelta(  # noqa: DTZ001 - naive UTC throughout
-        microseconds=settings.start_us + seconds * 1_000_000
-    )
-    return at.date()
+    asked = None if workers is None else activity.Pulse(world)
+    writer.write("site_data", activity.site_data(pulse, asked), trusted=True)
+    writer.write("worker_stats", activity.worker_stats(pulse, workers), trusted=True)
 
 
 class _Days:

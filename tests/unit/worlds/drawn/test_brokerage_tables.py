@@ -4,16 +4,14 @@ import json
 import time
 from datetime import timedelta
 
-import numpy as np
 import polars as pl
 import pytest
 
 from brokerlab import gdpconfig, worlds
 from brokerlab.archive.contracts.tasks import SPLIT_RULE_TAGS, split_rule_digits
-from brokerlab.worlds.grid import draw_grid
 from brokerlab.worlds.links import network_matrix
 from brokerlab.worlds.production import UNKNOWN_NUCLEUS
-from brokerlab.worlds.queues import draw_world
+from brokerlab.worlds.world import draw_world
 from tests.unit.worlds.drawn.conftest import Made
 
 
@@ -340,8 +338,8 @@ def test_small_archives_have_every_table(
 
 def test_a_month_of_links_takes_a_moment() -> None:
     asked = worlds.make_settings(jobs=1, days=28.0, seed=1)
-    grid = draw_grid(asked, draw_world(asked, np.random.default_rng(1)))
+    world = draw_world(asked)
     begun = time.perf_counter()
-    rows = sum(len(part) for part in network_matrix(asked, grid))
+    rows = sum(len(part) for part in network_matrix(world))
     assert rows > 1_000_000
     assert time.perf_counter() - begun < 8  # 0.3 s on an idle core

@@ -7,15 +7,14 @@ they are whatever a site publishes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
-from brokerlab.worlds.queues import World, conform
-from brokerlab.worlds.roles import Spell
+from brokerlab.worlds.queues import Queues, conform, draw_queues
 from brokerlab.worlds.settings import SynthSettings
 
 SITES_PER_NUCLEUS = 6
@@ -29,8 +28,8 @@ SPECIAL = ("test", "jumbo", "es", "eshigh", "long", "short", "gpu", "no_storage"
 
 
 @dataclass(frozen=True)
-class Grid:
-    """Sites, and the place of the queues among them.
+class World(Queues):
+    """What a synthetic archive is made of: its queues, and the sites they stand at.
 
     Attributes:
         sites: Names of the ATLAS sites.
@@ -39,13 +38,10 @@ class Grid:
         bare: ``bareNucleus`` of the site; null = a normal site.
         secondary: ``secondaryNucleus`` of the site.
         storage: Site whose storage takes the outputs of each site.
-        size: Slots of online production queues of each site.
+        site_size: Slots of online production queues of each site.
         site: Site of each queue.
         slow: Queue whose outputs take hours to travel.
         special: Index of the queue of each kind of ``SPECIAL`` that the archive has.
-        queues: The ``queues`` table, in the order of the queues.
-        roles: Queues at which something goes wrong, by ``roles.NAMES``.
-        spells: When which of them start nothing.
     """
 
     sites: list[str]
@@ -54,18 +50,10 @@ class Grid:
     bare: list[str | None]
     secondary: list[str | None]
     storage: IntArray
-    size: FloatArray
+    site_size: FloatArray
     site: IntArray
     slow: BoolArray
     special: dict[str, int]
-    queues: pl.DataFrame
-    roles: dict[str, int]
-    spells: tuple[Spell, ...]
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the queues."""
-        return self.queues["panda_queue"].to_list()
 
     @property
     def queue_storage(self) -> IntArray:
@@ -76,60 +64,53 @@ class Grid:
         return place
 
 
-def generator(settings: SynthSettings, *part: int) -> np.random.Generator:
-    """Return the random numbers of one part of the grid, independent of those of jobs and of other parts."""
-    return np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=(2, *part)))
-
-
-def draw_grid(settings: SynthSettings, world: World) -> Grid:
-    """Draw the sites and complete the ``queues`` table.
+def draw_world(settings: SynthSettings) -> World:
+    """Draw the queues and the sites, and complete the ``queues`` table.
 
     Args:
-        settings: The seed.
-        world: The queues as drawn for the jobs.
+        settings: Number of queues, period, seed.
 
     Returns:
-        The grid; its ``queues`` has the rows of ``world.frame`` in their order.
+        The world; its ``queues`` has the queues in their order.
 
     Source:
         production-jobs.md; full-chain.md 1; zero-share.md 3.
     """
-    rng = generator(settings, 0)
-    sites = list(dict.fromkeys(world.frame["atlas_site"].to_list()))
-    site = np.array([sites.index(s) for s in world.frame["atlas_site"]], dtype=np.int64)
+    drawn = draw_queues(settings)
+    rng, usual = drawn.generator(0), drawn.queues
+    sites = list(dict.fromkeys(usual["atlas_site"].to_list()))
+    site = np.array([sites.index(s) for s in usual["atlas_site"]], dtype=np.int64)
     nucleus = np.arange(len(sites)) % SITES_PER_NUCLEUS == 0
-    in_use = np.where(world.usable & world.production, world.size, 0.0)
+    in_use = np.where(drawn.usable & drawn.production, drawn.size, 0.0)
     size: FloatArray = np.bincount(site, weights=in_use, minlength=len(sites)).astype(np.float64)
     active, bare, secondary = _roles(sites, nucleus, size)
-    idle = np.flatnonzero(~world.usable & world.production)
-    special = dict(zip(SPECIAL, idle.tolist(), strict=False))
-    grid = Grid(
-        sites=sites, nucleus=nucleus, active=active, bare=bare, secondary=secondary,
-        storage=_storage(rng, nucleus), size=size, site=site,
-        slow=_slow(settings, world, nucleus[site]), special=special, queues=world.frame,
-        roles=world.roles, spells=world.spells,
+    idle = np.flatnonzero(~drawn.usable & drawn.production)
+    world = World(
+        **vars(drawn), sites=sites, nucleus=nucleus, active=active, bare=bare, secondary=secondary,
+        storage=_storage(rng, nucleus), site_size=size, site=site, slow=_slow(drawn, nucleus[site]),
+        special=dict(zip(SPECIAL, idle.tolist(), strict=False)),
     )  # fmt: skip
     columns: dict[str, Any] = {
-        **_limits(rng, world, grid.slow),
-        **_texts(rng, world, special),
-        "catchall": _catchall(rng, grid),
-        "status": _status(rng, world, special),
-        "panda_queue": _renamed(world, special),
+        **_limits(rng, world),
+        **_texts(rng, world),
+        "catchall": _catchall(rng, world),
+        "status": _status(rng, world),
+        "panda_queue": _renamed(world),
         "is_unified": world.ucore,
         "pandasite_state": ["ACTIVE" if active[s] else "INACTIVE" for s in site],
     }
     _make_plain(columns, world)
-    frame = world.frame.with_columns(
-        pl.Series(name, values, dtype=world.frame.schema[name], strict=False)
+    frame = usual.with_columns(
+        pl.Series(name, values, dtype=usual.schema[name], strict=False)
         for name, values in columns.items()
     )
-    return Grid(**{**vars(grid), "queues": conform("queues", frame)})
+    return replace(world, names=columns["panda_queue"], queues=conform("queues", frame))
 
 
 def _make_plain(columns: dict[str, Any], world: World) -> None:
     """Let queues with a role publish nothing out of the ordinary beside it: jobs would pass them by for that."""
     usual: dict[str, Any] = {
-        "maxwdir": world.frame["maxwdir"].to_list(),
+        "maxwdir": world.queues["maxwdir"].to_list(),
         "minrss": 0,
         "maxdiskio": None,
         "max_io_intensity": None,
@@ -175,33 +156,33 @@ def _storage(rng: np.random.Generator, nucleus: BoolArray) -> IntArray:
     return np.where(elsewhere, own // SITES_PER_NUCLEUS * SITES_PER_NUCLEUS, own)
 
 
-def _slow(settings: SynthSettings, world: World, nucleus: BoolArray) -> BoolArray:
+def _slow(drawn: Queues, nucleus: BoolArray) -> BoolArray:
     """Choose satellite queues whose outputs take long to reach the nucleus."""
-    able = world.usable & world.production & ~nucleus
-    return able & (generator(settings, 7).random(world.n) < SLOW_SHARE)
+    able = drawn.usable & drawn.production & ~nucleus
+    return able & (drawn.generator(7).random(drawn.n) < SLOW_SHARE)
 
 
-def _limits(rng: np.random.Generator, world: World, slow: BoolArray) -> dict[str, object]:
+def _limits(rng: np.random.Generator, world: World) -> dict[str, object]:
     """Return the limits on size, traffic and transfers; most queues have ordinary ones."""
     n = world.n
     scarce = (world.cores > 1) & (rng.random(n) < 0.08)
     himem = rng.random(n) < 0.05
-    usual = world.frame["maxwdir"].to_numpy()
+    usual = world.queues["maxwdir"].to_numpy()
     return {
         "maxwdir": np.where(scarce, rng.choice([6000, 12_000, 20_000], n), usual),
         "minrss": np.where(himem, 1200 * world.cores, 0),
         "transferringlimit": np.where(
-            slow, 2, rng.choice([2000, 500, 50, 0], n, p=[0.6, 0.2, 0.1, 0.1])
+            world.slow, 2, rng.choice([2000, 500, 50, 0], n, p=[0.6, 0.2, 0.1, 0.1])
         ),
         "maxdiskio": _some(rng, [200, 400, 1000], n, 0.18),
         "max_io_intensity": _some(rng, [500, 1000], n, 0.08),
     }
 
 
-def _texts(rng: np.random.Generator, world: World, special: dict[str, int]) -> dict[str, object]:
+def _texts(rng: np.random.Generator, world: World) -> dict[str, object]:
     """Return what is published in the grammars of the matching chapters, a few of it damaged."""
     n = world.n
-    usual = world.frame["wnconnectivity"].to_list()
+    usual = world.queues["wnconnectivity"].to_list()
     other = rng.choice(len(CONNECTIVITIES), n)
     plain = rng.random(n) < 0.85
     releases = rng.choice(len(RELEASES), n, p=[0.92, 0.05, 0.015, 0.015])
@@ -213,11 +194,11 @@ def _texts(rng: np.random.Generator, world: World, special: dict[str, int]) -> d
         "workflow": rng.choice(["pull_ups", "push", "pull"], n, p=[0.6, 0.28, 0.12]).tolist(),
         "jobseed": rng.choice(["std", "all"], n, p=[0.75, 0.25]).tolist(),
         "mintime": [0] * n,
-        "maxtime": world.frame["maxtime"].to_list(),
+        "maxtime": world.queues["maxtime"].to_list(),
     }  # fmt: skip
     for kind, (name, value) in SPECIAL_VALUES.items():
-        if kind in special:
-            columns[name][special[kind]] = value
+        if kind in world.special:
+            columns[name][world.special[kind]] = value
     for role in PUSHING:
         columns["workflow"][world.roles[role]] = "push"
     return dict(columns)
@@ -253,47 +234,47 @@ ROLE_FLAGS = (("stay", "disableReassign"), ("week", "gpu"), ("week", "use_only_l
 """Role, what its queue has in ``catchall``."""
 
 
-def _catchall(rng: np.random.Generator, grid: Grid) -> list[str | None]:
+def _catchall(rng: np.random.Generator, world: World) -> list[str | None]:
     """Return the comma lists: bare nuclei, queues of local data only, junk.
 
     The mode of the second bare nucleus is published by its last queue alone, so that the first queue and
     any queue say different things (full-chain.md F-6).
     """
-    rest = rng.choice(4, len(grid.site), p=[0.72, 0.22, 0.03, 0.03])
+    rest = rng.choice(4, len(world.site), p=[0.72, 0.22, 0.03, 0.03])
     texts = [None, "foo=1", "use_only_local_data", "allowWAN,foo"]
     items: list[list[str]] = [[t] if (t := texts[r]) else [] for r in rest]
-    allowed = [s for s, mode in enumerate(grid.bare) if mode == "allow" and grid.nucleus[s]]
-    for queue, site in enumerate(grid.site.tolist()):
-        last = queue == int(np.flatnonzero(grid.site == site)[-1])
-        if (mode := grid.bare[site]) and (last or site not in allowed[1:2]):
+    allowed = [s for s, mode in enumerate(world.bare) if mode == "allow" and world.nucleus[s]]
+    for queue, site in enumerate(world.site.tolist()):
+        last = queue == int(np.flatnonzero(world.site == site)[-1])
+        if (mode := world.bare[site]) and (last or site not in allowed[1:2]):
             items[queue].append(f"bareNucleus={mode}")
-        if other := grid.secondary[site]:
+        if other := world.secondary[site]:
             items[queue].append(f"secondaryNucleus={other}")
-    if "jumbo" in grid.special:
-        items[grid.special["jumbo"]] += ["useJumboJobs", "minEventsForJumbo=100000"]
-    if "gpu" in grid.special:
-        items[grid.special["gpu"]].append("gpu")
+    if "jumbo" in world.special:
+        items[world.special["jumbo"]] += ["useJumboJobs", "minEventsForJumbo=100000"]
+    if "gpu" in world.special:
+        items[world.special["gpu"]].append("gpu")
     for role, text in ROLE_FLAGS:
-        items[grid.roles[role]].append(text)
+        items[world.roles[role]].append(text)
     return [",".join(i) or None for i in items]
 
 
-def _status(rng: np.random.Generator, world: World, special: dict[str, int]) -> list[str]:
+def _status(rng: np.random.Generator, world: World) -> list[str]:
     """Return the status at the end: special queues are online, some that take no new work standby, one is paused."""
     standby = rng.random(world.n) < 0.5
-    usual = world.frame["status"].to_list()
+    usual = world.queues["status"].to_list()
     status = ["standby" if s == "brokeroff" and b else s for s, b in zip(usual, standby, strict=True)]  # fmt: skip
-    for queue in special.values():
+    for queue in world.special.values():
         status[queue] = "online"
     status[world.roles["paused"]] = "paused"
     return status
 
 
-def _renamed(world: World, special: dict[str, int]) -> list[str]:
+def _renamed(world: World) -> list[str]:
     """Return the names; the test queue says so."""
     names = list(world.names)
-    if "test" in special:
-        names[special["test"]] += "_TEST"
+    if "test" in world.special:
+        names[world.special["test"]] += "_TEST"
     return names
 
 
