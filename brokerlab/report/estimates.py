@@ -329,8 +329,9 @@ def task_table(trial: Trial, ours: str, *, most: int = 10) -> Table:
 
 
 def known_chart(trial: Trial, model: str) -> Chart | None:
-    """Return coverage by how many jobs of a task were known; None with few tasks."""
+    """Return coverage by how many jobs of a task were known, where bounds are promised; None with few tasks, or no bound."""
     rows = trial_frames.by_known(trial).filter(pl.col("estimator").is_in(trial.models))
+    rows = rows.drop_nulls("coverage")  # no bound was promised there
     mine = rows.filter(estimator=model).sort("coverage")
     if trial.few_tasks or mine.is_empty():
         return None

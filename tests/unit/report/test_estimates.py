@@ -103,14 +103,34 @@ def test_estimators_that_say_the_same_are_one_line_of_both_names(tried):
     assert both.drop("line").equals(alone.drop("line"))
 
 
-def test_few_tasks_have_no_chart_of_coverage(tried):
-    assert estimates.known_chart(tried, "hierarchy") is None
-    counts = tried.comparison.counts | {"tasks": 8}
-    many = replace(tried, comparison=replace(tried.comparison, counts=counts))
+def of_many_tasks(trial, **more):
+    counts = trial.comparison.counts | {"tasks": 8}
+    return replace(trial, comparison=replace(trial.comparison, counts=counts, **more))
+
+
+def test_few_tasks_have_no_chart_of_coverage(one_by_one):
+    assert estimates.known_chart(one_by_one, "hierarchy") is None
+    many = of_many_tasks(one_by_one)
     chart = estimates.known_chart(many, "hierarchy")
     assert chart.finding.startswith("With ")
     assert chart.drawn().to_dict()
     assert estimates.intervals(many) == "In brackets: 95 % intervals over tasks."
+
+
+def test_where_bounds_are_refused_no_coverage_is_told(tried, one_by_one):
+    """A refused bound has no coverage: it is neither the least one nor a point of the chart."""
+    known = one_by_one.comparison.by_scouts
+    refused = known.filter(estimator="hierarchy").with_columns(
+        known=pl.lit("0"),
+        known_least=pl.lit(0, known.schema["known_least"]),
+        coverage=pl.lit(None, pl.Float64),
+    )
+    some = of_many_tasks(one_by_one, by_scouts=pl.concat([refused, known]))
+    chart = estimates.known_chart(some, "hierarchy")
+    assert "With 0 jobs" not in chart.finding
+    assert "missing" not in chart.finding
+    assert chart.frame["coverage"].null_count() == 0
+    assert estimates.known_chart(of_many_tasks(tried), "hierarchy") is None  # all are refused
 
 
 def test_a_model_says_what_was_promised(one_by_one, doubts):
