@@ -272,14 +272,15 @@ def _guess_table(part: WalltimeEvaluation) -> Table:
 
 
 def _log_sentence(logs: LogComparison) -> str:
-    ratios = logs.each(MEDIAN)["ratio"]
+    ratios, offer = logs.each(MEDIAN)["ratio"], logs.offer
+    promised = logs.each(BOUND).filter(pl.col("answered") > 0).height
     low, high = ratios.min(), ratios.max()
     return say(
         "Like jobs err {span} times as much as the best rule; bound kept on {kept} of {n} logs{offered}.",
         span=say("{low}" if low == high else "{low} to {high}", low=low, high=high),
-        kept=logs.kept.height,
-        n=logs.each(BOUND).filter(pl.col("answered") > 0).height,
-        offered="" if logs.offered else "; not offered",
+        kept=promised - len(offer["short"]),
+        n=promised,
+        offered="" if offer["offered"] else "; not offered",
     )
 
 

@@ -14,7 +14,7 @@ from brokerlab.errors import ConfigError, InsufficientDataError, nearest
 from brokerlab.estimators.deployed import log_rules
 from brokerlab.estimators.held import ROUNDING, HeldBounds
 from brokerlab.estimators.likejobs import LikeJobs
-from brokerlab.estimators.offered import WORST
+from brokerlab.estimators.offered import LEVEL, offers
 from brokerlab.estimators.records import checked
 from brokerlab.estimators.scoring.measures import exact
 from brokerlab.estimators.sources import of_log
@@ -25,12 +25,10 @@ from brokerlab.units import DAY_S
 from brokerlab.workflows import swf
 
 PATTERN = "swf-logs/*.swf.gz"
-LEVEL = 0.95
-"""Level of the bound of like jobs [1]."""
 MEDIAN, BOUND = f"{LikeJobs.name}, median", f"{LikeJobs.name}, bound {100 * LEVEL:g} %"
 """Names of the median and of the bound of like jobs."""
 MANY_JOBS = 100
-"""Scored jobs from which on the miss rate of a single user is looked at."""
+"""Scored jobs with a bound from which on the miss rate of a single user is looked at."""
 EXPERIENCE = {"1 to 5": (0, 5), "6 to 50": (5, 50), "51 or more": (50, None)}
 """Which job of its user a job is: earlier ones from, to below."""
 WORST_USER = "worst user"
@@ -59,9 +57,9 @@ class LogComparison:
 
     Attributes:
         methods: One row per log and method: ``log, users, days`` (scored) and the columns of :func:`compare_predictions`.
-        strata: ``log, stratum`` (a key of `EXPERIENCE`, or `WORST_USER`: the one with most misses), ``user`` (null: all), ``jobs,
-            users, under`` (share beyond the bound), ``ratio`` (mean absolute error of the median / that of the best simple
-            rule; null where that is 0).
+        strata: ``log, stratum`` (a key of `EXPERIENCE`, or `WORST_USER`: the one with the largest share of misses), ``user``
+            (null: all), ``jobs, users, answered`` (jobs that have a bound), ``under`` (share of these beyond it; null: there
+            are none), ``ratio`` (mean absolute error of the median / that of the best simple rule; null where that is 0).
         campaigns: One row per log: ``log, user, jobs, largest`` (misses of the user and day with most), ``missed`` (of all).
     """
 
@@ -78,30 +76,40 @@ class LogComparison:
         return self.methods.filter(method=method)
 
     @property
-    def kept(self) -> pl.DataFrame:
-        """The rows of the bound of like jobs on logs where it is promised, and kept no less often than chance allows."""
-        promised = (pl.col("jobs") * pl.col("answered")).round()
-        allowed = pl.struct(n=promised, missed=(promised * pl.col("under")).round()).map_elements(
-            lambda row: exact(row["n"] - row["missed"], row["n"], 0.95).hi >= LEVEL,
-            return_dtype=pl.Boolean,
+    def offer(self) -> dict[str, Any]:
+        """How like jobs compare with the simple rules over all logs, and whether they are offered: a row of `offered.offers`."""
+        bounds = [
+            {"system": row["log"], "upper_0.95": _upper(row)}
+            for row in self.each(BOUND).iter_rows(named=True)
+        ]
+        schema = {"system": pl.String, "upper_0.95": pl.Float64}
+        judged = self.each(MEDIAN).select(
+            kind=pl.lit("batch log"),
+            unseen=pl.lit(""),
+            system="log",
+            estimator="method",
+            learns=pl.lit(value=True),
+            silent=pl.col("answered") == 0,
+            ratio="ratio",
         )
-        return self.each(BOUND).filter(pl.col("answered") > 0).filter(allowed)
-
-    @property
-    def offered(self) -> bool:
-        """Whether like jobs are offered as default: nowhere above `WORST` times the best rule, and no promised bound too short."""
-        promised = self.each(BOUND).filter(pl.col("answered") > 0).height
-        near = self.each(MEDIAN).select((pl.col("ratio") <= WORST).all()).item()
-        return bool(near) and self.kept.height == promised
+        return offers(judged.join(pl.DataFrame(bounds, schema=schema), on="system")).row(
+            0, named=True
+        )
 
     @property
     def guesses(self) -> pl.DataFrame:
         """``methods`` that are no bounds, the least ``ratio`` first, with their ``role``: ``simple rule``, or like jobs: ``proposed`` where offered, else ``model``."""
         method = pl.col("method")
-        ours = pl.lit("proposed" if self.offered else "model")
+        ours = pl.lit("proposed" if self.offer["offered"] else "model")
         role = pl.when(method == MEDIAN).then(ours).otherwise(pl.lit("simple rule"))
         rows = self.methods.filter(method != BOUND).sort("ratio", "method")
         return rows.with_columns(role=role)
+
+
+def _upper(bound: Mapping[str, Any]) -> float | None:
+    """Return the end of the exact interval of 95 % of how many jobs keep a bound; None: it is promised nowhere."""
+    n = round(bound["jobs"] * bound["answered"])
+    return exact(n - round(n * bound["under"]), n, 0.95).hi if n else None
 
 
 def read_logs(folder: Path, *, max_jobs: int) -> tuple[dict[str, Log], dict[str, str]]:
@@ -265,28 +273,31 @@ def compare_logs(logs: Mapping[str, Log], *, n_boot: int = 2000, seed: int = 0) 
 def _scored_jobs(
     jobs: pl.DataFrame, predicted: Mapping[str, FloatArray], best: str
 ) -> pl.DataFrame:
-    """Return scored jobs with two errors, misses, and how many jobs the user had submitted before."""
-    run = pl.col("used")
+    """Return scored jobs with two errors, misses (null: no bound), and how many jobs the user had submitted before."""
+    run, both = pl.col("used"), pl.col(MEDIAN).is_finite() & pl.col(best).is_finite()
+    bound = pl.col(BOUND)
     said = pl.DataFrame({name: predicted[name] for name in {MEDIAN, BOUND, best}})
     every = checked(jobs).hstack(said).select(
         "decided_s",
         user="jeditaskid",
         earlier=pl.int_range(pl.len()).over("jeditaskid"),
-        error=(pl.col(MEDIAN) - run).abs(),
-        best_error=(pl.col(best) - run).abs(),
-        missed=run > pl.col(BOUND) * ROUNDING,
+        error=pl.when(both).then((pl.col(MEDIAN) - run).abs()),
+        best_error=pl.when(both).then((pl.col(best) - run).abs()),
+        missed=pl.when(bound.is_finite()).then(run > bound * ROUNDING),
     )  # fmt: skip
     return every.slice(every.height // 2)
 
 
 def _strata(scored: pl.DataFrame) -> pl.DataFrame:
-    """Sum up by how many jobs of the user came before, and of the user with most misses."""
+    """Sum up by how many jobs of the user came before, and of the user with the largest share of misses."""
     earlier = pl.col("earlier")
     parts = [
         (name, None, scored.filter(earlier >= least, earlier < (below or 2**62)))
         for name, (least, below) in EXPERIENCE.items()
     ]
-    users = scored.group_by("user").agg(pl.len().alias("n"), pl.col("missed").mean())
+    users = scored.group_by("user").agg(
+        pl.col("missed").count().alias("n"), pl.col("missed").mean()
+    )
     many = users.filter(pl.col("n") >= MANY_JOBS).sort("missed", "user", descending=[True, False])
     parts += [(WORST_USER, user, scored.filter(user=user)) for user in many["user"].head(1)]
     schema = {
@@ -294,6 +305,7 @@ def _strata(scored: pl.DataFrame) -> pl.DataFrame:
         "user": pl.Int64,
         "jobs": pl.Int64,
         "users": pl.Int64,
+        "answered": pl.Int64,
         "under": pl.Float64,
         "ratio": pl.Float64,
     }
@@ -309,6 +321,7 @@ def _summed(name: str, user: int | None, part: pl.DataFrame) -> dict[str, Any]:
         "user": user,
         "jobs": part.height,
         "users": part["user"].n_unique(),
+        "answered": part["missed"].count(),
         "under": part["missed"].mean(),
         "ratio": ours / best if best > 0 else None,
     }

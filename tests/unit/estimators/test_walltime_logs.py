@@ -10,13 +10,17 @@ import pytest
 
 from brokerlab.errors import ConfigError
 from brokerlab.estimators.deployed import log_rules
+from brokerlab.estimators.offered import WORST
 from brokerlab.estimators.sources import of_log
 from brokerlab.estimators.walltime.logs import (
     BOUND,
     EXPERIENCE,
+    MANY_JOBS,
     MEDIAN,
     WORST_USER,
     Log,
+    LogComparison,
+    _strata,
     compare_logs,
     compare_predictions,
     predict_log,
@@ -114,7 +118,9 @@ def test_a_log_is_summed_up_by_what_is_known_of_users():
     assert by_experience["jobs"].sum() == 200
     assert set(by_experience["stratum"]) <= set(EXPERIENCE)
     bound = compared.row("toy", BOUND)
-    missed = (by_experience["under"] * by_experience["jobs"]).sum() / 200
+    answered = by_experience["answered"]
+    assert answered.sum() == round(bound["answered"] * 200)
+    missed = (by_experience["under"] * answered).sum() / answered.sum()
     assert bound["under"] == pytest.approx(missed)
     best = compared.row("toy", bound["best_peer"])
     assert best["ratio"] == 1.0
@@ -150,6 +156,68 @@ def test_the_user_and_the_day_with_most_misses_are_found():
     worst = compared.strata.filter(stratum=WORST_USER).row(0, named=True)
     assert (worst["user"], worst["jobs"]) == (9, 300)
     assert worst["under"] == pytest.approx(day["missed"] / 300)
+
+
+def test_a_refused_bound_is_kept_by_nobody():
+    """Of the first jobs of a user every bound is refused: no share of misses, rather than none of them missed."""
+    strata = compare_logs({"toy": log_of(drawn(400))}, n_boot=2).strata
+    refused = strata.filter(answered=0)
+    assert refused.height == refused["under"].null_count()
+    scored = pl.DataFrame(
+        {
+            "user": [1, 1, 1, 2],
+            "earlier": [0, 1, 60, 70],
+            "error": [1.0, 1.0, 2.0, None],
+            "best_error": [2.0, 2.0, 2.0, None],
+            "missed": [None, None, True, False],
+        }
+    )
+    first, late = _strata(scored).select("jobs", "answered", "under", "ratio").rows()
+    assert first == (2, 0, None, 0.5)
+    assert late == (2, 2, 0.5, 1.0)
+
+
+def test_the_worst_user_is_the_one_whose_bounds_are_missed_most():
+    """User 1 missed every second bound, most of user 2's were refused: these do not count as kept."""
+    n = MANY_JOBS
+    scored = pl.DataFrame(
+        {
+            "user": [1] * n + [2] * 3 * n,
+            "earlier": [100] * 4 * n,
+            "error": 1.0,
+            "best_error": 1.0,
+            "missed": [True, False] * (n // 2) + [True] * n + [None] * 2 * n,
+        }
+    )
+    worst = _strata(scored).filter(stratum=WORST_USER).row(0, named=True)
+    assert (worst["user"], worst["jobs"], worst["answered"], worst["under"]) == (2, 3 * n, n, 1.0)
+
+
+def offer(ratio, *, answered, under, jobs=1000):
+    rows = [
+        {"log": "a", "method": MEDIAN, "jobs": jobs, "answered": 1.0, "under": 0.5, "ratio": ratio},
+        {"log": "a", "method": BOUND, "jobs": jobs, "answered": answered, "under": under, "ratio": None},
+    ]  # fmt: skip
+    methods = pl.DataFrame(rows, schema_overrides={"under": pl.Float64, "ratio": pl.Float64})
+    nothing = pl.DataFrame()
+    return LogComparison(methods=methods, strata=nothing, campaigns=nothing).offer
+
+
+@pytest.mark.parametrize(
+    ("ratio", "answered", "under", "offered", "short"),
+    [
+        (1.0, 1.0, 0.05, True, []),
+        (WORST, 1.0, 0.05, True, []),
+        (1.06, 1.0, 0.05, False, []),
+        (1.0, 1.0, 0.08, False, ["a"]),
+        (1.0, 0.02, 0.08, True, []),  # 20 jobs: chance allows it
+        (1.0, 0.0, None, True, []),  # nothing is promised
+        (None, 1.0, 0.05, False, []),  # it cannot be compared
+    ],
+)
+def test_like_jobs_are_offered_by_the_rule_of_all(ratio, answered, under, offered, short):
+    row = offer(ratio, answered=answered, under=under)
+    assert (row["offered"], row["short"]) == (offered, short)
 
 
 def test_a_user_of_few_jobs_is_not_singled_out():
