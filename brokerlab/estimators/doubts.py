@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -14,7 +16,7 @@ from brokerlab.words import number
 
 CHECKS = {
     "strata": "Strata of 200 jobs or more whose bound is missed more often than chance allows",
-    "drift": "Tasks in which misses come in runs",
+    "drift": "Tasks in which misses of the bound come in runs",
     "bets": "Tasks in which bets against the expected distribution win",
     "scouts": "Tasks whose scouts are unlike the rest, per core",
     "outside": "Jobs outside what was learnt, by {feature}",
@@ -32,8 +34,8 @@ class Doubts:
         model: Its name.
         level: Of the bounds that were checked.
         strata: Coverage of every stratum of 200 jobs: :func:`trust.coverage_by`.
-        tasks: One row per task: ``jeditaskid, n, missed, p, verdict`` of :func:`trust.largest_deviation`, ``log10_largest,
-            bet`` of :func:`trust.bet_against`.
+        tasks: One row per task: ``jeditaskid, n, missed, p, verdict`` of :func:`trust.largest_deviation` of the bound as it is
+            promised (null: nowhere in the task), ``log10_largest, bet`` of :func:`trust.bet_against` of what the model expects.
         scouts: :func:`trust.scouts_against_rest` per core; no row where no task has scouts that are marked.
         support: :func:`trust.support`, with ``jeditaskid`` in front; null: all tasks together.
     """
@@ -71,7 +73,13 @@ class Doubts:
         scouts = self.scouts.filter(pl.col("verdict") != "alike").sort("p_adjusted", "jeditaskid")
         rows = [
             ("strata", None, missed.height, parts.height, _first(missed, "stratum")),
-            ("drift", None, drift.height, self.tasks.height, _first(drift, "jeditaskid")),
+            (
+                "drift",
+                None,
+                drift.height,
+                self.tasks["verdict"].count(),
+                _first(drift, "jeditaskid"),
+            ),
             ("bets", None, bets.height, self.tasks.height, _first(bets, "jeditaskid")),
             ("scouts", None, scouts.height, self.scouts.height, _first(scouts, "jeditaskid")),
             *self._outside(),
@@ -151,20 +159,19 @@ def _of_task(records: pl.DataFrame, task: int | None) -> pl.DataFrame:
 
 
 def _check_tasks(trial: Trial, model: str) -> pl.DataFrame:
-    """Look for runs of misses, and bet against the expected distribution, in each task where there is something to check."""
-    predicted, level = trial.predicted[model], trial.comparison.level
+    """Look for runs of misses of the bound, and bet against the expected distribution, in each task with finished jobs."""
+    predicted, held, level = trial.predicted[model], trial.held[model], trial.comparison.level
     finished = trial.production.filter(~pl.col("censored"))
     rows = []
     for (task,), part in finished.group_by("jeditaskid", maintain_order=True):
-        try:
-            drift = trust.largest_deviation(part, predicted, level).row(0, named=True)
-            bet = trust.bet_against(part, predicted).row(0, named=True)
-        except InsufficientDataError:
-            continue
+        drift: dict[str, Any] = {}
+        with suppress(InsufficientDataError):  # no bound is promised in it
+            drift = trust.largest_deviation(part, held, level).row(0, named=True)
+        bet = trust.bet_against(part, predicted).row(0, named=True)
         rows.append(
             {
                 "jeditaskid": task,
-                **{name: drift[name] for name in ("n", "missed", "p", "verdict")},
+                **{name: drift.get(name) for name in ("n", "missed", "p", "verdict")},
                 "log10_largest": bet["log10_largest"],
                 "bet": bet["verdict"],
             }

@@ -153,6 +153,21 @@ def test_doubts_look_at_every_task(tried):
     assert result.by_task["scouts"].null_count() == 0
 
 
+def test_drift_looks_at_the_bound_that_is_promised(tried):
+    """The card tells how often the held bound is kept; so do the checks of it."""
+    learnt = tried.records
+    refused = doubts.check_model(tried, "hierarchy", lambda _: learnt, by_task=False)
+    assert refused.tasks["verdict"].null_count() == refused.tasks.height == 4
+    assert refused.tasks["bet"].null_count() == 0
+    assert "drift" not in refused.failures["check"]
+    spread = tried_on(whole_tasks(apart_s=600.0))
+    promised = doubts.check_model(spread, "hierarchy", lambda _: learnt, by_task=False).tasks
+    bound = spread.held["hierarchy"].at(spread.comparison.level)[
+        ~spread.records["is_scout"].to_numpy()
+    ]
+    assert promised["n"].sum() == np.isfinite(bound).sum()
+
+
 def test_without_marked_scouts_nothing_is_said_of_them():
     frame = whole_tasks(2).with_columns(is_scout=False)
     result = doubts.check_model(tried_on(frame), "hierarchy", lambda _: frame, by_task=False)
