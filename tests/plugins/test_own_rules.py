@@ -158,18 +158,16 @@ def test_marked_queues_are_gone_before_a_rule_that_follows_the_first_of_a_task()
     assert decisions.queues["check"].cast(pl.String).to_list() == ["all", "no_pilot"]
 
 
-@pytest.mark.parametrize(
-    ("stage", "case"), [("jobs", "jobs, pair"), ("analysis", "analysis, pair")]
-)
-def test_a_standing_brokerage_knows_the_rule(stage: str, case: str) -> None:
+@pytest.mark.parametrize("case", ["jobs, pair", "analysis, pair"])
+def test_a_standing_brokerage_knows_the_rule(case: str) -> None:
     ours, tables, place, key, rule, after, skips, lets_pass = CASES[case]
-    own = ours.with_rule(rule, after=after).own
+    own = ours.with_rule(rule, after=after)
     config, other = (
         Config.empty().with_values({f"{place}/{key}": value}) for value in (skips, lets_pass)
     )
     given = tables()
     tasks = given["tasks"].with_columns(snapshot=pl.lit(0, pl.Int64))
-    standing = prepare(given | {"tasks": tasks}, stage=stage, config=config, own=own)
+    standing = prepare(given | {"tasks": tasks}, brokerage=own, config=config)
     wanted = tasks.select("jeditaskid", "snapshot", world=pl.lit(0, pl.Int64))
     counts = (
         given["job_stats"].with_columns(world=pl.lit(0, pl.Int64)).drop("snapshot", strict=False)

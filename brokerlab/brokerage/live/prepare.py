@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 from brokerlab.brokerage import plugins
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.engine.brokerage import Brokerage
-from brokerlab.brokerage.engine.own import Own
 from brokerlab.brokerage.live.standing import Stage, Standing
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError
@@ -22,10 +20,9 @@ STAGES = ("jobs", "analysis")
 def prepare(
     tables: Mapping[str, Any],
     *,
-    stage: str = "jobs",
+    brokerage: str | Brokerage[Any, Any] = plugins.STAGES["jobs"],
     rules: ProductionRules | AnalysisRules | None = None,
     config: Config | None = None,
-    own: Sequence[Own] = (),
 ) -> Standing:
     """Prepare a brokerage that is asked again and again with other counts.
 
@@ -33,12 +30,11 @@ def prepare(
     the same functions as in ``decide``.
 
     Args:
-        tables: Input tables as ``decide`` of the stage takes them; ``tasks`` has one row per (jeditaskid, snapshot), a
+        tables: Input tables as ``decide`` of the brokerage takes them; ``tasks`` has one row per (jeditaskid, snapshot), a
             snapshot being a time over which queues, endpoints, links and replicas stay as they are.
-        stage: ``jobs`` (production) or ``analysis``.
-        rules: Rule set of the stage; null = ``document``.
+        brokerage: Of jobs, of production or of users: it, perhaps with rules of one's own, or its name (``brokerlab brokerages``).
+        rules: Its rule set; null = ``document``.
         config: Settings; null = defaults.
-        own: Rules that are added, see :class:`~brokerlab.brokerage.engine.own.Own`.
 
     Returns:
         The brokerage. ``standing.decide(wanted, state)`` answers with :class:`~.ranked.Ranked`:
@@ -55,23 +51,22 @@ def prepare(
 
     Raises:
         SchemaError: Unknown tables, values of another type.
-        ConfigError: Settings that no rule can work with, an unknown stage.
+        ConfigError: Settings that no rule can work with, an unknown brokerage, or one that cannot stand.
     """
-    brokerage = _stage(stage)
-    if rules is not None and not isinstance(rules, brokerage.rule_set):
+    chosen = plugins.get(brokerage) if isinstance(brokerage, str) else brokerage
+    _check_stage(chosen.stage)
+    if rules is not None and not isinstance(rules, chosen.rule_set):
         raise ConfigError(
-            f"rules are {type(rules).__name__}; this stage goes by {brokerage.rule_set.__name__}, give such ones or the "
-            "other stage"
+            f"rules are {type(rules).__name__}; this brokerage goes by {chosen.rule_set.__name__}, give such ones or the "
+            "other brokerage"
         )
-    brokerage = replace(brokerage, own=tuple(own))
-    later = Stage.tables(brokerage)
-    return Standing.of(Stage(brokerage.prepare(tables, rules=rules, config=config, later=later)))
+    later = Stage.tables(chosen)
+    return Standing.of(Stage(chosen.prepare(tables, rules=rules, config=config, later=later)))
 
 
-def _stage(stage: str) -> Brokerage[Any, Any]:
+def _check_stage(stage: str) -> None:
     if stage not in STAGES:
         raise ConfigError(f"stage {stage!r} cannot stand; allowed are {', '.join(STAGES)}")
-    return plugins.of_stage(stage)
 
 
 def count_tables(stage: str = "jobs") -> dict[str, tuple[str, ...]]:
@@ -87,7 +82,8 @@ def count_tables(stage: str = "jobs") -> dict[str, tuple[str, ...]]:
         >>> count_tables("jobs")["live"]
         ('world', 'panda_queue', 'njobs')
     """
-    brokerage = _stage(stage)
+    _check_stage(stage)
+    brokerage = plugins.of_stage(stage)
     return {
         name: tuple(
             "world" if column == "snapshot" else column

@@ -140,8 +140,9 @@ class World(Result):
         """The brokerage over the static tables, prepared once; settings are changed on it."""
         from brokerlab.brokerage import live, plugins  # heavy, and not needed to look at a world
 
-        rules = plugins.of_stage(self.stage).rule_set(self.rules)
-        return live.prepare(dict(self.tables), stage=self.stage, rules=rules, config=self.config)
+        brokerage = plugins.of_stage(self.stage)
+        rules = brokerage.rule_set(self.rules)
+        return live.prepare(dict(self.tables), brokerage=brokerage, rules=rules, config=self.config)
 
     def frame(self) -> pl.DataFrame:
         """Return one row per job."""

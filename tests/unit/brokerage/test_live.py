@@ -148,11 +148,11 @@ def test_what_no_state_may_say(state: dict[str, pl.DataFrame], says: str) -> Non
 
 def test_stages_and_their_rules() -> None:
     with pytest.raises(ConfigError, match="stage 'tasks' cannot stand; allowed are jobs, analysis"):
-        live.prepare({}, stage="tasks")
+        live.prepare({}, brokerage="production-tasks")
     with pytest.raises(ConfigError, match="stage 'tasks'"):
         live.count_tables("tasks")
-    with pytest.raises(ConfigError, match="rules are AnalysisRules; this stage goes by Production"):
-        live.prepare({}, stage="jobs", rules=AnalysisRules())
+    with pytest.raises(ConfigError, match="rules are AnalysisRules; this brokerage goes by Prod"):
+        live.prepare({}, rules=AnalysisRules())
     with pytest.raises(ConfigError, match="NQUEUED_SAT_CAP=0"):
         STANDING.with_config(Config.empty().with_values({"jedi/jobbroker/NQUEUED_SAT_CAP": 0}))
 
@@ -175,7 +175,7 @@ def test_another_process_is_told_the_same() -> None:
 
 
 def test_user_tasks_of_nobody() -> None:
-    standing = live.prepare({}, stage="analysis")
+    standing = live.prepare({}, brokerage="analysis-jobs")
     assert standing.decide(wanted().clear(), {}).outcomes.is_empty()
 
 
@@ -187,7 +187,7 @@ def test_the_throttle_sees_the_time_of_the_cycle() -> None:
             {"world": [0], "gshare": ["User Analysis"], "usage_perc": [0.95], "timestamp": [AT]}
         ),
     }
-    standing = live.prepare({"tasks": tasks}, stage="analysis")
+    standing = live.prepare({"tasks": tasks}, brokerage="analysis-jobs")
     at_once = standing.decide(wanted(at=[AT]), state).outcomes
     late = standing.decide(wanted(at=[AT + timedelta(minutes=16)]), state).outcomes
     assert at_once.select("outcome", "throttle").row(0) == ("throttled_waiting", "gshare_class_c")
