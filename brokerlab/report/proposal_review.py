@@ -395,7 +395,7 @@ def _rest(proposals: pl.DataFrame) -> Table:
 def _planted_part(compared: pl.DataFrame) -> Part:
     n = count_outcomes(compared)
     sentence = say(
-        "{found} of {wrong:#wrong setting} found, {kept} of {right:#right one} left alone, "
+        "{found} of {wrong:#wrong setting} found, {kept} of {right:#right one} still right, "
         "{others:#other key} changed.",
         n,
     )
@@ -412,7 +412,8 @@ def _planted_part(compared: pl.DataFrame) -> Part:
             "outcome": "Outcome",
             "trades": "What it does",
         },
-        note="Read only here, after every report has proposed: no calibration knows the truth.",
+        note="As good: changed, to a value that counts as right. Nothing planted: no best value of the key is known, its change "
+        "may help. Read only here, after every report has proposed: no calibration knows the truth.",
     )
     return Part(
         name="planted",

@@ -101,6 +101,23 @@ def test_the_agenda(root: Path) -> None:
     assert "promises" in [chart.stem for chart in (root / "proposal-review/1/charts").iterdir()]
 
 
+def test_a_right_key_that_moves_within_its_range_is_still_right_and_not_left_alone() -> None:
+    names = ("planted", "best", "proposed", "verdict", "label", "trades")
+    compared = pl.DataFrame(
+        {
+            "key": ["SCOUT_RAMCOUNT_RANK", "NW_QUEUE_IMPORTANCE"],
+            "wrong": [False, None],
+            **{name: ["", ""] for name in names},
+            "outcome": ["as good", "nothing planted"],
+        }
+    )
+    part = report._planted_part(compared)
+    assert part.verdict.sentence == (
+        "0 of 0 wrong settings found, 1 of 1 right one still right, 1 other key changed."
+    )
+    assert "its change may help" in part.sections["Planted and proposed"][0].note
+
+
 def test_the_last_section_compares_with_the_truth_of_the_archive(root: Path) -> None:
     """calibration.md 5: the review page compares with the truth at its end, if the archive is synthetic and has it."""
     folder = root.parent / "archive"
@@ -117,7 +134,7 @@ def test_the_last_section_compares_with_the_truth_of_the_archive(root: Path) -> 
     last = stored["page"]["parts"][-1]
     assert last["title"] == "The archive is synthetic: what was planted"
     assert last["verdict"]["sentence"] == (
-        "1 of 1 wrong setting found, 1 of 1 right one left alone, 1 other key changed."
+        "1 of 1 wrong setting found, 1 of 1 right one still right, 1 other key changed."
     )
     outcomes = {line["key"]: line["outcome"] for line in stored["numbers"]["planted_settings"]}
     assert outcomes == {
