@@ -1,9 +1,11 @@
 """Read CSV files, packed or not, in bounded memory; every column as text."""
 
+import codecs
 import csv
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,6 +20,8 @@ from brokerlab.errors import DataError
 BLOCK_BYTES = 32 << 20
 """Bytes held at a time; one row must fit."""
 
+_DECODED = 1 << 20
+"""Bytes looked at together for their encoding."""
 _SHOWN = 40
 _FEW_COLUMNS = 3
 """With so few columns a text with line breaks can look like rows."""
@@ -92,12 +96,35 @@ def pieces(path: Path, found: Detected) -> Iterator[tuple[pl.DataFrame, pl.Serie
         raise truncated(path, "CSV", error) from error
 
 
-def _reader(handle: object, found: Detected, malformed: _Malformed) -> pa_csv.CSVStreamingReader:
+class _Utf8:
+    """A file that refuses to go on where it is not UTF-8: of a row that Arrow cannot cut it would not say so.
+
+    Reading raises UnicodeDecodeError.
+    """
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+        self._decode = codecs.getincrementaldecoder("utf-8")().decode
+        self.closed = False
+
+    def read(self, size: int) -> bytes:
+        data: bytes = self._handle.read(size)
+        for start in range(0, len(data), _DECODED):
+            self._decode(data[start : start + _DECODED])
+        if size and not data:
+            self._decode(b"", final=True)
+        return data
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def _reader(handle: Any, found: Detected, malformed: _Malformed) -> pa_csv.CSVStreamingReader:
     """Open the streaming reader with all columns as text."""
     names = _header(handle, found)
     encoding = "utf-8" if found.encoding == "utf-8-sig" else found.encoding
     return pa_csv.open_csv(
-        pa.PythonFile(handle, mode="r"),
+        pa.PythonFile(_Utf8(handle) if encoding == "utf-8" else handle, mode="r"),
         # one thread: only then does Arrow number the malformed rows
         read_options=pa_csv.ReadOptions(
             use_threads=False, block_size=BLOCK_BYTES, encoding=encoding
@@ -113,10 +140,10 @@ def _reader(handle: object, found: Detected, malformed: _Malformed) -> pa_csv.CS
     )
 
 
-def _header(handle: object, found: Detected) -> list[str]:
+def _header(handle: Any, found: Detected) -> list[str]:
     """Read the names of the columns and go back to the start."""
-    line = handle.readline() if found.encoding != "utf-16" else handle.read(1 << 20)  # type: ignore[attr-defined]
-    handle.seek(0)  # type: ignore[attr-defined]
+    line = handle.readline() if found.encoding != "utf-16" else handle.read(1 << 20)
+    handle.seek(0)
     text = line.decode(found.encoding, errors="ignore").splitlines()[0]
     return next(csv.reader([text], delimiter=found.delimiter))
 
