@@ -122,7 +122,18 @@ class Manifest:
     def to_json(self) -> str:
         """Write the manifest; derived numbers stand in it for the human reader."""
         derived = {"counts": self.counts, "digest": self.digest, "window": self.window}
-        return json.dumps({**asdict(self), **derived}, indent=1, sort_keys=True) + "\n"
+        whole = {**asdict(self), **derived}
+        return json.dumps({**whole, _SEAL: _seal(whole)}, indent=1, sort_keys=True) + "\n"
+
+
+_SEAL = "seal"
+"""Entry of the manifest with the digest of all others: also of names, paths, periods and whose jobs they are."""
+
+
+def _seal(raw: dict[str, Any]) -> str:
+    """Return the digest of everything else that stands in a manifest."""
+    rest = {name: value for name, value in raw.items() if name != _SEAL}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def read(folder: Path) -> Manifest:
@@ -258,6 +269,8 @@ def _from_raw(raw: dict[str, Any]) -> Manifest:
         raise ValueError(f"'{outside[0]}' is outside of the archive")
     if manifest.digest != raw["digest"]:
         raise ValueError("its digest does not fit the files it names")
+    if raw.get(_SEAL, seal := _seal(raw)) != seal:  # archives of before have none
+        raise ValueError("it was changed since it was written")
     return manifest
 
 
