@@ -267,7 +267,10 @@ class _Plan:
         rules = _TIME_RULES if isinstance(target, pl.Datetime) else _RULES
         for rule, passes in column.validation_rules(final).items():
             if rule in rules:
-                found.append((~passes, pl.lit(f"{name} ") + _shown(clean) + rules[rule]))
+                words = _shown(clean) + rules[rule]
+                if rules is _TIME_RULES and self.schema[self.source_of[name]] == pl.String:
+                    words += _hint(name, clean)
+                found.append((~passes, pl.lit(f"{name} ") + words))
             elif rule == "max_length":
                 size = final.str.len_bytes()
                 found.append((~passes, _too_long(name, size, getattr(column, "max_length", 0))))
@@ -315,9 +318,11 @@ def _way(name: str, source: pl.DataType, target: pl.DataType) -> str:
 
 
 _TIMES_OF_OTHERS = {
-    r"^\d{9,19}(\.\d+)?$": "where it counts from 1970, say --unit {name}=s (or ms, us, ns)",
+    r"^(\d{9,19}(\.\d+)?|\d(\.\d+)?[eE]\+?\d+)$": "where it counts from 1970, say --unit {name}=s (or ms, us, ns)",
     r"(?i)\d ?[ap]\.?m\b": "write hours as 0 to 23, without AM and PM",
-    r"^\d{1,2}[./\-]\d{1,2}[./\-]\d{2}\b": "write years with four digits: two can be read as day, month or year",
+    r"\b\d{1,2}[./\-]\d{1,2}[./\-]\d{2}\b": "write years with four digits: two can be read as day, month or year",
+    r"(?i)\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)": "write the month as a number",
+    r"^\d{8}(T|$)": "write it with separators",
 }
 """Times that nobody can read for sure, as patterns, and what to do about them."""
 

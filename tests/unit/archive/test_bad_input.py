@@ -154,13 +154,21 @@ def test_records_of_queues_are_settled_as_rows_of_csv_are(tmp_path):
 # values
 
 
+TWO_DIGITS = "; write years with four digits: two can be read as day, month or year"
+
+
 @pytest.mark.parametrize(
-    "text", ["-2026-01-01 00:00:00", "26-01-01 00:00:00", "1969-12-31 23:59:59"]
+    ("text", "hint"),
+    [
+        ("-2026-01-01 00:00:00", ""),
+        ("26-01-01 00:00:00", TWO_DIGITS),
+        ("1969-12-31 23:59:59", ""),
+    ],
 )
-def test_times_that_cannot_be_true_are_refused(make_jobs, text):
+def test_times_that_cannot_be_true_are_refused(make_jobs, text, hint):
     result = split("jobs", make_jobs(1, statechangetime=[text]))
     assert result.quarantine["reason"].to_list() == [
-        f"statechangetime {text} is no time that can be true, allowed: 1970-01-01 to 9999-12-31"
+        f"statechangetime {text} is no time that can be true, allowed: 1970-01-01 to 9999-12-31{hint}"
     ]
 
 
