@@ -68,7 +68,7 @@ def jobs(
 
     Returns:
         All columns of the table, and ``memory_mb, cpu_s, run_s, wait_s`` (see `QUANTITIES`; null: not recorded; 0 is not
-        a measurement of memory or CPU time), ``error`` (who reports it and the code, of failed jobs; null: of others).
+        a measurement of memory or CPU time, nor of the wait where no job of the period waited), ``error`` (who reports it and the code, of failed jobs; null: of others).
 
     Raises:
         MissingTableError: The archive has no jobs.
@@ -78,11 +78,16 @@ def jobs(
         rows = rows.filter(pl.col("creationtime") >= start)
     if end is not None:
         rows = rows.filter(pl.col("creationtime") < end)
+    waited = rows.select((pl.col("starttime") > pl.col("creationtime")).any())
+    # one time stands for both where the export had no other
+    knows_waits = waited.collect(engine="streaming").item()
     return rows.with_columns(
         memory_mb=_positive("maxpss") / 1024,
         cpu_s=_positive("cpuconsumptiontime").cast(pl.Float64),
         run_s=_seconds("starttime", "endtime"),
-        wait_s=_seconds("creationtime", "starttime"),
+        wait_s=_seconds("creationtime", "starttime")
+        if knows_waits
+        else pl.lit(None, dtype=pl.Float64),
         error=pl.when(jobstatus="failed").then(_error()),
     )
 
@@ -97,8 +102,8 @@ def totals(jobs: Jobs, *, n_boot: int = 2000, seed: int = 1) -> pl.DataFrame:
 
     Returns:
         One row: ``jobs, tasks, queues``; ``first, last`` creation [UTC]; ``n_ended`` (finished or failed), ``n_failed``,
-        ``stopped`` (cancelled or closed), ``alive`` (none of these); ``no_task``; ``no_start`` (no start known, or before the
-        creation); ``median_wait_min, p95_wait_min`` from creation to start [min]; of the ended jobs the ``failed_share``, of
+        ``stopped`` (cancelled or closed), ``alive`` (none of these); ``no_task``; ``no_start`` (no wait known: no start, one before the
+        creation, or no job waited); ``median_wait_min, p95_wait_min`` from creation to start [min]; of the ended jobs the ``failed_share``, of
         all CPU time the ``lost_share`` of failed jobs [1], each with ``_lo`` and ``_hi`` (null: fewer than two tasks).
     """
     rows, status, wait = _jobs(jobs), pl.col("jobstatus"), pl.col("wait_s") / 60

@@ -158,9 +158,11 @@ def _headline(totals: dict[str, Any], faults: pl.DataFrame) -> str:
 
 
 def _numbers(totals: dict[str, Any]) -> list[Number]:
-    half = "half of the jobs wait no longer"
+    half = "not recorded: no job starts after its creation"
     if totals["p95_wait_min"] is not None:
-        half += say("; 95 % no longer than {p95_wait_min} min", totals)
+        half = say(
+            "half of the jobs wait no longer; 95 % no longer than {p95_wait_min} min", totals
+        )
     of_ended = say("of {n_ended:#job} that finished or failed", totals)
     return [
         Number.of(totals, "failed_share", label="Failed", unit="%", note=of_ended),
@@ -430,7 +432,7 @@ def _empty_columns(profile: Profile) -> str:
 CAVEATS = {
     "stopped": "Cancelled or closed, neither finished nor failed: {stopped:#job}, in no share of failures.",
     "alive": "Not ended in the archive: {alive:#job}, in no share of failures.",
-    "no_start": "Without start, or with a start before creation: {no_start:#job}, in no percentile of waiting.",
+    "no_start": "Without a known wait (no start, one before creation, or one time for both): {no_start:#job}, in no percentile of it.",
     "no_task": "Of no task: {no_task:#job}; together they count as one in intervals.",
 }
 """Number that makes it so, and what it makes so."""

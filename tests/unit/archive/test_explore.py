@@ -57,6 +57,20 @@ def test_a_start_before_creation_is_no_wait(tmp_path, make_jobs):
     assert explore.totals(opened)["no_start"].item() == 2
 
 
+def test_where_one_time_stands_for_both_no_wait_is_known(tmp_path, make_jobs):
+    """As of an export without creation times, read with ``--default creationtime=starttime``: a median of 0 says nothing."""
+    frame = make_jobs(4).with_columns(starttime=pl.col("creationtime"))
+    with archive.ArchiveWriter(tmp_path) as writer:
+        writer.write("jobs", frame)
+        writer.commit()
+    opened = archive.open(tmp_path)
+    row = explore.totals(opened, n_boot=2).row(0, named=True)
+    assert (row["no_start"], row["median_wait_min"], row["p95_wait_min"]) == (4, None, None)
+    waits = explore.distributions(opened).filter(quantity="wait_s")
+    assert waits["median"].to_list() == [None]
+    assert explore.waits(opened)["not_started"].to_list() == [4]
+
+
 def test_a_period_counts_by_creation(made):
     some = explore.jobs(made, start=START + timedelta(hours=9), end=START + timedelta(hours=27))
     assert some.collect()["pandaid"].to_list() == [2, 3]
