@@ -14,8 +14,8 @@ from brokerlab import __version__
 from brokerlab.archive import command as archive_commands
 from brokerlab.brokerage import command as brokerage_commands
 from brokerlab.calibrate.command import drift as drift_command
-from brokerlab.console import ASKED
-from brokerlab.errors import BrokerlabError, DataError
+from brokerlab.console import ASKED, print_line
+from brokerlab.errors import BrokerlabError, ours
 from brokerlab.estimators import command as estimator_commands
 from brokerlab.gdpconfig import command as proposal_commands
 from brokerlab.report.command import check as check_command
@@ -53,7 +53,7 @@ def main(
     ] = False,
 ) -> None:
     """What should the settings of a workload-management system be?"""
-    ASKED.verbose, ASKED.quiet = verbose, quiet
+    ASKED.verbose, ASKED.quiet, ASKED.answered = verbose, quiet, False
 
 
 def fail(error: BrokerlabError) -> NoReturn:
@@ -67,19 +67,20 @@ def fail(error: BrokerlabError) -> NoReturn:
 
 
 def guarded(command: Callable[P, None]) -> Callable[P, None]:
-    """Let a command of a package raise our errors; they end the program as `fail` says."""
+    """Let a command of a package raise our errors; they end the program as `fail` says.
+
+    A command that was asked for JSON prints a line of it all the same.
+    """
 
     @functools.wraps(command)
     def call(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             command(*args, **kwargs)
-        except BrokerlabError as error:
-            fail(error)
-        except OSError as error:  # a full disk, or a folder that may not be written
-            place = error.filename or "a file"
-            fail(
-                DataError(f"{place}: {error.strerror or error}; make room, or name another folder")
-            )
+        except (BrokerlabError, OSError) as error:
+            told = ours(error)
+            if kwargs.get("as_json") and not ASKED.answered:
+                print_line({"error": f"{type(told).__name__}: {told}", "exit_code": told.exit_code})
+            fail(told)
 
     return call
 

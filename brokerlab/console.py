@@ -1,11 +1,14 @@
-"""What the command line says beside its answers, on the error stream: notes, progress and errors; nothing where it is asked to be quiet."""
+"""Answers of the command line for programs, and what it says beside them on the error stream; nothing there where it is asked to be quiet."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
+import typer
 from rich.console import Console
 
 from brokerlab.errors import collect_warnings
@@ -18,13 +21,21 @@ class Asked:
     Attributes:
         quiet: No notes and no progress.
         verbose: Of an error, where it was raised.
+        answered: A line for programs was printed.
     """
 
     quiet: bool = False
     verbose: bool = False
+    answered: bool = False
 
 
 ASKED = Asked()
+
+
+def print_line(answer: Any) -> None:
+    """Print one line of JSON, for programs."""
+    typer.echo(json.dumps(answer, ensure_ascii=False))
+    ASKED.answered = True
 
 
 def beside() -> Console:

@@ -172,6 +172,14 @@ def writing(path: str | Path) -> Iterator[None]:
         ) from error
 
 
+def ours(error: BrokerlabError | OSError) -> BrokerlabError:
+    """Return an error of the system, such as a full disk, as a `DataError` that names the place; ours as they are."""
+    if isinstance(error, BrokerlabError):
+        return error
+    place = error.filename or "a file"
+    return DataError(f"{place}: {error.strerror or error}; make room, or name another folder")
+
+
 _NOT_OURS = (KeyboardInterrupt, SystemExit, GeneratorExit)
 
 

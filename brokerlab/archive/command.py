@@ -1,6 +1,5 @@
 """The commands that fill an archive from dumps, and check what it holds."""
 
-import json
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from brokerlab.console import beside
+from brokerlab.console import beside, print_line
 from brokerlab.errors import SchemaError
 
 if TYPE_CHECKING:
@@ -102,13 +101,15 @@ def ingest(
         )
         bar.update(line, total=1, completed=1, description="done")
     if as_json:
-        typer.echo(json.dumps(_summary(report, into)))
+        print_line(_summary(report, into))
     else:
         _print(report, into)
     rows, _, refused, _ = _totals(report)
     if refused and rows == refused:
         reasons = "; ".join(f"{n} row(s): {words}" for words, n in _reasons(report, into))
-        raise SchemaError(f"nothing was accepted: {rows} rows in, all refused; {reasons}")
+        again = any(ingestion.READ_BEFORE in source.notes for source in report.sources)
+        before = f"; the source {ingestion.READ_BEFORE}" if again else ""
+        raise SchemaError(f"nothing was accepted: {rows} rows in, all refused; {reasons}{before}")
 
 
 def _totals(report: "IngestReport") -> tuple[int, int, int, int]:

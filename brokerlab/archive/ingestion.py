@@ -43,10 +43,11 @@ BUCKET_BYTES = 192 << 20
 """Unpacked bytes of sources per bucket; one bucket is in memory at a time."""
 BY_TASK = ("jobs", "files")
 """Tables laid out by task."""
-_READ_BEFORE = (
+READ_BEFORE = (
     "was read before, with other options: what they gave then stays, rows that say otherwise now are refused; "
     "to correct a unit or a value, read all sources into a new archive"
 )
+"""Note on a source whose bytes are in the archive already."""
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _PACKED = {".gz": 8, ".parquet": 10}
 """How much larger than the file the same rows are as plain CSV, roughly."""
@@ -470,7 +471,7 @@ def _new_sources(
         kept = Wishes() if one.partial else wishes
         shaper = Shaper(name, kept, found.table, one.partial, named=_is_named(path, found))
         where = name if spooled else str(path)
-        notes = (_READ_BEFORE,) if digest in in_archive else ()
+        notes = (READ_BEFORE,) if digest in in_archive else ()
         jobs.append(_Job(path, where, name, digest, found, one.partial, shaper, mapping, notes))
     if len(problems) == 1:
         raise problems[0]

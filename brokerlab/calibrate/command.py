@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from brokerlab.console import print_line
 from brokerlab.errors import CANNOT_BE_CHECKED, DOES_NOT_HOLD, InsufficientDataError
 
 EXIT_CODES = {
@@ -55,7 +55,7 @@ def drift(
             **answer.to_dict(),
             "after": after,
         }
-        typer.echo(json.dumps(summary, ensure_ascii=False))
+        print_line(summary)
     else:
         typer.echo(answer.sentence)
         apart = answer.effects.filter(answer.effects["apart"].fill_null(value=False))

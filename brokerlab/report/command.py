@@ -1,6 +1,5 @@
 """The commands ``brokerlab report`` and ``brokerlab check``."""
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -8,8 +7,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from brokerlab.console import beside
-from brokerlab.errors import BrokerlabError, ConfigError
+from brokerlab.console import beside, print_line
+from brokerlab.errors import BrokerlabError, ConfigError, ours
 
 
 def report(
@@ -93,7 +92,7 @@ def check(
     verdicts = check_archive(archive)
     if as_json:
         answer = {"archive": str(archive), "reports": verdicts.to_dicts()}
-        typer.echo(json.dumps(answer, ensure_ascii=False))
+        print_line(answer)
         return
     console = Console(width=None if Console().is_terminal else 160, highlight=False)
     shown = Table("report", "can run", "lacks, or approximates", show_lines=True)
@@ -129,7 +128,7 @@ def _run(
         asked = of_report(verdict["kind"], done.manifest.get("proposals", ())) if exit_code else 0
         codes.append(done.error.exit_code if done.error else asked)
         if as_json:
-            typer.echo(json.dumps(of_run(done, codes[-1]), ensure_ascii=False))
+            print_line(of_run(done, codes[-1]))
             return
         if len(names) > 1:
             seconds = done.manifest["duration_s"]
@@ -143,10 +142,10 @@ def _run(
     try:
         with beside().status(f"running {', '.join(names)}"):
             done = run_many(names, split(pairs), out_root=out, run_id=run_id, each=tell)
-    except BrokerlabError as error:
+    except (BrokerlabError, OSError) as error:
         if as_json:
             for name in names[len(codes) :]:
-                typer.echo(json.dumps(of_refusal(name, run_id, error), ensure_ascii=False))
+                print_line(of_refusal(name, run_id, ours(error)))
         raise
     if errors := [one.error for one in done if one.error]:
         raise errors[0]

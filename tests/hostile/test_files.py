@@ -146,6 +146,25 @@ def test_a_full_disk_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     assert f"{tmp_path / 'a'}: No space left on device; make room" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["ingest", "nothing.csv", "--into", "archive", "--json"],
+        ["check", "archive", "--json"],
+        ["proposal", "list", "nothing", "--json"],
+        ["proposal", "drift", "nothing.json", "--archive", "archive", "--json"],
+    ],
+)
+def test_who_asks_for_json_gets_a_line_of_it_where_a_command_fails_too(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, words)
+    told = json.loads(done.stdout)
+    assert done.exit_code == told["exit_code"] != 0
+    assert told["error"] == done.stderr.splitlines()[-1]
+
+
 @pytest.mark.parametrize("most", [0, 100, 2000, 8000])
 def test_no_room_is_an_error_that_names_the_place_and_changes_nothing(
     most: int, tmp_path: Path
@@ -163,6 +182,70 @@ def test_no_room_is_an_error_that_names_the_place_and_changes_nothing(
     assert "make room, or name another folder" in ended.text
     assert open_archive(folder).digest == before.digest
     assert sorted(folder.rglob("*")) == files
+
+
+LATE = CSV + "".join(f"{LINE.replace('1', str(n), 1)}\n" for n in range(2, 30_000))
+"""More than is looked at when a file is recognised."""
+
+
+@pytest.mark.parametrize("line", [b"3,7,fin\xe9\n", LINE.replace("A", "X").encode().replace(b"X", b"\xe9") + b"\n", b"\xc3"])  # fmt: skip
+def test_a_late_row_of_another_encoding_is_named_and_nothing_is_printed(
+    line: bytes, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Also where the row has too few fields, which Arrow hands on as text, or the file ends inside a character."""
+    path = tmp_path / "jobs.csv"
+    path.write_bytes(LATE.encode() + line)
+    with pytest.raises(DataError, match=r"jobs\.csv: wrong encoding: not UTF-8; convert it"):
+        ingest([path], tmp_path / "archive")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_characters_of_several_bytes_may_lie_anywhere(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("brokerlab.archive.readers.delimited._DECODED", 7)
+    path = tmp_path / "jobs.csv"
+    path.write_text(LATE.replace("A", "\u00e9\U0001f600"), encoding="utf-8")
+    ingest([path], tmp_path / "archive")
+    sites = open_archive(tmp_path / "archive").scan("jobs").collect()["computingsite"]
+    assert sites.unique().to_list() == ["\u00e9\U0001f600"]
+
+
+@pytest.mark.parametrize(
+    ("written", "way"),
+    [
+        ("1772323200", "where it counts from 1970, say --unit creationtime=s"),
+        ("1.7723232e9", "where it counts from 1970, say --unit creationtime=s"),
+        ("2026-03-01 02:05:00 PM", "write hours as 0 to 23, without AM and PM"),
+        ("01/02/26 10:00", "write years with four digits"),
+        ("26-03-01 10:00:00", "write years with four digits"),
+        ("10:00 01.02.26", "write years with four digits"),
+        ("01-MAR-2026", "write the month as a number"),
+        ("20260301T100000Z", "write it with separators"),
+    ],
+)
+def test_a_time_of_another_form_is_refused_with_what_to_do(
+    written: str, way: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "jobs.csv"
+    path.write_text(CSV + LINE.replace(JOB["creationtime"], written).replace("1", "2", 1) + "\n")
+    ingest([path], tmp_path / "archive")
+    (reason,) = open_archive(tmp_path / "archive").scan("quarantine").collect()["reason"]
+    assert written in reason
+    assert f"; {way}" in reason
+
+
+def test_a_wrong_unit_is_not_put_right_in_place_and_the_error_says_where_it_is(
+    tmp_path: Path,
+) -> None:
+    path, folder = tmp_path / "jobs.csv", tmp_path / "archive"
+    path.write_text(CSV)
+    ingest([path], folder, mapping={"units": {"maxpss": "MB"}})
+    done = CliRunner().invoke(app, ["ingest", str(path), "--into", str(folder), "--unit", "maxpss=kB"])  # fmt: skip
+    assert done.exit_code == SchemaError.exit_code
+    error = done.stderr[done.stderr.index("SchemaError") :]
+    assert "maxpss 2000 contradicts 2048000" in error
+    assert "to correct a unit or a value, read all sources into a new archive" in error
 
 
 def test_our_own_errors_name_the_file_too(tmp_path: Path) -> None:

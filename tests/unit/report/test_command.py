@@ -1,6 +1,8 @@
 """`brokerlab report`: what it prints last, and the exit code of every kind of failure."""
 
+import errno
 import json
+import os
 import shlex
 import shutil
 
@@ -8,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from brokerlab.cli import app
-from brokerlab.errors import CHANGE_PROPOSED, ConfigError, ReportError
+from brokerlab.errors import CHANGE_PROPOSED, ConfigError, DataError, ReportError
 from brokerlab.report import find, made
 from brokerlab.report.command import split
 from brokerlab.report.exits import NAMES, OF_VERDICT
@@ -139,6 +141,18 @@ def test_a_refusal_has_the_same_shape(call, in_process):
     assert list(told) == list(finished)
     assert (told["state"], told["exit_reason"]) == ("refused", "config_error")
     assert "did you mean 'rank'?" in told["error"]
+
+
+def test_a_full_disk_has_the_same_shape(call, monkeypatch, tmp_path):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / "a"))
+
+    monkeypatch.setattr("brokerlab.report.runner.run_many", full)
+    result = call("toy", "--json")
+    told = json.loads(result.stdout)
+    assert result.exit_code == told["exit_code"] == DataError.exit_code
+    assert (told["state"], told["exit_reason"]) == ("refused", "data_error")
+    assert f"{tmp_path / 'a'}: No space left on device" in told["error"]
 
 
 def test_every_exit_code_has_one_meaning():
