@@ -3,7 +3,7 @@
 A chunk is all rows of some tasks, as Polars frames by name of their table. The large tables are dealt out once, by task id
 modulo the number of chunks, so that their order does not matter and both engines make the same chunks; small tables travel
 with the function. What the function returns should have the size of the tasks: it comes to the caller in the order of the
-chunks (`Chunks.map`), or stays where it was made for further functions (`Chunks.keep`).
+chunks (`Chunks.map`, or one by one `Chunks.each`), or stays where it was made for further functions (`Chunks.keep`).
 
 Example:
     >>> jobs, files = pl.LazyFrame({"jeditaskid": [7, 7, 8]}), pl.LazyFrame({"jeditaskid": [8]})
@@ -17,8 +17,9 @@ from __future__ import annotations
 import os
 import pickle
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,8 +50,12 @@ class Chunks(ABC, Generic[T]):
     """Chunks of tasks, or what a function made of each."""
 
     @abstractmethod
+    def each(self, function: Callable[[T], R]) -> Iterator[R]:
+        """Yield what a function makes of each, in the order of the chunks; on this machine few are made ahead."""
+
     def map(self, function: Callable[[T], R]) -> list[R]:
         """Return what a function makes of each, in the order of the chunks."""
+        return list(self.each(function))
 
     @abstractmethod
     def keep(self, function: Callable[[T], R]) -> Chunks[R]:
@@ -114,10 +119,20 @@ class _Here(Chunks[T]):
     n: int
     folder: Path | None
 
-    def map(self, function: Callable[[T], R]) -> list[R]:
+    def each(self, function: Callable[[T], R]) -> Iterator[R]:
         """See `Chunks`."""
+
+        def make(number: int) -> R:
+            return function(self.load(number))
+
+        made = deque[Future[R]]()
         with ThreadPoolExecutor(min(WORKERS, self.n)) as pool:
-            return list(pool.map(lambda number: function(self.load(number)), range(self.n)))
+            for number in range(self.n):
+                made.append(pool.submit(make, number))
+                if len(made) > WORKERS:
+                    yield made.popleft().result()
+            while made:
+                yield made.popleft().result()
 
     def keep(self, function: Callable[[T], R]) -> Chunks[R]:
         """See `Chunks`."""
@@ -205,10 +220,10 @@ class _Spark(Chunks[T]):
 
     apply: Callable[[Callable[[T], Any]], Any]
 
-    def map(self, function: Callable[[T], R]) -> list[R]:
+    def each(self, function: Callable[[T], R]) -> Iterator[R]:
         """See `Chunks`."""
-        made = sorted(self.apply(function).collect())
-        return [pickle.loads(row["made"]) for row in made]  # noqa: S301 - of our own workers
+        for row in sorted(self.apply(function).collect()):
+            yield pickle.loads(row["made"])  # noqa: S301 - of our own workers
 
     def keep(self, function: Callable[[T], R]) -> Chunks[R]:
         """See `Chunks`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -156,7 +156,11 @@ class Replay(Result):
         return replace(self, tables=MappingProxyType(tables))
 
     def map(self, function: Callable[..., T], **beside: pl.DataFrame) -> list[T]:
-        """Apply a function to the replay of each chunk of tasks, on this machine or on Spark.
+        """Return what :meth:`each` yields."""
+        return list(self.each(function, **beside))
+
+    def each(self, function: Callable[..., T], **beside: pl.DataFrame) -> Iterator[T]:
+        """Apply a function to the replay of each chunk of tasks, one after the other, on this machine or on Spark.
 
         What is seen at queues and instants travels with the function; files that are still unread, of which there may be
         more than fit into memory, are dealt out by task and never come together. What the function returns should have
@@ -168,7 +172,7 @@ class Replay(Result):
                 tasks only, while the choice of the nucleus looks at all tasks of a cycle: decide it on the whole.
             beside: Further tables with ``jeditaskid``.
 
-        Returns:
+        Yields:
             What the function returned, by chunk.
         """
         own = {name: table for name, table in self.tables.items() if _by_task(name, table)}
@@ -187,7 +191,7 @@ class Replay(Result):
                 tables |= of_files(chunk.get("files"), tables)
             return function(replace(bare, tables=tables), **{name: chunk[name] for name in beside})
 
-        return carry.deal(large, own | beside, least=-(-n_pairs // CHUNK_PAIRS)).map(of_chunk)
+        return carry.deal(large, own | beside, least=-(-n_pairs // CHUNK_PAIRS)).each(of_chunk)
 
     def frame(self) -> pl.DataFrame:
         """Return one row per table: ``table``, ``rows``, ``history`` (its rows hold for one instant each)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,9 @@ from brokerlab.brokerage.studies.history import explain_stranded
 from brokerlab.brokerage.studies.kinds import PRODUCTION, JobDecisions
 from brokerlab.brokerage.studies.nuclei import NucleusChoice, choose_nuclei
 from brokerlab.brokerage.studies.period import Period
-from brokerlab.errors import InsufficientDataError
+from brokerlab.errors import InsufficientDataError, writing
 from brokerlab.intervals import N_BOOT
+from brokerlab.temporary import TemporaryFolder
 from brokerlab.times import grain
 from brokerlab.words import listed
 
@@ -77,7 +78,7 @@ class ProductionTasks(_Tasks):
         stranded: See `history.explain_stranded`.
         rule_sets: The rule set against the other one.
         keys: Which keys matter.
-        pairs: Parts of a Parquet file of all pairs as decided, see :meth:`write_pairs`.
+        pairs: Folder of Parquet files of all pairs as decided, see :meth:`write_pairs`.
     """
 
     removed_by_gshare: pl.DataFrame
@@ -89,11 +90,12 @@ class ProductionTasks(_Tasks):
     stranded: pl.DataFrame
     rule_sets: rule_sets.RuleSetComparison
     keys: key_effects.KeyEffects
-    pairs: tuple[bytes, ...]
+    pairs: TemporaryFolder
 
     def write_pairs(self, path: Path) -> None:
         """Write every pair of task and queue as decided, as Parquet; they never come together in memory."""
-        pl.concat(pl.scan_parquet(io.BytesIO(part)) for part in self.pairs).sink_parquet(path)
+        parts = sorted(self.pairs.path.glob("*.parquet"))
+        pl.concat(pl.scan_parquet(part) for part in parts).sink_parquet(path)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -254,7 +256,12 @@ def study_production_tasks(
     totals = history.brokerages_of_jobs(period.ran, tasks).group_by(queue="computingsite")
     busiest = totals.agg(pl.col("n_jobs").sum()).sort("n_jobs", "queue", descending=[True, False])
     chunk = partial(_decide_chunk, rules=rules, queues=busiest["queue"].head(BUSIEST), tries=tries)
-    parts = [part for part in replay.map(chunk, ran=period.ran) if part is not None]
+    parts, pairs = list[_Part](), TemporaryFolder()
+    for number, part in enumerate(replay.each(chunk, ran=period.ran)):
+        if part is not None:
+            with writing(pairs.path):
+                (pairs.path / f"{number:09}.parquet").write_bytes(part.pairs)
+            parts.append(replace(part, pairs=b""))
     frames = {name: pl.concat(part.frames[name] for part in parts) for name in parts[0].frames}
     frames["decided"] = frames["decided"].sort(TASK)
     order, counts = parts[0].order, frames["counts"]
@@ -284,7 +291,7 @@ def study_production_tasks(
         stranded=explain_stranded(replay, frames["decided"], frames["matched"], rules),
         rule_sets=rule_sets.sum_up_differences(frames, rules, switches, **dice),
         keys=key_effects.sum_up_keys(tries, tried, **dice),
-        pairs=tuple(part.pairs for part in parts),
+        pairs=pairs,
     )
 
 

@@ -72,14 +72,20 @@ def test_a_period_without_brokerages_is_named(archive: Archive) -> None:
 
 @pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
 def test_chunks_of_tasks_add_up_to_the_whole_study(
-    archive: Archive, monkeypatch: pytest.MonkeyPatch
+    archive: Archive, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     period = replay_period(archive, PRODUCTION)
     asked = {"keys": ["NQUEUED_SAT_CAP", "MIN_WEIGHT_managed"], "switch_sample": 3, "n_boot": 40}
     whole = study_production_tasks(period, **asked)
     monkeypatch.setattr(sys.modules[Replay.__module__], "CHUNK_PAIRS", 500)
     parts = study_production_tasks(period, **asked)
-    assert len(parts.pairs) > 3 > len(whole.pairs)
+    files = [len(list(each.pairs.path.glob("*.parquet"))) for each in (parts, whole)]
+    assert files[0] > 3 > files[1]
+    for each, name in ((parts, "parts"), (whole, "whole")):
+        each.write_pairs(tmp_path / name)
+    order = ["jeditaskid", "snapshot", "panda_queue"]
+    decided = [pl.read_parquet(tmp_path / name).cast({"panda_queue": pl.String}).sort(order) for name in ("parts", "whole")]  # fmt: skip
+    assert_frame_equal(*decided, rel_tol=1e-12)
     for one, other in (
         (parts, whole),
         (parts.rule_sets, whole.rule_sets),
