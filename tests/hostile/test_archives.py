@@ -12,7 +12,8 @@ import polars as pl
 import pytest
 
 from benchmarks import attack_archives
-from brokerlab.archive import ArchiveWriter, manifest, synthetic
+from brokerlab import worlds
+from brokerlab.archive import ArchiveWriter, manifest
 from brokerlab.archive import open as open_archive
 from brokerlab.archive.ingestion import ingest
 from brokerlab.errors import DataError
@@ -21,7 +22,7 @@ from brokerlab.errors import DataError
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("source") / "archive"
-    synthetic.synthesise(folder, jobs=300, days=1, seed=1)
+    worlds.synthesise(folder, jobs=300, days=1, seed=1)
     return folder
 
 
