@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import polars as pl
 from pydantic import ValidationError
@@ -40,6 +40,10 @@ OPTIONS = {
 """Option to the name of its number in a document."""
 LATER = 2_000_000
 """Seeds lie so far from those of the choice; those of the scored period lie between."""
+
+
+Asked = tuple[Space, Setting, Options]
+"""The configuration before a proposal with its keys, the setting that it asks for, and how to simulate."""
 
 
 def is_of_thresholds(proposal: Proposal) -> bool:
@@ -84,7 +88,7 @@ def thresholds_drift(
         why = validation.sentence.removeprefix("No answer: ")
         return Drift("cannot_tell", f"{WORDS['cannot_tell']}: {why}")
     drift = answered(proposal, lambda: _again(asked, what_if, period))
-    most = asked.options.capacity_most
+    most = asked[2].capacity_most
     if not isinstance(what_if, OfCapacity) or most == 1 or drift.status == "cannot_tell":
         return drift
     if not (unknown := what_if.unknown()):
@@ -96,29 +100,16 @@ def thresholds_drift(
     return replace(drift, status="cannot_tell", sentence=f"{WORDS['cannot_tell']}: {reason}.")
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Asked:
-    """What is simulated again, as the document tells it."""
-
-    space: Space
-    setting: Setting
-    options: Options
-
-
-def _again(asked: _Asked, what_if: WhatIf, period: Period) -> Again:
+def _again(asked: Asked, what_if: WhatIf, period: Period) -> Again:
     """Ask the judge under one assumption about slots."""
-    options = asked.options
+    space, setting, options = asked
     first = options.seed + LATER
+    block = Block(period, tuple(range(first, first + options.most_replications)))
     simulations = Simulations(
-        asked.space,
-        options,
-        Runs(what_if),
-        (Block(period, tuple(range(first, first + options.most_replications))),),
-        current=asked.setting,
-        least=2 * LEAST_SPANS,
+        space, options, Runs(what_if), (block,), current=setting, least=2 * LEAST_SPANS
     )
     judgement = simulations.judge([NOW])
-    table = judgement.between(NOW, asked.setting)
+    table = judgement.between(NOW, setting)
     n_tasks = simulations.n_tasks()
     shown = as_shown(table, n_tasks)
     broken = table.filter(pl.col("kept").not_())["quantity"].str.strip_prefix(PREFIX)
@@ -140,7 +131,7 @@ def _again(asked: _Asked, what_if: WhatIf, period: Period) -> Again:
     )
 
 
-def _asked(proposal: Proposal, config: Config) -> _Asked:
+def _asked(proposal: Proposal, config: Config) -> Asked:
     """Read the document.
 
     Raises:
@@ -155,7 +146,10 @@ def _asked(proposal: Proposal, config: Config) -> _Asked:
     objective = str(numbers.get("objective"))
     if objective not in [quantity.name for quantity in QUANTITIES]:
         raise NotRepeatableError(f"the proposal does not tell its objective ({objective})")
-    space, setting = _compared(proposal, config)
+    changes = [change for change in proposal.changes if change.action != "none"]
+    before = config.with_values(
+        {change.place: None if change.before is None else change.old for change in changes}
+    )
     replications = numbers.get("replications", 4)
     fields = {
         **{name: numbers.get(key) for name, key in OPTIONS.items()},
@@ -165,22 +159,14 @@ def _asked(proposal: Proposal, config: Config) -> _Asked:
     }
     known = {name: value for name, value in fields.items() if value is not None}
     try:
-        return _Asked(space=space, setting=setting, options=Options.model_validate(known))
-    except ValidationError as error:
-        raise NotRepeatableError(f"the proposal's numbers are no options: {error}") from error
-
-
-def _compared(proposal: Proposal, config: Config) -> tuple[Space, Setting]:
-    """Return the configuration before the proposal with its keys, and the setting that it asks for."""
-    changes = [change for change in proposal.changes if change.action != "none"]
-    before = config.with_values(
-        {change.place: None if change.before is None else change.old for change in changes}
-    )
-    try:
         keys = tuple(
             Key(change.place, threshold_of(change.key), (change.place,), change.old, mixed=False, grid=(change.old, change.new))
             for change in changes
         )  # fmt: skip
+        options = Options.model_validate(known)
     except ConfigError as error:
         raise NotRepeatableError(str(error)) from error
-    return Space(before, keys), Setting.of({change.place: change.new for change in changes})
+    except ValidationError as error:
+        raise NotRepeatableError(f"the proposal's numbers are no options: {error}") from error
+    setting = Setting.of({change.place: change.new for change in changes})
+    return Space(before, keys), setting, options

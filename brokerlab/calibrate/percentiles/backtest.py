@@ -64,7 +64,6 @@ class Backtest(Result):
         gap: Scouts against the rest, one row per task.
         counts: What was used and left out.
         parts: The tasks by chunk, ready to be replayed under any setting.
-        slots: Core-hours of each queue, ``computingsite, coreh``.
         created: ``jeditaskid, created_at`` (UTC; null: unknown) of the tasks.
         synthetic: The archive was generated.
     """
@@ -101,7 +100,6 @@ class Backtest(Result):
     gap: pl.DataFrame
     counts: dict[str, int]
     parts: Chunks[Part] = field(repr=False, compare=False)
-    slots: pl.DataFrame = field(repr=False, compare=False)
     created: pl.DataFrame = field(repr=False, compare=False)
     synthetic: bool
 
@@ -331,7 +329,6 @@ def backtest(
         gap=pl.concat([each[1] for each in found]).sort("jeditaskid"),
         counts=counts,
         parts=parts,
-        slots=slots,
         created=with_creation(tasks.unique("jeditaskid"), history).select(
             "jeditaskid", "created_at"
         ),

@@ -257,10 +257,7 @@ def weights_moved(study: Study) -> pl.DataFrame:
     Returns:
         ``weight``, ``value`` [core h per unit], ``halved``, ``doubled`` (the setting's name), ``why``.
     """
-    moved: dict[tuple[str, float], str] = {
-        (weight, factor): _name(study, Setting(*setting))
-        for weight, factor, *setting in study.sensitivity.iter_rows()
-    }
+    moved = {change: _name(study, setting) for change, setting in study.rechosen.items()}
     why = study.tried.weights.why(study.parameter.name)
     rows = [
         {"weight": n, "value": v, "halved": moved[n, 0.5], "doubled": moved[n, 2.0], "why": why[n]}
@@ -281,5 +278,4 @@ def written(study: Study) -> dict[str, pl.DataFrame]:
         "tasks": by_task(study),
         "gap": study.tried.gap,
         "gap_summary": study.tried.gap_summary,
-        "sensitivity": study.sensitivity,
     }

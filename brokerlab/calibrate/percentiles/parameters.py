@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, NamedTuple
 
 import polars as pl
@@ -328,13 +328,9 @@ class LossWeights:
             raise ConfigError("no such loss weight: " + "; ".join(unknown))
         return cls(**{"over": over, **weights})
 
-    def scaled(self, name: str, factor: float) -> LossWeights:
-        """Return the weights with one of them multiplied."""
-        return replace(self, **{name: getattr(self, name) * factor})
-
     def to_dict(self) -> dict[str, float]:
         """Return every weight by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return asdict(self)
 
     def why(self, parameter: str) -> Mapping[str, str]:
         """Return the sentence that justifies the default of every weight."""

@@ -144,20 +144,21 @@ class Study(Result):
         return self.tried.under(pair)
 
     @cached_property
-    def sensitivity(self) -> pl.DataFrame:
-        """What is chosen with one weight of the loss halved or doubled: ``weight, factor, rank, margin_pct, minimum_mb``."""
-        rows = []
-        for name in COMPONENTS:
-            for factor in (0.5, 2.0):
-                weights = self.tried.weights.scaled(name, factor).to_dict()
-                setting = Setting(*self.judgement.rechoose(weights))
-                rows.append({"weight": name, "factor": factor, **setting._asdict()})
-        return pl.DataFrame(rows, schema_overrides={"minimum_mb": pl.Int64})
+    def rechosen(self) -> dict[tuple[str, float], Setting]:
+        """What is chosen with one weight of the loss halved (0.5) or doubled (2.0)."""
+        weights = self.tried.weights.to_dict()
+        return {
+            (name, factor): Setting(
+                *self.judgement.rechoose({**weights, name: weights[name] * factor})
+            )
+            for name in COMPONENTS
+            for factor in (0.5, 2.0)
+        }
 
     @property
     def stable(self) -> bool:
         """Whether halving or doubling any weight leaves the choice as it is."""
-        return set(self.sensitivity.select(Setting._fields).rows()) == {self.best}
+        return set(self.rechosen.values()) == {self.best}
 
     @cached_property
     def n_overlapping(self) -> int:
