@@ -6,7 +6,8 @@ cannot fall behind either.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -61,7 +62,7 @@ NEVER_READ = "documented, but no code reads it"
 NO_TRIAL = "read, but no calibration and no screen tries other values"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Mechanism:
     """What tries other values of keys.
 
@@ -76,93 +77,45 @@ class Mechanism:
     name: str
     how: How
     report: str
-    keys: Callable[[], frozenset[Place]]
-    named: Callable[[], frozenset[Place]] = frozenset
+    keys: AbstractSet[Place]
+    named: AbstractSet[Place] = frozenset()
 
 
-def _percentile_keys() -> frozenset[Place]:
-    named = ((p.rank_key, p.margin_key) for p in PARAMETERS.values())
-    return frozenset((SCOUTS, key) for pair in named for key in pair if key)
+@cache
+def mechanisms() -> tuple[Mechanism, ...]:
+    """Return what tries values, what calibrates first."""
+    ranks = {
+        (SCOUTS, key) for p in PARAMETERS.values() for key in (p.rank_key, p.margin_key) if key
+    }
+    thresholds = {(one.component, one.key): one.judged_by for one in THRESHOLDS}
+    simulated = {place for place, judge in thresholds.items() if judge == "simulation"}
+    curve = {("jobbroker", CURVE_KEYS[0])}  # the others it only keeps
+    waits = {place for place, _ in _waiting_rules()}
+    others = {(row.components[0], row.key) for name in RULE_SETS for row in screened_keys(name)}
+    archive_study, screen = "calibrate.thresholds.study_archive", "calibrate.thresholds.screen"
+    return (
+        Mechanism("calibrate.propose", "calibrated", "scout-percentiles", ranks),
+        Mechanism(archive_study, "calibrated", "thresholds", simulated),
+        Mechanism("calibrate.network_curve", "calibrated", "network-curve", curve),
+        Mechanism(screen, "screened", "thresholds", set(thresholds)),
+        _replay("brokerage-replay", "jobs", "tasks"),
+        _replay("analysis-replay", "analysis"),
+        Mechanism("lifecycle.waits.limit_changes", "screened", "waiting-rules", waits),
+        Mechanism("calibrate.key_screens.screen_keys", "screened", "thresholds", others),
+    )
 
 
-def _thresholds(*judged_by: str) -> frozenset[Place]:
-    return frozenset((t.component, t.key) for t in THRESHOLDS if t.judged_by in judged_by)
-
-
-def _brokerage_keys(*stages: str) -> frozenset[Place]:
-    """Return the keys of which :func:`which_keys_matter` tries values if it is asked to."""
-    return frozenset(_place(stage, key) for stage in stages for key in _keys_of(stage))
-
-
-def _unusual_keys(*stages: str) -> frozenset[Place]:
-    """Return those of them that the report does not try by itself."""
+def _replay(report: str, *stages: str) -> Mechanism:
+    """Return the screen of the keys of some stages; the report tries by itself only those that are usual."""
+    keys = {_place(stage, key) for stage in stages for key in _keys_of(stage)}
     usual = {rows_of(key)[0].key for stage in stages for key in STAGES[stage].usual_keys}
-    return frozenset(place for place in _brokerage_keys(*stages) if place[1] not in usual)
-
-
-def _component(row: CatalogueKey) -> Place:
-    return row.components[0], row.key
-
-
-def _waiting_keys() -> frozenset[Place]:
-    return frozenset(place for place, _ in _waiting_rules())
-
-
-MECHANISMS: tuple[Mechanism, ...] = (
-    Mechanism(
-        name="calibrate.propose",
-        how="calibrated",
-        report="scout-percentiles",
-        keys=_percentile_keys,
-    ),
-    Mechanism(
-        name="calibrate.thresholds.study_archive",
-        how="calibrated",
-        report="thresholds",
-        keys=lambda: _thresholds("simulation"),
-    ),
-    Mechanism(
-        name="calibrate.network_curve",
-        how="calibrated",
-        report="network-curve",
-        keys=lambda: frozenset({("jobbroker", CURVE_KEYS[0])}),  # the others it only keeps
-    ),
-    Mechanism(
-        name="calibrate.thresholds.screen",
-        how="screened",
-        report="thresholds",
-        keys=lambda: _thresholds("simulation", "screen"),
-    ),
-    Mechanism(
+    return Mechanism(
         name="brokerage.studies.key_effects.which_keys_matter",
         how="screened",
-        report="brokerage-replay",
-        keys=lambda: _brokerage_keys("jobs", "tasks"),
-        named=lambda: _unusual_keys("jobs", "tasks"),
-    ),
-    Mechanism(
-        name="brokerage.studies.key_effects.which_keys_matter",
-        how="screened",
-        report="analysis-replay",
-        keys=lambda: _brokerage_keys("analysis"),
-        named=lambda: _unusual_keys("analysis"),
-    ),
-    Mechanism(
-        name="lifecycle.waits.limit_changes",
-        how="screened",
-        report="waiting-rules",
-        keys=_waiting_keys,
-    ),
-    Mechanism(
-        name="calibrate.key_screens.screen_keys",
-        how="screened",
-        report="thresholds",
-        keys=lambda: frozenset(
-            _component(row) for name in RULE_SETS for row in screened_keys(name)
-        ),
-    ),
-)
-"""What tries values, what calibrates first."""
+        report=report,
+        keys=keys,
+        named={place for place in keys if place[1] not in usual},
+    )
 
 
 @cache
@@ -244,8 +197,7 @@ def coverage() -> pl.DataFrame:
         >>> coverage().filter(key="SCOUT_RAMCOUNT_RANK").select("how", "reports").row(0)
         ('calibrated', ['scout-percentiles'])
     """
-    tried = [(one, one.keys()) for one in MECHANISMS]
-    return pl.DataFrame([_row(row, tried) for row in rows()], schema=_SCHEMA)
+    return pl.DataFrame([_row(row) for row in rows()], schema=_SCHEMA)
 
 
 def coverage_of(brokerage: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
@@ -269,9 +221,8 @@ def coverage_of(brokerage: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
         counts=pl.when(pl.col("n_tasks").is_null()).then(pl.lit("jobs")).otherwise(pl.lit("tasks")),
     )
     # of exact keys of one pattern the one that changes most
-    named = counted.with_columns(
-        key=pl.col("key").map_elements(lambda key: rows_of(key)[0].key, return_dtype=pl.String)
-    )
+    patterns = [rows_of(key)[0].key for key in counted["key"]]
+    named = counted.with_columns(key=pl.Series(patterns, dtype=pl.String))
     every = pl.concat([named, others.select(named.columns)])
     ordered = every.sort("n_changed", descending=True, nulls_last=True, maintain_order=True)
     first = ordered.unique("key", keep="first", maintain_order=True)
@@ -288,26 +239,22 @@ _SCHEMA: dict[str, pl.DataType] = {
 }
 
 
-def _row(row: CatalogueKey, tried: list[tuple[Mechanism, frozenset[Place]]]) -> dict[str, object]:
+def _row(row: CatalogueKey) -> dict[str, object]:
     places = {(component, row.key) for component in row.components}
-    mechanisms = [one for one, keys in tried if not places.isdisjoint(keys)]
+    trying = [one for one in mechanisms() if not places.isdisjoint(one.keys)]
     readers = [rule for place in sorted(places) for rule in read_by().get(place, ())]
-    how: How = mechanisms[0].how if mechanisms else "not"
+    how: How = trying[0].how if trying else "not"
+    reason = None
+    if not trying:
+        reason = NEVER_READ if row.never_read else NO_TRIAL if readers else UNREAD[row.scope]
     return {
         "key": row.key,
         "component": "|".join(row.components),
         "scope": row.scope,
         "read_by": readers,
         "how": how,
-        "by": list(dict.fromkeys(one.name for one in mechanisms)),
-        "reports": list(dict.fromkeys(one.report for one in mechanisms)),
-        "if_named": bool(mechanisms) and all(places <= one.named() for one in mechanisms),
-        "reason": None if mechanisms else _reason(row, readers),
+        "by": list(dict.fromkeys(one.name for one in trying)),
+        "reports": list(dict.fromkeys(one.report for one in trying)),
+        "if_named": bool(trying) and all(places <= one.named for one in trying),
+        "reason": reason,
     }
-
-
-def _reason(row: CatalogueKey, readers: list[str]) -> str:
-    """Say why nothing tries other values."""
-    if row.never_read:
-        return NEVER_READ
-    return NO_TRIAL if readers else UNREAD[row.scope]

@@ -8,15 +8,15 @@ value, all else as it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from functools import cache, cached_property
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from brokerlab.archive.given import Source, scans_of
-from brokerlab.calibrate.key_trials import POINTS, Trial, known_rows, trial_of
+from brokerlab.calibrate.key_trials import Trial, known_rows, trial_of
 from brokerlab.calibrate.percentiles.parameters import PARAMETERS
 from brokerlab.calibrate.settings import last_change, settings_at
 from brokerlab.calibrate.stops import read_scout_history, stop_keys, switches_of, words_of
@@ -34,8 +34,6 @@ from brokerlab.scouts.estimate import TABLES as SCOUT_TABLES
 from brokerlab.scouts.retry import retry_rules
 
 JOB = ("pandaid", "rule", "action")
-PARTS = {"scouts": "tasks", "retries": "tasks", "limits": "jobs", "analysis limit": "jobs"}
-"""Part of the screen -> what decisions are counted in."""
 
 
 def screen_keys(
@@ -44,7 +42,6 @@ def screen_keys(
     *,
     rules: str = "document",
     config: Config | None = None,
-    points: int = POINTS,
 ) -> pl.DataFrame:
     """Try other values of the keys of scouts, exhausted checks and waiting limits on what is recorded.
 
@@ -57,7 +54,6 @@ def screen_keys(
         keys: Of :func:`screened_keys`, as the catalogue writes them; null: all.
         rules: ``document`` or ``production``.
         config: The configuration that acts; null: the archive's at its end, else the catalogue's defaults.
-        points: Values between the guard rails, besides the current one, its half and its double.
 
     Returns:
         One row per key: ``key, component, unit``; ``part`` (scouts, retries, limits, analysis limit); ``current`` (null:
@@ -73,24 +69,19 @@ def screen_keys(
     """
     parts = {row.key: part for part, row in _rows(rules)}
     wanted = known_rows(keys, screened_keys(rules))
-    screen = _Screen(source, rules, config)
-    found: list[dict[str, Any]] = []
-    for part, counts in PARTS.items():
-        rows = [row for row in wanted if parts[row.key] == part]
-        if not rows:
-            continue
+    rows: dict[str, dict[str, Any]] = {
+        row.key: {"key": row.key, "component": row.components[0], "unit": row.unit, "part": parts[row.key]}
+        for row in wanted
+    }  # fmt: skip
+    for part, (counts, prepare) in PARTS.items():
+        here = [row for row in wanted if parts[row.key] == part]
         try:
-            tried = screen.screen(part, rows, points)
+            tried = _screened(source, rules, config, counts, prepare, here) if here else {}
         except (DataError, InsufficientDataError) as problem:
-            tried = [{"state": UNTOLD, "reason": str(problem)} for _ in rows]
-        about = [{"key": r.key, "component": r.components[0], "unit": r.unit} for r in rows]
-        found += [
-            a | {"part": part, "counts": counts} | t for a, t in zip(about, tried, strict=True)
-        ]
-    order = pl.DataFrame({"key": [row.key for row in wanted]}, schema={"key": pl.String})
-    return order.join(
-        pl.DataFrame(found, schema=_SCHEMA), on="key", how="left", maintain_order="left"
-    )
+            tried = {row.key: {"state": UNTOLD, "reason": str(problem)} for row in here}
+        for key, found in tried.items():
+            rows[key] |= {"counts": counts, **found}
+    return pl.DataFrame(list(rows.values()), schema=_SCHEMA)
 
 
 _SCHEMA: dict[str, Any] = {
@@ -126,108 +117,119 @@ def _rows(rules: str) -> tuple[tuple[str, CatalogueKey], ...]:
     return tuple((part, find(key)) for part, keys in named.items() for key in dict.fromkeys(keys))
 
 
-Decide = Callable[[Config], pl.DataFrame]
-"""Decisions under a configuration: columns that name what is decided, and what is decided of it."""
-Decided = tuple[Decide, int]
-"""The same, and of how many tasks or jobs."""
-
-
-@dataclass(frozen=True)
-class _Screen:
+class _Asked(NamedTuple):
     """What decisions are made again from."""
 
     source: Source
     rules: str
-    given: Config | None
+    config: Config
+    end: datetime
+    trials: Sequence[Trial]
 
-    def screen(self, part: str, rows: Sequence[CatalogueKey], points: int) -> list[dict[str, Any]]:
-        """Try the keys of a part."""
-        scouts = ScoutRules(self.rules)
-        switches = {row.key: switches_of(row.key, scouts) for row in rows}
-        scopes = self.labels() if PARTS[part] == "tasks" else self.workflows()
-        trials = [
-            trial_of(self.config, row, scopes, switches=switches[row.key], points=points)
-            for row in rows
-        ]
-        decide, n_decided = {
-            "scouts": self._scouts,
-            "retries": self._retries,
-            "limits": self._limits,
-            "analysis limit": self._analysis,
-        }[part](trials)
-        return [_largest_change(trial, decide, n_decided) for trial in trials]
 
-    @cached_property
-    def config(self) -> Config:
-        """The configuration that acts."""
-        return settings_at(self.source, self.end) if self.given is None else self.given
+Decide = Callable[[Config], pl.DataFrame]
+"""Decisions under a configuration: columns that name what is decided, and what is decided of it."""
+Prepare = Callable[[_Asked], tuple[Decide, int]]
+"""Reads what a part needs once; returns how it decides, and how many tasks or jobs."""
 
-    @cached_property
-    def end(self) -> datetime:
-        """End of the archive."""
-        return last_change(self.source)
 
-    def labels(self) -> dict[str, list[str]]:
-        """Return the labels that keys of tasks are set for."""
-        tasks = scans_of(self.source, ["tasks"])["tasks"]
-        return {"prodsourcelabel": _distinct(tasks, "prodsourcelabel")}
+def _screened(
+    source: Source,
+    rules: str,
+    given: Config | None,
+    counts: str,
+    prepare: Prepare,
+    rows: Sequence[CatalogueKey],
+) -> dict[str, dict[str, Any]]:
+    """Try the keys of a part; return what each changes at most: tasks or jobs of which anything is decided otherwise."""
+    end, scouts = last_change(source), ScoutRules(rules)
+    config = settings_at(source, end) if given is None else given
+    if counts == "tasks":
+        scopes = {"prodsourcelabel": _distinct(source, "tasks", "prodsourcelabel")}
+    else:
+        workflows = _distinct(source, "queues", "workflow", optional=True)
+        scopes = {"workflow": list(Limits.of(config, workflows).heartbeat_s)}
+    trials = [trial_of(config, row, scopes, switches=switches_of(row.key, scouts)) for row in rows]
+    decide, n_decided = prepare(_Asked(source, rules, config, end, trials))
+    found = {}
+    for trial in trials:
+        base = decide(trial.base)
+        names = ["jeditaskid"] if "jeditaskid" in base.columns else list(JOB)
+        changed = {
+            value: changed_outcomes(base, decide(other), names)[names[0]].n_unique()
+            for value, other in trial.configs.items()
+        }
+        at = max(changed, key=lambda value: changed[value], default=None)
+        n_changed = changed.get(at, 0)
+        found[trial.row.key] = {
+            "current": None if trial.current is None else float(trial.current),
+            "n_values": len(changed),
+            "state": CHANGES if n_changed else NOTHING,
+            "at": float(at) if n_changed and at is not None else None,
+            "n_changed": n_changed,
+            "n_decided": n_decided,
+            "beside": words_of(trial.beside) or None,
+        }
+    return found
 
-    def workflows(self) -> dict[str, list[str]]:
-        """Return the workflows that have a limit."""
-        queues = scans_of(self.source, (), ["queues"])
-        names = _distinct(queues["queues"], "workflow") if queues else []
-        return {"workflow": list(Limits.of(self.config, names).heartbeat_s)}
 
-    def _scouts(self, _trials: Sequence[Trial]) -> Decided:
-        """Ask scouts as at the first trigger of each task."""
-        rules = ScoutRules(self.rules)
-        history = read_scout_history(self.source, rules=rules, config=self.config)
-        return history.decided, history.tasks.height
+def _distinct(source: Source, table: str, name: str, *, optional: bool = False) -> list[str]:
+    """Return the values of a column; none where an optional table is missing."""
+    found = scans_of(source, () if optional else [table], [table] if optional else ())
+    values = [one.select(pl.col(name).drop_nulls().unique().sort()).collect() for one in found.values()]  # fmt: skip
+    return values[0][name].to_list() if values else []
 
-    def _retries(self, _trials: Sequence[Trial]) -> Decided:
-        """Ask of every task whether it is exhausted, or its retry rejected, at the end of the archive."""
-        tables = scans_of(self.source, SCOUT_TABLES)
-        jobs, files, tasks = (tables[name] for name in ("jobs", "files", "tasks"))
-        rules = ScoutRules(self.rules)
-        scouts = estimate(tables, rules=rules, config=self.config, max_scouts=None)
-        fixed: dict[str, Any] = {"files": files, "scouts": scouts, "rules": rules, "at": self.end}
 
-        def decide(config: Config) -> pl.DataFrame:
-            found = retry_checks(tasks, jobs, config=config, **fixed)
-            return found.verdicts.select("jeditaskid", "rule", "action")
+def _scouts(asked: _Asked) -> tuple[Decide, int]:
+    """Ask scouts as at the first trigger of each task."""
+    history = read_scout_history(asked.source, rules=ScoutRules(asked.rules), config=asked.config)
+    return history.decided, history.tasks.height
 
-        return decide, _n_rows(tasks)
 
-    def _limits(self, trials: Sequence[Trial]) -> Decided:
-        """Ask which waits are ended, from one reading at the shortest limits that are tried."""
-        shortest = self.config
-        for trial in trials:
-            least = min(value for value in (trial.current, *trial.configs) if value)
-            shortest = shortest.with_values(dict.fromkeys(trial.entries, least))
-        tables = scans_of(self.source, ["jobs"], ["job_status_log", "queues"])
-        known = histories(
-            tables["jobs"],
-            tables.get("job_status_log"),
-            at=self.end,
-            queues=tables.get("queues"),
-            rules=TimeoutRules(self.rules),
-            config=shortest,
-        )
-        return lambda config: _fired(replace(known, config=config).fired()), _n_rows(tables["jobs"])
+def _retries(asked: _Asked) -> tuple[Decide, int]:
+    """Ask of every task whether it is exhausted, or its retry rejected, at the end of the archive."""
+    tables, rules = scans_of(asked.source, SCOUT_TABLES), ScoutRules(asked.rules)
+    scouts = estimate(tables, rules=rules, config=asked.config, max_scouts=None)
+    fixed: dict[str, Any] = {"files": tables["files"], "scouts": scouts, "rules": rules, "at": asked.end}  # fmt: skip
 
-    def _analysis(self, _trials: Sequence[Trial]) -> Decided:
-        """Ask which jobs that wait at the end of the archive go back to brokerage."""
-        tables = scans_of(self.source, ["jobs"], ["queues", "job_status_log"])
-        if "queues" in tables:
-            tables["queues"] = tables["queues"].unique("panda_queue", keep="last")
-        names = {"job_status_log": "status_log"}
-        held = {names.get(name, name): table.collect() for name, table in tables.items()}
-        rules = TimeoutRules(self.rules)
+    def decide(config: Config) -> pl.DataFrame:
+        found = retry_checks(tables["tasks"], tables["jobs"], config=config, **fixed)
+        return found.verdicts.select("jeditaskid", "rule", "action")
 
-        def decide(config: Config) -> pl.DataFrame:
-            return _fired(decide_waits(held, at=self.end, rules=rules, config=config).fired)
+    return decide, _n_rows(tables["tasks"])
 
-        return decide, held["jobs"].height
+
+def _limits(asked: _Asked) -> tuple[Decide, int]:
+    """Ask which waits are ended, from one reading at the shortest limits that are tried."""
+    shortest = asked.config
+    for trial in asked.trials:
+        least = min(value for value in (trial.current, *trial.configs) if value)
+        shortest = shortest.with_values(dict.fromkeys(trial.entries, least))
+    tables = scans_of(asked.source, ["jobs"], ["job_status_log", "queues"])
+    known = histories(
+        tables["jobs"],
+        tables.get("job_status_log"),
+        at=asked.end,
+        queues=tables.get("queues"),
+        rules=TimeoutRules(asked.rules),
+        config=shortest,
+    )
+    return lambda config: _fired(replace(known, config=config).fired()), _n_rows(tables["jobs"])
+
+
+def _analysis(asked: _Asked) -> tuple[Decide, int]:
+    """Ask which jobs that wait at the end of the archive go back to brokerage."""
+    tables = scans_of(asked.source, ["jobs"], ["queues", "job_status_log"])
+    if "queues" in tables:
+        tables["queues"] = tables["queues"].unique("panda_queue", keep="last")
+    names = {"job_status_log": "status_log"}
+    held = {names.get(name, name): table.collect() for name, table in tables.items()}
+    rules = TimeoutRules(asked.rules)
+
+    def decide(config: Config) -> pl.DataFrame:
+        return _fired(decide_waits(held, at=asked.end, rules=rules, config=config).fired)
+
+    return decide, held["jobs"].height
 
 
 def _fired(found: pl.DataFrame) -> pl.DataFrame:
@@ -235,34 +237,14 @@ def _fired(found: pl.DataFrame) -> pl.DataFrame:
     return found.select(*JOB, fired=pl.lit(value=True))
 
 
-def _distinct(table: pl.LazyFrame, name: str) -> list[str]:
-    values: list[str] = (
-        table.select(pl.col(name).drop_nulls().unique().sort()).collect()[name].to_list()
-    )
-    return values
-
-
 def _n_rows(table: pl.LazyFrame) -> int:
     return int(table.select(pl.len()).collect().item())
 
 
-def _largest_change(trial: Trial, decide: Decide, n_decided: int) -> dict[str, Any]:
-    """Return what a trial changes at most: the tasks or jobs of which anything is decided otherwise."""
-    base = decide(trial.base)
-    names = ["jeditaskid"] if "jeditaskid" in base.columns else list(JOB)
-    changed = {
-        value: changed_outcomes(base, decide(config), names)[names[0]].n_unique()
-        for value, config in trial.configs.items()
-    }
-    at = max(changed, key=lambda value: changed[value], default=None)
-    n_changed = changed[at] if at is not None else 0
-    return {
-        "current": None if trial.current is None else float(trial.current),
-        "n_values": len(changed),
-        "state": CHANGES if n_changed else NOTHING,
-        "at": float(at) if n_changed and at is not None else None,
-        "n_changed": n_changed,
-        "n_decided": n_decided,
-        "beside": words_of(trial.beside) or None,
-        "reason": None,
-    }
+PARTS: dict[str, tuple[str, Prepare]] = {
+    "scouts": ("tasks", _scouts),
+    "retries": ("tasks", _retries),
+    "limits": ("jobs", _limits),
+    "analysis limit": ("jobs", _analysis),
+}
+"""Part of the screen -> what decisions are counted in, and what makes them again."""

@@ -45,7 +45,6 @@ def trial_of(
     scopes: Mapping[str, Sequence[str]],
     *,
     switches: Iterable[CatalogueKey] = (),
-    points: int = POINTS,
 ) -> Trial:
     """Return the values of a key to try; a pattern is set for everything it stands for, all alike.
 
@@ -55,26 +54,18 @@ def trial_of(
         scopes: Placeholder (``prodsourcelabel``, ``workflow``) to the names that occur.
         switches: Keys without which nothing reads this one; those that are not set or 0 are set to the middle of their
             range.
-        points: Values, besides the current one, its half and its double.
 
     Raises:
         ConfigError: A placeholder of the key without a name.
     """
-    beside = {
-        one.key: grid(one, None, 3)[1]
-        for one in switches
-        if one.key != row.key and not _current(config, one, scopes)
-    }
-    on = {
-        place: value
-        for one in switches
-        if (value := beside.get(one.key)) is not None
-        for place in entries_of(one, scopes)
-    }
-    base = config.with_values(on) if on else config
+    off = [one for one in switches if one.key != row.key and not _current(config, one, scopes)]
+    beside = {one.key: grid(one, None, 3)[1] for one in off}
+    base = config.with_values(
+        {place: beside[one.key] for one in off for place in entries_of(one, scopes)}
+    )
     current = _current(base, row, scopes)
     places = entries_of(row, scopes)
-    values = [value for value in grid(row, current, points) if value != current]
+    values = [value for value in grid(row, current, POINTS) if value != current]
     configs = {value: base.with_values(dict.fromkeys(places, value)) for value in values}
     return Trial(row, current, base, tuple(places), configs, beside)
 

@@ -69,10 +69,9 @@ def sample_tasks(history: ScoutHistory, sample: int, *, seed: int) -> ScoutHisto
     """Keep some tasks, drawn at random, with their jobs and files."""
     drawn = np.sort(np.random.default_rng(seed).permutation(history.tasks.height)[:sample])
     few = history.among(history.tasks[drawn])
-    jobs, files, datasets, queues = few.tables
-    own = jobs.join(few.tasks.lazy(), on="jeditaskid", how="semi").collect().lazy()
-    inputs = files.join(own, on="pandaid", how="semi").collect().lazy()
-    return replace(few, tables=(own, inputs, datasets, queues))
+    own = few.tables["jobs"].join(few.tasks.lazy(), on="jeditaskid", how="semi").collect().lazy()
+    inputs = few.tables["files"].join(own, on="pandaid", how="semi").collect().lazy()
+    return replace(few, tables={**few.tables, "jobs": own, "files": inputs})
 
 
 def decided(history: ScoutHistory) -> pl.DataFrame:

@@ -11,12 +11,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import polars as pl
 from scipy import stats
 
 from brokerlab.archive.given import Source, scans_of
-from brokerlab.calibrate.key_trials import POINTS, Trial, known_rows, trial_of
+from brokerlab.calibrate.key_trials import known_rows, trial_of
 from brokerlab.calibrate.settings import last_change, settings_at
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.gdpconfig import Config
@@ -40,6 +39,7 @@ LEAST_FINISHED = 0.5
 """Share of a task's later jobs that must finish for it to have gone well [1]."""
 AS_IT_WAS = ("expected_jobs", "expected_jobs_event", "new_jobs", "succeeded")
 """What is known only when the scouts are read: how much is to come, and whether the checks run at all."""
+ENDS = ("", "_lo", "_hi")
 ANY = "any"
 """Name of the rows in which a task is stopped by any of the checks."""
 EXEMPTS = (
@@ -56,7 +56,7 @@ class ScoutHistory:
     Attributes:
         tasks: Table ``tasks``, split rules as before the trigger.
         at: ``jeditaskid``, ``at``: the first trigger.
-        tables: jobs, files, datasets, queues.
+        tables: By name: jobs, files, datasets, queues.
         later: The same, of jobs that ended after their task's trigger.
         outcomes: One row per task with such jobs: ``jeditaskid``, ``n_later``, ``n_finished``, ``core_h``,
             ``finished_core_h`` [core h].
@@ -66,8 +66,8 @@ class ScoutHistory:
 
     tasks: pl.DataFrame
     at: pl.DataFrame
-    tables: tuple[Any, Any, Any, Any]
-    later: tuple[Any, Any, Any, Any]
+    tables: Mapping[str, pl.LazyFrame]
+    later: Mapping[str, pl.LazyFrame]
     outcomes: pl.DataFrame
     rules: ScoutRules
     config: Config
@@ -128,15 +128,8 @@ class ScoutHistory:
             own += [config.get(key, prodsourcelabel=label) for key in LABEL_KEYS.values()]
         key = (later, *own)
         if key not in self._memo:
-            jobs, files, datasets, queues = self.later if later else self.tables
+            tables = {**(self.later if later else self.tables), "tasks": self.tasks}
             when: dict[str, Any] = {"max_scouts": None} if later else {"at": self.at}
-            tables = {
-                "jobs": jobs,
-                "files": files,
-                "tasks": self.tasks,
-                "datasets": datasets,
-                "queues": queues,
-            }
             self._memo[key] = estimate(tables, rules=self.rules, config=config, **when)
         return self._memo[key]
 
@@ -155,46 +148,48 @@ def read_scout_history(
         InsufficientDataError: A table is missing, or no task has scouts that were read.
     """
     chosen = rules or ScoutRules()
-    jobs, files, tasks, datasets, queues = scans_of(source, TABLES).values()
-    every = small(tasks, "tasks", TASK_COLUMNS)
-    used = every.filter(tag_column("US").is_in([USES_SCOUTS, AFTER_AVALANCHE]))
+    tables = scans_of(source, TABLES)
+    used = small(tables.pop("tasks"), "tasks", TASK_COLUMNS).filter(
+        tag_column("US").is_in([USES_SCOUTS, AFTER_AVALANCHE])
+    )
     scouted = set_splitrule(used, splitrule_with(used, "US", pl.lit(USES_SCOUTS)))
-    when = triggers(jobs, files, scouted, datasets, rules=chosen)
+    jobs, files = tables["jobs"], tables["files"]
+    when = triggers(jobs, files, scouted, tables["datasets"], rules=chosen)
     at = when.filter(pl.col("trigger").is_in(FIRST_TRIGGERS)).select("jeditaskid", "at")
     if at.is_empty():
         raise InsufficientDataError("no task has scouts (split rule US=2) that were read")
     after = jobs.join(at.lazy(), on="jeditaskid").filter(pl.col("modificationtime") > pl.col("at"))
-    later = files.join(after.select("pandaid"), on="pandaid", how="semi")
+    inputs = files.join(after.select("pandaid"), on="pandaid", how="semi")
     return ScoutHistory(
         tasks=scouted.join(at, on="jeditaskid", how="semi").sort("jeditaskid"),
         at=at,
-        tables=(jobs, files, datasets, queues),
-        later=(after.drop("at"), later, datasets, queues),
-        outcomes=_outcomes(after, later),
+        tables=tables,
+        later=tables | {"jobs": after.drop("at"), "files": inputs},
+        outcomes=_outcomes(after, inputs),
         rules=chosen,
         config=settings_at(source, last_change(source)) if config is None else config,
     )
 
 
-def _outcomes(after: pl.LazyFrame, later: pl.LazyFrame) -> pl.DataFrame:
-    """Add up the later jobs with input of each task that finished or failed."""
-    own = later.filter(pl.col("type").is_in(INPUT_TYPES)).select("pandaid").unique()
+def _outcomes(after: pl.LazyFrame, files: pl.LazyFrame) -> pl.DataFrame:
+    """Add up the later jobs with input of each task that finished or failed; whole microseconds add up alike in any order."""
+    own = files.filter(pl.col("type").is_in(INPUT_TYPES)).select("pandaid").unique()
     ended = after.filter(pl.col("jobstatus").is_in(["finished", "failed"]))
     known = ended.collect_schema().names()
     counts = [
         pl.col(name).replace(0, None) for name in ("actualcorecount", "corecount") if name in known
     ]
-    seconds = (pl.col("endtime") - pl.col("starttime")).dt.total_seconds(fractional=True)
-    core_h = (seconds * pl.coalesce(*counts, pl.lit(1)) / HOUR_S).clip(0).fill_null(0)
-    finished = pl.col("jobstatus") == "finished"
-    counted = ended.join(own, on="pandaid", how="semi").with_columns(core_h=core_h, ok=finished)
-    sums = counted.group_by("jeditaskid").agg(
+    wall = (pl.col("endtime") - pl.col("starttime")).dt.total_microseconds()
+    used = (wall * pl.coalesce(*counts, pl.lit(1))).clip(0).fill_null(0).cast(pl.Int64)
+    ok = pl.col("jobstatus") == "finished"
+    sums = ended.join(own, on="pandaid", how="semi").group_by("jeditaskid")
+    counted = sums.agg(
         n_later=pl.len().cast(pl.Int64),
-        n_finished=pl.col("ok").sum().cast(pl.Int64),
-        core_h=pl.col("core_h").sum(),
-        finished_core_h=pl.col("core_h").filter("ok").sum(),
+        n_finished=ok.sum().cast(pl.Int64),
+        core_h=used.sum() / (1e6 * HOUR_S),
+        finished_core_h=used.filter(ok).sum() / (1e6 * HOUR_S),
     )
-    return sums.collect().sort("jeditaskid")
+    return counted.collect().sort("jeditaskid")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,9 +219,7 @@ def backtest_stops(
     history: ScoutHistory,
     keys: Sequence[str] = (),
     *,
-    points: int = POINTS,
     least_finished: float = LEAST_FINISHED,
-    confidence: float = CONFIDENCE,
     n_boot: int = N_BOOT,
     seed: int = 1,
 ) -> StopBacktest:
@@ -238,9 +231,7 @@ def backtest_stops(
     Args:
         history: From :func:`read_scout_history`.
         keys: Keys of :func:`stop_keys` of which other values are tried, besides the settings in force.
-        points: Values of each, besides the current one, its half and its double.
         least_finished: Share of the later jobs that must finish for a task to have gone well [1].
-        confidence: Nominal level of the intervals over tasks.
         n_boot: Replicates over tasks, for hours.
         seed: Of the replicates.
 
@@ -251,54 +242,33 @@ def backtest_stops(
     """
     if not 0 <= least_finished <= 1:
         raise ConfigError(f"least_finished={least_finished}: allowed is 0 to 1")
-    trials = stop_trials(history, keys, points=points)
-    settings: list[tuple[str | None, Any, Config]] = [(None, None, history.config)]
-    settings += [(t.row.key, v, config) for t in trials for v, config in t.configs.items()]
-    asked = {None: None} | {
-        trial.row.key: _checks_of(trial.row.key, history.rules) for trial in trials
-    }
+    beside: dict[str, str] = {}
     judged = []
+    settings: list[tuple[str | None, Any, Config]] = [(None, None, history.config)]
+    for row in known_rows(keys, stop_keys(history.rules)):
+        switches = switches_of(row.key, history.rules)
+        trial = trial_of(history.config, row, history.scopes, switches=switches)
+        settings += [(row.key, float(value), one) for value, one in trial.configs.items()]
+        if trial.beside:
+            beside[row.key] = words_of(trial.beside)
     for key, value, config in settings:
         rows = _judged(history, config, least_finished)
-        own = asked[key]
-        kept = rows if own is None else rows.filter(pl.col("check").is_in([*own, ANY]))
+        own = [check.name for check in checks(history.rules) if key is None or key in check.keys]
         judged.append(
-            kept.select(
-                key=pl.lit(key, pl.String),
-                value=pl.lit(None if value is None else float(value), pl.Float64),
-                **{name: pl.col(name) for name in rows.columns},
+            rows.filter(pl.col("check").is_in([*own, ANY])).select(
+                pl.lit(key, pl.String).alias("key"),
+                pl.lit(value, pl.Float64).alias("value"),
+                pl.all(),
             )
         )
     tasks = pl.concat(judged)
-    beside = {t.row.key: words_of(t.beside) for t in trials if t.beside}
-    return StopBacktest(tasks=tasks, checks=_checks(tasks, confidence, n_boot, seed), beside=beside)
+    return StopBacktest(tasks=tasks, checks=_checks(tasks, n_boot, seed), beside=beside)
 
 
 def stop_keys(rules: ScoutRules | None = None) -> tuple[CatalogueKey, ...]:
     """Return the keys that the checks X1 to X7 read, in their order."""
     named = dict.fromkeys(key for check in checks(rules or ScoutRules()) for key in check.keys)
     return tuple(find(key) for key in named)
-
-
-def stop_trials(
-    history: ScoutHistory, keys: Sequence[str] | None = None, *, points: int = POINTS
-) -> list[Trial]:
-    """Return other values of keys of the checks; what else the check needs is switched on where it is off.
-
-    Raises:
-        ConfigError: A key that no check reads.
-    """
-    rows = known_rows(keys, stop_keys(history.rules))
-    return [
-        trial_of(
-            history.config,
-            row,
-            history.scopes,
-            switches=switches_of(row.key, history.rules),
-            points=points,
-        )
-        for row in rows
-    ]
 
 
 def words_of(beside: Mapping[str, Any]) -> str:
@@ -309,10 +279,6 @@ def words_of(beside: Mapping[str, Any]) -> str:
         'SCOUT_NUM_SHORT_managed = 5'
     """
     return ", ".join(f"{key} = {value:g}" for key, value in beside.items())
-
-
-def _checks_of(key: str, rules: ScoutRules) -> list[str]:
-    return [check.name for check in checks(rules) if key in check.keys]
 
 
 def switches_of(key: str, rules: ScoutRules) -> list[CatalogueKey]:
@@ -351,57 +317,51 @@ def _long(wide: pl.DataFrame, names: Sequence[str], value: str) -> pl.DataFrame:
     return whole.unpivot([*names, ANY], index="jeditaskid", variable_name="check", value_name=value)
 
 
-def _checks(tasks: pl.DataFrame, confidence: float, n_boot: int, seed: int) -> pl.DataFrame:
-    """Add tasks up by setting and check."""
+def _checks(tasks: pl.DataFrame, n_boot: int, seed: int) -> pl.DataFrame:
+    """Add tasks up by setting and check; shares have exact intervals: tasks are the unit."""
     by = ["key", "value", "check"]
-    well, stopped = pl.col("went_well"), pl.col("stopped")
+    known = pl.col("went_well").is_not_null()
+    well, stopped = pl.col("went_well").fill_null(value=False), pl.col("stopped")
+    stopped_well, passed_badly = stopped & well, known & ~stopped & ~well
     marked = tasks.with_columns(
-        lost_core_h=pl.when(stopped & well).then("finished_core_h").otherwise(0.0),
-        missed_core_h=pl.when(~stopped & ~well).then("core_h").otherwise(0.0),
-    ).with_columns(pl.col("lost_core_h", "missed_core_h").fill_null(0.0))
-    rows = []
-    for key, group in marked.partition_by(by, as_dict=True, maintain_order=True).items():
-        known = group.drop_nulls("went_well")
-        was = known["stopped"].to_numpy().astype(bool)
-        good = known["went_well"].to_numpy().astype(bool)
-        row: dict[str, Any] = dict(zip(by, key, strict=True)) | {
-            "n_tasks": group.height,
-            "n_unknown": group.height - known.height,
-            "n_stopped": int(was.sum()),
-            "n_stopped_well": int((was & good).sum()),
-            **_share("false_share", good[was], confidence),
-            "n_passed": int((~was).sum()),
-            "n_passed_badly": int((~was & ~good).sum()),
-            **_share("missed_share", ~good[~was], confidence),
-        }
-        hours = {"lost_core_h": "lost_core_h", "missed_core_h": "missed_core_h"}
-        amounts = clustered(
-            known, hours, unit="jeditaskid", n_boot=n_boot, seed=seed, confidence=confidence
-        )
-        rows.append(row | amounts.drop("resampled", "n_units").row(0, named=True))
-    return pl.DataFrame(rows, schema=_CHECKS)
+        lost_core_h=pl.when(stopped_well).then("finished_core_h").otherwise(0.0),
+        missed_core_h=pl.when(passed_badly).then("core_h").otherwise(0.0),
+    )
+    counts = {
+        "n_tasks": pl.len(),
+        "n_unknown": (~known).sum(),
+        "n_stopped": (known & stopped).sum(),
+        "n_stopped_well": stopped_well.sum(),
+        "n_passed": (known & ~stopped).sum(),
+        "n_passed_badly": passed_badly.sum(),
+    }
+    counted = marked.group_by(by, maintain_order=True).agg(**counts)
+    shares = [
+        _share("false_share", row["n_stopped_well"], row["n_stopped"])
+        | _share("missed_share", row["n_passed_badly"], row["n_passed"])
+        for row in counted.iter_rows(named=True)
+    ]
+    names = [f"{name}{end}" for name in ("false_share", "missed_share") for end in ENDS]
+    exact = pl.DataFrame(shares, schema=dict.fromkeys(names, pl.Float64))
+    hours = {name: name for name in ("lost_core_h", "missed_core_h")}
+    amounts = clustered(
+        marked.filter(known), hours, unit="jeditaskid", by=by, n_boot=n_boot, seed=seed
+    )
+    table = counted.with_columns(pl.col(list(counts)).cast(pl.Int64)).hstack(exact)
+    both = table.join(amounts, on=by, how="left", nulls_equal=True, maintain_order="left")
+    return both.select(
+        *by,
+        *("n_tasks", "n_unknown", "n_stopped", "n_stopped_well"),
+        *names[:3],
+        *("n_passed", "n_passed_badly"),
+        *names[3:],
+        *(f"{name}{end}" for name in hours for end in ENDS),
+    )
 
 
-def _share(name: str, hits: np.ndarray, confidence: float) -> dict[str, float | None]:
-    """Return a share of tasks with its exact interval: tasks are the unit; null where there is no task."""
-    ends = (name, f"{name}_lo", f"{name}_hi")
-    if not hits.size:
-        return dict.fromkeys(ends)
-    found = stats.binomtest(int(hits.sum()), hits.size).proportion_ci(confidence, method="exact")
-    return dict(zip(ends, (float(hits.mean()), float(found.low), float(found.high)), strict=True))
-
-
-def _ends(*names: str) -> dict[str, Any]:
-    return {f"{name}{end}": pl.Float64 for name in names for end in ("", "_lo", "_hi")}
-
-
-_CHECKS: dict[str, Any] = {
-    "key": pl.String,
-    "value": pl.Float64,
-    "check": pl.String,
-    **dict.fromkeys(("n_tasks", "n_unknown", "n_stopped", "n_stopped_well"), pl.Int64),
-    **_ends("false_share"),
-    **dict.fromkeys(("n_passed", "n_passed_badly"), pl.Int64),
-    **_ends("missed_share"),
-    **_ends("lost_core_h", "missed_core_h"),
-}
+def _share(name: str, n: int, of: int) -> dict[str, float | None]:
+    """Return a share of tasks with its exact interval; null where there is no task."""
+    if not of:
+        return dict.fromkeys(f"{name}{end}" for end in ENDS)
+    found = stats.binomtest(n, of).proportion_ci(CONFIDENCE, method="exact")
+    return {name: n / of, f"{name}_lo": float(found.low), f"{name}_hi": float(found.high)}

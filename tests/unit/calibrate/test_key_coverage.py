@@ -13,11 +13,11 @@ import brokerlab
 from brokerlab.brokerage.studies.key_effects import check_keys
 from brokerlab.brokerage.studies.kinds import ANALYSIS, PRODUCTION
 from brokerlab.calibrate.key_coverage import (
-    MECHANISMS,
     NO_TRIAL,
     RULE_SETS,
     coverage,
     coverage_of,
+    mechanisms,
     read_by,
 )
 from brokerlab.calibrate.key_screens import screen_keys, screened_keys
@@ -56,7 +56,7 @@ def test_a_key_is_tried_by_something_or_a_reason_is_given(covered):
 
 
 def test_calibrated_is_said_where_a_calibration_is_among_what_tries_it(covered):
-    calibrating = {one.name for one in MECHANISMS if one.how == "calibrated"}
+    calibrating = {one.name for one in mechanisms() if one.how == "calibrated"}
     for row in covered.iter_rows(named=True):
         assert (row["how"] == "calibrated") == bool(calibrating & set(row["by"])), row["key"]
 
@@ -71,7 +71,7 @@ def test_what_the_source_reads_is_what_is_said_to_be_read():
         assert literal == (row.key in said), row.key
 
 
-@pytest.mark.parametrize("name", sorted({one.name for one in MECHANISMS}))
+@pytest.mark.parametrize("name", sorted({one.name for one in mechanisms()}))
 def test_the_calls_that_are_named_exist(name):
     module, _, call = f"brokerlab.{name}".rpartition(".")
     assert callable(

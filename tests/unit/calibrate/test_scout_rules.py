@@ -45,7 +45,7 @@ def test_a_sample_holds_the_jobs_of_its_tasks_alone() -> None:
     few = sample_tasks(history(), 3, seed=1)
     ids = few.tasks["jeditaskid"].to_list()
     assert len(ids) == 3
-    assert set(few.tables[0].collect()["jeditaskid"]) == set(ids)
+    assert set(few.tables["jobs"].collect()["jeditaskid"]) == set(ids)
     assert few.at.height == 3
     assert sample_tasks(history(), 3, seed=1).tasks["jeditaskid"].to_list() == ids
     every = decided(history()).filter(pl.col("jeditaskid").is_in(ids))
