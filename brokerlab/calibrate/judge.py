@@ -19,7 +19,7 @@ intervals: Zou and Donner, Statistics in Medicine 27 (2008) 1693, doi:10.1002/si
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any, Literal
@@ -279,15 +279,6 @@ class Outcomes:
         first = np.flatnonzero(self.units["block"].rle_id().diff().fill_null(1).to_numpy())
         return np.append(first, self.n_units).astype(np.int64)
 
-    def frame(self, places: Sequence[int]) -> pl.DataFrame:
-        """Return some settings as one frame: ``unit, time, weight, place`` (of the setting) and the quantities."""
-        columns = self.values(places)
-        repeated = self.units[np.repeat(np.arange(self.n_units), len(places))]
-        return repeated.with_columns(
-            place=pl.Series(np.tile(places, self.n_units), dtype=pl.Int64),
-            **{name: pl.Series(values.ravel()) for name, values in columns.items()},
-        )
-
 
 def capped_weights(sizes: FloatArray) -> FloatArray:
     """Return weights of units: their size, and for those larger than the median unit the median size.
@@ -337,16 +328,9 @@ class Judgement(Result):
 
     shows = Shows(
         about="what the judge says, one row per quantity",
-        columns={
-            "quantity": "",
-            "before": "",
-            "after": "",
-            "diff": "",
-            "diff_lo": "",
-            "diff_hi": "",
-            "limit": "",
-            "kept": "",
-        },
+        columns=dict.fromkeys(
+            ("quantity", "before", "after", "diff", "diff_lo", "diff_hi", "limit", "kept"), ""
+        ),
         keys=("quantity",),
         next=(
             ".candidates",
@@ -484,10 +468,10 @@ def judge(outcomes: Outcomes, question: Question, *, also: Sequence[str] = ()) -
         raise InsufficientDataError("no unit has outcomes: there is nothing to judge")
     sums = Sums.of(outcomes, question, also)
     every, enough = range(sums.n_blocks), n >= MIN_UNITS
-    walk = _walk(outcomes, sums, question)
-    best = sums.choose(every, question, walk.inner)
-    scored = every[1:] if walk.settings else every
-    places = walk.settings or [best] * len(every)
+    inner, walked = _walk(outcomes, sums, question)
+    best = sums.choose(every, question, inner)
+    scored = every[1:] if walked else every
+    places = walked or [best] * len(every)
     chosen = np.full(n, -1, dtype=np.int64)
     chosen[sums.edges[scored[0]] :] = np.repeat(places, np.diff(sums.edges)[list(scored)])
     now = [outcomes.current] * len(scored)
@@ -527,10 +511,10 @@ def judge(outcomes: Outcomes, question: Question, *, also: Sequence[str] = ()) -
         best=outcomes.settings[best],
         current=outcomes.settings[outcomes.current],
         table=table,
-        blocks=_blocks(outcomes, sums, walk.settings, question),
+        blocks=_blocks(outcomes, sums, walked, question),
         candidates=candidates.with_columns(is_best=pl.col("place") == best),
         chosen=chosen,
-        inner=walk.inner,
+        inner=inner,
         broken=broken,
         over=over,
         cheapest_within=outcomes.settings[within["place"][0]] if within.height else None,
@@ -584,7 +568,9 @@ class Sums:
         first = {name: np.zeros(shape) for name in (*names, *also)}
         cross, second = ({name: np.zeros(shape) for name in names} for _ in range(2))
         now = outcomes.values([outcomes.current])[question.objective]
-        for places in _runs(n_settings, max(1, CELLS // n)):
+        step = max(1, CELLS // n)
+        for start in range(0, n_settings, step):
+            places = list(range(start, min(start + step, n_settings)))
             columns = dict(outcomes.values(places))
             columns[CHANGE] = columns[question.objective] - now
             for name, sums in first.items():
@@ -688,25 +674,19 @@ class Sums:
         self,
         name: str,
         blocks: Sequence[int],
-        places: Sequence[int],
         question: Question,
-        against: Sequence[int] | None = None,
-    ) -> float:
-        """Return the half width of an interval that holds this luck alone."""
-        error = float(self.shared_error(name, blocks, places, against))
-        return self._shared_factor(question) * error if error else 0.0
-
-    def _shared_factor(self, question: Question) -> float:
-        return t_factor(len(self.draws[question.objective]), question.confidence)
+        places: Any = None,
+        against: Any = None,
+    ) -> FloatArray:
+        """Return half widths of intervals that hold this luck alone, see :meth:`shared_error`."""
+        error = self.shared_error(name, blocks, places, against)
+        return t_factor(len(self.draws[name]), question.confidence) * error if self.draws else error
 
     def paired_reach(self, question: Question) -> FloatArray:
         """Return (n_settings,) half widths of the intervals of the objective's differences to the current setting, over all units."""
         every = range(self.n_blocks)
-        reach = t_factor(int(self.edges[-1]), question.confidence) * self.own_error(CHANGE, every)
-        if not self.draws:
-            return reach
-        shared = self._shared_factor(question) * self.shared_error(CHANGE, every)
-        return np.hypot(reach, shared)
+        own = t_factor(int(self.edges[-1]), question.confidence) * self.own_error(CHANGE, every)
+        return np.hypot(own, self.shared_half(CHANGE, every, question))
 
     def excess(
         self, blocks: Sequence[int], question: Question, inner: float, errors: float
@@ -770,35 +750,23 @@ class Sums:
         )
 
 
-def _runs(n: int, step: int) -> Iterator[list[int]]:
-    for first in range(0, n, step):
-        yield list(range(first, min(first + step, n)))
+def _walk(outcomes: Outcomes, sums: Sums, question: Question) -> tuple[float, tuple[int, ...]]:
+    """Return an inner limit, and the settings chosen under it for the blocks but the first; none where units are too few.
 
-
-@dataclass(frozen=True)
-class _Walk:
-    """An inner limit, and the settings chosen under it for the blocks but the first; none where units are too few."""
-
-    inner: float
-    settings: tuple[int, ...]
-
-
-def _walk(outcomes: Outcomes, sums: Sums, question: Question) -> _Walk:
-    """Tighten the inner limit until the scores keep the stated one with room for chance; else until they keep it."""
+    The limit is tightened until the scores keep the stated one with room for chance; else until they keep it.
+    """
     if outcomes.n_units < MIN_UNITS:
-        return _Walk(1.0, ())
-    kept, last = None, None
+        return 1.0, ()
+    walks = []
     for inner in INNER if question.limits else (1.0,):
         places = tuple(
             sums.choose(range(block), question, inner) for block in range(1, sums.n_blocks)
         )
-        last = _Walk(inner, places)
         scores = [(*sums.walked(one.quantity, places), one.most) for one in question.limits]
         if all(mean + ONE_SIDED * error <= most for mean, error, most in scores):
-            return last
-        if kept is None and all(mean <= most for mean, _, most in scores):
-            kept = last
-    return kept or last  # type: ignore[return-value]  # INNER is not empty
+            return inner, places
+        walks.append((all(mean <= most for mean, _, most in scores), (inner, places)))
+    return next((walk for kept, walk in walks if kept), walks[-1][1])
 
 
 def _under(
@@ -846,14 +814,17 @@ def compare_blocks(
     rows = []
     for name in question.quantities:
         limit = limits.get(name)
-        shared = [sums.shared_half(name, blocks, places, question) for places in (before, after)]
+        luck = [
+            float(sums.shared_half(name, blocks, question, places, against))
+            for places, against in ((before, None), (after, None), (after, before))
+        ]
         row: dict[str, Any] = {"quantity": name} | question.paired(
             now[name],
             then[name],
             w,
             share=bool(limit and limit.share),
             enough=enough,
-            luck=[*shared, sums.shared_half(name, blocks, after, question, against=before)],
+            luck=luck,
         )
         row["limit"] = limit.most if limit else None
         row["kept"] = row["after"] <= limit.most if limit else None

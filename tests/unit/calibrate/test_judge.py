@@ -27,13 +27,13 @@ START = datetime(2026, 3, 1)
 LIMITED = Question(limits=(Limit(quantity="kills", most=0.1),), n_boot=200)
 
 
-def outcomes(loss, kills=None, *, weight=None, current=0):
-    """Units in the order of time; (n_units, n_settings) values, settings called a, b, c, ..."""
+def frame_of(loss, kills=None, *, weight=None):
+    """One row per unit and setting, units in the order of time; (n_units, n_settings) values, settings called a, b, c, ..."""
     loss = np.asarray(loss, dtype=float)
     n, k = loss.shape
     kills = np.zeros((n, k)) if kills is None else np.asarray(kills, dtype=float)
     weight = np.ones(n) if weight is None else np.asarray(weight, dtype=float)
-    frame = pl.DataFrame(
+    return pl.DataFrame(
         {
             "unit": np.repeat(np.arange(n), k),
             "time": [START + timedelta(hours=int(i)) for i in np.repeat(np.arange(n), k)],
@@ -43,7 +43,11 @@ def outcomes(loss, kills=None, *, weight=None, current=0):
             "kills": kills.ravel(),
         }
     )
-    return Outcomes.of(frame, current="abcdef"[current])
+
+
+def outcomes(loss, kills=None, *, weight=None, current=0):
+    """The same as outcomes."""
+    return Outcomes.of(frame_of(loss, kills, weight=weight), current="abcdef"[current])
 
 
 def noisy(n, means, *, spread=0.1, seed=0):
@@ -274,11 +278,8 @@ def test_the_standard_error_is_that_of_the_linearised_mean():
 
 def test_neither_order_of_rows_nor_another_run_changes_anything():
     loss, kills = noisy(60, [1.0, 0.9, 0.95]), np.full((60, 3), 0.05)
-    made = outcomes(loss, kills)
-    frame = made.frame([0, 1, 2]).with_columns(
-        setting=pl.col("place").replace_strict({0: "a", 1: "b", 2: "c"})
-    )
-    again = Outcomes.of(frame.drop("place").sample(fraction=1, shuffle=True, seed=2), current="a")
+    made, frame = outcomes(loss, kills), frame_of(loss, kills)
+    again = Outcomes.of(frame.sample(fraction=1, shuffle=True, seed=2), current="a")
     first, second = judge(made, LIMITED), judge(again, LIMITED)
     assert first.to_dict() == second.to_dict()
     assert first.table.equals(second.table)
@@ -296,27 +297,26 @@ def test_nobody_counts_more_than_the_median():
 
 
 def test_wrong_outcomes_and_questions_are_refused():
-    made = outcomes(noisy(4, [1.0, 2.0])).frame([0, 1])
-    frame = made.with_columns(setting=pl.col("place").cast(pl.String)).drop("place")
+    frame = frame_of(noisy(4, [1.0, 2.0]))
     with pytest.raises(SchemaError, match="missing weight"):
-        Outcomes.of(frame.drop("weight"), current="0")
+        Outcomes.of(frame.drop("weight"), current="a")
     with pytest.raises(SchemaError, match="7 rows of 4 units and 2 settings"):
-        Outcomes.of(frame.head(7), current="0")
-    twice = pl.concat([frame.filter(pl.col("unit") > 0), *[frame.filter(unit=0, setting="0")] * 2])
+        Outcomes.of(frame.head(7), current="a")
+    twice = pl.concat([frame.filter(pl.col("unit") > 0), *[frame.filter(unit=0, setting="a")] * 2])
     with pytest.raises(SchemaError, match="a setting twice"):
-        Outcomes.of(twice, current="0")
+        Outcomes.of(twice, current="a")
     for column, value in (("weight", 0.0), ("weight", None), ("time", None)):
         kind = frame.schema[column]
         with pytest.raises(SchemaError, match="needs a time, and a finite weight above 0"):
-            Outcomes.of(frame.with_columns(pl.lit(value, kind).alias(column)), current="0")
+            Outcomes.of(frame.with_columns(pl.lit(value, kind).alias(column)), current="a")
     with pytest.raises(SchemaError, match="loss null or not finite"):
-        Outcomes.of(frame.with_columns(loss=pl.lit(None, pl.Float64)), current="0")
+        Outcomes.of(frame.with_columns(loss=pl.lit(None, pl.Float64)), current="a")
     with pytest.raises(ConfigError, match="'x' is not among"):
         Outcomes.of(frame, current="x")
     with pytest.raises(ConfigError, match=r"blocks=1: allowed is 2 to 20; limit of kills 1.5"):
         Question(blocks=1, limits=(Limit(quantity="kills", most=1.5),))
     empty = Outcomes(
-        units=made.select("unit", "time", "weight").clear(),
+        units=frame.select("unit", "time", "weight").clear(),
         settings=("a",),
         current=0,
         values=lambda _: {"loss": np.empty((0, 1))},
