@@ -10,10 +10,9 @@ import polars as pl
 
 from brokerlab.brokerage.engine.decide import in_parts, parts
 from brokerlab.brokerage.engine.decisions import PlaceDecisions
-from brokerlab.brokerage.engine.evaluation import evaluated
+from brokerlab.brokerage.engine.evaluation import Failures, evaluated
 from brokerlab.brokerage.engine.pairs import Facts, Side
 from brokerlab.brokerage.engine.rule import Rule
-from brokerlab.brokerage.engine.world import Evaluate
 from brokerlab.gdpconfig import Config
 from brokerlab.numerics import IntArray
 
@@ -109,7 +108,7 @@ def redecided(decisions: D, config: Config) -> D:
         touched.append(pairs.filter(pl.Series(failed != before)).select("t"))
         known[loop] = pairs.with_columns(failed=pl.Series(failed))
     some = new.of_tasks(new.decided_with(pl.concat(touched).unique()))
-    return type(decisions).of(some, parts(some, _knowing(known, new.checks)))
+    return type(decisions).of(some, parts(some, Failures(new.checks, known)))
 
 
 def _n_pairs(pairs: pl.DataFrame, part: Facts) -> int:
@@ -122,18 +121,3 @@ def _different(old: pl.DataFrame, new: pl.DataFrame) -> list[pl.DataFrame]:
     """Return ``t`` of rows that only one of the frames has."""
     pairs = ((old, new), (new, old))
     return [a.join(b, on=a.columns, how="anti", nulls_equal=True).select("t") for a, b in pairs]
-
-
-def _knowing(known: dict[int, pl.DataFrame], checks: Sequence[Rule]) -> Evaluate:
-    """Return what asks the checks only of tasks that are not known in a loop."""
-
-    def evaluate(facts: Facts, loop: int) -> pl.DataFrame:
-        if loop not in known:
-            return evaluated(facts, checks)
-        have = known[loop].join(facts.tasks, on="t", how="semi", maintain_order="left")
-        lost = facts.tasks.select("t").join(have, on="t", how="anti")
-        if not lost.height:
-            return have
-        return pl.concat([have, evaluated(facts.of_tasks(lost), checks)]).sort("t", "q")
-
-    return evaluate

@@ -8,7 +8,7 @@ position. The others are evaluated on the pairs themselves.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
 from operator import add
 
@@ -61,6 +61,30 @@ def evaluated(facts: Facts, checks: Sequence[Rule]) -> pl.DataFrame:
         line = kinds.of_task * np.uint32(kinds.facts.queues.height)
         failed |= answers[line[task] + kinds.of_queue[queue]]
     return pairs.with_columns(failed=pl.Series(failed))
+
+
+@dataclass(frozen=True)
+class Failures:
+    """Says which checks skip which pairs in a locality loop: of tasks that are known, from there; the others are asked once.
+
+    Attributes:
+        checks: The checks.
+        known: Loop to ``t, q, failed`` of tasks, sorted.
+    """
+
+    checks: Sequence[Rule]
+    known: dict[int, pl.DataFrame] = field(default_factory=dict)
+
+    def __call__(self, facts: Facts, loop: int) -> pl.DataFrame:
+        """Return ``t, q, failed`` of the pairs of the tasks of facts, sorted."""
+        known = self.known.get(loop)
+        if known is None:
+            known = evaluated(facts, self.checks)
+        elif (lost := facts.tasks.select("t").join(known, on="t", how="anti")).height:
+            found = evaluated(facts.of_tasks(lost), self.checks)
+            known = pl.concat([known, found]).sort("t", "q")
+        self.known[loop] = known
+        return known.join(facts.tasks, on="t", how="semi", maintain_order="left")
 
 
 def _inputs(checks: Iterable[Rule]) -> set[str]:

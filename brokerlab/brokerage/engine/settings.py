@@ -142,7 +142,7 @@ def keys_in(columns: Iterable[str]) -> tuple[str, ...]:
 
 
 def columns_behind(steps: Iterable[Step]) -> dict[str, tuple[str, ...]]:
-    """Return the columns that those which steps derive rest on, through all that are derived themselves."""
+    """Return the columns that those which steps derive rest on, through all that are derived themselves, settings first."""
     behind: dict[str, tuple[str, ...]] = {}
     for step in steps:
         for derived in step.steps if isinstance(step, PerPlace) else (step,):
@@ -150,6 +150,7 @@ def columns_behind(steps: Iterable[Step]) -> dict[str, tuple[str, ...]]:
                 continue
             for name, expression in derived.columns.items():
                 names = expression.meta.root_names()
-                found = (column for each in names for column in behind.get(each, (each,)))
-                behind[name] = tuple(dict.fromkeys(found))
+                own = [each for each in names if each.startswith(SETTING)]
+                more = (column for each in names for column in behind.get(each, (each,)))
+                behind[name] = tuple(dict.fromkeys([*own, *more]))
     return behind

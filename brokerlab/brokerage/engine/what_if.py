@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import polars as pl
 
 from brokerlab.brokerage.engine.decide import parts
 from brokerlab.brokerage.engine.decisions import PlaceDecisions
-from brokerlab.brokerage.engine.evaluation import evaluated
-from brokerlab.brokerage.engine.pairs import Facts
+from brokerlab.brokerage.engine.evaluation import Failures
 from brokerlab.brokerage.engine.steps import marks_of, rules_of
 from brokerlab.brokerage.engine.world import Part, World
 
@@ -57,25 +55,24 @@ class Waived:
 
 @dataclass(frozen=True)
 class Trial:
-    """Tasks of decisions, to be decided again with checks left out.
+    """A task of decisions, to be decided again with checks left out.
 
     Attributes:
-        world: What is known of the tasks.
-        asked: Loop and first task to ``t, q, failed`` of the tasks that are asked about together.
+        world: What is known of the task.
+        failures: The checks that it fails.
     """
 
     world: World
-    asked: dict[tuple[int, ...], pl.DataFrame] = field(default_factory=dict)
+    failures: Failures
 
     @classmethod
     def of(cls, decisions: PlaceDecisions, t: int) -> Trial:
-        """Take one task out of decisions."""
-        return cls(decisions.world.of_tasks(pl.DataFrame({"t": [t]})))
+        """Take a task out of decisions."""
+        world = decisions.world.of_tasks(pl.DataFrame({"t": [t]}))
+        return cls(world, Failures(world.checks))
 
-    def parts(
-        self, names: frozenset[str] = frozenset(), rows: pl.Expr | None = None
-    ) -> Iterator[Part]:
-        """Decide the tasks with some checks left out.
+    def settled(self, names: frozenset[str] = frozenset(), rows: pl.Expr | None = None) -> Part:
+        """Decide the task with some checks left out, and return the loop that decides then.
 
         Args:
             names: Checks of single places, rules about all places, marks.
@@ -85,20 +82,13 @@ class Trial:
         bits = sum(1 << bit for bit, each in enumerate(self.world.checks) if each.name in names)
         clear = pl.when(rows).then(pl.lit(bits, pl.Int64)).otherwise(pl.lit(0, pl.Int64))
         kept = pl.col("failed") & (pl.lit(-1, pl.Int64) ^ clear)
-
-        def evaluate(facts: Facts, loop: int) -> pl.DataFrame:
-            key = loop, *facts.tasks["t"].head(1)
-            if key not in self.asked:
-                self.asked[key] = evaluated(facts, self.world.checks)
-            return self.asked[key].with_columns(failed=kept)
-
         steps = self.world.steps
         late = {rule.name for rule in (*rules_of(steps), *marks_of(steps))}
-        return parts(self.world, evaluate, off=dict.fromkeys(names & late, rows))
-
-    def settled(self, names: frozenset[str] = frozenset(), rows: pl.Expr | None = None) -> Part:
-        """Decide one task as :meth:`parts` does, and return the loop that decides then."""
-        *_, last = self.parts(names, rows)
+        *_, last = parts(
+            self.world,
+            lambda facts, loop: self.failures(facts, loop).with_columns(failed=kept),
+            off=dict.fromkeys(names & late, rows),
+        )
         return last
 
     def without(self, check: str) -> Part:

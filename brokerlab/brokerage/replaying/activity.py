@@ -11,9 +11,8 @@ import polars as pl
 
 from brokerlab.archive.contracts import read_as
 from brokerlab.brokerage.replaying import states
-from brokerlab.brokerage.replaying.changes import span_changes
+from brokerlab.brokerage.replaying.changes import by_parent, span_changes
 from brokerlab.brokerage.replaying.clock import Clock, as_of
-from brokerlab.brokerage.replaying.counts import by_parent
 from brokerlab.engines import TEXT, TIME, collect, narrow
 
 WINDOW_S = 3 * 3600
@@ -108,8 +107,8 @@ def site_activity_of_jobs(
     found = by_parent(last, parents).group_by(keys).agg(laststart=pl.col("time").max())
     for name, end in (("getjob", "started"), ("updatejob", "stopped")):
         spans = ran.select(*by, enter=nw.col("started"), leave=nw.col(end) + window)
-        seen = by_parent(span_changes(spans, clock, by).at_instants(by, ["njobs"]), parents)
-        counted = seen.group_by(keys).agg(pl.col("njobs").sum().alias(name))
+        seen = span_changes(spans, clock, by).by_parent(parents).at_instants(by, ["njobs"])
+        counted = seen.rename({"njobs": name})
         found = found.join(counted, on=keys, how="left").with_columns(pl.col(name).fill_null(0))
     return found.select(names).sort(keys)
 

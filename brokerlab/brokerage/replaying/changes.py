@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ import polars as pl
 
 from brokerlab.brokerage.replaying import states
 from brokerlab.brokerage.replaying.clock import Clock, repeated
-from brokerlab.engines import collect, unpivot
+from brokerlab.engines import collect, narrow, same_engine, unpivot
 from brokerlab.numerics import IntArray
 
 MEASURES = ("njobs", *states.WEIGHTS)
@@ -30,6 +30,14 @@ class Side:
 
     groups: pl.DataFrame
     sign: int
+
+
+def by_parent(frame: pl.DataFrame, parents: Mapping[str, str] | None) -> pl.DataFrame:
+    """Name queues by their parent: as ``queues`` says, else the part before ``/`` (production-jobs.md)."""
+    known = dict(parents or {})
+    return frame.with_columns(
+        pl.col("computingsite").replace(known).str.split("/").list.first().alias("computingsite")
+    )
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,11 @@ class Changes:
     rows: pl.DataFrame
     n_groups: int
     clock: Clock
+
+    def by_parent(self, parents: Mapping[str, str] | None) -> Changes:
+        """Return the changes by the parents of the queues."""
+        sides = (replace(side, groups=by_parent(side.groups, parents)) for side in self.sides)
+        return replace(self, sides=tuple(sides))
 
     def at_instants(
         self, by: Sequence[str], measures: Sequence[str], where: pl.Expr | None = None
@@ -174,14 +187,15 @@ def job_changes(
     Jobs with an entry in the log are read from it, the others from their times.
 
     Args:
-        jobs: Result of :func:`states.prepared`.
-        log: Status log of the same engine; None if there is none.
+        jobs: Table ``jobs``, perhaps with more columns.
+        log: Result of :func:`log_of`.
         clock: The instants.
         by: Columns of the jobs to count by, besides the status.
 
     Returns:
         Changes by ``by`` and ``jobstatus``, of ``njobs, ncores, diskio_sum, diskio_jobs``.
     """
+    jobs = states.prepared(jobs)
     boundary, status = pl.col("boundary"), pl.col("jobstatus")
     begins = dict(zip(states.BOUNDARIES, states.ENTERED, strict=True))
     ends = dict(zip(states.BOUNDARIES[1:], states.ENTERED[:-1], strict=True))
@@ -195,6 +209,20 @@ def job_changes(
     passed = _passed(states.times(plain), states.BOUNDARIES, [*by, "after", "now"], clock)
     parts.append(_with_status(passed, [_named(boundary, begins), _named(boundary, ends)], by))
     return _joined(parts)
+
+
+def log_of(status_log: Any, jobs: nw.LazyFrame[Any]) -> nw.LazyFrame[Any] | None:
+    """Return the status log as it is read; none where there is none.
+
+    Raises:
+        SchemaError: Columns are missing.
+        DataError: It lives in another engine than the jobs.
+    """
+    if status_log is None:
+        return None
+    log = narrow(status_log, "job_status_log", states.LOG_COLUMNS, states.LOG_REQUIRED)
+    same_engine({"jobs": jobs, "job_status_log": log})
+    return log
 
 
 def span_changes(spans: nw.LazyFrame[Any], clock: Clock, by: Sequence[str]) -> Changes:

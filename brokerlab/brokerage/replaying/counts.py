@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import narwhals.stable.v2 as nw
@@ -11,9 +11,16 @@ import polars as pl
 
 from brokerlab.archive.contracts import read_as
 from brokerlab.brokerage.replaying import states
-from brokerlab.brokerage.replaying.changes import MEASURES, Changes, Side, job_changes
+from brokerlab.brokerage.replaying.changes import (
+    MEASURES,
+    Changes,
+    Side,
+    by_parent,
+    job_changes,
+    log_of,
+)
 from brokerlab.brokerage.replaying.clock import Clock, as_of
-from brokerlab.engines import collect, narrow, same_engine
+from brokerlab.engines import collect, narrow
 
 UNTOLD = (
     "pending, waiting and defined count as assigned, sent and starting as activated, merging, stagein and stageout "
@@ -60,16 +67,11 @@ class Counts:
         """
         clock = Clock.of(instants)
         table = narrow(jobs, "jobs", states.JOB_COLUMNS, states.JOB_REQUIRED)
-        log = None
-        if status_log is not None:
-            log = narrow(status_log, "job_status_log", states.LOG_COLUMNS, states.LOG_REQUIRED)
-            same_engine({"jobs": table, "job_status_log": log})
+        log = log_of(status_log, table)
         notes = _notes(table, log)
         if not len(clock):
             return cls(_none(clock), notes)
-        changes = job_changes(states.prepared(table), log, clock)
-        sides = (replace(side, groups=by_parent(side.groups, parents)) for side in changes.sides)
-        return cls(replace(changes, sides=tuple(sides)), notes)
+        return cls(job_changes(table, log, clock).by_parent(parents), notes)
 
     def table(self, *by: str, where: pl.Expr | None = None, measure: str = "njobs") -> pl.DataFrame:
         """Return the number of jobs, or of cores, by some of the columns.
@@ -83,14 +85,6 @@ class Counts:
             ``snapshot``, ``by``, the measure; no row where it is 0; sorted.
         """
         return self.changes.at_instants(by, (measure,), where)
-
-
-def by_parent(frame: pl.DataFrame, parents: Mapping[str, str] | None) -> pl.DataFrame:
-    """Name queues by their parent: as ``queues`` says, else the part before ``/`` (production-jobs.md)."""
-    known = dict(parents or {})
-    return frame.with_columns(
-        pl.col("computingsite").replace(known).str.split("/").list.first().alias("computingsite")
-    )
 
 
 def job_tables(

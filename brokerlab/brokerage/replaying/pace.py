@@ -10,9 +10,8 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab.archive.contracts import read_as
-from brokerlab.brokerage.replaying.changes import span_changes
+from brokerlab.brokerage.replaying.changes import by_parent, span_changes
 from brokerlab.brokerage.replaying.clock import Clock
-from brokerlab.brokerage.replaying.counts import by_parent
 from brokerlab.engines import collect, narrow
 from brokerlab.units import HOUR_S
 
@@ -68,11 +67,10 @@ def to_run_rate(
         .filter(nw.col("enter") < nw.col("leave"))
         .select("computingsite", "enter", "leave")
     )
-    found = span_changes(spans, clock, ["computingsite"]).at_instants(["computingsite"], ["njobs"])
-    keys = ["snapshot", "computingsite"]
-    summed = by_parent(found, parents).group_by(keys).agg(pl.col("njobs").sum()).sort(keys)
-    rate = summed["njobs"].to_numpy() / ((RATE_WINDOW_S - RATE_DELAY_S) / HOUR_S)
-    return summed.select(*keys, jobs_per_hour=pl.Series(rate, dtype=pl.Float64))
+    changes = span_changes(spans, clock, ["computingsite"]).by_parent(parents)
+    found = changes.at_instants(["computingsite"], ["njobs"])
+    rate = found["njobs"].to_numpy() / ((RATE_WINDOW_S - RATE_DELAY_S) / HOUR_S)
+    return found.drop("njobs").with_columns(jobs_per_hour=pl.Series(rate, dtype=pl.Float64))
 
 
 def failure_counts(
@@ -114,14 +112,10 @@ def failure_counts(
     mine = nw.col("jeditaskid").is_in(pairs["jeditaskid"].unique().to_list())
     spans = table.filter(mine & known & counted).with_columns(enter=_LAST)
     window = nw.lit(timedelta(hours=hours))
-    keys = ["snapshot", "jeditaskid", "computingsite", "jobstatus"]
-    changes = span_changes(
-        spans.with_columns(leave=nw.col("enter") + window).select(*keys[1:], "enter", "leave"),
-        clock,
-        keys[1:],
-    )
-    found = changes.at_pairs(keys[1:], ["njobs"], pairs.select("snapshot", "jeditaskid"))
-    return by_parent(found, parents).group_by(keys).agg(pl.col("njobs").sum()).sort(keys)
+    by = ["jeditaskid", "computingsite", "jobstatus"]
+    timed = spans.with_columns(leave=nw.col("enter") + window).select(*by, "enter", "leave")
+    changes = span_changes(timed, clock, by).by_parent(parents)
+    return changes.at_pairs(by, ["njobs"], pairs.select("snapshot", "jeditaskid"))
 
 
 def sites_used(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -12,10 +11,9 @@ import polars as pl
 from brokerlab.archive.contracts import read_as
 from brokerlab.brokerage.analysis_jobs.state import QUEUED
 from brokerlab.brokerage.replaying import states
-from brokerlab.brokerage.replaying.changes import Changes, job_changes
+from brokerlab.brokerage.replaying.changes import Changes, job_changes, log_of
 from brokerlab.brokerage.replaying.clock import Clock
-from brokerlab.brokerage.replaying.counts import by_parent
-from brokerlab.engines import narrow, same_engine
+from brokerlab.engines import narrow
 
 LABEL = "user"
 """``prodsourcelabel`` of the jobs that count for users."""
@@ -51,16 +49,11 @@ def user_changes(
     """
     required = (*states.JOB_REQUIRED, "prodsourcelabel", "produsername")
     table = narrow(jobs, "jobs", _JOBS, required)
-    log = None
-    if status_log is not None:
-        log = narrow(status_log, "job_status_log", states.LOG_COLUMNS, states.LOG_REQUIRED)
-        same_engine({"jobs": table, "job_status_log": log})
+    log = log_of(status_log, table)
     own = table.filter((nw.col("prodsourcelabel") == LABEL) & ~nw.col("produsername").is_null())
     merges = nw.coalesce("processingtype", nw.lit("")) == "pmerge"
     marked = own.with_columns(merging=nw.when(merges).then(nw.lit(1)).otherwise(nw.lit(0)))
-    changes = job_changes(states.prepared(marked), log, clock, _BY)
-    sides = (replace(side, groups=by_parent(side.groups, parents)) for side in changes.sides)
-    return replace(changes, sides=tuple(sides))
+    return job_changes(marked, log, clock, _BY).by_parent(parents)
 
 
 def user_job_stats(changes: Changes, shares: pl.DataFrame) -> pl.DataFrame:

@@ -13,7 +13,6 @@ from brokerlab.brokerage.production_tasks import work as chapter
 from brokerlab.brokerage.replaying import states
 from brokerlab.brokerage.replaying.changes import span_changes
 from brokerlab.brokerage.replaying.clock import Clock
-from brokerlab.brokerage.replaying.counts import by_parent
 from brokerlab.brokerage.replaying.inputs import INPUTS
 from brokerlab.brokerage.replaying.plan import PRODUCTION_LABEL
 from brokerlab.engines import collect, narrow
@@ -165,9 +164,8 @@ def task_resource_types(
     own = table.filter(nw.col("jeditaskid").is_in(pairs["jeditaskid"].unique().to_list()))
     timed = states.times(states.prepared(own))
     spans = timed.with_columns(enter=nw.col("created"), leave=nw.col("over_at"))
-    changes = span_changes(spans, clock, names[1:])
-    found = changes.at_pairs(names[1:], ["njobs"], pairs.select("snapshot", "jeditaskid"))
-    counted = by_parent(found, parents).group_by(names).agg(pl.col("njobs").sum())
+    changes = span_changes(spans, clock, names[1:]).by_parent(parents)
+    counted = changes.at_pairs(names[1:], ["njobs"], pairs.select("snapshot", "jeditaskid"))
     return large_types(counted, "snapshot")
 
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import polars as pl
 
-from brokerlab.brokerage.replaying.counts import by_parent
+from brokerlab.brokerage.replaying.changes import by_parent
 from brokerlab.calibrate.simulation.capacity import (
     capacity_of,
     full_windows,
