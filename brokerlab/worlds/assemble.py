@@ -11,7 +11,7 @@ import polars as pl
 from brokerlab.numerics import IntArray
 from brokerlab.worlds import logs
 from brokerlab.worlds.analysis import UserRows, draw_user_orders
-from brokerlab.worlds.block import Block, draw_block, with_others
+from brokerlab.worlds.block import Block, delayed, draw_block, with_others
 from brokerlab.worlds.frames_jobs import LIVE, jobs_frame, not_over
 from brokerlab.worlds.frames_tasks import (
     datasets_frame,
@@ -26,7 +26,6 @@ from brokerlab.worlds.production import Orders, draw_orders
 from brokerlab.worlds.queues import conform
 from brokerlab.worlds.replicas import Reader, replicas, unmerged_replicas
 from brokerlab.worlds.story_frames import Planted, Story, plant
-from brokerlab.worlds.transfers import delayed
 from brokerlab.worlds.truth import truth_queues, truth_tasks
 from brokerlab.worlds.world import World
 
@@ -96,11 +95,17 @@ def draw(
     )
 
 
-def tables_of(world: World, drawn: Drawn) -> dict[str, pl.DataFrame]:
-    """Return the rows of one block: table to rows; those of the truth are named ``truth/...``."""
+def tables_of(world: World, drawn: Drawn, *, truth: bool = True) -> dict[str, pl.DataFrame]:
+    """Return the rows of one block: table to rows; those of the truth are named ``truth/...``.
+
+    Args:
+        world: The world.
+        drawn: The block.
+        truth: What its tasks need is told, which takes long.
+    """
     block, mine, ids = drawn.block, drawn.stories, drawn.ids
     planted = plant(world, mine, ids, index=block.index, n_blocks=drawn.n_blocks)
-    tables = _drawn(world, drawn)
+    tables = _drawn(world, drawn, truth=truth)
     log = logs.job_status_log(world, pl.concat([tables["jobs"], drawn.probes]))
     tables = _with_planted({**tables, "job_status_log": log}, planted)
     tables["jobs"] = pl.concat([drawn.of_users.complete_jobs(tables["jobs"]), drawn.probes])
@@ -119,22 +124,26 @@ def _block_of(world: World, story: Story, n_blocks: int) -> int:
     return min(int(story.created_s / (world.settings.submit_s / n_blocks)), n_blocks - 1)
 
 
-def _drawn(world: World, drawn: Drawn) -> dict[str, pl.DataFrame]:
+def _drawn(world: World, drawn: Drawn, *, truth: bool) -> dict[str, pl.DataFrame]:
     """Return the rows of the tasks that were drawn."""
     block, orders = drawn.block, drawn.orders
     ends = ends_of(block)
     totals = totals_of(block, ends)
     tasks = tasks_frame(world, block, totals)
-    queues = truth_queues(world, block, totals)
     jobs = not_over(jobs_frame(world, block), drawn.live)
-    return {
+    told = {}
+    if truth:
+        queues = truth_queues(world, block, totals)
+        told = {
+            "truth/queues": queues,
+            "truth/tasks": truth_tasks(world, block, totals, queues),
+        }
+    return told | {
         "jobs": orders.complete_jobs(jobs),
         "tasks": conform("tasks", orders.complete_tasks(tasks)),
         "files": files_frame(block, ends),
         "datasets": orders.complete_datasets(datasets_frame(world, block, totals)),
         "task_status_log": logs.task_status_log(world, block, totals, tasks),
-        "truth/queues": queues,
-        "truth/tasks": truth_tasks(world, block, totals, queues),
     }
 
 

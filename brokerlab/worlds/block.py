@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import ndtri
 
 from brokerlab.errors import DataError
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 from brokerlab.units import KB, MB
+from brokerlab.worlds.arrays import join, take
 from brokerlab.worlds.chains import (
     BUILD,
     BULK,
@@ -19,7 +21,6 @@ from brokerlab.worlds.chains import (
     Limits,
     Roots,
     draw_roots,
-    join,
     no_limits,
     rule_events,
     run,
@@ -42,6 +43,8 @@ TASK_IDS, PROBE_IDS, PLANTED_IDS = (0, 896), (896, 64), (960, 64)
 """First and number of those for jobs of tasks that are drawn, for probes, for tasks that are laid out."""
 FILE_SD = 0.03
 """sd of ln(file size) inside a task."""
+TRANSFER_S, TRANSFER_LN_SD, LONGEST_TRANSFER_S = 14_000, 0.8, 2 * 86_400
+"""Median and sd of ln of the time that outputs of slow sites travel [s], and the most."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +137,7 @@ def draw_block(
             "raise files_ln_mean or max_task_jobs"
         )
     total = np.bincount(roots.task[rows.root], minlength=tasks.n)
-    rows = _take(rows, order[:quota])
+    rows = take(rows, order[:quota])
     kept = np.bincount(roots.task[rows.root], minlength=tasks.n)
     created, pandaid = identify(rows.created_s, index=index, n_blocks=n_blocks)
     return Block(
@@ -185,7 +188,7 @@ def _run_phases(
     ran = run(tasks, world, rng, scouts, no_limits(len(task)))
     decided = _decision(rng, tasks, scouts, ran)
     known = ran.last & (ran.outcome == FINISHED) & (ran.done_s <= decided[scouts.task[ran.root]])
-    requests = decide(world, tasks, scouts, _take(ran, np.flatnonzero(known)))
+    requests = decide(world, tasks, scouts, take(ran, np.flatnonzero(known)))
     broken = np.bincount(scouts.task[ran.root[known]], minlength=tasks.n) == 0
     task, seq = _enumerate(np.where(broken, 0, tasks.n_jobs - tasks.n_scouts))
     rate = np.maximum(tasks.n_jobs, 60) / rng.uniform(120, 900, tasks.n)
@@ -203,8 +206,7 @@ def _run_phases(
 
 def _builds(world: World, rng: np.random.Generator, tasks: Tasks) -> tuple[Roots, Attempts]:
     """Run the builds of user tasks; the scouts wait for them, whatever comes out."""
-    user = per_type(lambda k: k.label == "user")[tasks.kind] > 0
-    task = np.flatnonzero(user & (rng.random(tasks.n) < BUILD_TYPE.task_share))
+    task = np.flatnonzero(tasks.user & (rng.random(tasks.n) < BUILD_TYPE.task_share))
     roots = draw_roots(
         tasks, rng, phase=BUILD, task=task, seq=np.zeros(len(task), np.int64),
         created_s=tasks.created_s[task] + rng.uniform(60, 300, len(task)),
@@ -317,10 +319,6 @@ def _stack(roots: list[Roots], rows: list[Attempts]) -> tuple[Roots, Attempts]:
     return join(roots), join(moved)
 
 
-def _take(rows: Attempts, index: IntArray) -> Attempts:
-    return Attempts(**{f.name: getattr(rows, f.name)[index] for f in fields(Attempts)})
-
-
 def _enumerate(count: IntArray) -> tuple[IntArray, IntArray]:
     """Return the task and the number of every job, given the jobs per task.
 
@@ -358,3 +356,32 @@ def identify(
         second = second + full
     place = first + rank
     return second, FIRST_JOB + (second * n_blocks + index) * IDS_PER_SECOND + place
+
+
+def scatter(ids: IntArray) -> FloatArray:
+    """Spread ids evenly over 0 .. 1 (Fibonacci hashing): a property of the job, not a draw."""
+    mixed = ids.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    return (mixed >> np.uint64(40)).astype(np.float64) / 2.0**24
+
+
+def delayed(block: Block, world: World) -> Block:
+    """Let the outputs of bulk jobs at slow sites travel for hours after the job has ended.
+
+    Only jobs that nothing waits for are delayed: no scouts, no tasks that merge, no analysis; so
+    whatever else was drawn stays.
+
+    Args:
+        block: What was drawn.
+        world: The world.
+
+    Returns:
+        The block; ``report_s``, the time from the end of a job to its last change, has grown there.
+    """
+    rows, tasks, t = block.rows, block.tasks, block.row_task
+    slow = world.slow[tasks.slots.queue[t, rows.slot]]
+    hit = slow & tasks.managed[t] & (rows.outcome == FINISHED) & (tasks.merge_group[t] == 0)
+    hit &= block.roots.phase[rows.root] == BULK
+    z = ndtri(np.clip(scatter(block.pandaid), 1e-6, 1 - 1e-6))
+    travel = np.minimum(TRANSFER_S * np.exp(TRANSFER_LN_SD * z), LONGEST_TRANSFER_S)
+    report = np.where(hit, rows.report_s + np.round(travel).astype(np.int64), rows.report_s)
+    return replace(block, rows=replace(rows, report_s=report))

@@ -1,4 +1,4 @@
-"""The keys of brokerage, classes and timeouts that a synthetic archive's system has set (gdpconfig.csv).
+"""The keys of scouts, brokerage, classes and timeouts that a synthetic archive's system has set (gdpconfig.csv).
 
 Most production keys have their defaults. Those of users are scaled to the size of the archive, where a few hundred
 jobs of users run at a time, so that caps, thresholds and stabilizer bite now and then.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.worlds.queues import conform
+from brokerlab.worlds.settings import SynthSettings
 
 _JOBS, _TASKS = "jobbroker", "taskbrokerage"
 VALUES: tuple[tuple[str, str, str, str], ...] = (
@@ -63,9 +64,27 @@ USER_VALUES: tuple[tuple[str, str, str, str, str], ...] = (
 """Application, component, key, value, type."""
 
 
-def gdpconfig() -> pl.DataFrame:
-    """Return the rows of ``gdpconfig`` that brokerage, classes and timeouts read."""
-    names = ["app", "component", "key", "value", "type"]
-    rows = [("jedi", *row) for row in VALUES] + list(USER_VALUES)
+SCOUT_VALUES: tuple[tuple[str, str, str], ...] = (
+    ("SCOUT_SHORT_EXECTIME_managed", "0", "int"),
+    ("SCOUT_SHORT_EXECTIME_user", "0", "int"),
+    ("SCOUT_LOW_CPU_EFFICIENCY_managed", "0", "int"),
+    ("SCOUT_LOW_CPU_EFFICIENCY_user", "0", "int"),
+    ("SCOUT_WRONG_CPUTIME_THRESHOLD", "2", "float"),
+    ("RAM_THR_EXAUSTED", "4", "int"),
+)
+"""Key, value, type of those keys of the scouts that no setting of the archive says; all of ``jedi``, ``dbproxy``."""
+
+
+def gdpconfig(settings: SynthSettings) -> pl.DataFrame:
+    """Return ``gdpconfig``: the keys of the scouts with the values that made the requests, then those of brokerage."""
+    scouts = [
+        ("SCOUT_CPUTIME_RANK", f"{settings.cputime_rank:g}", "int"),
+        ("SCOUT_RAMCOUNT_RANK", f"{settings.ram_rank:g}", "int"),
+        ("SCOUT_RAMCOUNT_MARGIN", f"{settings.ram_margin_pct:d}", "int"),
+        *SCOUT_VALUES,
+    ]
+    rows: list[tuple[str | None, ...]] = [("jedi", "dbproxy", *row, None) for row in scouts]
+    rows += [("jedi", *row, "atlas") for row in VALUES] + [(*row, "atlas") for row in USER_VALUES]
+    names = ["app", "component", "key", "value", "type", "vo"]
     frame = pl.DataFrame(rows, schema=names, orient="row")
-    return conform("gdpconfig", frame.with_columns(vo=pl.lit("atlas"), descr=pl.lit("synthetic")))
+    return conform("gdpconfig", frame.with_columns(descr=pl.lit("synthetic")))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import TypeVar
+from dataclasses import dataclass
 
 import numpy as np
 
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
+from brokerlab.worlds.arrays import join, take
 from brokerlab.worlds.jobtypes import BUILD_TYPE, MERGE
 from brokerlab.worlds.roles import held
 from brokerlab.worlds.tasks import LEVELS, TAIL_SCALE, TAIL_SHARE, Tasks
@@ -104,16 +103,6 @@ class Attempts:
         """Time at which the end of the attempt is known, its ``modificationtime`` [s]."""
         begun = np.floor(self.created_s)
         return np.asarray(begun + self.queue_s + self.wall_s + self.report_s, dtype=np.float64)
-
-
-T = TypeVar("T", Roots, Attempts)
-
-
-def join(parts: Sequence[T]) -> T:
-    """Concatenate the arrays of several objects of one class."""
-    return type(parts[0])(
-        **{f.name: np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(parts[0])}
-    )
 
 
 def draw_roots(
@@ -243,7 +232,7 @@ def run(
     rounds: list[Attempts] = []
     for attempt in range(1, MAX_ATTEMPT + 1):
         now = _round(
-            tasks, world, rng, take(roots, alive), take_limits(limits, alive),
+            tasks, world, rng, take(roots, alive), take(limits, alive),
             slot[alive], created[alive], ram_scale[alive], wall_scale[alive],
         )  # fmt: skip
         again = (now.outcome != FINISHED) & (rng.random(len(alive)) < 0.98)
@@ -358,16 +347,6 @@ def payloads(
         eff=eff,
         outcome=outcome,
     )
-
-
-def take(roots: Roots, index: IntArray) -> Roots:
-    """Take some of the roots."""
-    return Roots(**{f.name: getattr(roots, f.name)[index] for f in fields(Roots)})
-
-
-def take_limits(limits: Limits, index: IntArray) -> Limits:
-    """Take the limits of some roots."""
-    return Limits(**{f.name: getattr(limits, f.name)[index] for f in fields(Limits)})
 
 
 def no_limits(n: int) -> Limits:

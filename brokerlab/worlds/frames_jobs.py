@@ -9,7 +9,7 @@ import polars as pl
 
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 from brokerlab.units import MB
-from brokerlab.worlds.block import Block
+from brokerlab.worlds.block import Block, scatter
 from brokerlab.worlds.chains import (
     BUILD,
     FAILED,
@@ -50,12 +50,6 @@ def known(values: IntArray | pl.Series, known: BoolArray) -> pl.Series:
     return pl.DataFrame({"v": values, "k": known}).select(pl.when("k").then("v").otherwise(None))[
         "v"
     ]
-
-
-def scatter(ids: IntArray) -> FloatArray:
-    """Spread ids evenly over 0 .. 1 (Fibonacci hashing): a property of the job, not a draw."""
-    mixed = ids.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    return (mixed >> np.uint64(40)).astype(np.float64) / 2.0**24
 
 
 def jobs_frame(world: World, block: Block) -> pl.DataFrame:

@@ -228,14 +228,13 @@ def tasks_frame(world: World, block: Block, totals: Totals) -> pl.DataFrame:
 def _submitted(world: World, block: Block) -> dict[str, pl.Series | IntArray]:
     """Return what was known when the task was submitted."""
     tasks, kind = block.tasks, block.tasks.kind
-    user = per_type(lambda k: k.label == "user")[kind] > 0
     return {
         "jeditaskid": block.taskid,
         "reqid": block.taskid // 7,
         "parent_tid": block.taskid,
         "vo": texts(["atlas"], kind * 0),
         "prodsourcelabel": texts([k.label for k in JOB_TYPES], kind),
-        "tasktype": texts(["prod", "anal"], user.astype(np.int64)),
+        "tasktype": texts(["prod", "anal"], tasks.user.astype(np.int64)),
         "processingtype": texts([k.processingtype for k in JOB_TYPES], kind),
         "campaign": texts(["SYNTH-a", "SYNTH-b"], tasks.late.astype(np.int64)),
         "workqueue_id": kind + 1,

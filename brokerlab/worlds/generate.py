@@ -194,7 +194,7 @@ def _live(into: str | Path, world: World, show: Progress) -> Manifest:
         "workers": slots.workers(world, there),
         "truth": {"capacity": capacity, TRUTH: planting.truth(world.settings.planted)},
     }
-    tables = [tables_of(world, part) for part in parts]
+    tables = [tables_of(world, part, truth=False) for part in parts]
     work = work_of(parts, tables, world.settings.start_us)
     copies = [
         frame["replicas"].filter(~pl.col("datasetname").str.ends_with(".trn_output"))

@@ -30,6 +30,7 @@ from brokerlab.calibrate.simulation.state import (
 )
 from brokerlab.calibrate.simulation.world import World
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
+from brokerlab.worlds.arrays import take
 from brokerlab.worlds.block import decide, limits_of
 from brokerlab.worlds.chains import (
     BULK,
@@ -43,8 +44,6 @@ from brokerlab.worlds.chains import (
     Attempts,
     no_limits,
     payloads,
-    take,
-    take_limits,
 )
 from brokerlab.worlds.requests import Requests
 from brokerlab.worlds.work import Work
@@ -385,7 +384,7 @@ class Life(Loop):
         roots, state = take(self.work.roots, job), self.copy.state.work
         slot = self.place[roots.task, number].astype(np.int64)
         ran = payloads(
-            self.work.tasks, self.drawn, self.rng, roots, take_limits(self.limits, job), slot,
+            self.work.tasks, self.drawn, self.rng, roots, take(self.limits, job), slot,
             self.ram_scale[job], self.wall_scale[job],
         )  # fmt: skip
         state["wall"][job] = np.maximum(ran.wall_s, 1) * SECOND

@@ -10,6 +10,7 @@ import polars as pl
 
 from brokerlab.numerics import IntArray
 from brokerlab.units import DAY_S
+from brokerlab.worlds.arrays import take
 from brokerlab.worlds.assemble import Drawn
 from brokerlab.worlds.block import identify, measure
 from brokerlab.worlds.chains import BULK, FINISHED, LOST, Attempts, Roots
@@ -19,7 +20,7 @@ from brokerlab.worlds.paths import USUAL_S, Path, steps
 from brokerlab.worlds.places import Slots
 from brokerlab.worlds.story_frames import Story
 from brokerlab.worlds.tasks import Tasks
-from brokerlab.worlds.work import Work, part_of
+from brokerlab.worlds.work import Work
 from brokerlab.worlds.world import World
 
 BEFORE_START_S = USUAL_S["defined"] + USUAL_S["assigned"] + USUAL_S["starting"]
@@ -46,8 +47,8 @@ def lived_blocks(
     for number, part in enumerate(parts):
         t0, t1 = work.first_task[number : number + 2]
         r0, r1 = work.first_root[number : number + 2]
-        tasks = part_of(tasks_lived, t0, t1)
-        roots = part_of(work.roots, r0, r1)
+        tasks = take(tasks_lived, slice(t0, t1))
+        roots = take(work.roots, slice(r0, r1))
         roots = Roots(**{**vars(roots), "task": roots.task - t0})
         mine = np.flatnonzero((lived.job >= r0) & (lived.job < r1))
         rows, own = _attempts(roots, lived, mine, r0, life)
@@ -67,7 +68,7 @@ def lived_blocks(
             tasks=tasks,
             roots=roots,
             rows=rows,
-            requests=part_of(life.requests, t0, t1),
+            requests=take(life.requests, slice(t0, t1)),
             decided_s=np.minimum(life.decided_s[t0:t1], world.settings.days * DAY_S),
             measures=measure(tasks, roots, rows),
             pandaid=pandaid,

@@ -11,7 +11,7 @@ from typing import get_args
 import polars as pl
 
 from brokerlab.errors import ConfigError
-from brokerlab.worlds import brokerage_settings, queues
+from brokerlab.worlds import brokerage_settings
 from brokerlab.worlds.settings import Planted, SynthSettings
 
 RANK, MARGIN = "SCOUT_RAMCOUNT_RANK", "SCOUT_RAMCOUNT_MARGIN"
@@ -99,7 +99,7 @@ def drawn(planted: Planted) -> dict[str, int | float]:
 
 def config(settings: SynthSettings) -> pl.DataFrame:
     """Return ``gdpconfig``; in a lived world with what is planted in force."""
-    usual = pl.concat([queues.gdpconfig(settings), brokerage_settings.gdpconfig()])
+    usual = brokerage_settings.gdpconfig(settings)
     if not settings.lived:
         return usual
     values = {plant.key: str(value_of(plant, settings.planted)) for plant in PLANTED}

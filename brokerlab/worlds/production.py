@@ -108,7 +108,7 @@ def draw_orders(world: World, block: Block) -> Orders:
         production-jobs.md; production-tasks.md 1; full-chain.md 1.
     """
     rng = world.generator(100, block.index)
-    task = np.flatnonzero(per_type(lambda k: k.label == "managed")[block.tasks.kind] > 0)
+    task = np.flatnonzero(block.tasks.managed)
     n = len(task)
     chained = pick(rng, n, 0.08)
     columns: dict[str, object] = {

@@ -297,25 +297,6 @@ def gshares() -> pl.DataFrame:
     return conform("gshares", frame)
 
 
-def gdpconfig(settings: SynthSettings) -> pl.DataFrame:
-    """Return the ``gdpconfig`` table: the scout keys with the values that made the requests."""
-    rows = [
-        ("SCOUT_CPUTIME_RANK", f"{settings.cputime_rank:g}", "int"),
-        ("SCOUT_RAMCOUNT_RANK", f"{settings.ram_rank:g}", "int"),
-        ("SCOUT_RAMCOUNT_MARGIN", f"{settings.ram_margin_pct:d}", "int"),
-        ("SCOUT_SHORT_EXECTIME_managed", "0", "int"),
-        ("SCOUT_SHORT_EXECTIME_user", "0", "int"),
-        ("SCOUT_LOW_CPU_EFFICIENCY_managed", "0", "int"),
-        ("SCOUT_LOW_CPU_EFFICIENCY_user", "0", "int"),
-        ("SCOUT_WRONG_CPUTIME_THRESHOLD", "2", "float"),
-        ("RAM_THR_EXAUSTED", "4", "int"),
-    ]
-    frame = pl.DataFrame(rows, schema=["key", "value", "type"], orient="row").with_columns(
-        app=pl.lit("jedi"), component=pl.lit("dbproxy"), descr=pl.lit("synthetic")
-    )
-    return conform("gdpconfig", frame)
-
-
 def conform(table: str, frame: pl.DataFrame) -> pl.DataFrame:
     """Give a frame the columns, order and types of its contract; what is absent becomes null."""
     columns = [

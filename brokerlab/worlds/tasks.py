@@ -81,6 +81,16 @@ class Tasks:
         return len(self.kind)
 
     @property
+    def user(self) -> BoolArray:
+        """Tasks of users."""
+        return of_kind(self.kind, lambda t: t.label == "user") > 0
+
+    @property
+    def managed(self) -> BoolArray:
+        """Tasks of production."""
+        return ~self.user
+
+    @property
     def n_scouts(self) -> IntArray:
         """Scout jobs of each task: ten, or all jobs of a smaller task."""
         return np.minimum(self.n_jobs, N_SCOUTS)

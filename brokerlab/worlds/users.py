@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
-from brokerlab.worlds.jobtypes import per_type
 from brokerlab.worlds.tasks import Tasks
 
 N_USERS = 60
@@ -85,8 +84,7 @@ def draw_owners(rng: np.random.Generator, tasks: Tasks) -> Owners:
     Returns:
         The owners.
     """
-    of_users = per_type(lambda k: k.label == "user")[tasks.kind] > 0
-    large = tasks.n_jobs > LARGE_TASK
+    of_users, large = tasks.user, tasks.n_jobs > LARGE_TASK
     user = np.where(of_users, draw_users(rng, large), -1)
     express = of_users & ~large & (rng.random(tasks.n) < EXPRESS_SHARE)
     return Owners(user=user, group=draw_groups(rng, user), express=express)

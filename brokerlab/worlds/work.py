@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
+from brokerlab.worlds.arrays import join, take
 from brokerlab.worlds.assemble import Drawn
 from brokerlab.worlds.block import decide
-from brokerlab.worlds.chains import BULK, MERGED, SCOUT, Attempts, Roots, needs, take
-from brokerlab.worlds.jobtypes import per_type
+from brokerlab.worlds.chains import BULK, MERGED, SCOUT, Attempts, Roots, needs
 from brokerlab.worlds.light import LIGHT
 from brokerlab.worlds.tasks import Tasks
 from brokerlab.worlds.world import World
@@ -91,7 +90,7 @@ def work_of(
         tables: The tables that were made of each.
         start_us: First instant [us since 1970].
     """
-    tasks = joined([part.block.tasks for part in parts])
+    tasks = join([part.block.tasks for part in parts])
     sizes = [part.block.tasks.n for part in parts]
     first_task = np.cumsum([0, *sizes])
     roots, pandaid, measures = [], [], []
@@ -103,15 +102,14 @@ def work_of(
         pandaid.append(block.pandaid[row])
         measures.append((block.measures, row))
     first_root = np.cumsum([0, *(len(r.task) for r in roots)])
-    every = joined(roots)
+    every = join(roots)
     singles = [_single(part, found, start_us) for part, found in zip(parts, tables, strict=True)]
     single = pl.concat(singles)
     drawn = pl.concat([found["jobs"].select("pandaid", *COLUMNS) for found in tables])
     ids = pl.DataFrame({"pandaid": np.concatenate([*pandaid, single["pandaid"].to_numpy()])})
     jobs = ids.join(drawn, on="pandaid", how="left", maintain_order="left").drop("pandaid")
-    managed = per_type(lambda k: k.label == "managed")[tasks.kind] > 0
     brokered = np.zeros(jobs.height, np.bool_)
-    brokered[: len(every.task)] = managed[every.task] & (every.phase == BULK)
+    brokered[: len(every.task)] = tasks.managed[every.task] & (every.phase == BULK)
     group, merge = _groups(tasks, every)
     none = np.zeros(single.height, np.int64)
     return Work(
@@ -153,28 +151,6 @@ def with_requests(world: World, drawn: Drawn) -> Drawn:
     )  # fmt: skip
     requests = decide(world, block.tasks, block.roots, rows)
     return replace(drawn, block=replace(block, requests=requests))
-
-
-def joined(parts: Sequence[Any]) -> Any:
-    """Put the arrays of several objects of one class one after the other.
-
-    Args:
-        parts: Dataclasses of arrays, and of such dataclasses.
-    """
-    values = {}
-    for field in fields(parts[0]):
-        held = [getattr(part, field.name) for part in parts]
-        values[field.name] = joined(held) if is_dataclass(held[0]) else np.concatenate(held)
-    return type(parts[0])(**values)
-
-
-def part_of(whole: Any, first: int, last: int) -> Any:
-    """Take a part of the arrays of such an object."""
-    values = {}
-    for field in fields(whole):
-        held = getattr(whole, field.name)
-        values[field.name] = part_of(held, first, last) if is_dataclass(held) else held[first:last]
-    return type(whole)(**values)
 
 
 def _single(part: Drawn, tables: dict[str, pl.DataFrame], start_us: int) -> pl.DataFrame:
