@@ -23,13 +23,11 @@ from brokerlab.lazy import lazy
 if TYPE_CHECKING:
     from brokerlab.worlds.generate import is_made, is_simulated, make_settings, synthesise
     from brokerlab.worlds.measured import shapes
-    from brokerlab.worlds.mixture import exceed_probability
     from brokerlab.worlds.settings import GENERATOR_VERSION, SynthSettings
 
 __all__ = [
     "GENERATOR_VERSION",
     "SynthSettings",
-    "exceed_probability",
     "is_made",
     "is_simulated",
     "make_settings",
@@ -42,7 +40,6 @@ __getattr__, __dir__ = lazy(
     {
         **dict.fromkeys(("is_made", "is_simulated", "make_settings", "synthesise"), "generate"),
         **dict.fromkeys(("GENERATOR_VERSION", "SynthSettings"), "settings"),
-        "exceed_probability": "mixture",
         "shapes": "measured",
     },
 )

@@ -25,7 +25,7 @@ from brokerlab.worlds.probes import n_probes, probe_jobs
 from brokerlab.worlds.production import Orders, draw_orders
 from brokerlab.worlds.queues import conform
 from brokerlab.worlds.replicas import Reader, replicas, unmerged_replicas
-from brokerlab.worlds.story_frames import Planted, Story, plant
+from brokerlab.worlds.story_frames import Story, plant
 from brokerlab.worlds.truth import truth_queues, truth_tasks
 from brokerlab.worlds.world import World
 
@@ -147,24 +147,21 @@ def _drawn(world: World, drawn: Drawn, *, truth: bool) -> dict[str, pl.DataFrame
     }
 
 
-def _with_planted(tables: dict[str, pl.DataFrame], planted: Planted) -> dict[str, pl.DataFrame]:
+def _with_planted(
+    tables: dict[str, pl.DataFrame], planted: dict[str, pl.DataFrame]
+) -> dict[str, pl.DataFrame]:
     """Add the rows of the tasks that were laid out."""
     order = {
         "tasks": ["jeditaskid"],
         "datasets": ["jeditaskid", "datasetid"],
         "task_status_log": ["jeditaskid"],
     }
-    more = {
-        "jobs": planted.jobs,
-        "job_status_log": planted.job_log,
-        "tasks": planted.tasks,
-        "task_status_log": planted.task_log,
-        "datasets": planted.datasets,
-        "files": planted.files,
+    both = {
+        name: pl.concat([tables[name], rows]) if name in tables else rows
+        for name, rows in planted.items()
     }
-    both = {name: pl.concat([tables[name], rows]) for name, rows in more.items()}
     both |= {name: both[name].sort(keys, maintain_order=True) for name, keys in order.items()}
-    return {**tables, **both, "truth/planted": planted.truth}
+    return tables | both
 
 
 def _of_users(block: Block, told: Sequence[Story], ids: IntArray) -> UserRows:

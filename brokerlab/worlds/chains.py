@@ -268,8 +268,7 @@ def _round(
     """Run one attempt of every job given."""
     n = len(roots.task)
     queue = tasks.slots.queue[roots.task, slot]
-    ln_wait = world.queue_ln_mean[queue] + world.queue_ln_sd[queue] * rng.standard_normal(n)
-    wait = np.clip(np.exp(ln_wait), 30, LONGEST_WAIT_S)
+    wait = np.clip(world.draw_waits(rng, queue), 30, LONGEST_WAIT_S)
     wait = held(world.spells, queue, np.floor(created_s).astype(np.int64), wait)
     queue_s = np.ceil(wait).astype(np.int64)
     ran = payloads(tasks, world, rng, roots, limits, slot, ram_scale, wall_scale)

@@ -95,8 +95,7 @@ def _paths(
 ) -> list[Path]:
     """Lay the jobs of a task out; all of them finish."""
     queue = rng.choice(able, size)
-    ln_wait = world.queue_ln_mean[queue] + world.queue_ln_sd[queue] * rng.standard_normal(size)
-    wait = np.clip(np.exp(ln_wait), 300, LONGEST_S)
+    wait = np.clip(world.draw_waits(rng, queue), 300, LONGEST_S)
     second = begin + 10 * np.arange(size)
     wait = held(world.spells, queue, second, wait)
     wall = np.ceil(WALL_S * np.exp(WALL_LN_SD * rng.standard_normal(size))).astype(int)

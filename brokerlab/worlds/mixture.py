@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from brokerlab.errors import ConfigError, DataError, nearest
 from brokerlab.numerics import FloatArray, IntArray, noise_cdf
 from brokerlab.units import KB
 from brokerlab.worlds.tasks import LEVELS
@@ -217,12 +216,7 @@ def evaluate(
 
     Returns:
         What the function returns, (tasks, ...) in the order of ``tasks``.
-
-    Raises:
-        ConfigError: The quantity is unknown.
     """
-    if quantity not in _MAKERS:
-        raise ConfigError(f"unknown quantity '{quantity}': {nearest(quantity, _MAKERS)}")
     varied = tasks["events_ln_sd"].to_numpy() > 0
     found: list[tuple[IntArray, FloatArray]] = []
     for chosen, levels in ((varied, LEVELS), (~varied, np.zeros(1))):
@@ -237,43 +231,6 @@ def evaluate(
     for index, values in found:
         result[index] = values
     return result
-
-
-def exceed_probability(
-    tasks: pl.DataFrame, queues: pl.DataFrame, limits: pl.DataFrame, *, quantity: str
-) -> pl.DataFrame:
-    """Compute the true probability that a job of the task needs more than a limit.
-
-    Args:
-        tasks: ``archive.truth("tasks")``.
-        queues: ``archive.truth("queues")``.
-        limits: Columns ``jeditaskid`` and ``limit`` in the unit of the quantity, at least 0; several rows
-            per task are allowed, a null limit gives a null answer.
-        quantity: ``maxpss_kb`` (whole job at ``ref_cores`` [kB]), ``hs06s_per_event`` [HS06 s] or
-            ``output_bytes_per_event`` [B].
-
-    Returns:
-        ``limits`` with the column ``exceed`` (f64), in the same order.
-
-    Raises:
-        ConfigError: The quantity is unknown.
-        DataError: Limits are negative or of tasks without truth.
-    """
-    unknown = limits.join(tasks, on="jeditaskid", how="anti")
-    negative = limits.filter(pl.col("limit") < 0)
-    if len(unknown) or len(negative):
-        ids = [*unknown["jeditaskid"], *negative["jeditaskid"]][:5]
-        raise DataError(
-            f"limits.limit: {len(unknown)} tasks without truth, {len(negative)} negative limits, "
-            f"e.g. tasks {ids}; allowed: limits of at least 0 for tasks of this archive"
-        )
-    numbered = limits.with_row_index("_row")
-    known = numbered.filter(pl.col("limit").is_not_null())
-    rows = known.join(tasks, on="jeditaskid", how="left", maintain_order="left")
-    wanted = rows["limit"].to_numpy().astype(np.float64)
-    share = evaluate(rows, queues, quantity, lambda m, index: 1 - m.cdf(wanted[index]))
-    answer = known.select("_row").with_columns(exceed=pl.Series(share, dtype=pl.Float64))
-    return numbered.join(answer, on="_row", how="left", maintain_order="left").drop("_row")
 
 
 def _getter(tasks: pl.DataFrame) -> Callable[[str], FloatArray]:

@@ -54,9 +54,7 @@ def probe_jobs(world: World, *, index: int, n_blocks: int, count: int) -> pl.Dat
         _in_turn(rng, world.usable, count),
         _in_turn(rng, world.usable & world.analysis, count),
     )
-    wait = np.exp(
-        world.queue_ln_mean[queue] + world.queue_ln_sd[queue] * rng.standard_normal(count)
-    )
+    wait = world.draw_waits(rng, queue)
     wait = held(world.spells, queue, second, np.clip(wait, 30, 86_400))
     wait_s = np.ceil(wait).astype(np.int64)
     wall_s = np.ceil(WALL_S * np.exp(WALL_LN_SD * rng.standard_normal(count))).astype(np.int64)

@@ -95,6 +95,11 @@ class Queues:
         """Return the random numbers of one part of the world, independent of those of other parts."""
         return _generator(self.settings, 2, *part)
 
+    def draw_waits(self, rng: np.random.Generator, queue: IntArray) -> FloatArray:
+        """Draw how long jobs wait at their queues, as long as these start jobs [s]."""
+        spread = self.queue_ln_sd[queue] * rng.standard_normal(len(queue))
+        return np.asarray(np.exp(self.queue_ln_mean[queue] + spread))
+
     def times(self, seconds: IntArray) -> pl.Series:
         """Turn seconds from the first instant into naive UTC time stamps."""
         return pl.Series(self.settings.start_us + seconds * 1_000_000).cast(pl.Datetime("us"))

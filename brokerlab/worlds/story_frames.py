@@ -95,29 +95,6 @@ class Story:
         return known
 
 
-@dataclass(frozen=True)
-class Planted:
-    """The rows of a block's stories.
-
-    Attributes:
-        jobs: Rows of ``jobs``.
-        job_log: Rows of ``job_status_log``.
-        tasks: Rows of ``tasks``.
-        task_log: Rows of ``task_status_log``.
-        datasets: Rows of ``datasets``.
-        files: Rows of ``files``.
-        truth: ``pandaid, jeditaskid, computingsite, story``.
-    """
-
-    jobs: pl.DataFrame
-    job_log: pl.DataFrame
-    tasks: pl.DataFrame
-    task_log: pl.DataFrame
-    datasets: pl.DataFrame
-    files: pl.DataFrame
-    truth: pl.DataFrame
-
-
 def plant(
     world: World,
     stories: Sequence[Story],
@@ -125,7 +102,7 @@ def plant(
     *,
     index: int,
     n_blocks: int,
-) -> Planted:
+) -> dict[str, pl.DataFrame]:
     """Write the rows of the stories of one block.
 
     Args:
@@ -136,7 +113,7 @@ def plant(
         n_blocks: Blocks of the archive.
 
     Returns:
-        The rows; none contradicts another.
+        The rows by table; none contradicts another. ``truth/planted``: ``pandaid, jeditaskid, computingsite, story``.
     """
     home = world.sites[
         int(np.argmax(np.where(world.nucleus & world.active, world.site_size, -1.0)))
@@ -147,7 +124,7 @@ def plant(
     book = _Book(world, index, home)
     for story, task in zip(stories, taskid.tolist(), strict=True):
         book.enter(story, task, [next(ids) for _ in story.paths])
-    return book.planted()
+    return book.tables()
 
 
 class _Book:
@@ -155,17 +132,15 @@ class _Book:
 
     def __init__(self, world: World, index: int, home: str) -> None:
         self._world, self._index, self._home = world, index, home
-        self._rows: dict[str, list[dict[str, Any]]] = {name: [] for name in _ROWS}
+        self._rows: dict[str, list[dict[str, Any]]] = {table: [] for table in _TABLES}
 
-    def planted(self) -> Planted:
+    def tables(self) -> dict[str, pl.DataFrame]:
         """Return the tables."""
-        frames = {name: self._frame(name, table) for name, table in _ROWS.items()}
-        return Planted(**frames)
+        truth = pl.DataFrame(self._rows[_PLANTED], schema=_TRUTH, infer_schema_length=None)
+        return {table: self._frame(table) for table in _TABLES[:-1]} | {_PLANTED: truth}
 
-    def _frame(self, name: str, table: str | None) -> pl.DataFrame:
-        rows = self._rows[name]
-        if table is None:
-            return pl.DataFrame(rows, schema=_TRUTH, infer_schema_length=None)
+    def _frame(self, table: str) -> pl.DataFrame:
+        rows = self._rows[table]
         if not rows:
             return conform(table, pl.DataFrame()).clear()
         frame = pl.DataFrame(rows, infer_schema_length=None)
@@ -196,7 +171,7 @@ class _Book:
             row |= {"parentid": parent, "attemptnr": attempts[number], **path.columns}
             self._rows["jobs"].append(row)
             self._log(path, row)
-            self._rows["truth"].append(
+            self._rows[_PLANTED].append(
                 {**{n: row[n] for n in _TRUTH if n in row}, "story": story.name}
             )
         files = self._files(story, task, pandaids, attempts)
@@ -235,7 +210,7 @@ class _Book:
 
     def _log(self, path: Path, row: Mapping[str, Any]) -> None:
         for status, second in path.steps:
-            self._rows["job_log"].append({
+            self._rows["job_status_log"].append({
                 "pandaid": row["pandaid"], "jobstatus": status, "modificationtime": second,
                 "computingsite": row["computingsite"], "prodsourcelabel": row["prodsourcelabel"],
             })  # fmt: skip
@@ -287,7 +262,7 @@ class _Book:
             "t_done_jobs": sum(p.status == "finished" for p in story.paths), **story.columns,
         }  # fmt: skip
         self._rows["tasks"].append(row)
-        self._rows["task_log"] += [
+        self._rows["task_status_log"] += [
             {"jeditaskid": task, "status": name, "modificationtime": second, "attemptnr": 1}
             for name, second in course
         ]
@@ -314,15 +289,11 @@ def _attempts(paths: Sequence[Path]) -> list[int]:
     return found
 
 
-_ROWS: dict[str, str | None] = {
-    "jobs": "jobs",
-    "job_log": "job_status_log",
-    "tasks": "tasks",
-    "task_log": "task_status_log",
-    "datasets": "datasets",
-    "files": "files",
-    "truth": None,
-}
+_PLANTED = "truth/planted"
+_TABLES = (
+    *("jobs", "job_status_log", "tasks", "task_status_log", "datasets", "files"),
+    _PLANTED,
+)
 _TRUTH = {
     "pandaid": pl.Int64,
     "jeditaskid": pl.Int64,

@@ -3,9 +3,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from brokerlab.errors import ConfigError, DataError
 from brokerlab.numerics import noise_cdf
-from brokerlab.worlds import exceed_probability
 from brokerlab.worlds.mixture import QUANTITIES, evaluate
 from brokerlab.worlds.truth import QUANTILES
 from tests.unit.worlds.drawn.conftest import Made
@@ -93,35 +91,6 @@ def test_noise_against_a_simulation() -> None:
         one = np.ones(1)
         exact = noise_cdf(at[None, :], 0.1 * one, 0.2 * one, 0.3 * one, sign)[0]
         assert exact == pytest.approx(empirical, abs=0.004)
-
-
-def test_exceed_probability_keeps_order_and_nulls(made: Made) -> None:
-    ids = made.truth["jeditaskid"][:3].to_list()
-    q95 = dict(made.truth.select("jeditaskid", "maxpss_kb_q950").rows())
-    limits = pl.DataFrame(
-        {
-            "jeditaskid": [ids[2], ids[0], ids[2], ids[1]],
-            "limit": [q95[ids[2]], None, 0.0, 1e15],
-            "rank": [1, 2, 3, 4],
-        }
-    )
-    result = exceed_probability(made.truth, made.truth_queues, limits, quantity="maxpss_kb")
-    assert result["rank"].to_list() == [1, 2, 3, 4]
-    assert result["exceed"].to_list() == [
-        pytest.approx(0.05),
-        None,
-        pytest.approx(1),
-        pytest.approx(0),
-    ]
-
-
-def test_exceed_probability_says_what_is_wrong(made: Made) -> None:
-    good = pl.DataFrame({"jeditaskid": [made.truth["jeditaskid"][0]], "limit": [1.0]})
-    with pytest.raises(ConfigError, match="did you mean 'maxpss_kb'"):
-        exceed_probability(made.truth, made.truth_queues, good, quantity="maxpss")
-    bad = pl.DataFrame({"jeditaskid": [1, good["jeditaskid"][0]], "limit": [1.0, -2.0]})
-    with pytest.raises(DataError, match="1 tasks without truth, 1 negative"):
-        exceed_probability(made.truth, made.truth_queues, bad, quantity="maxpss_kb")
 
 
 def test_mix_of_queues_sums_to_one(made: Made) -> None:
