@@ -36,7 +36,7 @@ FEW = {
     ("attack", "n"),
     [
         *FEW.items(),
-        *(pytest.param(name, 5 * n, marks=pytest.mark.long) for name, n in FEW.items()),
+        *(pytest.param(name, 3 * n, marks=pytest.mark.long) for name, n in FEW.items()),
     ],
 )
 def test_an_archive_holds(attack: str, n: int, source: Path, tmp_path: Path) -> None:

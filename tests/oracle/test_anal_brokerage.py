@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
 from brokerlab.brokerage.analysis_jobs.chunks import n_jobs
@@ -20,12 +21,22 @@ def test_every_brokerage_vector_agrees() -> None:
     assert not wrong
 
 
-def sub_chunks_agree(case: Case) -> bool:
+SUB_CHUNK_TABLES = ("tasks", "datasets", "files")
+
+
+def input_of(cases: list[Case]) -> dict[str, pl.DataFrame]:
+    """Return what chunks are cut from, of all cases: case n is task n, and so are its datasets and files."""
+    tables: dict[str, list[pl.DataFrame]] = {name: [] for name in SUB_CHUNK_TABLES}
+    for number, case in enumerate(cases):
+        given = recorded(case["inputs"])
+        for name, frames in tables.items():
+            frames.append(given[name].with_columns(jeditaskid=pl.lit(number, pl.Int64)))
+    return {name: pl.concat(some, how="diagonal_relaxed") for name, some in tables.items()}
+
+
+def sub_chunk_agrees(case: Case, largest: Case, number: int) -> bool:
     """Tell whether the largest sub-chunk and the number of them come out as recorded."""
-    given, want = recorded(case["inputs"]), case["inputs"]["derived"][0]
-    input_ = (given["tasks"], given.get("datasets"), given.get("files"))
-    largest = atoms(*input_).row(0, named=True)
-    number = n_jobs(*input_)["n_jobs_to_submit"].item()
+    want = case["inputs"]["derived"][0]
     return (
         largest["atom_size"] == want["max_atom_size"]
         and close(largest["atom_size_effective"], want["effective_atom_size"])
@@ -36,6 +47,12 @@ def sub_chunks_agree(case: Case) -> bool:
 
 def test_every_sub_chunk_agrees() -> None:
     cases = vectors.load("anal_brokerage")
-    wrong = [case["id"] for case in cases if not sub_chunks_agree(case)]
+    input_ = input_of(cases).values()
+    cut = atoms(*input_).to_dicts(), n_jobs(*input_)["n_jobs_to_submit"]
+    wrong = [
+        case["id"]
+        for case, largest, number in zip(cases, *cut, strict=True)
+        if not sub_chunk_agrees(case, largest, number)
+    ]
     vectors.report("anal_brokerage, sub-chunks", len(cases), len(cases) - len(wrong))
     assert not wrong
