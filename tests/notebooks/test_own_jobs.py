@@ -70,7 +70,8 @@ def test_jobs_of_ones_own_give_pages(
 ) -> None:
     monkeypatch.setenv(VARIABLE, str(tmp_path / "none"))  # real data would stand in for the archive
     report = import_module(f"brokerlab.report.{name}")
-    asked = {"archive": str(mine), "out_dir": str(tmp_path), "n_boot": 20}
+    asked: dict[str, object] = {"archive": str(mine), "out_dir": str(tmp_path), "n_boot": 20}
+    asked["models"] = ["hierarchy"]  # all of them are asked in `test_poor_archives.py`
     pages.run(
         report,
         report.Params.checked({n: v for n, v in asked.items() if n in report.Params.model_fields}),
