@@ -31,7 +31,6 @@ from benchmarks.grid_world import make_world as make_grid_world
 from brokerlab.calibrate import simulation
 from brokerlab.calibrate.simulation import QueueRules
 from brokerlab.calibrate.simulation.loop import Loop
-from brokerlab.calibrate.simulation.outcome import attempts_of
 
 T0 = np.datetime64("2026-03-01", "us")
 DAYS, QUEUES, SAMPLE_QUEUES = 30, 400, 12
@@ -103,6 +102,8 @@ def timed(jobs: pl.DataFrame, queues: pl.DataFrame) -> tuple[float, float, simul
 
 def same(world: simulation.World, twin: pl.DataFrame) -> bool:
     """Tell whether both have the very same attempts."""
+    from tests.queue_toys import attempts_of
+
     loop = Loop(world)
     loop.run()
     times = pl.col("readytime", "starttime", "endtime").to_physical()

@@ -12,11 +12,23 @@ import polars as pl
 from brokerlab.calibrate import simulation
 from brokerlab.calibrate.simulation import kernel
 from brokerlab.calibrate.simulation.loop import Copy, Loop
-from brokerlab.calibrate.simulation.outcome import attempts_of
-from brokerlab.calibrate.simulation.state import micros
+from brokerlab.calibrate.simulation.outcome import attempts as tried
+from brokerlab.calibrate.simulation.outcome import names_of
+from brokerlab.calibrate.simulation.state import (
+    CLOCK,
+    DONE,
+    NEVER,
+    SECOND,
+    instant,
+    instants,
+    micros,
+)
 
 LONG = timedelta(days=90)
 """All jobs are over by then that will ever be."""
+ENDS = ("finished", "killed_walltime", "killed_memory", "running", "waiting", "travelling")
+"""Outcomes of attempts; the last three are those of attempts still open at the end of the simulation."""
+_TRAVELS = 5
 
 
 def world(
@@ -40,6 +52,38 @@ def attempts(*tables: pl.DataFrame, seed: int = 0, **more: Any) -> pl.DataFrame:
     loop = Loop(made, seeds=(seed,))
     loop.run()
     return attempts_of(made, loop.copies[0])
+
+
+def attempts_of(world: simulation.World, copy: Copy) -> pl.DataFrame:
+    """Return every attempt of a simulated world, sorted by pandaid and attempt; jobs without a place have none.
+
+    Returns:
+        ``pandaid``, ``attempt`` (from 1), ``computingsite``, ``readytime`` (null: inputs still travel), ``starttime`` (null:
+        not started), ``endtime`` (null: not ended), ``overtime`` (of a job's last attempt: outputs have arrived),
+        ``outcome`` (see :data:`ENDS`), ``waiting_s`` (from ready to start, or to the end of the simulation), ``corecount``.
+    """
+    now, end = copy.state.attempt, int(copy.state.events.counters[CLOCK])
+    here, ready = pl.col("queue") >= 0, pl.col("ready") <= end
+    every = tried(copy)
+    every = every.filter(here & (ready | pl.Series(world.created[every["job"]] < end)))
+    job = every["job"].to_numpy()
+    over = (now["status"][job] == DONE) & (now["number"][job] == every["number"].to_numpy())
+    over &= copy.gone[job] <= end
+    started = pl.min_horizontal("start", pl.lit(end))
+    return every.select(
+        pandaid=copy.state.work["pandaid"][job],
+        attempt="number",
+        computingsite=names_of(world, every["queue"]),
+        readytime=pl.when(ready).then(instant(pl.col("ready"))),
+        starttime=instant(pl.col("start")),
+        endtime=instant(pl.col("end")),
+        overtime=instants(np.where(over, copy.gone[job], NEVER)),
+        outcome=pl.Series(ENDS).gather(
+            every.select(pl.when(ready).then("outcome").otherwise(_TRAVELS)).to_series()
+        ),
+        corecount=copy.state.work["cores"][job],
+        waiting_s=pl.when(ready).then((started - pl.col("ready")) / SECOND),
+    ).sort("pandaid", "attempt")
 
 
 class Steps:

@@ -16,6 +16,7 @@ from brokerlab.calibrate.thresholds.archive_study import shares_of
 from brokerlab.calibrate.thresholds.grid import GridWhatIf, of_archive
 from brokerlab.gdpconfig import Config
 from tests.planted_grids import BEGIN, PLANTED, Plan, settings_table, write
+from tests.recorded import record
 
 DAY = timedelta(days=1)
 DAYS = 14
@@ -87,7 +88,7 @@ def history(folder: Path, plan: Plan, *, seed: int) -> tuple[Archive, Archive]:
         rules=plan.rules,
         **GRID | {"warm_up": "0"},
     )
-    simulation.record(world, base, folder / "seen", seed=seed)
+    record(world, base, folder / "seen", seed=seed)
     return base, brokerlab.archive.open(folder / "seen")
 
 

@@ -13,7 +13,6 @@ import polars as pl
 import brokerlab.archive
 from brokerlab.archive import manifest as manifests
 from brokerlab.archive.manifest import Manifest
-from brokerlab.calibrate.simulation.record import NOTE as RECORDED
 from brokerlab.errors import ConfigError, DataError, collect_warnings, nearest
 from brokerlab.gdpconfig.proposal.planted import TRUTH
 from brokerlab.temporary import TemporaryFolder
@@ -125,8 +124,8 @@ def is_made(into: str | Path, **settings: object) -> Manifest | None:
 
 
 def is_simulated(archive: brokerlab.archive.Archive) -> bool:
-    """Return whether the simulator made the archive: a lived world, or the record of a simulation."""
-    return archive.manifest.note.startswith((LIVED, RECORDED))
+    """Return whether the simulator made the archive."""
+    return archive.manifest.note.startswith(LIVED)
 
 
 def _show_nothing(what: str, part: float) -> None:

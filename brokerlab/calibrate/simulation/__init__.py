@@ -11,17 +11,16 @@ again, lose patience and are brokered anew. With ``brokerage="seen"`` every job 
 
 * the world: ``archive`` reads it (``history``: jobs and what they need; ``capacity``: slots; ``data``: where input
   is), ``world`` makes one of tables (``contracts``, ``options``);
-* a run: ``loop`` goes from one brokerage to the next (``arrays``: codes for names; ``census``, ``users``: what the brokerages see;
-  ``patience``: timeouts and fast rebrokerage; ``moves``: links), ``kernel`` lets the queues run (``state``: its arrays;
-  ``heaps``: its two orders; ``draws``: random numbers that belong to an attempt);
-* what comes out: ``outcome``; ``record``: it as an archive; ``validation``: does it give what was seen (``comparison``).
+* a run: ``loop`` goes from one brokerage to the next (``census``, ``users``: what the brokerages see; ``patience``: timeouts
+  and fast rebrokerage; ``moves``: links), ``kernel`` lets the queues run (``state``: the world in arrays; ``draws``: random
+  numbers that belong to an attempt);
+* what comes out: ``outcome``; ``validation``: does it give what was seen (``comparison``).
 """
 
 from brokerlab.calibrate.simulation.archive import cycle_seen, of_archive
 from brokerlab.calibrate.simulation.comparison import Limits
 from brokerlab.calibrate.simulation.options import QueueRules, Transfers
 from brokerlab.calibrate.simulation.outcome import Outcome, jain, run, run_each
-from brokerlab.calibrate.simulation.record import record
 from brokerlab.calibrate.simulation.validation import RUNS, Validation, compare, validate
 from brokerlab.calibrate.simulation.world import World, of_tables
 
@@ -38,7 +37,6 @@ __all__ = [
     "jain",
     "of_archive",
     "of_tables",
-    "record",
     "run",
     "run_each",
     "validate",

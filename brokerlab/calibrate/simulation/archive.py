@@ -128,7 +128,7 @@ def of_archive(
         period = replace(period, begin=_truncated(period.begin, epoch))
     retried = queueing or QueueRules(attempts=3 if replayed else 1)
     label = LABELS[stage] if replayed else None
-    seen = history.read(
+    own, read = history.read(
         archive,
         period,
         window=constant,
@@ -136,31 +136,31 @@ def of_archive(
         label=label,
         attempts=retried.attempts,
     )
-    there = _slots(archive, seen.capacity, capacity, capacity_most, stage)
+    there = _slots(archive, read["capacity"], capacity, capacity_most, stage)
     about: dict[str, Any] = {"transfers": transfers or Transfers(mode="none")}
     notes: tuple[str, ...] = ()
     tasks = pl.Series(dtype=pl.Int64)
     if replayed:
         lasting = _duration(epoch, "epoch")
-        replay, epochs = _replayed(archive, seen.jobs, period, lasting, stage, rules)
+        replay, epochs = _replayed(archive, own, period, lasting, stage, rules)
         moving = transfers or Transfers(mode="links" if data.known(replay) else "observed")
         notes, tasks = replay.notes, replay.tasks["jeditaskid"].unique()
         about = {
             "tables": replay.tables_of(plugins.of_stage(stage).tables),
             "epochs": epochs,
             "cycle": _duration(cycle or cycle_seen(archive, stage), "cycle"),
-            "data": data.of_replay(archive, replay, seen.jobs, moving),
+            "data": data.of_replay(archive, replay, own, moving),
             "transfers": moving,
             "config": settings_at(archive, period.start),
             "shares": archive.scan("gshares").collect() if archive.has("gshares") else None,
         }
-    queues = _with_idle(archive, seen.queues, there)
+    queues = _with_idle(archive, read["queues"], there)
     if replayed:
-        queues = queues.join(_slowness(seen.jobs), on="panda_queue", how="left")
+        queues = queues.join(_slowness(own), on="panda_queue", how="left")
     # others ran nothing and have no slots, read or given: they are left out
     named = pl.col("panda_queue").is_in(queues["panda_queue"].implode())
     world = of_tables(
-        _jobs(seen.jobs, tasks, period, queues),
+        _jobs(own, tasks, period, queues),
         queues,
         start=period.start,
         end=period.end,
@@ -168,7 +168,7 @@ def of_archive(
         begin=period.begin,
         until=period.until,
         capacity=there.filter(named | (pl.col("slots") > 0)),
-        delays=seen.delays,
+        delays=read["delays"],
         rules=rules,
         queueing=retried,
         **about,
@@ -176,8 +176,8 @@ def of_archive(
     return replace(
         world,
         notes=(*notes, *_notes(world)),
-        left_out=seen.left_out,
-        seen=seen.seen,
+        left_out=read["left_out"],
+        seen=read["seen"],
         sources=_sources(there),
         archive_digest=archive.digest,
     )

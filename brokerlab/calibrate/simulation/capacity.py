@@ -7,6 +7,7 @@ Source: calibration.md, section 4.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -41,22 +42,46 @@ EVER = datetime.fromisoformat("1970-01-01")
 """From when on slots hold that are given without a time."""
 
 
+def levels(parts: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """Add up changes over time.
+
+    Args:
+        parts: ``panda_queue``, ``time`` and by how much each other column changes then.
+
+    Returns:
+        The same columns, one row per queue and time of a change, sorted; what the changes have added up to from there on.
+    """
+    keys = ["panda_queue", "time"]
+    changes = pl.concat(parts).group_by(keys).agg(pl.all().sum()).sort(keys)
+    return changes.with_columns(pl.exclude(keys).cum_sum().over("panda_queue"))
+
+
 def in_use(jobs: pl.DataFrame) -> pl.DataFrame:
     """Return the cores in use at every change: ``panda_queue``, ``time``, ``cores``, sorted by both.
 
     Args:
         jobs: ``computingsite``, ``starttime``, ``endtime``, ``corecount``, without nulls.
     """
-    columns = {"panda_queue": "computingsite"}
-    up = jobs.select(**columns, time="starttime", cores="corecount")
-    down = jobs.select(**columns, time="endtime", cores=-pl.col("corecount"))
-    return (
-        pl.concat([up, down])
-        .group_by("panda_queue", "time")
-        .agg(pl.col("cores").sum())
-        .sort("panda_queue", "time")
-        .with_columns(pl.col("cores").cum_sum().over("panda_queue"))
+    edges = {"starttime": pl.col("corecount"), "endtime": -pl.col("corecount")}
+    return levels(
+        jobs.select(panda_queue="computingsite", time=time, cores=cores)
+        for time, cores in edges.items()
     )
+
+
+def spans(parts: Iterable[pl.DataFrame], capacity: pl.DataFrame) -> pl.DataFrame:
+    """Add up changes over time, see :func:`levels`, and return from when to when nothing changed, with the slots then.
+
+    Returns:
+        What :func:`levels` does, but for the last change of a queue, with ``until`` and the columns of ``capacity`` (null
+        before its first row), sorted by time.
+    """
+    until = pl.col("time").shift(-1).over("panda_queue", order_by="time")
+    known = levels(parts).with_columns(until=until).drop_nulls("until").sort("time")
+    return known.join_asof(
+        capacity.sort("ts"), left_on="time", right_on="ts", by="panda_queue",
+        check_sortedness=False,
+    )  # fmt: skip
 
 
 def windows_of(begin: datetime, end: datetime, window: timedelta) -> pl.Series:
@@ -131,34 +156,18 @@ def full_windows(jobs: pl.DataFrame, capacity: pl.DataFrame, *, window: timedelt
     Returns:
         ``panda_queue``, ``ts``, sorted.
     """
-    rows = jobs.select(
-        "readytime", "starttime", "endtime", "corecount", panda_queue="computingsite"
-    )
+    rows = jobs.rename({"computingsite": "panda_queue"})
     late = rows.with_columns(since=pl.col("readytime") + pl.lit(PATIENCE))
     late = late.filter(pl.col("since") < pl.col("starttime"))
-    zero, one = pl.lit(0, pl.Int64), pl.lit(1, pl.Int64)
-    cores = pl.col("corecount").cast(pl.Int64)
-    steps = [
+    zero, one, cores = pl.lit(0, pl.Int64), pl.lit(1, pl.Int64), pl.col("corecount").cast(pl.Int64)
+    parts = [
         rows.select("panda_queue", time="starttime", cores=cores, late=zero),
         rows.select("panda_queue", time="endtime", cores=-cores, late=zero),
         late.select("panda_queue", time="since", cores=zero, late=one),
         late.select("panda_queue", time="starttime", cores=zero, late=-one),
         capacity.select("panda_queue", time="ts", cores=zero, late=zero),
     ]
-    state = (
-        pl.concat(steps)
-        .group_by("panda_queue", "time")
-        .agg(pl.col("cores", "late").sum())
-        .sort("panda_queue", "time")
-        .with_columns(pl.col("cores", "late").cum_sum().over("panda_queue"))
-        .with_columns(until=pl.col("time").shift(-1).over("panda_queue", order_by="time"))
-        .drop_nulls("until")
-        .sort("time")
-        .join_asof(
-            capacity.sort("ts"), left_on="time", right_on="ts", by="panda_queue",
-            check_sortedness=False,
-        )
-    )  # fmt: skip
+    state = spans(parts, capacity)
     lasts = pl.col("until") - pl.col("time")
     busy = pl.col("cores") >= pl.col("slots") * NEARLY
     waited = state.filter(pl.col("late") > 0, pl.col("ts").is_not_null(), pl.col("slots") > 0)
@@ -188,30 +197,18 @@ def stalls(jobs: pl.DataFrame, capacity: pl.DataFrame) -> pl.DataFrame:
         "starttime": {"ready": -cores, "used": cores, "starts": pl.lit(1, pl.Int64)},
         "endtime": {"ready": zero, "used": -cores, "starts": zero},
     }
-    steps = pl.concat(
-        rows.select("panda_queue", time=time, **values) for time, values in columns.items()
-    )
+    parts = (rows.select("panda_queue", time=time, **values) for time, values in columns.items())
+    widest = rows.group_by("panda_queue").agg(widest=pl.col("corecount").max())
+    started = pl.col("starts") > pl.col("starts").shift(fill_value=0).over("panda_queue")
     state = (
-        steps.group_by("panda_queue", "time")
-        .agg(pl.col("ready", "used", "starts").sum())
+        spans(parts, capacity.select("panda_queue", "ts", "slots"))
+        .join(widest, on="panda_queue")
         .sort("panda_queue", "time")
-        .with_columns(pl.col("ready", "used").cum_sum().over("panda_queue"))
-        .with_columns(until=pl.col("time").shift(-1).over("panda_queue", order_by="time"))
-        .drop_nulls("until")
-        .sort("time")
-        .join_asof(
-            capacity.select("panda_queue", "ts", "slots").sort("ts"),
-            left_on="time", right_on="ts", by="panda_queue", check_sortedness=False,
-        )
-        .join(rows.group_by("panda_queue").agg(widest=pl.col("corecount").max()), on="panda_queue")
-        .sort("panda_queue", "time")
-    )  # fmt: skip
+    )
     idle = (pl.col("ready") > 0) & (pl.col("used") + pl.col("widest") <= pl.col("slots"))
     return (
         state.with_columns(idle=idle.fill_null(value=False))
-        .with_columns(
-            spell=(~pl.col("idle") | (pl.col("starts") > 0)).cum_sum().over("panda_queue")
-        )
+        .with_columns(spell=(~pl.col("idle") | started).cum_sum().over("panda_queue"))
         .filter("idle")
         .group_by("panda_queue", "spell")
         .agg(begin=pl.col("time").min(), end=pl.col("until").max())

@@ -1,15 +1,21 @@
-"""The jobs of all simulated worlds at an instant, and their numbers as the brokerage's tables have them."""
+"""The jobs of all simulated worlds at an instant, and their numbers as the brokerage's tables have them.
+
+A census is a frame of the jobs at queues of all worlds: ``world`` (number), ``job`` (row), ``state``, ``queue`` (row).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.replaying.work import SMALLEST_SHARE
-from brokerlab.calibrate.simulation.arrays import DISKIO_UNIT, Arrays
-from brokerlab.calibrate.simulation.state import DONE, RUNNING, WAITING, Records
+from brokerlab.calibrate.simulation.state import (
+    DISKIO_UNIT,
+    DONE,
+    RUNNING,
+    WAITING,
+    Arrays,
+    Records,
+)
 from brokerlab.compiled import compiled
 from brokerlab.numerics import BoolArray, IntArray
 
@@ -17,23 +23,6 @@ ASSIGNED, ACTIVATED, MOVING_OUT, IN_SLOTS, UNBROKERED = range(5)
 """States of the jobs of a census."""
 STATUSES = pl.Series("jobstatus", ["assigned", "activated", "transferring", "running"])
 """By the states of the census."""
-
-
-@dataclass(frozen=True)
-class Census:
-    """The jobs at queues of all worlds at an instant; equal lengths.
-
-    Attributes:
-        world: Number of the world.
-        job: Row of the job.
-        state: Of the states above.
-        queue: Row of the queue.
-    """
-
-    world: IntArray
-    job: IntArray
-    state: IntArray
-    queue: IntArray
 
 
 @compiled
@@ -91,7 +80,7 @@ def look(
     return n, last if begin < 0 else begin
 
 
-def counted_of(found: Census, arrays: Arrays) -> pl.DataFrame:
+def counted_of(found: pl.DataFrame, arrays: Arrays) -> pl.DataFrame:
     """Count jobs by world, queue, status and every column of the groups.
 
     Returns:
@@ -99,15 +88,7 @@ def counted_of(found: Census, arrays: Arrays) -> pl.DataFrame:
         the columns of the groups; combinations may repeat.
     """
     diskio = pl.col("diskio")
-    jobs = pl.DataFrame(
-        {
-            "world": found.world,
-            "queue": found.queue,
-            "group": arrays.group[found.job],
-            "state": found.state,
-            "diskio": arrays.diskio[found.job],
-        }
-    )
+    jobs = found.with_columns(group=arrays.group[found["job"]], diskio=arrays.diskio[found["job"]])
     codes = ("world", "queue", "group", "state")
     counted = jobs.group_by(codes).agg(
         njobs=pl.len().cast(pl.Int64), traffic=diskio.clip(0).sum(), measured=(diskio >= 0).sum()
@@ -124,7 +105,7 @@ def counted_of(found: Census, arrays: Arrays) -> pl.DataFrame:
     ).hstack(arrays.groups[counted["group"]])
 
 
-def by_share(found: Census, arrays: Arrays) -> pl.DataFrame:
+def by_share(found: pl.DataFrame, arrays: Arrays) -> pl.DataFrame:
     """Count jobs by queue, share, work queue and status in every world, as fast rebrokerage reads it.
 
     Returns:
@@ -143,12 +124,12 @@ def disk_traffic(base: pl.DataFrame) -> pl.DataFrame:
 
 
 def tables_of(
-    found: Census, arrays: Arrays, wanted: IntArray, resource: pl.DataFrame
+    found: pl.DataFrame, arrays: Arrays, wanted: IntArray, resource: pl.DataFrame
 ) -> dict[str, pl.DataFrame]:
     """Make the count tables of the brokerage of production.
 
     Args:
-        found: The jobs.
+        found: The census.
         arrays: Codes of jobs and queues.
         wanted: Rows of the tasks that will be brokered; ``task_resource_types`` is of these.
         resource: ``workqueue_id``, ``queue_name`` of work queues that are resource queues.
@@ -186,21 +167,11 @@ def tables_of(
     }
 
 
-def _types_of_tasks(found: Census, arrays: Arrays, wanted: IntArray) -> pl.DataFrame:
+def _types_of_tasks(found: pl.DataFrame, arrays: Arrays, wanted: IntArray) -> pl.DataFrame:
     """Return the resource types that hold at least 20 % of a task's jobs at a queue."""
-    asked = np.zeros(len(arrays.tasks) + 1, np.bool_)
-    asked[wanted] = True
-    own = asked[arrays.task[found.job]]
-    job = found.job[own]
     counted = (
-        pl.DataFrame(
-            {
-                "world": found.world[own],
-                "task": arrays.task[job],
-                "queue": found.queue[own],
-                "group": arrays.group[job],
-            }
-        )
+        found.with_columns(task=arrays.task[found["job"]], group=arrays.group[found["job"]])
+        .filter(pl.col("task").is_in(pl.Series(wanted).implode()))
         .group_by("world", "task", "queue", "group")
         .len("njobs")
     )

@@ -33,6 +33,11 @@ LIMITS = {
     "kills": "kills",
 }
 """What is beyond its limit in ``fails``, and the limit it is held to."""
+_OF_BOTH = (
+    *("mean_simulated_h", "wasserstein_h", "wasserstein_h_lo", "wasserstein_h_hi"),
+    *("ks", "correlation", "kills_simulated"),
+)
+"""What needs jobs on both sides."""
 RUNS = ("wasserstein_h", "ks", "kills", "n", "unlike")
 """What runs are compared in: waits (distances, and 1 - correlation), killed part, numbers of jobs (part of those seen)."""
 
@@ -201,32 +206,26 @@ class Sides:
     ) -> dict[str, Any]:
         """Return the distances of one group."""
         observed, simulated = (part["wait_s"].to_numpy() / _HOUR for part in (one, other))
-        found: dict[str, Any] = {
+        row: dict[str, Any] = {
             "n_jobs": one.height,
             "n_simulated": other.height / self.runs,
             "mean_observed_h": float(observed.mean()),
             "kills_observed": float(one["killed"].to_numpy().mean()),
+            **dict.fromkeys(_OF_BOTH),
         }
-        empty = ["mean_simulated_h", "wasserstein_h", "wasserstein_h_lo", "wasserstein_h_hi"]
-        if other.is_empty():
-            nothing = [*empty, "ks", "correlation", "kills_simulated"]
-            return found | dict.fromkeys(nothing) | self._between_runs(one, other)
-        tasks = pl.concat([one["task"], other["task"]]).rank("dense").to_numpy().astype(np.int64)
-        steps = Steps.of(observed, simulated, tasks[: len(one)] - 1, tasks[len(one) :] - 1)
-        low, high = steps.interval(repeats, seed)
-        numbers = [
-            float(simulated.mean()),
-            steps.wasserstein(np.ones(tasks.max(), np.int64)),
-            low,
-            high,
-        ]
-        return found | {
-            **dict(zip(empty, numbers, strict=True)),
-            "ks": steps.kolmogorov_smirnov(),
-            "correlation": self._correlation(one, other),
-            "kills_simulated": float(other["killed"].to_numpy().mean()),
-            **self._between_runs(one, other),
-        }
+        if other.height:
+            tasks = pl.concat([one["task"], other["task"]]).rank("dense").cast(pl.Int64).to_numpy()
+            steps = Steps.of(observed, simulated, tasks[: len(one)] - 1, tasks[len(one) :] - 1)
+            numbers = (
+                float(simulated.mean()),
+                steps.wasserstein(np.ones(tasks.max(), np.int64)),
+                *steps.interval(repeats, seed),
+                steps.kolmogorov_smirnov(),
+                self._correlation(one, other),
+                float(other["killed"].to_numpy().mean()),
+            )
+            row |= zip(_OF_BOTH, numbers, strict=True)
+        return row | self._between_runs(one, other)
 
     def _between_runs(self, seen: pl.DataFrame, part: pl.DataFrame) -> dict[str, float]:
         """Return how far one run is from the others together: the largest and the median of every distance."""

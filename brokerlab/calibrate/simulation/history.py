@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import polars as pl
 
+from brokerlab.archive.contracts import read_as
 from brokerlab.brokerage.replaying.changes import by_parent
 from brokerlab.calibrate.simulation.capacity import (
     capacity_of,
@@ -19,19 +20,18 @@ from brokerlab.calibrate.simulation.capacity import (
     without_stalls,
 )
 from brokerlab.calibrate.simulation.state import SECOND
+from brokerlab.engines import collect, narrow
 from brokerlab.errors import DataError, InsufficientDataError
 from brokerlab.lifecycle.status_log import OVER
 
-_READ: dict[str, Any] = {
-    "pandaid": pl.Int64, "jeditaskid": pl.Int64, "parentid": pl.Int64, "computingsite": pl.String,
-    "jobstatus": pl.String, "creationtime": pl.Datetime("us"), "activatedtime": pl.Datetime("us"),
-    "starttime": pl.Datetime("us"), "endtime": pl.Datetime("us"), "corecount": pl.Int64,
-    "actualcorecount": pl.Int64, "maxpss": pl.Int64, "currentpriority": pl.Int64, "gshare": pl.String,
-    "produsername": pl.String, "workinggroup": pl.String, "prodsourcelabel": pl.String,
-    "processingtype": pl.String, "specialhandling": pl.String, "nucleus": pl.String,
-    "resource_type": pl.String, "workqueue_id": pl.Int64, "diskio": pl.Int64,
-    "inputfilebytes": pl.Int64, "outputfilebytes": pl.Int64,
-}  # fmt: skip
+_READ = read_as(
+    "jobs",
+    *("pandaid", "jeditaskid", "parentid", "computingsite", "jobstatus"),
+    *("creationtime", "activatedtime", "starttime", "endtime"),
+    *("corecount", "actualcorecount", "maxpss", "currentpriority", "gshare", "produsername"),
+    *("workinggroup", "prodsourcelabel", "processingtype", "specialhandling", "nucleus"),
+    *("resource_type", "workqueue_id", "diskio", "inputfilebytes", "outputfilebytes"),
+)
 """What is read of the archive's jobs."""
 _MERGE = "pmerge"
 SCOUT = r"(^|,)sj(,|$)"
@@ -55,27 +55,6 @@ class Period:
     until: datetime
 
 
-@dataclass(frozen=True)
-class History:
-    """What an archive saw.
-
-    Attributes:
-        jobs: What jobs need and are; ``ours``: of the stage, made from the beginning on.
-        queues: As ``contracts.Queues``, without slots.
-        capacity: As ``contracts.Capacity``, with ``source``: where the slots come from, see :func:`.capacity.with_sources`.
-        delays: As ``contracts.Delays``; from the time before the period.
-        left_out: ``reason``, ``n_jobs``: jobs of the archive that the simulation does not have.
-        seen: See :attr:`.world.World.seen`.
-    """
-
-    jobs: pl.DataFrame
-    queues: pl.DataFrame
-    capacity: pl.DataFrame
-    delays: pl.DataFrame
-    left_out: pl.DataFrame
-    seen: pl.DataFrame
-
-
 def read(
     archive: Any,
     period: Period,
@@ -84,7 +63,7 @@ def read(
     quantile: float,
     label: str | None,
     attempts: int,
-) -> History:
+) -> tuple[pl.DataFrame, dict[str, pl.DataFrame]]:
     """Read jobs and queues, jobs by the parents of pseudo-queues.
 
     A job is ready when it was activated (``activatedtime``, else ``creationtime``) and needs the wall time it had. Its peak
@@ -103,6 +82,11 @@ def read(
         quantile: Of the cores in use in a window that is taken for its slots; 1 is the maximum.
         label: ``prodsourcelabel`` of the jobs that the brokerage places; null: it places none.
         attempts: Of a job in the simulation; above 1 the archive's own retries of killed jobs are left out.
+
+    Returns:
+        What jobs need and are, those of the stage that were made from the beginning on marked ``ours``; and ``queues``
+        (without slots), ``capacity`` (with ``source``: where slots come from, see :func:`.capacity.with_sources`), ``delays``
+        (from the time before the period), ``left_out`` and ``seen`` as a :class:`.world.World` has them.
 
     Raises:
         DataError: Jobs have no queues.
@@ -130,14 +114,13 @@ def read(
     absent = rows.filter(pl.col("reason").is_not_null(), pl.col("readytime") < period.until)
     absent = absent.join(wait, on="pandaid", how="anti")
     reason = pl.col("reason").replace("waits", "never started")
-    return History(
-        own,
-        queues,
-        capacity.filter(pl.col("panda_queue").is_in(names)),
-        delays.filter(pl.col("panda_queue").is_in(names)),
-        absent.group_by(reason).agg(n_jobs=pl.len().cast(pl.Int64)).sort("reason"),
-        _seen(seen),
-    )
+    return own, {
+        "queues": queues,
+        "capacity": capacity.filter(pl.col("panda_queue").is_in(names)),
+        "delays": delays.filter(pl.col("panda_queue").is_in(names)),
+        "left_out": absent.group_by(reason).agg(n_jobs=pl.len().cast(pl.Int64)).sort("reason"),
+        "seen": _seen(seen),
+    }
 
 
 def _rows(archive: Any, until: datetime) -> pl.DataFrame:
@@ -146,16 +129,11 @@ def _rows(archive: Any, until: datetime) -> pl.DataFrame:
     ``reason``: null for those that ran, ``waits`` for those that wait at the end, else why the simulation cannot have them.
     """
     jobs = archive.scan("jobs")
-    names = jobs.collect_schema().names()
-    if "computingsite" not in names:
+    if "computingsite" not in jobs.collect_schema():
         raise DataError(f"{archive.path}: jobs have no computingsite; ingest a source that has it")
-    columns = [
-        (pl.col(name) if name in names else pl.lit(None)).cast(kind).alias(name)
-        for name, kind in _READ.items()
-    ]
     parents = archive.scan("queues").select("panda_queue", "unified_name").unique("panda_queue")
     rows = by_parent(
-        jobs.select(columns).collect(), dict(parents.drop_nulls().collect().iter_rows())
+        collect(narrow(jobs, "jobs", _READ, ())), dict(parents.drop_nulls().collect().iter_rows())
     )
     over = pl.lit(until, pl.Datetime("us"))
     live = ~pl.col("jobstatus").is_in(OVER) & pl.col("computingsite").is_not_null()

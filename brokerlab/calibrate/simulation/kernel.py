@@ -2,6 +2,12 @@
 
 Every start depends on all ends before it, so there is no form with grouping and joins. At one instant the order is:
 ends of attempts, changes of slots, jobs offered to the slots (each by pandaid), then starts.
+
+Events are a binary heap by time. Waiting jobs stand in one pairing heap per queue and core count, linked through the jobs
+themselves: nothing is allocated while the loop runs, and the first job of every width is at hand, which is all that either
+way of fitting needs.
+
+Source: Fredman, Sedgewick, Sleator, Tarjan, The pairing heap, Algorithmica 1 (1986) 111, doi:10.1007/BF01840439.
 """
 
 from __future__ import annotations
@@ -9,14 +15,6 @@ from __future__ import annotations
 import numpy as np
 
 from brokerlab.calibrate.simulation.draws import MEMORY, STARTUP, uniform
-from brokerlab.calibrate.simulation.heaps import (
-    goes_before,
-    join_line,
-    leave_line,
-    pop,
-    push,
-    thin_line,
-)
 from brokerlab.calibrate.simulation.state import (
     CHANGE,
     CLOCK,
@@ -27,18 +25,131 @@ from brokerlab.calibrate.simulation.state import (
     KILLED_MEMORY,
     KILLED_WALLTIME,
     KIND,
-    LINED,
     LOG,
-    NEVER,
-    OPEN,
     RELEASE,
     RUNNING,
     UNPLACED,
     WAITING,
+    Events,
+    Records,
     State,
 )
 from brokerlab.compiled import compiled
-from brokerlab.numerics import IntArray
+from brokerlab.numerics import BoolArray, IntArray
+
+
+@compiled
+def push(events: Events, time: int, what: int) -> None:
+    """Add an event."""
+    place = events.counters[HEAP]
+    events.counters[HEAP] += 1
+    while place > 0:
+        above = (place - 1) // 2
+        later = events.time[above]
+        if later < time or (later == time and events.what[above] <= what):
+            break
+        events.time[place], events.what[place] = later, events.what[above]
+        place = above
+    events.time[place], events.what[place] = time, what
+
+
+@compiled
+def pop(events: Events) -> tuple[int, int]:
+    """Take the first event: its time and what it is."""
+    first_time, first_what = events.time[0], events.what[0]
+    events.counters[HEAP] -= 1
+    size = events.counters[HEAP]
+    time, what = events.time[size], events.what[size]
+    place = 0
+    while True:
+        below = 2 * place + 1
+        if below >= size:
+            break
+        other = below + 1
+        if other < size and (
+            events.time[other] < events.time[below]
+            or (
+                events.time[other] == events.time[below] and events.what[other] < events.what[below]
+            )
+        ):
+            below = other
+        if time < events.time[below] or (time == events.time[below] and what <= events.what[below]):
+            break
+        events.time[place], events.what[place] = events.time[below], events.what[below]
+        place = below
+    events.time[place], events.what[place] = time, what
+    return first_time, first_what
+
+
+@compiled
+def goes_before(attempt: Records, work: Records, one: int, other: int) -> bool:
+    """Tell whether a job's turn comes first: higher priority, ready earlier, lower pandaid."""
+    if work["priority"][one] != work["priority"][other]:
+        return bool(work["priority"][one] > work["priority"][other])
+    if attempt["ready"][one] != attempt["ready"][other]:
+        return bool(attempt["ready"][one] < attempt["ready"][other])
+    return one < other
+
+
+@compiled
+def _meld(attempt: Records, work: Records, one: int, other: int) -> int:
+    """Make one heap of two and return its head; -1 is an empty heap."""
+    if one < 0:
+        return other
+    if other < 0:
+        return one
+    if goes_before(attempt, work, other, one):
+        one, other = other, one
+    attempt["sibling"][other] = attempt["child"][one]
+    attempt["child"][one] = other
+    return one
+
+
+@compiled
+def join_line(attempt: Records, work: Records, waiting: IntArray, line: int, job: int) -> None:
+    """Put a job into a waiting line."""
+    attempt["child"][job] = attempt["sibling"][job] = -1
+    waiting[line] = _meld(attempt, work, waiting[line], job)
+
+
+@compiled
+def leave_line(attempt: Records, work: Records, waiting: IntArray, line: int) -> None:
+    """Take the first job out of a waiting line: pair its children from left to right, join the pairs back."""
+    rest = attempt["child"][waiting[line]]
+    pairs = -1
+    while rest >= 0:
+        second = attempt["sibling"][rest]
+        following = attempt["sibling"][second] if second >= 0 else -1
+        attempt["sibling"][rest] = -1
+        if second >= 0:
+            attempt["sibling"][second] = -1
+        pair = _meld(attempt, work, rest, second)
+        attempt["sibling"][pair] = pairs
+        pairs, rest = pair, following
+    head = -1
+    while pairs >= 0:
+        following = attempt["sibling"][pairs]
+        attempt["sibling"][pairs] = -1
+        head = _meld(attempt, work, head, pairs)
+        pairs = following
+    waiting[line] = head
+
+
+@compiled
+def thin_line(
+    attempt: Records, work: Records, waiting: IntArray, line: int, leaves: BoolArray
+) -> None:
+    """Take every job that leaves out of a waiting line, wherever it stands."""
+    rest, waiting[line] = waiting[line], -1
+    while rest >= 0:  # what is still to be looked at is a list through the siblings
+        job, below = rest, attempt["child"][rest]
+        rest = attempt["sibling"][rest]
+        while below >= 0:
+            following = attempt["sibling"][below]
+            attempt["sibling"][below] = rest
+            rest, below = below, following
+        if not leaves[job]:
+            join_line(attempt, work, waiting, line, job)
 
 
 @compiled
@@ -60,7 +171,6 @@ def offered(state: State, job: int) -> int:
 def announce(state: State, job: int) -> None:
     """Let a job wait at its queue from its ready time on, until it is offered to the slots."""
     state.attempt["status"][job] = WAITING
-    state.events.counters[OPEN] += 1
     push(state.events, offered(state, job), RELEASE * KIND + job)
 
 
@@ -85,7 +195,6 @@ def _begin(state: State, job: int, now: int) -> None:
         lasts, outcome = limit, KILLED_WALLTIME
     attempt["status"][job], attempt["start"][job], attempt["outcome"][job] = RUNNING, now, outcome
     places.queues["in_use"][queue] += work["cores"][job]
-    state.events.counters[OPEN] += 1
     push(state.events, now + lasts, END * KIND + job)
 
 
@@ -106,7 +215,6 @@ def _fill(state: State, queue: int, now: int) -> None:
         if first < 0 or work["cores"][first] > free:
             return
         leave_line(attempt, work, places.waiting, line)
-        state.events.counters[LINED] -= 1
         _begin(state, first, now)
 
 
@@ -145,20 +253,18 @@ def _finish(state: State, job: int, now: int) -> None:
 @compiled
 def _happen(state: State, now: int, what: int) -> int:
     """Let an event happen; returns the queue where jobs may start now, -1 for none."""
-    work, places, events = state.work, state.places, state.events
+    work, places = state.work, state.places
     kind, row = what // KIND, what % KIND
     if kind == CHANGE:
         queue = places.change_queue[row]
         places.queues["slots"][queue] = places.change_slots[row]
         return int(queue)
-    events.counters[OPEN] -= 1
     queue = state.attempt["queue"][row]
     if kind == END:
         _finish(state, row, now)
     elif work["cores"][row] <= places.queues["most_slots"][queue]:
         line = queue * len(places.widths) + work["width"][row]
         join_line(state.attempt, work, places.waiting, line, row)
-        events.counters[LINED] += 1
     else:  # will never fit: waits for ever, but holds nobody up
         return -1
     return int(queue)
@@ -166,13 +272,11 @@ def _happen(state: State, now: int, what: int) -> int:
 
 @compiled
 def advance(state: State, until: int) -> None:
-    """Let everything happen that happens before an instant, or everything if it is NEVER."""
+    """Let everything happen that happens before an instant."""
     places, events = state.places, state.events
     touched = np.empty(len(places.queues), np.int64)
     marked = np.zeros(len(places.queues), np.bool_)
     while events.counters[HEAP] > 0 and events.time[0] < until:
-        if until == NEVER and events.counters[OPEN] == 0 and events.counters[LINED] == 0:
-            break  # only changes of slots are left, and nobody waits for them
         now, n_touched = events.time[0], 0
         while events.counters[HEAP] > 0 and events.time[0] == now:
             queue = _happen(state, now, pop(events)[1])
@@ -184,9 +288,7 @@ def advance(state: State, until: int) -> None:
             queue = touched[place]
             marked[queue] = False
             _fill(state, queue, now)
-        events.counters[CLOCK] = now
-    if until != NEVER:
-        events.counters[CLOCK] = until
+    events.counters[CLOCK] = until
 
 
 @compiled
@@ -212,13 +314,11 @@ def withdraw(state: State, jobs: IntArray, now: int) -> None:
         events.counters[HEAP] = 0
     for place in range(n_events):  # the heap grows again behind the place that is read
         time, what = events.time[place], events.what[place]
-        if what // KIND == RELEASE and leaves[what % KIND]:
-            events.counters[OPEN] -= 1
-        else:
+        if what // KIND != RELEASE or not leaves[what % KIND]:
             push(events, time, what)
     for line in range(len(lines)):
         if lines[line]:
-            events.counters[LINED] -= thin_line(attempt, state.work, places.waiting, line, leaves)
+            thin_line(attempt, state.work, places.waiting, line, leaves)
     for job in jobs:
         attempt["status"][job], attempt["queue"][job] = UNPLACED, -1
         attempt["ready"][job] = now

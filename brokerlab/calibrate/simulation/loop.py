@@ -9,13 +9,17 @@ import numpy as np
 import polars as pl
 
 from brokerlab.calibrate.simulation import draws, kernel
-from brokerlab.calibrate.simulation.census import IN_SLOTS, UNBROKERED, Census, look, tables_of
+from brokerlab.calibrate.simulation.census import IN_SLOTS, UNBROKERED, look, tables_of
 from brokerlab.calibrate.simulation.moves import Mover
 from brokerlab.calibrate.simulation.patience import Patience
 from brokerlab.calibrate.simulation.state import (
+    DONE,
     LOG,
+    LOGGED,
     NEVER,
     RUNNING,
+    RUNS,
+    WAITS,
     Records,
     State,
     micros,
@@ -72,6 +76,23 @@ class Copy:
         """The attempts that have ended, in the order of time."""
         return self.state.log[: int(self.state.events.counters[LOG])]
 
+    @property
+    def attempts(self) -> Records:
+        """All attempts: those that have ended, in the order of time, then the open ones of jobs that are not done.
+
+        An open one has the outcome `RUNS`, `WAITS` (queue -1: without a place), and times of `NEVER` that are not yet.
+        """
+        now = self.state.attempt
+        rows = np.flatnonzero(now["status"] != DONE)
+        runs = now["status"][rows] == RUNNING
+        still = np.empty(len(rows), LOGGED)
+        for name in ("number", "queue", "ready"):
+            still[name] = now[name][rows]
+        still["job"], still["end"] = rows, NEVER
+        still["start"] = np.where(runs, now["start"][rows], NEVER)
+        still["outcome"] = np.where(runs, RUNS, WAITS)
+        return np.concatenate((self.log, still))
+
     def advance(self, now: int) -> None:
         """Let the queues run up to an instant [us], and send off the outputs of what ended."""
         kernel.advance(self.state, now)
@@ -98,21 +119,6 @@ class Copy:
 
 
 @dataclass(frozen=True)
-class Pending:
-    """Jobs of all worlds that the brokerage has to place; equal lengths.
-
-    Attributes:
-        world: Number of the world.
-        job: Row of the job.
-        ready: From when on it may have a queue [us].
-    """
-
-    world: IntArray
-    job: IntArray
-    ready: IntArray
-
-
-@dataclass(frozen=True)
 class Group:
     """Worlds whose settings say the same of waiting and of users.
 
@@ -126,14 +132,9 @@ class Group:
     patience: Patience
     users: Users | None
 
-    def of(self, found: Census) -> Census:
+    def of(self, found: pl.DataFrame) -> pl.DataFrame:
         """Return the jobs of its worlds."""
-        mine = np.isin(found.world, self.worlds)
-        return (
-            found
-            if mine.all()
-            else Census(found.world[mine], found.job[mine], found.state[mine], found.queue[mine])
-        )
+        return found.filter(pl.col("world").is_in(self.worlds.tolist()))
 
 
 class Loop:
@@ -213,16 +214,13 @@ class Loop:
         found, pending = self._look(now)
         epoch = max(int(np.searchsorted(self.arrays.epoch_at, now, side="right")) - 1, 0)
         snapshot = int(self.world.epochs["snapshot"][epoch])
-        moved = [
-            each.patience.act(self, each.of(found), each.worlds, now, snapshot)
-            for each in self.groups
-        ]
+        moved = [each.patience.act(self, each.of(found), now, snapshot) for each in self.groups]
         if any(moved):
             found, pending = self._look(now)
-        if not len(pending.job):
+        if pending.is_empty():
             return
-        task = self.arrays.task[pending.job]
-        wanted = np.unique(task)
+        pending = pending.with_columns(task=self.arrays.task[pending["job"]])
+        wanted = np.unique(pending["task"])
         if self.world.stage == "analysis":
             parts = [
                 each.users.tables(self, each.of(found), each.worlds, wanted, now, snapshot)
@@ -232,14 +230,12 @@ class Loop:
             state = {name: pl.concat(part[name] for part in parts) for name in parts[0]}
         else:
             state = tables_of(found, self.arrays, wanted, self.resource)
-        ranked = self._decide(task, pending, state, epoch)
-        self._place(task, pending, ranked)
+        self._place(pending, self._decide(pending, state, epoch))
 
-    def _look(self, now: int) -> tuple[Census, Pending]:
-        """Take the census of every world."""
+    def _look(self, now: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Take the census of every world, and find who has no place: ``world, job, ready`` (from when on it may have one)."""
         last = int(np.searchsorted(self.made, now + self.step))
-        there: list[tuple[IntArray, ...]] = []
-        due: list[tuple[IntArray, ...]] = []
+        there, due = [], []
         for number, copy in enumerate(self.copies):
             attempt = copy.state.attempt
             n, copy.first = look(
@@ -249,58 +245,61 @@ class Loop:
             job, state = self._jobs[:n], self._states[:n]
             at = state != UNBROKERED
             free, job, state = job[~at], job[at], state[at]
-            runs = job[state == IN_SLOTS]
-            np.maximum.at(copy.last_start, attempt["queue"][runs], attempt["start"][runs])
-            there.append((np.full(len(job), number), job, state, attempt["queue"][job]))
+            queue, runs = attempt["queue"][job], state == IN_SLOTS
+            np.maximum.at(copy.last_start, queue[runs], attempt["start"][job[runs]])
+            world = pl.lit(number, pl.Int64).alias("world")
+            here = pl.DataFrame({"job": job, "state": state, "queue": queue})
+            there.append(here.select(world, pl.all()))
             ready = attempt["ready"][free]
             asked = np.where(ready < NEVER, ready, self.created[free])
-            now_due = asked < now + self.step
-            free, asked = free[now_due], np.maximum(asked[now_due], now)
-            due.append((np.full(len(free), number), free, asked))
-        return Census(*_joined(there)), Pending(*_joined(due))
+            wait = pl.DataFrame({"job": free, "ready": np.maximum(asked, now)})
+            due.append(wait.select(world, pl.all()).filter(asked < now + self.step))
+        return pl.concat(there), pl.concat(due)
 
     def _decide(
-        self, task: IntArray, pending: Pending, state: Mapping[str, pl.DataFrame], epoch: int
+        self, pending: pl.DataFrame, state: Mapping[str, pl.DataFrame], epoch: int
     ) -> pl.DataFrame:
-        """Ask the rules once for all tasks and worlds: ``task, world, queue, share``, by task, world and name."""
-        n_worlds = len(self.copies)
-        pairs = np.unique(task * n_worlds + pending.world)
-        rows, worlds = pairs // n_worlds, pairs % n_worlds
-        wanted = pl.DataFrame(
-            {
-                "jeditaskid": self.arrays.tasks[rows],
-                "snapshot": self.arrays.snapshot[epoch, rows],
-                "world": worlds,
-                "setting": worlds // len(self.seeds),
-            }
+        """Ask the rules once for all tasks and worlds: ``task, world, queue, share``, by these and name of the queue."""
+        pairs = pending.select("task", "world").unique().sort("task", "world")
+        rows = pairs["task"].to_numpy()
+        wanted = pairs.with_columns(
+            jeditaskid=self.arrays.tasks[rows],
+            snapshot=self.arrays.snapshot[epoch, rows],
+            setting=pl.col("world") // len(self.seeds),
         )
-        found = self.standing.decide(wanted, state)
-        numbered = wanted.with_columns(pair=pl.Series(pairs))
+        found = self.standing.decide(wanted.drop("task"), state)
         ranked: pl.DataFrame = (
             found.queues.with_columns(pl.col("panda_queue").cast(pl.String))
-            .join(numbered, on=["jeditaskid", "snapshot", "world"])
+            .join(wanted, on=["jeditaskid", "snapshot", "world"])
             .join(self.arrays.candidates, on="panda_queue")
             .filter(pl.col("queue") >= 0)
-            .sort("pair", "panda_queue")
-            .select("pair", "queue", share=pl.col("share") / pl.col("share").sum().over("pair"))
+            .sort("task", "world", "panda_queue")
+            .select(
+                "task",
+                "world",
+                "queue",
+                pl.col("share") / pl.col("share").sum().over("task", "world"),
+            )
         )
         return ranked
 
-    def _place(self, task: IntArray, pending: Pending, ranked: pl.DataFrame) -> None:
+    def _place(self, pending: pl.DataFrame, ranked: pl.DataFrame) -> None:
         """Let every job draw a candidate by its share, and travel there."""
-        pairs = ranked["pair"].to_numpy()
-        own = task * len(self.copies) + pending.world
-        first, last = np.searchsorted(pairs, own), np.searchsorted(pairs, own, side="right")
-        share, queues = ranked["share"].to_numpy(), ranked["queue"].to_numpy()
         for number, copy in enumerate(self.copies):
-            here = pending.world == number
-            job = pending.job[here]
+            mine = pl.col("world") == number
+            job, ready, task = (
+                pending.filter(mine)[name].to_numpy() for name in ("job", "ready", "task")
+            )
+            of, queues, share = (
+                ranked.filter(mine)[name].to_numpy() for name in ("task", "queue", "share")
+            )
             state = copy.state
             times = state.attempt["number"][job] + state.attempt["moves"][job]
             drawn = draws.placements(state.settings.seed, state.work["pandaid"][job], times)
-            chosen = choose(drawn, first[here], last[here], share)
+            first, last = np.searchsorted(of, task), np.searchsorted(of, task, side="right")
+            chosen = choose(drawn, first, last, share)
             sent = chosen >= 0
-            self._send(copy, job[sent], queues[chosen[sent]], pending.ready[here][sent])
+            self._send(copy, job[sent], queues[chosen[sent]], ready[sent])
 
     def _send(self, copy: Copy, job: IntArray, queue: IntArray, asked: IntArray) -> None:
         """Bring the input of jobs to their queues, where they wait from then on."""
@@ -317,11 +316,6 @@ class Loop:
             wall = np.round(self.need[job] * self.slowness[queue]).astype(np.int64)
             copy.state.work["wall"][job] = wall
         return copy.mover.bring_inputs(job, queue, asked)
-
-
-def _joined(parts: list[tuple[IntArray, ...]]) -> list[IntArray]:
-    """Put the columns of all worlds one after the other."""
-    return [np.concatenate(columns) for columns in zip(*parts, strict=True)]
 
 
 @compiled

@@ -12,14 +12,13 @@ import polars as pl
 from brokerlab.brokerage.replaying.userjobs import LABEL
 from brokerlab.calibrate.simulation.loop import Copy, Loop
 from brokerlab.calibrate.simulation.state import (
-    CLOCK,
-    DONE,
     FINISHED,
+    LOGGED,
     NEVER,
-    RUNNING,
+    RUNS,
     SECOND,
-    UNPLACED,
-    WAITING,
+    WAITS,
+    instant,
     instants,
     micros,
     slots_from,
@@ -30,10 +29,6 @@ from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.results import Result, Shows
 
 STATES = pl.Enum(["finished", "failed", "waiting", "running"])
-_FINISHED, _FAILED, _WAITING, _RUNNING = range(4)
-ENDS = ("finished", "killed_walltime", "killed_memory", "running", "waiting", "travelling")
-"""Outcomes of attempts; the last three are those of attempts still open at the end of the simulation."""
-_RUNS, _WAITS, _TRAVELS = 3, 4, 5
 
 
 @dataclass(frozen=True, repr=False)
@@ -270,135 +265,89 @@ def user_classes(jobs: pl.DataFrame) -> pl.Series:
     return jobs.select(user_class=named).to_series()
 
 
+def attempts(copy: Copy) -> pl.DataFrame:
+    """Return the attempts of a world, see :attr:`.loop.Copy.attempts`, as columns."""
+    every = copy.attempts
+    return pl.DataFrame({name: every[name] for name in LOGGED.names or ()})
+
+
 def _jobs(world: World, copy: Copy, judged: IntArray, own: pl.DataFrame, seed: int) -> pl.DataFrame:
     """Return the judged jobs of a world; ``own``: what they are."""
-    until, log, n = micros(world.until), copy.log, len(world.created)
-    attempt, cores = copy.state.attempt[judged], copy.state.work["cores"]
-    status, created, gone = attempt["status"], world.created[judged], copy.gone[judged]
-    waits, runs = (status == WAITING) | (status == UNPLACED), status == RUNNING
-    lost, killed = np.zeros(n, np.int64), log[log["outcome"] != FINISHED]
-    np.add.at(lost, killed["job"], (killed["end"] - killed["start"]) * cores[killed["job"]])
-    last = np.full(n, NEVER)
-    last[log["job"]] = log["end"]  # the last one stays: the log is in the order of time
-    end = np.where(waits | runs, NEVER, last[judged])
-    start = np.where(waits, NEVER, attempt["start"])
-    ran = np.where(waits, 0, np.minimum(end, until) - attempt["start"])
-    state = np.where(attempt["outcome"] == FINISHED, _FINISHED, _FAILED)
-    state[waits], state[runs] = _WAITING, _RUNNING
-    queue = attempt["queue"]
-    first_queue, first_wait = _first(copy, judged, until)
-    numbers = pl.DataFrame(
-        {
-            "first_wait_s": pl.Series(first_wait / SECOND).fill_nan(None),
-            "n_attempts": np.bincount(log["job"], minlength=n)[judged] + runs,
-            "n_moves": attempt["moves"],
-            "readytime": instants(np.where(status == UNPLACED, NEVER, attempt["ready"])),
-            "starttime": instants(start),
-            "endtime": instants(end),
-            "overtime": instants(np.where(gone <= until, gone, NEVER)),
-            "waiting_s": (np.minimum(start, until) - created) / SECOND,
-            "transfer_s": copy.mover.spent[judged] / SECOND,
-            "running_s": ran / SECOND,
-            "transferred_bytes": copy.mover.moved[judged],
-            "lost_core_s": lost[judged] / SECOND,
-            "corecount": cores[judged],
-        }
+    every, row = attempts(copy), np.full(len(world.created), -1)
+    row[judged] = np.arange(len(judged))
+    until, start, end = pl.lit(micros(world.until)), pl.col("start"), pl.col("end")
+    begun = pl.min_horizontal(start, until)
+    outcome = pl.col("outcome")
+    killed = (end < NEVER) & (outcome != FINISHED)
+    there = (pl.col("queue") >= 0) & (pl.col("ready") <= until)
+    tried = (
+        every.with_columns(row=row[every["job"]])
+        .filter(pl.col("row") >= 0)
+        .group_by("row", maintain_order=True)
+        .agg(
+            pl.col("queue", "outcome", "ready", "start", "end").last(),
+            n_attempts=(start < NEVER).sum().cast(pl.Int64),
+            waits=begun.last(),
+            runs=(pl.min_horizontal(end, until) - begun).last(),
+            lost=(end - start).filter(killed).sum(),
+            first_queue=pl.when(there).then("queue").otherwise(-1).first(),
+            first_wait=pl.when(there).then(begun - pl.col("ready")).first(),
+        )
+        .sort("row")
     )
-    labels = own.select(
+    gone, cores = copy.gone[judged], copy.state.work["cores"][judged]
+    states = {FINISHED: "finished", RUNS: "running", WAITS: "waiting"}
+    return own.hstack(tried).select(
         pl.lit(seed, pl.Int64).alias("seed"),
-        *("pandaid", "jeditaskid", "gshare", "produsername", "user_class", "brokered"),
-        "creationtime",
-        computingsite=_names(world, queue),
-        first_site=_names(world, first_queue),
-        state=pl.Series(state, dtype=pl.UInt8).cat.to(STATES),
-    )
-    return labels.hstack(numbers).select(
-        *("seed", "pandaid", "jeditaskid", "gshare", "produsername", "user_class", "corecount"),
-        "brokered",
-        *("computingsite", "n_attempts", "n_moves", "creationtime", "readytime", "starttime"),
-        *("endtime", "overtime", "waiting_s", "transfer_s", "running_s", "transferred_bytes"),
-        *("lost_core_s", "first_site", "first_wait_s", "state"),
+        *("pandaid", "jeditaskid", "gshare", "produsername", "user_class"),
+        corecount=cores,
+        brokered="brokered",
+        computingsite=names_of(world, tried["queue"]),
+        n_attempts="n_attempts",
+        n_moves=copy.state.attempt["moves"][judged],
+        creationtime="creationtime",
+        readytime=pl.when(pl.col("queue") >= 0).then(instant(pl.col("ready"))),
+        starttime=instant(start),
+        endtime=instant(end),
+        overtime=instants(np.where(gone <= micros(world.until), gone, NEVER)),
+        waiting_s=_seconds(tried["waits"] - world.created[judged]),
+        transfer_s=copy.mover.spent[judged] / SECOND,
+        running_s=_seconds(tried["runs"]),
+        transferred_bytes=copy.mover.moved[judged],
+        lost_core_s=_seconds(tried["lost"] * cores),
+        first_site=names_of(world, tried["first_queue"]),
+        first_wait_s=_seconds(tried["first_wait"]),
+        state=outcome.replace_strict(states, default="failed", return_dtype=pl.String).cast(STATES),
     )
 
 
-def _names(world: World, queue: IntArray) -> pl.Series:
+def _seconds(micros: pl.Series) -> pl.Series:
+    """Return seconds, correctly rounded: Polars multiplies by the inverse of a number."""
+    return pl.Series(micros.to_numpy() / SECOND, nan_to_null=True)
+
+
+def names_of(world: World, queue: pl.Series) -> pl.Series:
     """Return the names of queues, null for -1."""
-    rows = pl.Series(queue)
-    return world.queues["panda_queue"].gather(rows.set(rows < 0, None))
-
-
-def _first(copy: Copy, judged: IntArray, until: int) -> tuple[IntArray, FloatArray]:
-    """Return the queue of the first attempt of jobs (-1: none), and its wait [us] (NaN: it never was ready)."""
-    attempt, n = copy.state.attempt, len(copy.state.attempt)
-    queue, wait = np.full(n, -1), np.full(n, np.nan)
-    now = (attempt["number"] == 1) & (attempt["queue"] >= 0) & (attempt["ready"] <= until)
-    began = np.where(attempt["status"] == WAITING, until, attempt["start"])
-    queue[now], wait[now] = attempt["queue"][now], (began - attempt["ready"])[now]
-    first = copy.log[copy.log["number"] == 1]
-    queue[first["job"]], wait[first["job"]] = first["queue"], first["start"] - first["ready"]
-    return queue[judged], wait[judged]
+    return world.queues["panda_queue"].gather(queue.set(queue < 0, None))
 
 
 def _used(world: World, copy: Copy, start: int, end: int, seed: int) -> pl.DataFrame:
     """Return the core seconds that every queue had and used in the period."""
-    log, attempt = copy.log, copy.state.attempt
-    running = np.flatnonzero(attempt["status"] == RUNNING)
-    began = np.concatenate((log["start"], attempt["start"][running]))
-    ended = np.concatenate((log["end"], np.full(len(running), end)))
-    queue = np.concatenate((log["queue"], attempt["queue"][running]))
-    cores = copy.state.work["cores"][np.concatenate((log["job"], running))]
+    every = copy.attempts
+    lasts = np.clip(every["end"], start, end) - np.clip(every["start"], start, end)
     used = np.zeros(world.queues.height, np.int64)
-    np.add.at(used, queue, (np.clip(ended, start, end) - np.clip(began, start, end)) * cores)
+    np.add.at(used, every["queue"], lasts * copy.state.work["cores"][every["job"]])
     until = pl.col("time").shift(-1).over("queue", order_by="time").fill_null(end)
-    lasts = until.clip(upper_bound=end) - pl.col("time").clip(upper_bound=end)
-    there = slots_from(world, start).group_by("queue", maintain_order=True)
+    there_us = (until.clip(upper_bound=end) - pl.col("time").clip(upper_bound=end)) * pl.col(
+        "slots"
+    )
+    there = slots_from(world, start).group_by("queue", maintain_order=True).agg(us=there_us.sum())
     return world.queues.select(
         pl.lit(seed, pl.Int64).alias("seed"),
         "panda_queue",
         used_core_s=pl.Series(used / SECOND),
-        capacity_core_s=there.agg(us=(lasts * pl.col("slots")).sum())["us"] / SECOND,
+        capacity_core_s=there["us"] / SECOND,
     )
-
-
-def attempts_of(world: World, copy: Copy) -> pl.DataFrame:
-    """Return every attempt of a simulated world, sorted by pandaid and attempt; jobs without a place have none.
-
-    Returns:
-        ``pandaid``, ``attempt`` (from 1), ``computingsite``, ``readytime`` (null: inputs still travel), ``starttime`` (null:
-        not started), ``endtime`` (null: not ended), ``overtime`` (of a job's last attempt: outputs have arrived),
-        ``outcome`` (see :data:`ENDS`), ``waiting_s`` (from ready to start, or to the end of the simulation), ``corecount``.
-    """
-    log, now, end = copy.log, copy.state.attempt, int(copy.state.events.counters[CLOCK])
-    made = (now["ready"] <= end) | (world.created < end)
-    rows = np.flatnonzero((now["status"] == RUNNING) | ((now["status"] == WAITING) & made))
-    open_ = now[rows]
-    running, ready = open_["status"] == RUNNING, open_["ready"] <= end
-    job = np.concatenate((log["job"], rows))
-    last = (now["status"] == DONE) & (copy.gone <= end)
-    over = last[log["job"]] & (now["number"][log["job"]] == log["number"])
-    never = np.full(len(rows), NEVER)
-
-    def both(ended: IntArray, still: IntArray) -> IntArray:
-        return np.concatenate((ended, still))
-
-    frame = pl.DataFrame(
-        {
-            "pandaid": copy.state.work["pandaid"][job],
-            "attempt": both(log["number"], open_["number"]),
-            "computingsite": _names(world, both(log["queue"], open_["queue"])),
-            "readytime": instants(both(log["ready"], np.where(ready, open_["ready"], NEVER))),
-            "starttime": instants(both(log["start"], np.where(running, open_["start"], NEVER))),
-            "endtime": instants(both(log["end"], never)),
-            "overtime": instants(both(np.where(over, copy.gone[log["job"]], NEVER), never)),
-            "outcome": pl.Series(ENDS).gather(
-                both(log["outcome"], np.where(running, _RUNS, np.where(ready, _WAITS, _TRAVELS)))
-            ),
-            "corecount": copy.state.work["cores"][job],
-        }
-    )
-    until = pl.col("starttime").fill_null(instants([end])[0])
-    wait = (until - pl.col("readytime")).dt.total_microseconds() / pl.lit(SECOND)
-    return frame.with_columns(waiting_s=wait).sort("pandaid", "attempt")
 
 
 def jain(values: FloatArray) -> float:

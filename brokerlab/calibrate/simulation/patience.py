@@ -10,8 +10,9 @@ import numpy as np
 import polars as pl
 
 from brokerlab.calibrate.simulation import kernel
-from brokerlab.calibrate.simulation.census import ACTIVATED, ASSIGNED, STATUSES, Census, by_share
+from brokerlab.calibrate.simulation.census import ACTIVATED, ASSIGNED, STATUSES, by_share
 from brokerlab.calibrate.simulation.state import FINISHED, SECOND, instants
+from brokerlab.engines import INT, TEXT, collect, narrow
 from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts import TimeoutRule, TimeoutRules, fast_rebrokerage_at
@@ -19,9 +20,9 @@ from brokerlab.lifecycle.timeouts.analysis import YOUNGEST_S, analysis_rebrokera
 from brokerlab.lifecycle.timeouts.catalogue import URGENT, timeout_rules
 from brokerlab.lifecycle.timeouts.contracts import TABLES
 from brokerlab.lifecycle.timeouts.decide import judged
-from brokerlab.lifecycle.timeouts.facts import DOWN, IDLE_S, facts, limits_of
+from brokerlab.lifecycle.timeouts.facts import facts, limits_of
 from brokerlab.lifecycle.timeouts.settings import Limits, fast_settings
-from brokerlab.numerics import BoolArray, IntArray
+from brokerlab.numerics import IntArray
 
 if TYPE_CHECKING:
     from brokerlab.calibrate.simulation.loop import Loop
@@ -50,7 +51,6 @@ class Patience:
         limits: Limits that the settings set.
         order: The timeouts that look at waiting jobs.
         least: (urgent, state) age below which no timeout fires [us].
-        down: (queues,) by snapshot: the queue takes no jobs, so that it counts as idle.
     """
 
     rules: TimeoutRules
@@ -60,7 +60,6 @@ class Patience:
     limits: Limits
     order: tuple[TimeoutRule, ...]
     least: IntArray
-    down: Mapping[int, BoolArray]
 
     @classmethod
     def of(cls, world: World, config: Config, rules: TimeoutRules) -> Patience:
@@ -72,23 +71,14 @@ class Patience:
             "slots": _columns(world.tables.get("slots"), ("snapshot", "panda_queue")),
             "resource_work_queues": _columns(
                 world.tables.get("resource_work_queues"), ("workqueue_id",)
-            ).cast({"workqueue_id": pl.Int64}),
-        }
-        names = world.arrays.queue_names
-        down = {
-            int(snapshot): names.is_in(
-                _held(tables["queues"], int(snapshot))
-                .filter(pl.col("status").is_in(DOWN))["panda_queue"]
-                .implode()
-            ).to_numpy()
-            for snapshot in world.epochs["snapshot"]
+            ),
         }
         limits = limits_of(tables["queues"].drop("snapshot"), rules, config)
         waiting = {STATUSES[ASSIGNED], STATUSES[ACTIVATED]}
         order = tuple(
             rule for rule in timeout_rules(rules, limits) if waiting.intersection(rule.statuses)
         )
-        return cls(rules, config, tables, fast, limits, order, _least(order), down)
+        return cls(rules, config, tables, fast, limits, order, _least(order))
 
     @property
     def key(self) -> Hashable:
@@ -97,98 +87,79 @@ class Patience:
         limits = tuple(sorted(held.heartbeat_s.items()))
         return held.defined_s, held.holding_s, limits, held.own, self.fast
 
-    def act(self, loop: Loop, found: Census, worlds: IntArray, now: int, snapshot: int) -> bool:
+    def act(self, loop: Loop, found: pl.DataFrame, now: int, snapshot: int) -> bool:
         """Take jobs back in some worlds; tells whether some were.
 
         Args:
             loop: All worlds; changed.
-            found: Jobs of those asked for.
-            worlds: Their numbers.
+            found: The census of those asked for.
             now: The instant [us since 1970].
             snapshot: Which state of the queues holds.
         """
-        waits = loop.arrays.brokered[found.job] & (found.state <= ACTIVATED)
-        leaves = np.zeros(len(found.job), np.bool_)
-        if self.fast:
-            leaves |= self._fast(loop, found, waits, snapshot)
-        late = self._late_users if loop.world.stage == "analysis" else self._late
-        leaves |= late(loop, found, worlds, waits & ~leaves, now, snapshot)
-        for number in worlds:
-            jobs = np.sort(found.job[leaves & (found.world == number)])
-            if len(jobs):
-                kernel.withdraw(loop.copies[number].state, jobs, now)
-        return bool(leaves.any())
+        placed = found.filter(loop.arrays.brokered[found["job"]])
+        waits = placed.filter(pl.col("state") <= ACTIVATED)
+        fast = self._fast(loop, found, waits, snapshot) if self.fast else waits.clear()
+        rest = waits.join(fast, on=["world", "job"], how="anti", maintain_order="left")
+        if loop.world.stage == "analysis":
+            late = self._late_users(loop, placed, rest, now, snapshot)
+        else:
+            late = self._late(loop, rest, now, snapshot)
+        leaves = pl.concat([fast, late]).partition_by("world", as_dict=True)
+        for (number,), jobs in leaves.items():
+            kernel.withdraw(loop.copies[number].state, np.sort(jobs["job"].to_numpy()), now)
+        return bool(leaves)
 
-    def _fast(self, loop: Loop, found: Census, waits: BoolArray, snapshot: int) -> BoolArray:
-        """Tell which jobs fast rebrokerage takes back: the oldest of a queue and share that has too many."""
+    def _fast(
+        self, loop: Loop, found: pl.DataFrame, waits: pl.DataFrame, snapshot: int
+    ) -> pl.DataFrame:
+        """Return the jobs that fast rebrokerage takes back: the oldest of a queue and share that has too many."""
+        arrays = loop.arrays
         tables = {
-            "share_job_stats": by_share(found, loop.arrays),
+            "share_job_stats": by_share(found, arrays),
             "queues": _held(self.tables["queues"], snapshot),
             "slots": _held(self.tables["slots"], snapshot).select(pandaqueuename="panda_queue"),
             "resource_work_queues": self.tables["resource_work_queues"],
         }
         shares = fast_rebrokerage_at(tables, rules=self.rules, config=self.config)
-        wanted = shares.filter(pl.col("n_moved") > 0)
-        leaves = np.zeros(len(found.job), np.bool_)
-        if wanted.is_empty():
-            return leaves
-        row = np.flatnonzero(waits)
         key = ["snapshot", "computingsite", "gshare"]
-        jobs = pl.DataFrame(
-            {
-                "row": row,
-                "job": found.job[row],
-                "snapshot": found.world[row],
-                "computingsite": loop.arrays.queue_names.gather(found.queue[row]),
-                "gshare": loop.arrays.groups["gshare"].gather(loop.arrays.group[found.job[row]]),
-            }
+        jobs = waits.with_columns(
+            snapshot="world",
+            computingsite=arrays.queue_names.gather(waits["queue"]),
+            gshare=arrays.groups["gshare"].gather(arrays.group[waits["job"]]),
         )
-        chosen = jobs.join(wanted.select(*key, "n_moved"), on=key).sort("job")
-        kept = chosen.filter(pl.int_range(pl.len()).over(key) < pl.col("n_moved"))
-        leaves[kept["row"].to_numpy()] = True
-        return leaves
+        wanted = shares.filter(pl.col("n_moved") > 0).select(*key, "n_moved")
+        oldest = pl.int_range(pl.len()).over(key) < pl.col("n_moved")
+        return jobs.join(wanted, on=key).sort("job").filter(oldest).select(waits.columns)
 
-    def _late(
-        self, loop: Loop, found: Census, worlds: IntArray, waits: BoolArray, now: int, snapshot: int
-    ) -> BoolArray:
-        """Tell which jobs a timeout takes back; one that would fail or be killed while it waits is brokered again, too."""
-        row = np.flatnonzero(waits)
-        since = changed(loop, found, row)
-        priority = loop.copies[0].state.work["priority"][found.job[row]]
-        state, age = found.state[row], now - since
-        old = age > self.least[0, state]
-        urgent = ~old & (priority >= URGENT) & (age > self.least[1, state])
-        if urgent.any():
-            old |= urgent & self._idle(loop, found, row, now, snapshot)
-        leaves = np.zeros(len(found.job), np.bool_)
-        row, since = row[old], since[old]
-        if not len(row):
-            return leaves
+    def _late(self, loop: Loop, waits: pl.DataFrame, now: int, snapshot: int) -> pl.DataFrame:
+        """Return the jobs that a timeout takes back; one that would fail or be killed while it waits is brokered again, too."""
+        since, state = changed(loop, waits), waits["state"].to_numpy()
+        urgent = loop.copies[0].state.work["priority"][waits["job"]] >= URGENT
+        old = now - since > self.least[urgent.astype(np.int64), state]
+        rows = waits.filter(old)
+        if rows.is_empty():
+            return rows
+        worlds = rows["world"].unique().sort()
         tables = {
-            "jobs": _jobs(loop, found, row, since),
+            "jobs": _jobs(loop, rows, since[old]),
             "queues": self._queues(snapshot, worlds),
             "site_data": _last_starts(loop, worlds),
         }
         at = instants([now])[0]
         known = facts(prepared(tables, TABLES), at=at, rules=self.rules, limits=self.limits)
-        fired = judged(known, self.order, at=at).filter("acts")
-        leaves[fired["pandaid"].unique().to_numpy()] = True
-        return leaves
+        return rows[judged(known, self.order, at=at).filter("acts")["pandaid"].unique()]
 
     def _late_users(
-        self, loop: Loop, found: Census, worlds: IntArray, waits: BoolArray, now: int, snapshot: int
-    ) -> BoolArray:
-        """Tell which waiting jobs of users are brokered again: groups of a task at a queue where nothing happens."""
-        leaves = np.zeros(len(found.job), np.bool_)
-        waiting = np.flatnonzero(waits)
-        if not (now - changed(loop, found, waiting) > YOUNGEST_S * SECOND).any():
-            return leaves
-        row = np.flatnonzero(loop.arrays.brokered[found.job])
-        live = _jobs(loop, found, row, changed(loop, found, row))
+        self, loop: Loop, placed: pl.DataFrame, waits: pl.DataFrame, now: int, snapshot: int
+    ) -> pl.DataFrame:
+        """Return the waiting jobs of users that are brokered again: groups of a task at a queue where nothing happens."""
+        if not (now - changed(loop, waits) > YOUNGEST_S * SECOND).any():
+            return waits.clear()
+        worlds = placed["world"].unique().sort()
+        live = _jobs(loop, placed, changed(loop, placed))
+        ended = ended_lately(loop, worlds, now - YOUNGEST_S * SECOND)
         tables = {
-            "jobs": pl.concat(
-                [live, ended_lately(loop, worlds, now - YOUNGEST_S * SECOND)], how="diagonal"
-            ),
+            "jobs": pl.concat([live, ended], how="diagonal"),
             "queues": self._queues(snapshot, worlds),
             "status_log": live.filter(pl.col("jobstatus") == "activated").select(
                 "pandaid", "jobstatus", "modificationtime"
@@ -197,21 +168,12 @@ class Patience:
         moved = analysis_rebrokerage(
             prepared(tables, TABLES), at=instants([now])[0], config=self.config
         )
-        leaves[moved["pandaid"].unique().to_numpy()] = True
-        return leaves & waits
+        return waits.join(placed[moved["pandaid"].unique()], on=["world", "job"], how="semi")
 
-    def _idle(self, loop: Loop, found: Census, row: IntArray, now: int, snapshot: int) -> BoolArray:
-        """Tell of rows of the census whether its queue takes no jobs or has started none for long."""
-        last = np.stack([copy.last_start for copy in loop.copies])
-        return np.asarray(
-            self.down[snapshot][found.queue[row]]
-            | (now - last[found.world[row], found.queue[row]] > IDLE_S * SECOND)
-        )
-
-    def _queues(self, snapshot: int, worlds: IntArray) -> pl.DataFrame:
+    def _queues(self, snapshot: int, worlds: pl.Series) -> pl.DataFrame:
         """Return the queues of worlds, by the names that :func:`_named` gives."""
         own = _held(self.tables["queues"], snapshot).unique("panda_queue", maintain_order=True)
-        many = pl.DataFrame({"world": worlds}, schema={"world": pl.Int64}).join(own, how="cross")
+        many = worlds.to_frame("world").join(own, how="cross")
         return many.with_columns(panda_queue=_named("panda_queue")).drop("world")
 
 
@@ -231,14 +193,9 @@ def _least(order: Sequence[TimeoutRule]) -> IntArray:
 
 def _columns(table: pl.DataFrame | None, names: Sequence[str]) -> pl.DataFrame:
     """Return some columns of a table, null where it lacks them."""
-    frame = pl.DataFrame() if table is None else table
-    missing = [name for name in names if name not in frame.columns]
-    kinds = {name: pl.Int64 if name == "snapshot" else pl.String for name in names}
-    if frame.is_empty():
-        return pl.DataFrame(schema=kinds)
-    return frame.with_columns(pl.lit(None, kinds[name]).alias(name) for name in missing).select(
-        names
-    )
+    kinds = {name: INT if name in ("snapshot", "workqueue_id") else TEXT for name in names}
+    empty = pl.DataFrame({name: [] for name in names})
+    return collect(narrow(empty if table is None else table, "table", kinds, ()))
 
 
 def _held(table: pl.DataFrame, snapshot: int) -> pl.DataFrame:
@@ -252,34 +209,29 @@ def _named(column: str) -> pl.Expr:
     return pl.format("{} {}", "world", column)
 
 
-def changed(loop: Loop, found: Census, row: IntArray) -> IntArray:
-    """Return when the jobs of some rows came into their state [us]; outputs under way since the start of the job."""
-    since = np.zeros(len(row), np.int64)
-    world, job, state = found.world[row], found.job[row], found.state[row]
+def changed(loop: Loop, rows: pl.DataFrame) -> IntArray:
+    """Return when jobs came into their state [us]; outputs under way since the start of the job."""
+    world, job, state = (rows[name].to_numpy() for name in ("world", "job", "state"))
+    since = np.zeros(len(job), np.int64)
     for number in np.unique(world):
-        copy = loop.copies[number]
-        attempt = copy.state.attempt
-        for wanted, times in (
-            (state == ASSIGNED, copy.placed),
-            (state == ACTIVATED, attempt["ready"]),
-            (state > ACTIVATED, attempt["start"]),
-        ):
-            here = wanted & (world == number)
-            since[here] = times[job[here]]
+        copy, here = loop.copies[number], world == number
+        attempt = copy.state.attempt[job[here]]
+        states = [state[here] == ASSIGNED, state[here] == ACTIVATED]
+        times = [copy.placed[job[here]], attempt["ready"]]
+        since[here] = np.select(states, times, attempt["start"])
     return since
 
 
-def ended_lately(loop: Loop, worlds: IntArray, since: int) -> pl.DataFrame:
+def ended_lately(loop: Loop, worlds: pl.Series, since: int) -> pl.DataFrame:
     """Return the jobs of worlds that ended since an instant, as the rules read them; ids are below 0."""
     parts = []
-    for number in worlds.tolist():
+    for number in worlds:
         log = loop.copies[number].log
         lately = log[np.searchsorted(log["end"], since) :]
         own = lately[loop.arrays.brokered[lately["job"]]]
         parts.append(
-            loop.world.jobs.select(*_OF_JOBS)[pl.Series(own["job"])].with_columns(
+            _of_jobs(loop, own["job"]).with_columns(
                 pandaid=-1 - pl.int_range(pl.len()),
-                creationtime=instants(loop.created[own["job"]]),
                 world=pl.lit(number, pl.Int64),
                 name=loop.arrays.queue_names.gather(own["queue"]),
                 jobstatus=_OVER.gather((own["outcome"] != FINISHED).astype(np.int64)),
@@ -289,20 +241,22 @@ def ended_lately(loop: Loop, worlds: IntArray, since: int) -> pl.DataFrame:
     return _told(pl.concat(parts))
 
 
-def _jobs(loop: Loop, found: Census, row: IntArray, since: IntArray) -> pl.DataFrame:
-    """Return jobs as the timeouts read them; ``pandaid`` is the row of the census."""
-    jobs, job = loop.world.jobs, pl.Series(found.job[row])
-    own = jobs.select(*_OF_JOBS)[job].with_columns(creationtime=instants(loop.created[job]))
-    numbers = pl.DataFrame(
-        {
-            "pandaid": row,
-            "world": found.world[row],
-            "name": loop.arrays.queue_names.gather(found.queue[row]),
-            "jobstatus": STATUSES.gather(found.state[row]),
-            "modificationtime": instants(since),
-        }
+def _jobs(loop: Loop, rows: pl.DataFrame, since: IntArray) -> pl.DataFrame:
+    """Return jobs as the timeouts read them; ``pandaid`` is the number of the row."""
+    jobs = _of_jobs(loop, rows["job"].to_numpy()).with_columns(
+        world=rows["world"],
+        pandaid=pl.int_range(pl.len()),
+        name=loop.arrays.queue_names.gather(rows["queue"]),
+        jobstatus=STATUSES.gather(rows["state"]),
+        modificationtime=instants(since),
     )
-    return _told(own.hstack(numbers))
+    return _told(jobs)
+
+
+def _of_jobs(loop: Loop, job: IntArray) -> pl.DataFrame:
+    """Return what jobs are."""
+    own = loop.world.jobs.select(*_OF_JOBS)[pl.Series(job)]
+    return own.with_columns(creationtime=instants(loop.created[job]))
 
 
 def _told(rows: pl.DataFrame) -> pl.DataFrame:
@@ -316,17 +270,12 @@ def _told(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _last_starts(loop: Loop, worlds: IntArray) -> pl.DataFrame:
+def _last_starts(loop: Loop, worlds: pl.Series) -> pl.DataFrame:
     """Return the last start of a job at every queue of worlds."""
+    names = loop.arrays.queue_names
     parts = [
-        pl.DataFrame(
-            {
-                "world": number,
-                "name": loop.arrays.queue_names,
-                "last": loop.copies[number].last_start,
-            }
-        )
-        for number in worlds.tolist()
+        pl.DataFrame({"world": number, "name": names, "last": loop.copies[number].last_start})
+        for number in worlds
     ]
     known = pl.concat(parts).filter(pl.col("last") >= 0)
     return known.select(

@@ -13,7 +13,7 @@ from brokerlab.brokerage.analysis_jobs.settings import COMPONENT
 from brokerlab.brokerage.production_jobs.settings import read
 from brokerlab.brokerage.replaying.pace import RATE_DELAY_S, RATE_WINDOW_S
 from brokerlab.brokerage.replaying.userjobs import LABEL
-from brokerlab.calibrate.simulation.census import Census, counted_of, disk_traffic
+from brokerlab.calibrate.simulation.census import counted_of, disk_traffic
 from brokerlab.calibrate.simulation.state import FINISHED, SECOND
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.classification import share_usage, task_classes, user_usage
@@ -87,7 +87,7 @@ class Users:
     def tables(
         self,
         loop: Loop,
-        found: Census,
+        found: pl.DataFrame,
         worlds: IntArray,
         wanted: IntArray,
         now: int,
@@ -256,16 +256,14 @@ def _lately(ended: pl.DataFrame, since: int) -> pl.DataFrame:
     return ended.filter(pl.col("end") > since).group_by(keys).agg(njobs=pl.len().cast(pl.Int64))
 
 
-def _used(loop: Loop, ended: pl.DataFrame, found: Census, wanted: IntArray) -> pl.DataFrame:
+def _used(loop: Loop, ended: pl.DataFrame, found: pl.DataFrame, wanted: IntArray) -> pl.DataFrame:
     """Return the queues at which tasks have or had jobs."""
-    own = np.isin(loop.arrays.task[found.job], wanted)
-    live = pl.DataFrame(
-        {
-            "world": found.world[own],
-            "jeditaskid": loop.arrays.tasks[loop.arrays.task[found.job[own]]],
-            "computingsite": loop.arrays.queue_names.gather(found.queue[own]),
-        }
-    )
+    task = loop.arrays.task[found["job"]]
+    live = found.select(
+        "world",
+        jeditaskid=loop.arrays.tasks[task],
+        computingsite=loop.arrays.queue_names.gather(found["queue"]),
+    ).filter(np.isin(task, wanted))
     return pl.concat([live, ended.select(live.columns)]).unique()
 
 

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.simulation.arrays import Arrays, arrays_of
 from brokerlab.calibrate.simulation.capacity import LOWER
 from brokerlab.calibrate.simulation.contracts import DATA, QUEUES
 from brokerlab.calibrate.simulation.options import QueueRules, Transfers
+from brokerlab.calibrate.simulation.state import Arrays, arrays_of
+from brokerlab.engines import TEXT, collect, narrow
 from brokerlab.errors import ConfigError, DataError, nearest
 from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
@@ -180,27 +181,27 @@ def of_tables(
 ) -> World:
     """Make a world of tables; :func:`of_archive` makes one of an archive.
 
+    What is not described here is as in :class:`World`.
+
     Args:
-        jobs: One row per job, see ``contracts.Jobs``. Those that are not ``brokered`` need ``computingsite`` and
-            ``readytime``. Units: [s], [MB], [cores], [B].
+        jobs: ``contracts.Jobs``; those that are not ``brokered`` need ``computingsite`` and ``readytime``.
         queues: ``contracts.Queues``, parents of pseudo-queues.
-        tables: Input tables of the brokerage, see :class:`World`; needed where it places jobs.
-        epochs: ``snapshot``, ``at``; needed where it places jobs.
+        tables: Needed, as ``epochs`` are, where the brokerage places jobs.
+        epochs: From when on which ``snapshot`` holds.
         start: Jobs made from here on are judged ...
         end: ... up to here.
         stage: ``jobs`` or ``analysis``.
         cycle: From one brokerage to the next.
-        begin: First instant; default ``start``. Jobs with a queue may be ready before it.
-        until: Last instant; default ``end``.
-        capacity: Slots over time, ``contracts.Capacity``; queues without a row keep ``queues.slots``.
-        delays: Start-up delays to draw from, ``contracts.Delays``; queues without a row take ``queues.startup_s``.
-        data: ``places``, ``links``, ``sources``, ``present``; without ``places`` the queues of ``tables`` say where they
-            are.
-        rules: Rule set, ``document`` or ``production``.
+        begin: Default ``start``; jobs with a queue may be ready before it.
+        until: Default ``end``.
+        capacity: Queues without a row keep ``queues.slots``.
+        delays: Queues without a row take ``queues.startup_s``.
+        data: Without ``places`` the queues of ``tables`` say where they are.
+        rules: Rule set.
         queueing: Options of the queues.
         transfers: How data move.
         config: Settings that ruled.
-        shares: Tree of the global shares, for ``analysis``.
+        shares: Tree of the global shares.
 
     Returns:
         The world.
@@ -266,14 +267,10 @@ def places_of(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """Return queue, parent and site of the brokerage's table of queues, as they are last."""
     if "queues" not in tables:
         return pl.DataFrame()
-    queues = tables["queues"]
-    missing = [
-        pl.lit(None, pl.String).alias(name)
-        for name in ("unified_name", "pandasite")
-        if name not in queues.columns
-    ]
-    last = queues.with_columns(missing).unique("panda_queue", keep="last", maintain_order=True)
-    return last.select("panda_queue", "unified_name", site="pandasite").sort("panda_queue")
+    kinds = dict.fromkeys(("panda_queue", "unified_name", "pandasite"), TEXT)
+    queues = collect(narrow(tables["queues"], "queues", kinds, ("panda_queue",)))
+    last = queues.unique("panda_queue", keep="last", maintain_order=True)
+    return last.rename({"pandasite": "site"}).sort("panda_queue")
 
 
 def _tasks(tables: Mapping[str, pl.DataFrame], epochs: pl.DataFrame) -> pl.Series:

@@ -19,6 +19,7 @@ from brokerlab.calibrate.simulation.loop import Loop
 from brokerlab.calibrate.simulation.state import instants
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
 from brokerlab.worlds import synthesise
+from tests.recorded import record
 
 PERIOD = {
     "start": "2026-03-01",
@@ -52,7 +53,7 @@ def truth(base):
 @pytest.fixture(scope="module")
 def made(truth, base, tmp_path_factory):
     folder = tmp_path_factory.mktemp("grid") / "made"
-    simulation.record(truth, base, folder, seed=7)
+    record(truth, base, folder, seed=7)
     return brokerlab.archive.open(folder)
 
 
@@ -213,7 +214,7 @@ def test_what_cannot_be_is_refused(base, truth, tmp_path):
     other = simulation.of_tables(truth.jobs, truth.queues, truth.tables, truth.epochs,
                            start=datetime(2026, 3, 1), end=datetime(2026, 3, 2))  # fmt: skip
     with pytest.raises(DataError, match="read from archive none"):
-        simulation.record(other, base, tmp_path)
+        record(other, base, tmp_path)
     with pytest.raises(ConfigError, match="placement is -1"):
         Limits(placement=-1)
 
@@ -251,7 +252,7 @@ def test_the_brokerage_is_told_what_a_replay_of_the_record_tells(
     world, archive = truth, made
     if stage == "analysis":
         world = users
-        simulation.record(world, base, tmp_path / "users", seed=7)
+        record(world, base, tmp_path / "users", seed=7)
         archive = brokerlab.archive.open(tmp_path / "users")
     now, wanted, state = told(world, 7, monkeypatch)[10 if stage == "jobs" else 5]
     at = instants([now])[0]

@@ -17,6 +17,7 @@ from brokerlab.errors import ConfigError
 from brokerlab.matching.rules import MatchingRules
 from brokerlab.report import run
 from tests.planted_grids import BEGIN, Plan, write
+from tests.recorded import record
 
 KEY, WRONG = "NQUEUED_SAT_CAP", 30
 DAY = timedelta(days=1)
@@ -39,7 +40,7 @@ def seen(plan, tmp_path_factory):
     world = simulation.of_archive(
         base, start=BEGIN, end=BEGIN + 7 * DAY, capacity=plan.capacity, cycle="4h", warm_up="0"
     )
-    simulation.record(world, base, folder / "seen", seed=1)
+    record(world, base, folder / "seen", seed=1)
     return brokerlab.archive.open(folder / "seen")
 
 

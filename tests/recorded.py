@@ -11,13 +11,12 @@ from brokerlab.archive.contracts import polars_schema
 from brokerlab.archive.manifest import Manifest
 from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.calibrate.simulation.loop import Copy, Loop
-from brokerlab.calibrate.simulation.outcome import attempts_of
 from brokerlab.calibrate.simulation.world import World
 from brokerlab.errors import DataError
 from brokerlab.gdpconfig import Config
+from brokerlab.worlds.generate import LIVED
+from tests.queue_toys import attempts_of
 
-NOTE = "simulated by brokerlab"
-"""The note of such an archive begins so."""
 REPLACED = ("jobs", "gdpconfig")
 """Tables that the simulation writes anew."""
 STATUS = {
@@ -67,7 +66,9 @@ def record(
     loop = Loop(world, [config], [seed])
     loop.run()
     settings = loop.configs[0]
-    note = f"{NOTE} from archive {archive.digest} with seed {seed}, settings {settings.digest}"
+    note = (
+        f"{LIVED} again from archive {archive.digest} with seed {seed}, settings {settings.digest}"
+    )
     with ArchiveWriter(into, synthetic=True, note=note, mode="replace") as writer:
         for name in archive.tables:
             if name not in REPLACED + GONE:
