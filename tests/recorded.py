@@ -14,7 +14,7 @@ from brokerlab.calibrate.simulation.loop import Copy, Loop
 from brokerlab.calibrate.simulation.world import World
 from brokerlab.errors import DataError
 from brokerlab.gdpconfig import Config
-from brokerlab.worlds.generate import LIVED
+from brokerlab.worlds.settings import LIVED
 from tests.queue_toys import attempts_of
 
 REPLACED = ("jobs", "gdpconfig")

@@ -23,6 +23,8 @@ ASSIGNED, ACTIVATED, MOVING_OUT, IN_SLOTS, UNBROKERED = range(5)
 """States of the jobs of a census."""
 STATUSES = pl.Series("jobstatus", ["assigned", "activated", "transferring", "running"])
 """By the states of the census."""
+OVER = pl.Series("jobstatus", ["finished", "failed"])
+"""Of ended attempts; a killed job counts as failed."""
 
 
 @compiled

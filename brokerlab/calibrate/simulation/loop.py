@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
 from brokerlab.calibrate.simulation import draws, kernel
-from brokerlab.calibrate.simulation.census import IN_SLOTS, UNBROKERED, look, tables_of
+from brokerlab.calibrate.simulation.census import IN_SLOTS, OVER, UNBROKERED, look, tables_of
 from brokerlab.calibrate.simulation.moves import Mover
 from brokerlab.calibrate.simulation.patience import Patience
 from brokerlab.calibrate.simulation.state import (
     DONE,
+    FINISHED,
     LOG,
     LOGGED,
     NEVER,
@@ -31,7 +32,7 @@ from brokerlab.compiled import compiled
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts import TimeoutRules
-from brokerlab.numerics import FloatArray, IntArray
+from brokerlab.numerics import BoolArray, FloatArray, IntArray
 
 
 @dataclass
@@ -46,7 +47,6 @@ class Copy:
         last_start: (queues,) last start of a job [us], -1 before.
         first: Place in the order of making before which all jobs are over.
         logged: Attempts in the log that the links know of.
-        old: Attempts in the log that ended too long ago to be asked for.
     """
 
     state: State
@@ -56,7 +56,6 @@ class Copy:
     last_start: IntArray
     first: int = 0
     logged: int = 0
-    old: int = 0
 
     @classmethod
     def of(cls, world: World, seed: int) -> Copy:
@@ -101,17 +100,14 @@ class Copy:
         np.maximum.at(self.last_start, ended["queue"], ended["start"])
         self.logged += len(ended)
 
-    def recent_starts(self, since: int) -> tuple[IntArray, IntArray]:
-        """Return when and where jobs started since an instant [us], with some that started before.
+    def ended(self, since: int) -> Records:
+        """The attempts that have ended since an instant [us]."""
+        return self.log[np.searchsorted(self.log["end"], since) :]
 
-        Args:
-            since: The instant; never earlier than at the last call.
-        """
-        log = self.log[self.old :]
+    def recent_starts(self, since: int) -> tuple[IntArray, IntArray]:
+        """Return when and where jobs started since an instant [us], with some that started before."""
         runs = self.state.attempt[self.state.attempt["status"] == RUNNING]
-        ended = np.searchsorted(log["end"], since)  # what ended before started before
-        self.old += int(ended)
-        both = (log[ended:], runs)
+        both = (self.ended(since), runs)
         return (
             np.concatenate([part["start"] for part in both]),
             np.concatenate([part["queue"] for part in both]),
@@ -190,6 +186,28 @@ class Loop:
     def of_setting(self, number: int) -> list[Copy]:
         """Return the worlds of a setting, by seed."""
         return self.copies[number * len(self.seeds) :][: len(self.seeds)]
+
+    def ended(self, worlds: Iterable[int], asked: BoolArray, since: int) -> pl.DataFrame:
+        """Return attempts that have ended: ``world, job, computingsite, jobstatus, end`` [us].
+
+        Args:
+            worlds: Numbers of those that are asked for.
+            asked: (jobs,) whose attempts.
+            since: From this instant on [us].
+        """
+        parts = []
+        for number in worlds:
+            log = self.copies[number].ended(since)
+            log = log[asked[log["job"]]]
+            part = pl.DataFrame({name: log[name] for name in ("job", "queue", "outcome", "end")})
+            parts.append(part.select(pl.lit(number, pl.Int64).alias("world"), pl.all()))
+        over = pl.concat(parts)
+        return over.select(
+            *("world", "job"),
+            computingsite=self.arrays.queue_names.gather(over["queue"]),
+            jobstatus=OVER.gather((over["outcome"] != FINISHED).cast(pl.Int64)),
+            end="end",
+        )
 
     def _groups(self) -> list[Group]:
         """Put worlds together that may be asked together."""

@@ -11,7 +11,7 @@ import polars as pl
 
 from brokerlab.calibrate.simulation import kernel
 from brokerlab.calibrate.simulation.census import ACTIVATED, ASSIGNED, STATUSES, by_share
-from brokerlab.calibrate.simulation.state import FINISHED, SECOND, instants
+from brokerlab.calibrate.simulation.state import SECOND, instants
 from brokerlab.engines import INT, TEXT, collect, narrow
 from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
@@ -35,7 +35,6 @@ _OF_JOBS = (
     *("jeditaskid", "creationtime", "currentpriority", "prodsourcelabel", "processingtype"),
     *("workinggroup", "produsername", "gshare"),
 )
-_OVER = pl.Series(["finished", "failed"])
 
 
 @dataclass(frozen=True)
@@ -157,9 +156,17 @@ class Patience:
             return waits.clear()
         worlds = placed["world"].unique().sort()
         live = _jobs(loop, placed, changed(loop, placed))
-        ended = ended_lately(loop, worlds, now - YOUNGEST_S * SECOND)
+        since = now - YOUNGEST_S * SECOND
+        over = loop.ended(worlds, loop.arrays.brokered, since)
+        gone = _of_jobs(loop, over["job"].to_numpy()).with_columns(
+            world=over["world"],
+            pandaid=-1 - pl.int_range(pl.len()),  # not those of jobs that live
+            name=over["computingsite"],
+            jobstatus=over["jobstatus"],
+            modificationtime=instants(over["end"]),
+        )
         tables = {
-            "jobs": pl.concat([live, ended], how="diagonal"),
+            "jobs": pl.concat([live, _told(gone)], how="diagonal"),
             "queues": self._queues(snapshot, worlds),
             "status_log": live.filter(pl.col("jobstatus") == "activated").select(
                 "pandaid", "jobstatus", "modificationtime"
@@ -220,25 +227,6 @@ def changed(loop: Loop, rows: pl.DataFrame) -> IntArray:
         times = [copy.placed[job[here]], attempt["ready"]]
         since[here] = np.select(states, times, attempt["start"])
     return since
-
-
-def ended_lately(loop: Loop, worlds: pl.Series, since: int) -> pl.DataFrame:
-    """Return the jobs of worlds that ended since an instant, as the rules read them; ids are below 0."""
-    parts = []
-    for number in worlds:
-        log = loop.copies[number].log
-        lately = log[np.searchsorted(log["end"], since) :]
-        own = lately[loop.arrays.brokered[lately["job"]]]
-        parts.append(
-            _of_jobs(loop, own["job"]).with_columns(
-                pandaid=-1 - pl.int_range(pl.len()),
-                world=pl.lit(number, pl.Int64),
-                name=loop.arrays.queue_names.gather(own["queue"]),
-                jobstatus=_OVER.gather((own["outcome"] != FINISHED).astype(np.int64)),
-                modificationtime=instants(own["end"]),
-            )
-        )
-    return _told(pl.concat(parts))
 
 
 def _jobs(loop: Loop, rows: pl.DataFrame, since: IntArray) -> pl.DataFrame:

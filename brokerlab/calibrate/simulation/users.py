@@ -14,7 +14,7 @@ from brokerlab.brokerage.production_jobs.settings import read
 from brokerlab.brokerage.replaying.pace import RATE_DELAY_S, RATE_WINDOW_S
 from brokerlab.brokerage.replaying.userjobs import LABEL
 from brokerlab.calibrate.simulation.census import counted_of, disk_traffic
-from brokerlab.calibrate.simulation.state import FINISHED, SECOND
+from brokerlab.calibrate.simulation.state import SECOND
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.classification import share_usage, task_classes, user_usage
 from brokerlab.lifecycle.classification.site_classes import GRID
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from brokerlab.calibrate.simulation.world import World
 
 _STATUS = pl.col("jobstatus")
-_ENDED = pl.Series(["finished", "failed"])
 _CLASSED = ("jeditaskid", "username", "gshare", "tasktype", "prodsourcelabel")
 
 
@@ -111,7 +110,9 @@ class Users:
         """
         base = counted_of(found, loop.arrays)
         tasks = pl.DataFrame({"jeditaskid": loop.arrays.tasks[wanted]})
-        ended = _ended(loop, worlds, wanted)
+        asked = np.isin(loop.arrays.task, wanted)
+        over = loop.ended(worlds.tolist(), asked, 0)
+        over = over.with_columns(jeditaskid=loop.arrays.tasks[loop.arrays.task[over["job"]]])
         usage = self._usage(base, snapshot)
         summed = base.group_by("world", "computingsite", "gshare", "resource_type", "jobstatus")
         users = base.filter(
@@ -127,10 +128,10 @@ class Users:
             "user_job_stats": of_users,
             "user_totals": self._totals(users, tasks, worlds),
             "to_run_rate": _rate(loop, worlds, now),
-            "failure_counts": _lately(ended, now - self.window),
-            "sites_used": _used(loop, ended, found, wanted),
+            "failure_counts": _lately(over, now - self.window),
+            "sites_used": _used(loop, over, found, wanted),
             "user_eval": self._left(usage),
-            "task_class": self._classes(loop, worlds, usage, tasks, ended, now),
+            "task_class": self._classes(loop, worlds, usage, tasks, over, now),
             "gshare_usage": self._shares(base, worlds),
         }
 
@@ -186,7 +187,7 @@ class Users:
         )
 
     def _classes(
-        self, loop: Loop, worlds: IntArray, usage: pl.DataFrame, tasks: pl.DataFrame, ended: pl.DataFrame, now: int,
+        self, loop: Loop, worlds: IntArray, usage: pl.DataFrame, tasks: pl.DataFrame, over: pl.DataFrame, now: int,
     ) -> pl.DataFrame:  # fmt: skip
         """Return the classes of tasks in every world."""
         at = pl.lit(now).cast(pl.Datetime("us"))
@@ -197,7 +198,7 @@ class Users:
         whole = pl.DataFrame({"jeditaskid": loop.arrays.tasks, "nfiles": self.n_jobs}).with_columns(
             njobs="nfiles"
         )
-        finished = ended.filter(_STATUS == "finished").group_by("jeditaskid", snapshot="world")
+        finished = over.filter(_STATUS == "finished").group_by("jeditaskid", snapshot="world")
         done = finished.agg(nfilesfinished=pl.len().cast(pl.Int64))
         progress = (
             instants.select("snapshot")
@@ -228,35 +229,13 @@ def _sum(measure: str, statuses: tuple[str, ...]) -> pl.Expr:
     return pl.col(measure).filter(_STATUS.is_in(statuses)).sum().cast(pl.Int64)
 
 
-def _ended(loop: Loop, worlds: IntArray, wanted: IntArray) -> pl.DataFrame:
-    """Return the ended attempts of tasks: ``world, jeditaskid, computingsite, jobstatus, end`` [us]."""
-    asked = np.zeros(len(loop.arrays.tasks) + 1, np.bool_)
-    asked[wanted] = True
-    parts = []
-    for number in worlds.tolist():
-        log = loop.copies[number].log
-        own = log[asked[loop.arrays.task[log["job"]]]]
-        parts.append(
-            pl.DataFrame(
-                {
-                    "world": np.full(len(own), number),
-                    "jeditaskid": loop.arrays.tasks[loop.arrays.task[own["job"]]],
-                    "computingsite": loop.arrays.queue_names.gather(own["queue"]),
-                    "jobstatus": _ENDED.gather((own["outcome"] != FINISHED).astype(np.int64)),
-                    "end": own["end"],
-                }
-            )
-        )
-    return pl.concat(parts)
-
-
-def _lately(ended: pl.DataFrame, since: int) -> pl.DataFrame:
+def _lately(over: pl.DataFrame, since: int) -> pl.DataFrame:
     """Count the attempts that ended since an instant."""
     keys = ["world", "jeditaskid", "computingsite", "jobstatus"]
-    return ended.filter(pl.col("end") > since).group_by(keys).agg(njobs=pl.len().cast(pl.Int64))
+    return over.filter(pl.col("end") > since).group_by(keys).agg(njobs=pl.len().cast(pl.Int64))
 
 
-def _used(loop: Loop, ended: pl.DataFrame, found: pl.DataFrame, wanted: IntArray) -> pl.DataFrame:
+def _used(loop: Loop, over: pl.DataFrame, found: pl.DataFrame, wanted: IntArray) -> pl.DataFrame:
     """Return the queues at which tasks have or had jobs."""
     task = loop.arrays.task[found["job"]]
     live = found.select(
@@ -264,7 +243,7 @@ def _used(loop: Loop, ended: pl.DataFrame, found: pl.DataFrame, wanted: IntArray
         jeditaskid=loop.arrays.tasks[task],
         computingsite=loop.arrays.queue_names.gather(found["queue"]),
     ).filter(np.isin(task, wanted))
-    return pl.concat([live, ended.select(live.columns)]).unique()
+    return pl.concat([live, over.select(live.columns)]).unique()
 
 
 def _rate(loop: Loop, worlds: IntArray, now: int) -> pl.DataFrame:
