@@ -253,7 +253,8 @@ class Loop:
     def _look(self, now: int) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Take the census of every world, and find who has no place: ``world, job, ready`` (from when on it may have one)."""
         last = int(np.searchsorted(self.made, now + self.step))
-        there, due = [], []
+        there: list[tuple[IntArray, ...]] = []
+        due: list[tuple[IntArray, ...]] = []
         for number, copy in enumerate(self.copies):
             attempt = copy.state.attempt
             n, copy.first = look(
@@ -265,14 +266,14 @@ class Loop:
             free, job, state = job[~at], job[at], state[at]
             queue, runs = attempt["queue"][job], state == IN_SLOTS
             np.maximum.at(copy.last_start, queue[runs], attempt["start"][job[runs]])
-            world = pl.lit(number, pl.Int64).alias("world")
-            here = pl.DataFrame({"job": job, "state": state, "queue": queue})
-            there.append(here.select(world, pl.all()))
+            there.append((np.full(len(job), number), job, state, queue))
             ready = attempt["ready"][free]
             asked = np.where(ready < NEVER, ready, self.created[free])
-            wait = pl.DataFrame({"job": free, "ready": np.maximum(asked, now)})
-            due.append(wait.select(world, pl.all()).filter(asked < now + self.step))
-        return pl.concat(there), pl.concat(due)
+            now_due = asked < now + self.step
+            free, asked = free[now_due], np.maximum(asked[now_due], now)
+            due.append((np.full(len(free), number), free, asked))
+        found = _joined(there, ("world", "job", "state", "queue"))
+        return found, _joined(due, ("world", "job", "ready"))
 
     def _decide(
         self, pending: pl.DataFrame, state: Mapping[str, pl.DataFrame], epoch: int
@@ -303,21 +304,21 @@ class Loop:
 
     def _place(self, pending: pl.DataFrame, ranked: pl.DataFrame) -> None:
         """Let every job draw a candidate by its share, and travel there."""
+        pairs, own = (
+            (each["task"] * len(self.copies) + each["world"]).to_numpy()
+            for each in (ranked, pending)
+        )
+        first, last = np.searchsorted(pairs, own), np.searchsorted(pairs, own, side="right")
+        share, queues = ranked["share"].to_numpy(), ranked["queue"].to_numpy()
+        world, jobs, ready = (pending[name].to_numpy() for name in ("world", "job", "ready"))
         for number, copy in enumerate(self.copies):
-            mine = pl.col("world") == number
-            job, ready, task = (
-                pending.filter(mine)[name].to_numpy() for name in ("job", "ready", "task")
-            )
-            of, queues, share = (
-                ranked.filter(mine)[name].to_numpy() for name in ("task", "queue", "share")
-            )
-            state = copy.state
+            here = world == number
+            job, state = jobs[here], copy.state
             times = state.attempt["number"][job] + state.attempt["moves"][job]
             drawn = draws.placements(state.settings.seed, state.work["pandaid"][job], times)
-            first, last = np.searchsorted(of, task), np.searchsorted(of, task, side="right")
-            chosen = choose(drawn, first, last, share)
+            chosen = choose(drawn, first[here], last[here], share)
             sent = chosen >= 0
-            self._send(copy, job[sent], queues[chosen[sent]], ready[sent])
+            self._send(copy, job[sent], queues[chosen[sent]], ready[here][sent])
 
     def _send(self, copy: Copy, job: IntArray, queue: IntArray, asked: IntArray) -> None:
         """Bring the input of jobs to their queues, where they wait from then on."""
@@ -334,6 +335,12 @@ class Loop:
             wall = np.round(self.need[job] * self.slowness[queue]).astype(np.int64)
             copy.state.work["wall"][job] = wall
         return copy.mover.bring_inputs(job, queue, asked)
+
+
+def _joined(parts: list[tuple[IntArray, ...]], names: Sequence[str]) -> pl.DataFrame:
+    """Put the columns of all worlds one after the other."""
+    columns = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return pl.DataFrame(dict(zip(names, columns, strict=True)))
 
 
 @compiled

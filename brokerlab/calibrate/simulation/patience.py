@@ -20,9 +20,9 @@ from brokerlab.lifecycle.timeouts.analysis import YOUNGEST_S, analysis_rebrokera
 from brokerlab.lifecycle.timeouts.catalogue import URGENT, timeout_rules
 from brokerlab.lifecycle.timeouts.contracts import TABLES
 from brokerlab.lifecycle.timeouts.decide import judged
-from brokerlab.lifecycle.timeouts.facts import facts, limits_of
+from brokerlab.lifecycle.timeouts.facts import DOWN, IDLE_S, facts, limits_of
 from brokerlab.lifecycle.timeouts.settings import Limits, fast_settings
-from brokerlab.numerics import IntArray
+from brokerlab.numerics import BoolArray, IntArray
 
 if TYPE_CHECKING:
     from brokerlab.calibrate.simulation.loop import Loop
@@ -50,6 +50,7 @@ class Patience:
         limits: Limits that the settings set.
         order: The timeouts that look at waiting jobs.
         least: (urgent, state) age below which no timeout fires [us].
+        down: (queues,) by snapshot: the queue takes no jobs, so that it counts as idle.
     """
 
     rules: TimeoutRules
@@ -59,6 +60,7 @@ class Patience:
     limits: Limits
     order: tuple[TimeoutRule, ...]
     least: IntArray
+    down: Mapping[int, BoolArray]
 
     @classmethod
     def of(cls, world: World, config: Config, rules: TimeoutRules) -> Patience:
@@ -72,12 +74,20 @@ class Patience:
                 world.tables.get("resource_work_queues"), ("workqueue_id",)
             ),
         }
+        down = {
+            int(snapshot): world.arrays.queue_names.is_in(
+                _held(tables["queues"], int(snapshot))
+                .filter(pl.col("status").is_in(DOWN))["panda_queue"]
+                .implode()
+            ).to_numpy()
+            for snapshot in world.epochs["snapshot"]
+        }
         limits = limits_of(tables["queues"].drop("snapshot"), rules, config)
         waiting = {STATUSES[ASSIGNED], STATUSES[ACTIVATED]}
         order = tuple(
             rule for rule in timeout_rules(rules, limits) if waiting.intersection(rule.statuses)
         )
-        return cls(rules, config, tables, fast, limits, order, _least(order))
+        return cls(rules, config, tables, fast, limits, order, _least(order), down)
 
     @property
     def key(self) -> Hashable:
@@ -133,8 +143,11 @@ class Patience:
     def _late(self, loop: Loop, waits: pl.DataFrame, now: int, snapshot: int) -> pl.DataFrame:
         """Return the jobs that a timeout takes back; one that would fail or be killed while it waits is brokered again, too."""
         since, state = changed(loop, waits), waits["state"].to_numpy()
-        urgent = loop.copies[0].state.work["priority"][waits["job"]] >= URGENT
-        old = now - since > self.least[urgent.astype(np.int64), state]
+        priority, age = loop.copies[0].state.work["priority"][waits["job"]], now - since
+        old = age > self.least[0, state]
+        urgent = ~old & (priority >= URGENT) & (age > self.least[1, state])
+        if urgent.any():
+            old |= urgent & self._idle(loop, waits, now, snapshot)
         rows = waits.filter(old)
         if rows.is_empty():
             return rows
@@ -176,6 +189,12 @@ class Patience:
             prepared(tables, TABLES), at=instants([now])[0], config=self.config
         )
         return waits.join(placed[moved["pandaid"].unique()], on=["world", "job"], how="semi")
+
+    def _idle(self, loop: Loop, rows: pl.DataFrame, now: int, snapshot: int) -> BoolArray:
+        """Tell of jobs whether their queue takes no jobs or has started none for long."""
+        last, queue = np.stack([copy.last_start for copy in loop.copies]), rows["queue"].to_numpy()
+        idle = now - last[rows["world"].to_numpy(), queue] > IDLE_S * SECOND
+        return np.asarray(self.down[snapshot][queue] | idle)
 
     def _queues(self, snapshot: int, worlds: pl.Series) -> pl.DataFrame:
         """Return the queues of worlds, by the names that :func:`_named` gives."""
