@@ -243,7 +243,7 @@ def slots(world: World) -> pl.DataFrame:
     online = free if len(free) else online
     chosen = rng.choice(online, min(8, len(online)), replace=False).tolist()
     names = [world.names[q] for q in chosen]
-    end = int(world.settings.days * DAY_S)
+    end = world.settings.end_s
     rows = [
         (names[0], None, None, 400, 0, None),
         (names[1 % len(names)], None, "MCORE", 64, 0, None),

@@ -21,6 +21,7 @@ from brokerlab.worlds.chains import (
     Limits,
     Roots,
     draw_roots,
+    merge_keys,
     no_limits,
     rule_events,
     run,
@@ -299,11 +300,9 @@ def _merges(rng: np.random.Generator, tasks: Tasks, roots: Roots, rows: Attempts
     last = np.flatnonzero(rows.last)
     root = rows.root[last]
     t = roots.task[root]
-    number = roots.seq[root] + np.where(roots.phase[root] == BULK, tasks.n_scouts[t], 0)
     merged = (tasks.merge_group[t] > 0) & (rows.outcome[last] == FINISHED)
-    t, number, end = t[merged], number[merged], rows.done_s[last][merged]
-    key = t * (1 << 32) + number // tasks.merge_group[t]
-    groups, which = np.unique(key, return_inverse=True)
+    end = rows.done_s[last][merged]
+    groups, which = np.unique(merge_keys(tasks, roots)[root[merged]], return_inverse=True)
     ready = np.zeros(len(groups))
     np.maximum.at(ready, which, end)
     return draw_roots(

@@ -160,6 +160,17 @@ def draw_roots(
     )  # fmt: skip
 
 
+def number_in_task(tasks: Tasks, roots: Roots) -> IntArray:
+    """Return the number of each scout or bulk job inside its task; scouts come first."""
+    return roots.seq + np.where(roots.phase == BULK, tasks.n_scouts[roots.task], 0)
+
+
+def merge_keys(tasks: Tasks, roots: Roots) -> IntArray:
+    """Return the task (upper 32 bits) and the group of outputs that each job belongs to, or that it merges."""
+    group = number_in_task(tasks, roots) // np.maximum(tasks.merge_group[roots.task], 1)
+    return roots.task * (1 << 32) + np.where(roots.phase == MERGED, roots.seq, group)
+
+
 def draw_slot(tasks: Tasks, task: IntArray, u: FloatArray) -> IntArray:
     """Choose a place by the task's weights, one uniform number per job."""
     edge = np.cumsum(tasks.slots.weight, axis=1)

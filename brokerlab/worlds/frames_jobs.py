@@ -23,7 +23,7 @@ from brokerlab.worlds.chains import (
     rule_events,
 )
 from brokerlab.worlds.jobtypes import BUILD_TYPE, EXPRESS, JOB_TYPES, MERGE, per_type
-from brokerlab.worlds.queues import CPU_MODELS, HIMEM_MB, NODES_PER_QUEUE, conform
+from brokerlab.worlds.queues import CPU_MODELS, HIMEM_MB, NODES_PER_QUEUE, RESOURCE_TYPES, conform
 from brokerlab.worlds.users import (
     GROUPS,
     PRODUCTION_USER,
@@ -312,10 +312,9 @@ def _limits(world: World, block: Block, compensation: float) -> dict[str, pl.Ser
     limit = np.where(scout, PRE_WALL_S, limit)
     limit = np.where(free, 0, limit).astype(np.int64)
     himem = ram > HIMEM_MB * rows.cores
-    names = ["SCORE", "SCORE_HIMEM", "MCORE", "MCORE_HIMEM"]
     size = block.measures.input_bytes + block.measures.output_bytes
     return {
-        "resource_type": texts(names, 2 * (rows.cores > 1) + himem),
+        "resource_type": texts(RESOURCE_TYPES, 2 * (rows.cores > 1) + himem),
         "maxcpucount": limit,
         "maxwalltime": limit,
         "minramcount": ram,

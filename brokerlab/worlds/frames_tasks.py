@@ -10,10 +10,18 @@ import polars as pl
 from brokerlab.numerics import BoolArray, IntArray
 from brokerlab.units import DAY_S
 from brokerlab.worlds.block import Block
-from brokerlab.worlds.chains import BUILD, FINISHED, MAX_ATTEMPT, MERGED, SCOUT
+from brokerlab.worlds.chains import (
+    BUILD,
+    FINISHED,
+    MAX_ATTEMPT,
+    MERGED,
+    SCOUT,
+    merge_keys,
+    number_in_task,
+)
 from brokerlab.worlds.frames_jobs import known, owner_columns, texts
 from brokerlab.worlds.jobtypes import JOB_TYPES, MERGE, per_type
-from brokerlab.worlds.queues import HIMEM_MB, conform
+from brokerlab.worlds.queues import HIMEM_MB, RESOURCE_TYPES, conform
 from brokerlab.worlds.world import World
 
 DATASETS_PER_TASK = 8
@@ -85,7 +93,7 @@ def _inputs(block: Block, ends: Ends) -> pl.DataFrame:
     events = block.roots.events[root]
     share = events // n_files + (number < events % n_files)
     ranges = per_type(lambda k: k.event_ranges)[tasks.kind[t]].astype(np.int64)
-    seq = block.roots.seq[root] + np.where(block.roots.phase[root] == SCOUT, 0, tasks.n_scouts[t])
+    seq = number_in_task(tasks, block.roots)[root]
     start = (seq % ranges) * share
     pseudo = per_type(lambda k: k.pseudo)[tasks.kind[t]] > 0
     size = block.measures.input_bytes[row] // n_files
@@ -123,11 +131,8 @@ def _unmerged(block: Block, ends: Ends, *, first: int) -> pl.DataFrame:
     group = tasks.merge_group[ends.task]
     made = np.flatnonzero(ends.plain & ends.ok & (group > 0))
     t, root = ends.task[made], ends.root[made]
-    scout = block.roots.phase[root] == SCOUT
-    seq = block.roots.seq[root] + np.where(scout, 0, tasks.n_scouts[t])
-    key = t * (1 << 32) + seq // group[made]
-    merges = np.flatnonzero(ends.merge)
-    merge_key = ends.task[merges] * (1 << 32) + block.roots.seq[ends.root[merges]]
+    keys, merges = merge_keys(tasks, block.roots), np.flatnonzero(ends.merge)
+    key, merge_key = keys[root], keys[ends.root[merges]]
     place = np.searchsorted(merge_key, key)
     found = place < len(merge_key)
     place = np.where(found, place, 0)
@@ -290,7 +295,6 @@ def _parameters(block: Block, code: IntArray) -> dict[str, pl.Series | IntArray]
     set_cpu = decided & (req.cputime >= 0)
     per_core = np.where(tasks.per_core, ram, ram // tasks.ref_cores)
     units = [None, "HS06sPerEvent", "mHS06sPerEvent"]
-    kinds = ["SCORE", "SCORE_HIMEM", "MCORE", "MCORE_HIMEM"]
     some = req.workdisk_mb >= 0
     size = {
         "outdiskcount": known(req.outdisk_kb, decided & (req.outdisk_kb >= 0)),
@@ -311,7 +315,7 @@ def _parameters(block: Block, code: IntArray) -> dict[str, pl.Series | IntArray]
         "diskiounit": texts([None, "kBPerS"], yes),
         "walltimeunit": texts([None, "kSI2kseconds"], yes),
         "resource_type": texts(
-            kinds, 2 * (tasks.ref_cores > 1) + (per_core > HIMEM_MB).astype(np.int64)
+            RESOURCE_TYPES, 2 * (tasks.ref_cores > 1) + (per_core > HIMEM_MB).astype(np.int64)
         ),
     }
 

@@ -161,7 +161,7 @@ def _singles(work: Work, lived: Lived) -> IntArray:
 def _retold(part: Drawn, begun: IntArray, world: World) -> list[Story]:
     """Let the jobs of small tasks wait as long as they did."""
     rows = iter(begun.tolist())
-    end = int(world.settings.days * DAY_S)
+    end = world.settings.end_s
 
     def lived_path(path: Path) -> Path:
         _, start, ended = next(rows)

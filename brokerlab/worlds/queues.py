@@ -28,6 +28,8 @@ SITE_FAILURES = 0.021
 """Share of attempts that fail for a reason of the site; kills come on top."""
 ANALYSIS_PREFIX, HOSPITAL_SUFFIX = "ANALY_", "_HOSPITAL"
 """How names of queues for analysis alone begin, whose pilots are counted apart, and how that of a hospital ends."""
+RESOURCE_TYPES = ("SCORE", "SCORE_HIMEM", "MCORE", "MCORE_HIMEM")
+"""Single and multi core, each with ordinary and with high memory."""
 HIMEM_MB = 2000
 """Memory per core above which a job counts as high memory [MB]."""
 
@@ -271,13 +273,14 @@ def _site_columns(rng: np.random.Generator, site: IntArray) -> dict[str, object]
 def resource_types() -> pl.DataFrame:
     """Return the ``resource_types`` table: single and multi core, ordinary and high memory."""
     rows = [
-        ("SCORE", 1, 1, None, HIMEM_MB),
-        ("SCORE_HIMEM", 1, 1, HIMEM_MB + 1, None),
-        ("MCORE", 2, None, None, HIMEM_MB),
-        ("MCORE_HIMEM", 2, None, HIMEM_MB + 1, None),
+        (1, 1, None, HIMEM_MB),
+        (1, 1, HIMEM_MB + 1, None),
+        (2, None, None, HIMEM_MB),
+        (2, None, HIMEM_MB + 1, None),
     ]
-    names = ["resource_name", "mincore", "maxcore", "minrampercore", "maxrampercore"]
-    return conform("resource_types", pl.DataFrame(rows, schema=names, orient="row"))
+    names = ["mincore", "maxcore", "minrampercore", "maxrampercore"]
+    frame = pl.DataFrame(rows, schema=names, orient="row")
+    return conform("resource_types", frame.with_columns(resource_name=pl.Series(RESOURCE_TYPES)))
 
 
 def gshares() -> pl.DataFrame:

@@ -106,6 +106,11 @@ class SynthSettings:
         )
 
     @property
+    def end_s(self) -> int:
+        """End of the period [s]."""
+        return int(self.days * DAY_S)
+
+    @property
     def submit_s(self) -> float:
         """Period in which tasks are created [s]: the last fifth, at most two days, is left to finish."""
         return (self.days - min(2.0, 0.2 * self.days)) * DAY_S

@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 
 from brokerlab.numerics import FloatArray, IntArray
-from brokerlab.units import DAY_S
 from brokerlab.worlds.assemble import Drawn
 from brokerlab.worlds.light import LIGHT
 from brokerlab.worlds.queues import conform
@@ -52,7 +51,7 @@ def slots_of(world: World, parts: Sequence[Drawn], scripted: pl.DataFrame) -> In
 
 def scripted_use(world: World, parts: Sequence[Drawn]) -> pl.DataFrame:
     """Return the cores that jobs which are laid out one by one hold: ``queue`` (its number), ``second``, ``cores`` from then on."""
-    end = int(world.settings.days * DAY_S)
+    end = world.settings.end_s
     rows = []
     for story in (s for part in parts for s in part.stories if s.name != LIGHT):
         for path in story.paths:

@@ -37,7 +37,7 @@ def world_of(
         capacity: Slots over time.
         delays: Start-up delays.
     """
-    begin, until = settings.at(0), settings.at(int(settings.days * DAY_S))
+    begin, until = settings.at(0), settings.at(settings.end_s)
     replay, epochs = _states(settings, archive, work)
     known = replay.tasks["jeditaskid"].unique().implode()
     jobs = _jobs(work, until).with_columns(
@@ -76,7 +76,7 @@ def _config(archive: Any, begin: datetime) -> Config:
 def _states(settings: SynthSettings, archive: Any, work: Work) -> tuple[Replay, pl.DataFrame]:
     """Rebuild the brokerage's tables for the middle of every day; tasks have rows from their creation on."""
     begin = settings.at(0)
-    n_days = -(-int(settings.days * DAY_S) // DAY_S)
+    n_days = -(-settings.end_s // DAY_S)
     made = pl.DataFrame({"jeditaskid": work.taskid, "second": work.tasks.created_s})
     there = archive.scan("tasks").filter(pl.col("prodsourcelabel") == "managed")
     rows = (

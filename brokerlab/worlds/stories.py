@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from brokerlab.units import DAY_S
 from brokerlab.worlds.paths import DAY, HOUR, Path, steps, until
 from brokerlab.worlds.production import CONTAINERS
 from brokerlab.worlds.story_frames import Story
@@ -91,7 +90,7 @@ class _Teller:
 
     def __init__(self, world: World) -> None:
         self.rng = world.generator(110)
-        self.end = int(world.settings.days * DAY_S)
+        self.end = world.settings.end_s
         self.submit = int(world.settings.submit_s)
         self.roles = world.roles
         status = world.queues["status"].to_numpy()

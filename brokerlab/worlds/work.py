@@ -12,7 +12,7 @@ from brokerlab.numerics import BoolArray, FloatArray, IntArray
 from brokerlab.worlds.arrays import join, take
 from brokerlab.worlds.assemble import Drawn
 from brokerlab.worlds.block import decide
-from brokerlab.worlds.chains import BULK, MERGED, SCOUT, Attempts, Roots, needs
+from brokerlab.worlds.chains import BULK, MERGED, SCOUT, Attempts, Roots, merge_keys, needs
 from brokerlab.worlds.light import LIGHT
 from brokerlab.worlds.tasks import Tasks
 from brokerlab.worlds.world import World
@@ -185,15 +185,12 @@ def _with_build(tasks: Tasks, roots: Roots) -> BoolArray:
 
 def _groups(tasks: Tasks, roots: Roots) -> tuple[IntArray, IntArray]:
     """Return the merge that waits for each job, and the job of each merge."""
-    t, size = roots.task, tasks.merge_group[roots.task]
-    number = roots.seq + np.where(roots.phase == BULK, tasks.n_scouts[t], 0)
-    key = t * (1 << 32) + number // np.maximum(size, 1)
-    merge = np.flatnonzero(roots.phase == MERGED)
-    keys = t[merge] * (1 << 32) + roots.seq[merge]
+    t, key, merge = roots.task, merge_keys(tasks, roots), np.flatnonzero(roots.phase == MERGED)
+    keys = key[merge]
     order = np.argsort(keys)
     merge, keys = merge[order], keys[order]
     place = np.searchsorted(keys, key)
-    member = np.isin(roots.phase, (SCOUT, BULK)) & (size > 0) & (place < len(keys))
+    member = np.isin(roots.phase, (SCOUT, BULK)) & (tasks.merge_group[t] > 0) & (place < len(keys))
     place = np.where(member, place, 0)
     if not len(keys):
         return np.full(len(t), -1), merge
