@@ -108,7 +108,9 @@ class Patience:
         placed = found.filter(loop.arrays.brokered[found["job"]])
         waits = placed.filter(pl.col("state") <= ACTIVATED)
         fast = self._fast(loop, found, waits, snapshot) if self.fast else waits.clear()
-        rest = waits.join(fast, on=["world", "job"], how="anti", maintain_order="left")
+        rest = waits
+        if fast.height:
+            rest = waits.join(fast, on=["world", "job"], how="anti", maintain_order="left")
         if loop.world.stage == "analysis":
             late = self._late_users(loop, placed, rest, now, snapshot)
         else:
