@@ -10,8 +10,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from brokerlab.calibrate.drift import Drift, drift, question_of
+from brokerlab.calibrate.drift import Drift
 from brokerlab.calibrate.drift.answer import data_end
+from brokerlab.calibrate.drift.percentiles import drift, question_of
 from brokerlab.calibrate.percentiles import kills
 from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig import Config
