@@ -143,14 +143,10 @@ class Replay(Result):
         Args:
             brokerages: ``jeditaskid, snapshot``.
         """
-
-        def within(name: str) -> pl.Expr:
-            return pl.col(name).is_null() | pl.col(name).is_in(brokerages[name].unique().implode())
-
-        tables = {}
-        for name, table in self.tables.items():
-            part = table.filter(within("snapshot")) if "snapshot" in table.columns else table
-            tables[name] = part.filter(within("jeditaskid")) if _by_task(name, table) else part
+        tables = _at_instants(self.tables, brokerages["snapshot"])
+        for name, table in tables.items():
+            if _by_task(name, table):
+                tables[name] = table.filter(_among("jeditaskid", brokerages["jeditaskid"]))
         keys = ["jeditaskid", "snapshot"]
         tables["tasks"] = self.tasks.join(brokerages, on=keys, how="semi", maintain_order="left")
         return replace(self, tables=MappingProxyType(tables))
@@ -162,10 +158,10 @@ class Replay(Result):
     def each(self, function: Callable[..., T], **beside: pl.DataFrame) -> Iterator[T]:
         """Apply a function to the replay of each chunk of tasks, one after the other, on this machine or on Spark.
 
-        What is seen at queues and instants travels with the function; files that are still unread, of which there may be
-        more than fit into memory, are dealt out by task and never come together. What the function returns should have
-        the size of the tasks, e.g. decisions on them. Of an archive that was opened with a Spark session Spark carries the
-        chunks.
+        What is seen at queues travels with the function, and each chunk takes what holds at its instants; files that are
+        still unread, of which there may be more than fit into memory, are dealt out by task and never come together. What
+        the function returns should have the size of the tasks, e.g. decisions on them. Of an archive that was opened with a
+        Spark session Spark carries the chunks.
 
         Args:
             function: Takes the replay of some tasks, perhaps of none, and the rows of ``beside`` by name. It sees these
@@ -186,7 +182,8 @@ class Replay(Result):
         bare = replace(self, tables={}, open_tasks=pl.DataFrame(), remake=None, unread=None)
 
         def of_chunk(chunk: carry.Chunk) -> T:
-            tables = {**shared, **{name: chunk[name] for name in own}}
+            of_tasks = {name: chunk[name] for name in own}
+            tables = _at_instants(shared, of_tasks["tasks"]["snapshot"]) | of_tasks
             if of_files is not None:
                 tables |= of_files(chunk.get("files"), tables)
             return function(replace(bare, tables=tables), **{name: chunk[name] for name in beside})
@@ -383,6 +380,21 @@ def build_once(
         remake=remake,
         unread=None if files else archive,
     )
+
+
+def _among(name: str, values: pl.Series) -> pl.Expr:
+    """Keep rows that hold for one of some values, or for all."""
+    return pl.col(name).is_null() | pl.col(name).is_in(values.unique().implode())
+
+
+def _at_instants(
+    tables: Mapping[str, pl.DataFrame], snapshots: pl.Series
+) -> dict[str, pl.DataFrame]:
+    """Return of tables with a history what holds at some instants."""
+    return {
+        name: table.filter(_among("snapshot", snapshots)) if "snapshot" in table.columns else table
+        for name, table in tables.items()
+    }
 
 
 def _by_task(name: str, table: pl.DataFrame) -> bool:

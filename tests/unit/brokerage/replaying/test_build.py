@@ -226,7 +226,10 @@ def test_chunks_of_tasks_are_the_whole_replay(
     for name, frame in whole.tables.items():
         parts = [chunk.tables[name] for chunk in chunks]
         if "jeditaskid" not in frame.columns or name == "parent_tasks":
-            assert all(part.equals(frame) for part in parts)
+            for part, chunk in zip(parts, chunks, strict=True):
+                at = pl.col("snapshot").is_in(chunk.tasks["snapshot"].implode())
+                dated = "snapshot" in frame.columns
+                assert part.equals(frame.filter(pl.col("snapshot").is_null() | at) if dated else frame)  # fmt: skip
             continue
         keys = [key for key in ("jeditaskid", "snapshot") if key in frame.columns]
         together = pl.concat(part.select(frame.columns) for part in parts if part.height)

@@ -70,6 +70,20 @@ def test_a_period_without_brokerages_is_named(archive: Archive) -> None:
         replay_period(archive, PRODUCTION, end=datetime(2000, 1, 1))
 
 
+def test_a_chunk_takes_what_holds_at_its_instants(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is held in memory goes by the chunk, not by the period."""
+    monkeypatch.setattr(sys.modules[Replay.__module__], "CHUNK_PAIRS", 500)
+
+    def strange(some: Replay) -> list[str]:
+        histories = {n: t["snapshot"] for n, t in some.tables.items() if "snapshot" in t.columns}
+        own = some.tasks["snapshot"].implode()
+        return [n for n, at in histories.items() if not at.drop_nulls().is_in(own).all()]
+
+    assert not any(replay_period(archive, PRODUCTION).replay.map(strange))
+
+
 @pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
 def test_chunks_of_tasks_add_up_to_the_whole_study(
     archive: Archive, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
