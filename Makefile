@@ -6,8 +6,10 @@ STAMP := $(VENV)/.ready
 DEMO := data/demo
 # those that decide what to set; `make reports` makes the others
 DECIDING := scout-percentiles thresholds proposal-review
-# few simulations of every setting, so that the answers are there after some minutes
-QUICK := -p points=3 -p replications=2 -p most_replications=4 -p rounds=0
+# few simulations, so that the answers are there after some minutes
+# of every setting; what is planted is wrong by turnaround alone, whatever is moved for it
+QUICK := -p points=3 -p replications=2 -p most_replications=2 -p most_keys=2 -p rounds=0 -p screen_days=1 \
+	-p 'limits={"moved_pct": null, "lost_pct": null, "unfairness": null}'
 OTHERS := explore simulation-validation brokerage-replay analysis-replay site-classes waiting-rules network-curve workflow-pilots memory-estimator walltime-estimator
 BROKERLAB_DATA ?= ../shared/data
 BROKERLAB_ORACLE ?= tests/golden

@@ -138,5 +138,6 @@ def acting(result: Calibration, key: str, planted: int) -> int:
 
 def objective(true: GridWhatIf, key: str, value: int) -> float:
     """Return the true mean turnaround of a task [h]."""
-    outcome = true(Config.from_frame(settings_table({key: value})), TRUTH_SEEDS, PROOF)
+    config = Config.from_frame(settings_table({key: value}))
+    (outcome,) = true([config], TRUTH_SEEDS, PROOF)
     return float(outcome.tasks["turnaround_s"].mean()) / 3600  # type: ignore[arg-type]

@@ -10,11 +10,13 @@ margin. Then the setting is chosen once more, on everything, with that inner lim
 there too.
 
 Outcomes of a simulation have two kinds of chance: which units came, which intervals over units hold, and the luck of
-the simulations that all units of a block share, whose spread between replications is added to them in squares.
+the simulations that all units share, whose spread between replications is added to them in squares. The luck of each unit
+alone spreads units and replications alike; it counts once.
 
 Source: walk-forward evaluation: Tashman, International Journal of Forecasting 16 (2000) 437,
 doi:10.1016/S0169-2070(00)00065-0; intervals: `brokerlab.intervals.studentised`; adding independent errors to the ends of
-intervals: Zou and Donner, Statistics in Medicine 27 (2008) 1693, doi:10.1002/sim.3095.
+intervals: Zou and Donner, Statistics in Medicine 27 (2008) 1693, doi:10.1002/sim.3095; what is counted twice:
+Cameron, Gelbach and Miller, Journal of Business and Economic Statistics 29 (2011) 238, doi:10.1198/jbes.2010.07136.
 """
 
 from __future__ import annotations
@@ -539,11 +541,11 @@ class Sums:
         current: Place of the current setting.
         edges: (n_blocks + 1,) places of units at which blocks begin.
         weight: (n_blocks,) sum of the weights, ``weight2`` of their squares.
+        unit_weight: (n_units,) weights.
         first: Quantity to (n_blocks, n_settings) sum of weight times value.
         cross: The same of squared weight times value.
         second: The same of squared weight times squared value.
-        draws: Quantity to (n_replications, n_blocks, n_settings) means of blocks; without quantities where nothing was
-            simulated.
+        draws: Quantity to (n_replications, n_units, n_settings); without quantities where nothing was simulated.
         efforts: See `Outcomes`.
     """
 
@@ -551,6 +553,7 @@ class Sums:
     edges: IntArray
     weight: FloatArray
     weight2: FloatArray
+    unit_weight: FloatArray
     first: dict[str, FloatArray]
     cross: dict[str, FloatArray]
     second: dict[str, FloatArray]
@@ -586,17 +589,14 @@ class Sums:
             simulated = dict(outcomes.replications(range(n_settings)))
             objective = simulated[question.objective]
             simulated[CHANGE] = objective - objective[:, :, [outcomes.current]]
-            totals = np.add.reduceat(w, edges[:-1])[:, None]
-            draws = {
-                name: np.add.reduceat(w[:, None] * simulated[name], edges[:-1], axis=1) / totals
-                for name in names
-            }
+            draws = {name: simulated[name] for name in names}
         by_block = [np.add.reduceat(x, edges[:-1]) for x in (w, w**2)]
         return cls(
             current=outcomes.current,
             edges=edges,
             weight=by_block[0],
             weight2=by_block[1],
+            unit_weight=w,
             first=first,
             cross=cross,
             second=second,
@@ -643,19 +643,27 @@ class Sums:
             places: A setting for each block; null: (n_settings,) errors of all settings.
             against: The errors are those of the difference to these settings.
         """
-        rows = list(blocks)
+        n_settings = self.first[name].shape[1]
         if not self.draws:
-            return np.zeros(self.first[name].shape[1] if places is None else ())
+            return np.zeros(n_settings if places is None else ())
         draws = self.draws[name]
-        means = draws[:, rows] if places is None else draws[:, rows, list(places)]
-        if against is not None:
-            base = draws[:, rows, list(against)]
-            means = means - (base[:, :, None] if places is None else base)
-        weight = self.weight[rows] / self.weight[rows].sum()
-        runs = np.einsum(
-            "b,rb...->r...", weight, means
-        )  # blocks may share the luck of a simulation, too
-        return np.asarray(runs.std(axis=0, ddof=1) / np.sqrt(len(draws)))
+        runs, alone = np.zeros((len(draws), 1)), np.zeros(1)
+        whole = self.weight[list(blocks)].sum()
+        for number, block in enumerate(blocks):
+            units = slice(*self.edges[block : block + 2])
+            at = slice(None) if places is None else [places[number]]
+            values = draws[:, units, at]
+            if against is not None:
+                values = values - draws[:, units, [against[number]]]
+            w = self.unit_weight[units, None] / whole
+            apart = values - values.mean(axis=0)
+            mean, n = (w * apart).sum(axis=1), apart.shape[1]
+            own = apart - mean[:, None] / w.sum()
+            alone = alone + ((w * own) ** 2).sum(axis=(0, 1)) * n / max(n - 1, 1)
+            runs = runs + mean  # blocks may share the luck of a simulation, too
+        square = ((runs**2).sum(axis=0) - alone) / (len(draws) - 1) / len(draws)
+        error = np.sqrt(np.maximum(square, 0.0))
+        return np.asarray(error if places is None else error[0])
 
     def walked(self, name: str, places: Sequence[int]) -> tuple[float, float]:
         """Return the mean of a quantity and its standard error over the blocks but the first, each under its own setting."""

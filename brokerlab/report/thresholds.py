@@ -285,7 +285,7 @@ def _proof_table(s: Study) -> Table:
         unit="unit",
         mark="role",
         note=f"In brackets: {100 * (1 - found.case.options.alpha):g} % intervals over spans of time, to which the spread between "
-        "simulations is added. Jain's index: 1 when all shares are served alike.",
+        "simulations is added. Limits in % of now: for as many finished jobs. Jain's index: 1 when all shares are served alike.",
     )
 
 

@@ -200,7 +200,8 @@ def status_of(world: World, block: Block, totals: Totals) -> IntArray:
     code = np.where(totals.ok == 0, 4, code)
     late = totals.last_s > world.settings.days * DAY_S
     code = np.where(late | ~block.complete, 2, code)
-    waiting = ~block.complete & (totals.bulk == 0) & (all_jobs > block.tasks.n_scouts)
+    undecided = block.decided_s >= world.settings.days * DAY_S
+    waiting = undecided & ~block.complete & (totals.bulk == 0) & (all_jobs > block.tasks.n_scouts)
     return np.where(waiting, 3, code)
 
 

@@ -192,9 +192,9 @@ def test_the_default_is_all_thresholds():
 class Fickle(Toy):
     """What is best in the choice is not best where it is scored."""
 
-    def __call__(self, config, seeds, period):
+    def one(self, config, seeds, period):
         best = {CAP: 800.0 if period[0].day < 10 else 60.0}
-        return Toy(**{**vars(self), "best": best})(config, seeds, period)
+        return Toy(**{**vars(self), "best": best}).one(config, seeds, period)
 
 
 def test_a_choice_that_is_not_borne_out_is_not_proposed(archive, tmp_path):

@@ -21,6 +21,7 @@ from brokerlab.calibrate.simulation.history import Period, limited
 from brokerlab.calibrate.simulation.options import QueueRules, Transfers
 from brokerlab.calibrate.simulation.pace import slowness
 from brokerlab.calibrate.simulation.state import SECOND
+from brokerlab.calibrate.simulation.unmade import UNMADE
 from brokerlab.calibrate.simulation.world import STAGES, World, of_tables
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.lifecycle.classification.rules import ClassRules
@@ -301,8 +302,8 @@ def _replayed(
 ) -> tuple[Replay, pl.DataFrame]:
     """Rebuild the brokerage's tables for the middle of every epoch.
 
-    Each task has rows from the epoch in which its first job was made to the one after its last job was ready: jobs may wait
-    for days until a queue can take them.
+    Each task has rows from the epoch in which its first job was made to the one after its last job was ready, or to the end
+    where some were never made: jobs may wait for days until a queue can take them.
     """
     begin = pl.lit(period.begin, pl.Datetime("us"))
     lasts = pl.lit(epoch)
@@ -311,12 +312,14 @@ def _replayed(
         (pl.col(name) - begin).dt.total_microseconds() // length
         for name in ("creationtime", "readytime")
     )
+    last = int((period.until - period.begin - timedelta(microseconds=1)) // epoch)
+    unmade = (pl.col("observed_outcome") == UNMADE).any()
+    after = pl.when(unmade).then(last + 1).otherwise(pl.max_horizontal(first, then).max() + 2)
     spans = (
         own.filter("ours")
         .group_by("jeditaskid")
-        .agg(epoch=pl.int_ranges(first.min(), pl.max_horizontal(first, then).max() + 2).first())
+        .agg(epoch=pl.int_ranges(first.min(), after).first())
     )
-    last = int((period.until - period.begin - timedelta(microseconds=1)) // epoch)
     rows = (
         spans.explode("epoch")
         .filter(pl.col("epoch") <= last)

@@ -20,6 +20,7 @@ from brokerlab.calibrate.simulation.capacity import (
     without_stalls,
 )
 from brokerlab.calibrate.simulation.state import SECOND
+from brokerlab.calibrate.simulation.unmade import MERGE, SCOUT, UNMADE, unmade_jobs
 from brokerlab.engines import collect, narrow
 from brokerlab.errors import DataError, InsufficientDataError
 from brokerlab.lifecycle.status_log import OVER
@@ -33,9 +34,6 @@ _READ = read_as(
     *("resource_type", "workqueue_id", "diskio", "inputfilebytes", "outputfilebytes"),
 )
 """What is read of the archive's jobs."""
-_MERGE = "pmerge"
-SCOUT = r"(^|,)sj(,|$)"
-"""What ``specialhandling`` of a scout contains."""
 _FREE = 0.8
 """Part of the slots up to which a queue counts as free, for start-up delays."""
 _LEAST_DELAYS = 20
@@ -103,6 +101,8 @@ def read(
     names = queues["panda_queue"].implode()
     wait = rows.filter(pl.col("reason") == "waits", pl.col("computingsite").is_in(names))
     live = pl.concat([ran.filter(pl.col("endtime") > period.begin), wait])
+    if label is not None:
+        live = pl.concat([live, unmade_jobs(archive, ran, label, period.begin, period.until)])
     jobs = _with_needs(live.sort("pandaid"), queues)
     seen = _marked(jobs, period, label)
     own = _marked(_without_retries(jobs, attempts), period, label) if attempts > 1 else seen
@@ -279,6 +279,8 @@ def _with_needs(rows: pl.DataFrame, queues: pl.DataFrame) -> pl.DataFrame:
     outcome = (
         pl.when(pl.col("reason") == "waits")
         .then(pl.lit("waiting"))
+        .when(pl.col("reason") == UNMADE)
+        .then(pl.lit(UNMADE))
         .when("runs")
         .then(pl.lit("running"))
         .when(failed & (pl.col("peak_memory_mb") > most))
@@ -301,14 +303,15 @@ def _with_needs(rows: pl.DataFrame, queues: pl.DataFrame) -> pl.DataFrame:
         .otherwise("wall")
     )
     peak = pl.col("maxpss").cast(pl.Float64).replace(0, None) / 1024
+    unmade = pl.col("reason").eq_missing(pl.lit(UNMADE))
     return (
         rows.join(queues, left_on="computingsite", right_on="panda_queue", how="left")
         .with_columns(wall=wall, peak_memory_mb=peak)
         .with_columns(observed_outcome=outcome)
         .with_columns(
             walltime_s=need,
-            observed_start="starttime",
-            observed_end=pl.when(~pl.col("runs")).then("endtime"),
+            observed_start=pl.when(~unmade).then("starttime"),
+            observed_end=pl.when(~unmade & ~pl.col("runs")).then("endtime"),
         )
         .sort("pandaid")
     )
@@ -340,7 +343,7 @@ def _marked(jobs: pl.DataFrame, period: Period, label: str | None) -> pl.DataFra
     """Return the jobs made before the simulation is over; ``ours``: those that the brokerage of the stage places."""
     ours = (
         (pl.col("prodsourcelabel") == pl.lit(label, pl.String))
-        & (pl.col("processingtype").fill_null("") != _MERGE)
+        & (pl.col("processingtype").fill_null("") != MERGE)
         & ~pl.col("specialhandling").fill_null("").str.contains(SCOUT)
         & (pl.col("creationtime") >= period.begin)
         & pl.col("jeditaskid").is_not_null()
@@ -355,8 +358,9 @@ def _marked(jobs: pl.DataFrame, period: Period, label: str | None) -> pl.DataFra
 
 def _seen(jobs: pl.DataFrame) -> pl.DataFrame:
     """Return what was seen; a job that waited for its inputs was not ready."""
+    made = jobs.filter(pl.col("observed_outcome") != UNMADE)
     waited = (pl.col("observed_outcome") != "waiting") | pl.col("activatedtime").is_not_null()
-    return jobs.select(
+    return made.select(
         *("pandaid", "observed_start", "observed_end", "observed_outcome"),
         observed_site="computingsite",
         observed_ready=pl.when(waited).then("readytime"),

@@ -279,7 +279,7 @@ def _judged(
     runs, unknown = [simulations.runs], tuple[str, ...]()
     if isinstance(what_if, OfCapacity):
         unknown = what_if.unknown()
-        if unknown and options.capacity_most > 1 and judgement.case != "few":
+        if unknown and options.capacity_most > 1 and judgement.kind != "no_answer":
             larger = _simulations(case, what_if.larger(options.capacity_most), store)
             runs.append(larger.runs)
             other = _judge_again(larger, judgement)

@@ -52,12 +52,6 @@ class GridWhatIf:
     worlds: dict[Period, simulation.World] = field(default_factory=dict, repr=False, compare=False)
 
     def __call__(
-        self, config: Config, seeds: tuple[int, ...], period: Period
-    ) -> simulation.Outcome:
-        """Simulate a period."""
-        return simulation.run(self.world(period), config=config, seeds=seeds)
-
-    def each(
         self, configs: Sequence[Config], seeds: tuple[int, ...], period: Period
     ) -> Iterator[simulation.Outcome]:
         """Simulate a period under several settings, as many side by side as fit into memory."""

@@ -83,7 +83,8 @@ class Limited:
     Attributes:
         quantity: Of `QUANTITIES`.
         most: Default limit.
-        relative: It is in per cent of the current value, else in the quantity's unit.
+        relative: It is in per cent of the current value, for as many finished jobs, else in the quantity's unit: a setting
+            that lets more work be done may move more bytes for it.
     """
 
     quantity: str
@@ -100,6 +101,8 @@ LIMITS: dict[str, Limited] = {
 """Name of a limit to what it is on. A setting must not look fast by leaving work: hence the one on unfinished tasks."""
 OBJECTIVES = ("turnaround_h", "moved_tb", "lost_core_h", "unfairness")
 """Objectives of the Pareto front."""
+DONE = "n_finished"
+"""Of a task: jobs that it has finished; where a simulation does not say, all count."""
 LABELS: dict[str, Any] = {
     "gshare": pl.String,
     "user_class": pl.String,
@@ -125,7 +128,7 @@ class Outcome:
 
     Attributes:
         tasks: One row per task, sorted: ``jeditaskid, gshare, user_class, created_at`` (null: not known) and `QUANTITIES`:
-            ``unfinished`` 0 or 1, ``unfairness`` that of the whole system (null: not known).
+            ``unfinished`` 0 or 1, ``unfairness`` that of the whole system (null: not known); ``n_finished``, see `DONE`.
         queues: One row per queue, sorted: ``panda_queue, n_jobs, used_core_h, capacity_core_h``.
     """
 
@@ -138,7 +141,7 @@ class Outcome:
 
         Args:
             simulated: With ``tasks`` (``seed, jeditaskid, turnaround_s``; ``gshare, user_class, created_at,
-                mean_waiting_s, transferred_bytes, lost_core_s, censored`` where known), and ``queues``
+                n_finished, mean_waiting_s, transferred_bytes, lost_core_s, censored`` where known), and ``queues``
                 (``seed, panda_queue, used_core_s, capacity_core_s, n_jobs``), ``fairness`` (``seed, by, jain``) and
                 ``jobs`` (``jeditaskid, creationtime``: a task begins with its first) where there are any. A turnaround
                 that is censored counts up to the end.
@@ -162,24 +165,16 @@ class Simulated(Protocol):
 
 
 class WhatIf(Protocol):
-    """A simulation of a period under a configuration.
+    """A simulation of a period under several configurations, side by side where that is cheaper.
 
-    The same seed gives every job the same draws under every configuration (common random numbers). One with an attribute
-    ``digest`` (text that changes whenever its answers may) can be kept in a store.
+    The same seed gives every job the same draws under every configuration (common random numbers), whichever others are
+    asked with it. One with an attribute ``digest`` (text that changes whenever its answers may) can be kept in a store.
     """
 
-    def __call__(self, config: Config, seeds: tuple[int, ...], period: Period) -> Simulated:
-        """Simulate."""
-
-
-@runtime_checkable
-class SideBySide(WhatIf, Protocol):
-    """A simulation that does several configurations at once at less cost."""
-
-    def each(
+    def __call__(
         self, configs: Sequence[Config], seeds: tuple[int, ...], period: Period
     ) -> Iterable[Simulated]:
-        """Simulate under each configuration, in order, with the same answers as one by one."""
+        """Simulate under each configuration, in order."""
 
 
 @runtime_checkable
@@ -217,6 +212,7 @@ def _tasks(simulated: Simulated) -> pl.DataFrame:
         frame.select(
             pl.col("seed", "jeditaskid").cast(pl.Int64),
             *(known(name).cast(kind).alias(name) for name, kind in LABELS.items()),
+            known(DONE).cast(pl.Float64).fill_null(1.0).alias(DONE),
             *(
                 (known(one.column).cast(pl.Float64) / pl.lit(one.per))
                 .fill_null(0.0)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from brokerlab.calibrate.thresholds.outcomes import Outcome, Period, SideBySide, WhatIf
+from brokerlab.calibrate.thresholds.outcomes import Outcome, Period, WhatIf
 from brokerlab.errors import BrokerlabError, ConfigError, InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.values import digest_of
@@ -25,7 +25,7 @@ FAILURES = (BrokerlabError, ArithmeticError, MemoryError)
 """Errors by which a run is missing; any other is a fault of the program and ends the study."""
 KILLED = "the process that simulated it was killed twice"
 TABLES = ("tasks", "queues")
-FORMAT = 3
+FORMAT = 4
 """Changes with the columns of the tables: older results are then not found."""
 
 
@@ -157,10 +157,8 @@ class Runs:
         self.seconds += time.perf_counter() - before
 
     def _together(self, configs: Sequence[Config]) -> Iterator[tuple[Config, ...]]:
-        """Cut settings into those that are simulated side by side, some for every process."""
-        size = 1
-        if isinstance(self.what_if, SideBySide):
-            size = len(configs) if self.workers == 1 else -(-len(configs) // (self.workers + 1))
+        """Cut settings into those that are simulated together, some for every process: what was not over is lost."""
+        size = -(-len(configs) // (self.workers + 1))
         for first in range(0, len(configs), size):
             yield tuple(configs[first:][:size])
 
@@ -231,6 +229,4 @@ def _tried(what_if: WhatIf, task: Task) -> Simulated | Exception:
 
 def _simulated(what_if: WhatIf, task: Task) -> Simulated:
     seeds, period = task.block.seeds, task.block.period
-    if isinstance(what_if, SideBySide):
-        return [Outcome.by_seed(one) for one in what_if.each(task.configs, seeds, period)]
-    return [Outcome.by_seed(what_if(config, seeds, period)) for config in task.configs]
+    return [Outcome.by_seed(one) for one in what_if(task.configs, seeds, period)]

@@ -1,13 +1,15 @@
-"""Which settings are worth judging: every key alone over its grid, the best together, and the values between.
+"""Which settings are worth judging: every key alone over its grid, the others beside the best one, and the values between.
+
+What a key does beside the best one is asked of each, since one that starves tasks hides what the others do to them.
 
 All of it looks at the first period alone, so that the later ones score what they had no part in finding.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -39,19 +41,21 @@ def search(
     """
     options = first.options
     known = first.among(one for key in first.space.keys for one in first.space.single(key.name))
-    values = _best_values(first, known)[: options.most_keys]
-    gaining = [one for _, one in values if one != first.current]
-    together = [
-        Setting.of(dict(value for one in some for value in one.values))
-        for n in range(2, len(gaining) + 1)
-        for some in itertools.combinations(gaining, n)
-    ]
-    known = first.among([*known, *together])
-    keys = [first.space.key(name) for name, _ in values]
+    values = _best_values(first, known)
+    for _ in range(1, options.most_keys):
+        best = dict(_best(first, known).values)
+        beside = [
+            Setting.of({**best, **value}) for name, value in values.items() if name not in best
+        ]
+        new = [one for one in beside if one not in known]
+        if not new:
+            break
+        known = first.among([*known, *new])
+    names = list(dict.fromkeys([*_best(first, known).keys, *values]))[: options.most_keys]
+    keys = [first.space.key(name) for name in names]
     for _ in range(options.rounds):
-        sums = _sums(first, known)
-        best = known[sums.choose(range(sums.n_blocks), first.question(known), 1.0)]
-        middles = [middle for key in keys for middle in _middles(key, best, known)]
+        best_now = _best(first, known)
+        middles = [middle for key in keys for middle in _middles(key, best_now, known)]
         new = [one for one in middles if one not in known and first.space.entries(one)]
         if not new:
             break
@@ -66,27 +70,25 @@ def search(
     rivals = rows.filter(~(pl.col("diff_lo") > most).fill_null(value=False))["setting"]
     judged = {*rivals.head(MOST_JUDGED), *rows["setting"].head(1), *within["setting"].head(1)}
     kept = tuple(one for one in known if one.name in judged)
-    return kept, tried, tuple(key.name for key in keys)
+    return kept, tried, tuple(names)
 
 
-def _best_values(first: Simulations, known: Sequence[Setting]) -> list[tuple[str, Setting]]:
-    """Return the keys of which a value changes the objective, the one with the least first, each with its best value.
+def _best(first: Simulations, known: Sequence[Setting]) -> Setting:
+    """Return the setting of least objective within the limits."""
+    sums = _sums(first, known)
+    return known[sums.choose(range(sums.n_blocks), first.question(known), 1.0)]
 
-    That is the current setting where no value within the limits is better.
-    """
+
+def _best_values(first: Simulations, known: Sequence[Setting]) -> dict[str, dict[str, Any]]:
+    """Return each key with its best other value, the key with the least objective first."""
     sums, question = _sums(first, known), first.question(known)
     mean = sums.mean(question.objective, range(sums.n_blocks))
     within = _within(sums, question)
-    now = float(mean[sums.current])
-    best: dict[str, tuple[float, int]] = {}
-    for place, one in enumerate(known):
-        if len(one.keys) == 1 and mean[place] != now:
-            value = float(mean[place]) if within[place] else max(float(mean[place]), now)
-            best[one.keys[0]] = min(best.get(one.keys[0], (value, place)), (value, place))
-    ranked = sorted(best.items(), key=lambda item: item[1])
-    return [
-        (name, known[place] if value < now else first.current) for name, (value, place) in ranked
-    ]
+    order = sorted(range(len(known)), key=lambda at: (not within[at], mean[at]))
+    values: dict[str, dict[str, Any]] = {}
+    for one in (known[at] for at in order if at != sums.current):
+        values.setdefault(one.keys[0], dict(one.values))
+    return values
 
 
 def _sums(first: Simulations, known: Sequence[Setting]) -> Sums:

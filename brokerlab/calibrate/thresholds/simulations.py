@@ -28,6 +28,7 @@ from brokerlab.calibrate.judge import (
 )
 from brokerlab.calibrate.thresholds.options import Options
 from brokerlab.calibrate.thresholds.outcomes import (
+    DONE,
     LIMITS,
     QUANTITIES,
     Outcome,
@@ -243,19 +244,22 @@ class Simulations:
                 )
             unit, counts = self._units(block)
             self._memo[key] = {
-                one.name: np.stack([np.bincount(unit, part[one.name]) for part in parts]) / counts
-                for one in QUANTITIES
+                name: np.stack([np.bincount(unit, part[name]) for part in parts]) / counts
+                for name in (DONE, *(one.name for one in QUANTITIES))
             }
         return self._memo[key]
 
     def _compared(self, setting: Setting, block: Block) -> Means:
         """Return every quantity of a setting, and by how much it is above the setting before where that is limited."""
         values, before = (self._means(one, block) for one in (setting, self.before))
-        found = dict(values)
         _, counts = self._units(block)
+        found = {name: of_setting for name, of_setting in values.items() if name != DONE}
+        done, done_before = (float((side[DONE] @ counts).mean()) for side in (values, before))
+        as_much = done_before / done if done and done_before else 1.0
         for name, limited in LIMITS.items():
             more = values[limited.quantity] - before[limited.quantity]
             if limited.relative:
+                more = as_much * values[limited.quantity] - before[limited.quantity]
                 quantity = quantity_of(limited.quantity)
                 least = quantity.least / counts.sum() if quantity.total else quantity.least
                 now = float((before[limited.quantity] @ counts).mean() / counts.sum())

@@ -32,6 +32,7 @@ _SHOWN = {
     **{f"{name}{end}": pl.Float64 for name in ("diff", "diff_pct") for end in ENDS},
     "limit": pl.Float64,
     "limit_unit": pl.String,
+    "limited": pl.Float64,
     "kept": pl.Boolean,
     "coverage": pl.Float64,
 }
@@ -47,7 +48,8 @@ def as_shown(table: pl.DataFrame, n_tasks: int) -> pl.DataFrame:
     Returns:
         One row per quantity of `QUANTITIES`: ``quantity, label, unit, before, after, diff, diff_lo, diff_hi`` (interval of the
         difference; null below so many units as the judge asks for), ``diff_pct, diff_pct_lo, diff_pct_hi`` (the same in per
-        cent of ``before``; null where that is almost nothing), ``limit`` (null: none) [``limit_unit``], ``kept``,
+        cent of ``before``; null where that is almost nothing), ``limit`` (null: none) [``limit_unit``], ``limited`` (by how much
+        what is limited is above now: of bytes and lost core-hours for as many finished jobs) and ``kept``,
         ``coverage`` (null: not measured). Nulls where the simulation does not know the quantity.
     """
     known = {row["quantity"]: row for row in table.iter_rows(named=True)}
@@ -74,7 +76,8 @@ def as_shown(table: pl.DataFrame, n_tasks: int) -> pl.DataFrame:
         if quantity.name in limits:
             limited, row = limits[quantity.name]
             unit = "% of now" if limited.relative else quantity.unit
-            about |= {"limit": row["limit"], "limit_unit": unit, "kept": row["kept"]}
+            about |= {"limit": row["limit"], "limit_unit": unit}
+            about |= {"limited": row["after"], "kept": row["kept"]}
         rows.append(about)
     return pl.DataFrame(rows, schema=_SHOWN)
 

@@ -96,7 +96,7 @@ def effects(objective: str, table: pl.DataFrame) -> str:
             continue
         relative = one["limit_unit"] == "% of now" and one["diff_pct"] is not None
         change = (
-            f"{one['diff_pct']:+.1f} % (limit +{one['limit']:g} %)"
+            f"{one['diff_pct']:+.1f} % (per finished job {one['limited']:+.1f} %, limit +{one['limit']:g} %)"
             if relative
             else f"{one['diff']:+.3g} (limit +{one['limit']:g})"
         )

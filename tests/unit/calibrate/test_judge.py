@@ -416,3 +416,20 @@ def test_keep_needs_no_other_setting_within_the_limits_where_none_is_better_with
     assert (worse.kind, worse.case, worse.smallest_seen) == ("keep", "nothing_better", 0.0)
     cheaper = judge(outcomes(noisy(80, [1.0, 0.5]), kills), LIMITED)
     assert (cheaper.kind, cheaper.case) == ("no_answer", "no_other")
+
+
+def test_the_luck_of_each_unit_alone_counts_once():
+    """It spreads units and replications alike; what is left of the latter's spread is next to nothing."""
+    rng = np.random.default_rng(4)
+    wide, narrow = [], []
+    for _ in range(20):
+        own = np.tile([1.0, 0.8], (4, 80, 1)) + rng.normal(0, 0.2, (4, 80, 2))
+        made = outcomes(own.mean(axis=0))
+        both = replace(made, replications=lambda at, own=own: {"loss": own[:, :, list(at)]})
+        halves = [
+            judge(one, Question(n_boot=200)).quantity("loss")["diff_hi"] for one in (both, made)
+        ]
+        wide.append(halves[0] + 0.2)
+        narrow.append(halves[1] + 0.2)
+    assert np.isclose(wide, narrow).sum() >= 6  # nothing is left in about half of the cases
+    assert np.mean(wide) < 1.7 * np.mean(narrow)  # counted twice: 1.9 times

@@ -86,9 +86,9 @@ def test_the_proof_stands_against_its_limits(found):
 class Later(Toy):
     """Bytes moved grow with the cap in the second period alone."""
 
-    def __call__(self, config, seeds, period):
+    def one(self, config, seeds, period):
         moved = 0.2 if period[0] >= LATE[0] else 0.0
-        return Toy(moved=moved)(config, seeds, period)
+        return Toy(moved=moved).one(config, seeds, period)
 
 
 def test_a_limit_that_is_broken_where_it_is_scored_is_marked_and_nothing_is_proposed():

@@ -21,7 +21,6 @@ from tests.unit.calibrate.threshold_toys import (
     CUTOFF,
     EARLY,
     LATE,
-    TogetherToy,
     Toy,
     calibrate_toy,
 )
@@ -174,11 +173,11 @@ def test_a_store_keeps_results_and_the_search_goes_on_where_it_was(tmp_path, fou
     calls = []
 
     class Stopping(Toy):
-        def __call__(self, config, seeds, period):
+        def one(self, config, seeds, period):
             calls.append(config.digest)
             if len(calls) > 8:
                 raise StopError
-            return super().__call__(config, seeds, period)
+            return super().one(config, seeds, period)
 
     with pytest.raises(StopError):
         calibrated(Stopping(), store=tmp_path)
@@ -230,12 +229,18 @@ def test_settings_that_fail_side_by_side_are_simulated_one_by_one():
     """A simulation that does several at once gives the same; one that fails takes no other with it."""
     asked = []
 
-    class Together(TogetherToy):
-        def each(self, configs, seeds, period):
+    class Together(Toy):
+        def __call__(self, configs, seeds, period):
             asked.append(len(configs))
-            return super().each(configs, seeds, period)
+            return super().__call__(configs, seeds, period)
 
-    alone, together = calibrated(Toy(fails=(56,))), calibrated(Together(fails=(56,)))
+    class Alone(Toy):
+        def __call__(self, configs, seeds, period):
+            if len(configs) > 1:
+                raise DataError("one by one")
+            return super().__call__(configs, seeds, period)
+
+    alone, together = calibrated(Alone(fails=(56,))), calibrated(Together(fails=(56,)))
     assert max(asked) > 2
     assert [one.reason for one in together.missing] == ["DataError: no simulation at 56"]
     assert together.tried.equals(alone.tried)
@@ -263,7 +268,7 @@ def test_settings_of_a_killed_worker_are_made_again_apart(monkeypatch):
     """Were they made again here, the study could be killed, too."""
     monkeypatch.setenv("BROKERLAB_TOY_MAIN", str(os.getpid()))
     monkeypatch.setattr("brokerlab.calibrate.thresholds.runs.PAYS_S", 0.0)
-    runs = Runs(TogetherToy(n_tasks=12, kills=(900,)), workers=2)
+    runs = Runs(Toy(n_tasks=12, kills=(900,)), workers=2)
     values = [Config.empty().with_values({CAP: value}) for value in (100, 200, 300, 400, 500, 900)]
     runs.ensure(values, Block(Period(*EARLY), (1,)))
     assert [(one.config, one.reason) for one in runs.missing] == [
@@ -288,9 +293,9 @@ def test_the_settings_that_are_judged_are_found_on_the_first_period_alone():
     """calibration.md, section 2: no unit judged a setting that it had helped to choose among."""
 
     class Elsewhere(Toy):
-        def __call__(self, config, seeds, period):
+        def one(self, config, seeds, period):
             best = {CAP: 800.0 if period == Period(*EARLY) else 60.0}
-            return Toy(**{**vars(self), "best": best})(config, seeds, period)
+            return Toy(**{**vars(self), "best": best}).one(config, seeds, period)
 
     one, other = calibrated(), calibrated(Elsewhere())
     assert one.tried.equals(other.tried)
@@ -325,7 +330,7 @@ def test_patterns_are_set_for_every_share():
 
 def simulated(toy: Toy) -> Outcome:
     """Return one replication of a toy as it is set now."""
-    return Outcome.by_seed(toy(Config.empty(), (1,), Period(*EARLY)))[1]
+    return Outcome.by_seed(toy.one(Config.empty(), (1,), Period(*EARLY)))[1]
 
 
 class Given:
@@ -334,7 +339,10 @@ class Given:
     def __init__(self, outcomes):
         self.outcomes = outcomes
 
-    def __call__(self, config, seeds, _period):
+    def __call__(self, configs, seeds, _period):
+        return [self.one(config, seeds) for config in configs]
+
+    def one(self, config, seeds):
         tasks = self.outcomes[config.get(CAP)].tasks
         parts = [tasks.with_columns(seed=pl.lit(seed)) for seed in seeds]
         fair = pl.concat([part.head(1) for part in parts])

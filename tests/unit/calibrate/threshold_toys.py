@@ -60,7 +60,10 @@ class Toy:
             for key, best in self.best.items()
         )
 
-    def __call__(self, config, seeds, period):
+    def __call__(self, configs, seeds, period):
+        return [self.one(config, seeds, period) for config in configs]
+
+    def one(self, config, seeds, period):
         first = config.get(next(iter(self.best), CAP))
         if first in self.fails:
             raise DataError(f"no simulation at {first}")
@@ -110,13 +113,6 @@ class Toy:
     def other(self, world: int) -> Toy:
         """Return the same curve with other tasks."""
         return replace(self, world=world)
-
-
-class TogetherToy(Toy):
-    """Simulates several settings at once."""
-
-    def each(self, configs, seeds, period):
-        return [self(config, seeds, period) for config in configs]
 
 
 def calibrate_toy(toy: Toy, **what):
