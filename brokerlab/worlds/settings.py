@@ -13,7 +13,7 @@ from brokerlab.units import DAY_S
 
 GENERATOR_VERSION = 6
 """Raised whenever the same settings would give other bytes ..."""
-LIVED_VERSION = 6
+LIVED_VERSION = 7
 """... and this when that is so of lived worlds alone."""
 LIVED = "lived"
 """The note of the archive of such a world begins so."""
