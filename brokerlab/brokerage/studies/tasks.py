@@ -94,8 +94,13 @@ class ProductionTasks(_Tasks):
 
     def write_pairs(self, path: Path) -> None:
         """Write every pair of task and queue as decided, as Parquet; they never come together in memory."""
-        parts = sorted(self.pairs.path.glob("*.parquet"))
-        pl.concat(pl.scan_parquet(part) for part in parts).sink_parquet(path)
+        parts = [pl.scan_parquet(part) for part in sorted(self.pairs.path.glob("*.parquet"))]
+        # a chunk names the queues that there are at its instants
+        kinds = [part.collect_schema()["panda_queue"] for part in parts]
+        names = {name for kind in kinds if isinstance(kind, pl.Enum) for name in kind.categories}
+        pl.concat(
+            part.cast({"panda_queue": pl.Enum(sorted(names))}) for part in parts
+        ).sink_parquet(path)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import polars as pl
 import pytest
@@ -15,7 +17,7 @@ from brokerlab.archive import Archive
 from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.studies.kinds import ANALYSIS, PRODUCTION, Kind
 from brokerlab.brokerage.studies.period import draw_tasks, replay_nuclei, replay_period
-from brokerlab.brokerage.studies.tasks import study_production_tasks
+from brokerlab.brokerage.studies.tasks import ProductionTasks, study_production_tasks
 from brokerlab.errors import EmptyPeriodError
 from brokerlab.worlds import synthesise
 
@@ -108,3 +110,15 @@ def test_chunks_of_tasks_add_up_to_the_whole_study(
         for name, value in vars(one).items():
             if isinstance(value, pl.DataFrame):
                 assert_frame_equal(value, getattr(other, name), rel_tol=1e-12)
+
+
+def test_pairs_of_chunks_that_know_other_queues_are_written_together(tmp_path: Path) -> None:
+    """A queue that came later is not known to a chunk of earlier tasks."""
+    for name, queues in (("1", ["A", "B"]), ("2", ["A", "C"])):
+        rows = pl.DataFrame({"panda_queue": pl.Series(queues[1:], dtype=pl.Enum(queues))})
+        rows.write_parquet(tmp_path / f"{name}.parquet")
+    parts: Any = SimpleNamespace(pairs=SimpleNamespace(path=tmp_path))
+    ProductionTasks.write_pairs(parts, tmp_path / "whole")
+    written = pl.read_parquet(tmp_path / "whole")["panda_queue"]
+    assert written.to_list() == ["B", "C"]
+    assert written.dtype == pl.Enum(["A", "B", "C"])
