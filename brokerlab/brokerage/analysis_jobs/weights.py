@@ -108,6 +108,7 @@ def weighed(rules: AnalysisRules) -> tuple[Derived, ...]:
     new = "new" if rules.new_weight == "budgets" else "new_document"
     basic = pl.col("orig" if rules.basic_weight == "original" else new)
     factor = pl.when(rules.data_factor).then(_data_factor()).otherwise(1.0)
+    weight = pl.col("basic") * pl.col("data_factor") if rules.data_factor else pl.col("basic")
     return (
         Derived(counted(rules)),
         Derived({"running": _running(rules)}),
@@ -119,7 +120,7 @@ def weighed(rules: AnalysisRules) -> tuple[Derived, ...]:
         *_budgets(),
         Derived({"new": _new(), "new_document": _new_document(), "data_factor": factor}),
         Derived({"basic": basic}),
-        Derived({"weight": pl.col("basic") * pl.col("data_factor")}),
+        Derived({"weight": weight}),
     )  # fmt: skip
 
 
