@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import polars as pl
 
-from brokerlab.errors import DataError
+from brokerlab.errors import WARNED, DataError
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -66,6 +66,8 @@ def in_processes(
 ) -> Iterator[tuple[T, R | Exception]]:
     """Do tasks in processes: one that is killed takes its task with it and nothing else.
 
+    What this process has warned of is not repeated by others.
+
     Args:
         work: Takes what is shared and a task; a function of a module.
         shared: Sent to each process once.
@@ -84,7 +86,9 @@ def in_processes(
 
     def start() -> ProcessPoolExecutor:
         context = multiprocessing.get_context("spawn")  # threads do not survive a fork
-        return ProcessPoolExecutor(1, context, initializer=_hold, initargs=(work, shared))
+        return ProcessPoolExecutor(
+            1, context, initializer=_hold, initargs=(work, shared, {*WARNED})
+        )
 
     with ThreadPoolExecutor(max(1, min(workers, len(tasks)))) as threads:
         for _ in range(min(workers, len(tasks))):
@@ -131,8 +135,9 @@ _HELD: list[Any] = []
 """What a process was started for: the work, and what is shared."""
 
 
-def _hold(work: Callable[[S, T], R], shared: S) -> None:
+def _hold(work: Callable[[S, T], R], shared: S, warned: set[str]) -> None:
     _HELD[:] = [work, shared]
+    WARNED.update(warned)  # what was said here is not said by every process again
 
 
 def _do(task: Any) -> Any:

@@ -2,12 +2,13 @@
 
 import os
 import signal
+import warnings
 from concurrent.futures.process import BrokenProcessPool
 
 import polars as pl
 import pytest
 
-from brokerlab.errors import DataError
+from brokerlab.errors import WARNED, BrokerlabWarning, DataError, warn_once
 from brokerlab.long_work import Kept, in_processes
 
 
@@ -25,6 +26,23 @@ def test_a_killed_process_or_an_error_takes_its_own_task_and_no_other():
     assert str(ended[0]) == "nothing to multiply"
     assert isinstance(ended[-1], BrokenProcessPool)
     assert list(in_processes(times, 10, [], workers=2)) == []
+
+
+def warns(_shared: int, task: int) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for message in ("said before", f"new in {task}"):
+            warn_once(message)
+    return [str(one.message) for one in caught]
+
+
+def test_what_was_warned_of_is_not_repeated_in_other_processes():
+    with pytest.warns(BrokerlabWarning, match="said before"):
+        warn_once("said before")
+    try:
+        assert list(in_processes(warns, 0, [1], workers=1)) == [(1, ["new in 1"])]
+    finally:
+        WARNED.discard("said before")
 
 
 def test_who_wants_no_more_results_does_not_wait_for_them():
