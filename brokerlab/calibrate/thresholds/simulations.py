@@ -255,7 +255,7 @@ class Simulations:
         _, counts = self._units(block)
         found = {name: of_setting for name, of_setting in values.items() if name != DONE}
         done, done_before = (float((side[DONE] @ counts).mean()) for side in (values, before))
-        as_much = done_before / done if done and done_before else 1.0
+        as_much = max(done_before, 1.0) / max(done, 1.0)  # who finishes nothing moves too much
         for name, limited in LIMITS.items():
             more = values[limited.quantity] - before[limited.quantity]
             if limited.relative:

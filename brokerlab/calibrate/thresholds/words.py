@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import polars as pl
 
-from brokerlab.calibrate.thresholds.outcomes import Period
+from brokerlab.calibrate.thresholds.outcomes import LIMITS, Period
 from brokerlab.calibrate.thresholds.settings import Key, Setting, Space, shown
 from brokerlab.gdpconfig.proposal import Affected
 from brokerlab.words import days_of
@@ -78,7 +78,7 @@ def action(space: Space, setting: Setting) -> str:
 
 
 def effects(objective: str, table: pl.DataFrame) -> str:
-    """Say what changes: the objective, and what limits are on."""
+    """Say what changes: the objective, what limits are on, and what they could be on and are not."""
     row = table.row(by_predicate=pl.col("quantity") == objective, named=True)
     label = small(row["label"])
     if row["diff_pct"] is not None and row["diff_pct_lo"] is not None:
@@ -91,10 +91,15 @@ def effects(objective: str, table: pl.DataFrame) -> str:
     else:
         gain = f"{label} {row['diff']:+.3g} {row['unit']} ({row['diff_lo']:+.3g} to {row['diff_hi']:+.3g})"
     parts = [gain]
-    for one in table.filter(pl.col("limit").is_not_null()).iter_rows(named=True):
-        if not one["diff"]:
+    limits = {one.quantity: one for one in LIMITS.values()}
+    for one in table.filter(pl.col("quantity") != objective).iter_rows(named=True):
+        if not one["diff"] or one["quantity"] not in limits:
             continue
-        relative = one["limit_unit"] == "% of now" and one["diff_pct"] is not None
+        relative = limits[one["quantity"]].relative and one["diff_pct"] is not None
+        if one["limit"] is None:
+            size = f"{one['diff_pct']:+.1f} %" if relative else f"{one['diff']:+.3g}"
+            parts.append(f"{small(one['label'])} {size} (not limited)")
+            continue
         change = (
             f"{one['diff_pct']:+.1f} % (per finished job {one['limited']:+.1f} %, limit +{one['limit']:g} %)"
             if relative

@@ -1,6 +1,7 @@
 """Threshold calibration on a simulation in closed form: keys, bad input, choice and limits, proof, what interrupts it."""
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -13,6 +14,7 @@ from brokerlab.calibrate.thresholds.runs import Block, Runs, Store
 from brokerlab.calibrate.thresholds.settings import NOW, Setting, space_of
 from brokerlab.calibrate.thresholds.simulations import Simulations
 from brokerlab.calibrate.thresholds.tables import as_shown, not_dominated
+from brokerlab.calibrate.thresholds.words import effects
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError, SchemaError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import loads
@@ -356,17 +358,47 @@ class Given:
         })  # fmt: skip
 
 
-def between(before, after, n_boot=200):
+def between(before, after, n_boot=200, **options):
     """Compare two outcomes of one replication each, simulated alike by every seed."""
     simulations = Simulations(
         space_of(Config.empty(), [CAP]),
-        thresholds.Options(keys=[CAP], n_boot=n_boot),
+        thresholds.Options(keys=[CAP], n_boot=n_boot, **options),
         Runs(Given({150: before, 800: after})),
         (Block(Period(*EARLY), (1, 2)),),
     )
     known = simulations.among([Setting.of({CAP: 800})])
     found = as_shown(simulations.compare(*known), simulations.n_tasks())
     return {row["quantity"]: row for row in found.to_dicts()}
+
+
+def test_limits_on_bytes_are_for_as_many_finished_jobs():
+    """Half of the bytes for half of the work is as much as now; bytes for no work are too many, however few."""
+    one = simulated(Toy())
+    for part, done, per_job in (
+        (0.5, 0.5, 0.0),
+        (0.5, 1.0, -50.0),
+        (2.0, 2.0, 0.0),
+        (0.5, 0.0, 2900.0),
+    ):
+        less = one.tasks.with_columns(
+            moved_tb=part * pl.col("moved_tb"), n_finished=done * pl.col("n_finished")
+        )
+        row = between(one, replace(one, tasks=less))["moved_tb"]
+        assert row["diff_pct"] == pytest.approx(100 * (part - 1))
+        assert row["limited"] == pytest.approx(per_job, abs=1e-9)
+        assert row["kept"] == (per_job <= 0 or done > 0)
+
+
+def test_what_gets_worse_without_a_limit_is_said():
+    """No limit on bytes: that they double is said all the same."""
+    one = simulated(Toy())
+    more = replace(one, tasks=one.tasks.with_columns(moved_tb=2 * pl.col("moved_tb")))
+    for limits, words in (({"moved_pct": None}, "not limited"), ({}, "limit +5 %")):
+        rows = between(one, more, limits=limits)
+        said = effects("turnaround_h", pl.DataFrame(list(rows.values()), infer_schema_length=None))
+        assert "bytes moved +100.0 %" in said
+        assert words in said
+        assert "lost core-hours" not in said  # they stay
 
 
 def test_differences_are_exact_and_pairs_are_checked():
