@@ -29,8 +29,9 @@ def unmade_jobs(
 
     They ask for a queue from when their task's scouts were over, or from when its last job was made: nothing but the
     brokerage holds them back then. Those that asked before the beginning are left out: under another setting they would
-    not wait any more, and what is asked is what a setting does once it rules. A task's files make as many jobs as those used did. They need what the finished jobs of
-    their task needed, one after the other; a task none of whose jobs finished says nothing of what others would need.
+    not wait any more, and what is asked is what a setting does once it rules. A task's files make as many jobs as those used
+    did. They need what the finished jobs of their task needed, one after the other; a task none of whose jobs finished says
+    nothing of what others would need.
 
     Args:
         archive: The archive; without ``datasets`` it does not know which files were used.
@@ -59,16 +60,18 @@ def unmade_jobs(
         .filter(pl.col("nfilesused").is_between(1, pl.col("nfiles") - 1))
     )
     scout = pl.col("specialhandling").fill_null("").str.contains(SCOUT)
+    root = pl.col(
+        "parentid"
+    ).is_null()  # a retry uses no file of its own; one of a scout is a scout
     made = (
         jobs.filter(
             pl.col("prodsourcelabel") == label,
             pl.col("processingtype").fill_null("") != MERGE,
-            pl.col("parentid").is_null(),
         )
         .group_by("jeditaskid")
         .agg(
-            n_made=pl.len(),
-            last_made=pl.col("creationtime").max(),
+            n_made=root.sum().cast(pl.Int64),
+            last_made=pl.col("creationtime").filter(root).max(),
             scouted=pl.col("endtime").filter(scout).max(),
             scouts_run=(scout & pl.col("endtime").is_null()).any(),
         )

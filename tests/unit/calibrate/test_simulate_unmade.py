@@ -78,6 +78,19 @@ def test_a_task_that_had_its_turn_asks_from_its_last_job_on():
         assert found.height == 3
 
 
+def test_scouts_are_over_with_their_last_retry():
+    """A scout that failed is tried again: until that is over the task may not ask, and it uses no file of its own."""
+    late = NOON + 4 * HOUR
+    over, runs = (
+        pl.concat([SCOUTS, frame([job(3, 1, scout=True, made=late, parentid=1, **more)])])
+        for more in ({}, {"ran": None, "status": "running"})
+    )
+    found = unmade_jobs(archive(over), over, "managed", NOON, NOON + DAY)
+    assert set(found["creationtime"]) == {late + HOUR}
+    assert found.height == 4
+    assert unmade_jobs(archive(runs), runs, "managed", NOON, NOON + DAY).is_empty()
+
+
 def test_nothing_waits_where_all_is_used_or_over_or_not_yet_scouted():
     runs = pl.concat([SCOUTS, frame([job(3, 1, scout=True, ran=None, status="running")])])
     failed = SCOUTS.with_columns(jobstatus=pl.lit("failed"))
