@@ -417,7 +417,12 @@ def _caveats(archive: Archive, s: Study) -> list[Caveat]:
     wrong = drawn and found.answer == "invalid"
     vouched = found.tried.height > 0 and found.validation is None
     classless = found.strata.height > 0 and "user_class" not in found.strata["stratum"]
+    n_unmade = found.grid.n_unmade if found.grid else 0
+    free = [name for name in LIMITS if name not in found.case.options.allowed]
     notes = {
+        "Jobs that were never made are simulated, too: unused files of open tasks would make them, each as long as one that "
+        "its task finished.": n_unmade,
+        f"Without limit, as asked: {', '.join(free)}.": len(free),
         "The generator of this archive draws waits and knows no slots: a simulation of slots does not give them back.": wrong,
         "Whether the simulation gives back what was seen: whoever ran this vouched for it.": vouched,
         f"{only.height} {words.plural(only.height, 'key')} of {stages}: no simulation makes these decisions again.": only.height,

@@ -207,3 +207,12 @@ def test_a_choice_that_is_not_borne_out_is_not_proposed(archive, tmp_path):
     assert (
         stored["numbers"]["proof"][0]["diff"] > 0
     )  # the score that refutes it is shown all the same
+
+
+def test_what_is_not_limited_is_said(archive, tmp_path):
+    """Bytes grow with the cap, and nobody limits them: the page says both."""
+    toy = Toy(best={CAP: 800.0}, moved=0.2)
+    study, _ = publish(archive, tmp_path, toy, keys=[CAP], limits={"moved_pct": None})
+    assert study.calibration.answer == "change"
+    assert "(not limited)" in study.calibration.verdict.sentence
+    assert "Without limit, as asked: moved_pct." in html_of(tmp_path)

@@ -130,6 +130,13 @@ class World(Result):
         return bool(self.jobs["brokered"].any())
 
     @property
+    def n_unmade(self) -> int:
+        """Jobs that the archive never made: the unused files of open tasks would make them."""
+        if self.seen.is_empty():
+            return 0
+        return self.jobs.join(self.seen, on="pandaid", how="anti").height
+
+    @property
     def unknown(self) -> tuple[str, ...]:
         """Queues of which only a lower bound of the slots is known."""
         if self.sources.is_empty():

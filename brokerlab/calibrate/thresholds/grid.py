@@ -88,6 +88,11 @@ class GridWhatIf:
         worlds = [self.worlds[period] for period in self.periods if period in self.worlds]
         return worlds[0].sources if worlds else pl.DataFrame()
 
+    @property
+    def n_unmade(self) -> int:
+        """Jobs of the worlds that were read that the archive never made."""
+        return sum(world.n_unmade for world in self.worlds.values())
+
     def unknown(self) -> tuple[str, ...]:
         """Return the queues of which only a lower bound of the slots is known in some period."""
         names = {name for period in self.periods for name in self.world(period).unknown}

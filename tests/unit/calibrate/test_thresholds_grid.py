@@ -133,6 +133,16 @@ def test_the_report_changes_a_planted_cap_or_says_that_the_capacity_is_unknown(
         assert "Their slots would settle it" in (done.folder / "index.html").read_text()
 
 
+def test_jobs_that_were_never_made_are_counted(seen, plan):
+    """Those that the archive did not see; in this one every job that was asked for was made."""
+    what_if = of_archive(seen, PERIODS, capacity=plan.capacity, **GRID)
+    world = what_if.world(PERIODS[0])
+    assert (world.n_unmade, what_if.n_unmade) == (0, 0)
+    unseen = world.seen.filter(~pl.col("pandaid").is_in(world.jobs["pandaid"].head(3).implode()))
+    what_if.worlds[PERIODS[0]] = replace(world, seen=unseen)
+    assert what_if.n_unmade == 3
+
+
 def test_runs_are_added_where_few_leave_it_open(seen, plan):
     """Two runs refuse what more of them pass: what was seen is one run, too."""
     world = of_archive(seen, PERIODS, capacity=plan.capacity, **GRID).world(PERIODS[0])
