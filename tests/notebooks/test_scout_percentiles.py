@@ -100,6 +100,7 @@ def test_recorded_kills_overlap_and_rules_are_in_the_results(stored):
     assert f"{n} jobs ended after the next choice" in " ".join(
         stored["page"]["cannot_tell"]
     ).replace("\u202f", "")
+    assert {row["n_scouts"] for row in stored["numbers"]["ramcount_promise"]} >= set(range(5, 11))
 
 
 def test_what_is_not_shown_is_written(stored):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import ceil, floor
 from typing import Any
 
 import polars as pl
@@ -10,11 +9,15 @@ import polars as pl
 from brokerlab.calibrate.judge import MIN_UNITS, capped_weights
 from brokerlab.calibrate.percentiles.backtest import at_setting
 from brokerlab.calibrate.percentiles.comparison import STRATA, levels_of
+from brokerlab.calibrate.percentiles.finite_sample import conformal_rank, percentile_coverage
 from brokerlab.calibrate.percentiles.parameters import Setting
 from brokerlab.calibrate.percentiles.replay import frame_of
 from brokerlab.calibrate.percentiles.study import Study
-from brokerlab.errors import ConfigError
+from brokerlab.calibrate.verdict import limit_of
 
+RANKS_PROMISED = (50, 75, 90, 95, 100)
+SCOUTS_PROMISED = range(5, 11)
+"""Scouts that the deployed first trigger finds: half of ten at least, all of them at most."""
 SPLITS = ("processingtype", "gshare", "cores")
 """Strata of which two may be the same split of the tasks under two names."""
 MIN_LEVEL_TASKS = 5
@@ -145,34 +148,30 @@ def frontier(study: Study) -> pl.DataFrame:
     )
 
 
-def percentile_coverage(n_scouts: int, rank: float) -> tuple[float, float, float]:
-    """Return lower bound, interpolation and upper bound of the expected coverage of the percentile rule.
+def promises(study: Study) -> pl.DataFrame:
+    """Return what so few scouts can promise, for deployed and observed numbers of scouts.
 
-    If n scouts and a later job are exchangeable (and ties are broken), the share of jobs not above the k-th smallest scout
-    follows Beta(k, n+1-k), for every distribution of the jobs: no margin is needed for this, and none can be credited for it.
-    The rule interpolates between two order statistics, so that its coverage lies between theirs; the middle value is linear
-    in between (exact for uniformly distributed jobs).
-
-    Args:
-        n_scouts: n, at least 1.
-        rank: Percentile rank 0..100.
-
-    Raises:
-        ConfigError: Numbers that cannot be.
-
-    Source: scouts.md section 4 for the rule; Wilks, Ann. Math. Statist. 12 (1941) 91, doi:10.1214/aoms/1177731788, and David
-    and Nagaraja, Order Statistics, 3rd edition (2003), sections 2 and 7.1.
-
-    Example:
-        >>> [round(c, 3) for c in percentile_coverage(10, 75)]
-        [0.636, 0.705, 0.727]
+    Returns:
+        One row per number of scouts: ``n_scouts``, ``n_tasks``, for each rank r of `RANKS_PROMISED`
+        ``rank_r, rank_r_lo, rank_r_hi`` (share of the jobs that it promises on average, without margin, between the
+        scouts below and above it), ``needed`` (rank that keeps the limit; null: none does); no row where the limit is 0
+        or 1.
     """
-    if n_scouts < 1 or not 0 <= rank <= 100:
-        raise ConfigError(f"n_scouts={n_scouts}, rank={rank}: allowed are at least 1, and 0 to 100")
-    position = (n_scouts - 1) * rank / 100
-    ends = (floor(position) + 1, position + 1, ceil(position) + 1)
-    low, middle, high = (place / (n_scouts + 1) for place in ends)
-    return low, middle, high
+    limit = limit_of(study.judgement)
+    used = at_setting(study.by_task, study.current)["n_scouts"].value_counts()
+    tasks = {int(n): int(count) for n, count in used.iter_rows()}
+    most = sorted(tasks, key=lambda n: (-tasks[n], n))
+    others = [n for n in most if n not in SCOUTS_PROMISED][:6]
+    rows = []
+    for n in sorted({*SCOUTS_PROMISED, *others}) if 0 < limit < 1 else []:
+        row: dict[str, float | None] = {"n_scouts": n, "n_tasks": tasks.get(n, 0)}
+        for rank in RANKS_PROMISED:
+            low, middle, high = percentile_coverage(n, rank)
+            row |= {f"rank_{rank}": middle, f"rank_{rank}_lo": low, f"rank_{rank}_hi": high}
+        rows.append(row | {"needed": conformal_rank(n, limit)})
+    ends = [f"rank_{r}{end}" for r in RANKS_PROMISED for end in ("", "_lo", "_hi")]
+    floats = dict.fromkeys([*ends, "needed"], pl.Float64)
+    return pl.DataFrame(rows, schema={"n_scouts": pl.Int64, "n_tasks": pl.Int64, **floats})
 
 
 def coverage(study: Study) -> pl.DataFrame:
@@ -278,4 +277,5 @@ def written(study: Study) -> dict[str, pl.DataFrame]:
         "tasks": by_task(study),
         "gap": study.tried.gap,
         "gap_summary": study.tried.gap_summary,
+        "promise": promises(study),
     }
