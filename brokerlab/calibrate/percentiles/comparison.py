@@ -18,6 +18,7 @@ from brokerlab.calibrate.percentiles.parameters import Parameter
 from brokerlab.errors import ConfigError
 from brokerlab.intervals import Formula, Sums, clustered, measured_coverage, pooled_coverage
 from brokerlab.numerics import FloatArray
+from brokerlab.results import Result, Shows
 
 JUDGED = ("exceed_rate", "loss")
 """Quantities that a verdict rests on."""
@@ -43,8 +44,8 @@ class Quantity(NamedTuple):
     over: str = ""
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Result):
     """Before and after.
 
     Attributes:
@@ -56,6 +57,15 @@ class Comparison:
         n_tasks: Tasks compared.
         n_scored: Their scored jobs.
     """
+
+    shows = Shows(
+        about="before and after, one row per quantity",
+        columns=dict.fromkeys(
+            ("label", "unit", "before", "after", "diff", "diff_lo", "diff_hi"), ""
+        ),
+        keys=("quantity",),
+        next=(".by_stratum",),
+    )
 
     table: pl.DataFrame
     by_stratum: pl.DataFrame
@@ -72,6 +82,10 @@ class Comparison:
         if rows.is_empty():
             raise ConfigError(f"no quantity {name!r}: {', '.join(self.table['quantity'])}")
         return rows.row(0, named=True)
+
+    def frame(self) -> pl.DataFrame:
+        """Return one row per quantity."""
+        return self.table
 
 
 def quantities_of(parameter: Parameter) -> tuple[Quantity, ...]:
