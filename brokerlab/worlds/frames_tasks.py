@@ -194,14 +194,19 @@ STATUS = ("done", "finished", "running", "scouting", "broken")
 
 
 def status_of(world: World, block: Block, totals: Totals) -> IntArray:
-    """Return the index in ``STATUS`` of every task."""
+    """Return the index in ``STATUS`` of every task: of drawn ones without bulk jobs, scouts are not over."""
     all_jobs = block.tasks.n_jobs
     code = np.where(totals.ok == all_jobs, 0, 1)
     code = np.where(totals.ok == 0, 4, code)
     late = totals.last_s > world.settings.days * DAY_S
     code = np.where(late | ~block.complete, 2, code)
     undecided = block.decided_s >= world.settings.days * DAY_S
-    waiting = undecided & ~block.complete & (totals.bulk == 0) & (all_jobs > block.tasks.n_scouts)
+    waiting = (
+        (undecided | (not world.settings.lived))
+        & ~block.complete
+        & (totals.bulk == 0)
+        & (all_jobs > block.tasks.n_scouts)
+    )
     return np.where(waiting, 3, code)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -74,10 +74,10 @@ class Elsewhere(carry.Chunks[Any]):
     def __reduce__(self) -> str:
         raise AssertionError("a function that is sent holds the chunks")
 
-    def map(self, function: Callable[[Any], Any]) -> list[Any]:
+    def each(self, function: Callable[[Any], Any]) -> Iterator[Any]:
         cloudpickle = pytest.importorskip("cloudpickle")
         sent = cloudpickle.dumps(function)
-        return [cloudpickle.loads(sent)(content) for content in self.contents]
+        return (cloudpickle.loads(sent)(content) for content in self.contents)
 
     def keep(self, function: Callable[[Any], Any]) -> Elsewhere:
         return Elsewhere(self.map(function))
