@@ -121,7 +121,7 @@ class Replay(Result):
         Args:
             contracts: Its input tables, such as ``plugins.of_stage(stage).tables``.
         """
-        seen = self._whole if "files" in contracts else self
+        seen = self._whole if self.unread is not None and "files" in contracts else self
         return {
             name: frame.select(key for key in contracts[name].columns() if key in frame.columns)
             for name, frame in seen.tables.items()
@@ -130,10 +130,9 @@ class Replay(Result):
 
     @cached_property
     def _whole(self) -> Replay:
-        """The replay with what follows from the files of its tasks."""
-        if self.unread is None:
-            return self
-        files = self.unread.relation("files") if self.unread.has("files") else None
+        """The replay with what follows from the files of its tasks, where they are still to be read."""
+        unread = self.unread
+        files = unread.relation("files") if unread is not None and unread.has("files") else None
         tables = {**self.tables, **OfFiles(self.stage)(files, self.tables)}
         return replace(self, tables=MappingProxyType(tables), unread=None)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections import Counter
 from datetime import timedelta
 from pathlib import Path
@@ -236,6 +238,25 @@ def test_chunks_of_tasks_are_the_whole_replay(
         assert together.sort(keys, maintain_order=True).equals(
             frame.sort(keys, maintain_order=True)
         )
+
+
+@pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
+def test_a_chunk_is_freed_once_it_is_decided(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a cycle of references, which may wait for long while chunk after chunk is held."""
+
+    def read(seen: Replay) -> weakref.ref[Replay]:
+        assert "files" in seen.tables_of(PRODUCTION.brokerage.tables)
+        return weakref.ref(seen)
+
+    monkeypatch.setattr(carry, "CHUNK_ROWS", 2000)
+    replay = replaying.build(archive, every="6h", files=False)
+    gc.disable()
+    try:
+        assert [chunk() for chunk in replay.map(read)] == [None] * 4
+    finally:
+        gc.enable()
 
 
 @pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
