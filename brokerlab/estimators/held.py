@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import polars as pl
+from scipy import stats
 
 from brokerlab.compiled import compiled
 from brokerlab.estimators.allocation.distribution import GRID
@@ -22,6 +24,10 @@ TRUSTED = 50.0
 """Jobs that the estimator's own promise counts as, beside the scores."""
 RATE = 0.005
 """Step of the level after each job: that of the source, after the first 150 jobs; before, one over the jobs and `TRUSTED`."""
+AIMED = 0.5
+"""Part of the share that may miss that bounds aim at; the rest is for promises that are open together."""
+CHANCE = 0.025
+"""More promises are never missed than a sum of independent ones with the stated level exceeds with this probability."""
 ROUNDING = 1 + 1e-9  # a use that is larger by the last bits of a product is as large
 TINY = 1e-12  # of a logarithm or a level
 _PROMISED = (np.arange(400) + 0.5) / 400
@@ -34,7 +40,8 @@ class Misses(NamedTuple):
     ascending: FloatArray  # (WINDOW,) the same, sorted
     added: IntArray  # (1,) how many, ever
     missing: FloatArray  # (levels,); 0 or less: the largest score is taken
-    tried: IntArray  # (levels,) bounds held against what their jobs used, each told after the use of the one before was known
+    resolved: IntArray  # (levels,) promises of which it is known whether they were kept
+    missed: IntArray  # (levels,) of these
     pending: IntArray  # (levels,) promises whose jobs have not ended
 
 
@@ -145,18 +152,19 @@ def walk(
     misses: Misses,
     bounds: FloatArray,
     own: BoolArray,
-    after: IntArray,
+    may_miss: IntArray,
 ) -> None:
     """Go through decisions (~row) and ends (row): write ``bounds`` (n, levels), and learn from what came.
 
-    ``own``: whether a bound may be promised; if not it is only tried. Of a task of which enough is known both count once the
-    job has ended. ``after``: bounds that had been tried when a bound was told. ``by_start``
+    ``own``: whether a bound is promised; if not it is only tried. Of a task of which enough is known both move the level once
+    the job has ended. ``may_miss`` (levels, promises and more): of so many promises. ``by_start``
     are the rows whose start is known, in its order: how long they have run is known at later decisions.
     """
     n = jobs.use.size
     passed, ended = np.zeros((n, levels.size), dtype=np.bool_), np.zeros(n, dtype=np.bool_)
     running, n_running, next_start = np.empty(n, dtype=np.int64), 0, 0
     scores, reached = np.empty((2, promised.size + misses.latest.size))
+    aimed = AIMED * (1 - levels)
     fewest = np.ceil(levels / (1 - levels) - TINY)  # jobs of which one more is above with 1 - level
     total = 0  # scores that are valid; 0: to be computed anew
     for event in events:
@@ -174,17 +182,17 @@ def walk(
             for k in range(levels.size):
                 if jobs.seen[row] < fewest[k]:
                     continue
-                misses.tried[k] += (
-                    after[row, k] == misses.tried[k]
-                )  # jobs told together are one try
+                above = jobs.use[row] > bounds[row, k] * ROUNDING
                 if own[row, k]:
                     misses.pending[k] -= 1
+                    misses.missed[k] += above
+                    misses.resolved[k] += above or not jobs.killed[row]  # else nobody knows
                 if passed[row, k]:
                     continue  # counted when it passed its bound
-                if jobs.use[row] > bounds[row, k] * ROUNDING:
-                    misses.missing[k] -= step * levels[k]
+                if above:
+                    misses.missing[k] -= step * (1 - aimed[k])
                 else:
-                    misses.missing[k] += step * (1 - levels[k])
+                    misses.missing[k] += step * aimed[k]
             continue
         now = jobs.decided[row]
         while next_start < by_start.size and jobs.started[by_start[next_start]] < now:
@@ -208,20 +216,26 @@ def walk(
                 counts = jobs.seen[other] >= fewest[k] and not passed[other, k]
                 if counts and so_far > bounds[other, k] * ROUNDING:
                     passed[other, k] = True
-                    misses.missing[k] -= step * levels[k]
+                    misses.missing[k] -= step * (1 - aimed[k])
         if not total:
             at_least = np.sort(at_least[~np.isnan(at_least)])
             total = reach(misses, promised, at_least, scores, reached)
         kept = min(misses.added[0], misses.latest.size)
         one_more = kept / (TRUSTED + kept) ** 2
+        n_known = np.searchsorted(scores[:total], np.inf)  # of killed jobs nobody knows it
         for k in range(levels.size):
-            asked = 1 - misses.missing[k]
-            place = np.searchsorted(reached[:total], asked * (1 + one_more) - TINY)
-            at = scores[min(place, total - 1)]
+            resolved, missed = misses.resolved[k], misses.missed[k]
+            most = max(may_miss[k, resolved], 1)
+            left = min(max((most - missed) / (most - aimed[k] * resolved), 0.0), 1.0)
+            asked = (1 - misses.missing[k]) * (1 + one_more) - TINY
+            usual = np.searchsorted(reached[:total], asked)
+            asked = (1 - misses.missing[k] * left) * (1 + one_more) - TINY
+            place = min(np.searchsorted(reached[:total], asked), n_known - 1)
+            at = scores[min(max(place, usual), total - 1)]
             bound = np.exp(use_at(grid, jobs.told[row], at))
-            tried = misses.tried[k] >= fewest[k] and misses.pending[k] < misses.tried[k]
-            after[row, k] = misses.tried[k]
-            own[row, k] = jobs.seen[row] >= fewest[k] and tried and bound < np.inf
+            at_stake = misses.pending[k] + 1
+            safe = missed + at_stake <= may_miss[k, resolved + at_stake] or at_stake == 1
+            own[row, k] = jobs.seen[row] >= fewest[k] and bound < np.inf and safe
             misses.pending[k] += own[row, k]
             lower = bounds[row, k - 1] if k else 0.0
             bounds[row, k] = max(min(bound, jobs.limit[row]), lower)
@@ -232,10 +246,10 @@ class _Told(NamedTuple):
 
     told: FloatArray  # (levels of the grid,) logarithms of bounds
     seen: int  # finished jobs of the task that were known
-    by_level: dict[float, tuple[float, bool, int]]  # bound, whether it is promised, tries before it
+    by_level: dict[float, tuple[float, bool]]  # bound, and whether it is promised
 
 
-_NOT_TOLD = (np.inf, False, -1)
+_NOT_TOLD = (np.inf, False)
 
 
 class HeldBounds:
@@ -245,15 +259,17 @@ class HeldBounds:
     level is the one at the score that the latest 2000 jobs kept with this probability; the estimator's own promise counts
     as 50 jobs among them. A job that runs is known to have at least the score of the time that it has run: without
     it, scores of short jobs come first. And the level asked for moves: after every job that has such a bound the share that
-    may miss rises by a step times (1 - level), and falls by the step times the level if it missed (0.005; of the first jobs
-    more, 0.02), of a run that is known to last longer from that instant on. So in the long run the stated share of jobs
-    keeps its bound, whatever they are.
+    may miss rises by a step times what is aimed at, half of 1 - level, and falls by the rest of the step if it missed (0.005; of the first jobs
+    more, 0.02), of a run that is known to last longer from that instant on. So in the long run the stated share of jobs, and
+    half of the others, keep their bound, whatever they are.
 
-    A bound is promised where as many jobs of the task have finished as can hold its level (19 for 95 %, scouts among them),
-    and as many bounds of the level were tried before: held against what their jobs used; and never more promises are open
-    than were tried. Jobs that were told their bounds together keep or miss them together: a try counts where its bound was
-    told after the use of the one before was known, as many jobs as there are between. Elsewhere a bound is refused: in its
-    place is the request, infinite where nothing was requested.
+    The long run does not help jobs that are told their bounds together, before anyone knows what the first of them used: they
+    keep or miss them together; the other half of what may miss is for them. A bound is promised only where the promises kept so far could still be said to be of the
+    level if every promise that is open, this one among them, were missed: by the exact binomial interval of 95 %. One at a
+    time is promised in any case, or a first miss would be the end; and as many jobs of the task must have finished as can hold
+    the level (19 for 95 %, scouts among them). As the misses of promises rise from what is aimed at to what chance allows, the
+    share that may miss is asked for in part only, at last none: bounds at the largest score that is known. Elsewhere a bound is refused: in
+    its place is the request, infinite where nothing was requested.
 
     The guess is the estimator's; of walltime at most the request.
 
@@ -265,7 +281,7 @@ class HeldBounds:
 
     Source: own, from Chernozhukov, Wüthrich, Zhu, PNAS 118 (2021) e2107794118, doi:10.1073/pnas.2107794118 (scores);
     Gibbs, Candès, Adaptive conformal inference under distribution shift, NeurIPS 34 (2021), arXiv:2106.00208, equation 2
-    (levels); Kaplan, Meier, JASA 53 (1958) 457, doi:10.1080/01621459.1958.10501452 (jobs that run).
+    (levels); Clopper, Pearson, Biometrika 26 (1934) 404, doi:10.1093/biomet/26.4.404 (what may be missed); Kaplan, Meier, JASA 53 (1958) 457, doi:10.1080/01621459.1958.10501452 (jobs that run).
     """
 
     def __init__(
@@ -285,8 +301,8 @@ class HeldBounds:
     def _forget(self) -> None:
         self._latest, self._ascending = np.empty((2, WINDOW))
         self._count = np.zeros(1, dtype=np.int64)
-        self._missing = {level: 1 - level for level in self.levels}
-        self._tried: dict[float, int] = {}
+        self._missing = {level: AIMED * (1 - level) for level in self.levels}
+        self._promises: dict[float, tuple[int, int]] = {}  # known whether they were kept, missed
         self._open: dict[int, _Told] = {}
 
     def fit(self, records: Any) -> Self:
@@ -327,7 +343,8 @@ class HeldBounds:
 
     def _keep(self, levels: tuple[float, ...], misses: Misses) -> None:
         self._missing |= dict(zip(levels, misses.missing.tolist(), strict=True))
-        self._tried |= dict(zip(levels, misses.tried.tolist(), strict=True))
+        promises = zip(misses.resolved.tolist(), misses.missed.tolist(), strict=True)
+        self._promises |= dict(zip(levels, promises, strict=True))
 
     def _see(self, frame: pl.DataFrame, opened: list[_Told]) -> None:
         """Hold what was told of jobs against what they used."""
@@ -336,12 +353,14 @@ class HeldBounds:
         seen = np.array([each.seen for each in opened])
         tried = [[each.by_level.get(level, _NOT_TOLD) for level in levels] for each in opened]
         shape = frame.height, len(levels)
-        bounds = np.array([[bound for bound, _, _ in each] for each in tried]).reshape(shape)
-        after = np.array([[n for _, _, n in each] for each in tried], dtype=np.int64).reshape(shape)
+        bounds = np.array([[bound for bound, _ in each] for each in tried]).reshape(shape)
+        own = np.array([[own for _, own in each] for each in tried], dtype=np.bool_).reshape(shape)
         misses = self._misses(levels)
+        for each in opened:  # those of jobs that have not ended are open still
+            misses.pending[:] += [each.by_level.get(level, _NOT_TOLD)[1] for level in levels]
         walk(
             np.arange(frame.height), _jobs(frame, told, seen, self.quantity), np.empty(0, dtype=np.int64),
-            np.array(GRID), _PROMISED, np.array(levels), misses, bounds, np.zeros(shape, dtype=np.bool_), after,
+            np.array(GRID), _PROMISED, np.array(levels), misses, bounds, own, _may_miss(levels, misses, 0),
         )  # fmt: skip
         self._keep(levels, misses)
 
@@ -352,14 +371,14 @@ class HeldBounds:
         told = np.log(inner.select(pl.selectors.starts_with("bound_")).to_numpy())
         seen, point = inner["seen"].to_numpy(), inner["point"].to_numpy()
         for level in asked:
-            self._missing.setdefault(level, 1 - level)
+            self._missing.setdefault(level, AIMED * (1 - level))
         for pandaid in frame["pandaid"].to_list():
             self._open.pop(pandaid, None)
         rows = np.arange(frame.height, dtype=np.int64)
         jobs = _jobs(frame, told, seen, self.quantity)
-        bounds, own, after = _walk(jobs, ~rows, asked, self._misses(asked), self.quantity)
+        bounds, own = _walk(jobs, ~rows, asked, self._misses(asked), self.quantity)
         for row, pandaid in enumerate(frame["pandaid"].to_list()):
-            each = zip(bounds[row].tolist(), own[row].tolist(), after[row].tolist(), strict=True)
+            each = zip(bounds[row].tolist(), own[row].tolist(), strict=True)
             by_level = dict(zip(asked, each, strict=True))
             self._open[pandaid] = _Told(told[row], int(seen[row]), by_level)
         return _promised(frame, seen, asked, bounds, own, point, jobs).frame()
@@ -381,12 +400,15 @@ class HeldBounds:
         return _hold(checked(records), told, self.quantity, asked, copied)
 
     def _misses(self, levels: Sequence[float]) -> Misses:
-        missing = np.array([self._missing.get(level, 1 - level) for level in levels])
-        tried = np.array([self._tried.get(level, 0) for level in levels], dtype=np.int64)
+        missing = np.array([self._missing.get(level, AIMED * (1 - level)) for level in levels])
+        promises = [self._promises.get(level, (0, 0)) for level in levels]
+        resolved, missed = np.array(promises, dtype=np.int64).T.copy()
         pending = np.zeros(len(levels), dtype=np.int64)
         for each in self._open.values():
             pending += [each.by_level.get(level, _NOT_TOLD)[1] for level in levels]
-        return Misses(self._latest, self._ascending, self._count, missing, tried, pending)
+        return Misses(
+            self._latest, self._ascending, self._count, missing, resolved, missed, pending
+        )
 
 
 def hold(
@@ -403,8 +425,22 @@ def hold(
 
 def _nothing_missed(levels: tuple[float, ...]) -> Misses:
     latest, ascending = np.empty((2, WINDOW))
-    tried, pending = np.zeros((2, len(levels)), dtype=np.int64)
-    return Misses(latest, ascending, np.zeros(1, np.int64), 1 - np.array(levels), tried, pending)
+    nothing = np.zeros((3, len(levels)), dtype=np.int64)
+    missing = AIMED * (1 - np.array(levels))
+    return Misses(latest, ascending, np.zeros(1, np.int64), missing, *nothing)
+
+
+@cache
+def _most_misses(level: float, size: int) -> IntArray:
+    """Return how many of 0, 1, 2, ... promises may miss for the upper end of the exact interval of the share kept to reach the level."""
+    most: IntArray = stats.binom.ppf(1 - CHANCE, np.arange(size), 1 - level).astype(np.int64)
+    return most
+
+
+def _may_miss(levels: Sequence[float], misses: Misses, more: int) -> IntArray:
+    """Return `_most_misses` of each level for all promises there are and so many more."""
+    promises = int((misses.resolved + misses.pending).max()) + more + 1
+    return np.array([_most_misses(level, 1 << promises.bit_length()) for level in levels])
 
 
 def _hold(
@@ -412,7 +448,7 @@ def _hold(
 ) -> Predicted:  # fmt: skip
     logs = np.log(told.bounds[:, [told.levels.index(level) for level in GRID]])
     jobs = _jobs(frame, logs, told.seen, quantity)
-    bounds, own, _ = _walk(jobs, order(frame).events, levels, misses, quantity)
+    bounds, own = _walk(jobs, order(frame).events, levels, misses, quantity)
     return _promised(frame, told.seen, levels, bounds, own, told.point, jobs)
 
 
@@ -433,24 +469,27 @@ def _jobs(frame: pl.DataFrame, told: FloatArray, seen: IntArray, quantity: Quant
 
 def _walk(
     jobs: Jobs, events: IntArray, levels: tuple[float, ...], misses: Misses, quantity: Quantity
-) -> tuple[FloatArray, BoolArray, IntArray]:
-    """Return the bounds that are tried, which of them may be promised, and how many had been tried when each was told."""
+) -> tuple[FloatArray, BoolArray]:
+    """Return the bounds that are tried, and which of them are promised."""
     bounds = np.full((jobs.use.size, len(levels)), np.inf)
-    own, after = np.zeros(bounds.shape, dtype=np.bool_), np.zeros(bounds.shape, dtype=np.int64)
+    own = np.zeros(bounds.shape, dtype=np.bool_)
     by_start = np.argsort(jobs.started, kind="stable")
     runs = quantity == "walltime" and bool((events >= 0).any())
     by_start = by_start[: int(np.isfinite(jobs.started).sum()) if runs else 0]
     walk(
-        events, jobs, by_start, np.array(GRID), _PROMISED, np.array(levels), misses, bounds, own, after
+        events, jobs, by_start, np.array(GRID), _PROMISED, np.array(levels), misses, bounds, own,
+        _may_miss(levels, misses, jobs.use.size),
     )  # fmt: skip
-    return bounds, own, after
+    return bounds, own
 
 
 def _promised(
     frame: pl.DataFrame, seen: IntArray, levels: tuple[float, ...], bounds: FloatArray, own: BoolArray,
     point: FloatArray, jobs: Jobs,
 ) -> Predicted:  # fmt: skip
-    """Put the request where no bound may be promised; a higher level is never below a lower one."""
-    given = np.maximum.accumulate(np.where(own, bounds, jobs.asked[:, None]), axis=1)
+    """Put the request where no bound is promised, at most the promised bound of a higher level; a higher level is never below a lower one."""
+    higher = np.minimum.accumulate(np.where(own, bounds, np.inf)[:, ::-1], axis=1)[:, ::-1]
+    given = np.where(own, bounds, np.minimum(jobs.asked[:, None], higher))
+    given = np.maximum.accumulate(given, axis=1)
     guess = np.minimum(point, jobs.limit)
     return Predicted(frame["pandaid"].to_numpy(), seen, levels, given, guess, own)

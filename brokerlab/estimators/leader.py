@@ -193,9 +193,11 @@ class BestSoFar:
 
 
 def candidates(quantity: Quantity) -> list[Estimator]:
-    """Return the simple rules of a quantity, the deployed one first, and the models with their bounds held to their levels."""
+    """Return the simple rules of a quantity, the deployed one first, and the models; their guesses of walltime are at most the request."""
     named: dict[str, Estimator] = {each.name: each for each in rules(quantity)}
     if quantity == "walltime":
         named |= {each.name: each for each in log_rules()}
-    models: tuple[Estimator, ...] = (Hierarchy(quantity), LikeJobs(quantity), Views(quantity))
-    return [*named.values(), *(HeldBounds(each, quantity) for each in models)]
+    models: list[Estimator] = [Hierarchy(quantity), LikeJobs(quantity), Views(quantity)]
+    if quantity == "walltime":
+        models = [HeldBounds(each, quantity) for each in models]
+    return [*named.values(), *models]

@@ -20,7 +20,7 @@ from brokerlab.estimators.deployed import Rule, ScoutMemory, rules
 from brokerlab.estimators.doubts import check_model
 from brokerlab.estimators.estimator import Predicted
 from brokerlab.estimators.evaluation import Evaluation
-from brokerlab.estimators.held import HeldBounds
+from brokerlab.estimators.held import hold
 from brokerlab.estimators.hierarchy import Hierarchy
 from brokerlab.estimators.holdout import divide_in_time, fit_and_calibrate, replay_left_out
 from brokerlab.estimators.learners import MODEL, Make, learners
@@ -127,7 +127,7 @@ def evaluate_traces(
 ) -> TraceEvaluation:
     """Size the runs of workflow traces as they are submitted, by the views of earlier runs of their task type and by rules.
 
-    Nothing is learnt from another trace.
+    Nothing is learnt from another trace. Allocations come from what the views tell, bounds are held to their levels.
 
     Args:
         sources: Records of memory by the name of the trace: :func:`sources.of_trace`.
@@ -140,10 +140,11 @@ def evaluate_traces(
     for trace, source in sources.items():
         records = checked(source.records)
         predicted = _replay_rules(records, levels)
-        views = HeldBounds(Views("memory"), "memory").replay(records, levels=levels)
+        told = Views("memory").replay(records, levels=levels)
+        bounds = hold(records, told, "memory", levels=levels)
         rules_said = {name: each.point for name, each in predicted.items()}
-        predicted[OURS_OF_TRACES] = repeat_at_price(allocate_at_prices(views), PRICE, levels)
-        ours = {OURS_OF_TRACES: (predicted[OURS_OF_TRACES].point, views)}
+        predicted[OURS_OF_TRACES] = repeat_at_price(allocate_at_prices(told), PRICE, levels)
+        ours = {OURS_OF_TRACES: (predicted[OURS_OF_TRACES].point, bounds)}
         judged.append(judge_allocations(records, "memory", rules_said, ours, system=trace))
         drawn: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
         compared = scoring.compare_predictions(records, predicted, quantity="memory", **drawn)

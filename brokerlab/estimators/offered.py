@@ -144,3 +144,19 @@ def defaults(offered: pl.DataFrame) -> pl.DataFrame:
         .first()
         .sort("kind", "unseen")
     )
+
+
+def exceptions(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the systems on which the default of their kind is above `WORST` times the best simple rule: none but rules, where nothing is offered.
+
+    Args:
+        frame: As of :func:`offers`, with ``best_rule``, the best simple rule of the system.
+
+    Returns:
+        ``kind, unseen, system, estimator`` (the default), ``ratio, best_rule``, in the order of the frame.
+    """
+    chosen = defaults(offers(frame)).select("kind", "unseen", "estimator")
+    worse = frame.filter(pl.col("ratio") > WORST)
+    return worse.join(
+        chosen, on=["kind", "unseen", "estimator"], how="semi", maintain_order="left"
+    ).select("kind", "unseen", "system", "estimator", "ratio", "best_rule")

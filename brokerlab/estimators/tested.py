@@ -42,7 +42,7 @@ def card_of(
         quantity=quantity,
         intended_use=(
             f"Upper bounds of the {quantity} of single jobs at a stated level, updated as the jobs of their tasks finish.",
-            "`brokerlab predict` holds them to their level by what they missed, and refuses one where too few were tried; so it was measured.",
+            "`brokerlab predict` holds them to their level by what they missed, and refuses one where too few jobs of the task are known or too many promises are open; so it was measured.",
             "To be held beside the rule that is deployed before anything is changed; not to judge users, sites or people.",
         ),
         trained_on=(

@@ -114,9 +114,11 @@ def results(done):
 def test_every_part_has_an_answer(results):
     page = results["page"]
     names = [part["name"] for part in page["parts"]]
-    assert names == ["tasks", "archive", "logs", "power", "model"]
+    assert names == ["tasks", "archive", "logs", "power", "settings", "model"]
     refused = [each for each in page["cannot_tell"] if "No answer on setting of" in each]
-    assert len(refused) == 2  # tasks of 60 jobs: 49 bounds of 98 % were tried on none
+    assert (
+        len(refused) == 1
+    )  # real tasks of 60 jobs: too few had ended when the others were decided
     assert all(
         "no bound of 98 % can be promised; it needs 49 finished jobs" in each for each in refused
     )

@@ -98,7 +98,7 @@ def translate_bound(
     if not np.isfinite(held.at(level)).any():
         raise InsufficientDataError(
             f"{model}: no bound of {100 * level:g} % can be promised; it needs {math.ceil(level / (1 - level) - 1e-9)} finished jobs "
-            "of a task, and as many bounds that were tried"
+            "of a task"
         )
     stored = archive if archive is not None and archive.has("tasks") else None
     return translate(

@@ -11,5 +11,5 @@ def tried():
 
 @pytest.fixture(scope="session")
 def one_by_one():
-    """The same, where each job of a task has ended before the next one is decided: bounds are tried."""
+    """The same, where each job of a task has ended before the next one is decided: bounds are promised."""
     return tried_on(whole_tasks(apart_s=600.0))

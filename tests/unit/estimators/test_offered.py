@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from brokerlab.estimators.estimator import Predicted
-from brokerlab.estimators.offered import WORST, defaults, judge_allocations, offers
+from brokerlab.estimators.offered import WORST, defaults, exceptions, judge_allocations, offers
 from tests.unit.estimators.trial_toys import whole_tasks
 
 
@@ -39,6 +39,21 @@ def test_a_model_is_offered_where_it_is_good_on_every_system(second, is_offered)
     found = offered(*rules, row("a", "model", 0.5, upper=0.97), row("b", "model", **second))
     assert found.filter(estimator="model")["offered"].to_list() == [is_offered]
     assert defaults(found)["estimator"].to_list() == ["model" if is_offered else "rule"]
+
+
+def test_where_a_default_is_worse_than_another_rule_the_system_and_the_rule_are_named():
+    """No model is offered; of two rules the one of least mean is default, and worse on one system."""
+    rows = [row("a", "twice", 1.0, learns=False), row("b", "twice", 1.5, learns=False)]
+    rows += [row("a", "some", 2.0, learns=False), row("b", "some", 1.0, learns=False)]
+    rows.append(row("b", "model", 1.2))
+    found = pl.DataFrame(
+        [each | {"best_rule": rule} for each, rule in zip(rows, "tstss", strict=True)],
+        schema_overrides={"ratio": pl.Float64, "upper_0.95": pl.Float64},
+    )
+    worse = exceptions(found).to_dicts()
+    assert worse == [
+        {"kind": "trace", "unseen": "system", "system": "b", "estimator": "twice", "ratio": 1.5, "best_rule": "s"}
+    ]  # fmt: skip
 
 
 def test_a_model_that_was_not_judged_on_all_systems_is_not_offered():

@@ -14,14 +14,14 @@ from brokerlab.estimators.trial import run_trial, trial_levels
 LEVEL = 0.9
 
 
-def whole_tasks(n_tasks=4, jobs=30, *, seed=0, apart_s=1.0):
-    """Tasks whose ten scouts end before the others are decided, so far apart; memory differs by task and queue."""
+def whole_tasks(n_tasks=4, jobs=30, *, seed=0, apart_s=1.0, scouts=10):
+    """Tasks whose scouts end before the others are decided, so far apart; memory differs by task and queue."""
     rng = np.random.default_rng(seed)
     parts = []
     for task in range(n_tasks):
-        n = 10 + jobs
+        n = scouts + jobs
         decided = 10_000.0 * task + np.where(
-            np.arange(n) < 10, np.arange(n), 1000.0 + apart_s * np.arange(n)
+            np.arange(n) < scouts, np.arange(n), 1000.0 + apart_s * np.arange(n)
         )
         level = rng.uniform(500, 4000)
         parts.append(
@@ -30,14 +30,14 @@ def whole_tasks(n_tasks=4, jobs=30, *, seed=0, apart_s=1.0):
                     "pandaid": np.arange(n) + 1000 * task,
                     "jeditaskid": task,
                     "kind": "reco",
-                    "queue": ["A" if i < 10 or i % 2 else "B" for i in range(n)],
+                    "queue": ["A" if i < scouts or i % 2 else "B" for i in range(n)],
                     "cores": 1,
                     "events": 1000,
                     "input_mb": 100.0,
                     "corepower": 10.0,
                     "requested": 5000.0,
                     "sent": 0.9 * level,
-                    "is_scout": np.arange(n) < 10,
+                    "is_scout": np.arange(n) < scouts,
                     "decided_s": decided,
                     "ended_s": decided + 500.0,
                     "used": level * rng.lognormal(0, 0.1, n),

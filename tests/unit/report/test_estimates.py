@@ -117,7 +117,7 @@ def test_few_tasks_have_no_chart_of_coverage(one_by_one):
     assert estimates.intervals(many) == "In brackets: 95 % intervals over tasks."
 
 
-def test_where_bounds_are_refused_no_coverage_is_told(tried, one_by_one):
+def test_where_bounds_are_refused_no_coverage_is_told(one_by_one):
     """A refused bound has no coverage: it is neither the least one nor a point of the chart."""
     known = one_by_one.comparison.by_scouts
     refused = known.filter(estimator="hierarchy").with_columns(
@@ -130,7 +130,8 @@ def test_where_bounds_are_refused_no_coverage_is_told(tried, one_by_one):
     assert "With 0 jobs" not in chart.finding
     assert "missing" not in chart.finding
     assert chart.frame["coverage"].null_count() == 0
-    assert estimates.known_chart(of_many_tasks(tried), "hierarchy") is None  # all are refused
+    young = tried_on(whole_tasks(scouts=8))  # nine jobs can hold 90 %: all are refused
+    assert estimates.known_chart(of_many_tasks(young), "hierarchy") is None
 
 
 def test_a_model_says_what_was_promised(one_by_one, doubts):
@@ -141,7 +142,8 @@ def test_a_model_says_what_was_promised(one_by_one, doubts):
     assert estimates.frames({"tasks": part})["model_measured"]["level"][0] == 0.9
 
 
-def test_a_model_says_how_to_predict_with_it(tried, doubts):
+def test_a_model_says_how_to_predict_with_it(doubts):
+    tried = tried_on(whole_tasks(scouts=8))  # nine jobs can hold 90 %
     model = fit_and_calibrate(Hierarchy("memory"), tried.records)
     part = Evaluation(trials={"submit": tried}, doubts=doubts, learnt=tried.records, model=model)
     (shown,) = estimates.model_part({"tasks": part}, level=0.9)

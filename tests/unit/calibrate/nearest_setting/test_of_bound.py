@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -58,7 +60,9 @@ def test_a_bound_that_is_refused_allocates_nothing(trial):
     refused = ~np.isfinite(trial.held[MODEL].at(0.9))
     assert 0 < refused.sum() < refused.size
     assert found.counts["jobs_without_allocation"] + found.counts["tasks_without_allocations"] > 0
+    held = trial.held[MODEL]
+    nothing = {MODEL: replace(held, bounds=np.full_like(held.bounds, np.inf))}
     with pytest.raises(
         InsufficientDataError, match=r"no bound of 98 % can be promised; it needs 49 finished jobs"
     ):
-        translate_bound(trial, None, model=MODEL, level=0.98, n_boot=50)
+        translate_bound(replace(trial, held=nothing), None, model=MODEL, level=0.98, n_boot=50)
