@@ -120,7 +120,7 @@ def _series(name: str, values: Any, kind: tuple[pl.DataType, bool] | None) -> pl
 
 def _unknown(table: str, frame: pl.DataFrame, contract: type[dy.Schema]) -> list[str]:
     """Return which columns the contract does not have, each with the nearest of its own."""
-    columns = contract.columns()
+    columns = _types(contract)
     hints = {name: nearest(name, columns) for name in frame.columns if name not in columns}
     if not hints:
         return []
@@ -129,7 +129,15 @@ def _unknown(table: str, frame: pl.DataFrame, contract: type[dy.Schema]) -> list
 
 
 def _empty(contract: type[dy.Schema]) -> pl.DataFrame:
-    return pl.DataFrame(schema={name: kind for name, (kind, _) in _types(contract).items()})
+    return _nothing(contract).clear()
+
+
+@cache
+def _nothing(contract: type[dy.Schema]) -> pl.DataFrame:
+    """Return one row of nulls."""
+    return pl.DataFrame(
+        [pl.Series(name, [None], kind) for name, (kind, _) in _types(contract).items()]
+    )
 
 
 def _conform(
@@ -141,16 +149,16 @@ def _conform(
         return _empty(contract), []
     if _fits(frame, types):
         return pl.DataFrame([frame.get_column(name) for name in types]).rechunk(), []
-    columns, wrong = contract.columns(), []
-    kept = []
-    for name, column in columns.items():
-        if name not in frame.columns:
-            if not column.nullable and frame.height:
+    nothing, there = _nothing(contract), {*frame.columns}
+    kept, wrong = [], []
+    for name, (kind, nullable) in types.items():
+        if name not in there:
+            if not nullable and frame.height:
                 wrong.append(f"{table}.{name} is missing: add it, it is required")
-            kept.append(pl.Series(name, [None] * frame.height, dtype=column.dtype))
+            kept.append(nothing.get_column(name).new_from_index(0, frame.height))
             continue
-        series, problem = _cast(frame[name], column.dtype)
-        if problem or (not column.nullable and series.null_count()):
+        series, problem = _cast(frame.get_column(name), kind)
+        if problem or (not nullable and series.null_count()):
             said = problem or f"{series.null_count()} nulls, none is allowed"
             wrong.append(f"{table}.{name}: {said}; mend or leave out those rows")
         kept.append(series)
@@ -185,8 +193,11 @@ def _cast(series: pl.Series, dtype: pl.DataType) -> tuple[pl.Series, str]:
     except pl.exceptions.PolarsError:
         nothing = pl.Series(series.name, [None] * len(series), dtype=dtype)
         return nothing, f"is {series.dtype}, expected {dtype}"
+    inexact = dtype.is_integer() and series.dtype.is_float()
+    if not inexact and cast.null_count() == series.null_count():
+        return cast, ""
     lost = cast.is_null() & series.is_not_null()
-    if dtype.is_integer() and series.dtype.is_float():
+    if inexact:
         lost |= (cast.cast(series.dtype) != series).fill_null(value=False)
     if not lost.any():
         return cast, ""

@@ -206,7 +206,7 @@ def facts(known: Known) -> Known:
     tasks = task_facts(raw, rules=rules).with_columns(
         t_version=pl.col("snapshot") if has_history(given) else pl.lit(0, dtype=pl.Int64)
     )
-    queues = queue_facts({"queues": tables["queues"].collect()}, rules=rules)
+    queues = queue_facts({"queues": tables["queues"]}, rules=rules)
     inputs = in_scope(given["queue_endpoints"]).filter(pl.col("direction") == "input")
     readers = inputs.select("ddm_endpoint_name", parent="panda_queue")
     tasks = with_lists(tasks, queues, readers, rules=rules)
@@ -216,7 +216,7 @@ def facts(known: Known) -> Known:
     )
     found = replace(
         known,
-        tables=tables,
+        tables={name: frame.lazy() for name, frame in tables.items()},
         tasks=tasks.lazy(),
         places=queues.lazy(),
         lists=_with_own_queue(tasks, queues),

@@ -10,6 +10,7 @@ import polars as pl
 from brokerlab.brokerage.analysis_jobs.facts import named_parents
 from brokerlab.brokerage.analysis_jobs.locality import Locality, locality
 from brokerlab.brokerage.engine.lookup import Known, Lookup, Made
+from brokerlab.brokerage.engine.pairs import run
 from brokerlab.brokerage.inputs.data import WITH_TAPE
 from brokerlab.brokerage.inputs.valid import for_tasks
 from brokerlab.brokerage.production_jobs.lookups import (
@@ -74,7 +75,7 @@ def of_input() -> tuple[Lookup, ...]:
 
 def _locality(known: Known) -> Locality:
     """Find where the input of tasks is; where replicas are unknown, it is somewhere."""
-    tasks, pool = known.tasks.collect(), known.made["pool"]
+    tasks, pool = run(known.tasks), known.made["pool"]
     found = locality(tasks, known.given, pool=pool, config=known.config)
     if "replicas" not in known.missing:
         return found
@@ -126,9 +127,9 @@ def software(known: Known) -> pl.LazyFrame:
 
 def _platforms(known: Known) -> pl.LazyFrame:
     """Return which platforms are not at which GPU queues."""
-    wanted = known.tasks.select(architecture="t_architecture").unique(maintain_order=True).collect()
+    wanted = known.kinds(architecture="t_architecture")
     decided = at_offers(
-        known.places.filter("q_gpu").collect(),
+        run(known.places.filter("q_gpu")),
         lambda some: platform_pairs(wanted, some, known.table("sw_tags"), rules=known.matching),
     )
     return decided.lazy().filter(~pl.col("accept")).select(
@@ -138,19 +139,19 @@ def _platforms(known: Known) -> pl.LazyFrame:
 
 
 def _named(known: Known) -> pl.LazyFrame:
-    return named_parents(known.tasks.collect(), known.places.collect()).lazy()
+    return named_parents(run(known.tasks), run(known.places)).lazy()
 
 
 def _known_files(known: Known) -> pl.LazyFrame:
     files = known.tables["file_locations"].select("jeditaskid").unique()
-    asked = known.tasks.select("jeditaskid").unique().collect()
-    located = for_tasks(files.collect(), asked).select("jeditaskid").unique()
+    asked = known.kinds("jeditaskid")
+    located = for_tasks(run(files), asked).select("jeditaskid").unique()
     return located.lazy().with_columns(t_files_known=pl.lit(value=True))
 
 
 def _whole(known: Known) -> pl.LazyFrame:
     """Return where every dataset of which files are known has all of them: on disk, in cache or on tape (7)."""
-    wanted = known.tasks.select("jeditaskid").unique().collect()
+    wanted = known.kinds("jeditaskid")
     key = ["jeditaskid", "datasetname"]
     number = for_tasks(known.table("files"), wanted).group_by(key).agg(n=pl.col("lfn").n_unique())
     places = for_tasks(known.table("file_locations"), wanted)

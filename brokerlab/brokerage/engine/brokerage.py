@@ -21,7 +21,7 @@ from brokerlab.brokerage.engine.lookup import (
     with_facts,
 )
 from brokerlab.brokerage.engine.own import ChecksOf, FactsOf, Own, WeightOf, checks_of
-from brokerlab.brokerage.engine.pairs import AS_WRITTEN, Facts
+from brokerlab.brokerage.engine.pairs import Facts, run
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.engine.settings import with_keys
 from brokerlab.brokerage.engine.steps import Derived, Step
@@ -269,12 +269,12 @@ class Brokerage(Generic[R, D]):
         for each in lookups:
             # collected one by one: the next reads them many times
             if not each.keys and not each.place:
-                known = replace(known, tasks=_computed(with_facts(known.tasks, each, known)))
+                known = replace(known, tasks=run(with_facts(known.tasks, each, known)).lazy())
             elif not each.keys and not each.task:
-                known = replace(known, places=_computed(with_facts(known.places, each, known)))
+                known = replace(known, places=run(with_facts(known.places, each, known)).lazy())
         known = numbered_by(known, lookups)
         sides = sides_of([each for each in lookups if each.of_pairs and not each.keys], known)
-        tasks, places = known.tasks.collect(), known.places.collect()
+        tasks, places = run(known.tasks), run(known.places)
         nothing = World(
             brokerage=self,
             base=known,
@@ -301,7 +301,3 @@ def _rules_and_steps(
     then = (*derived, *brokerage.steps(rules, brokerage.own_weight))
     keyed = with_keys(then)[len(derived) :]
     return checks_of(brokerage, rules, keyed), keyed
-
-
-def _computed(plan: pl.LazyFrame) -> pl.LazyFrame:
-    return plan.collect(engine="in-memory", optimizations=AS_WRITTEN).lazy()

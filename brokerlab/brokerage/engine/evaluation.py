@@ -7,10 +7,9 @@ position. The others are evaluated on the pairs themselves.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, reduce
-from operator import add
+from functools import lru_cache
 
 import numpy as np
 import polars as pl
@@ -50,14 +49,13 @@ def evaluated(facts: Facts, checks: Sequence[Rule]) -> pl.DataFrame:
         return asked_of(looked_up(facts, pairs, _inputs(checks)), checks, bits)
     coarse, fine = _sorted_out(facts, checks, pairs.height // PAIRS_PER_KIND)
     if fine:
-        asked = looked_up(facts, pairs, _inputs(fine)).select(_failed(fine, bits))
-        failed = asked["failed"].to_numpy().copy()
+        failed = _bits(looked_up(facts, pairs, _inputs(fine)).select(_answers(fine)), bits)
     else:
         failed = np.zeros(pairs.height, dtype=np.int64)
     task = positions(facts.tasks["t"], pairs["t"])
     queue = positions(facts.queues["q"], pairs["q"])
     for kinds in coarse:
-        answers = _every_kind(kinds).select(_failed(kinds.checks, bits))["failed"].to_numpy()
+        answers = _bits(_every_kind(kinds).select(_answers(kinds.checks)), bits)
         line = kinds.of_task * np.uint32(kinds.facts.queues.height)
         failed |= answers[line[task] + kinds.of_queue[queue]]
     return pairs.with_columns(failed=pl.Series(failed))
@@ -91,20 +89,18 @@ def _inputs(checks: Iterable[Rule]) -> set[str]:
     return {name for check in checks for name in check.when.meta.root_names()}
 
 
-def _failed(checks: Iterable[Rule], bits: dict[str, int]) -> pl.Expr:
-    """Return ``failed``, the bits of the checks that say skip.
+def _answers(checks: Iterable[Rule]) -> list[pl.Expr]:
+    """Return ``t``, and whether checks say skip, by their names."""
+    return [pl.col("t"), *(check.when.fill_null(value=False).alias(check.name) for check in checks)]
 
-    Args:
-        checks: The checks, at least one.
-        bits: Name of a check to the number of its bit.
-    """
-    set_bits = (
-        pl.when(check.when.fill_null(value=False))
-        .then(pl.lit(1 << bits[check.name], dtype=pl.Int64))
-        .otherwise(pl.lit(0, dtype=pl.Int64))
-        for check in checks
-    )
-    return reduce(add, set_bits).alias("failed")
+
+def _bits(answers: pl.DataFrame, bits: Mapping[str, int]) -> IntArray:
+    """Return the bits of the checks that say skip; one sum in Polars, nested per check, takes four times as long."""
+    failed = np.zeros(answers.height, dtype=np.int64)
+    for answer in answers.iter_columns():
+        if answer.name in bits:
+            failed |= answer.to_numpy().astype(np.int64) << bits[answer.name]
+    return failed
 
 
 def asked_of(pairs: pl.DataFrame, checks: Sequence[Rule], bits: dict[str, int]) -> pl.DataFrame:
@@ -118,18 +114,16 @@ def asked_of(pairs: pl.DataFrame, checks: Sequence[Rule], bits: dict[str, int]) 
     Returns:
         ``t, q, failed``.
     """
-    plans = _plans(tuple(checks), tuple(bits.values()), tuple(pairs.schema.items()))
-    return plans.frame(
-        "checks",
-        {"pairs": pairs},
-        lambda lazy: lazy["pairs"].select("t", "q", _failed(checks, bits)),
+    plans = _plans(tuple(checks), tuple(pairs.schema.items()))
+    answers = plans.frame(
+        "checks", {"pairs": pairs}, lambda lazy: lazy["pairs"].select(_answers(checks))
     )
+    return pairs.select("t", "q", failed=pl.Series(_bits(answers, bits)))
 
 
 @lru_cache(maxsize=PLANS_KEPT)
 def _plans(
     checks: tuple[Rule, ...],  # noqa: ARG001 - what the plan is of
-    bits: tuple[int, ...],  # noqa: ARG001
     schema: tuple[tuple[str, pl.DataType], ...],  # noqa: ARG001
 ) -> Plans:
     """Return the plan that asks these checks of pairs with such columns."""

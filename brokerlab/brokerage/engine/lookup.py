@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from brokerlab.brokerage.engine.pairs import AS_WRITTEN, Side
+from brokerlab.brokerage.engine.pairs import AS_WRITTEN, Side, run
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
 
@@ -54,7 +54,11 @@ class Known:
 
     def table(self, name: str) -> pl.DataFrame:
         """Return an input table at every snapshot."""
-        return self.tables[name].collect()
+        return run(self.tables[name])
+
+    def kinds(self, *columns: str, **named: str) -> pl.DataFrame:
+        """Return the distinct values of columns of the tasks, perhaps under other names."""
+        return run(self.tasks.select(*columns, **named).unique(maintain_order=True))
 
     def with_made(self, **made: Any) -> Known:
         """Return it with more that was made."""
@@ -117,28 +121,21 @@ def number_of(columns: Columns) -> str:
     return _NUMBERS.get(columns) or f"#{','.join(columns)}"
 
 
-def numbered(frame: pl.DataFrame, name: str) -> pl.DataFrame:
-    """Return the distinct rows, sorted, with their numbers."""
-    distinct = frame.unique().sort(frame.columns)
-    return distinct.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(name))
-
-
 def with_numbers(frame: pl.DataFrame, keys: Iterable[Columns]) -> pl.DataFrame:
     """Add the numbers of the values of columns: text joins on pairs would cost too much."""
-    for columns in dict.fromkeys(keys):
-        name = number_of(columns)
-        if name not in frame.columns:
-            found = numbered(frame.select(columns), name)
-            on = [*columns]
-            frame = frame.join(found, on=on, how="left", nulls_equal=True, maintain_order="left")
-    return frame
+    names = {number_of(columns): columns for columns in keys}
+    return frame.with_columns(
+        (pl.struct(columns).rank("dense").cast(pl.Int64) - 1).alias(name)
+        for name, columns in names.items()
+        if name not in frame.columns
+    )
 
 
 def numbered_by(known: Known, lookups: Iterable[Lookup]) -> Known:
     """Return it with the numbers by which facts of pairs are looked up."""
     pairs = [each for each in lookups if each.of_pairs]
-    tasks = with_numbers(known.tasks.collect(), (each.task for each in pairs))
-    places = with_numbers(known.places.collect(), (each.place for each in pairs))
+    tasks = with_numbers(run(known.tasks), (each.task for each in pairs))
+    places = with_numbers(run(known.places), (each.place for each in pairs))
     return replace(known, tasks=tasks.lazy(), places=places.lazy())
 
 

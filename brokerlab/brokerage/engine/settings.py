@@ -57,6 +57,7 @@ def with_settings(
             for part in parts
         ]
         return pl.concat(then, how="vertical_relaxed").sort("row").drop("row")
+    columns = []
     for column in dict.fromkeys(name for name in reads if name.startswith(SETTING)):
         key = column.removeprefix(SETTING)
         app, component = place_of(key).split("/")
@@ -67,20 +68,20 @@ def with_settings(
                 f"{key}: tasks have no {', '.join(unknown)}; known are {', '.join(scopes)}"
             )
         names = [name for name in sorted(required | optional) if name in scopes]
-        of_tasks = tasks.select(pl.col(scopes[name]).alias(name) for name in names)
+        scoped = [*zip(*(tasks[scopes[name]] for name in names), strict=True)]
+        rows = scoped if names else [()] * tasks.height
         values = {
             texts: config.get(
                 key, app=app, component=component, vo="atlas",
                 **{name: text or "" for name, text in zip(names, texts, strict=True)},
             )
-            for texts in (of_tasks.unique().iter_rows() if names else [()])
+            for texts in (dict.fromkeys(scoped) if names else [()])
         }  # fmt: skip
         kind = pl.Series([*values.values()], strict=False).dtype
         kind = pl.Float64() if kind.is_integer() or kind == pl.Null else kind
-        rows = of_tasks.iter_rows() if names else [()] * tasks.height
         found = [values[texts] for texts in rows]
-        tasks = tasks.with_columns(pl.Series(column, found, dtype=kind, strict=False))
-    return tasks
+        columns.append(pl.Series(column, found, dtype=kind, strict=False))
+    return tasks.with_columns(columns)
 
 
 def _at_their_instant(config: Config, tasks: pl.DataFrame) -> Config:

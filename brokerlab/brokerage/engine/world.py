@@ -215,7 +215,7 @@ def configured(before: World, config: Config) -> World:
     for lookup in lookups:
         if lookup.keys and not lookup.place:
             frame = with_facts(frame, lookup, known)
-    tasks = _with_settings(before, frame.collect(), config)
+    tasks = _with_settings(before, run(frame), config)
     known = replace(known, tasks=tasks.lazy())
     silent = {name for rules in before.unasked.values() for name in rules}
     outcomes = run(brokerage.ends(known)).filter(~pl.col("outcome").is_in([*silent]))
@@ -227,7 +227,7 @@ def configured(before: World, config: Config) -> World:
     )  # fmt: skip
     facts = Facts(
         tasks=tasks.join(outcomes, on="t", how="anti", maintain_order="left"),
-        queues=known.places.collect(),
+        queues=run(known.places),
         listed=known.lists.join(outcomes, on="t", how="anti"),
         sides=(*before.sides, *new),
     )

@@ -28,17 +28,26 @@ def valid_for(
         Columns of the left, then those of the table; rows with a key of their own before those for all, each in
         the order of the left, then of the table.
     """
-    parts = []
-    for every in product((False, True), repeat=len(keys)):
+    parts, nulls = [], {key: _nulls(table, key) for key in keys}
+    mixed = [key for key, some in nulls.items() if len(some) > 1]
+    for every in product(*nulls.values()):
         common: list[str] = [key for key, all_ in zip(keys, every, strict=True) if all_]
-        asked = [pl.col(key).is_null() == (key in common) for key in keys]
-        rows = table.filter(asked).drop(common)
+        asked = [pl.col(key).is_null() == (key in common) for key in mixed]
+        rows = (table.filter(asked) if asked else table).drop(common)
         equal = [*on, *(key for key in keys if key not in common)]
         if equal:
             parts.append(left.join(rows, on=equal, maintain_order="left_right"))
         else:
             parts.append(left.join(rows, how="cross", maintain_order="left_right"))
     return pl.concat(parts)
+
+
+def _nulls(table: pl.DataFrame | pl.LazyFrame, key: str) -> tuple[bool, ...]:
+    """Return whether a key may be no null, and a null, in this order."""
+    if isinstance(table, pl.LazyFrame):
+        return False, True
+    n = table.get_column(key).null_count()
+    return (False,) if not n else (True,) if n == table.height else (False, True)
 
 
 def first_valid_for(

@@ -8,7 +8,8 @@ from dataclasses import replace
 import polars as pl
 
 from brokerlab.brokerage import network_weight as network
-from brokerlab.brokerage.engine.lookup import Known, numbered
+from brokerlab.brokerage.engine.lookup import Known
+from brokerlab.brokerage.engine.pairs import run
 from brokerlab.brokerage.full_chain import bare_modes
 from brokerlab.brokerage.inputs.endpoints import up
 from brokerlab.brokerage.production_jobs.queue_facts import queue_facts
@@ -286,10 +287,9 @@ def facts(known: Known) -> Known:
     instants = known.given["tasks"].with_columns(pl.col("snapshot").fill_null(0))
     given = with_sites(one_row_per_key({**known.given, "tasks": instants}), rules=rules)
     raw, history = given["tasks"], has_history(given)
-    tables = at_instants(given, STATE_TABLES, raw.select("snapshot").unique().sort("snapshot"))
+    state = at_instants(given, STATE_TABLES, raw.select("snapshot").unique().sort("snapshot"))
     if "worker_node_gpu" in known.missing:
-        del tables["worker_node_gpu"]  # nobody looked, which is not the same as none seen
-    state = {name: frame.collect() for name, frame in tables.items()}
+        del state["worker_node_gpu"]  # nobody looked, which is not the same as none seen
     tasks = task_facts(raw, given["resource_work_queues"], rules=rules).with_columns(
         t_version=pl.col("snapshot") if history else pl.lit(0, dtype=pl.Int64),
         t_hint=pl.lit(value=hint),
@@ -304,7 +304,7 @@ def facts(known: Known) -> Known:
     found = replace(
         known,
         given=given,
-        tables=tables,
+        tables={name: frame.lazy() for name, frame in state.items()},
         tasks=tasks.lazy(),
         places=queues.lazy(),
         lists=lists.select("t", "q"),
@@ -341,8 +341,8 @@ def _with_sites(
     places = (
         queues["q_site"], queues["p_storage"], tasks["t_nucleus"], tables["nuclei"]["nucleus"],
     )  # fmt: skip
-    names = pl.concat([place.rename("site") for place in places]).drop_nulls().to_frame()
-    sites = dict(numbered(names, "id").iter_rows())
+    names = pl.concat([place.rename("site") for place in places]).drop_nulls().unique().sort()
+    sites = {site: number for number, site in enumerate(names)}
 
     def number(site: str, otherwise: int) -> pl.Expr:
         return pl.col(site).replace_strict(sites, default=otherwise, return_dtype=pl.Int64)
@@ -360,7 +360,7 @@ def ends(known: Known) -> pl.LazyFrame:
 
     Of tasks whose input is complete nowhere only with the switch ``code_only_checks``: the page does not ask.
     """
-    tasks = known.tasks.collect()
+    tasks = run(known.tasks)
     sites = known.given["nuclei"]["nucleus"].implode()
     lost = pl.col("t_nucleus").is_not_null() & ~pl.col("t_nucleus").is_in(sites)
     unknown = tasks.filter(lost & (not known.options["hint"])).select(

@@ -13,6 +13,7 @@ import polars as pl
 
 from brokerlab.brokerage import network_weight as network
 from brokerlab.brokerage.engine.lookup import Known, Lookup, Made
+from brokerlab.brokerage.engine.pairs import run
 from brokerlab.brokerage.inputs.completeness import completeness
 from brokerlab.brokerage.inputs.data import WITH_TAPE, input_at_queues, input_totals
 from brokerlab.brokerage.inputs.endpoints import complete_here, endpoint_states
@@ -101,7 +102,7 @@ def slots(task: tuple[str, ...]) -> Lookup:
 def _slots(task: tuple[str, ...], known: Known) -> pl.LazyFrame:
     given = known.table("slots")
     names = dict(zip(task, ("snapshot", "tag", "resource_type"), strict=True))
-    asked = known.tasks.select(task).unique().collect().rename(names)
+    asked = known.kinds(*task).rename(names)
     places = given.select("panda_queue").unique()
     found = slot_counts(given, asked.join(places, how="cross")).drop_nulls("numslots")
     on = [name for name in names.values() if name in found.columns]
@@ -118,7 +119,7 @@ def totals() -> Lookup:
 
 
 def _totals(known: Known) -> pl.LazyFrame:
-    tasks = known.tasks.select("jeditaskid").unique().collect()
+    tasks = known.kinds("jeditaskid")
     found = input_totals(tasks, known.table("datasets"), known.table("files"))
     return found.lazy().rename({"total": "t_total", "nfiles": "t_nfiles"})
 
@@ -134,7 +135,7 @@ def at_parents(kinds: tuple[str, ...] = WITH_TAPE) -> Lookup:
 
 
 def _at_parents(kinds: tuple[str, ...], known: Known) -> pl.LazyFrame:
-    tasks = known.tasks.select("jeditaskid").unique().collect()
+    tasks = known.kinds("jeditaskid")
     places = known.table("file_locations").filter(pl.col("kind").is_in(kinds))
     here = input_at_queues(tasks, known.table("datasets"), known.table("files"), places)
     return here.lazy().select(
@@ -164,7 +165,7 @@ def _queued(known: Known) -> pl.LazyFrame:
 def _links(known: Known) -> pl.LazyFrame:
     """Return the links from storage sites to nuclei; the nucleus itself has its own weight."""
     links: pl.DataFrame = known.made["links"]
-    kinds = known.tasks.drop_nulls("t_nucleus").select(LINK).unique().collect()
+    kinds = known.kinds(*LINK).drop_nulls("t_nucleus")
     kinds = kinds.rename({"t_nucleus": "nucleus", "t_express": "express"})
     remote = links.join(kinds, on=kinds.columns).select(*kinds.columns, storage_site="src")
     asked = pl.concat([remote, kinds.with_columns(storage_site="nucleus")]).unique()
@@ -214,15 +215,15 @@ def _storage(known: Known) -> pl.LazyFrame:
         known.table("queue_endpoints"), known.table("storage_endpoints"), rules=known.rules
     )
     if "snapshot" not in found.columns:
-        instants = known.tasks.select("snapshot").unique().collect()
+        instants = known.kinds("snapshot")
         found = found.join(instants, how="cross")
     return found.lazy().rename({"panda_queue": "parent"})
 
 
 def _policies(known: Known) -> pl.LazyFrame:
     names = dict(zip(TASK_COLUMNS, POLICY, strict=True))
-    kinds = known.tasks.select(**names).unique(maintain_order=True).collect()
-    policies = known.places.select("q_fairsharepolicy").unique(maintain_order=True).collect()
+    kinds = known.kinds(**names)
+    policies = run(known.places.select("q_fairsharepolicy").unique(maintain_order=True))
     decided = decide_pairs(policies["q_fairsharepolicy"].to_list(), kinds, rules=known.matching)
     found = decided.filter("zero_share").rename({"policy": "q_fairsharepolicy", **names})
     return found.lazy().rename({"zero_share": "x_zero_share"})
@@ -249,11 +250,11 @@ def refused_pairs(known: Known, columns: tuple[str, ...], **more: Any) -> pl.Dat
         ``x_software_reason``, and what else that says.
     """
     names = {column: column.removeprefix("t_") for column in columns}
-    requests = known.tasks.select(columns).unique(maintain_order=True).collect().rename(names)
+    requests = known.kinds(*columns).rename(names)
     gpus = known.table("worker_node_gpu") if "worker_node_gpu" in known.tables else None
     tags = known.table("sw_tags")
     decided = at_offers(
-        known.places.collect(),
+        run(known.places),
         lambda some: software_pairs(requests, some, tags, gpus, rules=known.matching, **more),
     )
     unread = pl.col("reason") == "platform_unresolved"
@@ -296,5 +297,5 @@ def _complete(known: Known) -> pl.LazyFrame:
     here = complete_here(places, known.table("queue_endpoints"), known.table("storage_endpoints"))
     here = here.rename({"panda_queue": "parent"}).with_columns(x_complete=pl.lit(value=True))
     if "snapshot" not in here.columns:
-        here = here.join(known.tasks.select(KEY).unique().collect(), on="jeditaskid")
+        here = here.join(known.kinds(*KEY), on="jeditaskid")
     return here.lazy()

@@ -73,7 +73,7 @@ def at_parent(known: Known, table: str, column: str = "computingsite") -> Any:
 
 def at_instants(
     tables: Mapping[str, pl.DataFrame], state: Sequence[str], snapshots: pl.DataFrame
-) -> dict[str, pl.LazyFrame]:
+) -> dict[str, pl.DataFrame]:
     """Return the tables, those of a state with rows for every snapshot.
 
     Args:
@@ -83,7 +83,7 @@ def at_instants(
     """
     names = {*state, *(["queues"] if has_history(tables) else [])}
     return {
-        name: (at_every(frame, snapshots) if name in names else frame).lazy()
+        name: at_every(frame, snapshots) if name in names else frame
         for name, frame in tables.items()
     }
 
