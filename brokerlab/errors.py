@@ -5,6 +5,7 @@ what to do; everything wrong at once.
 """
 
 import difflib
+import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -16,19 +17,22 @@ DOES_NOT_HOLD, CANNOT_BE_CHECKED, CHANGE_PROPOSED = 8, 9, 10
 
 MOST_MESSAGE, LONGEST_REASON, LONGEST_NAME, MOST_NAMES = 2000, 300, 60, 40
 """Characters of a message, of a foreign reason and of a name in it, and names that are listed."""
+UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""General categories: control, format (bidirectional controls are of it), surrogate, line and paragraph separator."""
 
 
-class BrokerlabError(Exception):
-    """Raised as the base of all errors below; catch this one to catch them all.
-
-    A message of more than `MOST_MESSAGE` characters is cut in the middle: data may be named in it.
-    """
-
-    exit_code = 1
+class _Message:
+    """A message of more than `MOST_MESSAGE` characters is cut in the middle: data may be named in it."""
 
     def __init__(self, message: str = "") -> None:
         """Keep what a person reads."""
-        super().__init__(_cut(message, MOST_MESSAGE))
+        super().__init__(shown(message, MOST_MESSAGE))  # type: ignore[call-arg]
+
+
+class BrokerlabError(_Message, Exception):
+    """Raised as the base of all errors below; catch this one to catch them all."""
+
+    exit_code = 1
 
 
 class SchemaError(BrokerlabError):
@@ -75,7 +79,7 @@ class ReportError(BrokerlabError):
     exit_code = 7
 
 
-class BrokerlabWarning(UserWarning):
+class BrokerlabWarning(_Message, UserWarning):
     """Issued for findings that the real system would tolerate; errors with ``strict=True``."""
 
 
@@ -186,7 +190,7 @@ _NOT_OURS = (KeyboardInterrupt, SystemExit, GeneratorExit)
 def _reason(error: BaseException) -> str:
     """Return the kind of an error and its first line."""
     first = str(error).strip().split("\n", maxsplit=1)[0]
-    return f"{type(error).__name__}: {_cut(first, LONGEST_REASON)}"
+    return f"{type(error).__name__}: {shown(first, LONGEST_REASON)}"
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
@@ -205,7 +209,7 @@ def nearest(name: str, valid: Iterable[str]) -> str:
         >>> nearest("zzz", ["rank", "margin"])
         'allowed: margin, rank'
     """
-    names = sorted(_cut(one, LONGEST_NAME) for one in valid)
+    names = sorted(shown(one, LONGEST_NAME) for one in valid)
     close = difflib.get_close_matches(name[:LONGEST_NAME], names, n=1)
     if close:
         return f"did you mean '{close[0]}'?"
@@ -213,8 +217,27 @@ def nearest(name: str, valid: Iterable[str]) -> str:
     return "allowed: " + ", ".join(names[:MOST_NAMES]) + more
 
 
-def _cut(text: str, most: int) -> str:
-    """Leave out the middle of a text that is longer than allowed, and say so."""
+def shown(text: str, most: int, *, allowed: str = "\n\t") -> str:
+    r"""Return a text as a person can see it: characters that show nothing, or change the order of others, by their numbers.
+
+    Args:
+        text: Perhaps a name that data hold.
+        most: Characters from which on its middle is left out.
+        allowed: Characters that stay.
+
+    Source: Unicode 16, general categories; Unicode Technical Report 36, 2.11 (bidirectional text spoofing).
+
+    Example:
+        >>> shown("a\u202eb\0", 100), shown("a" * 20, 8)
+        ('a<U+202E>b<U+0000>', 'aaaa...a')
+    """
+    if not (text.isascii() and text.isprintable()):
+        text = "".join(
+            f"<U+{ord(one):04X}>"
+            if one not in allowed and unicodedata.category(one) in UNSEEN
+            else one
+            for one in text
+        )
     if len(text) <= most:
         return text
     mark = f" ... {len(text) - most:,} more characters ... " if most > LONGEST_NAME else "..."

@@ -319,6 +319,7 @@ def _places(
         expand(pattern, dict(zip(names, texts, strict=True)))[0]
         for texts in itertools.product(*(given[name] for name in names))
     ]
+    keys = [name for name in keys if scope or catalogue.rows_of(name)]  # not every name fits a key
     if not keys:
         raise ConfigError(f"{key}: no task has a value for {', '.join(sorted(required))}")
     return [f"{component}/{name}" for name in dict.fromkeys(keys)]

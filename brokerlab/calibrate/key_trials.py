@@ -10,7 +10,7 @@ from typing import Any
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.fallbacks import expand, scope_names
-from brokerlab.gdpconfig.keys import CatalogueKey
+from brokerlab.gdpconfig.keys import CatalogueKey, rows_of
 from brokerlab.gdpconfig.ranges import grid
 
 POINTS = 4
@@ -71,13 +71,13 @@ def trial_of(
 
 
 def entries_of(row: CatalogueKey, scopes: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return ``app/component/KEY`` of every entry that a key stands for.
+    """Return ``app/component/KEY`` of every entry that a key stands for; names that no key can hold are left out.
 
     Raises:
         ConfigError: A placeholder without a name.
     """
     keys = [expand(row.key, names)[-1] for names in _names(row, scopes)]
-    return [f"{row.app}/{row.components[0]}/{key}" for key in dict.fromkeys(keys)]
+    return [f"{row.app}/{row.components[0]}/{key}" for key in dict.fromkeys(keys) if rows_of(key)]
 
 
 def _names(row: CatalogueKey, scopes: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:

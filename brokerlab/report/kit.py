@@ -31,6 +31,7 @@ from brokerlab.errors import (
     DataError,
     InsufficientDataError,
     nearest,
+    shown,
 )
 from brokerlab.report.needs import Needs
 from brokerlab.report.results import RESERVED, Kind
@@ -50,6 +51,8 @@ VARIABLE, USUAL = "BROKERLAB_DATA", "../shared/data"
 """Environment variable that names the folder of real data, and the usual one."""
 HEADLINE_WORDS = 20
 """Longest headline."""
+LONGEST_TEXT = 500
+"""Characters of a text in a cell or a sentence from which on its middle is left out; the files have it."""
 MOST_PERCENT = 9999
 """A larger percentage is a change of almost nothing; the files have it."""
 
@@ -309,6 +312,8 @@ def _worded(known: Mapping[str, Any], name: str) -> Any:
     value = known[name]
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return Measured(value, known.get(f"{name}_lo"), known.get(f"{name}_hi"))
+    if isinstance(value, str):
+        return shown(value, LONGEST_TEXT)
     return words.instant(value) if isinstance(value, datetime) else value
 
 
@@ -405,7 +410,7 @@ class Table:
         value = row[key]
         if isinstance(value, str):
             of_row = row[self.unit] if self.unit and key == next(iter(self.columns)) else None
-            return f"{value} [{of_row}]" if of_row else value or words.MISSING
+            return f"{cell(value)} [{of_row}]" if of_row else cell(value)
         unit = unit_of(label)
         if self.unit and not unit and self.frame.schema[key].is_float():  # counts have no unit
             unit = str(row[self.unit] or "")
@@ -432,7 +437,7 @@ def cell(value: Any, lo: float | None = None, hi: float | None = None, unit: str
         ('4.1 (3.2 to 5.0)', '–', 'yes', '1 234', '0.5')
     """
     if value is None or isinstance(value, str):
-        return value or words.MISSING
+        return shown(value or words.MISSING, LONGEST_TEXT)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, datetime):
@@ -481,7 +486,9 @@ class Chart:
 
     def drawn(self) -> Any:
         """Return the chart, without its title: an analyst adds to it, the page has the finding beside it."""
-        return self.draw(self.frame, **self.options)
+        texts = pl.col(pl.String, pl.Categorical, pl.Enum).cast(pl.String)
+        names = texts.map_elements(lambda name: shown(name, LONGEST_TEXT), return_dtype=pl.String)
+        return self.draw(self.frame.with_columns(names), **self.options)
 
 
 @dataclass(frozen=True, kw_only=True)

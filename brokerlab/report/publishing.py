@@ -257,7 +257,11 @@ def _table(part: str, table: Table) -> dict[str, Any]:
             {
                 "mark": mark,
                 "cells": [
-                    {"text": text, "sort": jsonable(row[key]), "href": links.get(key)}
+                    {
+                        "text": text,
+                        "sort": text if isinstance(row[key], str) else jsonable(row[key]),
+                        "href": links.get(key),
+                    }
                     for key, text in zip(table.columns, cells, strict=True)
                 ],
             }

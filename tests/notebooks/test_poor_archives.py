@@ -1,5 +1,6 @@
-"""Every report on archives that hold too little: a page with an answer, or "No answer" and what is missing; and the check knew it."""
+"""Every report on archives that hold too little, or odd names: a page with an answer, or "No answer" and what is missing; and the check knew it."""
 
+import zlib
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -47,9 +48,41 @@ def _nulls(name: str, frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.lit(None, dtype=frame.schema[c]).alias(c) for c in free)
 
 
+ODD = (
+    "{}<odd onload='alert(1)'>",
+    "{}</script></odd><odd>",
+    "{}\"'`|${{x}}$\\n%s{{{{7*7}}}}",
+    "{}\nline\ttab\r\0nul\u2028",
+    "\u202e{}\u202c\u200b",
+    "💥{}é\u0301",
+    "=1+{}",
+    " {} ",
+    "../{}/..",
+    "{}" + "long" * 900,
+)
+"""What is made of names."""
+NAMED = (
+    *("computingsite", "panda_queue", "pandaqueuename", "site", "atlas_site", "site_name", "src", "dst", "nucleus"),
+    *("ddm_endpoint_name", "cloud", "region", "produsername", "username", "origusername", "workinggroup", "gshare"),
+    *("name", "parent", "taskname", "processingtype", "campaign", "transformation", "transpath", "transuses"),
+    *("container_name", "datasetname", "lfn", "modificationhost", "harvester_id", "model", "vendor"),
+)  # fmt: skip
+"""Columns of names."""
+WORDS = {"ALL", "User Analysis", "pmerge"}
+"""Names that rules know."""
+
+
+def _odd_names(_: str, frame: pl.DataFrame) -> pl.DataFrame:
+    """Change every name, one name the same way in all tables."""
+    named = [column for column in NAMED if column in frame.columns]
+    names = {name for column in named for name in frame[column].drop_nulls()} - WORDS
+    odd = {name: ODD[zlib.crc32(name.encode()) % len(ODD)].format(name) for name in names}
+    return frame.with_columns(pl.col(named).replace(odd))
+
+
 @pytest.fixture(scope="module")
 def poor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with seven archives made from one of 3000 jobs, and that one."""
+    """A folder with eight archives made from one of 3000 jobs, and that one."""
     root = tmp_path_factory.mktemp("poor")
     synthesise(root / "whole", jobs=3_000, days=7, seed=5)
     whole = archives.open(root / "whole")
@@ -62,6 +95,7 @@ def poor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         "all_failed": _failed,
         "all_null": _nulls,
         "no_gdpconfig": _without("gdpconfig"),
+        "odd_names": _odd_names,
     }
     for name, change in changes.items():
         with ArchiveWriter(root / name, synthetic=True) as writer:
@@ -73,7 +107,10 @@ def poor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     return root
 
 
-NAMES = ("no_jobs", "jobs_only", "tasks_only", "one_task", "all_failed", "all_null", "no_gdpconfig")
+NAMES = (
+    *("no_jobs", "jobs_only", "tasks_only", "one_task", "all_failed", "all_null", "no_gdpconfig"),
+    "odd_names",
+)
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +135,15 @@ USUAL: dict[str, dict[str, object]] = {
     "thresholds": {"points": 2},
 }
 """What they try in a long run: all keys and switches, of each key the fewest values."""
+
+
+def _texts(page: object) -> Iterator[str]:
+    """Yield every text of a page."""
+    if isinstance(page, str):
+        yield page
+    elif isinstance(page, dict | list):
+        for part in page.values() if isinstance(page, dict) else page:
+            yield from _texts(part)
 
 
 @pytest.mark.parametrize("archive", NAMES)
@@ -135,6 +181,8 @@ def test_too_little_is_an_answer(
     assert can_run[archive][name] == answered
     stored = check_page(tmp_path)
     page = stored["page"]
+    assert "<odd" not in (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert [text for text in _texts(page) if len(text) > 2048] == []
     made = "Made from the jobs, as the archive lacks them: "
     assert [text.startswith(made) for text in page["cannot_tell"]].count(True) == bool(
         stored["derived"]

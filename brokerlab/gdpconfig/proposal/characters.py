@@ -1,7 +1,4 @@
-"""Characters that show nothing, or that show the others in another order than they act in: no text has them.
-
-Source: Unicode 16, general categories; Unicode Technical Report 36, 2.11 (bidirectional text spoofing).
-"""
+"""Characters that show nothing, or that show the others in another order than they act in: no text has them."""
 
 from __future__ import annotations
 
@@ -10,8 +7,8 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-REFUSED = ("Cc", "Cf", "Cs", "Zl", "Zp")
-"""General categories: control, format (bidirectional controls are of it), surrogate, line and paragraph separator."""
+from brokerlab.errors import MOST_MESSAGE, UNSEEN, shown
+
 JSON_TEXT = re.compile(r"changes\.\d+\.(before|after)\.value_json")
 """Fields whose text may have the white space of JSON: tab and ends of lines."""
 
@@ -24,7 +21,7 @@ def character_problems(document: Mapping[str, Any]) -> list[str]:
         'title: character 2 is U+202E (RIGHT-TO-LEFT OVERRIDE)'
     """
     return [
-        f"{_visible(field)}: character {position + 1} is U+{ord(text[position]):04X} "
+        f"{shown(field, MOST_MESSAGE, allowed='')}: character {position + 1} is U+{ord(text[position]):04X} "
         f"({unicodedata.name(text[position], 'control character')}); texts must have no control and no invisible "
         "characters: take it out at its source, and make the proposal again"
         for field, text in _texts(document, "")
@@ -53,13 +50,6 @@ def _first(text: str, allowed: str) -> int | None:
     refused = (
         i
         for i, one in enumerate(text)
-        if one not in allowed and unicodedata.category(one) in REFUSED
+        if one not in allowed and unicodedata.category(one) in UNSEEN
     )
     return next(refused, None)
-
-
-def _visible(field: str) -> str:
-    """Return the name of a field with what cannot be seen as code points."""
-    return "".join(
-        f"<U+{ord(one):04X}>" if unicodedata.category(one) in REFUSED else one for one in field
-    )

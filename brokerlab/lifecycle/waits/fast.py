@@ -264,10 +264,10 @@ def _settings(
         for name in shares["gshare"].unique().sort().to_list()
     }
     usual = sorted(least.values())[len(least) // 2]
+    own_keys = {NQUEUE.replace("<gshare>", name): own for name, own in least.items()}
     for value in _values(NQUEUE, usual, points):
-        given = {
-            NQUEUE.replace("<gshare>", name): max(1, round(value / usual * own))
-            for name, own in least.items()
+        given = {  # of a share whose name no key can hold the threshold stays
+            key: max(1, round(value / usual * own)) for key, own in own_keys.items() if rows_of(key)
         }
         tried.append((NQUEUE, value, usual, config.with_values(given)))
     return tried
