@@ -12,6 +12,7 @@ from brokerlab.brokerage.analysis_jobs import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.brokerage import BROKERAGE as ANALYSIS
 from brokerlab.brokerage.analysis_jobs.throttle import PASS
 from brokerlab.brokerage.analysis_jobs.throttle_rules import INCOMPLETE
+from brokerlab.brokerage.engine.world import World
 from brokerlab.brokerage.inputs import units
 from brokerlab.brokerage.inputs.completeness import completeness
 from brokerlab.brokerage.inputs.pseudo_queues import UNIFIED_CAPABILITY, pseudo_queues
@@ -224,7 +225,11 @@ def throttle(
     tables: Mapping[str, Any], *, rules: AnalysisRules | None = None, config: Config | None = None
 ) -> pl.DataFrame:
     """Return one row per task: which rule of the throttle holds it back, its outcome, and what was compared."""
-    world = ANALYSIS.prepare(tables, rules=rules, config=config)
+    return throttled(ANALYSIS.prepare(tables, rules=rules, config=config))
+
+
+def throttled(world: World) -> pl.DataFrame:
+    """Return the same of the tasks of a world."""
     held = world.outcomes.filter(pl.col("throttle") != INCOMPLETE)
     tasks = world.tasks.join(held, on="t", how="left")
     return tasks.sort(KEY).with_columns(unit="t_unit", outcome=pl.col("outcome").fill_null(PASS))
