@@ -6,6 +6,7 @@ differences of the rule sets the outcome hangs on, and the choice of the nucleus
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -60,7 +61,9 @@ class Params(shared.Params):
     question: ClassVar[str] = (
         "What decides where work goes in this period, and which settings matter?"
     )
-    needs: ClassVar[Needs] = shared.needs_of(PRODUCTION, "production tasks with jobs")
+    needs: ClassVar[Needs] = replace(
+        shared.needs_of(PRODUCTION, "production tasks with jobs"), memory_gb=(1.5, 0.5)
+    )
     kind: ClassVar[Kind] = PRODUCTION
     usual_keys: ClassVar[tuple[str, ...]] = PRODUCTION.usual_keys
 

@@ -1,5 +1,6 @@
 """The commands ``brokerlab report`` and ``brokerlab check``."""
 
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -8,7 +9,7 @@ import typer
 from rich.console import Console
 
 from brokerlab.console import beside, print_line
-from brokerlab.errors import BrokerlabError, ConfigError, ours
+from brokerlab.errors import BrokerlabError, BrokerlabWarning, ConfigError, ours
 
 
 def report(
@@ -139,8 +140,13 @@ def _run(
         elif len(names) > 1:
             typer.echo(str(done.error), err=True)
 
+    def note(message: Warning | str, *_: object) -> None:
+        beside().print(f"note: {message}", markup=False)
+
     try:
-        with beside().status(f"running {', '.join(names)}"):
+        with warnings.catch_warnings(), beside().status(f"running {', '.join(names)}"):
+            warnings.simplefilter("always", BrokerlabWarning)
+            warnings.showwarning = note  # type: ignore[assignment]
             done = run_many(names, split(pairs), out_root=out, run_id=run_id, each=tell)
     except (BrokerlabError, OSError) as error:
         if as_json:

@@ -79,6 +79,8 @@ def complete(
     run = f"{manifest['run_id']}, {instant(started)}, {duration(manifest['duration_s'])}"
     notebook = f"{manifest['notebook']}, digest {manifest['notebook_digest'][:12]}"
     facts = [{"label": "Run", "value": run}, {"label": "Notebook", "value": notebook}]
+    if manifest.get("memory"):
+        facts.append({"label": "Memory", "value": manifest["memory"]})
     section.update(
         facts=[*section.get("facts", []), *facts],
         command=manifest["command"],

@@ -7,6 +7,8 @@ nothing, a run that failed leaves a page that says so. No finished run is ever o
 from __future__ import annotations
 
 import json
+import math
+import re
 import shutil
 import threading
 import time
@@ -22,9 +24,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from brokerlab.archive import manifest as manifests
-from brokerlab.errors import ConfigError, ReportError, nearest
+from brokerlab.errors import ConfigError, ReportError, nearest, warn_once
 from brokerlab.report import find, index, made, runs
-from brokerlab.report.kernel import Failure, Kernel, interruptible
+from brokerlab.report.kernel import LESS_MEMORY, Failure, Kernel, interruptible
 from brokerlab.report.results import RESERVED, jsonable, write_json
 from brokerlab.results import Result, Shows
 
@@ -238,9 +240,9 @@ def _job(
     at: datetime | None,
     run_id: str | None,
 ) -> _Job:
-    """Check what is asked for."""
+    """Check what is asked for, and warn where it may need more memory than there is."""
     source, params = _parameters(report_name, notebooks)
-    return _Job(
+    job = _Job(
         name=source.stem.replace("_", "-"),
         source=source,
         out_root=Path(out_root),
@@ -249,6 +251,30 @@ def _job(
         started=at or datetime.now(UTC),
         run_id=None if run_id is None else runs.checked_id(run_id),
     )
+    if lack := _lack_of_memory(job):
+        warn_once(f"{job.name}: {lack}; {LESS_MEMORY}")
+    return job
+
+
+def free_gb() -> float:
+    """Return the memory that a process can still have [GB]; infinity where the system does not tell."""
+    try:
+        known = re.search(r"MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text("ascii"))
+    except OSError:
+        known = None
+    return int(known[1]) * 1024 / 1e9 if known else math.inf
+
+
+def _lack_of_memory(job: _Job) -> str:
+    """Say how much memory a report may need on all jobs of its archive, where less is free."""
+    archive, needs = job.values.get("archive"), getattr(job.params, "needs", None)
+    if not archive or not needs or job.values.get("spark") or job.values.get("max_tasks"):
+        return ""
+    if not (Path(archive) / manifests.NAME).is_file():
+        return ""
+    n_jobs = manifests.read(Path(archive)).counts.get("jobs", 0)
+    lack: str = needs.lack_of_memory(n_jobs, free_gb())
+    return lack
 
 
 def _done(job: _Job, kernel: Kernel) -> Run:
@@ -331,7 +357,7 @@ def _make(
     job: _Job, run_id: str, folder: Path, inputs: Mapping[str, str] | None, kernel: Kernel
 ) -> Failure | None:
     """Run the notebook in a hidden folder, write the page and put everything in its place."""
-    clock = time.monotonic()
+    clock, lack = time.monotonic(), _lack_of_memory(job)
     try:
         failure = kernel.execute(job.source, folder, job.given)
         results, failure = _collect(job.params, folder, failure)
@@ -350,6 +376,7 @@ def _make(
             "digests": results.get("digests", {}),
             "proposals": made.proposals(folder),
             **({} if inputs is None else {"inputs": dict(inputs)}),
+            **({"memory": lack} if lack else {}),
             "versions": made.versions(),
         }
         results = made.complete(results, manifest, folder)

@@ -63,6 +63,7 @@ class Params(kit.Params):
         tables=("tasks", "jobs", "datasets", "files", "queues"),
         derived=("tasks", "datasets", "files", "queues"),
         rows=[Rows.tasks("tasks with finished jobs", pl.col("jobstatus") == "finished")],
+        memory_gb=(1.75, 0.25),
         without={
             "gdpconfig": "No settings are recorded: the catalogue's defaults count as current."
         },

@@ -13,7 +13,8 @@ from brokerlab.archive.store import Archive, open_archive
 from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.cli import app
 from brokerlab.errors import DataError, InsufficientDataError, MissingTableError
-from brokerlab.report import check, find, kit
+from brokerlab.report import check, find, kit, runner
+from brokerlab.report.kernel import Failure
 from brokerlab.report.kit import Page, Verdict
 from brokerlab.report.needs import Needs, Rows
 
@@ -130,3 +131,20 @@ def test_the_command_prints_a_table_or_one_line_of_json(jobs: Archive) -> None:
 
 def test_a_folder_that_is_no_archive_is_refused(tmp_path: Path) -> None:
     assert CliRunner().invoke(app, ["check", str(tmp_path)]).exit_code == DataError.exit_code
+
+
+def test_too_little_memory_is_told_before_a_report_starts_and_on_its_page(
+    jobs: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lack = "about 1.5 GB of memory are needed for 2 jobs, 0.5 GB are free"
+    monkeypatch.setattr(runner, "free_gb", lambda: 0.5)
+    monkeypatch.setattr(runner.Kernel, "execute", lambda *_: Failure(cell=1, error="MemoryError: "))
+    asked = ["report", "brokerage-replay", "-p", f"archive={jobs.path}", "--out", str(tmp_path)]
+    said = CliRunner().invoke(app, asked)
+    assert f"note: brokerage-replay: {lack}; ask for a shorter period" in said.output
+    (run,) = (tmp_path / "brokerage-replay").glob("2*")
+    assert lack in (run / "index.html").read_text(encoding="utf-8")
+    assert json.loads((run / "manifest.json").read_text(encoding="utf-8"))["memory"] == lack
+    assert "note" not in CliRunner().invoke(app, [*asked, "-p", "max_tasks=10"]).output
+    monkeypatch.undo()
+    assert runner.free_gb() > 0
