@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import polars as pl
@@ -85,6 +86,21 @@ def _input(inputs: Case) -> dict[str, list[Case]]:
 def tables(inputs: Case) -> dict[str, pl.DataFrame]:
     """Return the tables of a recorded case, with the columns that the brokerage reads."""
     return narrowed(recorded(inputs), TABLES)
+
+
+def together(cases: list[Case], names: Iterable[str]) -> dict[str, pl.DataFrame]:
+    """Return some tables of all cases, each at an instant (``snapshot``) of its own: the number of the case."""
+    given = [tables(case["inputs"]) for case in cases]
+    return {
+        name: pl.concat(
+            [
+                some[name].with_columns(snapshot=pl.lit(number, pl.Int64))
+                for number, some in enumerate(given)
+            ],
+            how="diagonal_relaxed",
+        )
+        for name in names
+    }
 
 
 def recorded(inputs: Case) -> dict[str, pl.DataFrame]:

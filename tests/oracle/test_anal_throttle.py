@@ -15,7 +15,7 @@ from brokerlab.brokerage.analysis_jobs.throttle import TABLES
 from brokerlab.brokerage.engine.world import World
 from tests.one_value import throttled
 from tests.oracle import vectors
-from tests.oracle.anal_cases import Case, settings, tables
+from tests.oracle.anal_cases import Case, settings, tables, together
 
 
 def key(inputs: Case) -> str:
@@ -23,18 +23,8 @@ def key(inputs: Case) -> str:
 
 
 def world_of(cases: list[Case]) -> World:
-    given = [tables(case["inputs"]) for case in cases]
-    together = {
-        name: pl.concat(
-            [
-                some[name].with_columns(snapshot=pl.lit(number, pl.Int64))
-                for number, some in enumerate(given)
-            ],
-            how="diagonal_relaxed",
-        )
-        for name in ("tasks", *TABLES)
-    }
-    return BROKERAGE.prepare(given[0] | together, rules=AnalysisRules("production"))
+    given = tables(cases[0]["inputs"]) | together(cases, ("tasks", *TABLES))
+    return BROKERAGE.prepare(given, rules=AnalysisRules("production"))
 
 
 def answers(cases: list[Case]) -> dict[str, Case]:

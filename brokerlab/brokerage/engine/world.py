@@ -215,7 +215,7 @@ def configured(before: World, config: Config) -> World:
     for lookup in lookups:
         if lookup.keys and not lookup.place:
             frame = with_facts(frame, lookup, known)
-    tasks = _with_settings(before, run(frame), config)
+    tasks = with_settings_of(before, run(frame), config)
     known = replace(known, tasks=tasks.lazy())
     silent = {name for rules in before.unasked.values() for name in rules}
     outcomes = run(brokerage.ends(known)).filter(~pl.col("outcome").is_in([*silent]))
@@ -248,8 +248,14 @@ def configured(before: World, config: Config) -> World:
     )
 
 
-def _with_settings(world: World, tasks: pl.DataFrame, config: Config) -> pl.DataFrame:
-    """Add the settings that are read, as columns of tasks, and what the brokerage makes of them."""
+def with_settings_of(world: World, tasks: pl.DataFrame, config: Config) -> pl.DataFrame:
+    """Return facts of tasks with the settings that are read, as columns, and what the brokerage makes of them.
+
+    Args:
+        world: Says what is read.
+        tasks: Facts of some of its tasks; those of other settings are replaced.
+        config: The configuration.
+    """
     checks, then = world.asked
     derived = world.brokerage.derived(world.rules)
     rules = (*checks, *(one.rule for one in world.brokerage.own), *rules_of(then), *marks_of(then))
