@@ -259,7 +259,9 @@ def _table(part: str, table: Table) -> dict[str, Any]:
                 "cells": [
                     {
                         "text": text,
-                        "sort": text if isinstance(row[key], str) else jsonable(row[key]),
+                        "sort": text
+                        if row[key] and isinstance(row[key], str)
+                        else jsonable(row[key]),
                         "href": links.get(key),
                     }
                     for key, text in zip(table.columns, cells, strict=True)
