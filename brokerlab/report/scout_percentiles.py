@@ -17,6 +17,7 @@ from brokerlab.calibrate.percentiles import PARAMETERS, Inputs, LossWeights, Stu
 from brokerlab.calibrate.percentiles import load as load_inputs
 from brokerlab.calibrate.percentiles import study as study_one
 from brokerlab.calibrate.percentiles.caveats import merge_sentences
+from brokerlab.calibrate.percentiles.retries import Retries, ask_retries, judge_retries
 from brokerlab.calibrate.scout_rules import ScoutRuleComparison, compare_scout_rules
 from brokerlab.calibrate.stops import ANY, backtest_stops, read_scout_history
 from brokerlab.charts import scouts as charts
@@ -104,13 +105,15 @@ class Studies(NamedTuple):
     """One study per parameter, the most consequential first; why the archive has too little data for the others.
 
     ``rule_sets`` is what the switches between the rule sets do, ``stops`` what became of the tasks that the checks stop; null
-    where no task has scouts that were read, or they are not asked.
+    where no task has scouts that were read, or they are not asked. ``retries`` is by how much retries after kills for memory should
+    ask for more; null where memory is not asked about, or the archive shows no such retry.
     """
 
     answered: list[Study]
     unanswered: dict[str, str]
     rule_sets: ScoutRuleComparison | None
     stops: pl.DataFrame | None
+    retries: Retries | None
 
 
 @kit.answers
@@ -141,7 +144,10 @@ def study(data: Inputs, p: Params) -> Studies:
         except InsufficientDataError as error:
             unanswered[name] = str(error)
     answered.sort(key=lambda s: (not s.acts, -abs(s.comparison.quantity("loss")["diff"])))
-    compared = stops = None
+    compared = stops = retries = None
+    if p.parameter in ("all", "ramcount"):
+        with contextlib.suppress(InsufficientDataError):
+            retries = judge_retries(data, question=ask_retries(n_boot=p.n_boot, seed=p.seed))
     if data.archive is not None and not p.spark:
         with contextlib.suppress(InsufficientDataError):
             read = read_scout_history(data.archive, rules=data.rules, config=data.config)
@@ -149,7 +155,7 @@ def study(data: Inputs, p: Params) -> Studies:
             stops = backtest_stops(history, n_boot=p.n_boot, seed=p.seed).checks
             if p.switch_sample:
                 compared = compare_scout_rules(history, sample=p.switch_sample, seed=p.seed)
-    return Studies(answered, unanswered, compared, stops)
+    return Studies(answered, unanswered, compared, stops, retries)
 
 
 def page(data: Inputs, studies: Studies, p: Params) -> Page:
@@ -157,6 +163,7 @@ def page(data: Inputs, studies: Studies, p: Params) -> Page:
     filters = tasks_in_words(data.filters) if data.filters else ""
     parts = [_part(one, p, filters) for one in studies.answered]
     parts += [kit.unanswered(n, NAMES[n], why) for n, why in studies.unanswered.items()]
+    parts += [] if studies.retries is None else [_retries_part(studies.retries)]
     parts += [] if studies.stops is None else [_stops_part(studies.stops)]
     parts += [_rules_part(studies.rule_sets)] if studies.rule_sets else []
     first = parts[0]
@@ -185,6 +192,7 @@ def page(data: Inputs, studies: Studies, p: Params) -> Page:
         values={
             **{name: {"reason": reason} for name, reason in studies.unanswered.items()},
             **{one.parameter.name: one.to_dict() for one in studies.answered},
+            **({"retries": studies.retries.judgement.to_dict()} if studies.retries else {}),
         },
     )
 
@@ -382,6 +390,35 @@ def _certainty(s: Study, p: Params) -> list[kit.Block]:
             },
         ),
     ]
+
+
+def _retries_part(retries: Retries) -> Part:
+    table = Table(
+        name="retries",
+        frame=retries.frame().with_columns(mark=pl.when("is_current").then(pl.lit("current"))),
+        caption=say(
+            "Retries ask for so many times what was killed, and for its square; current: the median of {n} retries of the archive",
+            n=retries.observed.height,
+        ),
+        columns={
+            "factor": "Factor [ratio]",
+            "loss": "What retries cost [core h per core h]",
+            "over": "Over-allocated by them [GB h per core h]",
+            "killed_coreh": "Killed again [core h per core h]",
+            "n_lost": "Given up [jobs per core h]",
+        },
+        mark="mark",
+        note="Of tasks with jobs above their first request under the current rank and margin, by the loss of ramCount without what first attempts cost. What a job needed is told by the "
+        "retry that finished. The factor is one of retry rules, not a key: nothing is proposed. Jobs that were divided are left out.",
+    )
+    kind = "finding" if retries.judgement.acts else retries.judgement.kind
+    return Part(
+        name="retries",
+        title="Memory of retries",
+        verdict=Verdict(kind=kind, sentence=retries.headline()),
+        sections={"Factor by factor": [table]},
+        folded=True,
+    )
 
 
 def _stops_part(stops: pl.DataFrame) -> Part:

@@ -43,8 +43,12 @@ def row_of(rows, **wanted):
 
 def test_every_parameter_has_an_answer(stored):
     page = stored["page"]
-    assert [part["name"] for part in page["parts"] if part["folded"]] == ["stops", "rules"]
-    assert {part["name"] for part in page["parts"]} == {*PARAMETERS, "stops", "rules"}
+    assert [part["name"] for part in page["parts"] if part["folded"]] == [
+        "retries",
+        "stops",
+        "rules",
+    ]
+    assert {part["name"] for part in page["parts"]} == {*PARAMETERS, "retries", "stops", "rules"}
     assert {part["verdict"]["kind"] for part in page["parts"] if not part["folded"]} <= KINDS
     assert page["verdict"] == page["parts"][0]["verdict"]
     assert page["synthetic"] is True
@@ -149,7 +153,12 @@ def test_papermill_alone_writes_the_same_page(stored, archive, tmp_path):
         kernel_name="python3",
     )
     again = check_page(tmp_path / "out")
-    assert [part["name"] for part in again["page"]["parts"]] == ["ramcount", "stops", "rules"]
+    assert [part["name"] for part in again["page"]["parts"]] == [
+        "ramcount",
+        "retries",
+        "stops",
+        "rules",
+    ]
     for name in ("ramcount_settings", "ramcount_compared", "ramcount_strata"):
         assert again["numbers"][name] == stored["numbers"][name]
 

@@ -17,6 +17,7 @@ from brokerlab.calibrate.percentiles.parameters import (
     Setting,
     current_setting,
 )
+from brokerlab.calibrate.percentiles.retries import Retries, retry_factor
 from brokerlab.calibrate.percentiles.study import Study, kills, propose, scored_tasks, study
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Inputs",
     "LossWeights",
     "Parameter",
+    "Retries",
     "Setting",
     "Study",
     "backtest",
@@ -36,6 +38,7 @@ __all__ = [
     "kills",
     "load",
     "propose",
+    "retry_factor",
     "scored_tasks",
     "study",
 ]

@@ -1,0 +1,228 @@
+"""By how much a retry should ask for more memory than the attempt that was killed for it.
+
+The factor acts only where a first request was too small. So only tasks with such jobs are judged, under the current rank and
+margin, and only what follows their first attempts: retries ask for the factor, and for its square, times the first request; who
+needs more is given up. What these jobs needed is told by the retries that finished in the archive.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from brokerlab.archive.given import Source, archive_of
+from brokerlab.calibrate.judge import MIN_UNITS, Judgement, Outcomes, Question, judge
+from brokerlab.calibrate.percentiles.backtest import backtest
+from brokerlab.calibrate.percentiles.history import History, Inputs, JobHistory, load
+from brokerlab.calibrate.percentiles.parameters import (
+    Assumptions,
+    LossWeights,
+    Setting,
+    current_setting,
+)
+from brokerlab.calibrate.percentiles.replay import Ledger, Replay
+from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.numerics import FloatArray
+from brokerlab.results import Result, Shows
+from brokerlab.scouts.kills import kill_cause
+
+FACTORS = (1.1, 1.25, 1.5, 2.0, 3.0)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class Retries(Result):
+    """What factors would have cost, judged on later tasks.
+
+    Attributes:
+        judgement: What the judge says; settings are factors, the objective is ``loss``: of retries, in core-hours per core-hour
+            of work of the task.
+        observed: One row per job killed for its memory that was tried again, once, with a request: ``jeditaskid, pandaid,
+            failed_mb, retry_mb`` (of the whole job), ``factor``.
+        kills: Jobs killed for their memory.
+    """
+
+    shows = Shows(
+        about="what retries would cost by how much more memory they ask for, one row per factor",
+        columns={"factor": "1", "loss": "core h per core h", "n_lost": "per core h", "gain": "1", "is_current": "", "is_best": ""},
+        keys=("factor",),
+        next=(".judgement", ".observed"),
+    )  # fmt: skip
+
+    judgement: Judgement
+    observed: pl.DataFrame = field(repr=False)
+    kills: int
+
+    def frame(self) -> pl.DataFrame:
+        """Return one row per factor: ``factor, loss, loss_se``, of its parts ``over`` (GB h), ``killed_coreh, n_lost`` (jobs given up) without their weights, all per core-hour of work, ``gain, gain_lo, is_current, is_best``."""
+        factors = pl.Series("factor", self.judgement.settings, dtype=pl.Float64)
+        names = ("loss", "loss_se", "over", "killed_coreh", "n_lost", "gain", "gain_lo", "is_current", "is_best")  # fmt: skip
+        rows = self.judgement.candidates.sort("place")
+        return rows.select(factors.gather(rows["place"]), *names)
+
+    def headline(self) -> str:
+        """Say which factor, and how sure that is; it is in no key, so that nothing is proposed."""
+        judged = self.judgement
+        n, now, best = judged.n_units, judged.current, judged.best
+        if judged.acts:
+            row = judged.quantity("loss")
+            less = 100 * (1 - row["after"] / row["before"])
+            return f"Ask for {judged.setting:g} times what was killed, not {now:g}: retries cost {less:.0f} % less on later tasks ({n} tasks)."
+        if judged.kind == "keep":
+            return f"Keep {now:g} times what was killed: no other factor is shown to cost less ({n} tasks)."
+        few = f"{MIN_UNITS} are needed" if n < MIN_UNITS else "no gain is shown or excluded"
+        return f"No answer on {n} tasks, {few}; {best:g} times what was killed costs least, now {now:g}."
+
+
+def ask_retries(**how: Any) -> Question:
+    """Ask for the factor of least loss.
+
+    Args:
+        **how: Attributes of :class:`Question`.
+    """
+    return Question(reported=("over", "killed_coreh", "n_lost"), **how)
+
+
+def retry_factor(
+    source: Source,
+    *,
+    factors: Sequence[float] = FACTORS,
+    question: Question | None = None,
+    assumptions: Assumptions | None = None,
+    **chosen: Any,
+) -> Retries:
+    """Judge by how much a retry should ask for more memory than the attempt that was killed for it.
+
+    The current factor is the median of what retries asked for over what was killed.
+
+    Args:
+        source: An archive, or its tables by name, as for :func:`brokerlab.calibrate.backtest`.
+        factors: Those tried, above 1; the current one is added.
+        question: How they are judged, of `ask_retries`; null: with its defaults.
+        assumptions: Of the back-test; its ``retry_factors`` are left out.
+        **chosen: ``start, end, gshare, processingtype, rules`` of :func:`brokerlab.calibrate.backtest`.
+
+    Raises:
+        ConfigError: A factor that is not above 1, or an unknown choice.
+        InsufficientDataError: The archive shows no retry after a kill for memory that asked for more, or no task has jobs
+            above their first request.
+
+    Source: loss and replay: docs/rules/calibration.md 2; walk-forward choice: :mod:`brokerlab.calibrate.judge`.
+    """
+    return judge_retries(load(archive_of(source), **chosen), factors, question, assumptions)
+
+
+def judge_retries(
+    inputs: Inputs,
+    factors: Iterable[float] = FACTORS,
+    question: Question | None = None,
+    assumptions: Assumptions | None = None,
+) -> Retries:
+    """As :func:`retry_factor`, from what was loaded."""
+    wrong = [f"{each:g}" for each in factors if not 1 < each < math.inf]
+    if wrong:
+        raise ConfigError(f"factors {', '.join(wrong)}: allowed are finite ones above 1")
+    kills, observed = observed_retries(inputs.history, inputs.tasks)
+    current = round(float(observed["factor"].median() or 0.0), 2)  # type: ignore[arg-type]
+    if current <= 1:
+        raise InsufficientDataError(
+            f"{kills} jobs were killed for their memory, {observed.height} of them tried again with a request: no retry asked for more"
+        )
+    tried = tuple(sorted({*factors, current}))
+    made = replace(assumptions or Assumptions(rules=inputs.rules), retry_factors=())
+    now = current_setting(inputs.config, "ramcount")
+    tested = backtest(
+        inputs.history,
+        inputs.tasks,
+        inputs.queues,
+        ranks=(now.rank,),
+        margins=(now.margin_pct,),
+        current=now,
+        assumptions=made,
+        synthetic=inputs.synthetic,
+    )
+    units = tested.outcomes().units
+    order = units.join(
+        tested.works.with_row_index("place"), left_on="unit", right_on="jeditaskid", maintain_order="left"
+    )  # fmt: skip
+    found = tested.each(
+        partial(_costs, setting=now, made=made, factors=tried, weights=tested.weights)
+    )
+    every = {
+        name: np.concatenate([each[name] for each in found])[order["place"].to_numpy()]
+        for name in found[0]
+    }
+    exceeds = every.pop("exceed_rate")[:, 0] > 0
+    if not exceeds.any():
+        raise InsufficientDataError("no task has jobs above their first request")
+    costs = {name: each[exceeds] for name, each in every.items()}
+    outcomes = Outcomes(
+        units=units.filter(pl.Series(exceeds)),
+        settings=tried,
+        current=tried.index(current),
+        values=lambda places: {name: each[:, list(places)] for name, each in costs.items()},
+    )
+    judged = judge(outcomes, question or ask_retries())
+    return Retries(judgement=judged, observed=observed, kills=kills)
+
+
+def observed_retries(history: History, tasks: pl.DataFrame) -> tuple[int, pl.DataFrame]:
+    """Return how many jobs of tasks were killed for their memory, and those that were tried again, see `Retries.observed`.
+
+    A job that was divided, so that it has several retries, is left out: each of them needs less than it did.
+    """
+    ids = tasks.select("jeditaskid")
+
+    def of(chunk: JobHistory) -> tuple[int, pl.DataFrame]:
+        if chunk.jobs is None:
+            return 0, pl.DataFrame(schema=_OBSERVED)
+        jobs = chunk.jobs.join(ids, on="jeditaskid", how="semi")
+        killed = jobs.filter(pl.col("jobstatus") == "failed", kill_cause() == "memory")
+        retries = jobs.drop_nulls("parentid").select(pandaid="parentid", retry_mb="minramcount")
+        single = retries.unique("pandaid", keep="none")
+        asked = killed.select("jeditaskid", "pandaid", failed_mb="minramcount")
+        found = asked.join(single, on="pandaid").filter(
+            pl.col("failed_mb") > 0, pl.col("retry_mb") > 0
+        )
+        return killed.height, found.with_columns(factor=pl.col("retry_mb") / pl.col("failed_mb"))
+
+    parts = history.map(of)
+    return sum(n for n, _ in parts), pl.concat([each for _, each in parts]).sort("pandaid")
+
+
+_OBSERVED = {
+    **dict.fromkeys(("jeditaskid", "pandaid", "failed_mb", "retry_mb"), pl.Int64()),
+    "factor": pl.Float64(),
+}
+
+
+def _costs(
+    replay: Replay,
+    setting: Setting,
+    made: Assumptions,
+    factors: Sequence[float],
+    weights: LossWeights,
+) -> dict[str, FloatArray]:
+    """Return ``exceed_rate``, and what retries cost by factor: ``loss`` and its parts, (n_tasks, n_factors) each.
+
+    ``replay`` has no retries: what it loses without giving up is what first attempts cost.
+    """
+    first = replay.of_judge([setting], weights)
+    fixed = first["loss"] - weights.n_lost * first["n_lost"]
+
+    def under(factor: float) -> dict[str, FloatArray]:
+        ladder = replace(made, retry_factors=(factor, round(factor**2, 9)))
+        n_tasks = replay.tasks.height
+        ledger = Ledger(replay.jobs, replay.line, replay.parameter, ladder, n_tasks)
+        found = replace(replay, ledger=ledger).of_judge([setting], weights)
+        parts = {name: found[name] - first[name] for name in ("over", "killed_coreh")}
+        return {"loss": found["loss"] - fixed, **parts, "n_lost": found["n_lost"]}
+
+    each = [under(factor) for factor in factors]
+    costs = {name: np.concatenate([one[name] for one in each], axis=1) for name in each[0]}
+    return {"exceed_rate": first["exceed_rate"], **costs}
