@@ -17,6 +17,7 @@ Case = dict[str, Any]
 
 PANDA = ("prio_mgr", "analy_eval")
 """Components whose keys the server reads."""
+EMPTY = {name: contract.create_empty() for name, contract in TABLES.items()}
 FLAGS = ("limitedsites", "uselocalio", "avoidvp", "allowincompleteinds")
 RENAMED = {"sw_map": "sw_tags"}
 COLUMNS = {
@@ -119,6 +120,5 @@ def recorded(inputs: Case) -> dict[str, pl.DataFrame]:
             {names.get(name, name): value for name, value in row.items()}
             for row in rows.get(table, [])
         ]
-    found = {name: contract.create_empty() for name, contract in TABLES.items()}
-    found |= {name: frame(some) for name, some in rows.items() if some and name in TABLES}
+    found = EMPTY | {name: frame(some) for name, some in rows.items() if some and name in TABLES}
     return found | ({"queues": _queues(inputs)} if inputs.get("queues") else {})

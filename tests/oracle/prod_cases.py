@@ -15,6 +15,7 @@ from brokerlab.gdpconfig import Config
 
 Case = dict[str, Any]
 
+EMPTY = {name: contract.create_empty() for name, contract in TABLES.items()}
 TIMES = ("frozentime", "master_creationtime", "master_modificationtime")
 
 
@@ -45,7 +46,7 @@ def frame(rows: list[Case]) -> pl.DataFrame:
 
 def tables(inputs: Case) -> dict[str, pl.DataFrame]:
     """Return the tables of a recorded brokerage."""
-    found = {name: contract.create_empty() for name, contract in TABLES.items()}
+    found = dict(EMPTY)
     found["tasks"] = frame([task_row(inputs, inputs["now"])])
     for name, rows in inputs.items():
         if name in TABLES and isinstance(rows, list) and rows:
