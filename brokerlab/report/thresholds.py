@@ -285,7 +285,7 @@ def _proof_table(s: Study) -> Table:
         unit="unit",
         mark="role",
         note=f"In brackets: {100 * (1 - found.case.options.alpha):g} % intervals over spans of time, to which the spread between "
-        "simulations is added. Limits in % of now: for as many finished jobs. Jain's index: 1 when all shares are served alike.",
+        "simulations is added. Limits in %: for the same work, which is done under both. Jain's index: 1 when all shares are served alike.",
     )
 
 
@@ -441,8 +441,10 @@ def _caveats(archive: Archive, s: Study) -> list[Caveat]:
 def _facts(s: Study, p: Params) -> dict[str, str]:
     """Return what the report knows about how it was made; the kit adds the rest."""
     found = s.calibration
-    parts = {name: " % of now" if one.relative else "" for name, one in LIMITS.items()}
-    limits = [f"{n} +{most:g}{parts[n]}" for n, most in found.case.options.allowed.items()]
+    limits = [
+        f"{name} +{most:g} {LIMITS[name].unit}".rstrip()
+        for name, most in found.case.options.allowed.items()
+    ]
     simulations = say(
         "{n} settings; {new} simulations in {time}, {kept} from an earlier run",
         n=found.n_settings,

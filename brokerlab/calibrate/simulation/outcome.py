@@ -98,10 +98,12 @@ class Outcome(Result):
         """One row per seed and task, sorted.
 
         ``seed, jeditaskid, gshare, user_class, n_jobs, n_finished, turnaround_s`` (first creation to the last job being over, or to
-        the end of the simulation: ``censored``), ``mean_waiting_s, transferred_bytes, lost_core_s``.
+        the end of the simulation: ``censored``), ``mean_waiting_s, transferred_bytes, lost_core_s, used_core_s`` (of all attempts).
         """
         until = pl.lit(self.world.until, pl.Datetime("us"))
         over = pl.col("overtime").fill_null(until).max() - pl.col("creationtime").min()
+        killed = pl.col("state") == "failed"  # its last attempt is among the lost ones
+        kept = pl.when(killed).then(0.0).otherwise(pl.col("running_s") * pl.col("corecount"))
         return (
             self.jobs.filter(pl.col("jeditaskid").is_not_null())
             .group_by("seed", "jeditaskid", maintain_order=True)
@@ -114,6 +116,7 @@ class Outcome(Result):
                 mean_waiting_s=pl.col("waiting_s").mean(),
                 transferred_bytes=pl.col("transferred_bytes").sum(),
                 lost_core_s=pl.col("lost_core_s").sum(),
+                used_core_s=(pl.col("lost_core_s") + kept).sum(),
             )
             .sort("seed", "jeditaskid")
         )
@@ -123,7 +126,7 @@ class Outcome(Result):
         """One row per seed, ``by`` (gshare, produsername, user_class) and ``measure``, sorted; none where nobody is known.
 
         ``n`` groups, ``jain``, ``lowest`` and ``highest`` value of a group. ``core_s``: core seconds of last attempts;
-        ``speed``: mean over finished jobs of running / (waiting + running).
+        ``speed``: mean over jobs of running / (waiting + running), of which one that waits to the end has 0: who starves is slow.
         """
         parts = [
             self._fair(by, measure)
@@ -133,12 +136,12 @@ class Outcome(Result):
         return pl.concat(parts).sort("seed", "by", "measure")
 
     def _fair(self, by: str, measure: str) -> pl.DataFrame:
-        ran = self.jobs.filter(pl.col(by).is_not_null() & (pl.col("running_s") > 0))
         value = (pl.col("running_s") * pl.col("corecount")).sum()
         if measure == "speed":
-            ran = ran.filter(pl.col("state") == "finished")
-            value = (pl.col("running_s") / (pl.col("waiting_s") + pl.col("running_s"))).mean()
-        groups = ran.group_by("seed", by, maintain_order=True).agg(value=value).sort("seed", by)
+            there = pl.col("waiting_s") + pl.col("running_s")
+            value = (pl.col("running_s") / there).filter(there > 0).mean().fill_null(0.0)
+        known = self.jobs.filter(pl.col(by).is_not_null())
+        groups = known.group_by("seed", by, maintain_order=True).agg(value=value).sort("seed", by)
         rows = []
         for (seed,), part in groups.group_by(["seed"], maintain_order=True):
             values = part["value"].to_numpy()

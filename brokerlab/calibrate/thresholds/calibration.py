@@ -414,7 +414,7 @@ def _sentence_on(
     quantity = quantity_of(case.options.objective)
     now = judgement.candidates.filter("is_current")[quantity.name][0]
     limits = [
-        f"{name} +{most:g}{' %' if LIMITS[name].relative else ''}"
+        f"{name} +{most:g}{' %' if LIMITS[name].of else ''}"
         for name, most in case.options.allowed.items()
     ]
     wording = Wording(

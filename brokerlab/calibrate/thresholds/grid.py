@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MOST_JOBS = 5_000_000
 """Jobs of all worlds that are simulated side by side at most; each takes some 400 bytes."""
-VERSION = 7
+VERSION = 8
 """Changes when the simulator's answers do, other than by a switch of its rule sets: kept results are then not found."""
 
 

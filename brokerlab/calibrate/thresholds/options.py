@@ -20,7 +20,7 @@ class Options(BaseModel):
 
     Example:
         >>> Options(keys=["NQUEUED_SAT_CAP"], limits={"moved_pct": None}).allowed
-        {'lost_pct': 10.0, 'unfairness': 0.02, 'unfinished': 0.01}
+        {'lost_pct': 1.0, 'unfairness': 0.02, 'unfinished': 0.01}
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

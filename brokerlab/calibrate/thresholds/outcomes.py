@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
 import polars as pl
 
 from brokerlab.errors import SchemaError, nearest
 from brokerlab.gdpconfig import Config
+from brokerlab.numerics import FloatArray
 
 
 class Period(NamedTuple):
@@ -83,18 +85,22 @@ class Limited:
     Attributes:
         quantity: Of `QUANTITIES`.
         most: Default limit.
-        relative: It is in per cent of the current value, for as many finished jobs, else in the quantity's unit: a setting
-            that lets more work be done may move more bytes for it.
+        of: What it is in per cent of: a column of the current setting's tasks. Both are then those of the same work, see
+            `same_work`: a setting that lets more be done may move more bytes for it. Empty: in the quantity's unit.
+        unit: Of the limit, in words.
     """
 
     quantity: str
     most: float
-    relative: bool = False
+    of: str = ""
+    unit: str = ""
 
 
+USED = "used_core_h"
+"""Of a task: core-hours of all its attempts; where a simulation does not say, those that were lost."""
 LIMITS: dict[str, Limited] = {
-    "moved_pct": Limited("moved_tb", 5.0, relative=True),
-    "lost_pct": Limited("lost_core_h", 10.0, relative=True),
+    "moved_pct": Limited("moved_tb", 5.0, "moved_tb", "% of now"),
+    "lost_pct": Limited("lost_core_h", 1.0, USED, "% of the core-hours used"),
     "unfairness": Limited("unfairness", 0.02),
     "unfinished": Limited("unfinished", 0.01),
 }
@@ -128,7 +134,7 @@ class Outcome:
 
     Attributes:
         tasks: One row per task, sorted: ``jeditaskid, gshare, user_class, created_at`` (null: not known) and `QUANTITIES`:
-            ``unfinished`` 0 or 1, ``unfairness`` that of the whole system (null: not known); ``n_finished``, see `DONE`.
+            ``unfinished`` 0 or 1, ``unfairness`` that of the whole system (null: not known); `DONE` and `USED`.
         queues: One row per queue, sorted: ``panda_queue, n_jobs, used_core_h, capacity_core_h``.
     """
 
@@ -141,7 +147,7 @@ class Outcome:
 
         Args:
             simulated: With ``tasks`` (``seed, jeditaskid, turnaround_s``; ``gshare, user_class, created_at,
-                n_finished, mean_waiting_s, transferred_bytes, lost_core_s, censored`` where known), and ``queues``
+                n_finished, mean_waiting_s, transferred_bytes, lost_core_s, used_core_s, censored`` where known), and ``queues``
                 (``seed, panda_queue, used_core_s, capacity_core_s, n_jobs``), ``fairness`` (``seed, by, jain``) and
                 ``jobs`` (``jeditaskid, creationtime``: a task begins with its first) where there are any. A turnaround
                 that is censored counts up to the end.
@@ -154,6 +160,32 @@ class Outcome:
             seed: cls(rows.drop("seed"), queues.filter(seed=seed).drop("seed"))
             for (seed,), rows in tasks.partition_by("seed", as_dict=True).items()
         }
+
+
+def same_work(
+    before: pl.DataFrame, after: pl.DataFrame, name: str
+) -> tuple[FloatArray, FloatArray]:
+    """Return what every task took before and after, for as many jobs as it finished under both.
+
+    Where one side finished more jobs of a task, its part for the number of the other one counts. What is taken without finishing
+    anything counts whole, against nothing on the other side.
+
+    Args:
+        before: Tasks of an `Outcome`, and ...
+        after: ... the same tasks of another one.
+        name: A column of them.
+
+    Example:
+        >>> before = pl.DataFrame({"n_finished": [10.0, 0.0, 8.0], "moved_tb": [1.0, 0.0, 4.0]})
+        >>> after = pl.DataFrame({"n_finished": [40.0, 5.0, 0.0], "moved_tb": [5.0, 9.0, 2.0]})
+        >>> [side.tolist() for side in same_work(before, after, "moved_tb")]
+        [[1.0, 0.0, 0.0], [1.25, 0.0, 2.0]]
+    """
+    done = [side[DONE].to_numpy() for side in (before, after)]
+    fewer = np.minimum(*done)
+    parts = [np.where(n > fewer, fewer / np.maximum(n, 1.0), 1.0) for n in done]
+    took = [side[name].to_numpy() for side in (before, after)]
+    return took[0] * parts[0], took[1] * parts[1]
 
 
 class Simulated(Protocol):
@@ -213,6 +245,9 @@ def _tasks(simulated: Simulated) -> pl.DataFrame:
             pl.col("seed", "jeditaskid").cast(pl.Int64),
             *(known(name).cast(kind).alias(name) for name, kind in LABELS.items()),
             known(DONE).cast(pl.Float64).fill_null(1.0).alias(DONE),
+            (pl.coalesce(known("used_core_s"), known("lost_core_s"), 0.0) / pl.lit(HOUR_S)).alias(
+                USED
+            ),
             *(
                 (known(one.column).cast(pl.Float64) / pl.lit(one.per))
                 .fill_null(0.0)

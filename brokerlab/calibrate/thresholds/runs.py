@@ -25,7 +25,7 @@ FAILURES = (BrokerlabError, ArithmeticError, MemoryError)
 """Errors by which a run is missing; any other is a fault of the program and ends the study."""
 KILLED = "the process that simulated it was killed twice"
 TABLES = ("tasks", "queues")
-FORMAT = 4
+FORMAT = 5
 """Changes with the columns of the tables: older results are then not found."""
 
 

@@ -28,11 +28,12 @@ from brokerlab.calibrate.judge import (
 )
 from brokerlab.calibrate.thresholds.options import Options
 from brokerlab.calibrate.thresholds.outcomes import (
-    DONE,
     LIMITS,
     QUANTITIES,
+    Limited,
     Outcome,
     quantity_of,
+    same_work,
 )
 from brokerlab.calibrate.thresholds.runs import Block, Runs
 from brokerlab.calibrate.thresholds.settings import NOW, Setting, Space
@@ -233,40 +234,55 @@ class Simulations:
     def _means(self, setting: Setting, block: Block) -> Means:
         key = (setting, block)
         if key not in self._memo:
-            ids = self.tasks(block)["jeditaskid"]
-            parts = [one.tasks for one in self.simulated(setting, block)]
-            if self.level:
-                parts = [part.filter(pl.col("jeditaskid").is_in(ids.implode())) for part in parts]
-            if any(not part["jeditaskid"].equals(ids) for part in parts):
-                raise DataError(
-                    f"the simulations under two settings cannot be paired: {parts[0].height} and {len(ids)} tasks; simulate "
-                    "the same tasks with the same seeds"
-                )
-            unit, counts = self._units(block)
+            parts = self._parts(setting, block)
             self._memo[key] = {
-                name: np.stack([np.bincount(unit, part[name]) for part in parts]) / counts
-                for name in (DONE, *(one.name for one in QUANTITIES))
+                one.name: self._by_unit(block, [part[one.name] for part in parts])
+                for one in QUANTITIES
             }
         return self._memo[key]
+
+    def _parts(self, setting: Setting, block: Block) -> list[pl.DataFrame]:
+        """Return the tasks of every replication, those of the level.
+
+        Raises:
+            DataError: They are not those of the setting before.
+        """
+        ids = self.tasks(block)["jeditaskid"]
+        parts = [one.tasks for one in self.simulated(setting, block)]
+        if self.level:
+            parts = [part.filter(pl.col("jeditaskid").is_in(ids.implode())) for part in parts]
+        if any(not part["jeditaskid"].equals(ids) for part in parts):
+            raise DataError(
+                f"the simulations under two settings cannot be paired: {parts[0].height} and {len(ids)} tasks; simulate "
+                "the same tasks with the same seeds"
+            )
+        return parts
+
+    def _by_unit(self, block: Block, values: Iterable[pl.Series | FloatArray]) -> FloatArray:
+        """Return the means over the tasks of every span, (n_seeds, n_units), of a value per task and replication."""
+        unit, counts = self._units(block)
+        return np.stack([np.bincount(unit, one) for one in values]) / counts
 
     def _compared(self, setting: Setting, block: Block) -> Means:
         """Return every quantity of a setting, and by how much it is above the setting before where that is limited."""
         values, before = (self._means(one, block) for one in (setting, self.before))
-        _, counts = self._units(block)
-        found = {name: of_setting for name, of_setting in values.items() if name != DONE}
-        done, done_before = (float((side[DONE] @ counts).mean()) for side in (values, before))
-        as_much = max(done_before, 1.0) / max(done, 1.0)  # who finishes nothing moves too much
+        found = dict(values)
         for name, limited in LIMITS.items():
             more = values[limited.quantity] - before[limited.quantity]
-            if limited.relative:
-                more = as_much * values[limited.quantity] - before[limited.quantity]
-                quantity = quantity_of(limited.quantity)
-                least = quantity.least / counts.sum() if quantity.total else quantity.least
-                now = float((before[limited.quantity] @ counts).mean() / counts.sum())
-                # where there is almost nothing now, almost nothing may be added
-                more = 100 * more / max(now, least)
+            if limited.of:
+                more = self._more_for_same_work(setting, block, limited)
             found[f"{PREFIX}{name}"] = more
         return found
+
+    def _more_for_same_work(self, setting: Setting, block: Block, limited: Limited) -> FloatArray:
+        """Return by how much a quantity is above that of the setting before, for the same work [% of ``limited.of``]."""
+        pairs = list(zip(self._parts(self.before, block), self._parts(setting, block), strict=True))
+        took = [same_work(*pair, limited.quantity) for pair in pairs]
+        base = float(np.mean([same_work(*pair, limited.of)[0] for pair in pairs]))
+        quantity = quantity_of(limited.quantity)
+        least = quantity.least / pairs[0][0].height if quantity.total else quantity.least
+        more = self._by_unit(block, [after - before for before, after in took])
+        return 100 * more / max(base, least)  # of almost nothing, almost nothing may be added
 
     def _units(self, block: Block) -> tuple[IntArray, IntArray]:
         """Return the place of each task's span, and the number of tasks of each span."""

@@ -49,7 +49,7 @@ def as_shown(table: pl.DataFrame, n_tasks: int) -> pl.DataFrame:
         One row per quantity of `QUANTITIES`: ``quantity, label, unit, before, after, diff, diff_lo, diff_hi`` (interval of the
         difference; null below so many units as the judge asks for), ``diff_pct, diff_pct_lo, diff_pct_hi`` (the same in per
         cent of ``before``; null where that is almost nothing), ``limit`` (null: none) [``limit_unit``], ``limited`` (by how much
-        what is limited is above now: of bytes and lost core-hours for as many finished jobs) and ``kept``,
+        what is limited is above now: of bytes and lost core-hours for the same work) and ``kept``,
         ``coverage`` (null: not measured). Nulls where the simulation does not know the quantity.
     """
     known = {row["quantity"]: row for row in table.iter_rows(named=True)}
@@ -75,8 +75,7 @@ def as_shown(table: pl.DataFrame, n_tasks: int) -> pl.DataFrame:
                 about[f"diff_pct{end}"] = percent_of(value, about["before"], least=quantity.least)
         if quantity.name in limits:
             limited, row = limits[quantity.name]
-            unit = "% of now" if limited.relative else quantity.unit
-            about |= {"limit": row["limit"], "limit_unit": unit}
+            about |= {"limit": row["limit"], "limit_unit": limited.unit or quantity.unit}
             about |= {"limited": row["after"], "kept": row["kept"]}
         rows.append(about)
     return pl.DataFrame(rows, schema=_SHOWN)

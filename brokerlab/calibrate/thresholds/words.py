@@ -95,13 +95,13 @@ def effects(objective: str, table: pl.DataFrame) -> str:
     for one in table.filter(pl.col("quantity") != objective).iter_rows(named=True):
         if not one["diff"] or one["quantity"] not in limits:
             continue
-        relative = limits[one["quantity"]].relative and one["diff_pct"] is not None
+        relative = bool(limits[one["quantity"]].of) and one["diff_pct"] is not None
         if one["limit"] is None:
             size = f"{one['diff_pct']:+.1f} %" if relative else f"{one['diff']:+.3g}"
             parts.append(f"{small(one['label'])} {size} (not limited)")
             continue
         change = (
-            f"{one['diff_pct']:+.1f} % (per finished job {one['limited']:+.1f} %, limit +{one['limit']:g} %)"
+            f"{one['diff_pct']:+.1f} % (for the same work {one['limited']:+.1f} {one['limit_unit']}, limit +{one['limit']:g})"
             if relative
             else f"{one['diff']:+.3g} (limit +{one['limit']:g})"
         )

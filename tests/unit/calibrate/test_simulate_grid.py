@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import numpy as np
@@ -330,10 +331,17 @@ def test_fairness_is_jains_index_over_shares_users_and_classes():
         assert row["n"] == len(used)
         assert row["jain"] == pytest.approx(used.sum() ** 2 / (len(used) * (used**2).sum()))
         part_run = pl.col("running_s") / (pl.col("waiting_s") + pl.col("running_s"))
-        speed = ran.filter(state="finished").group_by(by).agg(s=part_run.mean())["s"]
+        speed = found.jobs.drop_nulls(by).group_by(by).agg(s=part_run.mean())["s"]
         row = part.row(by_predicate=pl.col("measure") == "speed", named=True)
         assert row["jain"] == pytest.approx(speed.sum() ** 2 / (len(speed) * (speed**2).sum()))
         assert (row["lowest"], row["highest"]) == pytest.approx((speed.min(), speed.max()))
     assert found.fairness.filter(pl.col("by") == "user_class")["n"].to_list() == [2, 2]
+    # who never runs is slow, and nobody is fair who lets a share starve
+    starving = found.jobs.with_columns(
+        gshare=pl.when(pl.col("pandaid") % 2 == 0).then(pl.lit("runs")).otherwise(pl.lit("starves"))
+    ).with_columns(running_s=pl.when(pl.col("gshare") == "runs").then("running_s").otherwise(0.0))
+    unfair = replace(found, jobs=starving).fairness.filter(by="gshare", measure="speed")
+    assert (unfair["n"][0], unfair["lowest"][0]) == (2, 0)
+    assert unfair["jain"][0] == pytest.approx(0.5)
     nobody = simulation.run(world(transfers=simulation.Transfers(mode="none")), seeds=(3,))
     assert "user_class" not in nobody.fairness["by"].to_list()

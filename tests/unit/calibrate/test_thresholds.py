@@ -352,7 +352,7 @@ class Given:
             "tasks": pl.concat(parts).with_columns(
                 turnaround_s=3600 * pl.col("turnaround_h"), mean_waiting_s=3600 * pl.col("waiting_h"),
                 transferred_bytes=1e12 * pl.col("moved_tb"), lost_core_s=3600 * pl.col("lost_core_h"),
-                censored=pl.col("unfinished"),
+                used_core_s=3600 * pl.col("used_core_h"), censored=pl.col("unfinished"),
             ),
             "fairness": fair.select("seed", by=pl.lit("gshare"), measure=pl.lit("speed"), jain=1 - pl.col("unfairness")),
         })  # fmt: skip
@@ -371,29 +371,55 @@ def between(before, after, n_boot=200, **options):
     return {row["quantity"]: row for row in found.to_dicts()}
 
 
-def test_limits_on_bytes_are_for_as_many_finished_jobs():
+def test_limits_on_bytes_are_for_the_same_work():
     """Half of the bytes for half of the work is as much as now; bytes for no work are too many, however few."""
     one = simulated(Toy())
-    for part, done, per_job in (
-        (0.5, 0.5, 0.0),
-        (0.5, 1.0, -50.0),
-        (2.0, 2.0, 0.0),
-        (0.5, 0.0, 2900.0),
-    ):
+    for part, done, for_same in ((0.5, 0.5, 0.0), (0.5, 1.0, -50.0), (2.0, 2.0, 0.0)):
         less = one.tasks.with_columns(
             moved_tb=part * pl.col("moved_tb"), n_finished=done * pl.col("n_finished")
         )
         row = between(one, replace(one, tasks=less))["moved_tb"]
         assert row["diff_pct"] == pytest.approx(100 * (part - 1))
-        assert row["limited"] == pytest.approx(per_job, abs=1e-9)
-        assert row["kept"] == (per_job <= 0 or done > 0)
+        assert row["limited"] == pytest.approx(for_same, abs=1e-9)
+        assert row["kept"]
+    nothing = one.tasks.with_columns(moved_tb=0.01 * pl.col("moved_tb"), n_finished=pl.lit(0.0))
+    assert not between(one, replace(one, tasks=nothing))["moved_tb"]["kept"]
+
+
+def test_work_that_starved_may_move_what_it_needs():
+    """Tasks that never finished a job move a hundred times as much once they run: the others move as before."""
+    one = simulated(Toy())
+    starves = pl.int_range(pl.len()) % 3 == 0
+    before = one.tasks.with_columns(
+        moved_tb=pl.when(starves).then(0.0).otherwise("moved_tb"),
+        n_finished=pl.when(starves).then(0.0).otherwise(10.0),
+    )
+    after = before.with_columns(
+        moved_tb=pl.when(starves).then(100.0).otherwise("moved_tb"), n_finished=pl.lit(10.0)
+    )
+    row = between(replace(one, tasks=before), replace(one, tasks=after))["moved_tb"]
+    assert row["diff"] > 0
+    assert (row["limited"], row["kept"]) == (0, True)
+
+
+def test_lost_core_hours_are_limited_by_what_is_used():
+    """Ten times as many lost core-hours are kept to while they are less than 1 % of those used."""
+    one = simulated(Toy())
+    of = {"lost_core_h": pl.lit(1.0), "used_core_h": pl.lit(1000.0)}
+    now = replace(one, tasks=one.tasks.with_columns(**of))
+    for lost, limited in ((10.0, 0.9), (12.0, 1.1)):
+        more = now.tasks.with_columns(lost_core_h=pl.lit(lost))
+        row = between(now, replace(one, tasks=more))["lost_core_h"]
+        assert row["limited"] == pytest.approx(limited)
+        assert row["kept"] == (limited < 1)
+        assert row["limit_unit"] == "% of the core-hours used"
 
 
 def test_what_gets_worse_without_a_limit_is_said():
     """No limit on bytes: that they double is said all the same."""
     one = simulated(Toy())
     more = replace(one, tasks=one.tasks.with_columns(moved_tb=2 * pl.col("moved_tb")))
-    for limits, words in (({"moved_pct": None}, "not limited"), ({}, "limit +5 %")):
+    for limits, words in (({"moved_pct": None}, "not limited"), ({}, "% of now, limit +5)")):
         rows = between(one, more, limits=limits)
         said = effects("turnaround_h", pl.DataFrame(list(rows.values()), infer_schema_length=None))
         assert "bytes moved +100.0 %" in said
