@@ -219,7 +219,7 @@ def _front_chart(s: Study) -> Chart | None:
             "y": f"{y}_pct",
             "x_title": f"{small(quantity_of(x).label)}, change [% of now]",
             "y_title": f"{small(quantity_of(y).label)}, change [% of now]",
-            "limits": {} if limit is None else {f"limit +{limit:g} %": limit},
+            "limits": {} if limit is None else {f"limit +{limit:g} % for the same work": limit},
         },
     )
 

@@ -95,17 +95,14 @@ def effects(objective: str, table: pl.DataFrame) -> str:
     for one in table.filter(pl.col("quantity") != objective).iter_rows(named=True):
         if not one["diff"] or one["quantity"] not in limits:
             continue
-        relative = bool(limits[one["quantity"]].of) and one["diff_pct"] is not None
-        if one["limit"] is None:
-            size = f"{one['diff_pct']:+.1f} %" if relative else f"{one['diff']:+.3g}"
-            parts.append(f"{small(one['label'])} {size} (not limited)")
-            continue
-        change = (
-            f"{one['diff_pct']:+.1f} % (for the same work {one['limited']:+.1f} {one['limit_unit']}, limit +{one['limit']:g})"
-            if relative
-            else f"{one['diff']:+.3g} (limit +{one['limit']:g})"
-        )
-        parts.append(f"{small(one['label'])} {change}")
+        of, size = limits[one["quantity"]].of, f"{one['diff']:+.3g}"
+        if of:  # of almost nothing there is no per cent
+            known = one["diff_pct"] is not None
+            size = f"{one['diff_pct']:+.1f} %" if known else f"{size} {one['unit']}"
+        limit = "not limited" if one["limit"] is None else f"limit +{one['limit']:g}"
+        if of and one["limit"] is not None:
+            limit = f"for the same work {one['limited']:+.1f} {one['limit_unit']}, {limit}"
+        parts.append(f"{small(one['label'])} {size} ({limit})")
     return ", ".join(parts)
 
 

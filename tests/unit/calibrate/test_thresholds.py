@@ -427,6 +427,18 @@ def test_what_gets_worse_without_a_limit_is_said():
         assert "lost core-hours" not in said  # they stay
 
 
+def test_where_nothing_is_lost_now_the_limit_is_said_in_its_own_unit():
+    """Nothing is lost now, so that there is no per cent of it; the limit is 1 % of the core-hours used."""
+    one = simulated(Toy())
+    of = {"lost_core_h": pl.lit(0.0), "used_core_h": pl.lit(1000.0)}
+    now = replace(one, tasks=one.tasks.with_columns(**of))
+    more = replace(one, tasks=now.tasks.with_columns(lost_core_h=pl.lit(12.0)))
+    rows = between(now, more)
+    assert rows["lost_core_h"]["diff_pct"] is None
+    said = effects("turnaround_h", pl.DataFrame(list(rows.values()), infer_schema_length=None))
+    assert "core h (for the same work +1.2 % of the core-hours used, limit +1)" in said
+
+
 def test_differences_are_exact_and_pairs_are_checked():
     one, other = simulated(Toy()), simulated(Toy(best={CAP: 150.0}))
     rows = between(one, other)
