@@ -147,7 +147,13 @@ def study(data: Inputs, p: Params) -> Studies:
     compared = stops = retries = None
     if p.parameter in ("all", "ramcount"):
         with contextlib.suppress(InsufficientDataError):
-            retries = judge_retries(data, question=ask_retries(n_boot=p.n_boot, seed=p.seed))
+            retries = judge_retries(
+                data,
+                question=ask_retries(
+                    relevant=p.relevant, blocks=p.blocks, n_boot=p.n_boot, seed=p.seed
+                ),
+                loss=LossWeights.default("ramcount", **p.loss),
+            )
     if data.archive is not None and not p.spark:
         with contextlib.suppress(InsufficientDataError):
             read = read_scout_history(data.archive, rules=data.rules, config=data.config)

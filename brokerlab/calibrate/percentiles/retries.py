@@ -94,6 +94,7 @@ def retry_factor(
     factors: Sequence[float] = FACTORS,
     question: Question | None = None,
     assumptions: Assumptions | None = None,
+    loss: LossWeights | None = None,
     **chosen: Any,
 ) -> Retries:
     """Judge by how much a retry should ask for more memory than the attempt that was killed for it.
@@ -105,6 +106,7 @@ def retry_factor(
         factors: Those tried, above 1; the current one is added.
         question: How they are judged, of `ask_retries`; null: with its defaults.
         assumptions: Of the back-test; its ``retry_factors`` are left out.
+        loss: Its weights; null: those of ramCount.
         **chosen: ``start, end, gshare, processingtype, rules`` of :func:`brokerlab.calibrate.backtest`.
 
     Raises:
@@ -114,7 +116,7 @@ def retry_factor(
 
     Source: loss and replay: docs/rules/calibration.md 2; walk-forward choice: :mod:`brokerlab.calibrate.judge`.
     """
-    return judge_retries(load(archive_of(source), **chosen), factors, question, assumptions)
+    return judge_retries(load(archive_of(source), **chosen), factors, question, assumptions, loss)
 
 
 def judge_retries(
@@ -122,6 +124,7 @@ def judge_retries(
     factors: Iterable[float] = FACTORS,
     question: Question | None = None,
     assumptions: Assumptions | None = None,
+    loss: LossWeights | None = None,
 ) -> Retries:
     """As :func:`retry_factor`, from what was loaded."""
     wrong = [f"{each:g}" for each in factors if not 1 < each < math.inf]
@@ -143,6 +146,7 @@ def judge_retries(
         ranks=(now.rank,),
         margins=(now.margin_pct,),
         current=now,
+        loss=loss,
         assumptions=made,
         synthetic=inputs.synthetic,
     )

@@ -99,6 +99,13 @@ def test_what_a_factor_costs_is_the_sum_over_the_jobs_above_their_first_request(
         assert sorted(values) == pytest.approx(sorted((by_task / work)[exceeds]), abs=1e-9)
 
 
+def test_the_loss_has_the_weights_that_are_given():
+    weights = LossWeights.default("ramcount", over=3.0, n_lost=1.0)
+    frame = judge_retries(data(RETRIED), (1.1, 2.0), loss=weights).frame()
+    parts = sum(w * frame[n] for n, w in weights.to_dict().items() if n in frame.columns)
+    assert frame["loss"].to_list() == pytest.approx(parts.to_list())
+
+
 def test_the_answer_names_the_factor_and_proposes_nothing():
     found = judge_retries(data(RETRIED), (1.1, 2.0))
     frame = found.frame()
