@@ -361,7 +361,7 @@ system. Systems, and tasks, are left out in {groups} groups, one group after the
 {most_of_task} jobs are taken, of a system the first {most_of_system} of these; of a batch log, whose tasks are users, the first {most_of_system} jobs.
 
 Bounds are those of `HeldBounds`. It promises a bound where enough jobs of the task have finished (19 for 95 %), and where, were all open promises missed, the share
-that was kept could still be of the level: so jobs that come in bursts have few. It refuses one elsewhere: there the request is given, and nothing is promised. `95.2 of 71`: 71 % of the jobs had a bound of this level of their own, and 95.2 % of these kept it; **bold** where that is below the level by more
+that was kept could still be of the level, or no other promise is open: so jobs that come in bursts have few. It refuses one elsewhere: there the request is given, and nothing is promised. `95.2 of 71`: 71 % of the jobs had a bound of this level of their own, and 95.2 % of these kept it; **bold** where that is below the level by more
 than chance allows (upper end of the exact binomial interval of 95 %). *refused*: no job had one. *silent*: the estimator had learnt nothing and said nothing.
 
 Memory is allocated from the distribution as the estimator told it, which no promise rests on. *best so far* gives what has cost least on the jobs that had ended, of

@@ -370,7 +370,7 @@ def coverage_table(trials: Mapping[At, Trial], model: str) -> Table:
             "own": "Within what the model itself tells [% of jobs]",
         },
         note="A bound is promised only where enough jobs of the task had finished and where, were all open promises missed, the "
-        "share kept could still be of the level; "
+        "share kept could still be of the level, or no other promise is open; "
         "elsewhere it is refused, and the request stands. What the model itself tells is held by nothing. docs/estimators.md has "
         "bounds on systems and tasks not seen. Strata: tasks, queues, cores and all three, of 200 jobs or more. Chance takes jobs for independent; those of a "
         "task err together, so that even a right model leaves it more often.",
