@@ -43,7 +43,7 @@ def _quick_charts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def params(root: Path, acting: Config = toys.BASE, **more: Any) -> report.Params:
     file = toys.config_file(root.parent / "now", acting)
-    given = {"proposals": str(root), "config": str(file), "out_dir": str(root / "proposal-review" / "1")}  # fmt: skip
+    given = {"proposals": str(root), "config": str(file), "archive": "", "out_dir": str(root / "proposal-review" / "1")}  # fmt: skip
     return report.Params.checked({**given, **more})
 
 
