@@ -167,8 +167,8 @@ def same_work(
 ) -> tuple[FloatArray, FloatArray]:
     """Return what every task took before and after, for as many jobs as it finished under both.
 
-    Where one side finished more jobs of a task, its part for the number of the other one counts. What is taken without finishing
-    anything counts whole, against nothing on the other side.
+    Where one side finished more jobs of a task, its part for the number of the other one counts. What a task takes without
+    finishing anything counts whole; before, only where it finishes nothing after either: nothing is set off against it.
 
     Args:
         before: Tasks of an `Outcome`, and ...
@@ -176,7 +176,7 @@ def same_work(
         name: A column of them.
 
     Example:
-        >>> before = pl.DataFrame({"n_finished": [10.0, 0.0, 8.0], "moved_tb": [1.0, 0.0, 4.0]})
+        >>> before = pl.DataFrame({"n_finished": [10.0, 0.0, 8.0], "moved_tb": [1.0, 3.0, 4.0]})
         >>> after = pl.DataFrame({"n_finished": [40.0, 5.0, 0.0], "moved_tb": [5.0, 9.0, 2.0]})
         >>> [side.tolist() for side in same_work(before, after, "moved_tb")]
         [[1.0, 0.0, 0.0], [1.25, 0.0, 2.0]]
@@ -184,6 +184,7 @@ def same_work(
     done = [side[DONE].to_numpy() for side in (before, after)]
     fewer = np.minimum(*done)
     parts = [np.where(n > fewer, fewer / np.maximum(n, 1.0), 1.0) for n in done]
+    parts[0][(done[0] == 0) & (done[1] > 0)] = 0.0
     took = [side[name].to_numpy() for side in (before, after)]
     return took[0] * parts[0], took[1] * parts[1]
 
