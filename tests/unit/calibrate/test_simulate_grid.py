@@ -337,9 +337,12 @@ def test_fairness_is_jains_index_over_shares_users_and_classes():
         assert (row["lowest"], row["highest"]) == pytest.approx((speed.min(), speed.max()))
     assert found.fairness.filter(pl.col("by") == "user_class")["n"].to_list() == [2, 2]
     # who never runs is slow, and nobody is fair who lets a share starve
+    odd = pl.col("pandaid") % 2 == 1
     starving = found.jobs.with_columns(
-        gshare=pl.when(pl.col("pandaid") % 2 == 0).then(pl.lit("runs")).otherwise(pl.lit("starves"))
-    ).with_columns(running_s=pl.when(pl.col("gshare") == "runs").then("running_s").otherwise(0.0))
+        gshare=pl.when(odd).then(pl.lit("starves")).otherwise(pl.lit("runs")),
+        running_s=pl.when(odd).then(0.0).otherwise("running_s"),
+        waiting_s=pl.when(odd).then(HOUR).otherwise("waiting_s"),
+    )
     unfair = replace(found, jobs=starving).fairness.filter(by="gshare", measure="speed")
     assert (unfair["n"][0], unfair["lowest"][0]) == (2, 0)
     assert unfair["jain"][0] == pytest.approx(0.5)
