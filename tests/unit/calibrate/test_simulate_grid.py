@@ -341,7 +341,7 @@ def test_fairness_is_jains_index_over_shares_users_and_classes():
     starving = found.jobs.with_columns(
         gshare=pl.when(odd).then(pl.lit("starves")).otherwise(pl.lit("runs")),
         running_s=pl.when(odd).then(0.0).otherwise("running_s"),
-        waiting_s=pl.when(odd).then(HOUR).otherwise("waiting_s"),
+        waiting_s=pl.when(odd).then(3600.0).otherwise("waiting_s"),
     )
     unfair = replace(found, jobs=starving).fairness.filter(by="gshare", measure="speed")
     assert (unfair["n"][0], unfair["lowest"][0]) == (2, 0)
