@@ -6,10 +6,10 @@ STAMP := $(VENV)/.ready
 DEMO := data/demo
 # those that decide what to set; `make reports` makes the others
 DECIDING := scout-percentiles thresholds proposal-review
-# few simulations of every setting, so that the answers are there after some minutes; for the same work half as many bytes more may be
-# moved, as some waits for its nucleus, and 2 % of the core-hours used may be lost more, as the planted margin is wrong
+# few simulations of every setting, so that the answers are there after some minutes; for the same work twice as many bytes may be
+# moved, as some waits for its nucleus, and 5 % of the core-hours used may be lost more, as the planted margin is wrong
 QUICK := -p points=3 -p replications=2 -p most_replications=2 -p most_keys=2 -p rounds=0 -p screen_days=1 \
-	-p 'limits={"moved_pct": 50, "lost_pct": 2}'
+	-p 'limits={"moved_pct": 100, "lost_pct": 5}'
 OTHERS := explore simulation-validation brokerage-replay analysis-replay site-classes waiting-rules network-curve workflow-pilots memory-estimator walltime-estimator
 BROKERLAB_DATA ?= ../shared/data
 BROKERLAB_ORACLE ?= tests/golden
