@@ -68,10 +68,11 @@ def test_the_median_of_like_jobs_errs_least(table):
     assert ours["ratio_hi"] < 1
 
 
-def test_the_bound_misses_four_to_six_percent(table):
+def test_the_bound_keeps_its_level_and_errs_less_than_the_conformal_rule(table):
+    """It aims at half of what may miss, since jobs that wait together miss together."""
     ours = table.row(by_predicate=pl.col("method") == BOUND, named=True)
     peer = table.row(by_predicate=pl.col("method") == "last two x conformal 95 %", named=True)
-    assert 0.04 <= ours["under"] <= 0.06
+    assert 0.01 <= ours["under"] <= 0.05
     assert ours["mae_s"] < peer["mae_s"]
 
 
@@ -81,7 +82,7 @@ def test_the_bound_holds_where_jobs_run_for_days_and_come_in_campaigns():
     if not log.exists():
         pytest.skip("the log 'wagap-2013' is not here; set BROKERLAB_DATA")
     ours = compared(log).row(by_predicate=pl.col("method") == BOUND, named=True)
-    assert 0.04 <= ours["under"] <= 0.06
+    assert 0.01 <= ours["under"] <= 0.05
 
 
 def test_the_median_of_like_jobs_errs_less_than_the_best_rule_on_another_system():
