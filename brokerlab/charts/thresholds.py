@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import polars as pl
 
 from brokerlab.charts.primitives import Chart, bars, scatter
@@ -16,12 +14,8 @@ def front_chart(
     y: str,
     x_title: str,
     y_title: str,
-    limits: Mapping[str, float],
 ) -> Chart:
-    """Draw settings by two objectives as changes from now [%], with the intervals of the proposed one: ``role``, ``x, y``.
-
-    ``limits`` are names to values on the y axis.
-    """
+    """Draw settings by two objectives as changes from now [%], with the intervals of the proposed one: ``role``, ``x, y``."""
     ends = [f"{name}{end}" for name in (x, y) for end in ("_lo", "_hi")]
     proposed = pl.col("role") == "proposed"
     named = pl.col("role").is_in(["current", "proposed"])
@@ -37,7 +31,6 @@ def front_chart(
         y_title=y_title,
         colour="role",
         label="name",
-        references=limits,
     )
 
 

@@ -28,6 +28,7 @@ from brokerlab.report.kit import Caveat, Chart, Number, Page, Table, Verdict, sa
 from brokerlab.report.needs import Needs, Rows
 
 MORE_SLOTS = "{n} queues: slots unknown, at least those seen in use; an answer counts that is the same with {most} times as many."
+LIMITED = "of now; for the same work {limited} %, limit {limit} %"
 FARTHEST = "{key} sends most jobs elsewhere, {shift:%} at {at}"
 BARS = 12
 """Keys drawn of the screen, those that could change most."""
@@ -194,7 +195,7 @@ def _numbers(s: Study) -> list[Number]:
     wanted = found.proof.filter(pl.col("quantity").is_in(names), pl.col("diff_pct").is_not_null())
     shown = []
     for row in wanted.iter_rows(named=True):
-        note = "of now" if row["limit"] is None else f"of now, limit +{row['limit']:g} %"
+        note = "of now" if row["limit"] is None else say(LIMITED, row)
         shown.append(Number.of(row, "diff_pct", label=row["label"], unit="%", note=note))
     return [*shown, Number("Tasks that scored", found.n_tasks)]
 
@@ -206,7 +207,6 @@ def _front_chart(s: Study) -> Chart | None:
     y = _drawn_against(front, x)
     if y is None:
         return None
-    limit = found.case.options.allowed.get("moved_pct") if y == "moved_tb" else None
     free = front.filter("on_front").height
     return Chart(
         draw=charts.front_chart,
@@ -219,7 +219,6 @@ def _front_chart(s: Study) -> Chart | None:
             "y": f"{y}_pct",
             "x_title": f"{small(quantity_of(x).label)}, change [% of now]",
             "y_title": f"{small(quantity_of(y).label)}, change [% of now]",
-            "limits": {} if limit is None else {f"limit +{limit:g} % for the same work": limit},
         },
     )
 
@@ -279,7 +278,8 @@ def _proof_table(s: Study) -> Table:
             "after": "Then",
             "diff": "Difference",
             "diff_pct": "Difference [% of now]",
-            "limit": "Limit, at most +",
+            "limited": "What is limited",
+            "limit": "at most +",
             "limit_unit": "of",
         },
         unit="unit",

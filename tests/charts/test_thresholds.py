@@ -1,4 +1,4 @@
-"""Charts of thresholds: fields exist in their data, axes say their unit, red is for limits alone, they render."""
+"""Charts of thresholds: fields exist in their data, axes say their unit, they render."""
 
 import polars as pl
 import pytest
@@ -23,14 +23,14 @@ def keys():
     return pl.DataFrame({"key": ["A", "B"], "shift": [0.4, 0.01], "follows": ["simulate", "screened"]})  # fmt: skip
 
 
-def front(frame, limits):
+def front(frame):
     return thresholds.front_chart(
-        frame, x="a_pct", y="b_pct", x_title="turnaround [% of now]", y_title="moved [% of now]", limits=limits
-    )  # fmt: skip
+        frame, x="a_pct", y="b_pct", x_title="turnaround [% of now]", y_title="moved [% of now]"
+    )
 
 
 CHARTS = {
-    "front": (settings, lambda frame: front(frame, {"limit +5 %": 5.0})),
+    "front": (settings, front),
     "screen": (keys, thresholds.screen_chart),
 }
 
@@ -48,13 +48,12 @@ def test_renders_or_refuses(name, tmp_path):
     frame, draw = CHARTS[name]
     svg = theme.save(draw(frame()), tmp_path, name).read_text()
     assert "NaN" not in svg
-    assert (theme.LIMIT in svg) == (name == "front")
     with pytest.raises(SchemaError, match="chart data lack"):
         draw(frame().drop("key" if name != "front" else "a_pct"))
 
 
 def test_only_the_proposed_setting_has_bars():
-    drawn = front(settings(), {}).to_dict()
+    drawn = front(settings()).to_dict()
     rows = max(drawn["datasets"].values(), key=lambda rows: len(rows[0]))
     assert [row["a_pct_lo"] for row in rows] == [None, -9.0, None, None]
     assert [row["name"] for row in rows] == ["current", "proposed", None, None]
