@@ -268,7 +268,8 @@ def free_gb() -> float:
 def _lack_of_memory(job: _Job) -> str:
     """Say how much memory a report may need on all jobs of its archive, where less is free."""
     archive, needs = job.values.get("archive"), getattr(job.params, "needs", None)
-    if not archive or not needs or job.values.get("spark") or job.values.get("max_tasks"):
+    less = any(job.values.get(name) for name in ("spark", "max_tasks", "start", "end"))
+    if not archive or not needs or less:
         return ""
     if not (Path(archive) / manifests.NAME).is_file():
         return ""
