@@ -139,9 +139,8 @@ class Outcome(Result):
         value = (pl.col("running_s") * pl.col("corecount")).sum()
         if measure == "speed":
             there = pl.col("waiting_s") + pl.col("running_s")
-            value = (
-                (pl.col("running_s") / there).filter(there > 0).mean()
-            )  # null: nobody has waited yet
+            # null where nobody has waited or run yet
+            value = (pl.col("running_s") / there).filter(there > 0).mean()
         known = self.jobs.filter(pl.col(by).is_not_null())
         groups = known.group_by("seed", by, maintain_order=True).agg(value=value)
         groups = groups.drop_nulls("value").sort("seed", by)
