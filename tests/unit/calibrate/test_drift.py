@@ -10,9 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from brokerlab.calibrate.drift import Drift
-from brokerlab.calibrate.drift.answer import data_end
-from brokerlab.calibrate.drift.percentiles import drift, question_of
+from brokerlab.calibrate.drift import Drift, data_end, percentiles_drift, question_of
 from brokerlab.calibrate.percentiles import kills
 from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig import Config
@@ -41,7 +39,7 @@ def later(proposal: Proposal, n_tasks: int = 60, config: Config | None = None, *
     jobs = toys.quantities(n_tasks, 60, seed=11, **how)
     tasks = toys.tasks(n_tasks).with_columns(creationdate=pl.col("creationdate") + LATER)
     applied = config or proposal.applied_to(Config.empty())
-    return drift(proposal, toys.inputs(jobs, tasks, applied))
+    return percentiles_drift(proposal, toys.inputs(jobs, tasks, applied))
 
 
 def test_it_holds_on_tasks_of_the_same_kind(proposal: Proposal) -> None:
@@ -73,7 +71,7 @@ def test_few_tasks_tell_nothing(proposal: Proposal) -> None:
 
 def test_its_own_tasks_are_not_looked_at_again(proposal: Proposal) -> None:
     jobs, tasks = toys.quantities(60, 60), toys.tasks(60)
-    found = drift(proposal, toys.inputs(jobs, tasks))
+    found = percentiles_drift(proposal, toys.inputs(jobs, tasks))
     assert (found.status, found.judgement) == ("cannot_tell", None)
     assert "of 60 tasks none was created after the proposal's own data" in found.sentence
 
@@ -135,7 +133,7 @@ def test_what_cannot_be_scored_again(
     proposal = made(values, **others)
     with pytest.raises(InsufficientDataError, match=message):
         question_of(proposal, Config.empty())
-    found = drift(proposal, toys.inputs(pl.DataFrame(), pl.DataFrame()))
+    found = percentiles_drift(proposal, toys.inputs(pl.DataFrame(), pl.DataFrame()))
     assert found.status == "cannot_be_checked"
     assert found.sentence.startswith("Cannot be checked: ")
     assert message in found.sentence

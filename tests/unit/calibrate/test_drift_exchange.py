@@ -11,8 +11,7 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage.network_weight import NetworkSettings
-from brokerlab.calibrate.drift import Drift
-from brokerlab.calibrate.drift.exchange import exchange_drift, is_of_exchange
+from brokerlab.calibrate.drift import Drift, exchange_drift, is_of_exchange
 from brokerlab.calibrate.network_curve import Evidence
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Effect, Proposal

@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from brokerlab.calibrate.drift import Drift
-from brokerlab.calibrate.drift.exchange import is_of_exchange
-from brokerlab.calibrate.drift.thresholds import is_of_thresholds, thresholds_drift
+from brokerlab.calibrate.drift import Drift, is_of_exchange, is_of_thresholds, thresholds_drift
 from brokerlab.calibrate.thresholds import Period
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Proposal, dumps, loads
