@@ -1,10 +1,9 @@
 """What should be set: back-tests of history and simulations, one judge, proposals with their evidence.
 
 ``judge`` chooses settings block by block and scores them on what came after, ``verdict`` turns a judgement into a sentence
-and a proposal document. The kinds of settings: ``percentiles`` replays scout ranks and margins, ``nearest_setting`` asks
-which of them comes nearest to an estimator, ``thresholds`` simulates, ``network_curve`` looks at transfers. ``drift`` asks
-the judge again on later data. `backtest` and
-`simulate` begin at an archive, `propose` puts a back-test into a sentence and a proposal. The parts load on first use.
+and a proposal. The kinds of settings: ``percentiles`` replays scout ranks and margins, ``nearest_setting`` asks which of them
+comes nearest to an estimator, ``thresholds`` simulates, ``network_curve`` looks at transfers. ``drift`` asks the judge again on
+later data.
 """
 
 from typing import TYPE_CHECKING

@@ -25,12 +25,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import polars as pl
 
-from brokerlab.errors import ConfigError, InsufficientDataError, SchemaError
+from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.intervals import measured_coverage, studentised, t_factor
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.results import Result, Shows
@@ -64,7 +64,8 @@ MIN_UNITS = 20
 INNER = (1.0, 0.7, 0.5, 0.3)
 """Inner limits of the choice, as parts of the stated one."""
 ONE_SIDED = 1.64
-"""Standard errors that the scores must keep from the limit, where an inner limit can do so."""
+"""Standard errors that the scores must keep from the limit, where an inner limit can do so; of the normal distribution: with few
+units or replications the margin is less than its level says, which the intervals of the verdict are not."""
 CHANGE = "change of the objective"
 """The objective's difference to the current setting, paired by unit."""
 CELLS = 1_000_000
@@ -151,14 +152,14 @@ class Question:
         enough: bool = True,
         luck: float = 0.0,
     ) -> dict[str, float | None]:
-        """Return a weighted mean over units as ``name, name_lo, name_hi``.
+        """Return a weighted mean over units as ``name, name_lo, name_hi``; ends are null where there are not units ``enough``.
 
         Args:
             name: Of the number.
             values: (n,) one per unit.
             weights: (n,) above 0.
             share: Values and ends lie between 0 and 1.
-            enough: Whether there are units enough for an interval; else its ends are null.
+            enough: Whether there are units enough for an interval.
             luck: Half width of what all units share by the luck of simulations.
         """
         if not enough:
@@ -216,55 +217,6 @@ class Outcomes:
     efforts: tuple[int, ...] = ()
     replications: Callable[[Sequence[int]], dict[str, FloatArray]] | None = None
 
-    @classmethod
-    def of(cls, frame: pl.DataFrame, *, current: Any) -> Outcomes:
-        """Read outcomes from one frame.
-
-        Args:
-            frame: One row per unit and setting: ``unit, time, weight, setting`` and the quantities, none of them null.
-            current: The current setting.
-
-        Raises:
-            SchemaError: Columns are missing, a unit lacks a setting, or a number is null or not finite.
-            ConfigError: The current setting is not among them.
-        """
-        wanted = ["unit", "time", "weight", "setting"]
-        missing = [name for name in wanted if name not in frame.columns]
-        if missing:
-            raise SchemaError(
-                f"outcomes: missing {', '.join(missing)}; needed are {', '.join(wanted)}"
-            )
-        rows = frame.sort("time", "unit", "setting")
-        settings = tuple(rows["setting"].unique().sort())
-        units = rows.select("unit", "time", "weight").unique(maintain_order=True)
-        if units.height * len(settings) != rows.height or units["unit"].n_unique() != units.height:
-            raise SchemaError(
-                f"outcomes: {rows.height} rows of {units.height} units and {len(settings)} settings: needed is one "
-                "row for each unit and setting, with one time and weight for each unit"
-            )
-        if current not in settings:
-            raise ConfigError(f"setting {current!r} is not among the outcomes: {settings}")
-        if rows.select("unit", "setting").is_duplicated().any():
-            raise SchemaError("outcomes: a unit has a setting twice; needed is one row for each")
-        weights = units["weight"].cast(pl.Float64).fill_null(np.nan).to_numpy()
-        if not (np.isfinite(weights) & (weights > 0)).all() or units["time"].null_count():
-            raise SchemaError("outcomes: every unit needs a time, and a finite weight above 0")
-        quantities = [name for name in rows.columns if name not in wanted]
-        arrays = {
-            name: rows[name].cast(pl.Float64).fill_null(np.nan).to_numpy().reshape(units.height, -1)
-            for name in quantities
-        }
-        bad = [name for name, values in arrays.items() if not np.isfinite(values).all()]
-        if bad:
-            raise SchemaError(
-                f"outcomes: {', '.join(bad)} null or not finite; every number is needed"
-            )
-
-        def values(places: Sequence[int]) -> dict[str, FloatArray]:
-            return {name: array[:, list(places)] for name, array in arrays.items()}
-
-        return cls(units=units, settings=settings, current=settings.index(current), values=values)
-
     @property
     def n_units(self) -> int:
         """Number of units."""
@@ -281,6 +233,11 @@ class Outcomes:
             return np.linspace(0, self.n_units, min(blocks, self.n_units) + 1).astype(np.int64)
         first = np.flatnonzero(self.units["block"].rle_id().diff().fill_null(1).to_numpy())
         return np.append(first, self.n_units).astype(np.int64)
+
+
+def by_place(arrays: Mapping[str, FloatArray]) -> Callable[[Sequence[int]], dict[str, FloatArray]]:
+    """Return what takes places of settings out of arrays of quantities whose last axis is the settings: see `Outcomes`."""
+    return lambda places: {name: values[..., list(places)] for name, values in arrays.items()}
 
 
 def capped_weights(sizes: FloatArray) -> FloatArray:
@@ -308,8 +265,8 @@ class Judgement(Result):
         current: The current setting.
         table: One row per quantity over the scored units, ``before`` (current), ``after`` (settings chosen on earlier blocks) and ``diff``,
             each with ``_lo, _hi``; ``limit`` (null: none), ``kept``.
-        blocks: One row per block: ``block, start, end, n_units``, ``place`` (of the setting chosen on the blocks before it; null for the first),
-            and ``QUANTITY_before, QUANTITY_after`` for each quantity (null for the first).
+        blocks: One row per block: ``block, start, end, n_units``, ``place`` (of the setting chosen on the blocks before it),
+            and ``QUANTITY_before, QUANTITY_after`` (null, as ``place``, for the first).
         candidates: One row per setting over all units: ``place``, ``QUANTITY`` and ``QUANTITY_se`` (of the mean), ``gain`` over the
             current setting (part of the current mean), ``gain_lo`` (lower end, in the unit of the objective), ``most_gain`` (largest one that
             its paired interval does not exclude, part of the current mean), ``kept`` (all limits, with a
@@ -319,8 +276,8 @@ class Judgement(Result):
         broken: Limited quantities that the current setting breaks.
         over: Limited quantities that the chosen settings do not keep.
         cheapest_within: The setting of least objective that keeps all limits on all units; null: none does.
-        smallest_seen: Largest gain over the current setting that is not excluded for some setting within the limits, as a part
-            of the current mean: one that is larger would have been seen; null where it is not known.
+        smallest_seen: Largest gain that is not excluded for some setting within the limits, as a part of the current mean: a larger
+            one would have been seen; null where it is not known.
         units_missing: For ``no_answer`` for want of units: how many more would do; else 0.
         coverage: What intervals of the nominal level covered on a synthetic superpopulation with about as many units [1];
             null where that was not measured.
@@ -373,11 +330,7 @@ class Judgement(Result):
         return self.chosen.size
 
     def over_range(self, others: Sequence[Judgement]) -> Judgement:
-        """Return this judgement where it is the same under other assumptions of what the data cannot tell; else no answer.
-
-        Args:
-            others: The same question under these.
-        """
+        """Return this judgement where others of the same question, under other assumptions of what the data cannot tell, are the same; else no answer."""
         if all((one.kind, one.setting) == (self.kind, self.setting) for one in others):
             return self
         return self.cannot_tell()
@@ -414,11 +367,7 @@ class Judgement(Result):
         )
 
     def rechoose(self, objective: Mapping[str, float]) -> Any:
-        """Return the setting that the last choice falls on under another objective.
-
-        Args:
-            objective: Quantity to its weight; quantities that the judge was asked to keep (``also``).
-        """
+        """Return the setting that the last choice falls on under another objective: quantities (of ``also``) to their weights."""
         every = range(self.sums.n_blocks)
         mean = sum(w * self.sums.mean(name, every) for name, w in objective.items())
         place = self.sums.choose(every, self.question, self.inner, objective=np.asarray(mean))
@@ -488,17 +437,9 @@ def judge(outcomes: Outcomes, question: Question, *, also: Sequence[str] = ()) -
     lows = {}
     if enough:  # of the current setting, which nothing was chosen by, over all units
         values, w = outcomes.values([outcomes.current]), outcomes.weight
-        lows = {
-            name: studentised(
-                values[name][:, 0],
-                w,
-                confidence=question.confidence,
-                n_boot=question.n_boot,
-                seed=question.seed,
-                share=one.share,
-            )[1]
-            for name, one in limits.items()
-        }
+        for name, one in limits.items():
+            ends = question.interval(name, values[name][:, 0], w, share=one.share)
+            lows[name] = cast("float", ends[f"{name}_lo"])
     broken = tuple(name for name, low in lows.items() if low > limits[name].most)
     far = tuple(n for n in broken if lows[n] > limits[n].most * (1 + question.breach))
     over = tuple(name for name in limits if not rows[name]["kept"])
@@ -536,14 +477,12 @@ def judge(outcomes: Outcomes, question: Question, *, also: Sequence[str] = ()) -
 class Sums:
     """Sums over the units of each block, by setting: enough to choose on any run of blocks.
 
-    `CHANGE` stands among the quantities.
-
     Attributes:
         current: Place of the current setting.
         edges: (n_blocks + 1,) places of units at which blocks begin.
         weight: (n_blocks,) sum of the weights, ``weight2`` of their squares.
         unit_weight: (n_units,) weights.
-        first: Quantity to (n_blocks, n_settings) sum of weight times value.
+        first: Quantity, `CHANGE` among them, to (n_blocks, n_settings) sum of weight times value.
         cross: The same of squared weight times value.
         second: The same of squared weight times squared value.
         draws: Quantity to (n_replications, n_units, n_settings); without quantities where nothing was simulated.
@@ -642,7 +581,7 @@ class Sums:
             name: Quantity.
             blocks: Some blocks.
             places: A setting for each block; null: (n_settings,) errors of all settings.
-            against: The errors are those of the difference to these settings.
+            against: Settings: the errors are those of the difference to them.
         """
         runs, alone = self._luck(name, blocks, places, against)
         return np.asarray(np.sqrt(np.maximum(runs - alone, 0.0)))
@@ -822,20 +761,7 @@ def compare_blocks(
     blocks: Sequence[int],
     enough: bool,
 ) -> pl.DataFrame:
-    """Compare settings on the units of some blocks.
-
-    Args:
-        outcomes: What every setting led to.
-        sums: Of them.
-        question: How intervals are made, and what is compared.
-        before: Place of a setting for each of the blocks.
-        after: The same.
-        blocks: The blocks, one after the other.
-        enough: Whether there are units enough for intervals; else their ends are null.
-
-    Returns:
-        See `Judgement.table`.
-    """
+    """Compare settings, ``before`` and ``after`` with a place for each of the blocks, on the units of these blocks: see `Judgement.table`."""
     w = outcomes.weight[sums.edges[blocks[0]] : sums.edges[blocks[-1] + 1]]
     now, then = (_under(outcomes, sums, blocks, places) for places in (before, after))
     limits = {limit.quantity: limit for limit in question.limits}

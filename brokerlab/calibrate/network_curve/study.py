@@ -15,7 +15,15 @@ import polars as pl
 
 from brokerlab.brokerage.curves import ThroughputCurve
 from brokerlab.brokerage.network_weight import NetworkSettings
-from brokerlab.calibrate.judge import MIN_UNITS, Judgement, Limit, Outcomes, Question, judge
+from brokerlab.calibrate.judge import (
+    MIN_UNITS,
+    Judgement,
+    Limit,
+    Outcomes,
+    Question,
+    by_place,
+    judge,
+)
 from brokerlab.calibrate.network_curve.curves import (
     bounds_of,
     curve_of,
@@ -178,10 +186,6 @@ def study_weights(
     base = float(np.average(missed[:, now], weights=size)) or 1.0
     rises = (missed - missed[:, [now]]) / base
 
-    def values(places: Sequence[int]) -> dict[str, FloatArray]:
-        columns = [offered[i] for i in places]
-        return {LOSS: loss[:, columns], RISE: rises[:, columns]}
-
     units = ranked.rows.select("unit", block="span").unique(maintain_order=True)
     times = pl.Series("time", [spans[span][0] for span in units["block"]])
     if units["block"].n_unique() < 2:  # of one span: blocks of links
@@ -197,7 +201,7 @@ def study_weights(
         units=units.with_columns(times, weight=pl.Series(size)),
         settings=names,
         current=names.index(current),
-        values=values,
+        values=by_place({LOSS: loss[:, offered], RISE: rises[:, offered]}),
     )
     judged = judge(outcomes, question)
     if judged.coverage is not None:  # of links, not of tasks

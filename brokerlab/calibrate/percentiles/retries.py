@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.archive.given import Source, archive_of
-from brokerlab.calibrate.judge import MIN_UNITS, Judgement, Outcomes, Question, judge
+from brokerlab.calibrate.judge import MIN_UNITS, Judgement, Outcomes, Question, by_place, judge
 from brokerlab.calibrate.percentiles.backtest import backtest
 from brokerlab.calibrate.percentiles.history import History, Inputs, JobHistory, load
 from brokerlab.calibrate.percentiles.parameters import (
@@ -169,7 +169,7 @@ def judge_retries(
         units=units.filter(pl.Series(exceeds)),
         settings=tried,
         current=tried.index(current),
-        values=lambda places: {name: each[:, list(places)] for name, each in costs.items()},
+        values=by_place(costs),
     )
     judged = judge(outcomes, question or ask_retries())
     return Retries(judgement=judged, observed=observed, kills=kills)

@@ -23,6 +23,7 @@ from brokerlab.calibrate.judge import (
     Outcomes,
     Question,
     Sums,
+    by_place,
     compare_blocks,
     judge,
 )
@@ -38,7 +39,7 @@ from brokerlab.calibrate.thresholds.outcomes import (
 from brokerlab.calibrate.thresholds.runs import Block, Runs
 from brokerlab.calibrate.thresholds.settings import NOW, Setting, Space
 from brokerlab.errors import DataError, InsufficientDataError
-from brokerlab.numerics import FloatArray, IntArray
+from brokerlab.numerics import FloatArray
 
 LEAST_SPANS = 12
 """Spans of the time in which a period's tasks begin, of a day at most."""
@@ -138,7 +139,7 @@ class Simulations:
             units.append(
                 spans.sort("time").select(unit=unit, time="time", weight="weight", block=number)
             )
-            sides.append([self._compared(setting, block) for setting in settings])
+            sides.append([self._values(setting, block) for setting in settings])
         simulated = {
             name: np.concatenate(
                 [np.stack([one[name] for one in side], axis=2) for side in sides], axis=1
@@ -152,9 +153,9 @@ class Simulations:
             units=joined if len(self.blocks) > 1 else joined.drop("block"),
             settings=tuple(settings),
             current=settings.index(self.current),
-            values=lambda at: {n: values[:, list(at)] for n, values in means.items()},
+            values=by_place(means),
             efforts=efforts if self.current == NOW else (),
-            replications=lambda at: {n: values[:, :, list(at)] for n, values in simulated.items()},
+            replications=by_place(simulated),
         )
 
     def question(self, settings: Sequence[Setting]) -> Question:
@@ -165,7 +166,7 @@ class Simulations:
         """
         options = self.options
         known = all(
-            np.isfinite(self._means(one, block)["unfairness"]).all()
+            np.isfinite(self._values(one, block)["unfairness"]).all()
             for one in settings
             for block in self.blocks
         )
@@ -231,15 +232,25 @@ class Simulations:
         """
         return self.runs.outcomes(self.space.configured(setting), block)
 
-    def _means(self, setting: Setting, block: Block) -> Means:
+    def _values(self, setting: Setting, block: Block) -> Means:
+        """Return every quantity of a setting, and by how much it is above the setting before where that is limited."""
         key = (setting, block)
-        if key not in self._memo:
-            parts = self._parts(setting, block)
-            self._memo[key] = {
-                one.name: self._by_unit(block, [part[one.name] for part in parts])
-                for one in QUANTITIES
-            }
-        return self._memo[key]
+        if key in self._memo:
+            return self._memo[key]
+        parts, before = self._parts(setting, block), self._parts(self.before, block)
+        both = list(zip(before, parts, strict=True))
+        found = {
+            one.name: self._by_unit(block, [part[one.name] for part in parts]) for one in QUANTITIES
+        }
+        for name, limited in LIMITS.items():
+            if limited.of:
+                more = self._more_for_same_work(both, block, limited)
+            else:
+                now = found if setting == self.before else self._values(self.before, block)
+                more = found[limited.quantity] - now[limited.quantity]
+            found[f"{PREFIX}{name}"] = more
+        self._memo[key] = found
+        return found
 
     def _parts(self, setting: Setting, block: Block) -> list[pl.DataFrame]:
         """Return the tasks of every replication, those of the level.
@@ -260,32 +271,17 @@ class Simulations:
 
     def _by_unit(self, block: Block, values: Iterable[pl.Series | FloatArray]) -> FloatArray:
         """Return the means over the tasks of every span, (n_seeds, n_units), of a value per task and replication."""
-        unit, counts = self._units(block)
-        return np.stack([np.bincount(unit, one) for one in values]) / counts
-
-    def _compared(self, setting: Setting, block: Block) -> Means:
-        """Return every quantity of a setting, and by how much it is above the setting before where that is limited."""
-        values, before = (self._means(one, block) for one in (setting, self.before))
-        found = dict(values)
-        for name, limited in LIMITS.items():
-            more = values[limited.quantity] - before[limited.quantity]
-            if limited.of:
-                more = self._more_for_same_work(setting, block, limited)
-            found[f"{PREFIX}{name}"] = more
-        return found
-
-    def _more_for_same_work(self, setting: Setting, block: Block, limited: Limited) -> FloatArray:
-        """Return by how much a quantity is above that of the setting before, for the same work [% of ``limited.of``]."""
-        pairs = list(zip(self._parts(self.before, block), self._parts(setting, block), strict=True))
-        took = [same_work(*pair, limited.quantity) for pair in pairs]
-        base = float(np.mean([same_work(*pair, limited.of)[0] for pair in pairs]))
-        quantity = quantity_of(limited.quantity)
-        least = quantity.least / pairs[0][0].height if quantity.total else quantity.least
-        more = self._by_unit(block, [after - before for before, after in took])
-        return 100 * more / max(base, least)  # of almost nothing, almost nothing may be added
-
-    def _units(self, block: Block) -> tuple[IntArray, IntArray]:
-        """Return the place of each task's span, and the number of tasks of each span."""
         begins = self.tasks(block)["begins"].to_numpy()
         _, unit, counts = np.unique(begins, return_inverse=True, return_counts=True)
-        return unit, counts
+        return np.stack([np.bincount(unit, one) for one in values]) / counts
+
+    def _more_for_same_work(
+        self, both: Sequence[tuple[pl.DataFrame, pl.DataFrame]], block: Block, limited: Limited
+    ) -> FloatArray:
+        """Return by how much a quantity is above that of the setting before, for the same work [% of ``limited.of``]."""
+        took = [same_work(*pair, limited.quantity) for pair in both]
+        base = float(np.mean([same_work(*pair, limited.of)[0] for pair in both]))
+        quantity = quantity_of(limited.quantity)
+        least = quantity.least / both[0][0].height if quantity.total else quantity.least
+        more = self._by_unit(block, [after - before for before, after in took])
+        return 100 * more / max(base, least)  # of almost nothing, almost nothing may be added

@@ -18,37 +18,30 @@ from brokerlab.calibrate.judge import (
     Sums,
     _Confirmed,
     _verdict,
+    by_place,
     capped_weights,
     judge,
 )
-from brokerlab.errors import ConfigError, InsufficientDataError, SchemaError
+from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.intervals import t_factor
 
 START = datetime(2026, 3, 1)
 LIMITED = Question(limits=(Limit(quantity="kills", most=0.1),), n_boot=200)
 
 
-def frame_of(loss, kills=None, *, weight=None):
-    """One row per unit and setting, units in the order of time; (n_units, n_settings) values, settings called a, b, c, ..."""
+def outcomes(loss, kills=None, *, weight=None, current=0):
+    """Outcomes of (n_units, n_settings) values, units in the order of time; settings are called a, b, c, ..."""
     loss = np.asarray(loss, dtype=float)
     n, k = loss.shape
     kills = np.zeros((n, k)) if kills is None else np.asarray(kills, dtype=float)
     weight = np.ones(n) if weight is None else np.asarray(weight, dtype=float)
-    return pl.DataFrame(
-        {
-            "unit": np.repeat(np.arange(n), k),
-            "time": [START + timedelta(hours=int(i)) for i in np.repeat(np.arange(n), k)],
-            "weight": np.repeat(weight, k),
-            "setting": np.tile(list("abcdef"[:k]), n),
-            "loss": loss.ravel(),
-            "kills": kills.ravel(),
-        }
+    times = [START + timedelta(hours=i) for i in range(n)]
+    return Outcomes(
+        units=pl.DataFrame({"unit": np.arange(n), "time": times, "weight": weight}),
+        settings=tuple("abcdef"[:k]),
+        current=current,
+        values=by_place({"loss": loss, "kills": kills}),
     )
-
-
-def outcomes(loss, kills=None, *, weight=None, current=0):
-    """The same as outcomes."""
-    return Outcomes.of(frame_of(loss, kills, weight=weight), current="abcdef"[current])
 
 
 def noisy(n, means, *, spread=0.1, seed=0):
@@ -277,11 +270,9 @@ def test_the_standard_error_is_that_of_the_linearised_mean():
     assert sums.error("loss", range(4))[0] == pytest.approx(error)
 
 
-def test_neither_order_of_rows_nor_another_run_changes_anything():
+def test_another_run_changes_nothing():
     loss, kills = noisy(60, [1.0, 0.9, 0.95]), np.full((60, 3), 0.05)
-    made, frame = outcomes(loss, kills), frame_of(loss, kills)
-    again = Outcomes.of(frame.sample(fraction=1, shuffle=True, seed=2), current="a")
-    first, second = judge(made, LIMITED), judge(again, LIMITED)
+    first, second = (judge(outcomes(loss, kills), LIMITED) for _ in range(2))
     assert first.to_dict() == second.to_dict()
     assert first.table.equals(second.table)
 
@@ -297,27 +288,11 @@ def test_nobody_counts_more_than_the_median():
     assert capped_weights(np.array([1.0, 5.0, 2.0, 100.0])).tolist() == [1.0, 3.5, 2.0, 3.5]
 
 
-def test_wrong_outcomes_and_questions_are_refused():
-    frame = frame_of(noisy(4, [1.0, 2.0]))
-    with pytest.raises(SchemaError, match="missing weight"):
-        Outcomes.of(frame.drop("weight"), current="a")
-    with pytest.raises(SchemaError, match="7 rows of 4 units and 2 settings"):
-        Outcomes.of(frame.head(7), current="a")
-    twice = pl.concat([frame.filter(pl.col("unit") > 0), *[frame.filter(unit=0, setting="a")] * 2])
-    with pytest.raises(SchemaError, match="a setting twice"):
-        Outcomes.of(twice, current="a")
-    for column, value in (("weight", 0.0), ("weight", None), ("time", None)):
-        kind = frame.schema[column]
-        with pytest.raises(SchemaError, match="needs a time, and a finite weight above 0"):
-            Outcomes.of(frame.with_columns(pl.lit(value, kind).alias(column)), current="a")
-    with pytest.raises(SchemaError, match="loss null or not finite"):
-        Outcomes.of(frame.with_columns(loss=pl.lit(None, pl.Float64)), current="a")
-    with pytest.raises(ConfigError, match="'x' is not among"):
-        Outcomes.of(frame, current="x")
+def test_wrong_questions_and_no_outcomes_are_refused():
     with pytest.raises(ConfigError, match=r"blocks=1: allowed is 2 to 20; limit of kills 1.5"):
         Question(blocks=1, limits=(Limit(quantity="kills", most=1.5),))
     empty = Outcomes(
-        units=frame.select("unit", "time", "weight").clear(),
+        units=outcomes(noisy(4, [1.0])).units.clear(),
         settings=("a",),
         current=0,
         values=lambda _: {"loss": np.empty((0, 1))},
