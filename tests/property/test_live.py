@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from brokerlab.brokerage import live
+from brokerlab.brokerage import live, plugins
 from brokerlab.brokerage.analysis_jobs import AnalysisRules
 from brokerlab.brokerage.analysis_jobs import decide as decide_analysis
 from brokerlab.brokerage.production_jobs.brokerage import decide as decide_jobs
@@ -139,7 +139,7 @@ def test_jobs_are_decided_alike(seed: int, rules: str, *, some: bool, easy: bool
     tables = with_instants(eased(tables) if easy else tables, seed, queues_change=seed != 3)
     frames, config = compare.frames(tables), compare.config(tables)
     rule_set = ProductionRules(rules)
-    names = list(live.count_tables("jobs"))
+    names = list(live.tables_that_change(plugins.of_stage("jobs")))
     names = rng.sample(names, 5) if some else names
     by_world = states(frames, names, [4, 0, 7], rng)
     tasks = frames["tasks"]
@@ -181,7 +181,7 @@ def test_user_jobs_are_decided_alike(seed: int, rules: str, *, some: bool, easy:
     tables = analysis_worlds.random_world(seed, 20, 20, instants=True, easy=easy)
     frames, config = analysis_compare.frames(tables), analysis_compare.config(tables)
     rule_set = AnalysisRules(rules)
-    names = list(live.count_tables("analysis"))
+    names = list(live.tables_that_change(plugins.of_stage("analysis")))
     names = rng.sample(names, 6) if some else names
     by_world = states(frames, names, [4, 0, 7], rng)
     tasks = frames["tasks"].with_columns(pl.col("snapshot").fill_null(0))

@@ -10,6 +10,7 @@ import polars as pl
 
 from brokerlab.brokerage.engine.evaluation import evaluated, highest_bit, lowest_bit
 from brokerlab.brokerage.engine.pairs import Facts, looked_up, run
+from brokerlab.brokerage.engine.plans import run_again
 from brokerlab.brokerage.engine.steps import names_of, walk
 from brokerlab.brokerage.engine.world import Evaluate, Off, Part, World
 from brokerlab.numerics import IntArray
@@ -73,7 +74,7 @@ def settled(
     Args:
         world: Checks and steps.
         facts: The facts of the tasks in their loop.
-        pairs: ``t, q, failed`` of them, sorted; bit i of ``failed`` belongs to check i.
+        pairs: ``t, q, failed`` of them, sorted; bit i of ``failed`` belongs to check i; perhaps facts of them.
         loop: Locality loop.
         off: What if.
     """
@@ -83,9 +84,13 @@ def settled(
         check = named(np.where(first < 0, mark, first), names)
         nothing = (pl.lit(None, dtype=kind).alias(name) for name, kind in ranks_of.items())
         return Part(loop, pairs.with_columns(check.alias("check"), *nothing), None)
-    left = pairs.select("t", "q", mark=named(mark, names)).filter(pl.Series(first < 0))
-    numbers = looked_up(facts, left.select("t", "q"), world.reads)
-    late = run(walk(left.hstack(numbers.drop("t", "q")).lazy(), world.steps, names, off))
+    left = pairs.drop("failed").with_columns(mark=named(mark, names)).filter(pl.Series(first < 0))
+    numbers = looked_up(facts, left.select("t", "q"), world.reads - {*left.columns})
+    left = left.hstack(numbers.drop("t", "q"))
+    if off:
+        late = run(walk(left.lazy(), world.steps, names, off))
+    else:
+        late = run_again((world.steps, names), left, lambda rows: walk(rows, world.steps, names))
     world.check_weights(late)
     # `late` has the rows of `left`, in the same order: by t and q
     at = np.full(pairs.height, left.height, dtype=np.uint32)
@@ -94,7 +99,8 @@ def settled(
     check = named(np.where(first < 0, codes[at], first), names)
     none = pl.DataFrame({name: [None] for name in ranks_of}, schema=ranks_of)
     ranks = pl.concat([late.select(*ranks_of), none])
-    return Part(loop, pairs.hstack([check.alias("check"), *ranks[pl.Series(at)]]), late)
+    keys = pairs.select("t", "q", "failed")
+    return Part(loop, keys.hstack([check.alias("check"), *ranks[pl.Series(at)]]), late)
 
 
 def first_reasons(failed: IntArray, lasting: int) -> tuple[IntArray, IntArray]:

@@ -189,14 +189,14 @@ def with_names(facts: Facts, tasks: pl.DataFrame, frame: pl.DataFrame) -> pl.Dat
 
     Args:
         facts: Facts of queues.
-        tasks: ``t, jeditaskid, snapshot`` of all tasks.
+        tasks: ``t`` of all tasks, and their keys.
         frame: ``t, q`` and more.
     """
     names = facts.queues["panda_queue"]
     queues = names.cast(pl.Enum(names.unique().sort())).to_frame()
     task = positions(tasks["t"], frame["t"])
     queue = positions(facts.queues["q"], frame["q"])
-    keys = tasks.select(TASK)[pl.Series(task)].hstack(queues[pl.Series(queue)])
+    keys = tasks.drop("t")[pl.Series(task)].hstack(queues[pl.Series(queue)])
     return keys.hstack(frame.drop("q"))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 
 import numpy as np
 import polars as pl
@@ -21,7 +20,7 @@ from brokerlab.brokerage.engine.pairs import (
     matched,
     positions,
 )
-from brokerlab.brokerage.engine.plans import Plans
+from brokerlab.brokerage.engine.plans import run_again
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.numerics import IntArray
 
@@ -29,8 +28,6 @@ FEW_PAIRS = 50_000
 """Up to so many pairs, looking for kinds costs more than it saves."""
 PAIRS_PER_KIND = 4
 """Kinds are worth a table of their own where so many pairs, on average, share one."""
-PLANS_KEPT = 32
-"""Plans of checks that are kept for the next time: to make one takes longer than to run it on few pairs."""
 
 
 def evaluated(facts: Facts, checks: Sequence[Rule]) -> pl.DataFrame:
@@ -114,20 +111,8 @@ def asked_of(pairs: pl.DataFrame, checks: Sequence[Rule], bits: dict[str, int]) 
     Returns:
         ``t, q, failed``.
     """
-    plans = _plans(tuple(checks), tuple(pairs.schema.items()))
-    answers = plans.frame(
-        "checks", {"pairs": pairs}, lambda lazy: lazy["pairs"].select(_answers(checks))
-    )
+    answers = run_again(tuple(checks), pairs, lambda frame: frame.select(_answers(checks)))
     return pairs.select("t", "q", failed=pl.Series(_bits(answers, bits)))
-
-
-@lru_cache(maxsize=PLANS_KEPT)
-def _plans(
-    checks: tuple[Rule, ...],  # noqa: ARG001 - what the plan is of
-    schema: tuple[tuple[str, pl.DataType], ...],  # noqa: ARG001
-) -> Plans:
-    """Return the plan that asks these checks of pairs with such columns."""
-    return Plans()
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from threading import Lock
 
 import polars as pl
@@ -12,6 +12,8 @@ import polars as pl
 from brokerlab.brokerage.engine.lookup import LazySide, collected
 from brokerlab.brokerage.engine.pairs import AS_WRITTEN, Side
 
+PLANS_KEPT = 64
+"""Plans of rules that are kept for the next time."""
 Frames = Mapping[str, pl.DataFrame]
 Lazy = dict[str, pl.LazyFrame]
 Maker = Callable[[Lazy], Sequence[pl.LazyFrame]]
@@ -72,3 +74,22 @@ class Plans:
     def _source(self, name: str, frame: pl.DataFrame) -> pl.LazyFrame:
         """Return where plans read a frame."""
         return pl.defer(partial(self.frames.__getitem__, name), schema=frame.schema)
+
+
+def run_again(
+    rules: Hashable, frame: pl.DataFrame, make: Callable[[pl.LazyFrame], pl.LazyFrame]
+) -> pl.DataFrame:
+    """Run a plan on a frame: the one made before, where it was of the same rules and the same columns.
+
+    Args:
+        rules: What the plan is of.
+        frame: What it reads.
+        make: Makes it, the first time.
+    """
+    plans = _plans(rules, tuple(frame.schema.items()))
+    return plans.frame("plan", {"frame": frame}, lambda lazy: make(lazy["frame"]))
+
+
+@lru_cache(maxsize=PLANS_KEPT)
+def _plans(rules: Hashable, schema: tuple[tuple[str, pl.DataType], ...]) -> Plans:  # noqa: ARG001
+    return Plans()

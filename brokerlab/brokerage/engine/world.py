@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import polars as pl
 
 from brokerlab.brokerage.engine.lookup import Known, Lookup, Made, sides_of, with_facts
-from brokerlab.brokerage.engine.own import refuse_own, refuse_weights, with_own, with_own_facts
+from brokerlab.brokerage.engine.own import (
+    Own,
+    refuse_own,
+    refuse_weights,
+    with_own,
+    with_own_facts,
+)
 from brokerlab.brokerage.engine.pairs import Facts, Side, run
 from brokerlab.brokerage.engine.rule import SETTING, Rule
 from brokerlab.brokerage.engine.settings import differing, with_settings
@@ -217,7 +223,7 @@ def configured(before: World, config: Config) -> World:
             frame = with_facts(frame, lookup, known)
     tasks = with_settings_of(before, run(frame), config)
     known = replace(known, tasks=tasks.lazy())
-    silent = {name for rules in before.unasked.values() for name in rules}
+    silent = frozenset(name for rules in before.unasked.values() for name in rules)
     outcomes = run(brokerage.ends(known)).filter(~pl.col("outcome").is_in([*silent]))
     changing = [each for each in lookups if each.of_pairs and each.keys]
     old = {tuple(side.missing): side for side in before.facts.sides[len(before.sides) :]}
@@ -233,7 +239,8 @@ def configured(before: World, config: Config) -> World:
     )
     facts = with_own_facts(brokerage, with_some_place(facts), known.given)
     local = _local(facts, value=True) if brokerage.second else facts
-    checks, then = _in_order(before, local, silent)
+    checks, then = _in_order(*before.asked, brokerage.own, silent)
+    refuse_own(brokerage, checks, then, local.schema)
     second = brokerage.second(known.rules, then) if brokerage.second else None
     return replace(
         before,
@@ -274,16 +281,16 @@ def with_some_place(facts: Facts) -> Facts:
     return replace(facts, tasks=tasks, listed=named)
 
 
+@lru_cache(maxsize=64)  # the same values again: plans are kept for them
 def _in_order(
-    world: World, facts: Facts, silent: set[str]
+    checks: tuple[Rule, ...], steps: tuple[Step, ...], own: tuple[Own, ...], silent: frozenset[str]
 ) -> tuple[tuple[Rule, ...], tuple[Step, ...]]:
     """Return checks and steps with rules of one's own; those that are not asked remove nothing.
 
     Raises:
-        ConfigError: Rules that cannot be added, or that read what is not there.
+        ConfigError: Rules that cannot be added.
     """
-    checks, steps = with_own(*world.asked, world.brokerage.own)
-    refuse_own(world.brokerage, checks, steps, facts.schema)
+    checks, steps = with_own(checks, steps, own)
 
     def asked(rule: Rule) -> Rule:
         return replace(rule, when=rule.when & False) if rule.name in silent else rule

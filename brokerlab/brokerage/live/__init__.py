@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from brokerlab.brokerage.live.prepare import count_tables, prepare
-from brokerlab.brokerage.live.ranked import Ranked
-from brokerlab.brokerage.live.standing import Standing
+from brokerlab.brokerage.live.standing import Ranked, Standing, prepare, tables_that_change
 
-__all__ = ["Ranked", "Standing", "count_tables", "prepare"]
+__all__ = ["Ranked", "Standing", "prepare", "tables_that_change"]

@@ -6,28 +6,16 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import dataframely as dy
-import narwhals.stable.v2 as nw
-import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.inputs.valid import at_every
 from brokerlab.errors import DataError, SchemaError, nearest
-from brokerlab.frames import prepared
-from brokerlab.numerics import IntArray
+from brokerlab.frames import polars_frame, prepared
 
 KEY = ["jeditaskid", "snapshot", "world"]
 _SHOWN = 5
 
 Tables = dict[str, pl.DataFrame]
-
-
-def places(known: IntArray, wanted: IntArray) -> IntArray:
-    """Return at which place each number stands in sorted numbers; -1 for none."""
-    place = np.searchsorted(known, wanted)
-    inside = place < len(known)
-    there = np.zeros(len(wanted), dtype=bool)
-    there[inside] = known[place[inside]] == wanted[inside]
-    return np.where(there, place, -1)
 
 
 def asked(wanted: Any, known: pl.DataFrame, n_settings: int = 1) -> pl.DataFrame:
@@ -111,7 +99,7 @@ def states(
         if name not in allowed:
             problems.append(f"table '{name}' is none that may change: {nearest(name, allowed)}")
             continue
-        frame = _polars(table)
+        frame = polars_frame(table, contracts[name])
         if "world" not in frame.columns:
             problems.append(f"{name}.world is missing: add it, null stands for every world")
         elif "snapshot" in frame.columns:
@@ -141,13 +129,6 @@ def at_instants(frame: pl.DataFrame, instants: pl.DataFrame, of: str) -> pl.Data
     known = instants.select(of, "instant").unique()
     joined = frame.join(known, left_on="snapshot", right_on=of, maintain_order="left")
     return joined.with_columns(snapshot="instant").drop("instant")
-
-
-def _polars(table: Any) -> pl.DataFrame:
-    if isinstance(table, pl.DataFrame):
-        return table
-    frame: pl.DataFrame = nw.from_native(table).lazy().collect("polars").to_native()
-    return frame
 
 
 def with_others(

@@ -149,8 +149,6 @@ def test_what_no_state_may_say(state: dict[str, pl.DataFrame], says: str) -> Non
 def test_stages_and_their_rules() -> None:
     with pytest.raises(ConfigError, match="stage 'tasks' cannot stand; allowed are jobs, analysis"):
         live.prepare({}, brokerage="production-tasks")
-    with pytest.raises(ConfigError, match="stage 'tasks'"):
-        live.count_tables("tasks")
     with pytest.raises(ConfigError, match="rules are AnalysisRules; this brokerage goes by Prod"):
         live.prepare({}, rules=AnalysisRules())
     with pytest.raises(ConfigError, match="NQUEUED_SAT_CAP=0"):
