@@ -34,10 +34,6 @@ def site_activity_of_data(site_data: Any, clock: Clock) -> pl.DataFrame:
     Rows of flag ``analysis`` count for queues named ``ANALY_...`` only, rows of another window than 3 h not at all.
     Where the last row is 3 h old or older no pilot has been seen; its last start stands.
 
-    Args:
-        site_data: Table ``site_data`` of any engine.
-        clock: The instants.
-
     Returns:
         ``snapshot`` (if there is a history), ``computingsite``, ``getjob``, ``updatejob``, ``laststart``, sorted.
     """
@@ -116,10 +112,7 @@ def site_activity_of_jobs(
 def worker_stats(frame: Any, clock: Clock, *, seen_within_s: int | None = None) -> pl.DataFrame:
     """Return batch workers by queue, resource type and status at every instant (contract ``WorkerStats``).
 
-    Args:
-        frame: Table ``worker_stats`` of any engine.
-        clock: The instants.
-        seen_within_s: Rows whose ``lastupdate`` was this old when they were recorded do not count [s].
+    Rows whose ``lastupdate`` was ``seen_within_s`` [s] old when they were recorded do not count.
     """
     columns = {**_WORKERS, "lastupdate": TIME}
     held = as_of(frame, "worker_stats", columns, clock, entity=["computingsite"])
@@ -137,9 +130,7 @@ def worker_stats(frame: Any, clock: Clock, *, seen_within_s: int | None = None) 
 def slots(frame: Any, clock: Clock) -> pl.DataFrame:
     """Return the slots set for queues at every instant: valid ones that are not negative (contract ``Slots``).
 
-    Args:
-        frame: Table ``slots`` of any engine. A row without ``ts`` holds from its ``modificationtime``.
-        clock: The instants.
+    A row without ``ts`` holds from its ``modificationtime``.
     """
     entity = ["pandaqueuename", "gshare", "resourcetype"]
     held = as_of(_timed_slots(frame), "slots", _SLOTS, clock, entity=entity)
@@ -154,12 +145,7 @@ def slots(frame: Any, clock: Clock) -> pl.DataFrame:
 
 
 def first_slots(frame: Any, until: datetime) -> datetime | None:
-    """Return when slots were first set for any queue, as :func:`slots` reads them; null: none by then, or without a time.
-
-    Args:
-        frame: Table ``slots`` of any engine.
-        until: Rows of later are not looked at.
-    """
+    """Return when slots were first set for any queue, as :func:`slots` reads them; null: none ``until`` then, or without a time."""
     set_ = (nw.col("numslots") >= 0) & (nw.col("ts") <= until)
     found: datetime | None = collect(
         _timed_slots(frame).filter(set_).select(nw.col("ts").min())
@@ -177,10 +163,7 @@ def _timed_slots(frame: Any) -> nw.LazyFrame[Any]:
 def network_matrix(frame: Any, clock: Clock, *, only: pl.DataFrame | None = None) -> pl.DataFrame:
     """Return the links measured in the hour before every instant (contract ``NetworkMatrix``).
 
-    Args:
-        frame: Table ``network_matrix`` of any engine.
-        clock: The instants.
-        only: ``snapshot``, ``dst`` and perhaps ``key``: what is wanted; None takes all.
+    ``only``: ``snapshot``, ``dst`` and perhaps ``key``: what is wanted; None takes all.
     """
     held = as_of(
         frame,

@@ -137,11 +137,7 @@ class Replay(Result):
         return replace(self, tables=MappingProxyType(tables), unread=None)
 
     def of(self, brokerages: pl.DataFrame) -> Replay:
-        """Return the replay of some brokerages.
-
-        Args:
-            brokerages: ``jeditaskid, snapshot``.
-        """
+        """Return the replay of some brokerages, ``jeditaskid, snapshot``."""
         tables = _at_instants(self.tables, brokerages["snapshot"])
         for name, table in tables.items():
             if _by_task(name, table):
@@ -326,22 +322,7 @@ def build_once(
     class_rules: ClassRules | None = None,
     files: bool = True,
 ) -> Replay:
-    """Return a replay as :func:`build` makes it, keeping it beside the archive for the next report that asks for it.
-
-    Args:
-        archive: The archive.
-        start: See :func:`build`, as all the others.
-        end: The end of the period.
-        tasks: Ids of tasks.
-        stage: The stage.
-        every: The grid.
-        rules: Rules of production.
-        class_rules: Rules of the classes.
-        files: Read the files of the tasks at once.
-
-    Raises:
-        DataError: See :func:`build`.
-    """
+    """Return a replay as :func:`build` makes it, keeping it beside the archive for the next report that asks for it."""
     asked: dict[str, Any] = {"start": start, "end": end, "tasks": tasks, "stage": stage}
     asked |= {"every": every, "files": files}
     switches = {

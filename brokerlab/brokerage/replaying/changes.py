@@ -21,11 +21,9 @@ MEASURES = ("njobs", *states.WEIGHTS)
 
 @dataclass(frozen=True)
 class Side:
-    """What a group of rows of :class:`Changes` adds to, or takes from.
+    """What a group of rows of :class:`Changes` adds to (``sign`` 1), or takes from (-1).
 
-    Attributes:
-        groups: ``group`` and its columns; groups that are not here count for nothing on this side.
-        sign: 1 adds, -1 takes.
+    ``groups``: ``group`` and its columns; groups that are not here count for nothing on this side.
     """
 
     groups: pl.DataFrame
@@ -95,17 +93,7 @@ class Changes:
         pairs: pl.DataFrame,
         where: pl.Expr | None = None,
     ) -> pl.DataFrame:
-        """Add changes up over time: what there is at some instants for some groups each.
-
-        Args:
-            by: Columns of the groups to count by; null is a value of its own.
-            measures: Columns of the rows to add up.
-            pairs: ``snapshot`` and columns of ``by``: what is asked for.
-            where: Condition on the groups.
-
-        Returns:
-            As :meth:`at_instants`, of these pairs only.
-        """
+        """Return :meth:`at_instants` of some instants for some groups each: ``pairs``, ``snapshot`` and columns of ``by``."""
         levels = self._levels(by, measures, where)
         shared = [name for name in pairs.columns if name != "snapshot"]
         placed = pl.DataFrame({"snapshot": self.clock.snapshots}).with_row_index("at")
@@ -184,13 +172,7 @@ def job_changes(
 ) -> Changes:
     """Add up in the engine what every job's changes of status do to the counts.
 
-    Jobs with an entry in the log are read from it, the others from their times.
-
-    Args:
-        jobs: Table ``jobs``, perhaps with more columns.
-        log: Result of :func:`log_of`.
-        clock: The instants.
-        by: Columns of the jobs to count by, besides the status.
+    Jobs with an entry in ``log`` (:func:`log_of`) are read from it, the others from their times.
 
     Returns:
         Changes by ``by`` and ``jobstatus``, of ``njobs, ncores, diskio_sum, diskio_jobs``.
@@ -226,12 +208,7 @@ def log_of(status_log: Any, jobs: nw.LazyFrame[Any]) -> nw.LazyFrame[Any] | None
 
 
 def span_changes(spans: nw.LazyFrame[Any], clock: Clock, by: Sequence[str]) -> Changes:
-    """Add up in the engine how many rows hold at each instant.
-
-    Args:
-        spans: Columns ``by``, ``enter``, ``leave`` (null: to this day): a row holds from the one to before the other.
-        clock: The instants.
-        by: Columns to count by.
+    """Add up in the engine how many rows hold at each instant: from ``enter`` to before ``leave`` (null: to this day).
 
     Returns:
         Changes by ``by``; of the measures ``njobs`` only counts.
@@ -273,17 +250,7 @@ def _joined(parts: Sequence[Changes]) -> Changes:
 def _passed(
     jobs: nw.LazyFrame[Any], boundaries: Sequence[str], keys: Sequence[str], clock: Clock
 ) -> Changes:
-    """Add up in the engine what passes each boundary at each moment, and place the moments.
-
-    Args:
-        jobs: ``keys``, the weights, and one column of times per boundary.
-        boundaries: Those columns.
-        keys: Columns to count by.
-        clock: The instants.
-
-    Returns:
-        Changes by ``keys`` and ``boundary``.
-    """
+    """Add up in the engine what passes each boundary (a column of times) at each moment, by ``keys`` and ``boundary``."""
     stacked = unpivot(jobs, boundaries, [*keys, *states.WEIGHTS], name="boundary", value="time")
     by = [*keys, "boundary"]
     sums = [nw.col(name).sum().cast(nw.Int64).alias(name) for name in states.WEIGHTS]

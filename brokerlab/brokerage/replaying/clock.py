@@ -106,13 +106,8 @@ class Clock:
     def moments(self, frame: nw.LazyFrame[Any], time: str = "time") -> nw.LazyFrame[Any]:
         """Add ``moment``, which stands for a time: no instant lies between the two.
 
-        Args:
-            frame: A table of any engine.
-            time: Column of the time.
-
-        Returns:
-            The table with ``moment``: microseconds after the first instant, 0 for everything up to it; without the rows
-            whose time is null or after the last instant.
+        It is microseconds after the first instant, 0 for everything up to it; rows whose time is null or after the last instant
+        are left out.
         """
         span = int(self.at_us[-1]) - self.first_us
         # two steps: one expression would hold the time many times over, and take Spark long to plan
@@ -138,11 +133,7 @@ class Clock:
 
 
 def repeated(first: IntArray, length: IntArray) -> tuple[IntArray, IntArray]:
-    """Write out ranges: for each number the row of its range, and the number.
-
-    Args:
-        first: First number of each range.
-        length: How many.
+    """Write out ranges, each of a first number and a length: for each number the row of its range, and the number.
 
     Example:
         >>> row, number = repeated(np.array([5, 9]), np.array([3, 1]))
@@ -193,9 +184,6 @@ def as_of(
     Returns:
         ``snapshot``, the columns, the time; sorted by ``snapshot`` and all columns. Without ``snapshot`` if the same
         rows hold at every instant.
-
-    Raises:
-        SchemaError: A column of the entity is missing.
     """
     lazy = narrow(frame, table, {**columns, time: TIME}, tuple(entity))
     if where is not None:
@@ -235,10 +223,9 @@ def _last_before_instants(
 def _held(
     known: pl.DataFrame, clock: Clock, entity: list[str], time: str, max_age_s: int | None
 ) -> pl.DataFrame:
-    """Add ``place`` and ``until``: the first instant at which a row holds, and the first at which it holds no more.
+    """Return the rows that hold at some instant with ``place`` and ``until``: the first at which each does, and does no more.
 
-    Returns:
-        Rows that hold at some instant, sorted by the entity, the time and all other columns.
+    They are sorted by the entity, the time and all other columns.
     """
     others = [name for name in known.columns if name not in (*entity, time)]
     ordered = known.with_columns(thing=_numbers(known, entity)).sort("thing", time, *others)

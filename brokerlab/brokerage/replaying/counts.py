@@ -53,13 +53,7 @@ class Counts:
         """Add up the changes of status of all jobs in the engine, once for all instants.
 
         The status is that of the last log entry at or before the instant. Jobs without log are counted by their times
-        (see :mod:`~brokerlab.brokerage.replaying.states`: some statuses cannot be told apart then).
-
-        Args:
-            jobs: Table ``jobs`` of any engine.
-            status_log: Table ``job_status_log`` of the same engine; None if there is none.
-            instants: ``snapshot``, ``at``.
-            parents: Parent of each pseudo-queue; jobs are counted by the parent's name.
+        (see :mod:`~brokerlab.brokerage.replaying.states`: some statuses cannot be told apart then), under the name of the parent.
 
         Raises:
             SchemaError: Columns are missing.
@@ -74,15 +68,10 @@ class Counts:
         return cls(job_changes(table, log, clock).by_parent(parents), notes)
 
     def table(self, *by: str, where: pl.Expr | None = None, measure: str = "njobs") -> pl.DataFrame:
-        """Return the number of jobs, or of cores, by some of the columns.
-
-        Args:
-            by: Columns of ``states.GROUP`` and ``jobstatus``.
-            where: Condition on those columns.
-            measure: ``njobs`` or ``ncores``.
+        """Return the number of jobs, or of cores, by some columns of ``states.GROUP`` and ``jobstatus``, ``where`` these say so.
 
         Returns:
-            ``snapshot``, ``by``, the measure; no row where it is 0; sorted.
+            ``snapshot``, ``by``, the measure (``njobs`` or ``ncores``); no row where it is 0; sorted.
         """
         return self.changes.at_instants(by, (measure,), where)
 
@@ -92,18 +81,12 @@ def job_tables(
 ) -> dict[str, pl.DataFrame]:
     """Make the brokerage's statistics tables from the counts.
 
-    Args:
-        counts: The counts.
-        resource_work_queues: ``workqueue_id``, ``queue_name`` of the work queues that are resource queues.
-        shares: ``snapshot``, ``gshare``: what ``job_stats_rt`` is read for, by share; None keeps all.
+    ``shares`` (``snapshot``, ``gshare``): what ``job_stats_rt`` is read for, by share; None keeps all.
 
     Returns:
         ``job_stats``, ``job_stats_rt`` (by share; and by name of the resource work queue), ``job_stats_workqueue``,
         ``job_stats_gshare_only``, ``transferring_by_nucleus``, ``core_stats``, ``diskio_usage``, each with
         ``snapshot``, sorted by key.
-
-    Source:
-        production-jobs.md.
     """
     columns = ["gshare", "computingsite", "resource_type", "jobstatus"]
     by_type = None if shares is None else counts.changes.at_pairs(columns, ["njobs"], shares)
@@ -125,10 +108,7 @@ def statistics(
 ) -> dict[str, pl.DataFrame]:
     """Make the brokerage's statistics tables from anything that counts; see :func:`job_tables`.
 
-    Args:
-        table: Counts.
-        resource_work_queues: ``workqueue_id``, ``queue_name`` of the work queues that are resource queues.
-        by_type: Jobs by share, queue, resource type and status; None: as counted.
+    ``by_type``: jobs by share, queue, resource type and status; None: as counted.
     """
     ids = resource_work_queues["workqueue_id"].to_list()
     resource = pl.col("workqueue_id").is_in(ids).fill_null(value=False)
@@ -218,13 +198,10 @@ _STATS = read_as(
 def recorded_counts(
     job_stats: Any, instants: pl.DataFrame, *, parents: Mapping[str, str] | None = None
 ) -> Counts:
-    """Read the numbers of jobs from the system's own snapshots.
+    """Read the numbers of jobs from the system's own snapshots, at the instants that these cover.
 
     All rows of the last snapshot before an instant hold, if it is not older than an hour. Cores are not recorded:
     ``ncores`` is 0.
-
-    Returns:
-        Counts whose clock has the instants that are covered, no others.
 
     Source:
         archive.md section 8; production-jobs.md.

@@ -35,26 +35,15 @@ _REPLICAS = read_as(
 
 
 def read_datasets(frame: Any, chosen: list[int]) -> pl.DataFrame:
-    """Collect the datasets of some tasks, sorted by task and dataset.
-
-    Args:
-        frame: Table ``datasets`` of any engine.
-        chosen: Tasks.
-
-    Returns:
-        ``jeditaskid, datasetid, masterid, nfiles, nevents, datasetname, containername, type, attributes, storagetoken,
-        creationtime, modificationtime``.
-    """
+    """Collect the datasets of some tasks, sorted by task and dataset."""
     lazy = narrow(frame, "datasets", _DATASETS, ("jeditaskid", "datasetid", "type"))
     return collect(lazy.filter(nw.col("jeditaskid").is_in(chosen))).sort("jeditaskid", "datasetid")
 
 
 def input_datasets(datasets: pl.DataFrame, *, merging: bool = False) -> pl.DataFrame:
-    """Return the input datasets of the tasks (contract ``Datasets``), with ``datasetid``, ``type``, ``pseudo``.
+    """Return the input datasets of the tasks, or of merge jobs (contract ``Datasets``), with ``datasetid``, ``type``, ``pseudo``.
 
-    Args:
-        datasets: Result of :func:`read_datasets`. The attributes ``ratio=N``, ``nosplit`` and ``distributed`` count.
-        merging: The input of merge jobs is meant.
+    Of their attributes ``ratio=N``, ``nosplit`` and ``distributed`` count.
     """
     kinds = MERGED if merging else INPUTS
     attributes = pl.col("attributes").fill_null("")
@@ -115,18 +104,9 @@ def input_files(frame: Any, inputs: pl.DataFrame) -> pl.DataFrame:
 
 
 def replicas(frame: Any, inputs: pl.DataFrame, tasks: pl.DataFrame, clock: Clock) -> pl.DataFrame:
-    """Return the replicas of the tasks' inputs (contract ``Replicas``).
+    """Return the replicas of the tasks' inputs (contract ``Replicas``), sorted; with ``snapshot`` if they have a history.
 
     The size of a dataset is that of its largest complete replica, else scaled from the largest replica.
-
-    Args:
-        frame: Table ``replicas`` of any engine.
-        inputs: Result of :func:`input_datasets`.
-        tasks: ``jeditaskid``, ``snapshot``.
-        clock: The instants.
-
-    Returns:
-        Sorted; with ``snapshot`` if the replicas have a history.
     """
     names = inputs.filter(~pl.col("distributed")).select("jeditaskid", "datasetname").drop_nulls()
     asked = names["datasetname"].unique().to_list()

@@ -60,9 +60,7 @@ class OfFiles:
     def __call__(self, files: Any, tables: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
         """Return ``files``, ``tasks`` with what their input splits into, and ``file_locations`` where it is not known.
 
-        Args:
-            files: Table ``files`` of any engine; None: there is none.
-            tables: The other tables of the replay, of the same tasks.
+        ``files`` may be of any engine (None: there are none), ``tables`` are the other ones of the replay, of the same tasks.
         """
         tasks, datasets = tables["tasks"], tables.get("datasets")
         made: dict[str, pl.DataFrame] = {}

@@ -48,9 +48,6 @@ def to_run_rate(
     Returns:
         Contract ``ToRunRate``, sorted; no row where nothing started.
 
-    Raises:
-        SchemaError: Columns are missing.
-
     Source:
         analysis-jobs.md 1 (D7).
     """
@@ -84,20 +81,10 @@ def failure_counts(
     """Count the jobs of tasks that ended in the hours before each instant, by queue.
 
     Finished ones; failed ones with an error of the pilot; closed ones that were to be assigned anew, by force
-    (``relocationflag`` is neither null nor 3). The window is ``(t - hours, t]``.
-
-    Args:
-        jobs: Table ``jobs`` of any engine.
-        pairs: ``jeditaskid``, ``snapshot``: what is asked for.
-        clock: The instants, at least one.
-        hours: TW_DONE_JOB_STAT [h].
-        parents: Parent of each pseudo-queue.
+    (``relocationflag`` is neither null nor 3). The window is ``(t - hours, t]``, ``hours`` TW_DONE_JOB_STAT.
 
     Returns:
         Contract ``FailureCounts``, sorted by key.
-
-    Raises:
-        SchemaError: Columns are missing.
 
     Source:
         analysis-jobs.md 1.
@@ -125,15 +112,9 @@ def sites_used(
     *,
     parents: Mapping[str, str] | None = None,
 ) -> pl.DataFrame:
-    """Return the queues at which a task had jobs by each instant: there its outputs have datasets.
+    """Return the queues at which a task had jobs by each instant: there its outputs have datasets (contract ``SitesUsed``).
 
     The archive knows of one queue per job, the last one.
-
-    Returns:
-        Contract ``SitesUsed``, sorted.
-
-    Raises:
-        SchemaError: Columns are missing.
 
     Source:
         analysis-jobs.md 1 and 8.

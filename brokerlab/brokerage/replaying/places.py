@@ -42,17 +42,8 @@ def queues(
 ) -> pl.DataFrame:
     """Return the queues at every instant, pseudo-queues included, limits of the whole slot.
 
-    Args:
-        frame: Table ``queues`` of any engine.
-        resource_types: Table ``resource_types``.
-        clock: The instants.
-        more: Further columns to keep.
-
     Returns:
-        Contract ``Queues``, sorted by ``snapshot`` (if the queues have a history) and ``panda_queue``.
-
-    Source:
-        production-jobs.md.
+        Contract ``Queues``, and ``more``, sorted by ``snapshot`` (if the queues have a history) and ``panda_queue``.
     """
     columns = {**_QUEUES, **(more or {})}
     held = as_of(frame, "queues", columns, clock, entity=["panda_queue"])
@@ -93,26 +84,14 @@ def storage_endpoints(frame: Any, clock: Clock) -> pl.DataFrame:
 
 
 def queue_endpoints(frame: Any) -> pl.DataFrame:
-    """Return the endpoints of each queue for production, in stored order.
-
-    Args:
-        frame: Table ``queue_endpoints`` of any engine; rows of another scope than ``default`` are left out.
-
-    Returns:
-        ``panda_queue, direction, ddm_endpoint_name, is_default, is_local``, sorted by queue, direction and order.
-    """
+    """Return the endpoints of each queue for production: :func:`scoped_endpoints` of scope ``default``, without it."""
     return scoped_endpoints(frame).filter(pl.col("scope") == "default").drop("scope")
 
 
 def scoped_endpoints(frame: Any) -> pl.DataFrame:
-    """Return the endpoints of each queue with their ``scope``, in stored order.
+    """Return the endpoints of each queue: ``panda_queue, direction, scope, ddm_endpoint_name, is_default, is_local``.
 
-    Args:
-        frame: Table ``queue_endpoints`` of any engine; no scope is ``default``.
-
-    Returns:
-        ``panda_queue, direction, scope, ddm_endpoint_name, is_default, is_local``, sorted by queue, direction and
-        order.
+    They are sorted by queue, direction and stored order; no scope is ``default``.
     """
     links = collect(narrow(frame, "queue_endpoints", _LINKS, tuple(_LINKS)[:3]))
     order = pl.when(pl.col("direction") == "input").then("order_read").otherwise("order_write")
@@ -127,10 +106,7 @@ def scoped_endpoints(frame: Any) -> pl.DataFrame:
 def endpoints_with_storage(links: pl.DataFrame, storage: pl.DataFrame | None) -> pl.DataFrame:
     """Put beside the endpoints of queues what is known of each: tape or not, free space, what is up.
 
-    Args:
-        links: Result of :func:`scoped_endpoints`.
-        storage: Result of :func:`storage_endpoints`; of an endpoint with a history the last row counts. None: nothing
-            is known.
+    Of an endpoint with a history the last row counts.
 
     Returns:
         ``links`` with ``is_tape``, ``space_usable`` [GB] (free + expired - to be kept free - unavailable, null = 0;
@@ -150,11 +126,7 @@ def endpoints_with_storage(links: pl.DataFrame, storage: pl.DataFrame | None) ->
 
 
 def queue_storage_site(links: pl.DataFrame, endpoints: pl.DataFrame) -> pl.DataFrame:
-    """Return the site of each queue's default output endpoint.
-
-    Returns:
-        ``panda_queue``, ``site_name``, one row per queue that has one, sorted.
-    """
+    """Return the site of each queue's default output endpoint, ``panda_queue``, ``site_name``, sorted."""
     sites = endpoints.select("ddm_endpoint_name", "site_name").drop_nulls().unique("ddm_endpoint_name", keep="first", maintain_order=True)  # fmt: skip
     written = links.filter((pl.col("direction") == "output") & pl.col("is_default"))
     found = written.join(sites, on="ddm_endpoint_name", maintain_order="left")
@@ -211,16 +183,9 @@ def _endpoints_of_sites(queues: pl.DataFrame, links: pl.DataFrame, when: list[st
 
 
 def cpu_levels(worker_nodes: pl.DataFrame, queues: pl.DataFrame) -> pl.DataFrame:
-    """Return the share of logical CPUs of each architecture level at each queue (contract ``WorkerNodeCpuLevel``).
+    """Return the share of logical CPUs of each architecture level at each queue (contract ``WorkerNodeCpuLevel``), sorted.
 
     Nodes are known by site: every queue of a site has the shares of the site.
-
-    Args:
-        worker_nodes: Table ``worker_nodes``: ``site, cpu_architecture_level, n_logical_cpus``.
-        queues: ``panda_queue, unified_name, pandasite``.
-
-    Returns:
-        ``panda_queue`` (parent name), ``cpu_architecture_level``, ``pct_within_queue`` [%], sorted.
     """
     sums = worker_nodes.group_by("site", "cpu_architecture_level").agg(
         cpus=pl.col("n_logical_cpus").fill_null(0).cast(pl.Int64).sum()

@@ -41,14 +41,8 @@ def job_brokerages(
 ) -> pl.DataFrame:
     """Tell from the creation of jobs when the job brokerage ran for each task.
 
-    Jobs of a task made in the same cycle of the clock come from one brokerage, one second before the first of them;
-    merge jobs from one of their own.
-
-    Args:
-        jobs: Table ``jobs`` of any engine.
-        cycle: Length of a cycle of the clock.
-        label: ``prodsourcelabel`` of the jobs; None takes all.
-        tasks: Of these tasks; None takes all.
+    Jobs of a task made in the same ``cycle`` of the clock come from one brokerage, one second before the first of them;
+    merge jobs from one of their own. ``label``, ``tasks``: None takes all.
 
     Returns:
         ``jeditaskid``, ``at``, ``is_merging`` (key, sorted), ``use_scout`` (some job of it was a scout), ``n_jobs``.
@@ -95,12 +89,7 @@ def job_brokerages(
 def task_brokerages(
     tasks: Any, status_log: Any = None, *, label: str | None = PRODUCTION_LABEL
 ) -> pl.DataFrame:
-    """Tell when the nucleus of each task was chosen: at its first ``assigning``, else when it was made.
-
-    Args:
-        tasks: Table ``tasks`` of any engine.
-        status_log: Table ``task_status_log``; None if there is none.
-        label: ``prodsourcelabel`` of the tasks; None takes all.
+    """Tell when the nucleus of each task was chosen: at its first ``assigning``, else when it was made; label None takes all.
 
     Returns:
         ``jeditaskid`` (key, sorted), ``at``.
@@ -147,12 +136,8 @@ class Asked:
 def time_of(value: datetime | str | None, name: str) -> datetime | None:
     """Read a time: naive UTC, as such or as text.
 
-    Args:
-        value: The time.
-        name: Name of the argument, for messages.
-
     Raises:
-        ConfigError: It is no time, or it has a zone.
+        ConfigError: The argument of this name is no time, or it has a zone.
 
     Example:
         >>> time_of("2026-03-01T12:00", "at")
@@ -175,11 +160,6 @@ def planned(
     archive: Archive, asked: Asked, *, every: str | None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Choose the tasks and instants.
-
-    Args:
-        archive: The archive.
-        asked: What is asked for.
-        every: Grid to which instants are rounded down; None keeps each.
 
     Returns:
         One row per task and instant: ``jeditaskid, snapshot, at`` (the instant), ``brokerage_time`` (when it was),

@@ -68,15 +68,9 @@ def site_ratings(
     status_log: Any,
     rules: classification.ClassRules | None = None,
 ) -> pl.DataFrame:
-    """Rate the queues.
+    """Rate the queues, one row each.
 
-    Args:
-        jobs: Table ``jobs`` of any engine.
-        queues: Table ``queues``, one row per queue.
-        instants: ``snapshot``, ``at``.
-        status_log: Table ``job_status_log`` of the same engine; None if there is none. Unless every job is in it, waits
-            are those of the jobs' own times (switch ``wait_time``).
-        rules: Rule set of the classes.
+    Unless every job is in the status log, waits are those of the jobs' own times (switch ``wait_time``).
 
     Returns:
         ``snapshot, computingsite, resource_type, class`` (null: not classified), ``timestamp``, sorted.
@@ -97,13 +91,9 @@ def site_ratings(
 def users(
     jobs: Any, rated: pl.DataFrame, instants: pl.DataFrame, *, status_log: Any
 ) -> dict[str, pl.DataFrame]:
-    """Return what users occupy at each evaluation, and the classes of queues then.
+    """Return what users occupy at each evaluation, and the classes of queues then (classes.md 4).
 
-    Returns:
-        ``slots`` by queue, see :func:`brokerlab.lifecycle.classification.user_slots`, and ``rated``.
-
-    Source:
-        classes.md 4.
+    ``slots`` by queue, see :func:`brokerlab.lifecycle.classification.user_slots`, and ``rated``.
     """
     at = Ticks.of(instants, USERS_EVERY)
     slots = classification.user_slots(jobs, status_log=status_log, at=at.ticks)
@@ -116,10 +106,8 @@ def users(
 def user_ratings(at: Ticks, usage: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
     """Return what is left to the users of tasks (contract ``UserEval``), sorted.
 
-    Args:
-        at: The times of evaluation.
-        usage: :attr:`brokerlab.lifecycle.classification.UserUsage.users` by evaluation.
-        units: ``snapshot, username`` (as in ``produsername``), ``origusername`` (name of the row; null: ``username``).
+    ``usage`` is by evaluation, ``units`` are ``snapshot, username`` (as in ``produsername``), ``origusername`` (name of the
+    row; null: ``username``).
     """
     seen = at.seen(usage, "produsername", "rem_slots_a", "rem_slots_b")
     names = units.select(
@@ -133,17 +121,7 @@ def user_ratings(at: Ticks, usage: pl.DataFrame, units: pl.DataFrame) -> pl.Data
 def share_ratings(
     jobs: Any, shares: pl.DataFrame, instants: pl.DataFrame, *, status_log: Any
 ) -> pl.DataFrame:
-    """Hold what runs in each share against its target (contract ``GshareUsage``).
-
-    Args:
-        jobs: Table ``jobs`` of any engine.
-        shares: Table ``gshares``.
-        instants: ``snapshot``, ``at``.
-        status_log: Table ``job_status_log`` of the same engine; None if there is none.
-
-    Source:
-        classes.md 7.
-    """
+    """Hold what runs in each share against its target (contract ``GshareUsage``; classes.md 7)."""
     at = Ticks.of(instants, USERS_EVERY)
     stats = classification.share_job_stats(jobs, status_log=status_log, at=at.ticks)
     found = classification.share_usage(shares, stats).usage
@@ -154,17 +132,9 @@ def task_ratings(
     at: Ticks, usage: pl.DataFrame, basis: Mapping[str, pl.DataFrame], pairs: pl.DataFrame, *,
     config: Config, rules: classification.ClassRules | None,
 ) -> pl.DataFrame:  # fmt: skip
-    """Return the classes of tasks under thresholds (contract ``TaskClass``), sorted.
+    """Return the classes of the tasks asked for, ``pairs``, under thresholds (contract ``TaskClass``), sorted.
 
     A task that was not active at its evaluation, e.g. before it began, has no row.
-
-    Args:
-        at: The times of evaluation.
-        usage: See :func:`user_ratings`.
-        basis: Result of :func:`active_tasks`.
-        pairs: ``jeditaskid``, ``snapshot``: what is asked for.
-        config: Thresholds.
-        rules: Rule set of the classes.
     """
     found = classification.task_classes(
         basis["states"], basis.get("progress"), usage, at=at.ticks, config=config, rules=rules
@@ -179,11 +149,7 @@ def active_tasks(
 ) -> dict[str, pl.DataFrame]:
     """Return the tasks to be brokered that are active at each evaluation, and their progress.
 
-    Args:
-        tables: ``tasks``, perhaps ``task_status_log``; and ``files``, ``datasets``, ``jobs``, without one of which no
-            progress is known; of one engine.
-        pairs: ``jeditaskid``, ``snapshot``: what is asked for.
-        at: The times of evaluation.
+    Without one of ``files``, ``datasets``, ``jobs`` among the tables no progress is known.
 
     Returns:
         ``states``, see :func:`brokerlab.lifecycle.classification.task_states`; ``progress``, see

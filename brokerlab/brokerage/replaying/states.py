@@ -107,13 +107,9 @@ def spans(
     An entry holds until the next one of the job (:func:`~brokerlab.lifecycle.status_log.entries`); the last one until
     the job was over, or to this day. An entry without queue has the job's.
 
-    Args:
-        log: ``pandaid, jobstatus, modificationtime, computingsite``.
-        jobs: Result of :func:`prepared`, of the same engine.
-        keep: Columns of jobs to keep.
-
     Returns:
-        These, what is summed, with ``computingsite`` and ``jobstatus`` of the entry, ``enter``, ``leave`` (null: to this day).
+        Columns of :func:`prepared` to ``keep``, what is summed, with ``computingsite`` and ``jobstatus`` of the entry,
+        ``enter``, ``leave`` (null: to this day).
     """
     told = entries(log.with_columns(queue=nw.col("computingsite")), "queue")
     kept = dict.fromkeys(["pandaid", "computingsite", *keep, *WEIGHTS, "over_at"])

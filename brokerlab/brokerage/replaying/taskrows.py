@@ -34,11 +34,7 @@ def user_rows(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def user_datasets(datasets: pl.DataFrame) -> pl.DataFrame:
-    """Put input datasets in the words of the analysis brokerage (contract ``Datasets``).
-
-    Args:
-        datasets: Result of :func:`inputs.input_datasets`, whose ``distributed`` holds for pseudo input too.
-    """
+    """Put input datasets in the words of the analysis brokerage; their ``distributed`` holds for pseudo input too."""
     real = ~pl.col("type").is_in(PSEUDO_TYPES)
     return datasets.with_columns(is_distributed=pl.col("distributed") & real)
 
@@ -46,16 +42,7 @@ def user_datasets(datasets: pl.DataFrame) -> pl.DataFrame:
 def with_number_of_jobs(
     rows: pl.DataFrame, datasets: pl.DataFrame | None, files: pl.DataFrame | None
 ) -> pl.DataFrame:
-    """Add ``n_jobs_to_submit``: the jobs that were made, else those that the whole input splits into.
-
-    Args:
-        rows: Tasks, perhaps with ``n_jobs`` made from the brokerage (null: not known).
-        datasets: Input datasets.
-        files: Input files in order.
-
-    Source:
-        analysis-jobs.md 7.
-    """
+    """Add ``n_jobs_to_submit``: the jobs that were made, else those that the whole input splits into (analysis-jobs.md 7)."""
     made = pl.col("n_jobs") if "n_jobs" in rows.columns else pl.lit(None, pl.Int64)
     unknown = rows.filter(made.is_null())
     split = n_jobs(unknown, datasets, files).rename({"n_jobs_to_submit": "whole"})
@@ -87,18 +74,7 @@ SUBMITTED = {
 
 
 def read_tasks(tasks: Any, chosen: list[int] | None = None) -> pl.DataFrame:
-    """Collect tasks with every column of the contract, by id.
-
-    Args:
-        tasks: Table ``tasks`` of any engine.
-        chosen: Ids; None takes all.
-
-    Returns:
-        Columns of the archive's table, sorted by ``jeditaskid``.
-
-    Raises:
-        SchemaError: There is no ``jeditaskid``.
-    """
+    """Collect tasks with every column of the archive's table, sorted by ``jeditaskid``; None takes all."""
     lazy = narrow(tasks, "tasks", COLUMNS, ("jeditaskid",))
     if chosen is not None:
         lazy = lazy.filter(nw.col("jeditaskid").is_in(chosen))
@@ -112,17 +88,9 @@ def task_rows(schedule: pl.DataFrame, tasks: pl.DataFrame, *, stage: str) -> pl.
     memory and CPU time are those submitted. ``frozentime`` counts where it was reached by the instant. At the choice
     of the nucleus the task has none.
 
-    Args:
-        schedule: ``jeditaskid, snapshot, at``, perhaps ``is_merging, use_scout``.
-        tasks: Result of :func:`read_tasks`.
-        stage: ``jobs`` or ``tasks``: the brokerage that is replayed.
-
     Returns:
         One row per row of ``schedule`` whose task is known, sorted by ``jeditaskid, snapshot``: its columns, those of
         contract ``Tasks``, ``workqueue_name`` (the gshare), and the other columns of the archive.
-
-    Source:
-        production-jobs.md; production-tasks.md 1.
     """
     missing = [
         pl.lit(value=False).alias(name)

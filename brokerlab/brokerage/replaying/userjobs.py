@@ -34,12 +34,6 @@ def user_changes(
 ) -> Changes:
     """Add up in the engine the changes of status of all jobs of users.
 
-    Args:
-        jobs: Table ``jobs`` of any engine.
-        status_log: Table ``job_status_log`` of the same engine; None if there is none.
-        clock: The instants, at least one.
-        parents: Parent of each pseudo-queue; jobs are counted by the parent's name.
-
     Returns:
         Changes by ``computingsite, gshare, produsername, workinggroup, merging`` (0/1) and ``jobstatus``.
 
@@ -57,11 +51,7 @@ def user_changes(
 
 
 def user_job_stats(changes: Changes, shares: pl.DataFrame) -> pl.DataFrame:
-    """Count the jobs of each user at each queue, merge jobs aside.
-
-    Args:
-        changes: Result of :func:`user_changes`.
-        shares: ``snapshot``, ``gshare``: what is asked for.
+    """Count the jobs of each user at each queue, merge jobs aside, of ``shares``: ``snapshot``, ``gshare``.
 
     Returns:
         Contract ``UserJobStats``, sorted by key: a row for every user with a live job there, queued, running or in
@@ -80,19 +70,14 @@ def user_job_stats(changes: Changes, shares: pl.DataFrame) -> pl.DataFrame:
 
 
 def user_totals(changes: Changes, units: pl.DataFrame) -> pl.DataFrame:
-    """Add up the jobs and cores of users and of working groups over all queues.
+    """Add up the jobs and cores of users and of working groups over all queues; null and 0 cores count as 1.
 
-    Args:
-        changes: Result of :func:`user_changes`; null and 0 cores count as 1.
-        units: ``snapshot, username`` (as in ``produsername``), ``origusername`` (name of the user's row; null:
-            ``username``), ``workinggroup``, of the tasks to be brokered.
+    ``units``: ``snapshot, username`` (as in ``produsername``), ``origusername`` (name of the user's row; null:
+    ``username``), ``workinggroup``, of the tasks to be brokered.
 
     Returns:
         Contract ``UserTotals``, sorted: one row per instant and user (of jobs without working group), and one per
         instant and group that a task has; 0 where there are no jobs.
-
-    Source:
-        analysis-jobs.md 1.
     """
     users = units.filter(pl.col("workinggroup").is_null()).drop_nulls("username")
     named = users.select(

@@ -56,23 +56,12 @@ def open_tasks(
     by the instant, merge jobs aside, and never more than the events of the master input. With a status log a task is
     open while its last entry is one of ``OPEN``; without, from after it was made until it ended.
 
-    Args:
-        tasks: Table ``tasks`` of any engine.
-        datasets: Table ``datasets``; events of the master input.
-        jobs: Table ``jobs``.
-        instants: ``snapshot``, ``at``.
-        status_log: Table ``task_status_log``; None if there is none.
-        label: ``prodsourcelabel``; None takes all.
-
     Returns:
         ``snapshot, jeditaskid, nucleus, workqueue_name`` (the gshare), ``currentpriority, nevents, neventsused, cputime,
         cputimeunit``, sorted; tasks without nucleus or events left are not in it.
 
     Raises:
         SchemaError: Columns are missing.
-
-    Source:
-        production-tasks.md 1.
     """
     clock = Clock.of(instants)
     lazy = narrow(tasks, "tasks", _TASKS, ("jeditaskid", "status", "creationdate"))
@@ -151,9 +140,6 @@ def task_resource_types(
     """Return the resource types that hold at least 20 % of a task's jobs at a queue (contract ``TaskResourceTypes``).
 
     Jobs that are not over count, by their times.
-
-    Source:
-        production-jobs.md.
     """
     names = ["snapshot", "jeditaskid", "computingsite", "resource_type"]
     clock = Clock.of(instants)
@@ -170,27 +156,14 @@ def task_resource_types(
 
 
 def large_types(counted: pl.DataFrame, instant: str) -> pl.DataFrame:
-    """Keep the resource types that hold at least 20 % of a task's jobs at a queue.
-
-    Args:
-        counted: ``instant``, ``jeditaskid``, ``computingsite``, ``resource_type``, ``njobs``; each combination once.
-        instant: Column of the instant.
-    """
+    """Keep the resource types that hold at least 20 % of a task's jobs at a queue; each combination comes once."""
     names = [instant, "jeditaskid", "computingsite", "resource_type"]
     share = pl.col("njobs") / pl.col("njobs").sum().over(names[:3])
     return counted.filter(share >= SMALLEST_SHARE).select(names).sort(names)
 
 
 def with_task_work(rows: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
-    """Add ``task_rw`` [HS06 s]: the work of a task of which nothing is used yet.
-
-    Args:
-        rows: ``jeditaskid, cputime, cputimeunit``.
-        events: Result of :func:`master_events`.
-
-    Source:
-        production-tasks.md 1.
-    """
+    """Add ``task_rw`` [HS06 s]: the work of a task of which nothing is used yet (production-tasks.md 1)."""
     joined = rows.join(events, on="jeditaskid", how="left", maintain_order="left")
     whole = joined.with_columns(neventsused=pl.lit(0, pl.Int64))
     return whole.with_columns(task_rw=chapter.work_left()).drop("nevents", "neventsused")

@@ -62,13 +62,7 @@ class WeightComparison:
 def compare_basic_weights(
     decisions: AnalysisDecisions, rows: pl.DataFrame, **dice: Any
 ) -> WeightComparison:
-    """Decide with the other basic weight too, and compare.
-
-    Args:
-        decisions: Of the analysis brokerage.
-        rows: Its `outcomes`.
-        **dice: ``n_boot`` (replicates over users) and ``seed``, see :func:`brokerlab.intervals.shares`.
-    """
+    """Decide with the other basic weight too, and compare; ``rows`` are `outcomes`, replicates are over users."""
     original, new = decide_both_weights(decisions)
     comparison = compare(original, new)
     before, after = (expected_jobs(each, rows) for each in (original, new))
@@ -267,9 +261,8 @@ def _by_queue(before: pl.DataFrame, after: pl.DataFrame, **dice: Any) -> pl.Data
 def _compared_waits(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
     """Return brokerages of which some wait is known under both weights.
 
-    Returns:
-        ``jeditaskid, snapshot, user``, ``jobs``, ``known_original, known_new`` [jobs at queues whose wait is known],
-        ``original, new, change``: mean wait there times the jobs [h].
+    ``jeditaskid, snapshot, user``, ``jobs``, ``known_original, known_new`` [jobs at queues whose wait is known],
+    ``original, new, change``: mean wait there times the jobs [h].
     """
     sides = []
     for weight, frame in ((ORIGINAL, before), (NEW, after)):

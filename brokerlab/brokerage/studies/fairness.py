@@ -92,11 +92,7 @@ def _jain_step(first: str, last: str, sums: Sums) -> FloatArray:
 def lorenz_curves(
     users: pl.DataFrame, quantities: Sequence[str] = ("asked", "placed", "core_h")
 ) -> pl.DataFrame:
-    """Return how much the users with least have together.
-
-    Args:
-        users: From `totals_by_user`.
-        quantities: Columns of it.
+    """Return how much the users with least have together, of quantities of `totals_by_user`.
 
     Returns:
         ``quantity``, ``users`` (share of them, those with least first) and ``part`` (of the whole) [1]; last the line of
@@ -122,14 +118,8 @@ def lorenz_curves(
 def jobs_with_users(jobs: pl.DataFrame, tasks: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
     """Return whose the jobs that really ran are, and of which class their task was when they were made.
 
-    Args:
-        jobs: ``jeditaskid``, ``made``, further columns.
-        tasks: Of the replay: ``jeditaskid, snapshot, brokerage_time``.
-        rows: From `outcomes`.
-
-    Returns:
-        ``jobs`` with ``snapshot``, ``user`` and ``task_class`` of the last brokerage of their task before; jobs made
-        before the first one are left out.
+    ``jobs`` with ``snapshot``, ``user`` and ``task_class`` of the last brokerage of their task before; jobs
+    made before the first one are left out.
     """
     about = rows.select(*TASK, USER, "task_class")
     return (
@@ -141,10 +131,6 @@ def jobs_with_users(jobs: pl.DataFrame, tasks: pl.DataFrame, rows: pl.DataFrame)
 
 def mean_waits(jobs: pl.DataFrame, **dice: Any) -> pl.DataFrame:
     """Return the mean wait of the jobs that really ran, from being made to their start, in all and by class.
-
-    Args:
-        jobs: From `jobs_with_users`, with ``n_jobs`` and the sums ``wait_h``, ``core_h`` over them.
-        **dice: ``n_boot`` (replicates over users) and ``seed``, see :func:`brokerlab.intervals.shares`.
 
     Returns:
         One row per ``task_class`` (all, or one): ``n_jobs``; ``wait_h`` and ``core_h`` of a job on average, with ends;

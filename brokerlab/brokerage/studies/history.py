@@ -19,14 +19,9 @@ from brokerlab.intervals import shares
 
 
 def brokerages_of_jobs(ran: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
-    """Return the jobs that ran with the last brokerage of their task before they were made.
+    """Return the jobs that ran with ``snapshot``, the last brokerage of their task before they were made, sorted by ``made``.
 
-    Args:
-        ran: ``jeditaskid``, ``made`` and further columns, see `period.jobs_that_ran`.
-        tasks: Of the replay: ``jeditaskid, snapshot, brokerage_time``.
-
-    Returns:
-        ``ran`` with ``snapshot``, sorted by ``made``; jobs made before the first brokerage are left out.
+    Jobs made before the first brokerage are left out.
     """
     times = tasks.select(*TASK, "brokerage_time").sort("brokerage_time")
     jobs = ran.sort("made").join_asof(
@@ -43,12 +38,7 @@ def brokerages_of_jobs(ran: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
 def match_jobs(ran: pl.DataFrame, tasks: pl.DataFrame, best: pl.DataFrame) -> pl.DataFrame:
     """Say what the replay decided on the queue of every job that ran.
 
-    Jobs of a unified queue count for that of its pseudo-queues which came furthest.
-
-    Args:
-        ran: ``jeditaskid, computingsite, made, n_jobs``, see `period.jobs_that_ran`.
-        tasks: Of the replay: ``jeditaskid, snapshot, brokerage_time``.
-        best: From `removal.best_pseudo_queues`.
+    Jobs of a unified queue count for that of its pseudo-queues which came furthest (``best``).
 
     Returns:
         One row per brokerage and queue with jobs: ``jeditaskid, snapshot, queue, n_jobs``, ``check`` (`CANDIDATE`,
@@ -118,14 +108,7 @@ def explain_stranded(
     *,
     most: int = 5,
 ) -> pl.DataFrame:
-    """Explain the brokerages without a queue whose jobs were most, one per task.
-
-    Args:
-        replay: What the job brokerage saw.
-        decided: Table of tasks of its decisions.
-        matched: From `history.match_jobs`.
-        rules: Rule set.
-        most: How many.
+    """Explain the brokerages without a queue whose jobs were most, one per task, ``most`` of them.
 
     Returns:
         ``jeditaskid, snapshot, at, outcome, stage, n_jobs`` (that ran all the same), ``queue`` (where most of them

@@ -92,12 +92,8 @@ def which_keys_matter(
 ) -> KeyEffects:
     """Try every key of a job brokerage over its range; those of the choice of the nucleus are skipped.
 
-    Args:
-        decisions: Of a job brokerage.
-        keys: Keys or patterns of the catalogue; a pattern is set for every share that occurs.
-        replay: What was decided on; keys on which its tables depend are tried on it.
-        points: Values tried per key, besides its own, its half and its double.
-        **dice: ``n_boot`` (replicates over tasks) and ``seed``, see :func:`brokerlab.intervals.shares`.
+    A pattern of keys is set for every share that occurs; keys on which the tables of a ``replay`` depend are tried on it.
+    Besides its own value, its half and its double, ``points`` are tried of each.
 
     Raises:
         ConfigError: A key that the brokerage does not have.
@@ -145,13 +141,8 @@ def plan_tries(
 ) -> list[Try]:
     """Choose the values of every key, from all tasks that are decided.
 
-    Args:
-        keys: Keys or patterns of the catalogue.
-        kind: The job brokerage.
-        tasks: ``gshare, prodsourcelabel`` of the brokerages of jobs (`JOBS`), and of nuclei (`NUCLEI`) where their choice
-            is replayed.
-        config: The settings in force.
-        points: Values per key, besides its own, its half and its double.
+    ``tasks``: ``gshare, prodsourcelabel`` of the brokerages of jobs (`JOBS`), and of nuclei (`NUCLEI`) where their choice is
+    replayed.
     """
     tries = []
     for key in dict.fromkeys(keys):
@@ -184,13 +175,7 @@ def try_nuclei(replay: Replay, tries: Iterable[Try], rules: ProductionRules) -> 
 
 
 def sum_up_keys(tries: Sequence[Try], tried: Mapping[str, WhatIf], **dice: Any) -> KeyEffects:
-    """Sum up what keys change.
-
-    Args:
-        tries: The keys, from :func:`plan_tries`.
-        tried: Key to what it changes on all tasks.
-        **dice: ``n_boot`` (replicates over tasks) and ``seed``, see :func:`brokerlab.intervals.shares`.
-    """
+    """Sum up what keys (of :func:`plan_tries`) change on all tasks."""
     curves = [_curve(one, tried[one.key], **dice) for one in tries if one.key in tried]
     every = pl.concat([pl.DataFrame(schema=_CURVE), *curves])
     skipped = [

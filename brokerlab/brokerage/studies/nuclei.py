@@ -78,16 +78,7 @@ def choose_nuclei(
     n_boot: int = N_BOOT,
     seed: int = 1,
 ) -> NucleusChoice:
-    """Choose nuclei and sum up why.
-
-    Args:
-        replay: What the choice of the nucleus saw.
-        tasks: ``jeditaskid``, ``nucleus`` of history.
-        rules: Rule set.
-        sample: Tasks at most that switches are tried on, drawn at random.
-        n_boot: Replicates over tasks.
-        seed: Of the draws and of the replicates.
-    """
+    """Choose nuclei and sum up why; ``tasks``: ``jeditaskid``, ``nucleus`` of history; switches are tried on ``sample`` of them."""
     dice: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
     config = replay.config
 
@@ -129,14 +120,9 @@ def try_switches(
     sample: int,
     seed: int,
 ) -> pl.DataFrame:
-    """Try the switches of the choice alone on some tasks: see ``switches`` of `NucleusChoice`.
+    """Try the switches of the choice alone on some tasks drawn at random: see ``switches`` of `NucleusChoice`.
 
-    Args:
-        replay: What the choice saw.
-        rules: Rule set that is looked at.
-        hints: Of `hint_queues`, under this rule set.
-        sample: Tasks at most, drawn at random.
-        seed: Of both draws.
+    ``hints``: of `hint_queues`, under this rule set.
     """
     if not sample:
         return pl.DataFrame(schema=SWITCHES)

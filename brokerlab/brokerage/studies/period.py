@@ -131,16 +131,7 @@ def replay_period(
 def replay_nuclei(
     period: Period, *, start: datetime | None = None, end: datetime | None = None
 ) -> tuple[Replay | None, str]:
-    """Rebuild what the choice of the nucleus saw over a period.
-
-    Args:
-        period: Of the production brokerage.
-        start: First choice, naive UTC; null = no bound.
-        end: Choices at or after it are left out; null = no bound.
-
-    Returns:
-        The replay; or null and why the archive cannot tell, as a clause.
-    """
+    """Rebuild what the choice of the nucleus saw over a period of production; or null and why the archive cannot tell, as a clause."""
     tasks = period.replay.tasks["jeditaskid"].unique().sort().to_list()
     try:
         seen = replaying.build_once(
@@ -161,12 +152,7 @@ def replay_nuclei(
 
 
 def jobs_that_ran(archive: Archive, label: str, tasks: pl.DataFrame) -> pl.DataFrame:
-    """Return where jobs really started.
-
-    Args:
-        archive: The archive.
-        label: ``prodsourcelabel`` of the jobs.
-        tasks: ``jeditaskid`` of the tasks wanted.
+    """Return where jobs of a label really started, of some tasks.
 
     Returns:
         ``jeditaskid, computingsite, resource_type``, ``made`` (when the first of them was), ``n_jobs``; ``wait_h``
@@ -186,19 +172,7 @@ def draw_tasks(
     most: int,
     seed: int,
 ) -> tuple[list[int] | None, int]:
-    """Draw the tasks to replay.
-
-    Args:
-        archive: The archive.
-        start: First brokerage; null = no bound.
-        end: Brokerages at or after it are left out; null = no bound.
-        label: ``prodsourcelabel`` of the jobs.
-        most: How many tasks at most; 0: all.
-        seed: Of the draw.
-
-    Returns:
-        The tasks, null = all of them; and how many there are (0 where it was not asked).
-    """
+    """Draw the tasks to replay, ``most`` of them: null = all of them; and how many there are (0 where it was not asked)."""
     if not most or not archive.has("jobs"):
         return None, 0
     rows = replaying.job_brokerages(archive.jobs, cycle=CYCLE, label=label)

@@ -35,10 +35,6 @@ def with_flags(frame: pl.DataFrame, column: str, values: Sequence[str]) -> pl.Da
 def count_removals(decisions: PlaceDecisions, tasks: pl.DataFrame) -> pl.DataFrame:
     """Count the pairs of task and queue (nucleus) that each check removed, brokerage by brokerage.
 
-    Args:
-        decisions: Of any brokerage.
-        tasks: Of the replay: ``jeditaskid, snapshot, at, gshare``.
-
     Returns:
         One row per brokerage and check that removed something: ``jeditaskid, snapshot, check`` (`CANDIDATE`: not
         removed), ``n`` [pairs], ``at``, ``gshare``; sorted.
@@ -59,11 +55,8 @@ def removal_shares(
 ) -> pl.DataFrame:
     """Return the share of pairs that each check removes, and what is left after it.
 
-    Args:
-        counts: ``jeditaskid, snapshot, check, n`` [pairs] and the columns of ``by``, such as :func:`count_removals`.
-        checks: In the order of removal; all of ``counts``, or ``left`` is too large.
-        by: Groups.
-        **dice: ``n_boot`` (replicates over tasks) and ``seed``, see :func:`brokerlab.intervals.shares`.
+    ``counts``: ``jeditaskid, snapshot, check, n`` [pairs] and the columns of ``by``; ``checks`` in the order of removal, all of
+    ``counts``, or ``left`` is too large.
 
     Returns:
         See :func:`brokerlab.intervals.shares`, one row per group and check: ``by, part`` (the check), ``total, whole``
@@ -78,10 +71,9 @@ def removal_shares(
 
 
 def rank_checks(removed: pl.DataFrame) -> pl.DataFrame:
-    """Return the checks that removed something, the one that removed most first.
+    """Return the checks of :func:`removal_shares` that removed something, the one that removed most first.
 
-    Args:
-        removed: From :func:`removal_shares`, in all. Candidates, and being beyond the best ten, are no checks.
+    Candidates, and being beyond the best ten, are no checks.
     """
     checks = removed.filter(
         ~pl.col("part").is_in([CANDIDATE, *BEYOND_THE_BEST]), pl.col("total") > 0
@@ -94,16 +86,10 @@ def sum_up_levels(
 ) -> pl.DataFrame:
     """Return what becomes of the pairs of each group, one row each.
 
-    Args:
-        removed: From :func:`removal_shares` by one column.
-        by: That column.
-        without_queue: From :func:`shares_without_queue` by that column.
-        most: Checks that are named.
-
     Returns:
         ``by``, ``whole`` [pairs], ``candidates, candidates_lo, candidates_hi`` [1], ``reasons`` (the checks that remove
-        most, as text), and with ``without_queue`` also ``n_tasks, n_brokerages, stuck, stuck_lo, stuck_hi`` [1]; those
-        without a queue most often first, or those that are candidates least often.
+        most, as text), and with ``without_queue`` (:func:`shares_without_queue` by that column) also ``n_tasks, n_brokerages,
+        stuck, stuck_lo, stuck_hi`` [1]; those without a queue most often first, or those that are candidates least often.
     """
 
     def shares_of(frame: pl.DataFrame, part: str, name: str) -> pl.DataFrame:
@@ -126,13 +112,7 @@ def sum_up_levels(
 
 
 def describe_checks(removed: pl.DataFrame, rules: ProductionRules, stage: str) -> pl.DataFrame:
-    """Join the ``kind`` of each check, and the gdpconfig ``keys`` that it reads as text.
-
-    Args:
-        removed: With the check as ``part``.
-        rules: Rule set of the production brokerage.
-        stage: ``jobs`` or ``tasks``, see :func:`~brokerlab.brokerage.check_table.checks_table`.
-    """
+    """Join the ``kind`` of each check (``part``), and the gdpconfig ``keys`` that it reads as text."""
     table = checks_table(rules, stage=stage).unique("check", keep="first")
     about = table.select("kind", part="check", keys=pl.col("keys").list.join(", "))
     return removed.join(about, on="part", how="left", maintain_order="left")
@@ -142,13 +122,6 @@ def shares_without_queue(
     decided: pl.DataFrame, tasks: pl.DataFrame, kind: Kind, *, by: Sequence[str] = (), **dice: Any
 ) -> pl.DataFrame:
     """Return the share of brokerages that leave their task without a queue, by outcome.
-
-    Args:
-        decided: Table of tasks of the decisions.
-        tasks: Of the replay: ``jeditaskid, snapshot, gshare``.
-        kind: The job brokerage.
-        by: ``gshare``, or nothing.
-        **dice: ``n_boot`` (replicates over tasks) and ``seed``, see :func:`brokerlab.intervals.shares`.
 
     Returns:
         See :func:`brokerlab.intervals.shares`; parts are the outcomes of `Kind.stuck`, and ``stuck``, any of them.
@@ -165,10 +138,6 @@ def shares_without_queue(
 
 def best_pseudo_queues(decisions: JobDecisions, queues: pl.DataFrame) -> pl.DataFrame:
     """Say what became of each stored queue at each brokerage, by that of its pseudo-queues which came furthest.
-
-    Args:
-        decisions: Of a job brokerage.
-        queues: Of the replay: ``panda_queue, unified_name``.
 
     Returns:
         One row per brokerage and stored queue: ``jeditaskid, snapshot, queue``, ``place`` (name of that pseudo-queue,

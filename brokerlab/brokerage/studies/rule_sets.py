@@ -73,15 +73,7 @@ def compare_rule_sets(
     n_boot: int = N_BOOT,
     seed: int = 1,
 ) -> RuleSetComparison:
-    """Decide under the other rule set and compare; try every difference alone on a sample.
-
-    Args:
-        replay: What the brokerage saw.
-        decisions: Under the rule set looked at.
-        sample: Brokerages on which single switches are tried; 0: none are.
-        n_boot: Replicates over tasks.
-        seed: Of the sample and of the replicates.
-    """
+    """Decide under the other rule set and compare; try every difference alone on a ``sample`` of brokerages (0: none)."""
     rules, brokerage = decisions.world.rules, decisions.world.brokerage
     kind = replace(kind_of(decisions), brokerage=brokerage)  # with rules of one's own
     tables = replay.tables_of(kind.brokerage.tables)
@@ -133,14 +125,7 @@ def sum_up_differences(
     tried: tuple[pl.DataFrame, int, int],
     **dice: Any,
 ) -> RuleSetComparison:
-    """Sum up what differs.
-
-    Args:
-        frames: Of :func:`differences`, of all tasks.
-        rules: The rule set looked at.
-        tried: Of :func:`try_switches`.
-        **dice: ``n_boot`` (replicates over tasks) and ``seed``, see :func:`brokerlab.intervals.shares`.
-    """
+    """Sum up :func:`differences` of all tasks, and what :func:`try_switches` ``tried``."""
     moves = frames["moves"]
     n = pl.col("n")
     frequent = moves.group_by("move").agg(n.sum()).sort("n", "move", descending=[True, False])
@@ -168,13 +153,7 @@ def sum_up_differences(
 
 
 def draw_brokerages(tasks: pl.DataFrame, sample: int, *, seed: int) -> pl.DataFrame:
-    """Draw some brokerages at random, at most one per task: ``jeditaskid, snapshot``.
-
-    Args:
-        tasks: ``jeditaskid, snapshot``.
-        sample: How many at most.
-        seed: Of the draw.
-    """
+    """Draw some brokerages at random, at most one per task: ``jeditaskid, snapshot``."""
     ordered = tasks.select(TASK).sort(TASK)
     mixed = ordered.with_columns(draw=pl.Series(np.random.default_rng(seed).random(tasks.height)))
     once = mixed.sort("draw").unique("jeditaskid", keep="first", maintain_order=True).head(sample)
@@ -184,14 +163,7 @@ def draw_brokerages(tasks: pl.DataFrame, sample: int, *, seed: int) -> pl.DataFr
 def try_switches(
     kind: Kind, replay: Replay, rules: RuleSet, *, sample: int, seed: int
 ) -> tuple[pl.DataFrame, int, int]:
-    """Try every switch on which the sets differ alone, those of the text rules that they read too.
-
-    Args:
-        kind: The brokerage.
-        replay: What it saw.
-        rules: The rule set looked at.
-        sample: Brokerages at most, drawn at random; 0: nothing is tried.
-        seed: Of the draw.
+    """Try every switch on which the sets differ alone, those of the text rules that they read too, on a sample of brokerages.
 
     Returns:
         The switches (`RuleSetComparison.switches`), the brokerages tried and the pairs that differ between the sets there.

@@ -238,14 +238,9 @@ def study_production_tasks(
 ) -> ProductionTasks:
     """Decide the production tasks of a period again, chunk by chunk, and sum up.
 
-    Args:
-        period: Of the production brokerage, from `period.replay_period`.
-        nuclei: What the choice of the nucleus saw, from `period.replay_nuclei`; null: it is left out.
-        keys: Keys of which other values are tried, see `key_effects.which_keys_matter`.
-        points: Values tried per key.
-        switch_sample: Brokerages at most that single switches are tried on, and tasks for those of that choice.
-        n_boot: Bootstrap replicates over tasks.
-        seed: Of the draws of nuclei and of the replicates.
+    ``nuclei``: what the choice of the nucleus saw; null: it is left out. Of ``keys`` other values are tried, ``points`` of each
+    (`key_effects.which_keys_matter`); single switches on ``switch_sample`` brokerages at most, and tasks for those of that
+    choice.
 
     Raises:
         InsufficientDataError: No brokerage comes to look at a queue.
@@ -301,12 +296,7 @@ def study_production_tasks(
 
 
 def study_user_tasks(period: Period, *, n_boot: int = N_BOOT, seed: int = 1) -> UserTasks:
-    """Decide the user tasks of a period again, and sum up.
-
-    Args:
-        period: Of the analysis brokerage, from `period.replay_period`.
-        n_boot: Bootstrap replicates over users or tasks.
-        seed: Of the replicates.
+    """Decide the user tasks of a period again, and sum up; replicates are over users or tasks.
 
     Raises:
         InsufficientDataError: Every brokerage is held back before it looks at a queue.

@@ -57,11 +57,6 @@ def held_by_level(
 ) -> pl.DataFrame:
     """Return the share of brokerages that each family of rules holds back, by level of some columns.
 
-    Args:
-        rows: From `outcomes`.
-        columns: Such as ``task_class``, ``gshare``, ``unit``.
-        **dice: ``n_boot`` (replicates over users) and ``seed``, see :func:`brokerlab.intervals.shares`.
-
     Returns:
         One row per column and level, see `in_order`: ``column``, ``level``, ``brokerages``, ``jobs`` (asked for); of
         each of `FAMILIES`, of `HELD` (any of them) and `PASSED` the share of the brokerages with its ends (``caps,
@@ -83,12 +78,7 @@ def held_by_level(
 
 
 def held_over_time(rows: pl.DataFrame, step: str, **dice: Any) -> pl.DataFrame:
-    """Return the share of brokerages that each family of rules holds back, by day or week.
-
-    Args:
-        rows: From `outcomes`.
-        step: ``1d`` or ``1w``.
-        **dice: ``n_boot`` (replicates over users) and ``seed``, see :func:`brokerlab.intervals.shares`.
+    """Return the share of brokerages that each family of rules holds back, by day or week (``step`` 1d or 1w).
 
     Returns:
         `intervals.shares` over users by ``time``, of families that hold anything back at all.

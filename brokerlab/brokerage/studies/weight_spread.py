@@ -38,11 +38,6 @@ def divide_spread(rows: pl.DataFrame, factors: Sequence[str], place: str) -> pl.
     factor's part is the sum of ``x y``; the parts add up to the sum of ``y²``, as ``y`` is the sum of the ``x``. A part
     below 0 belongs to a factor that works against the others.
 
-    Args:
-        rows: ``jeditaskid, snapshot``, the place, and positive factors.
-        factors: Their columns.
-        place: ``panda_queue`` or ``nucleus``.
-
     Returns:
         One row per brokerage with two or more places: ``jeditaskid, snapshot``, one column per factor, ``spread`` (their
         sum); sorted.
@@ -64,12 +59,7 @@ def divide_spread(rows: pl.DataFrame, factors: Sequence[str], place: str) -> pl.
 
 
 def weight_spread(decisions: Decisions, tasks: pl.DataFrame) -> pl.DataFrame:
-    """Return :func:`divide_spread` of the queues that compete by weight, with ``gshare``.
-
-    Args:
-        decisions: Of the job brokerage.
-        tasks: Of the replay: ``jeditaskid, snapshot, gshare``.
-    """
+    """Return :func:`divide_spread` of the queues that compete by weight, with ``gshare``."""
     facts = tasks.select(*TASK, pl.col("gshare").fill_null(NO_SHARE))
     spread = divide_spread(competing_queues(decisions), FACTORS, "panda_queue")
     return spread.join(facts, on=TASK, maintain_order="left")
@@ -78,15 +68,8 @@ def weight_spread(decisions: Decisions, tasks: pl.DataFrame) -> pl.DataFrame:
 def factor_shares(
     spread: pl.DataFrame, factors: Sequence[str] = FACTORS, *, by: Sequence[str] = (), **dice: Any
 ) -> pl.DataFrame:
-    """Return the share of each factor in the spread of the log weight.
+    """Return the share of each factor in the spread of the log weight (:func:`divide_spread`), see :func:`brokerlab.intervals.shares`.
 
-    Args:
-        spread: From :func:`weight_spread` or :func:`divide_spread`.
-        factors: Its factors.
-        by: ``gshare``, or nothing.
-        **dice: ``n_boot`` (replicates over tasks) and ``seed``, see :func:`brokerlab.intervals.shares`.
-
-    Returns:
-        See :func:`brokerlab.intervals.shares`; parts are the factors; empty where nowhere two places compete.
+    Parts are the factors; empty where nowhere two places compete.
     """
     return shares(spread, factors, "spread", unit=TASK[0], by=by, **dice)
