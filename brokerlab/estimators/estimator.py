@@ -11,6 +11,8 @@ import numpy as np
 import polars as pl
 
 from brokerlab.errors import ConfigError
+from brokerlab.estimators.records import checked
+from brokerlab.estimators.replaying import Order, order
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 from brokerlab.results import Result, Shows
 
@@ -121,3 +123,28 @@ class Estimator(Protocol):
         ended at or before the other is decided.
         """
         ...
+
+
+class Ordered:
+    """What an estimator has that says of jobs what follows from the order in which they are decided and end."""
+
+    def _predicted(
+        self, frame: pl.DataFrame, orderly: Order, levels: tuple[float, ...]
+    ) -> Predicted:
+        raise NotImplementedError
+
+    def predict(self, records: Any, *, levels: Sequence[float]) -> pl.DataFrame:
+        """Bound jobs that have not run; see :meth:`Estimator.predict`.
+
+        Raises:
+            SchemaError, DataError: See :func:`records.checked`.
+            ConfigError: Impossible levels, or the estimator is not fitted.
+        """
+        asked, frame = checked_levels(levels), checked(records)
+        decisions = Order(~np.arange(frame.height, dtype=np.int64), frame.height)
+        return self._predicted(frame, decisions, asked).frame()
+
+    def replay(self, records: Any, *, levels: Sequence[float]) -> Predicted:
+        """Bound every job as it is decided; see :meth:`Estimator.replay`, and :meth:`predict` for errors."""
+        asked, frame = checked_levels(levels), checked(records)
+        return self._predicted(frame, order(frame), asked)

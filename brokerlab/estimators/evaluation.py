@@ -1,16 +1,25 @@
-"""What the test of all estimators on the jobs of one source showed, whatever their quantity."""
+"""All estimators of a quantity tested on the jobs of one source: each task left out in turn, or the later tasks of an archive."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
-from brokerlab.estimators.doubts import Doubts
+from brokerlab.estimators.deployed import DEPLOYED, Rule, rules
+from brokerlab.estimators.doubts import Doubts, check_model
+from brokerlab.estimators.estimator import Predicted
 from brokerlab.estimators.hierarchy import Hierarchy
-from brokerlab.estimators.sources.source import At
-from brokerlab.estimators.trial import Trial
+from brokerlab.estimators.holdout import divide_in_time, fit_and_calibrate, replay_left_out
+from brokerlab.estimators.learners import MODEL, Make
+from brokerlab.estimators.records import Quantity, checked
+from brokerlab.estimators.scoring.frontier import Setting
+from brokerlab.estimators.sources.source import At, Source
+from brokerlab.estimators.trial import Trial, run_trial, trial_levels, without_silent
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -23,6 +32,7 @@ class Evaluation:
         learnt: The records that the saved model has learnt from.
         model: That model.
         unlearnt: Estimators that learnt nothing and refused every bound; they are in no trial.
+        division: Of an archive: ``part`` (fitted, calibrated, tested), ``tasks, jobs``; no row where tasks were left out.
     """
 
     trials: Mapping[At, Trial]
@@ -30,8 +40,174 @@ class Evaluation:
     learnt: pl.DataFrame
     model: Hierarchy
     unlearnt: tuple[str, ...] = ()
+    division: pl.DataFrame = field(default_factory=pl.DataFrame)
 
     @property
     def main(self) -> Trial:
         """The trial by the clock of the deployed system."""
         return next(iter(self.trials.values()))
+
+    @property
+    def largest_task(self) -> tuple[int, float]:
+        """The task with most of the tested jobs, and its share [1] of them."""
+        jobs = self.main.production["jeditaskid"].value_counts().sort("count", "jeditaskid")
+        task, n = jobs.row(-1)
+        return task, n / jobs["count"].sum()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return how much was tested, how it was divided, and the limits.
+
+        These are the counts of the trial, ``division``, and ``limits`` by clock: what hindsight over-allocates at the exceed
+        rate of the deployed rule [1], ``task_mean`` and over ``all_jobs``; null where the rule has no answer.
+        """
+        limits = {
+            at: {
+                "task_mean": trial.limit(trial.deployed["exceed_task_mean"]),
+                "all_jobs": trial.limit(trial.deployed["exceed"], averaged=False),
+            }
+            for at, trial in self.trials.items()
+        }
+        counts = self.main.comparison.counts
+        return {**counts, "division": self.division.to_dicts(), "limits": limits}
+
+
+class _Tested(NamedTuple):
+    """Jobs that are judged by one clock, and how an estimator predicts them without having learnt from them."""
+
+    records: pl.DataFrame
+    replay: Callable[[Make, tuple[float, ...]], Predicted]
+
+
+def evaluate_left_out(
+    sources: Mapping[At, Source], makes: Mapping[str, Make], **asked: Any
+) -> Evaluation:
+    """Test every estimator on each task, fitted on the other tasks; the saved model learns from all of them.
+
+    Args:
+        sources: Records of whole tasks by clock, the one of the deployed system first.
+        makes: Of `learners.learners`, the hierarchy among them.
+        asked: ``variants, level, n_boot, seed`` as for :func:`evaluate_later`.
+
+    Raises:
+        InsufficientDataError: There is only one task.
+    """
+    tested = {}
+    for at, source in sources.items():
+        records = checked(source.records)
+        tested[at] = _Tested(records, partial(_replay_left_out, records))
+    trials, unlearnt = _trials(tested, makes, _quantity(sources), **asked)
+    main = next(iter(trials.values()))
+
+    def others(task: int | None) -> pl.DataFrame:
+        return main.records.filter(pl.col("jeditaskid") != task)
+
+    return Evaluation(
+        trials=trials,
+        unlearnt=unlearnt,
+        doubts=check_model(main, MODEL, others, by_task=True),
+        learnt=main.records,
+        model=fit_and_calibrate(Hierarchy(main.quantity), main.records),
+    )
+
+
+def _replay_left_out(records: pl.DataFrame, make: Make, levels: tuple[float, ...]) -> Predicted:
+    return replay_left_out(make, records, levels=levels)
+
+
+def evaluate_later(
+    sources: Mapping[At, Source], makes: Mapping[str, Make], **asked: Any
+) -> Evaluation:
+    """Fit on the earlier tasks of an archive, calibrate on the next ones, test on the latest; the tested model is saved.
+
+    Args:
+        sources: Records of the archive by clock, the one of the deployed system first.
+        makes: Of `learners.learners`, the hierarchy among them.
+        asked: ``variants``: rules with other settings, whose curves are drawn, by name and setting; ``level`` of the bounds
+            that are held against their promise; ``n_boot``, replicates of the bootstrap over tasks; its ``seed``.
+
+    Raises:
+        InsufficientDataError: Fewer than three tasks: see `holdout.divide_in_time`.
+    """
+    parts = {at: divide_in_time(checked(source.records)) for at, source in sources.items()}
+    tested = {
+        at: _Tested(testing, partial(_replay_later, *parts[at]))
+        for at, (_, _, testing) in parts.items()
+    }
+    trials, unlearnt = _trials(tested, makes, _quantity(sources), **asked)
+    main = next(iter(trials.values()))
+    fitting, calibrating, _ = parts[main.at]
+    learnt = pl.concat([fitting, calibrating])
+    division = zip(("fitted", "calibrated", "tested"), parts[main.at], strict=True)
+    return Evaluation(
+        trials=trials,
+        unlearnt=unlearnt,
+        doubts=check_model(main, MODEL, lambda _: learnt, by_task=False),
+        learnt=learnt,
+        model=Hierarchy(main.quantity).fit(fitting).conformalize(calibrating),
+        division=pl.DataFrame(
+            {"part": name, "tasks": part["jeditaskid"].n_unique(), "jobs": part.height}
+            for name, part in division
+        ),
+    )
+
+
+def _replay_later(
+    fitting: pl.DataFrame,
+    calibrating: pl.DataFrame,
+    testing: pl.DataFrame,
+    make: Make,
+    levels: tuple[float, ...],
+) -> Predicted:
+    return make().fit(fitting).conformalize(calibrating).replay(testing, levels=levels)
+
+
+def _quantity(sources: Mapping[At, Source]) -> Quantity:
+    return next(iter(sources.values())).quantity
+
+
+def _trials(
+    tested: Mapping[At, _Tested],
+    makes: Mapping[str, Make],
+    quantity: Quantity,
+    *,
+    variants: Mapping[Setting, Rule] | None = None,
+    level: float = 0.95,
+    n_boot: int = 2000,
+    seed: int = 0,
+) -> tuple[dict[At, Trial], tuple[str, ...]]:
+    """Judge the deployed rules and all that learn, clock by clock; name those that refuse every bound and are left out."""
+    trials: dict[At, Trial] = {}
+    unlearnt: tuple[str, ...] = ()
+    levels = trial_levels(level)
+    for at, (records, replay) in tested.items():
+        predicted = _replay_rules(records, quantity, levels)
+        predicted |= {name: replay(make, levels) for name, make in makes.items()}
+        predicted, unlearnt = without_silent(predicted, list(makes))
+        trials[at] = run_trial(
+            records,
+            predicted,
+            at=at,
+            quantity=quantity,
+            level=level,
+            models=[name for name in makes if name in predicted],
+            policies=[MODEL],
+            more={
+                setting: rule.replay(records, levels=levels[:1]).point
+                for setting, rule in (variants or {}).items()
+            },
+            n_boot=n_boot,
+            seed=seed,
+        )
+    return trials, unlearnt
+
+
+def _replay_rules(
+    records: pl.DataFrame, quantity: Quantity, levels: tuple[float, ...]
+) -> dict[str, Predicted]:
+    """Replay the deployed rules; another one than that of PanDA that answers for none of the jobs is left out."""
+    replayed = {each.name: each.replay(records, levels=levels) for each in rules(quantity)}
+    return {
+        name: each
+        for name, each in replayed.items()
+        if name == DEPLOYED[quantity] or np.isfinite(each.point).any()
+    }

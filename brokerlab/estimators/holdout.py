@@ -17,7 +17,7 @@ CALIBRATED_ON = 1 / 3
 """Share of the tasks, the latest, that bounds are calibrated on; at least one of two tasks or more."""
 FITTED, CALIBRATED = 1 / 2, 1 / 6
 """Shares of an archive's tasks, by first decision, that are fitted on and that calibrate; the rest tests."""
-FEWEST_TASKS = 6
+FEWEST_TASKS = 3
 """Tasks below which records are not divided in time."""
 
 E = TypeVar("E", bound=Estimator)
@@ -83,7 +83,7 @@ def divide_in_time(records: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, p
         records: As :func:`records.checked` returns them.
 
     Raises:
-        InsufficientDataError: Fewer than six tasks, or nothing ended before the first test.
+        InsufficientDataError: Fewer than three tasks, or nothing ended before the first test.
     """
     tasks = records["jeditaskid"].unique(maintain_order=True)  # in the order of decisions
     if len(tasks) < FEWEST_TASKS:

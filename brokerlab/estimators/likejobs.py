@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -10,7 +9,7 @@ import polars as pl
 
 from brokerlab.compiled import compiled
 from brokerlab.errors import ConfigError, nearest
-from brokerlab.estimators.estimator import Predicted, checked_levels
+from brokerlab.estimators.estimator import Ordered, Predicted
 from brokerlab.estimators.records import UNITS, Quantity, checked
 from brokerlab.estimators.replaying import Order, Past, codes, known, order
 from brokerlab.numerics import FloatArray, IntArray
@@ -123,7 +122,7 @@ def walk(
         ended += 1
 
 
-class LikeJobs:
+class LikeJobs(Ordered):
     r"""Estimate the median and quantiles of what a job uses from like jobs of its task.
 
     The distribution of the share of its request that a job uses is that of the latest jobs of its task and,
@@ -173,17 +172,6 @@ class LikeJobs:
         _, self._losses = self._walk(frame, order(frame), ())
         self._past.add(frame)
         return self
-
-    def predict(self, records: Any, *, levels: Sequence[float]) -> pl.DataFrame:
-        """Bound jobs that have not run; columns as :meth:`Estimator.predict` says."""
-        frame = checked(records)
-        rows = np.arange(frame.height, dtype=np.int64)
-        return self._predicted(frame, Order(~rows, frame.height), checked_levels(levels)).frame()
-
-    def replay(self, records: Any, *, levels: Sequence[float]) -> Predicted:
-        """Bound every job as it is decided; see :meth:`Estimator.replay`."""
-        frame = checked(records)
-        return self._predicted(frame, order(frame), checked_levels(levels))
 
     def _predicted(
         self, frame: pl.DataFrame, orderly: Order, levels: tuple[float, ...]

@@ -1,9 +1,9 @@
-"""Estimators of memory tested on whole tasks: each one left out in turn, or the later ones of an archive."""
+"""What is tested of memory beside whole tasks: other margins, other clocks, and runs of workflow traces."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,9 @@ from brokerlab.estimators.allocation.priced import (
     repeat_at_price,
 )
 from brokerlab.estimators.deployed import Rule, ScoutMemory, rules
-from brokerlab.estimators.doubts import check_model
-from brokerlab.estimators.estimator import Predicted
-from brokerlab.estimators.evaluation import Evaluation
 from brokerlab.estimators.held import hold
-from brokerlab.estimators.hierarchy import Hierarchy
-from brokerlab.estimators.holdout import divide_in_time, fit_and_calibrate, replay_left_out
-from brokerlab.estimators.learners import MODEL, Make, learners
+from brokerlab.estimators.holdout import replay_left_out
+from brokerlab.estimators.learners import MODEL, Make
 from brokerlab.estimators.mixture import Views
 from brokerlab.estimators.offered import judge_allocations, offers
 from brokerlab.estimators.records import checked
@@ -31,7 +27,7 @@ from brokerlab.estimators.scoring.frontier import Setting, score_settings
 from brokerlab.estimators.sources import of_invex, real_tasks
 from brokerlab.estimators.sources.invex import TASK_FILES
 from brokerlab.estimators.sources.source import At, Source
-from brokerlab.estimators.trial import POLICY, Trial, run_trial, trial_levels, without_silent
+from brokerlab.estimators.trial import POLICY, trial_levels
 from brokerlab.numerics import FloatArray
 
 OURS, OURS_OF_TRACES = POLICY.format(MODEL), POLICY.format(Views.name)
@@ -39,50 +35,6 @@ MARGINS = (0.0, 2.5, 5.0, 7.5, 10.0, 12.5, 15.0, 20.0, 30.0)
 OTHER_MARGINS = "PanDA scouts, other margins"
 IDS_PER_S, OTHER_SPEEDS = 10.0, (5.0, 25.0)
 """Jobs that the whole system creates in a second, and others that are tried: real tasks have no times of day."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class MemoryEvaluation(Evaluation):
-    """What the jobs of one source showed of memory.
-
-    Attributes:
-        speeds: Of tasks without times of day: one row per speed and estimator: ``ids_per_s`` and the columns of
-            `frontier.score_settings`; no row where times were recorded.
-        division: Of an archive: ``part`` (fitted, calibrated, tested), ``tasks, jobs``; no row where tasks were left out.
-    """
-
-    speeds: pl.DataFrame = field(default_factory=pl.DataFrame)
-    division: pl.DataFrame = field(default_factory=pl.DataFrame)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return how much was tested, how it was divided, and the limits.
-
-        These are the counts of the trial, ``division``, and ``limits`` by clock: what hindsight over-allocates at the exceed
-        rate of the deployed rule [1], ``task_mean`` and over ``all_jobs``; null where the rule has no answer.
-        """
-        limits = {at: _limits(trial) for at, trial in self.trials.items()}
-        counts = self.main.comparison.counts
-        return {**counts, "division": self.division.to_dicts(), "limits": limits}
-
-    @property
-    def largest_task(self) -> tuple[int, float]:
-        """The task with most of the tested jobs, and its share [1] of them."""
-        jobs = self.main.production["jeditaskid"].value_counts().sort("count", "jeditaskid")
-        task, n = jobs.row(-1)
-        return task, n / jobs["count"].sum()
-
-    def speed_effect(self) -> dict[str, float] | None:
-        """Return the speed of numbering jobs at which ours over-allocates most; None where times were recorded.
-
-        ``ids_per_s``, ``worst`` and, at the speed that is taken, ``taken`` (over-allocated, mean of tasks [1]).
-        """
-        over = "over_allocation_task_mean"
-        if self.speeds.is_empty():
-            return None
-        ours = self.speeds.filter(estimator=OURS).sort(over)
-        ids_per_s, worst = ours.select("ids_per_s", over).row(-1)
-        taken = ours.row(by_predicate=pl.col("ids_per_s") == IDS_PER_S, named=True)[over]
-        return {"ids_per_s": ids_per_s, "worst": worst, "taken": taken}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -139,7 +91,7 @@ def evaluate_traces(
     frames, judged = [], []
     for trace, source in sources.items():
         records = checked(source.records)
-        predicted = _replay_rules(records, levels)
+        predicted = {each.name: each.replay(records, levels=levels) for each in rules("memory")}
         told = Views("memory").replay(records, levels=levels)
         bounds = hold(records, told, "memory", levels=levels)
         rules_said = {name: each.point for name, each in predicted.items()}
@@ -178,142 +130,19 @@ def evaluate_traces(
     return TraceEvaluation(methods=methods, offers=offered)
 
 
-def evaluate_left_out(
-    sources: Mapping[At, Source],
-    *,
-    speeds: Mapping[float, Source],
-    makes: Mapping[str, Make],
-    level: float = 0.95,
-    n_boot: int = 2000,
-    seed: int = 0,
-) -> MemoryEvaluation:
-    """Test every estimator on each task, fitted on the other tasks.
+def judge_speeds(
+    sources: Mapping[float, Source], make: Make, *, level: float = 0.95
+) -> pl.DataFrame:
+    """Judge the deployed rule and the hierarchy on whole tasks, each left out, under clocks of other speeds.
 
     Args:
-        sources: Records of whole tasks by clock.
-        speeds: Records by the first clock under some speeds of numbering jobs [1/s].
-        makes: Of `learners.learners`.
-        level: Of the bounds that are held against their promise.
-        n_boot: Replicates of the bootstrap over tasks.
-        seed: Of the bootstrap.
+        sources: Records by speed of numbering jobs [1/s]: of `read_tasks`.
+        make: Makes the hierarchy.
+        level: Of its bounds.
 
-    Raises:
-        InsufficientDataError: There is only one task.
+    Returns:
+        One row per speed and estimator: ``ids_per_s`` and the columns of `frontier.score_settings`; no row without records.
     """
-    trials: dict[At, Trial] = {}
-    unlearnt: tuple[str, ...] = ()
-    levels = trial_levels(level)
-    for at, source in sources.items():
-        records = checked(source.records)
-        predicted = _replay_rules(records, levels)
-        for name, make in makes.items():
-            predicted[name] = replay_left_out(make, records, levels=levels)
-        predicted, unlearnt = without_silent(predicted, list(makes))
-        trials[at] = _trial(records, predicted, at=at, level=level, n_boot=n_boot, seed=seed)
-    main = next(iter(trials.values()))
-    records = main.records
-
-    def others(task: int | None) -> pl.DataFrame:
-        return records.filter(pl.col("jeditaskid") != task)
-
-    return MemoryEvaluation(
-        trials=trials,
-        doubts=check_model(main, MODEL, others, by_task=True),
-        learnt=records,
-        model=fit_and_calibrate(Hierarchy("memory"), records),
-        unlearnt=unlearnt,
-        speeds=_by_speed(speeds, makes[MODEL], level),
-    )
-
-
-def evaluate_later(
-    sources: Mapping[At, Source],
-    *,
-    makes: Mapping[str, Make],
-    level: float = 0.95,
-    n_boot: int = 2000,
-    seed: int = 0,
-) -> MemoryEvaluation:
-    """Fit on the earlier tasks of an archive, calibrate on the next ones, test on the latest.
-
-    Args:
-        sources: Records of the archive by clock.
-        makes: Of `learners.learners`.
-        level: Of the bounds that are held against their promise.
-        n_boot: Replicates of the bootstrap over tasks.
-        seed: Of the bootstrap.
-
-    Raises:
-        InsufficientDataError: Fewer than six tasks: see `holdout.divide_in_time`.
-    """
-    parts = {at: divide_in_time(checked(source.records)) for at, source in sources.items()}
-    levels = trial_levels(level)
-    trials: dict[At, Trial] = {}
-    unlearnt: tuple[str, ...] = ()
-    for at, (fitting, calibrating, testing) in parts.items():
-        predicted = _replay_rules(testing, levels)
-        for name, make in makes.items():
-            fitted = make().fit(fitting).conformalize(calibrating)
-            predicted[name] = fitted.replay(testing, levels=levels)
-        predicted, unlearnt = without_silent(predicted, list(makes))
-        trials[at] = _trial(testing, predicted, at=at, level=level, n_boot=n_boot, seed=seed)
-    main = next(iter(trials.values()))
-    fitting, calibrating, testing = parts[main.at]
-    learnt = pl.concat([fitting, calibrating])
-    division = zip(("fitted", "calibrated", "tested"), parts[main.at], strict=True)
-    return MemoryEvaluation(
-        trials=trials,
-        doubts=check_model(main, MODEL, lambda _: learnt, by_task=False),
-        learnt=learnt,
-        model=Hierarchy("memory").fit(fitting).conformalize(calibrating),
-        unlearnt=unlearnt,
-        division=pl.DataFrame(
-            {"part": name, "tasks": part["jeditaskid"].n_unique(), "jobs": part.height}
-            for name, part in division
-        ),
-    )
-
-
-def _limits(trial: Trial) -> dict[str, float | None]:
-    rule = trial.deployed
-    pooled = trial.limit(rule["exceed"], averaged=False)
-    return {"task_mean": trial.limit(rule["exceed_task_mean"]), "all_jobs": pooled}
-
-
-def _replay_rules(records: pl.DataFrame, levels: tuple[float, ...]) -> dict[str, Predicted]:
-    return {each.name: each.replay(records, levels=levels) for each in rules("memory")}
-
-
-def _trial(
-    records: pl.DataFrame, predicted: Mapping[str, Predicted], *, at: At, level: float, **asked: Any
-) -> Trial:
-    return run_trial(
-        records,
-        predicted,
-        at=at,
-        quantity="memory",
-        level=level,
-        models=tuple(name for name in learners("memory") if name in predicted),
-        policies=(MODEL,),
-        more=_other_margins(records),
-        **asked,
-    )
-
-
-def _other_margins(records: pl.DataFrame) -> dict[Setting, FloatArray]:
-    """Return what the deployed rule gives with other margins."""
-    deployed = rules("memory")[0].formula
-    allocations: dict[Setting, FloatArray] = {}
-    if not isinstance(deployed, ScoutMemory):
-        return allocations
-    for margin in MARGINS:
-        rule = Rule(OTHER_MARGINS, replace(deployed, margin_pct=margin))
-        allocations[OTHER_MARGINS, margin] = rule.replay(records, levels=(0.5,)).point
-    return allocations
-
-
-def _by_speed(sources: Mapping[float, Source], make: Make, level: float) -> pl.DataFrame:
-    """Judge the deployed rule and the hierarchy under clocks of other speeds."""
     frames = []
     levels = trial_levels(level)
     for speed, source in sources.items():
@@ -329,3 +158,28 @@ def _by_speed(sources: Mapping[float, Source], make: Make, level: float) -> pl.D
         scores = score_settings(records, allocations, "memory")
         frames.append(scores.select(pl.lit(speed).alias("ids_per_s"), pl.all()))
     return pl.concat(frames) if frames else pl.DataFrame()
+
+
+def speed_effect(speeds: pl.DataFrame) -> dict[str, float] | None:
+    """Return the speed of numbering jobs at which ours over-allocates most; None where times were recorded.
+
+    ``ids_per_s``, ``worst`` and, at the speed that is taken, ``taken`` (over-allocated, mean of tasks [1]).
+    """
+    over = "over_allocation_task_mean"
+    if speeds.is_empty():
+        return None
+    ours = speeds.filter(estimator=OURS).sort(over)
+    ids_per_s, worst = ours.select("ids_per_s", over).row(-1)
+    taken = ours.row(by_predicate=pl.col("ids_per_s") == IDS_PER_S, named=True)[over]
+    return {"ids_per_s": ids_per_s, "worst": worst, "taken": taken}
+
+
+def other_margins() -> dict[Setting, Rule]:
+    """Return the deployed rule with other margins, by name and margin [%]."""
+    deployed = rules("memory")[0].formula
+    if not isinstance(deployed, ScoutMemory):
+        return {}
+    return {
+        (OTHER_MARGINS, margin): Rule(OTHER_MARGINS, replace(deployed, margin_pct=margin))
+        for margin in MARGINS
+    }

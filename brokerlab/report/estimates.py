@@ -119,6 +119,12 @@ def counted(source: Source) -> str:
     return f"{kept} jobs kept{left_out}{', '.join(f'{why}: {n}' for why, n in counts.items())}"
 
 
+def divided(part: Evaluation) -> str:
+    """Say how the tasks of an archive were divided in time."""
+    rows = (f"{n} {name} ({jobs} jobs)" for name, n, jobs in part.division.iter_rows())
+    return ", ".join(rows)
+
+
 def intervals(trial: Trial) -> str:
     """Say what the brackets of a trial's tables are."""
     if trial.few_tasks:

@@ -18,18 +18,19 @@ from brokerlab.calibrate.nearest_setting import Translation, translate_trial
 from brokerlab.charts import estimators as charts
 from brokerlab.errors import BrokerlabError, InsufficientDataError
 from brokerlab.estimators import trial_frames
+from brokerlab.estimators.evaluation import Evaluation, evaluate_later, evaluate_left_out
 from brokerlab.estimators.holdout import FEWEST_TASKS
 from brokerlab.estimators.learners import MODEL, learners
 from brokerlab.estimators.memory_tasks import (
     OTHER_MARGINS,
     OURS,
     OURS_OF_TRACES,
-    MemoryEvaluation,
     TraceEvaluation,
-    evaluate_later,
-    evaluate_left_out,
     evaluate_traces,
+    judge_speeds,
+    other_margins,
     read_tasks,
+    speed_effect,
 )
 from brokerlab.estimators.saving import Trained
 from brokerlab.estimators.sources import Source, of_archive, of_trace, read_runs
@@ -69,7 +70,8 @@ class Data(NamedTuple):
 class Study(NamedTuple):
     """What was found; `problems`: why a part is missing that there were data for."""
 
-    jobs: Mapping[str, MemoryEvaluation]  # tasks (real ones), archive (its later ones)
+    jobs: Mapping[str, Evaluation]  # tasks (real ones), archive (its later ones)
+    speeds: pl.DataFrame  # of `judge_speeds`; no row where times were recorded
     traces: TraceEvaluation | None
     settings: Translation | None
     problems: Mapping[str, str]
@@ -106,15 +108,16 @@ def load(p: Params) -> Data:
 def study(data: Data, p: Params) -> Study:
     """Run all estimators on everything there is."""
     draws: dict[str, Any] = {"n_boot": p.n_boot, "seed": p.seed}
-    asked = {"makes": learners("memory", *p.models), "level": p.level, **draws}
-    jobs: dict[str, MemoryEvaluation] = {}
+    makes = learners("memory", *p.models)
+    asked = {"variants": other_margins(), "level": p.level, **draws}
+    jobs: dict[str, Evaluation] = {}
     problems = dict(data.problems)
     if data.tasks:
         with estimates.noted(problems, "tasks"):
-            jobs["tasks"] = evaluate_left_out(data.tasks, speeds=data.speeds, **asked)
+            jobs["tasks"] = evaluate_left_out(data.tasks, makes, **asked)
     if data.later:
         with estimates.noted(problems, "archive"):
-            jobs["archive"] = evaluate_later(data.later, **asked)
+            jobs["archive"] = evaluate_later(data.later, makes, **asked)
     if not (jobs or data.traces):
         raise InsufficientDataError("; ".join(problems.values()))
     settings = None
@@ -126,7 +129,8 @@ def study(data: Data, p: Params) -> Study:
     traces = None
     if data.traces:
         traces = evaluate_traces(data.traces, level=p.level, **draws)
-    return Study(jobs, traces, settings, problems)
+    speeds = judge_speeds(data.speeds if "tasks" in jobs else {}, makes[MODEL], level=p.level)
+    return Study(jobs, speeds, traces, settings, problems)
 
 
 def page(data: Data, study: Study, p: Params) -> Page:
@@ -167,11 +171,7 @@ def page(data: Data, study: Study, p: Params) -> Page:
                 else {"traces_all": study.traces.methods, "traces_offers": study.traces.offers}
             ),
             **estimates.frames(study.jobs),
-            **{
-                f"{name}_speeds": each.speeds
-                for name, each in study.jobs.items()
-                if each.speeds.height
-            },
+            **({"tasks_speeds": study.speeds} if study.speeds.height else {}),
         },
         values={
             **{name: part.to_dict() for name, part in study.jobs.items()},
@@ -236,7 +236,7 @@ def _overview(study: Study, titles: Mapping[str, str]) -> Table:
 # --- whole tasks ------------------------------------------------------------------------------------------------------
 
 
-def _jobs_part(name: str, title: str, part: MemoryEvaluation) -> Part:
+def _jobs_part(name: str, title: str, part: Evaluation) -> Part:
     matched = trial_frames.at_equal_exceed(part.main)
     verdict = Verdict(kind="finding", sentence=_at_equal_exceed(matched))
     empty = Part(name=name, title=title, verdict=verdict)
@@ -244,7 +244,7 @@ def _jobs_part(name: str, title: str, part: MemoryEvaluation) -> Part:
     return estimates.jobs_part(empty, part, OURS, own)
 
 
-def _frontier(part: MemoryEvaluation) -> Chart:
+def _frontier(part: Evaluation) -> Chart:
     row = trial_frames.change_of(part.main, OURS, "over_allocation_task_mean")
     finding = "How often jobs exceed, and what is over-allocated"
     if row is not None:
@@ -367,13 +367,14 @@ def _caveats(data: Data, study: Study, settings: Mapping[str, Translation]) -> l
     generated = data.archive is not None and data.archive.synthetic and "archive" in study.jobs
     return [
         *(_task_caveats(study.jobs["tasks"]) if "tasks" in study.jobs else ()),
+        *_clock_caveats(study.speeds),
         *(() if study.traces is None else _trace_caveats()),
         *estimates.unlearnt_caveats(study.jobs),
         *estimates.caveats(study.problems, settings, real=real, generated=generated),
     ]
 
 
-def _task_caveats(part: MemoryEvaluation) -> list[Caveat]:
+def _task_caveats(part: Evaluation) -> list[Caveat]:
     counts, (task, share) = part.main.comparison.counts, part.largest_task
     heavy = "Task {task} has {share:%} of the jobs of the real tasks: figures over all jobs are mostly its own."
     survivors = (
@@ -383,13 +384,12 @@ def _task_caveats(part: MemoryEvaluation) -> list[Caveat]:
     return [
         Caveat(counts["killed"] == 0, survivors),
         Caveat.of(share > 0.5 and counts["tasks"] > 1, heavy, task=str(task), share=share),
-        *_clock_caveats(part),
     ]
 
 
-def _clock_caveats(part: MemoryEvaluation) -> list[Caveat]:
+def _clock_caveats(speeds: pl.DataFrame) -> list[Caveat]:
     """Say how much hangs on the inferred clock: the faster, the fewer scouts had ended when later jobs were created."""
-    effect = part.speed_effect()
+    effect = speed_effect(speeds)
     if effect is None:
         return []
     text = (
@@ -417,7 +417,6 @@ def _facts(data: Data, study: Study) -> dict[str, str]:
         facts["Tested"] = "each task by models of the others, whose latest third calibrates"
     if data.later:
         facts["Jobs of the archive"] = estimates.counted(data.later["submit"])
-    for part in study.jobs.values():
-        rows = (f"{n} {name} ({jobs} jobs)" for name, n, jobs in part.division.iter_rows())
-        facts["Tasks of the archive"] = ", ".join(rows)
+    if "archive" in study.jobs:
+        facts["Tasks of the archive"] = estimates.divided(study.jobs["archive"])
     return facts

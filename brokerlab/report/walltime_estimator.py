@@ -17,6 +17,8 @@ from brokerlab.calibrate.nearest_setting import Translation, translate_bound
 from brokerlab.charts import estimators as charts
 from brokerlab.errors import BrokerlabError, InsufficientDataError
 from brokerlab.estimators import trial_frames
+from brokerlab.estimators.evaluation import Evaluation, evaluate_later, evaluate_left_out
+from brokerlab.estimators.holdout import FEWEST_TASKS
 from brokerlab.estimators.learners import MODEL, learners
 from brokerlab.estimators.offered import WORST
 from brokerlab.estimators.saving import Trained
@@ -24,6 +26,7 @@ from brokerlab.estimators.sources import Source, of_archive, real_tasks
 from brokerlab.estimators.sources.source import At
 from brokerlab.estimators.trial import POLICY, Trial
 from brokerlab.estimators.trial_frames import CLOCKS
+from brokerlab.estimators.walltime.guesses import guesses_by_clock
 from brokerlab.estimators.walltime.logs import (
     BOUND,
     MEDIAN,
@@ -33,7 +36,6 @@ from brokerlab.estimators.walltime.logs import (
     read_logs,
 )
 from brokerlab.estimators.walltime.power import PowerData, PowerStudy, read_power, study_power
-from brokerlab.estimators.walltime.tasks import FEWEST_TASKS, WalltimeEvaluation, evaluate_tasks
 from brokerlab.report import estimates, kit
 from brokerlab.report.estimates import TITLES
 from brokerlab.report.kit import Caveat, Chart, Number, Page, Part, Table, Verdict, say
@@ -88,7 +90,8 @@ class Data(NamedTuple):
 class Study(NamedTuple):
     """What was found; `problems`: why something is missing that there were data for."""
 
-    jobs: Mapping[str, WalltimeEvaluation]  # by the names of the sources
+    jobs: Mapping[str, Evaluation]  # by the names of the sources
+    guesses: Mapping[str, pl.DataFrame]  # errors of single guesses on these, by clock
     logs: LogComparison | None
     power: PowerStudy | None
     settings: Mapping[str, Translation]  # what the bounds on jobs mean for a setting
@@ -128,13 +131,17 @@ def study(data: Data, p: Params) -> Study:
     """Run all estimators on everything there is."""
     drawn: dict[str, Any] = {"n_boot": p.n_boot, "seed": p.seed}
     makes = learners("walltime", *p.models, seed=p.seed)
-    jobs: dict[str, WalltimeEvaluation] = {}
+    jobs: dict[str, Evaluation] = {}
+    guesses: dict[str, pl.DataFrame] = {}
     settings: dict[str, Translation] = {}
     problems = dict(data.problems)
     for name, sources in data.sources.items():
         real = name == "tasks"
+        evaluate = evaluate_left_out if real else evaluate_later
         with estimates.noted(problems, name):
-            jobs[name] = evaluate_tasks(sources, makes, left_out=real, level=p.level, **drawn)
+            part = evaluate(sources, makes, level=p.level, **drawn)
+            guesses[name] = guesses_by_clock(part.trials, **drawn)
+            jobs[name] = part
         if name in jobs:
             archive = None if real else data.archive
             bound = {"model": MODEL, "level": SETTING_LEVEL, "rules": p.rules, **drawn}
@@ -144,6 +151,7 @@ def study(data: Data, p: Params) -> Study:
         raise InsufficientDataError("; ".join(problems.values()))
     return Study(
         jobs=jobs,
+        guesses=guesses,
         logs=compare_logs(data.logs, **drawn) if data.logs else None,
         power=study_power(data.power, **drawn),
         settings=settings,
@@ -154,7 +162,10 @@ def study(data: Data, p: Params) -> Study:
 def page(data: Data, study: Study, p: Params) -> Page:
     """Lay out how far estimators are off on tasks, an archive and logs, and what core power explains."""
     titles = estimates.titles(data.archive)
-    parts = [_jobs_part(name, titles[name], part) for name, part in study.jobs.items()]
+    parts = [
+        _jobs_part(name, titles[name], part, study.guesses[name])
+        for name, part in study.jobs.items()
+    ]
     if study.logs is not None:
         parts.append(_logs_part(study.logs))
     if study.power is not None:
@@ -163,15 +174,15 @@ def page(data: Data, study: Study, p: Params) -> Page:
         title = "What it means for SCOUT_CPUTIME_RANK"
         parts.append(estimates.settings_part(study.settings, title, BOUND_NOTE))
     parts += estimates.model_part(study.jobs, level=p.level)
-    first = next(iter(study.jobs.values()), None)
+    first = next(iter(study.jobs), None)
     return Page(
         verdict=_headline(study, titles),
-        numbers=_numbers(first) if first else (),
-        chart=_frontier(first.main) if first else None,
+        numbers=_numbers(study.jobs[first].main, study.guesses[first]) if first else (),
+        chart=_frontier(study.jobs[first].main) if first else None,
         overview=estimates.overview(study.jobs, OURS, titles, "Core time") if study.jobs else None,
         parts=parts,
         caveats=_caveats(data, study),
-        facts=_facts(data),
+        facts=_facts(data, study),
         archive=data.archive,
         digests={
             f"tasks {at}": Trained.of(each.records).digest
@@ -184,7 +195,7 @@ def page(data: Data, study: Study, p: Params) -> Page:
         },
         also=_also(study),
         values={
-            **{name: part.main.comparison.counts for name, part in study.jobs.items()},
+            **{name: part.to_dict() for name, part in study.jobs.items()},
             "settings": {name: each.to_dict() for name, each in study.settings.items()},
         },
         synthetic=False if data.logs or "tasks" in data.sources else None,
@@ -202,8 +213,7 @@ def _headline(study: Study, titles: Mapping[str, str]) -> Verdict:
     return Verdict(kind="finding", sentence=_log_sentence(study.logs) if study.logs else "")
 
 
-def _numbers(part: WalltimeEvaluation) -> list[Number]:
-    trial = part.main
+def _numbers(trial: Trial, guesses: pl.DataFrame) -> list[Number]:
     numbers = []
     waste = trial.against_deployed(OURS, "waste_per_usage")
     if waste is not None:
@@ -214,7 +224,7 @@ def _numbers(part: WalltimeEvaluation) -> list[Number]:
     ours, rule = trial.comparison.row(OURS), trial.deployed
     note = say("the rule {exceed:%}", rule)
     numbers.append(Number("Jobs beyond their limit", ours["exceed"], unit="%", note=note))
-    for guess in part.guesses.filter(at=trial.at, estimator=MODEL).iter_rows(named=True):
+    for guess in guesses.filter(at=trial.at, estimator=MODEL).iter_rows(named=True):
         note = say("{error:%} of the time run; best rule: {best_rule}", guess)
         label = "Error of a guess, over the best rule"
         numbers.append(Number.of(guess, "ratio", label=label, note=note))
@@ -236,20 +246,20 @@ def _frontier(trial: Trial) -> Chart:
 # --- whole tasks, batch logs, core power ------------------------------------------------------------------------------
 
 
-def _jobs_part(name: str, title: str, part: WalltimeEvaluation) -> Part:
+def _jobs_part(name: str, title: str, part: Evaluation, guesses: pl.DataFrame) -> Part:
     kept = trial_frames.coverage_by_clock({part.main.at: part.main}, MODEL).row(0, named=True)
     held = "promised {promised:%} of jobs {decided}, {coverage:%} of these kept it"
     how = held if kept["coverage"] is not None else "promised to no job"
     sentence = say(f"The hierarchy's bound of {{level:%}} was {how}.", kept)
     empty = Part(name=name, title=title, verdict=Verdict(kind="finding", sentence=sentence))
-    own = {"Single guesses": [_guess_table(part)]}
+    own = {"Single guesses": [_guess_table(guesses)]}
     return estimates.jobs_part(empty, part, OURS, own)
 
 
-def _guess_table(part: WalltimeEvaluation) -> Table:
+def _guess_table(guesses: pl.DataFrame) -> Table:
     return Table(
         name="guesses",
-        frame=part.guesses.with_columns(
+        frame=guesses.with_columns(
             decided=pl.col("at").replace_strict(dict(CLOCKS)),
             mark=pl.when(pl.col("estimator") == MODEL, pl.col("ratio") <= WORST).then(
                 pl.lit("proposed")
@@ -360,11 +370,13 @@ def _log_caveats(logs: LogComparison, read: Mapping[str, Log]) -> list[Caveat]:
     return [Caveat(len(names), text) for text, names in texts.items()]
 
 
-def _facts(data: Data) -> dict[str, str]:
+def _facts(data: Data, study: Study) -> dict[str, str]:
     read = {name: sources["submit"] for name, sources in data.sources.items()}
     counts = {TITLES[name]: estimates.counted(source) for name, source in read.items()}
     notes = {f"{TITLES[name]}: inferred": "; ".join(each.notes) for name, each in read.items()}
-    return counts | notes
+    archive = study.jobs.get("archive")
+    divided = {"Tasks of the archive": estimates.divided(archive)} if archive else {}
+    return counts | notes | divided
 
 
 def _also(study: Study) -> dict[str, pl.DataFrame]:

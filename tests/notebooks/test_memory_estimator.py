@@ -11,7 +11,7 @@ from brokerlab.archive.store import open_archive
 from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
 from brokerlab.estimators.learners import learners
-from brokerlab.estimators.memory_tasks import OURS_OF_TRACES, MemoryEvaluation
+from brokerlab.estimators.memory_tasks import OURS_OF_TRACES
 from brokerlab.estimators.saving import load as load_model
 from brokerlab.report import memory_estimator as report
 from brokerlab.report import run
@@ -200,9 +200,7 @@ def test_the_page_shows_tables_and_charts(done, results):
 def caveat_at(over):
     """The caveat on the clock where 10, 5 and 25 jobs in a second over-allocate so much."""
     over = {"estimator": OURS, "ids_per_s": [10.0, 5.0, 25.0], "over_allocation_task_mean": over}
-    nothing = dict.fromkeys(("trials", "doubts", "learnt", "model"))
-    evaluation = MemoryEvaluation(**nothing, speeds=pl.DataFrame(over))
-    return report._clock_caveats(evaluation)[0]
+    return report._clock_caveats(pl.DataFrame(over))[0]
 
 
 def test_a_faster_clock_is_held_against_the_one_that_is_taken():

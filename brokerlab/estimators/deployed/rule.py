@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 import numpy as np
 import polars as pl
 
-from brokerlab.estimators.estimator import Predicted, checked_levels
+from brokerlab.estimators.estimator import Ordered, Predicted
 from brokerlab.estimators.records import checked
-from brokerlab.estimators.replaying import Order, Past, known, order
+from brokerlab.estimators.replaying import Order, Past, known
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.scouts.quantities import floats
 
@@ -62,7 +61,7 @@ class Anew:
         return np.where(np.isnan(later), self.first(records, events), later)
 
 
-class Rule:
+class Rule(Ordered):
     """A deployed rule behind the interface of every estimator.
 
     A rule knows one number, not a distribution: it is the bound at every level and the point. Where the
@@ -96,21 +95,10 @@ class Rule:
         self._past.add(checked(records))
         return self
 
-    def predict(self, records: Any, *, levels: Sequence[float]) -> pl.DataFrame:
-        """Bound jobs that have not run; columns as :meth:`Estimator.predict` says."""
-        frame = checked(records)
-        rows = np.arange(frame.height, dtype=np.int64)
-        predicted = self._predicted(frame, Order(~rows, frame.height), levels)
-        return predicted.frame()
-
-    def replay(self, records: Any, *, levels: Sequence[float]) -> Predicted:
-        """Bound every job as it is decided; see :meth:`Estimator.replay`."""
-        frame = checked(records)
-        return self._predicted(frame, order(frame), levels)
-
-    def _predicted(self, frame: pl.DataFrame, orderly: Order, levels: Sequence[float]) -> Predicted:
+    def _predicted(
+        self, frame: pl.DataFrame, orderly: Order, levels: tuple[float, ...]
+    ) -> Predicted:
         """Put what was seen of the tasks before the events, and ask the formula."""
-        chosen = checked_levels(levels)
         together, walked, past = self._past.before(frame, orderly, others=False)
         said = self.formula(together, walked.events)[past:]
         requested = frame["requested"].fill_null(np.inf).to_numpy()
@@ -118,7 +106,7 @@ class Rule:
         return Predicted(
             pandaid=frame["pandaid"].to_numpy(),
             seen=known(together, walked)[past:],
-            levels=chosen,
-            bounds=np.repeat(bound[:, None], len(chosen), axis=1),
+            levels=levels,
+            bounds=np.repeat(bound[:, None], len(levels), axis=1),
             point=bound,
         )

@@ -124,7 +124,7 @@ class Hierarchy(Result):
         """
         frame = checked(records)
         self.atoms = scores.of_model(self.beliefs)
-        found = self._walk(frame, (0.5,))
+        found = self._walk(deepcopy(self.seen), frame, order(frame).events, (0.5,))
         counts = frame.select(~pl.col("is_scout") & pl.col("ended_s").is_not_null()).to_series()
         self.atoms = scores.of_tasks(
             self.atoms, found.task, found.kind, found.score, counts.to_numpy()
@@ -169,13 +169,6 @@ class Hierarchy(Result):
             atoms=self.atoms,
         )
 
-    def _met(self, state: State, frame: pl.DataFrame) -> tuple[IntArray, IntArray, FloatArray]:
-        """Number the tasks and pairs of records, new ones with what to expect; give the model's rows."""
-        task, pair = state.numbers(frame, self.levels.expect)
-        logs = logarithms(frame, self.quantity)
-        first_known(logs, task, state.origin)
-        return task, pair, design(logs, task, state.origin)
-
     def update(self, records: Any) -> Self:
         """See finished jobs, in the order of their ends; those without an end are not seen.
 
@@ -183,20 +176,8 @@ class Hierarchy(Result):
             SchemaError, DataError: See :func:`records.checked`.
         """
         frame = checked(records).filter(pl.col("ended_s").is_not_null())
-        task, pair, x = self._met(self.seen, frame)
-        y = np.log(frame["used"].to_numpy()) - self.seen.level[task]
-        by = np.lexsort((frame["pandaid"].to_numpy(), frame["ended_s"].to_numpy()))
-        kernels.see_all(
-            task[by],
-            pair[by],
-            x[by],
-            y[by],
-            frame["censored"].to_numpy()[by],
-            frame["is_scout"].to_numpy()[by],
-            self.seen.known,
-            self.seen.scores,
-            self.prior(),
-        )
+        ends = np.lexsort((frame["pandaid"].to_numpy(), frame["ended_s"].to_numpy()))
+        self._walk(self.seen, frame, ends, ())
         return self
 
     def predict(self, records: Any, *, levels: Sequence[float]) -> pl.DataFrame:
@@ -214,20 +195,8 @@ class Hierarchy(Result):
             ConfigError: See :func:`estimator.checked_levels`.
         """
         frame, asked = checked(records), checked_levels(levels)
-        task, pair, x = self._met(self.seen, frame)
-        logs = np.empty((frame.height, len(asked) + 1))
-        kernels.bound_all(
-            task,
-            pair,
-            x,
-            self.seen.known,
-            self.seen.scores,
-            self.prior(),
-            _with_median(asked),
-            logs,
-        )
-        finished = self.seen.known.finished[task]
-        return _predicted(frame, finished, asked, logs + self.seen.level[task, None]).frame()
+        found = self._walk(self.seen, frame, ~np.arange(frame.height), asked)
+        return _predicted(frame, found, asked).frame()
 
     def replay(self, records: Any, *, levels: Sequence[float]) -> Predicted:
         """Predict every job as it is decided, seeing each other job once it has ended.
@@ -239,28 +208,34 @@ class Hierarchy(Result):
             ConfigError: See :func:`estimator.checked_levels`.
         """
         frame, asked = checked(records), checked_levels(levels)
-        found = self._walk(frame, asked)
-        return _predicted(frame, found.seen, asked, found.logs)
+        found = self._walk(deepcopy(self.seen), frame, order(frame).events, asked)
+        return _predicted(frame, found, asked)
 
-    def _walk(self, frame: pl.DataFrame, levels: tuple[float, ...]) -> _Walked:
-        """Go through decisions and ends of checked records."""
-        state = deepcopy(self.seen)
-        task, pair, x = self._met(state, frame)
+    def _walk(
+        self, state: State, frame: pl.DataFrame, events: IntArray, levels: tuple[float, ...]
+    ) -> _Walked:
+        """Go through decisions (~row) and ends (row) of checked records; the state then has seen these ends.
+
+        Tasks and pairs are numbered, new ones with what to expect.
+        """
+        task, pair = state.numbers(frame, self.levels.expect)
+        known = logarithms(frame, self.quantity)
+        first_known(known, task, state.origin)
         n = frame.height
-        logs, score = np.empty((n, len(levels) + 1)), np.empty(n)
+        logs, score = np.zeros((n, len(levels) + 1)), np.zeros(n)
         seen, kind = np.zeros((2, n), dtype=np.int64)
         kernels.walk(
-            order(frame).events,
+            events,
             task,
             pair,
-            x,
+            design(known, task, state.origin),
             np.log(frame["used"].to_numpy()) - state.level[task],
             frame["censored"].to_numpy(),
             frame["is_scout"].to_numpy(),
             state.known,
             state.scores,
             self.prior(),
-            _with_median(levels),
+            np.array([0.5, *levels]),
             logs,
             seen,
             score,
@@ -307,12 +282,6 @@ def _check_form(beliefs: Beliefs, atoms: FloatArray, d: int) -> None:
         raise ValueError("beliefs or scores are of another form")
 
 
-def _with_median(levels: tuple[float, ...]) -> FloatArray:
-    return np.array([0.5, *levels])
-
-
-def _predicted(
-    frame: pl.DataFrame, seen: IntArray, levels: tuple[float, ...], logs: FloatArray
-) -> Predicted:
-    values = np.exp(logs)
-    return Predicted(frame["pandaid"].to_numpy(), seen, levels, values[:, 1:], values[:, 0])
+def _predicted(frame: pl.DataFrame, found: _Walked, levels: tuple[float, ...]) -> Predicted:
+    values = np.exp(found.logs)
+    return Predicted(frame["pandaid"].to_numpy(), found.seen, levels, values[:, 1:], values[:, 0])

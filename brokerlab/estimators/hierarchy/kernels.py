@@ -284,36 +284,3 @@ def walk(
             location, scale = foresee(known, prior, t, p, x[row])
             score[row] = score_of(prior, kind[row], location, scale, y[row], killed[row])
             bound(known, scores, prior, t, p, x[row], levels, bounds[row])
-
-
-@compiled
-def see_all(
-    task: IntArray,
-    pair: IntArray,
-    x: FloatArray,
-    y: FloatArray,
-    killed: BoolArray,
-    scout: BoolArray,
-    known: Known,
-    scores: Scores,
-    prior: Prior,
-) -> None:
-    """See jobs in the order given."""
-    for row in range(y.size):
-        see(known, scores, prior, task[row], pair[row], x[row], y[row], killed[row], scout[row])
-
-
-@compiled
-def bound_all(
-    task: IntArray,
-    pair: IntArray,
-    x: FloatArray,
-    known: Known,
-    scores: Scores,
-    prior: Prior,
-    levels: FloatArray,
-    bounds: FloatArray,
-) -> None:
-    """Write the quantiles of jobs, all from what is known now."""
-    for row in range(task.size):
-        bound(known, scores, prior, task[row], pair[row], x[row], levels, bounds[row])

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import polars as pl
 
 from brokerlab.errors import ConfigError, InsufficientDataError, nearest
-from brokerlab.estimators.estimator import Predicted, checked_levels
+from brokerlab.estimators.estimator import Ordered, Predicted
 from brokerlab.estimators.quantiles import censoring, columns
 from brokerlab.estimators.quantiles.calibration import Calibration
 from brokerlab.estimators.quantiles.curve import score_of, value_at
@@ -28,7 +28,7 @@ LARGEST_LOG = 690.0  # its exponential is still a number
 _NOTHING = Calibration({}, None)
 
 
-class QuantileRegression:
+class QuantileRegression(Ordered):
     """What both estimators share; see :class:`QuantileBoosting`.
 
     Args:
@@ -142,31 +142,6 @@ class QuantileRegression:
         """
         self._past.add(checked(records))
         return self
-
-    def predict(self, records: Any, *, levels: Sequence[float]) -> pl.DataFrame:
-        """Bound jobs that have not run, from everything learnt and seen up to now.
-
-        Returns:
-            ``pandaid, seen`` (finished jobs of the task that were seen), ``point`` (median) and one
-            ``bound_<level>`` per level [MB or s], sorted by ``decided_s, pandaid``.
-
-        Raises:
-            SchemaError, DataError: See :func:`records.checked`.
-            ConfigError: Impossible levels, or the estimator is not fitted.
-        """
-        asked, frame = checked_levels(levels), checked(records)
-        rows = np.arange(frame.height, dtype=np.int64)
-        return self._predicted(frame, Order(~rows, frame.height), asked).frame()
-
-    def replay(self, records: Any, *, levels: Sequence[float]) -> Predicted:
-        """Predict every job as it is decided, seeing each other job once it has ended.
-
-        Raises:
-            SchemaError, DataError: See :func:`records.checked`.
-            ConfigError: Impossible levels, or the estimator is not fitted.
-        """
-        asked, frame = checked_levels(levels), checked(records)
-        return self._predicted(frame, order(frame), asked)
 
     def _predicted(
         self, frame: pl.DataFrame, orderly: Order, levels: tuple[float, ...]

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import dataframely as dy
 import numpy as np
 import polars as pl
 
-from brokerlab.errors import DataError, InsufficientDataError
+from brokerlab.errors import InsufficientDataError
 from brokerlab.estimators.records import checked
-from brokerlab.frames import prepared
 from brokerlab.numerics import FloatArray
 
 LEAST = 3
 """Jobs on each side that a comparison needs."""
-USED, BEYOND_EXPECTED = "used", "used / expected"
 _SCHEMA = {
     "jeditaskid": pl.Int64,
-    "value": pl.String,
     "n_scouts": pl.Int64,
     "n_others": pl.Int64,
     "exceeds": pl.Float64,
@@ -28,22 +24,10 @@ _SCHEMA = {
 }
 
 
-class Expected(dy.Schema):
-    """What a model expects of jobs before any of their task has run; see ``Estimator.predict``."""
-
-    pandaid = dy.Int64(metadata={"meaning": "the job"})
-    seen = dy.Int64(metadata={"meaning": "finished jobs of its task that were known"})
-    point = dy.Float64(metadata={"unit": "MB or s", "meaning": "the single best guess"})
-
-
 def scouts_against_rest(
-    records: Any,
-    expected: Any | None = None,
-    *,
-    per_core: bool = False,
-    confidence: float = 0.95,
+    records: Any, *, per_core: bool = False, confidence: float = 0.95
 ) -> pl.DataFrame:
-    """Compare the scouts of every task with its other jobs, as they are and beside what was expected.
+    """Compare the scouts of every task with its other jobs.
 
     ``exceeds`` is the probability that another job of the task uses more than a scout, ties counted half:
     0.5 if scouts are like the rest. Its interval and test are those of Brunner and Munzel, which need no
@@ -52,73 +36,38 @@ def scouts_against_rest(
 
     Args:
         records: Jobs of several tasks; censored ones are left out; see :class:`records.Records`.
-        expected: ``pandaid, seen, point`` as ``Estimator.predict`` gives them before any job of the task
-            has run, so that scouts and others are expected from the same knowledge. What is left of the
-            difference is what the model does not explain by queue, cores and size. None: not compared.
         per_core: Divide the use by the cores, as the deployed rule does.
         confidence: 1 - this is the probability of a wrong alarm in any of the tasks.
 
     Returns:
-        One row per task with three scouts and three others, and per ``value`` (``used``, ``used /
-        expected``), sorted by both: ``jeditaskid, value, n_scouts, n_others, exceeds, lo, hi, p``,
-        ``p_adjusted`` (Holm, over the tasks, by value), ``verdict``: ``alike``, ``scouts use less``,
-        ``scouts use more``.
+        One row per task with three scouts and three others, sorted: ``jeditaskid, n_scouts, n_others, exceeds, lo, hi, p``,
+        ``p_adjusted`` (Holm, over the tasks), ``verdict``: ``alike``, ``scouts use less``, ``scouts use more``.
 
     Raises:
         InsufficientDataError: No task has three of each.
-        DataError: A job is not expected, or scouts and others from different knowledge.
-        SchemaError: ``expected`` lacks a column, or has one of another type.
 
     Source: calibration.md 3; Brunner and Munzel 2000,
         doi:10.1002/(SICI)1521-4036(200001)42:1<17::AID-BIMJ17>3.0.CO;2-U; Holm 1979,
         Scandinavian Journal of Statistics 6, 65.
     """
-    frame = checked(records).filter(~pl.col("censored"))
     size = pl.col("cores") if per_core else pl.lit(1)
-    frame = frame.with_columns((pl.col("used") / size).alias(USED))
-    values = [USED]
-    if expected is not None:
-        frame = _beyond(frame, expected)
-        values.append(BEYOND_EXPECTED)
+    frame = checked(records).filter(~pl.col("censored")).with_columns(value=pl.col("used") / size)
     rows = [
-        (task, value, *_compared(group[value].to_numpy(), group["is_scout"].to_numpy(), confidence))
+        (task, *_compared(group["value"].to_numpy(), group["is_scout"].to_numpy(), confidence))
         for (task,), group in frame.group_by("jeditaskid", maintain_order=True)
         if min(group["is_scout"].sum(), (~group["is_scout"]).sum()) >= LEAST
-        for value in values
     ]
     if not rows:
         raise InsufficientDataError(
             f"records: no task has {LEAST} scouts and {LEAST} other jobs; are the scouts marked?"
         )
-    table = pl.DataFrame(rows, schema=_SCHEMA, orient="row").sort("value", "jeditaskid")
-    holm = [_holm(table.filter(pl.col("value") == value)["p"]) for value in values]
-    table = table.with_columns(p_adjusted=pl.concat(holm))
+    table = pl.DataFrame(rows, schema=_SCHEMA, orient="row").sort("jeditaskid")
     side = pl.when(pl.col("exceeds") > 0.5).then(pl.lit("scouts use less"))
-    return table.with_columns(
+    return table.with_columns(p_adjusted=_holm(table["p"])).with_columns(
         verdict=pl.when(pl.col("p_adjusted") > 1 - confidence)
         .then(pl.lit("alike"))
         .otherwise(side.otherwise(pl.lit("scouts use more")))
-    ).sort("jeditaskid", "value")
-
-
-def _beyond(frame: pl.DataFrame, expected: Any) -> pl.DataFrame:
-    """Add the use beside what was expected of it."""
-    told = prepared({"expected": expected}, {"expected": Expected})["expected"]
-    joined = frame.join(told, on="pandaid", how="left", maintain_order="left")
-    lost = joined["point"].null_count()
-    knowledge = joined.group_by("jeditaskid").agg(pl.col("seen").n_unique())
-    mixed = knowledge.filter(pl.col("seen") > 1)["jeditaskid"].sort().to_list()
-    wrong = []
-    if lost:
-        wrong.append(f"expected.point: {lost} of {frame.height} jobs have none; predict them")
-    if mixed and not lost:
-        wrong.append(
-            f"expected.seen: differs inside {len(mixed)} tasks, such as {mixed[0]};"
-            " predict all jobs of a task from the same knowledge, before any of them has run"
-        )
-    if wrong:
-        raise DataError("; ".join(wrong))
-    return joined.with_columns((pl.col(USED) / pl.col("point")).alias(BEYOND_EXPECTED))
+    )
 
 
 def _compared(

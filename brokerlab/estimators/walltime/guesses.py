@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import polars as pl
 
 from brokerlab.errors import InsufficientDataError
 from brokerlab.estimators.scoring.measures import FEW_TASKS
+from brokerlab.estimators.sources.source import At
 from brokerlab.estimators.trial import Trial
 from brokerlab.intervals import clustered
 from brokerlab.numerics import FloatArray
@@ -37,10 +39,16 @@ def guess_errors(
         over tasks; with fewer than 8 the range without one of them; null with one), ``best_rule``.
 
     Raises:
-        InsufficientDataError: There is no such job.
+        InsufficientDataError: There is no such job, or the deployed rule answers for none.
     """
     guesses = _compared_guesses(trial)
     answered = np.logical_and.reduce([np.isfinite(each) for each in guesses.values()])
+    rule = trial.comparison.reference
+    if not np.isfinite(guesses[rule]).any():
+        raise InsufficientDataError(
+            f"{rule} has no limit for any of {answered.size} jobs; it needs five finished jobs of a task, or a task with a "
+            "longest walltime"
+        )
     kept = answered & (~trial.records["is_scout"] & ~trial.records["censored"]).to_numpy()
     if not kept.any():
         raise InsufficientDataError(f"guesses {trial.at}: no job has one of every estimator")
@@ -58,6 +66,11 @@ def guess_errors(
     return frame.join(ratios, on="estimator", how="left", maintain_order="left").select(
         pl.lit(trial.at).alias("at"), pl.all(), pl.lit(best).alias("best_rule")
     )
+
+
+def guesses_by_clock(trials: Mapping[At, Trial], **drawn: Any) -> pl.DataFrame:
+    """Return `guess_errors` of the same jobs by every clock, one below the other."""
+    return pl.concat(guess_errors(trial, **drawn) for trial in trials.values())
 
 
 def _compared_guesses(trial: Trial) -> dict[str, FloatArray]:

@@ -8,11 +8,11 @@ import pytest
 
 from brokerlab.errors import InsufficientDataError
 from brokerlab.estimators.deployed import DEPLOYED
+from brokerlab.estimators.evaluation import evaluate_later, evaluate_left_out
 from brokerlab.estimators.learners import MODEL, learners
 from brokerlab.estimators.records import checked
 from brokerlab.estimators.sources import Source
-from brokerlab.estimators.walltime.guesses import guess_errors
-from brokerlab.estimators.walltime.tasks import evaluate_tasks
+from brokerlab.estimators.walltime.guesses import guess_errors, guesses_by_clock
 from tests.unit.estimators.trial_toys import whole_tasks
 
 RULE = DEPLOYED["walltime"]
@@ -30,9 +30,12 @@ def source_of(records):
     return {"submit": Source("walltime", records, counts, ())}
 
 
-def evaluated(records, *, left_out=True):
-    makes = learners("walltime", MODEL)
-    return evaluate_tasks(source_of(records), makes, left_out=left_out, level=0.9, n_boot=50)
+def evaluated(records, evaluate=evaluate_left_out):
+    return evaluate(source_of(records), learners("walltime", MODEL), level=0.9, n_boot=50)
+
+
+def guesses_of(evaluation):
+    return guesses_by_clock(evaluation.trials, n_boot=50)
 
 
 @pytest.fixture(scope="module")
@@ -42,10 +45,10 @@ def left_out():
 
 def test_tasks_left_out_are_all_judged_and_later_ones_only_are(left_out):
     assert left_out.main.comparison.counts["tasks"] == 4
-    later = evaluated(timed_tasks(9), left_out=False)
+    later = evaluated(timed_tasks(9), evaluate_later)
     judged = later.main.records["jeditaskid"].unique().sort().to_list()
-    assert judged == [6, 7, 8]
-    assert later.learnt["jeditaskid"].n_unique() == 9
+    assert judged == [5, 6, 7, 8]
+    assert later.learnt["jeditaskid"].unique().sort().to_list() == [0, 1, 2, 3, 4]
     assert later.doubts.support["jeditaskid"].is_null().all()
     assert left_out.doubts.support["jeditaskid"].n_unique() == 4
 
@@ -57,7 +60,8 @@ def test_errors_of_guesses_by_hand(left_out):
         trial.records["used"].to_numpy()[jobs],
         trial.records["jeditaskid"].to_numpy()[jobs],
     )
-    rows = {row["estimator"]: row for row in left_out.guesses.iter_rows(named=True)}
+    guesses = guesses_of(left_out)
+    rows = {row["estimator"]: row for row in guesses.iter_rows(named=True)}
     by_task = {}
     for name, row in rows.items():
         off = np.abs(trial.predicted[name].point[jobs] - used)
@@ -72,22 +76,31 @@ def test_errors_of_guesses_by_hand(left_out):
     assert rows[MODEL]["ratio"] == pytest.approx(by_task[MODEL].mean() / by_task[best].mean())
     assert rows[MODEL]["ratio_lo"] == pytest.approx(min(without))
     assert rows[MODEL]["ratio_hi"] == pytest.approx(max(without))
-    assert left_out.guesses["error"].is_sorted()
+    assert guesses["error"].is_sorted()
 
 
 def test_many_tasks_have_an_interval():
-    guesses = evaluated(timed_tasks(8)).guesses
+    evaluation = evaluated(timed_tasks(8))
+    guesses = guesses_of(evaluation)
     ours = guesses.filter(estimator=MODEL).row(0, named=True)
     assert ours["ratio_lo"] < ours["ratio"] < ours["ratio_hi"]
-    again = guess_errors(evaluated(timed_tasks(8)).main, n_boot=50)
+    again = guess_errors(evaluation.main, n_boot=50)
     assert again.equals(guesses)
 
 
 def test_two_tasks_teach_nothing():
-    with pytest.raises(
-        InsufficientDataError, match="2 tasks to learn from and to judge, 3 are needed"
-    ):
-        evaluated(timed_tasks(2))
+    with pytest.raises(InsufficientDataError, match="2 tasks, 3 are needed"):
+        evaluated(timed_tasks(2), evaluate_later)
+
+
+def test_jobs_that_end_after_the_first_tested_decision_teach_nothing():
+    frame = timed_tasks(6)
+    first = frame.filter(pl.col("jeditaskid") == 4)["decided_s"].min()
+    late = (pl.col("pandaid") == 20) & (pl.col("jeditaskid") == 0)
+    ended = pl.when(late).then(first + 1.0).otherwise("ended_s")
+    later = evaluated(checked(frame.with_columns(ended_s=ended)), evaluate_later)
+    assert 20 not in later.learnt["pandaid"]
+    assert 20 in evaluated(frame, evaluate_later).learnt["pandaid"]
 
 
 def test_jobs_without_scouts_and_requests_have_no_reference():
@@ -96,5 +109,5 @@ def test_jobs_without_scouts_and_requests_have_no_reference():
         pl.col("pandaid") % 1000 == 20
     )
     with pytest.raises(InsufficientDataError, match="has no limit for any of 6 jobs"):
-        evaluated(records)
+        guesses_of(evaluated(records))
     assert RULE in evaluated(timed_tasks(3)).main.predicted

@@ -12,9 +12,9 @@ from brokerlab.archive.store import open_archive
 from brokerlab.calibrate.nearest_setting import translate_bound
 from brokerlab.calibrate.verdict import limit_of
 from brokerlab.errors import InsufficientDataError
+from brokerlab.estimators.evaluation import evaluate_later
 from brokerlab.estimators.learners import MODEL, learners
 from brokerlab.estimators.sources import of_archive
-from brokerlab.estimators.walltime.tasks import evaluate_tasks
 from brokerlab.worlds import synthesise
 
 
@@ -28,7 +28,7 @@ def archive(tmp_path_factory):
 @pytest.fixture(scope="module")
 def trial(archive):
     sources = {"submit": of_archive(archive, "walltime")}
-    return evaluate_tasks(sources, learners("walltime", MODEL), left_out=False, n_boot=50).main
+    return evaluate_later(sources, learners("walltime", MODEL), n_boot=50).main
 
 
 def test_the_limit_of_the_setting_is_what_the_bound_lets_through(trial, archive):
