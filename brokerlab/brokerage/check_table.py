@@ -101,11 +101,7 @@ TASK = {
 
 
 def fields(columns: Iterable[str], of: dict[str, str]) -> list[str]:
-    """Return the distinct fields behind columns, in the order of the columns.
-
-    Args:
-        columns: Columns of a check.
-        of: :data:`QUEUE` or :data:`TASK`.
+    """Return the distinct fields behind columns of a check, in the order of the columns, by :data:`QUEUE` or :data:`TASK`.
 
     Example:
         >>> fields(["t_ram", "t_ram_per_core", "q_maxrss"], TASK), fields(["q_maxrss"], QUEUE)

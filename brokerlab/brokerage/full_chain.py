@@ -31,14 +31,7 @@ def is_bare(bare_mode: pl.Expr) -> pl.Expr:
 
 
 def chained_where(fullchain: pl.Expr, bare_mode: pl.Expr) -> pl.Expr:
-    """Tell where a task's jobs stay at its nucleus.
-
-    Args:
-        fullchain: ``only``, ``require``, ``capable``; null = ordinary task.
-        bare_mode: ``only``, ``allow`` of the task's nucleus; null = normal nucleus.
-
-    Source: full-chain.md 3.
-    """
+    """Tell where a task's jobs stay at its nucleus (full-chain.md 3); null: ordinary task, normal nucleus."""
     return is_full_chain(fullchain) & is_bare(bare_mode)
 
 
@@ -76,13 +69,9 @@ def has_parent(jeditaskid: pl.Expr, parent_tid: pl.Expr) -> pl.Expr:
 
 
 def detail_where(rules: ProductionRules, *, away: pl.Expr) -> pl.Expr:
-    """Return which of F1 to F3 keeps a task from a nucleus; null where none does.
+    """Return which of F1 to F3 keeps a task from a nucleus, ``away`` from that of its parent; null where none does.
 
     It reads ``fullchain, bare_mode, parent_fullchain, parent_bare_mode``.
-
-    Args:
-        rules: Switches ``only_takes_allow``, ``parent_flag_needed``, ``parent_binds``, ``capable_ignored``.
-        away: Where the nucleus is not that of the parent.
 
     Source: 002, Special Brokerage for ATLAS Full-chain: "Otherwise, capable is ignored and the task can go to a normal
     nucleus."; docs/rules/full-chain.md.
@@ -108,10 +97,7 @@ def detail_where(rules: ProductionRules, *, away: pl.Expr) -> pl.Expr:
 def bare_modes(queues: pl.DataFrame, *, rules: ProductionRules) -> pl.DataFrame:
     """Return what the queues say about their sites (row F-6, switch ``bare_mode_of``).
 
-    Args:
-        queues: ``panda_queue, pandasite, type`` (null = production), ``catchall``, perhaps ``params`` and
-            ``snapshot``; in the order in which they are loaded.
-        rules: The mode is that of ``any`` queue that has one (the first by name), or of the ``first`` queue loaded.
+    The mode is that of ``any`` queue that has one (the first by name), or of the ``first`` queue loaded.
 
     Returns:
         One row per (``snapshot``,) ``nucleus`` with a production queue, sorted: ``bare_mode``,
@@ -141,17 +127,7 @@ def bare_modes(queues: pl.DataFrame, *, rules: ProductionRules) -> pl.DataFrame:
 def with_bare_modes(
     nuclei: pl.DataFrame, queues: pl.DataFrame, *, rules: ProductionRules
 ) -> pl.DataFrame:
-    """Fill null ``bare_mode`` and ``secondary_nucleus`` of nuclei from their queues.
-
-    Args:
-        nuclei: ``snapshot`` (null = every instant), ``nucleus, bare_mode, secondary_nucleus``; what is given
-            stays.
-        queues: Of :func:`bare_modes`, with ``snapshot``.
-        rules: Switch ``bare_mode_of``.
-
-    Returns:
-        The nuclei in their order, with ``mixed``.
-    """
+    """Fill null ``bare_mode`` and ``secondary_nucleus`` of nuclei from their queues; add ``mixed``."""
     said = bare_modes(queues, rules=rules).rename(
         {"bare_mode": "said_mode", "secondary_nucleus": "said_secondary"}
     )

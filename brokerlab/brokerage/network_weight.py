@@ -239,11 +239,8 @@ def at_links(
 def nucleus_total_queued(known: pl.DataFrame) -> pl.DataFrame:
     """Return the files queued towards each nucleus over all links, the nucleus's own included.
 
-    Returns:
-        One row per ``snapshot, nucleus, express``, sorted: ``total_queued`` [files] f64. A nucleus without
-        known links has no row: 0.
-
-    Source: network-weight.md.
+    One row per ``snapshot, nucleus, express``, sorted: ``total_queued`` [files] f64. A nucleus without known links has no
+    row: 0.
     """
     key = ["snapshot", "nucleus", "express"]
     # counts of files are whole numbers: their float sum is exact in any order

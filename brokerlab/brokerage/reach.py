@@ -18,10 +18,7 @@ def slots(world: World) -> pl.DataFrame:
     """Return the size of each parent queue at each instant: cores of the jobs that run there.
 
     Cores in use where they are counted (table ``core_stats``, production brokerage), else running jobs of all shares
-    times the cores of a slot.
-
-    Returns:
-        ``snapshot, parent``, ``slots`` [cores], of parents with a queue that could be a candidate.
+    times the cores of a slot: ``snapshot, parent``, ``slots`` [cores], of parents with a queue that could be a candidate.
     """
     instants = world.tasks.select("t", "snapshot", q_version="t_version").unique(
         "snapshot", keep="first", maintain_order=True

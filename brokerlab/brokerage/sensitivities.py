@@ -216,17 +216,7 @@ class Sensitivity:
         *,
         scopes: Mapping[str, Sequence[str]] | None = None,
     ) -> WhatIf:
-        """Try values of a key.
-
-        Args:
-            key: Key of the catalogue, see :func:`what_if`.
-            grid: Values to try.
-            scope: Values of placeholders.
-            scopes: Placeholder to the values that occur; null: in these tasks.
-
-        Raises:
-            ConfigError: See :func:`what_if`.
-        """
+        """Try values of a key, see :func:`what_if`; ``scopes``: placeholder to the values that occur (null: in these tasks)."""
         values, config = tuple(grid), self.base.world.config
         if not values:
             raise ConfigError(f"what_if of {key}: the grid is empty; give at least one value")

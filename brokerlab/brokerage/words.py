@@ -57,14 +57,7 @@ def shown(template: str) -> str:
 
 
 def filled(template: str, values: Mapping[str, Any]) -> str:
-    """Put values in the place of the names in braces.
-
-    Args:
-        template: Text with ``{name}``, or ``{name:word}`` where a word stands for null.
-        values: Name to value.
-
-    Raises:
-        KeyError: A name has no value.
+    """Put values in the place of the names in braces: ``{name}``, or ``{name:word}`` where a word stands for null.
 
     Example:
         >>> filled("{need} MB, the slot has {q_maxrss} MB", {"need": 14400.0, "q_maxrss": None})

@@ -64,12 +64,7 @@ def queue_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
 
 
 def code_only(*rules: Rule, asked: bool) -> tuple[Rule, ...]:
-    """Return rules of the deployed code that the page does not name, or none of them.
-
-    Args:
-        *rules: The rules.
-        asked: The rule set has them.
-    """
+    """Return rules of the deployed code that the page does not name, or, where the rule set does not ask them, none."""
     return rules if asked else ()
 
 

@@ -17,11 +17,7 @@ STATES = ("read_lan", "read_wan", "write_lan", "write_wan")
 
 
 def in_scope(queue_endpoints: pl.DataFrame) -> pl.DataFrame:
-    """Return the endpoints that count: scope ``analysis`` where the queue has it, by direction, else ``default``.
-
-    Args:
-        queue_endpoints: Input table; null scope is ``default``.
-    """
+    """Return the endpoints that count: scope ``analysis`` where the queue has it, by direction, else ``default`` (or null)."""
     rows = queue_endpoints.with_columns(pl.col("scope").fill_null(DEFAULT_SCOPE))
     own = (pl.col("scope") == OWN_SCOPE).any().over("panda_queue", "direction")
     wanted = pl.when(own).then(pl.lit(OWN_SCOPE)).otherwise(pl.lit(DEFAULT_SCOPE))
@@ -29,14 +25,9 @@ def in_scope(queue_endpoints: pl.DataFrame) -> pl.DataFrame:
 
 
 def storage_of(queue_endpoints: pl.DataFrame, storage_endpoints: pl.DataFrame) -> pl.DataFrame:
-    """Return each endpoint, as the inputs of a brokerage want them.
+    """Return each endpoint, as the inputs of a brokerage want them; what ``storage_endpoints`` knows of one goes first.
 
-    Args:
-        queue_endpoints: Input table.
-        storage_endpoints: Input table; what it knows of an endpoint goes before the other.
-
-    Returns:
-        ``snapshot`` (null: every instant), ``ddm_endpoint_name``, ``is_tape`` and the four states.
+    ``snapshot`` (null: every instant), ``ddm_endpoint_name``, ``is_tape`` and the four states.
     """
     columns = ["snapshot", "ddm_endpoint_name", "is_tape", *STATES]
     known = storage_endpoints.select(columns)
@@ -91,13 +82,7 @@ def endpoint_facts(
     *,
     rules: AnalysisRules,
 ) -> pl.DataFrame:
-    """Sum up the endpoints of each queue.
-
-    Args:
-        queue_endpoints: Input table.
-        storage_endpoints: Input table; what it knows of an endpoint at an instant goes before the other.
-        snapshots: ``snapshot`` of the tasks.
-        rules: Switch ``local_space``.
+    """Sum up the endpoints of each queue; what ``storage_endpoints`` knows of one at an instant goes first.
 
     Returns:
         One row per ``snapshot`` (null: every instant) and ``parent``: ``e_output`` and ``e_input`` (there are any), ``e_out_space``, ``e_in_space`` [GB] of

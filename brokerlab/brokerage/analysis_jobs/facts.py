@@ -26,13 +26,7 @@ ANYTHING = "*"
 def with_lists(
     tasks: pl.DataFrame, queues: pl.DataFrame, places: pl.DataFrame, *, rules: AnalysisRules
 ) -> pl.DataFrame:
-    """Add what a task says about queues.
-
-    Args:
-        tasks: Facts of tasks: ``t_version, t_site, t_limited, t_included, t_excluded``.
-        queues: Facts of queues: ``q_version, panda_queue, parent``.
-        places: Input endpoints that count: ``ddm_endpoint_name, parent``.
-        rules: Switch ``lists_need_limitedsites``.
+    """Add what a task says about queues; ``places`` are the input endpoints that count, ``ddm_endpoint_name, parent``.
 
     Returns:
         The tasks with ``t_home`` (parent of the queue that ``site`` names; null: not pre-assigned), the lists in

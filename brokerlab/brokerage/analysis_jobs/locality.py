@@ -40,12 +40,7 @@ def locality(
 ) -> Locality:
     """Find the queues that hold the input, among those that the check is asked of.
 
-    Args:
-        tasks: Facts of tasks: ``t, jeditaskid, snapshot, t_uses_vp, t_incomplete_allowed, t_home`` (parent of the
-            queue it is pre-assigned to), ``t_pool``.
-        tables: The input tables.
-        pool: ``t_pool, parent``: the queues looked at, by the task's number of its kind of pool.
-        config: The configuration.
+    ``pool``: ``t_pool, parent``: the queues looked at, by the task's number of its kind of pool.
     """
     wanted = tasks.select("jeditaskid").unique()
     names = real(tables["datasets"].rename({"is_distributed": "distributed"}), distributed=True)

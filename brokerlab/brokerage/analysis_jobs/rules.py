@@ -68,10 +68,5 @@ class AnalysisRules(RuleSet, chapter="analysis brokerage"):
 
 
 def asked_of(exempt: pl.Expr, rules: AnalysisRules) -> pl.Expr:
-    """Return where a check is asked: everywhere, or, as the code does it, but for those who are exempt.
-
-    Args:
-        exempt: Who is exempt in the code; no null.
-        rules: Switch ``code_only_exemptions``.
-    """
+    """Return where a check is asked: everywhere, or, as the code does it, but for those who are exempt (no null)."""
     return ~exempt | pl.lit(value=not rules.code_only_exemptions)

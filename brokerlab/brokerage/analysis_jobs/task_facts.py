@@ -22,10 +22,7 @@ CLASS_A = 1
 
 
 def task_facts(tasks: pl.DataFrame, *, rules: AnalysisRules) -> pl.DataFrame:
-    """Return one row per decision.
-
-    Returns:
-        ``t`` (number of the row, i64), ``jeditaskid``, ``snapshot``, ``at`` and columns ``t_*``.
+    """Return one row per decision: ``t`` (number of the row, i64), ``jeditaskid``, ``snapshot``, ``at`` and columns ``t_*``.
 
     Source:
         analysis-jobs.md 1 and 4.

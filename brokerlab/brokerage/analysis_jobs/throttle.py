@@ -66,10 +66,7 @@ def of_users() -> tuple[Lookup, ...]:
 def ended(tasks: pl.LazyFrame, rules: AnalysisRules, missing: Collection[str] = ()) -> pl.LazyFrame:
     """Return ``t, throttle, outcome`` of tasks that are held back, or whose input is incomplete.
 
-    Args:
-        tasks: Facts of tasks.
-        rules: Rule set.
-        missing: Names of tables that were not given: rules that need one hold nobody back.
+    Rules that need a table of ``missing`` hold nobody back.
     """
     unasked = {name for table in missing for name in NEEDED.get(table, ())}
     held = pl.coalesce(

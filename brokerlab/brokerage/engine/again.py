@@ -79,10 +79,6 @@ def redecided(decisions: D, config: Config) -> D:
     Only checks that read a changed fact are asked again, and only tasks of which one turned, or whose weight, caps or
     end before any queue is looked at read a changed fact, are weighed and ranked again.
 
-    Args:
-        decisions: What was decided.
-        config: The other configuration.
-
     Raises:
         ConfigError: Settings that no rule can work with.
     """

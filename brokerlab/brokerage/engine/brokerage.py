@@ -230,16 +230,7 @@ class Brokerage(Generic[R, D]):
         later: Collection[str] = (),
         **options: Any,
     ) -> World:
-        """Return what is decided on; see :meth:`decide`.
-
-        Args:
-            tables: As there, like all others.
-            rules: Rule set.
-            matching: Rule set of the text rules.
-            config: Settings.
-            later: Names of tables that are given later; they do not count as missing.
-            **options: See there.
-        """
+        """Return what is decided on; see :meth:`decide`. Tables named in ``later`` are given later and do not count as missing."""
         strange = sorted(options.keys() - self.options.keys())
         if strange:
             hint = nearest(strange[0], self.options) if self.options else "it has none"

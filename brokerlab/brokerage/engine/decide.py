@@ -24,10 +24,7 @@ def parts(
 ) -> Iterator[Part]:
     """Decide; tasks that the first loop leaves nothing are decided again, where there is a second one.
 
-    Args:
-        world: Checks and steps.
-        evaluate: Asks the checks of single places; null: all of them of all pairs.
-        off: What if.
+    ``evaluate`` asks the checks of single places (null: all of them of all pairs), ``off`` says what if.
     """
 
     def every(facts: Facts, _: int) -> pl.DataFrame:
@@ -69,14 +66,9 @@ def parts_of(
 def settled(
     world: World, facts: Facts, pairs: pl.DataFrame, *, loop: int = 1, off: Off | None = None
 ) -> Part:
-    """Turn failed checks into reasons, and weigh and rank what is left.
+    """Turn failed checks into reasons, and weigh and rank what is left of the tasks of ``facts`` in a loop.
 
-    Args:
-        world: Checks and steps.
-        facts: The facts of the tasks in their loop.
-        pairs: ``t, q, failed`` of them, sorted; bit i of ``failed`` belongs to check i; perhaps facts of them.
-        loop: Locality loop.
-        off: What if.
+    ``pairs``: ``t, q, failed`` of them, sorted; bit i of ``failed`` belongs to check i; perhaps facts of them.
     """
     names, ranks_of = pl.Enum(names_of(world.checks, world.steps)), world.brokerage.ranks
     first, mark = first_reasons(pairs["failed"].to_numpy(), world.lasting)
@@ -104,12 +96,7 @@ def settled(
 
 
 def first_reasons(failed: IntArray, lasting: int) -> tuple[IntArray, IntArray]:
-    """Return the number of the first check that failed for good, and of the last that marks; -1: none.
-
-    Args:
-        failed: Bits of failed checks.
-        lasting: Bits of the checks that remove at once.
-    """
+    """Return the number of the first check that failed for good (``lasting`` bits), and of the last that marks; -1: none."""
     return lowest_bit(failed & lasting), highest_bit(failed & ~lasting)
 
 

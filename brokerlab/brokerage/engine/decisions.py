@@ -185,13 +185,7 @@ def stages(checks: Sequence[Rule], steps: Sequence[Step]) -> pl.DataFrame:
 
 
 def with_names(facts: Facts, tasks: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
-    """Put the keys of the decision before the numbers ``t, q``, and drop ``q``.
-
-    Args:
-        facts: Facts of queues.
-        tasks: ``t`` of all tasks, and their keys.
-        frame: ``t, q`` and more.
-    """
+    """Put the keys of the decision, those of ``tasks``, and the name of the queue before the rest of ``t, q``, and drop ``q``."""
     names = facts.queues["panda_queue"]
     queues = names.cast(pl.Enum(names.unique().sort())).to_frame()
     task = positions(tasks["t"], frame["t"])
@@ -327,13 +321,7 @@ def _last(frame: pl.DataFrame, again: pl.DataFrame) -> pl.DataFrame:
 
 
 def _sums(pairs: pl.DataFrame, steps: pl.Series, more: Mapping[str, pl.Expr]) -> pl.DataFrame:
-    """Return ``t, loop, n_queues, n_candidates, step`` (the last one that removed a queue) and more of the tasks.
-
-    Args:
-        pairs: ``t, loop, check``.
-        steps: The step of each check, in order.
-        more: Further sums, over ``check``.
-    """
+    """Return ``t, loop, n_queues, n_candidates, step`` (the last one that removed a queue) and more sums over ``check``."""
     step = steps.gather(pairs["check"].to_physical()).alias("step")
     return (
         pairs.select("t", "loop", "check")

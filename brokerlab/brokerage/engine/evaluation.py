@@ -31,15 +31,7 @@ PAIRS_PER_KIND = 4
 
 
 def evaluated(facts: Facts, checks: Sequence[Rule]) -> pl.DataFrame:
-    """Return which checks skip which pairs.
-
-    Args:
-        facts: The facts.
-        checks: As many as :data:`.own.MOST_CHECKS` at most, in order.
-
-    Returns:
-        ``t, q, failed``: bit i of ``failed`` (i64) is set where check i says skip; sorted by t, q.
-    """
+    """Return which checks skip which pairs: ``t, q, failed``, sorted; bit i of ``failed`` (i64) is set where check i says skip."""
     bits = {check.name: bit for bit, check in enumerate(checks)}
     pairs = matched(facts)
     if pairs.height <= FEW_PAIRS:
@@ -101,16 +93,7 @@ def _bits(answers: pl.DataFrame, bits: Mapping[str, int]) -> IntArray:
 
 
 def asked_of(pairs: pl.DataFrame, checks: Sequence[Rule], bits: dict[str, int]) -> pl.DataFrame:
-    """Return which checks skip few pairs.
-
-    Args:
-        pairs: ``t, q`` and what the checks read.
-        checks: The checks, at least one.
-        bits: Name of a check to the number of its bit.
-
-    Returns:
-        ``t, q, failed``.
-    """
+    """Return which checks skip few pairs, ``t, q`` and what they read: ``t, q, failed``, with the bits that belong to the checks."""
     answers = run_again(tuple(checks), pairs, lambda frame: frame.select(_answers(checks)))
     return pairs.select("t", "q", failed=pl.Series(_bits(answers, bits)))
 
@@ -149,13 +132,7 @@ def _told_apart(facts: Facts, checks: Iterable[Rule], which: str) -> pl.DataFram
 
 
 def _n_kinds(facts: Facts, checks: Iterable[Rule], counts: dict[tuple[str, ...], int]) -> int:
-    """Return how many kinds of pairs checks tell apart.
-
-    Args:
-        facts: The facts.
-        checks: The checks.
-        counts: Columns of tasks or of queues to how many kinds they tell apart, as far as they were counted.
-    """
+    """Return how many kinds of pairs checks tell apart; ``counts`` keeps how many kinds columns do, as far as they were counted."""
     total = 1
     for which in ("tasks", "queues"):
         frame = _told_apart(facts, checks, which)
@@ -191,16 +168,7 @@ def _every_kind(kinds: Kinds) -> pl.DataFrame:
 
 
 def _sorted_out(facts: Facts, checks: Sequence[Rule], most: int) -> tuple[list[Kinds], list[Rule]]:
-    """Put checks together that share few kinds.
-
-    Args:
-        facts: The facts.
-        checks: The checks.
-        most: Kinds that a table of them may have.
-
-    Returns:
-        The tables, and the checks that tell apart too many pairs.
-    """
+    """Put checks together that share few kinds (``most``), and return the tables, and the checks that tell apart too many pairs."""
     counts: dict[tuple[str, ...], int] = {}
     sizes = {check.name: _n_kinds(facts, (check,), counts) for check in checks}
     tables: list[tuple[Rule, ...]] = []

@@ -105,14 +105,9 @@ class Own:
 def with_own(
     checks: Sequence[Rule], steps: Sequence[Step], own: Iterable[Own]
 ) -> tuple[tuple[Rule, ...], tuple[Step, ...]]:
-    """Return checks and steps with rules of one's own.
+    """Return checks and steps with rules of one's own; each may follow one before it.
 
     A rule that follows a check of single places is one itself and may not look at all places of a task.
-
-    Args:
-        checks: The checks of single places.
-        steps: What follows them.
-        own: The rules; each may follow one before it.
 
     Raises:
         ConfigError: No rule of that name to follow, names that are taken, too many checks.
@@ -180,12 +175,7 @@ def checks_of(
 def weighed_by(own: WeightOf | None, rules: Any, name: str = "weight") -> tuple[Step, ...]:
     """Return the steps that make a weight of one's own from the factors of the page's; none without one.
 
-    They also make ``weight_given`` and ``odd``, see :func:`refuse_weights`.
-
-    Args:
-        own: Function from the rule set to the weight.
-        rules: The rule set.
-        name: Column that it makes.
+    They make a column ``name``, and ``weight_given`` and ``odd``, see :func:`refuse_weights`.
     """
     if own is None:
         return ()
@@ -198,11 +188,7 @@ def weighed_by(own: WeightOf | None, rules: Any, name: str = "weight") -> tuple[
 
 
 def refuse_weights(name: str, ranked: pl.DataFrame) -> None:
-    """Refuse what cannot be ranked.
-
-    Args:
-        name: Name of the brokerage.
-        ranked: Places with the weight of :func:`weighed_by`.
+    """Refuse what cannot be ranked: places with the weight of :func:`weighed_by`.
 
     Raises:
         ConfigError: The weight is no number from 0 on.
@@ -246,13 +232,7 @@ def refuse_own(
     steps: Sequence[Step],
     schema: Mapping[str, pl.DataType],
 ) -> None:
-    """Refuse rules, checks and a weight of one's own that read what is not there, or that say neither yes nor no.
-
-    Args:
-        brokerage: The brokerage.
-        checks: The checks of single places, the added ones among them.
-        steps: What follows them, the added rules among it.
-        schema: Columns of pairs with their types, settings among them.
+    """Refuse rules, checks and a weight of one's own that read what is not there (``schema``), or that say neither yes nor no.
 
     Raises:
         ConfigError: What is wrong, of all rules.
@@ -294,13 +274,7 @@ def _refuse(what: str, problems: Sequence[str], hint: str = "") -> None:
 def problems_of(
     rule: Rule, schema: Mapping[str, pl.DataType], *, told: Collection[str] = ()
 ) -> list[str]:
-    """Return what is wrong with a rule.
-
-    Args:
-        rule: The rule.
-        schema: Columns that there are where it is asked, with their types.
-        told: Columns besides that its sentences may name.
-    """
+    """Return what is wrong with a rule, where it is asked; ``told`` are columns besides that its sentences may name."""
     evaluates = [name for name in rule.when.meta.root_names() if name in OWN]
     if evaluates and rule.scope == "pair":
         return [

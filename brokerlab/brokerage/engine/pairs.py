@@ -90,13 +90,7 @@ def matched(facts: Facts) -> pl.DataFrame:
 
 
 def looked_up(facts: Facts, pairs: pl.DataFrame, wanted: set[str]) -> pl.DataFrame:
-    """Return the pairs with columns of tasks, queues and sides, each taken from its table by position.
-
-    Args:
-        facts: The facts.
-        pairs: ``t, q``, see :func:`matched`.
-        wanted: The columns; others than there are are left out.
-    """
+    """Return the pairs ``t, q`` with those of the wanted columns that there are, each taken from its table by position."""
     wanted = wanted - {"t", "q"}
     task = positions(facts.tasks["t"], pairs["t"])
     queue = positions(facts.queues["q"], pairs["q"])
@@ -145,9 +139,9 @@ def counting(n: IntArray) -> IntArray:
 def _numbered(
     side: Side, of_task: IntArray, of_queue: IntArray
 ) -> tuple[pl.DataFrame, Callable[[UIntArray, UIntArray], UIntArray]]:
-    """Return the rows of a side that these tasks may have, and a function from positions of pairs to them.
+    """Return the rows of a side that these tasks may have, and a function from positions of pairs to the number of the row.
 
-    The function returns the number of the row; the one after the last where a pair has none.
+    It is the one after the last where a pair has none.
     """
     low, high = (int(end(of_task)) if len(of_task) else 0 for end in (np.min, np.max))
     kept = side.rows

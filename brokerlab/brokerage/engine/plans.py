@@ -36,13 +36,7 @@ class Plans:
         return type(self), ()
 
     def run(self, name: str, frames: Frames, make: Maker) -> list[pl.DataFrame]:
-        """Run a plan.
-
-        Args:
-            name: Name of the plan.
-            frames: What it reads, by name; the same names, columns and types every time.
-            make: Makes it, the first time.
-        """
+        """Run a plan of this name; ``frames`` have the same names, columns and types every time, ``make`` makes it the first time."""
         with self.lock:
             self.frames.update(frames)
             try:
@@ -79,13 +73,7 @@ class Plans:
 def run_again(
     rules: Hashable, frame: pl.DataFrame, make: Callable[[pl.LazyFrame], pl.LazyFrame]
 ) -> pl.DataFrame:
-    """Run a plan on a frame: the one made before, where it was of the same rules and the same columns.
-
-    Args:
-        rules: What the plan is of.
-        frame: What it reads.
-        make: Makes it, the first time.
-    """
+    """Run a plan on a frame: the one made before, where it was of the same rules and the same columns."""
     plans = _plans(rules, tuple(frame.schema.items()))
     return plans.frame("plan", {"frame": frame}, lambda lazy: make(lazy["frame"]))
 

@@ -37,14 +37,9 @@ def with_settings(
     place_of: Callable[[str], str],
     scopes: Mapping[str, str] = SCOPES,
 ) -> pl.DataFrame:
-    """Add settings as columns, one value per task.
+    """Add settings as columns, one value per task, of those columns that :func:`~.rule.setting` made.
 
-    Args:
-        tasks: Facts of tasks; where settings have a history, each sees those of its instant, ``at``.
-        reads: Names of columns; those that :func:`~.rule.setting` made are added.
-        config: The configuration, perhaps with a history.
-        place_of: Key to ``app/component``.
-        scopes: Placeholder of a key to the column of the tasks that it stands for.
+    Where settings have a history, each task sees those of its instant, ``at``.
 
     Raises:
         ConfigError: A key that the catalogue does not have, a placeholder that tasks do not know.

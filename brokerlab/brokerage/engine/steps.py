@@ -170,13 +170,9 @@ def walk(
     names: pl.Enum,
     off: Mapping[str, pl.Expr] | None = None,
 ) -> pl.LazyFrame:
-    """Take the steps.
+    """Take the steps, from ``t, q`` and the facts that they read, sorted by t, q.
 
-    Args:
-        frame: ``t, q`` and the facts that the steps read, sorted by t, q.
-        steps: The steps.
-        names: Names of all checks.
-        off: What if: name of a rule to the rows that it lets pass.
+    ``off``: what if: name of a rule to the rows that it lets pass.
 
     Returns:
         The rows with ``check`` and all that the steps made.

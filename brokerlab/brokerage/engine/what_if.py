@@ -97,13 +97,7 @@ class Trial:
 
 
 def peeled(decisions: PlaceDecisions, t: int, q: int) -> Waived:
-    """Take away, for one place of a task, every check that skips it, one after the other.
-
-    Args:
-        decisions: The decisions.
-        t: Number of the task.
-        q: Number of a place that was looked at for the task.
-    """
+    """Take away, for one place that was looked at for a task, every check that skips it, one after the other."""
     trial = Trial.of(decisions, t)
     here = pl.col("q") == q
     found = trial.settled()

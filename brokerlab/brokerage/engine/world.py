@@ -195,12 +195,7 @@ def _local(facts: Facts, *, value: bool) -> Facts:
 
 
 def configured(before: World, config: Config) -> World:
-    """Return a world with all that settings decide.
-
-    Args:
-        before: The world under other settings.
-        config: The settings.
-    """
+    """Return a world, known under other settings, with all that settings decide."""
     brokerage, lookups = before.brokerage, before.lookups
     raw = before.base.given["tasks"]
     vos = raw["vo"].unique().to_list() if "vo" in raw.columns else ["atlas"]
@@ -256,13 +251,7 @@ def configured(before: World, config: Config) -> World:
 
 
 def with_settings_of(world: World, tasks: pl.DataFrame, config: Config) -> pl.DataFrame:
-    """Return facts of tasks with the settings that are read, as columns, and what the brokerage makes of them.
-
-    Args:
-        world: Says what is read.
-        tasks: Facts of some of its tasks; those of other settings are replaced.
-        config: The configuration.
-    """
+    """Return facts of some tasks with the settings that are read, as columns, and what the brokerage makes of them."""
     checks, then = world.asked
     derived = world.brokerage.derived(world.rules)
     rules = (*checks, *(one.rule for one in world.brokerage.own), *rules_of(then), *marks_of(then))

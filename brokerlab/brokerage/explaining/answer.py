@@ -168,14 +168,7 @@ def others(obstacles: Sequence[Obstacle]) -> list[str]:
 
 
 def setting(config: Config, key: str, place: str, scope: dict[str, str | None]) -> Setting:
-    """Return the value of a key that acts on a task.
-
-    Args:
-        config: The configuration.
-        key: Key as the catalogue writes it.
-        place: ``app/component`` where it is looked up.
-        scope: Values of placeholders.
-    """
+    """Return the value of a key that acts on a task; ``place``: ``app/component`` where it is looked up."""
     if not catalogue.rows_of(key):  # a key of an organisation's own, read by its own checks
         return Setting(key, None, "", is_default=False)
     app, component = place.split("/")

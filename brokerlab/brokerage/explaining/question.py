@@ -104,10 +104,7 @@ def subject(tasks: pl.DataFrame, jeditaskid: int, snapshot: int | None) -> Subje
 def where_jobs_ran(who: Subject, given: pl.DataFrame, ran: pl.DataFrame) -> str:
     """Say where the jobs made after a brokerage, and before the task's next one, really ran.
 
-    Args:
-        who: The task.
-        given: The table of tasks that was decided on.
-        ran: Jobs that started: ``jeditaskid, computingsite, made, n_jobs``.
+    ``ran``: jobs that started, ``jeditaskid, computingsite, made, n_jobs``.
     """
     when = "that were made after this brokerage"
     jobs = ran.filter(pl.col("jeditaskid") == who.jeditaskid)
@@ -235,13 +232,7 @@ class Question(ABC):
     def skipped(
         self, check: str, obstacles: Sequence[Obstacle], besides: Iterable[str] = ()
     ) -> Explanation:
-        """Return the answer about a place that was skipped: the reason, then all else that stands in the way.
-
-        Args:
-            check: Why it was skipped.
-            obstacles: All reasons against it.
-            besides: What is said at the end.
-        """
+        """Return the answer about a place that was skipped: the reason, all else that stands in the way, and what is said besides."""
         first = obstacles[0]
         says = [f"{self.who.text} {self.not_sent} {self.shown}: {first.text}."]
         if first.check != check:
@@ -256,9 +247,7 @@ class Question(ABC):
     def obstacles(self, found: Waived, failed: int) -> list[Obstacle]:
         """Return all that skips a place, with the numbers compared.
 
-        Args:
-            found: The place without the checks that skip it.
-            failed: Bits of the checks of single places that it fails: they stand before rules of their name.
+        ``failed``: bits of the checks of single places that it fails; they stand before rules of their name.
         """
         decisions, world = self.decisions, self.decisions.world
         known = {rule.name: rule for rule in (*decisions.reasons, *decisions.marks)}

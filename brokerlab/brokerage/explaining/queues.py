@@ -51,13 +51,7 @@ class OnQueue(Question):
 
     @abstractmethod
     def why(self, found: Waived, order: pl.DataFrame, row: Row) -> Iterator[str]:
-        """Say why a queue is a candidate.
-
-        Args:
-            found: The queue.
-            order: The ranked queues of the task.
-            row: The one of the queue.
-        """
+        """Say why a queue is a candidate; ``order`` are the ranked queues of the task, ``row`` is the one of the queue."""
 
     def elsewhere(self) -> str:
         """Say why queues of the kind were not looked at for this task."""
@@ -156,14 +150,7 @@ class OnQueue(Question):
         )
 
     def first(self, found: Waived, order: pl.DataFrame, row: Row, words: dict[str, str]) -> str:
-        """Say which queue is ranked first, and in what it is ahead most.
-
-        Args:
-            found: A candidate that is not.
-            order: The ranked queues of the task.
-            row: The one of the queue.
-            words: Factors of the weight, to the words for them.
-        """
+        """Say which queue is ranked before a candidate that is not the first, and in which factor of the weight it is ahead most."""
         best = order.row(0, named=True)
         times = f"{best['weight'] / row['weight']:.3g}" if row["weight"] else "many"
         return (

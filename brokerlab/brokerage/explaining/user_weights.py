@@ -97,13 +97,7 @@ def _data(row: Row, rules: AnalysisRules) -> str:
 
 
 def other_rank(candidates: pl.DataFrame, row: Row, rules: AnalysisRules) -> str:
-    """Say where the queue would rank by the basic weight that is not in use.
-
-    Args:
-        candidates: The ranked rows of the task.
-        row: Row of the queue.
-        rules: Which basic weight is in use.
-    """
+    """Say where the queue would rank, among the ranked rows of the task, by the basic weight that is not in use."""
     *_, (name, column) = _basic_weights(rules).items()
     own = row[column] * row["data_factor"]
     place = 1 + int((candidates[column] * candidates["data_factor"] > own).sum())

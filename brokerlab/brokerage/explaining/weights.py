@@ -30,13 +30,7 @@ Row = Mapping[str, Any]
 
 
 def factors(row: Row, link: str, rules: ProductionRules) -> list[str]:
-    """Return one line per factor of the rule set.
-
-    Args:
-        row: Row of the ranking.
-        link: What is known of the link to the nucleus.
-        rules: Switches ``nucleus_preferred`` and ``hardware_preferred``.
-    """
+    """Return one line per factor of the rule set; ``link``: what is known of the link to the nucleus."""
     silent = "the network weight does not act on this task"
     why = {"work_factor": f": {_work(row)}", "data_factor": f": {_data(row)}"}
     if rules.nucleus_preferred:
@@ -65,13 +59,7 @@ def _work(row: Row) -> str:
 
 
 def running(row: Row, really: str, starting: str = "x_starting") -> str:
-    """Return the running jobs that count, and why they are more than really run.
-
-    Args:
-        row: Row of a ranking.
-        really: Column of those that do.
-        starting: Column of starting jobs.
-    """
+    """Return the running jobs that count, and why they are more than ``really`` run."""
     text = counted(row["running"], "running job")
     if row["running"] == row[really]:
         return text
@@ -97,13 +85,7 @@ def _data(row: Row) -> str:
 
 
 def against(row: Row, best: Row, words: Mapping[str, str] = FACTORS) -> str:
-    """Say in which factor another queue is ahead most.
-
-    Args:
-        row: Row of a ranking.
-        best: The other queue's.
-        words: Factors, to the words for them.
-    """
+    """Say in which factor another queue is ahead most, by the words for them."""
     ahead = {name: best[name] / row[name] for name in words if row[name] and best[name] > row[name]}
     if not ahead:
         return ""
@@ -117,13 +99,7 @@ def ranked(late: pl.DataFrame) -> pl.DataFrame:
 
 
 def link(world: World, snapshot: int, pair: Row) -> str:
-    """Say how fast outputs get to the nucleus.
-
-    Args:
-        world: What was decided on.
-        snapshot: The instant.
-        pair: :data:`LINK`.
-    """
+    """Say how fast outputs get to the nucleus; ``pair`` has :data:`LINK`."""
     if pair["t_nucleus"] is None:
         return "the task has no nucleus"
     if pair["p_storage_id"] == pair["t_nucleus_id"]:

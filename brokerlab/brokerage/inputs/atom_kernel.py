@@ -102,16 +102,8 @@ def _bring(
 ) -> tuple[int, int, int]:
     """Return the files, bytes and events that secondary datasets add to a job of ``n_master`` files.
 
-    Args:
-        files: All files.
-        secondaries: Those of the task.
-        used: Where the files not used by earlier jobs begin, per dataset.
-        taken: Files that the job has taken, per dataset.
-        n_master: Master files of the job with the next one.
-        commit: Take them.
-
-    Returns:
-        Numbers; the events are those of the first dataset that is split.
+    ``used`` says where the files not used by earlier jobs begin, ``taken`` those that the job has taken, per dataset;
+    ``commit`` takes them. The events are those of the first dataset that is split.
     """
     n_files, size, events, first = 0, 0, 0, True
     for d in range(len(used)):
@@ -202,13 +194,9 @@ def walk(
 ) -> None:
     """Cut the files of every task into jobs and keep the maximum of each measure.
 
-    Args:
-        files: Files; the master files of a task, and those of each dataset, stand together and in order.
-        secondaries: Secondary datasets; those of a task stand together and in order.
-        jobs: Tasks.
-        n_names: Number of different file names.
-        counts: (n_tasks, 3), filled with: size [B] of distinct names, events, longest run of events.
-        effective_mb: (n_tasks,), filled with the effective size of the master files [MB].
+    Master files of a task, files of a dataset and datasets of a task stand together and in order. ``counts`` (n_tasks, 3) is
+    filled with size [B] of distinct names, events, longest run of events, ``effective_mb`` (n_tasks,) with the effective size
+    of the master files [MB].
     """
     seen = np.full(n_names, -1, dtype=np.int64)
     stamp = 0

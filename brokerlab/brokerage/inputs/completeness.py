@@ -63,16 +63,7 @@ class Completeness:
 
 
 def real(datasets: pl.DataFrame | None, *, distributed: bool) -> pl.DataFrame:
-    """Return the real input datasets: neither pseudo nor, unless asked for, distributed.
-
-    Args:
-        datasets: ``datasetname``, and perhaps ``jeditaskid`` (null = every task), ``distributed``, ``pseudo``,
-            ``type``.
-        distributed: Keep distributed datasets.
-
-    Returns:
-        ``jeditaskid``, ``datasetname`` of distinct datasets.
-    """
+    """Return the real input datasets, ``jeditaskid``, ``datasetname``: neither pseudo nor, unless asked for, distributed."""
     rows = read("datasets", datasets, _DATASETS, _DATASET_FLAGS)
     pseudo = (
         yes("pseudo")
@@ -130,13 +121,7 @@ def _complete(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def limits(vos: pl.Series, config: Config, component: str = "jobbroker") -> pl.DataFrame:
-    """Return when a replica counts as complete, by VO: ``vo``, ``max_missing`` [files], ``min_percent`` [%].
-
-    Args:
-        vos: VOs of tasks.
-        config: MAX_MISSING_INPUT_FILES, MIN_INPUT_COMPLETENESS.
-        component: See :func:`completeness`.
-    """
+    """Return when a replica counts as complete, by VO: ``vo``, ``max_missing`` [files], ``min_percent`` [%]."""
     names = {"max_missing": "MAX_MISSING_INPUT_FILES", "min_percent": "MIN_INPUT_COMPLETENESS"}
     rows = [
         {"vo": vo}

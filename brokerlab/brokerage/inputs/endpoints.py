@@ -132,14 +132,7 @@ def complete_here(
 ) -> pl.DataFrame:
     """Return the queues that own a DATADISK input endpoint with the whole input of a task.
 
-    Args:
-        complete_locations: ``jeditaskid``, ``ddm_endpoint_name``, perhaps ``snapshot``; see
-            :func:`brokerlab.brokerage.inputs.completeness.completeness`.
-        queue_endpoints: See :func:`endpoint_states`.
-        storage_endpoints: See :func:`endpoint_states`; only the types matter.
-
-    Returns:
-        ``jeditaskid``, [``snapshot``,] ``panda_queue`` (parent name), one row per pair that has one, sorted.
+    ``jeditaskid``, [``snapshot``,] ``panda_queue`` (parent name), one row per pair that has one, sorted.
     """
     key = [name for name in ("jeditaskid", "snapshot") if name in complete_locations.columns]
     disks = read_storage(storage_endpoints).filter(pl.col("type") == "DATADISK")

@@ -34,13 +34,9 @@ def read_given(
     later: Collection[str] = (),
     others: Mapping[str, type[dy.Schema]] | None = None,
 ) -> Given:
-    """Hold input tables to their contracts.
+    """Hold input tables to their contracts; those named in ``later`` do not count as missing.
 
-    Args:
-        tables: Table name to frame of any engine, list of dicts or mapping of columns.
-        contracts: Table name to dataframely class.
-        later: Names of tables that are given later; they do not count as missing.
-        others: Contracts of another brokerage: its tables, and its columns of the same tables, are let pass.
+    ``others``: contracts of another brokerage: its tables, and its columns of the same tables, are let pass.
 
     Raises:
         SchemaError: Unknown tables and columns, values of another type, nulls where none is allowed: all at

@@ -18,11 +18,7 @@ def valid_for(
 ) -> Frame:
     """Join every row of a table that is valid for the rows on the left; rows without partner fall out.
 
-    Args:
-        left: Rows whose keys are not null.
-        table: Rows in which a null key means that they are valid for all.
-        on: Columns that must be equal.
-        keys: Which of the keys the table has.
+    A null among the ``keys`` of the table means that its row is valid for all; columns of ``on`` must be equal.
 
     Returns:
         Columns of the left, then those of the table; rows with a key of their own before those for all, each in
@@ -70,12 +66,7 @@ def for_tasks(frame: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
 
 
 def at_every(frame: pl.DataFrame, snapshots: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of a state table for every snapshot for which they are valid; all of them where no row is for all.
-
-    Args:
-        frame: A table with ``snapshot``.
-        snapshots: ``snapshot``, one row each.
-    """
+    """Return the rows of a state table for every snapshot for which they are valid; all of them where no row is for all."""
     if not frame["snapshot"].null_count():
         return frame
     found = valid_for(snapshots.select("snapshot"), frame, keys=["snapshot"])
@@ -87,15 +78,10 @@ def at_every(frame: pl.DataFrame, snapshots: pl.DataFrame) -> pl.DataFrame:
 def at_snapshots(
     frame: pl.DataFrame, snapshots: pl.DataFrame | None
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Return a state table ready to be joined on the snapshot, and the key columns that this needs.
+    """Return a state table ready to be joined on the snapshots (null = its own), and the key columns that this needs.
 
-    Args:
-        frame: Table with ``snapshot``; null = every instant.
-        snapshots: The instants asked for, ``snapshot``; null = those of the table.
-
-    Returns:
-        Where every ``snapshot`` is null: the table without the column, and no key. Else the rows of the
-        instants, rows for every instant repeated for each, and ``["snapshot"]``.
+    Where every ``snapshot`` is null: the table without the column, and no key. Else the rows of the
+    instants, rows for every instant repeated for each, and ``["snapshot"]``.
     """
     if frame["snapshot"].null_count() == frame.height:
         return frame.drop("snapshot"), []
@@ -110,12 +96,7 @@ def with_positions(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def without_instants(table: pl.DataFrame, instants: pl.DataFrame) -> pl.DataFrame:
-    """Return a table that has the same rows at every instant as one that is valid for all: less to look through.
-
-    Args:
-        table: With ``snapshot``, null = every instant.
-        instants: ``snapshot`` of all that will be asked, each once.
-    """
+    """Return a table that has the same rows at every instant as one that is valid for all: less to look through."""
     rest = table.columns
     rest.remove("snapshot")
     known = table["snapshot"].unique()

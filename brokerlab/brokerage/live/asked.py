@@ -119,13 +119,7 @@ def states(
 
 
 def at_instants(frame: pl.DataFrame, instants: pl.DataFrame, of: str) -> pl.DataFrame:
-    """Return rows for the instants.
-
-    Args:
-        frame: ``snapshot`` is a world or a snapshot.
-        instants: ``instant`` and ``of``.
-        of: ``world`` or ``snapshot``.
-    """
+    """Return rows for the instants; the frame's ``snapshot`` is a world or a snapshot, as ``of`` says."""
     known = instants.select(of, "instant").unique()
     joined = frame.join(known, left_on="snapshot", right_on=of, maintain_order="left")
     return joined.with_columns(snapshot="instant").drop("instant")
@@ -137,14 +131,7 @@ def with_others(
     prepared_tables: Mapping[str, pl.DataFrame],
     together: Iterable[Iterable[str]],
 ) -> Tables:
-    """Add the tables that are read together with some that are given, as they were prepared.
-
-    Args:
-        given: Result of :func:`states`.
-        rows: ``snapshot, instant`` of what is asked for.
-        prepared_tables: The input tables.
-        together: Names of tables that are read together.
-    """
+    """Add the tables that are read together with some that are given, as they were prepared."""
     lost = [
         name
         for names in together

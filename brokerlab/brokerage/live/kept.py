@@ -137,15 +137,10 @@ class Kept:
 
 
 def per_instant(tasks: pl.DataFrame, instants: IntArray, keys: Collection[str]) -> pl.DataFrame:
-    """Return the facts of tasks as those who look at what changes want them.
+    """Return the facts of tasks, one row each, as those who look at what changes want them.
 
-    Args:
-        tasks: Facts of the tasks wanted, one row each.
-        instants: Instant of each row.
-        keys: Numbers of tasks that stand for a state of the grid, too.
-
-    Returns:
-        The tasks with ``t`` (number of the row), ``snapshot`` (the instant) and ``keys`` numbered anew.
+    They have ``t`` (number of the row), ``snapshot`` (the instant) and ``keys`` numbered anew, which stand for a state of the
+    grid, too.
     """
     names, number = np.unique(instants, return_inverse=True)
     own = {

@@ -74,15 +74,7 @@ def hint_queues(
     rules: ProductionRules | None = None,
     config: Config | None = None,
 ) -> pl.DataFrame:
-    """Return the queues that could run each task, for the choice of its nucleus.
-
-    Args:
-        tables: See :meth:`.engine.brokerage.Brokerage.decide`, like all others.
-        rules: Rule set.
-        config: Settings.
-
-    Returns:
-        ``jeditaskid, snapshot, panda_queue`` (str).
+    """Return the queues that could run each task, for the choice of its nucleus: ``jeditaskid, snapshot, panda_queue`` (str).
 
     Source:
         production-tasks.md 3, row 7.

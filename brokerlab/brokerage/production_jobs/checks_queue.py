@@ -60,10 +60,7 @@ def opportunistic_check(rules: ProductionRules) -> Rule:
 
 
 def policy_checks(rules: ProductionRules) -> tuple[Rule, ...]:
-    """Return ``zero_share``, ``jumbo_only``, ``jumbo_few_events``.
-
-    Args:
-        rules: Switches ``test_work_exempt`` and ``jumbo_queues``: without it, the last two never skip.
+    """Return ``zero_share``, ``jumbo_only``, ``jumbo_few_events``; without ``jumbo_queues`` the last two never skip.
 
     Source: 002, ATLAS Production Job Brokerage: "Zero Share, which is defined in the fairsharepolicy field in CRIC".
     """
@@ -172,11 +169,7 @@ def needed_ram(*, whole: bool, base_alone: bool) -> pl.Expr:
 
 
 def memory_checks(*, whole: bool = True, base_alone: bool = False) -> tuple[Rule, ...]:
-    """Return ``memory_max`` and ``memory_min``; see :func:`~.task_facts.memory`.
-
-    Args:
-        whole: The need is truncated to whole MB.
-        base_alone: A task without ``ramcount`` needs its base.
+    """Return ``memory_max`` and ``memory_min``; see :func:`needed_ram` and :func:`~.task_facts.memory`.
 
     Source: 002, ATLAS Production Job Brokerage: "Queues are skipped if the estimated memory usage is not included in the
         acceptable memory ranges."
@@ -358,11 +351,7 @@ def nucleus_checks(rules: ProductionRules) -> tuple[Rule, ...]:
 
 
 def diskio_check(*, per_core: bool, whole: bool) -> Rule:
-    """Return ``diskio_overload``.
-
-    Args:
-        per_core: The traffic of a task of several cores is divided by those of the slot.
-        whole: The result is truncated.
+    """Return ``diskio_overload``; ``per_core``: the traffic of a task of several cores is divided by those of the slot.
 
     Source: 002, ATLAS Production Job Brokerage: "when the average diskIO per core for running jobs in a queue exceeds the
         limit, the next cycles of job brokerage will exclude tasks with diskIO higher than the defined limit".

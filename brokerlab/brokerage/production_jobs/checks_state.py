@@ -26,9 +26,6 @@ def remote() -> pl.Expr:
 def link_checks(rules: ProductionRules) -> tuple[Rule, ...]:
     """Return ``nucleus_unwritable``, ``nucleus_backlog``, ``link_blocked``, ``link_backlog``.
 
-    Args:
-        rules: Switches ``backlog_inclusive``, ``backlog_spares_nucleus``, ``nucleus_must_send`` (see :mod:`.facts`).
-
     Source: 002, ATLAS Production Job Brokerage: "Skip all queues if the number of files to be aggregated to the nucleus is
         larger than NQUEUED_NUC_CAP_FOR_JOBS" and "over the NQUEUED_SAT_CAP ... files queued on their links to the nucleus".
     """
@@ -98,10 +95,7 @@ def _exempt(rules: ProductionRules) -> tuple[pl.Expr, pl.Expr]:
 def storage_checks(rules: ProductionRules) -> tuple[Rule, ...]:
     """Return ``storage_space``, the four endpoint checks and ``source_down``; each needs the ones before passed.
 
-    Of several endpoints one good one is enough.
-
-    Args:
-        rules: Switches ``free_equal_passes``, ``wan_asked_at_nucleus``, ``code_only_checks`` (source_down); see :mod:`brokerlab.brokerage.inputs.endpoints`.
+    Of several endpoints one good one is enough, see :mod:`brokerlab.brokerage.inputs.endpoints`.
 
     Source: 002, ATLAS Production Job Brokerage: "DISK size check, free space in the local storage has to be over 200GB" and
         "Skip queues if their storage endpoints are blacklisted".

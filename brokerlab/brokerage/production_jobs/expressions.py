@@ -21,12 +21,7 @@ def truncated(value: pl.Expr) -> pl.Expr:
 
 
 def spared(rules: ProductionRules, name: str) -> pl.Expr:
-    """Return whether a check passes a pre-assigned queue without being asked.
-
-    Args:
-        rules: Switch ``preassigned_exempt``.
-        name: ``t_listed``, or ``t_single`` where only a single queue is spared.
-    """
+    """Return whether a check passes a pre-assigned queue (``t_listed``; a single one: ``t_single``) without being asked."""
     return col(name) if rules.preassigned_exempt else pl.lit(value=False)
 
 

@@ -28,18 +28,9 @@ def listed(
     tasks: pl.DataFrame, facts: pl.DataFrame, queues: pl.DataFrame, tables: dict[str, pl.DataFrame],
     *, rules: ProductionRules,
 ) -> pl.DataFrame:  # fmt: skip
-    """Return the candidates of the tasks that are pre-assigned.
+    """Return the candidates of the tasks that are pre-assigned (switches ``parent_stays_in_list`` and ``merging_freed_by``).
 
-    Args:
-        tasks: Input table ``tasks``.
-        facts: Facts of the tasks: ``t, jeditaskid, snapshot, t_version``, rows as in ``tasks``.
-        queues: Facts of the queues.
-        tables: The input tables; ``queue_endpoints`` is read.
-        rules: Switches ``parent_stays_in_list`` and ``merging_freed_by``.
-
-    Returns:
-        ``t, q``, and ``single`` (a single queue was named); a row without ``q`` for each of these tasks, which
-        may have no other.
+    ``t, q``, and ``single`` (a single queue was named); a row without ``q`` for each of these tasks, which may have no other.
     """
     asked = facts.select("t", "t_version").hstack(
         tasks.select("site", "preassigned_site", *_TIMES, "at")
@@ -167,10 +158,6 @@ def with_sites(
 def unwritable(state: Tables, *, rules: ProductionRules) -> pl.DataFrame:
     """Return ``snapshot, nucleus`` of nuclei whose default output endpoint cannot be used over WAN.
 
-    Args:
-        state: ``storage_endpoints`` and ``nuclei``.
-        rules: Switches ``nucleus_must_send`` (else it must be written only) and ``other_status_up``.
-
     Source: 002, ATLAS Production Job Brokerage: "The nucleus storage endpoints must allow receivng and sending files over WAN
         (write_wan=ON and read_wan=ON)."
     """
@@ -245,10 +232,7 @@ KEYS = {
 
 
 def one_row_per_key(tables: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
-    """Return the tables with the last row of each key.
-
-    Args:
-        tables: The input tables; of these :data:`KEYS` are looked at.
+    """Return the tables with the last row of each key, see :data:`KEYS`.
 
     Warns:
         BrokerlabWarning: Rows that repeat a key, with their number.
@@ -280,8 +264,7 @@ UNKNOWN = -2
 def facts(known: Known) -> Known:
     """Return it with the facts of tasks and queues, and the candidates of tasks that are pre-assigned.
 
-    Args:
-        known: Input tables and rules; option ``hint``: only what could run is asked, no nucleus is looked at.
+    With the option ``hint`` only what could run is asked, and no nucleus is looked at.
     """
     rules, hint = known.rules, known.options["hint"]
     instants = known.given["tasks"].with_columns(pl.col("snapshot").fill_null(0))

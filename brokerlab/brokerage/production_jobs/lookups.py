@@ -90,11 +90,7 @@ def policies() -> Lookup:
 
 
 def slots(task: tuple[str, ...]) -> Lookup:
-    """Return the slots set for the task's share and resource type.
-
-    Args:
-        task: Columns of tasks: snapshot, tag, resource type.
-    """
+    """Return the slots set for the task's share and resource type, told apart by columns of snapshot, tag and resource type."""
     facts = {"x_has_slots": False, "x_numslots": None}
     return Lookup(task=task, place=PARENT, facts=facts, rows=partial(_slots, task))
 
@@ -125,11 +121,7 @@ def _totals(known: Known) -> pl.LazyFrame:
 
 
 def at_parents(kinds: tuple[str, ...] = WITH_TAPE) -> Lookup:
-    """Return how much of a task's input a parent has.
-
-    Args:
-        kinds: Kinds of places that count.
-    """
+    """Return how much of a task's input a parent has, in places of kinds that count."""
     rows = partial(_at_parents, kinds)
     return Lookup(task=("jeditaskid",), place=PARENT, facts=INPUT_HERE, rows=rows)
 
@@ -238,16 +230,10 @@ def _software(known: Known) -> pl.LazyFrame:
 
 
 def refused_pairs(known: Known, columns: tuple[str, ...], **more: Any) -> pl.DataFrame:
-    """Return what software and hardware (request, parent) pairs lack.
+    """Return what software and hardware (request, parent) pairs lack; see :func:`brokerlab.matching.software_pairs.software_pairs`.
 
-    Args:
-        known: Tasks, places and what queues publish.
-        columns: What a request consists of.
-        **more: See :func:`brokerlab.matching.software_pairs.software_pairs`.
-
-    Returns:
-        ``columns, parent, p_releases``, ``x_software`` (accepted, rejected, or of a platform that cannot be read),
-        ``x_software_reason``, and what else that says.
+    ``columns`` (what a request consists of), ``parent, p_releases``, ``x_software`` (accepted, rejected, or of a platform that
+    cannot be read), ``x_software_reason``, and what else that says.
     """
     names = {column: column.removeprefix("t_") for column in columns}
     requests = known.kinds(*columns).rename(names)

@@ -45,16 +45,9 @@ _OF_PARENT = {
 def queue_facts(tables: dict[str, pl.DataFrame], *, rules: ProductionRules) -> pl.DataFrame:
     """Return one row per queue, or per (snapshot, queue) where the table has snapshots.
 
-    Args:
-        tables: The input tables.
-        rules: Says which statuses are online, and which endpoints up.
-
     Returns:
         ``q`` (number of the row, i64), ``snapshot`` (null: every instant), ``panda_queue``, ``parent`` and
         columns ``q_*`` and ``p_*``, sorted by snapshot and name.
-
-    Source:
-        production-jobs.md.
     """
     queues = tables["queues"].with_columns(
         parent=pl.coalesce("unified_name", "panda_queue"),

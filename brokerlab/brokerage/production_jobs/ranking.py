@@ -152,10 +152,7 @@ def _least_cap(rules: ProductionRules) -> pl.Expr:
 
 
 def _bootstrap(rules: ProductionRules) -> pl.Expr:
-    """Return whether a queue has no job at all and becomes a candidate of weight 0.
-
-    Args:
-        rules: Switch ``bootstrap_first``; without it such a queue is ranked by its weight.
+    """Return whether a queue has no job at all and becomes a candidate of weight 0; else it is ranked by its weight.
 
     Source: 002, ATLAS Production Job Brokerage: "the remaining candidates are sorted by weight".
     """
@@ -282,10 +279,9 @@ def _best() -> tuple[Step, ...]:
 
 
 def shares(weight: pl.Expr) -> pl.Expr:
-    """Return the part of a task's jobs that each weight stands for; candidates without weight only share alike.
+    """Return the part of a task's jobs that each weight (null: no candidate) stands for; without any weight all share alike.
 
-    Args:
-        weight: Weight of candidates, null for other queues; the frame is sorted by ``t``.
+    The frame is sorted by ``t``.
     """
     # one after the other: a plain sum differs in the last bit with how the rows came to be sorted
     total = weight.fill_null(0.0).cum_sum().last().over("t")

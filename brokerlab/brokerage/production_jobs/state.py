@@ -74,13 +74,7 @@ def at_parent(known: Known, table: str, column: str = "computingsite") -> Any:
 def at_instants(
     tables: Mapping[str, pl.DataFrame], state: Sequence[str], snapshots: pl.DataFrame
 ) -> dict[str, pl.DataFrame]:
-    """Return the tables, those of a state with rows for every snapshot.
-
-    Args:
-        tables: The input tables.
-        state: Names of tables whose rows without snapshot hold for every instant; ``queues`` too, if any row has one.
-        snapshots: ``snapshot``, one row each.
-    """
+    """Return the tables, those of a state, and ``queues`` with a history, with rows for every snapshot."""
     names = {*state, *(["queues"] if has_history(tables) else [])}
     return {
         name: at_every(frame, snapshots) if name in names else frame

@@ -35,15 +35,7 @@ def text(name: str) -> pl.Expr:
 def task_facts(
     tasks: pl.DataFrame, resource_queues: pl.DataFrame, *, rules: ProductionRules
 ) -> pl.DataFrame:
-    """Return one row per decision.
-
-    Args:
-        tasks: Input table ``tasks``.
-        resource_queues: Input table ``resource_work_queues``.
-        rules: The rule set.
-
-    Returns:
-        ``t`` (number of the row, i64), ``jeditaskid``, ``snapshot``, ``at`` and columns ``t_*``.
+    """Return one row per decision: ``t`` (number of the row, i64), ``jeditaskid``, ``snapshot``, ``at`` and columns ``t_*``.
 
     Source:
         production-jobs.md 5 and 7.

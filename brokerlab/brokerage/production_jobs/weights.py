@@ -61,10 +61,9 @@ def product(rules: ProductionRules) -> pl.Expr:  # noqa: ARG001 - see Brokerage.
 
 
 def many_assigned(rules: ProductionRules) -> pl.Expr:
-    """Return how much jobs that wait for their input weigh against those that have it, 1 to 2.
+    """Return how much jobs that wait for their input weigh against those that have it, 1 to 2 (switch ``many_assigned_plus_one``).
 
-    Args:
-        rules: Switch ``many_assigned_plus_one``. Without it 0 activated jobs make 2, or 1 if none is assigned either.
+    Without the switch 0 activated jobs make 2, or 1 if none is assigned either.
 
     Source: 002, ATLAS Production Job Brokerage: "manyAssigned = max(1, min(2, assigned / activated))".
     """

@@ -19,17 +19,10 @@ _LOG_FIELD = 4  # of the dataset's name, parted at dots
 def counted_datasets(
     tasks: pl.DataFrame, datasets: pl.DataFrame, rules: ProductionRules
 ) -> pl.DataFrame:
-    """Return the input datasets that count for the choice of the nucleus.
+    """Return the input datasets that count for the choice of the nucleus, ``jeditaskid, snapshot, datasetname``, each once.
 
-    Left out: pseudo datasets, which have no files, and with ``taskbrokeronmaster`` all but the master.
-
-    Args:
-        tasks: ``jeditaskid, snapshot, taskbrokeronmaster``.
-        datasets: Contract ``Datasets``.
-        rules: Switch ``conditions_and_logs_count``: else conditions data (``ddo...``) and logs are left out too.
-
-    Returns:
-        ``jeditaskid, snapshot, datasetname``, each once.
+    Left out: pseudo datasets, which have no files, with ``taskbrokeronmaster`` all but the master, and without
+    ``conditions_and_logs_count`` conditions data (``ddo...``) and logs.
 
     Source: production-tasks.md 2.
     """
@@ -48,16 +41,9 @@ def counted_datasets(
 def listed_replicas(
     wanted: pl.DataFrame, replicas: pl.DataFrame, endpoints: pl.DataFrame, rules: ProductionRules
 ) -> pl.DataFrame:
-    """Return the replicas of wanted datasets with what their endpoints are.
+    """Return the replicas of wanted datasets with what their endpoints are; one that is not listed is a disk, and up.
 
-    Args:
-        wanted: ``jeditaskid, snapshot, datasetname``.
-        replicas: Contract ``Replicas``.
-        endpoints: Contract ``StorageEndpoints``; an endpoint that is not there is a disk, and up.
-        rules: Switch ``other_status_up``.
-
-    Returns:
-        The replicas with ``tape``, ``up`` (readable over WAN) and ``whole`` (found = total > 0).
+    Added are ``tape``, ``up`` (readable over WAN) and ``whole`` (found = total > 0).
     """
     counts = ("found", "total", "asize", "tsize")
     listed = valid_for(wanted, with_positions(replicas), ["datasetname"])
@@ -98,21 +84,15 @@ def totals(listed: pl.DataFrame, rules: ProductionRules) -> pl.DataFrame:
 
 
 def at_nuclei(listed: pl.DataFrame, inputs: pl.DataFrame) -> pl.DataFrame:
-    """Return what of every task's input each nucleus has.
+    """Return what of every task's input each nucleus has at its input endpoints.
 
     Per dataset (or constituent), over the replicas at the nucleus's input endpoints in the order in which they
     are listed: a complete copy on disk is all there is to say; else the copy with most files counts, on disk
     and on disk or tape, the first one on ties.
 
-    Args:
-        listed: Of :func:`listed_replicas`.
-        inputs: ``snapshot`` (null = every instant), ``nucleus``, ``ddm_endpoint_name`` of input endpoints.
-
     Returns:
         ``jeditaskid, snapshot, nucleus`` with ``ava_num_*`` [files], ``ava_size_*`` [B] and ``remote_source``:
         some replica looked at is readable over WAN. Nuclei without any replica fall out.
-
-    Source: production-tasks.md 2.
     """
     unit = [*_UNIT, "nucleus"]
     there = valid_for(listed, inputs.unique(), ["ddm_endpoint_name"], ["snapshot"])

@@ -19,9 +19,8 @@ THRESHOLD = "DISK_THRESHOLD[_<gshare>]"
 def checks(rules: ProductionRules) -> tuple[Rule, ...]:
     """Return the checks of single nuclei in the order in which they run.
 
-    Args:
-        rules: Switches ``disk_equal_passes`` and ``hint_brokerage``; where ``missing_endpoint`` ends the task, the rules
-            from row 3 on look at all its nuclei and stand among :func:`~.ranking.steps`.
+    Where ``missing_endpoint`` ends the task, the rules from row 3 on look at all its nuclei and stand among
+    :func:`~.ranking.steps`.
     """
     first = (_nucleus_inactive(), _transfer_backlog())
     return first if aborts(rules) else (*first, *output_checks(rules), no_queue(rules))

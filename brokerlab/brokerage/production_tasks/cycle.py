@@ -25,11 +25,7 @@ TAPE_WEIGHT = 0.001
 
 
 def work_factor(rw: FloatArray, rules: ProductionRules) -> FloatArray:
-    """Return the factor of the work left (switch ``idle_work_is_one``).
-
-    Args:
-        rw: Work left, see switch ``work_of_weight`` [HS06 s].
-        rules: ``1 / max(50, rw)``, or 1 below 50.
+    """Return the factor of the work left [HS06 s]: ``1 / max(50, rw)``, or 1 below 50 (switch ``idle_work_is_one``).
 
     Source: production-tasks.md 4.
 
@@ -92,14 +88,9 @@ def probabilities(weights: FloatArray) -> FloatArray:
 
 
 def drawn(weights: FloatArray, draw: float) -> int:
-    """Return the place of the nucleus drawn: walk the weights, the first that uses up ``draw * W`` wins.
+    """Return the place of the nucleus drawn: walk the weights in stored order, the first that uses up ``draw * W`` wins.
 
-    Args:
-        weights: Of the nuclei in stored order; at least one.
-        draw: Random number in [0, 1).
-
-    Returns:
-        Index into the weights; the last one where rounding leaves something over, 0 where all weights are 0.
+    It is the last one where rounding leaves something over, 0 where all weights are 0; ``draw`` is in [0, 1).
 
     Source: production-tasks.md 4.
 

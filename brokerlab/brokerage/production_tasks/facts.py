@@ -29,16 +29,7 @@ SCHEMA = {
 def gather(
     tasks: pl.DataFrame, tables: Mapping[str, pl.DataFrame], unreadable: pl.DataFrame
 ) -> pl.DataFrame:
-    """Return the findings, sorted, each once.
-
-    Args:
-        tasks: With ``given_nucleus``, and ``assigned``, the nucleus that each has.
-        tables: Input tables.
-        unreadable: Datasets that no site can send.
-
-    Returns:
-        ``jeditaskid, snapshot, subject, finding``; null keys for what concerns all tasks.
-    """
+    """Return the findings, sorted, each once: ``jeditaskid, snapshot, subject, finding``; null keys for what concerns all tasks."""
     stranger = pl.col("given_nucleus").is_not_null() & pl.col("assigned").is_null()
     parts = [
         _said(
@@ -231,8 +222,7 @@ def queued_files(
 ) -> pl.DataFrame:
     """Sum the files queued for every nucleus over all sources [files], as known in the last 60 minutes.
 
-    Returns:
-        ``snapshot, nucleus, queued_files``; nuclei without a recent value fall out.
+    ``snapshot, nucleus, queued_files``; nuclei without a recent value fall out.
     """
     instants = tasks.group_by("snapshot").agg(pl.col("at").min()).sort("snapshot")
     names = nuclei.select("nucleus").unique().with_columns(express=pl.lit(value=False))
@@ -242,12 +232,10 @@ def queued_files(
 
 
 def nucleus_facts(tasks: pl.DataFrame, tables: Tables, rules: ProductionRules) -> pl.DataFrame:
-    """Return every nucleus, and every bare satellite (F0), at every instant of brokerage.
+    """Return every nucleus, and every bare satellite (F0), at every instant of brokerage, sorted by instant and name.
 
-    Returns:
-        ``q, q_version`` (the instant), ``q_candidate`` (a nucleus), the columns of the
-        nucleus, ``position`` in the draw (satellites come last), ``queued_files``, ``rw_all`` [HS06 s] and
-        ``demand_gb``; sorted by instant and name.
+    ``q, q_version`` (the instant), ``q_candidate`` (a nucleus), the columns of the nucleus, ``position`` in the draw
+    (satellites come last), ``queued_files``, ``rw_all`` [HS06 s] and ``demand_gb``.
     """
     instants = tasks.select("snapshot").unique().sort("snapshot")
     stored = with_positions(tables["nuclei"]).select("snapshot", *_NUCLEI)

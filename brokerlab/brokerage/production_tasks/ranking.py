@@ -29,10 +29,6 @@ def steps(rules: ProductionRules, own: WeightOf | None) -> tuple[Step, ...]:
 
     They make ``asks_locality`` (the check of locality is on, and some nucleus came to it), ``off_period``, ``waived``,
     ``full_chain_detail`` (F1 to F3), the factors of the weight and ``factor``, their product without that of the work.
-
-    Args:
-        rules: Switches of locality, weight and full chain, and ``missing_endpoint``.
-        own: Weight of one's own; null: that of the page.
     """
     return (
         *(_ending_the_task(rules) if aborts(rules) else ()),

@@ -44,15 +44,9 @@ def destination(endpoint: pl.Expr, storagetoken: pl.Expr) -> pl.Expr:
 def match(pattern: str, endpoints: Sequence[tuple[str, str | None]]) -> str | None:
     """Return the endpoint that a pattern of :func:`pattern_of` means among those of a nucleus; null if there is none.
 
-    A pattern that is no regular expression, or that cannot be decided in linear time, finds no name.
-
-    Args:
-        pattern: The pattern.
-        endpoints: Name and type, in stored order.
-
-    Returns:
-        The endpoint of that exact name; else the first whose name the pattern finds as a regular expression, or whose type
-        is the pattern without ``ATLAS``.
+    It is the endpoint (name and type, in stored order) of that exact name; else the first whose name the pattern finds as a
+    regular expression, or whose type is the pattern without ``ATLAS``. A pattern that is no regular expression, or that cannot
+    be decided in linear time, finds no name.
 
     Source: production-tasks.md 1, ``output_datasets``.
 
@@ -84,15 +78,7 @@ def refusal(pattern: str) -> str | None:
 
 
 def resolve(asked: pl.DataFrame, endpoints: pl.DataFrame) -> pl.DataFrame:
-    """Find the endpoint of every pattern at every site; each distinct pair of texts is matched once.
-
-    Args:
-        asked: ``state, site, pattern``, each once.
-        endpoints: ``state, site, position, ddm_endpoint_name, type`` of output endpoints.
-
-    Returns:
-        ``asked`` with ``ddm_endpoint_name``; null where the site has none.
-    """
+    """Find the endpoint of every pattern at every site, null where it has none; each distinct pair of texts is matched once."""
     names, kinds = (
         pl.col(column).fill_null("").str.join(_SEPARATOR).alias(column)
         for column in ("ddm_endpoint_name", "type")
@@ -129,14 +115,9 @@ MISSING = {
 
 
 def endpoints_of(nuclei: pl.DataFrame, nucleus_endpoints: pl.DataFrame) -> pl.DataFrame:
-    """Return the endpoints of every nucleus in stored order.
+    """Return the endpoints of every nucleus in stored order; without a table of them the lists of nuclei are read.
 
-    Args:
-        nuclei: Contract ``Nuclei``; its lists are read where there is no table ``nucleus_endpoints``.
-        nucleus_endpoints: Contract ``NucleusEndpoints``; output endpoints count where they are local.
-
-    Returns:
-        ``snapshot`` (null = every instant), ``nucleus, direction, position, ddm_endpoint_name``.
+    ``snapshot`` (null = every instant), ``nucleus, direction, position, ddm_endpoint_name``; output endpoints are local ones.
     """
     if nucleus_endpoints.height:
         away = (pl.col("direction") == "output") & ~pl.col("is_local").fill_null(value=True)
@@ -157,13 +138,9 @@ def endpoints_of(nuclei: pl.DataFrame, nucleus_endpoints: pl.DataFrame) -> pl.Da
 
 
 def demand_gb(rw_all: pl.Series, rules: ProductionRules) -> pl.Series:
-    """Return the space that the work left at a nucleus will need [GB].
+    """Return the space that all work left at a nucleus will need [GB] (switch ``demand_is_whole``).
 
     A core of 10 HS06 writes 0.25 GB a day: ``rw_all / 10 / 86400 * 0.25``, rw_all in HS06 s.
-
-    Args:
-        rw_all: All work left.
-        rules: Switch ``demand_is_whole``.
 
     Source: production-tasks.md 3, row 6.
 
@@ -186,12 +163,7 @@ def usable_gb(rules: ProductionRules) -> pl.Expr:
 def outputs_asked(
     tasks: pl.DataFrame, outputs: pl.DataFrame, rules: ProductionRules
 ) -> pl.DataFrame:
-    """Return the outputs for which storage is asked.
-
-    Args:
-        tasks: ``jeditaskid, snapshot``.
-        outputs: Contract ``OutputDatasets``.
-        rules: Switch ``storage_of``: a task without outputs asks for the first endpoint of a nucleus.
+    """Return the outputs for which storage is asked; one without outputs may ask for the first endpoint (switch ``storage_of``).
 
     Source: 002, ATLAS Production Task Brokerage: "The storages associated to nuclei must have enough space:".
     """
@@ -206,16 +178,9 @@ def outputs_asked(
 def placed(
     pairs: pl.DataFrame, outputs: pl.DataFrame, endpoints: pl.DataFrame, storage: pl.DataFrame
 ) -> pl.DataFrame:
-    """Find the endpoint of every output at every site; see :func:`match`.
+    """Find the endpoint of every output at every site, see :func:`match`; distributed outputs are passed over.
 
-    Args:
-        pairs: ``jeditaskid, snapshot, nucleus, site`` (whose endpoints count).
-        outputs: Contract ``OutputDatasets``; distributed ones are passed over.
-        endpoints: Of :func:`endpoints_of`.
-        storage: Contract ``StorageEndpoints``.
-
-    Returns:
-        One row per pair and output with the output's columns and ``ddm_endpoint_name``, null without one.
+    One row per pair (``site``: whose endpoints count) and output with its columns and ``ddm_endpoint_name``, null without one.
     """
     gathered = with_positions(outputs).filter(~is_distributed(pl.col("storagetoken")))
     gathered = gathered.with_columns(pattern=pattern_of(pl.col("storagetoken")))
@@ -242,13 +207,6 @@ def destinations(
 ) -> pl.DataFrame:
     """Add to :func:`placed` what the checks of an output compare.
 
-    Args:
-        pairs: As there, with ``t, demand_gb``.
-        outputs: As there.
-        endpoints: As there.
-        storage: As there.
-        rules: Switches ``usable_space`` and ``other_status_up``.
-
     Returns:
         ``t, nucleus, position, demand_gb``, the columns of the endpoint, ``gathers_output`` (true), ``read_wan_up``,
         ``write_wan_up``, ``usable_gb`` and ``space_left``: the fraction of the endpoint that is left after the demand;
@@ -270,13 +228,7 @@ def destinations(
 
 
 def deciding(rows: pl.DataFrame, checks: Sequence[Rule], settings: pl.DataFrame) -> pl.DataFrame:
-    """Return the output that decides at each nucleus: the first one that fails a check, else the one with the least space.
-
-    Args:
-        rows: Of :func:`destinations`.
-        checks: The checks of an output.
-        settings: ``t`` and the settings that they read.
-    """
+    """Return the output that decides at each nucleus: the first one that fails a check, else the one with the least space."""
     failing = pl.any_horizontal(check.when.fill_null(value=False) for check in checks)
     rows = rows.join(settings, on="t", maintain_order="left").with_columns(failing=failing)
     rows = rows.with_columns(least=pl.when(~pl.col("failing")).then("space_left"))

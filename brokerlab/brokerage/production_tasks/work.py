@@ -12,13 +12,9 @@ _KEY = ("snapshot", "nucleus", "workqueue_name", "currentpriority_min")
 
 
 def work_left(rules: ProductionRules | None = None) -> pl.Expr:
-    """Return what is left of a task [HS06 s]: (nevents - neventsused) * cputime of its master input.
+    """Return what is left of a task [HS06 s]: (nevents - neventsused) * cputime of its master input (production-tasks.md 1, T18).
 
-    Args:
-        rules: Switch ``milli_units_converted`` says whether mHS06 counts as a thousandth. Null: it does, as
-            in ``task_rw`` under either rule set.
-
-    Source: production-tasks.md 1, row T18.
+    mHS06 count as a thousandth, as in ``task_rw`` under either rule set, unless the switch ``milli_units_converted`` is off.
     """
     events = pl.col("nevents").fill_null(0) - pl.col("neventsused").fill_null(0)
     work = events * pl.col("cputime").fill_null(CPUTIME_UNKNOWN)
@@ -34,18 +30,12 @@ def remaining_work(
 ) -> pl.DataFrame:
     """Sum the work left at nuclei as the brokerage asks for it.
 
-    Args:
-        tasks: Tasks in ready, scouting, running or pending with files left, one row per task and instant:
-            ``snapshot, nucleus, workqueue_name, currentpriority, nevents, neventsused, cputime, cputimeunit``
-            of the master input.
-        priorities: ``snapshot, workqueue_name, currentpriority`` of the tasks to be brokered.
-        rules: Switch ``milli_units_converted``.
+    ``tasks``: those in ready, scouting, running or pending with files left, one row per task and instant, with their master
+    input; ``priorities`` those of the tasks to be brokered.
 
     Returns:
         Table ``remaining_work``: per nucleus all work (null queue and priority), and per work queue and priority
         asked for the work of that queue at that priority or above. Sorted by its key.
-
-    Source: production-tasks.md 1.
     """
     there = tasks.filter(pl.col("nucleus").is_not_null()).with_columns(rw=work_left(rules))
     everything = there.with_columns(
@@ -63,12 +53,7 @@ def remaining_work(
 
 
 def with_all_work(nuclei: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
-    """Join ``rw_all``, all work left [HS06 s], to nuclei at instants; missing is 0.
-
-    Args:
-        nuclei: ``snapshot, nucleus`` and more.
-        work: Contract ``RemainingWork``.
-    """
+    """Join ``rw_all``, all work left [HS06 s], to nuclei at instants; missing is 0."""
     summed, every = _summed(work)
     of_all = summed.filter(every).select("snapshot", "nucleus", rw_all="rw")
     joined = first_valid_for(nuclei, of_all, ["nucleus"], ["snapshot"])
@@ -78,12 +63,7 @@ def with_all_work(nuclei: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
 def work_of_queues(asked: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
     """Return ``rw_prio``, the work left of a work queue at a priority and above [HS06 s], at each nucleus that has some.
 
-    Args:
-        asked: ``t_work, snapshot, workqueue_name, currentpriority``, each once.
-        work: Contract ``RemainingWork``.
-
-    Returns:
-        ``t_work, nucleus, rw_prio``.
+    ``t_work, nucleus, rw_prio``.
     """
     summed, every = _summed(work)
     of_queue = summed.filter(~every).rename({"currentpriority_min": "currentpriority"})
