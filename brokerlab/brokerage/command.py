@@ -89,7 +89,6 @@ def _print_columns(kind: type[dy.Schema], title: str) -> None:
 
 
 def _print(rows: Iterable[Sequence[object]], *names: str, title: str | None = None) -> None:
-    """Print a table."""
     from rich.table import Table
     from rich.text import Text
 

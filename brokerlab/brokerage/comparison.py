@@ -147,7 +147,6 @@ def compare(a: PlaceDecisions, b: PlaceDecisions) -> Comparison:
 
 
 def _check(a: PlaceDecisions, b: PlaceDecisions) -> None:
-    """Refuse what cannot be compared; everything wrong at once."""
     kinds = [CALLED[each.world.brokerage.stage] for each in (a, b)]
     if kinds[0] != kinds[1]:
         raise DataError(f"compare: a is of {kinds[0]}, b of {kinds[1]}; give two of one kind")
@@ -188,7 +187,6 @@ def _pairs(a: PlaceDecisions, b: PlaceDecisions) -> pl.DataFrame:
 
 
 def _changed(pairs: pl.DataFrame, place: str) -> pl.DataFrame:
-    """Return the pairs that differ."""
     kinds = {pairs.schema["check_a"], pairs.schema["check_b"]}
     if len(kinds) > 1:
         pairs = pairs.with_columns(pl.col("check_a", "check_b").cast(pl.String))
@@ -213,7 +211,6 @@ def _changed(pairs: pl.DataFrame, place: str) -> pl.DataFrame:
 
 
 def _tasks(a: PlaceDecisions, b: PlaceDecisions) -> pl.DataFrame:
-    """Return every task with both outcomes, both best places and the shift."""
     keys = [*TASK, a.place]
     one, other = (
         side.shares.with_columns(pl.col(side.place).cast(pl.String)).rename({"share": f"share_{n}"})

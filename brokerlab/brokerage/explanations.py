@@ -123,7 +123,6 @@ def _question(
 
 
 def _with_missing(answer: A, asked: Question) -> A:
-    """Return the answer with the tables that were not given."""
     if not asked.decisions.world.unasked:
         return answer
     tables = listed(sorted(asked.decisions.world.unasked))
@@ -132,7 +131,6 @@ def _with_missing(answer: A, asked: Question) -> A:
 
 
 def _with_jobs(answer: A, asked: Question, ran: pl.DataFrame | None) -> A:
-    """Return the answer with where the task's jobs ran."""
     if ran is None or isinstance(asked, OfNucleus):
         return answer
     jobs = where_jobs_ran(asked.who, asked.decisions.world.tables["tasks"], ran)
@@ -170,7 +168,6 @@ def _head(asked: Question, seen: PlaceDecisions) -> str:
 
 
 def _removed(asked: Question, table: pl.DataFrame, seen: PlaceDecisions) -> list[str]:
-    """Return the funnel in words."""
     looked_at, left = seen.pairs.height, seen.pairs["check"].null_count()
     if not looked_at:
         return [f"No {asked.NOUN[0]} was looked at."]
@@ -185,7 +182,6 @@ def _removed(asked: Question, table: pl.DataFrame, seen: PlaceDecisions) -> list
 
 
 def _hints(asked: Question) -> list[str]:
-    """Return which single checks stand in the way."""
     who = asked.who
     table = what_would_help(asked.decisions, jeditaskid=who.jeditaskid, snapshot=who.snapshot)
     alone = table.filter(pl.col("n_gained") > 0)

@@ -241,7 +241,6 @@ class Sensitivity:
         return redecided(self.base, config)
 
     def _changes(self, step: int, config: Config) -> pl.DataFrame:
-        """Return what another configuration changes for each task."""
         some = self._decided(config)
         found = compare(self.base.of_tasks(some.tasks), some)
         kinds = {f"n_{kind}": (pl.col("change") == kind).sum() for kind in ("gained", "lost")}
@@ -272,7 +271,6 @@ def _reach(decisions: PlaceDecisions) -> pl.DataFrame:
 
 
 def _holds(config: Config, places: Sequence[str], value: Any) -> bool:
-    """Tell whether a value is the one in force at every place."""
     names = [place.split("/", 2) for place in places]
     now = [
         config.get(key, app=app, component=component, vo="atlas") for app, component, key in names

@@ -111,7 +111,6 @@ def _filled(
 
 
 def _cores(table: Any, contract: type[dy.Schema]) -> int:
-    """Return the largest number of cores that a table gives; 1 where it gives none."""
     try:
         cores = polars_frame(table, contract)["corecount"].cast(pl.Int64, strict=False)
     except (SchemaError, pl.exceptions.PolarsError):
@@ -120,7 +119,6 @@ def _cores(table: Any, contract: type[dy.Schema]) -> int:
 
 
 def _numbered(tasks: Any) -> Any:
-    """Return tasks with numbers, where they have none."""
     if not isinstance(tasks, pl.DataFrame) or "jeditaskid" in tasks.columns:
         return tasks
     return tasks.with_columns(jeditaskid=pl.int_range(1, pl.len() + 1, dtype=pl.Int64))

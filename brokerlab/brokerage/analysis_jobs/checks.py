@@ -174,7 +174,6 @@ def _memory_and_disk(rules: AnalysisRules) -> tuple[Rule, ...]:
 
 
 def _storage_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
-    """Return ``storage``, ``blacklist``, ``local_quota``."""
 
     def little(space: str, limit: pl.Expr) -> pl.Expr:
         short = col(space) <= limit if rules.space_strict else col(space) < limit
@@ -229,7 +228,6 @@ def _storage_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
 
 
 def _time_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
-    """Return ``shortwalltime``, ``longwalltime``, ``scout_walltime``, ``min_walltime``."""
     scout = col("t_scout") & asked_of(col("t_preassigned"), rules)
     applies = scout | col("t_walltime_undefined")
     whole = rules.whole_numbers

@@ -104,13 +104,11 @@ def _n_data(known: Known) -> pl.LazyFrame:
 
 
 def _home(known: Known) -> pl.LazyFrame:
-    """Return the queue that a task is pre-assigned to."""
     homes = known.tasks.select("t_home").drop_nulls().unique()
     return homes.with_columns(parent="t_home", x_home=pl.lit(value=True))
 
 
 def _endpoints(known: Known) -> pl.LazyFrame:
-    """Return what holds of a parent's endpoints at an instant."""
     endpoints: pl.DataFrame = known.made["endpoints"]
     return endpoints.lazy()
 
@@ -126,7 +124,6 @@ def software(known: Known) -> pl.LazyFrame:
 
 
 def _platforms(known: Known) -> pl.LazyFrame:
-    """Return which platforms are not at which GPU queues."""
     wanted = known.kinds(architecture="t_architecture")
     decided = at_offers(
         run(known.places.filter("q_gpu")),

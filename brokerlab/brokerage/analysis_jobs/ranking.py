@@ -173,7 +173,6 @@ def _overload(rules: AnalysisRules) -> tuple[Step, ...]:
 
 
 def _marks(rules: AnalysisRules) -> tuple[Rule, ...]:
-    """Return why queues are marked problematic, in the order of :data:`MARKS`."""
     bad = col("x_failed") + col("x_closed")
     twice = 2 * col("x_finished")
     least = setting("MIN_BAD_JOBS_TO_SKIP_PQ")

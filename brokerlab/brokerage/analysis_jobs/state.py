@@ -124,12 +124,10 @@ def _quota(known: Known) -> pl.LazyFrame:
 
 
 def _share(known: Known) -> pl.LazyFrame:
-    """Return the jobs of the task's share at a parent."""
     return _of_jobs(_wide(known, (*SHARE, "parent")), "x_")
 
 
 def _types(known: Known) -> pl.LazyFrame:
-    """Return those of its resource type too."""
     return _of_jobs(_wide(known, (*SLOTS, "parent")), "x_rt_")
 
 
@@ -147,14 +145,12 @@ def _user_jobs(known: Known) -> pl.LazyFrame:
 
 
 def _users(known: Known) -> pl.LazyFrame:
-    """Return the users of the task's share at a parent."""
     return _user_jobs(known).group_by(*SHARE, "parent").agg(
         x_users=pl.col("t_user").n_unique().cast(pl.Int64), x_users_running=pl.col("nrunning").sum()
     )  # fmt: skip
 
 
 def _mine(known: Known) -> pl.LazyFrame:
-    """Return the jobs of the task's own user."""
     return _user_jobs(known).group_by(*SHARE, "t_user", "parent").agg(
         u_queued=pl.col("nqueue").sum(), u_running=pl.col("nrunning").sum(),
         u_known=pl.lit(value=True),

@@ -38,7 +38,6 @@ def task_facts(tasks: pl.DataFrame, *, rules: AnalysisRules) -> pl.DataFrame:
 
 
 def _plain() -> dict[str, pl.Expr]:
-    """Columns that are read as they are."""
     lists = yes("limitedsites")
     return {
         "t_prio": pl.col("currentpriority"),
@@ -111,14 +110,12 @@ def _disk(rules: AnalysisRules) -> dict[str, pl.Expr]:
 
 
 def _disk_of_page() -> dict[str, pl.Expr]:
-    """Return the sum of the page [MB]."""
     input_ = number("atom_size") / MB
     direct = (units.out_bytes() * input_ + units.work_count_bytes().fill_null(0)) / MB
     return {"t_scratch_copy": input_ + direct, "t_scratch_direct": direct}
 
 
 def _disk_of_code() -> dict[str, pl.Expr]:
-    """Return what the deployed code expects [MB]."""
     out = units.out_bytes() * number("atom_size_effective")
     work = units.work_bytes(adds=True)
     atom = number("atom_size")

@@ -72,7 +72,6 @@ def _rate(rules: AnalysisRules) -> pl.Expr:
 
 
 def _too_many_bad(rules: AnalysisRules) -> pl.Expr:
-    """Tell where too many jobs of the task went wrong (4.14)."""
     bad = pl.col("x_failed") + pl.col("x_closed")
     limit = pl.max_horizontal(2 * pl.col("x_finished"), setting("MIN_BAD_JOBS_TO_SKIP_PQ"))
     if rules.bad_jobs_mode == "all":
@@ -247,7 +246,6 @@ def _new_document() -> pl.Expr:
 
 
 def _data_factor() -> pl.Expr:
-    """Return the factor for input that is there (6.4)."""
     here_gb = (pl.col("x_avail") / GB).floor()
     by_size = 1 + here_gb / (10 * pl.col("t_one"))
     large = pl.col("t_total") >= GB

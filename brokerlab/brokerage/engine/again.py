@@ -108,12 +108,10 @@ def redecided(decisions: D, config: Config) -> D:
 
 
 def _n_pairs(pairs: pl.DataFrame, part: Facts) -> int:
-    """Return how many of the pairs are of tasks of a part."""
     of_part = part.tasks["t"]
     return int(pairs["t"].is_between(of_part[0], of_part[-1]).sum()) if len(of_part) else 0
 
 
 def _different(old: pl.DataFrame, new: pl.DataFrame) -> list[pl.DataFrame]:
-    """Return ``t`` of rows that only one of the frames has."""
     pairs = ((old, new), (new, old))
     return [a.join(b, on=a.columns, how="anti", nulls_equal=True).select("t") for a, b in pairs]

@@ -340,7 +340,6 @@ def _sums(pairs: pl.DataFrame, steps: pl.Series, more: Mapping[str, pl.Expr]) ->
 def _of_tasks(
     world: World, summed: pl.DataFrame, order: pl.DataFrame, results: Results
 ) -> pl.DataFrame:
-    """Return how the tasks ended."""
     named = order.select("stage", "step").unique()
     waits = (pl.col("outcome") != "candidates") & (not world.hint)
     until = pl.col("at") + pl.duration(minutes=results.pending_min)

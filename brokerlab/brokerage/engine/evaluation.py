@@ -79,7 +79,6 @@ def _inputs(checks: Iterable[Rule]) -> set[str]:
 
 
 def _answers(checks: Iterable[Rule]) -> list[pl.Expr]:
-    """Return ``t``, and whether checks say skip, by their names."""
     return [pl.col("t"), *(check.when.fill_null(value=False).alias(check.name) for check in checks)]
 
 
@@ -159,7 +158,6 @@ def _distinct(frame: pl.DataFrame, name: str) -> tuple[pl.DataFrame, UIntArray]:
 
 
 def _every_kind(kinds: Kinds) -> pl.DataFrame:
-    """Return one pair of each kind with what the checks read."""
     facts = kinds.facts
     pairs = facts.tasks.select("t").join(
         facts.queues.select("q"), how="cross", maintain_order="left_right"

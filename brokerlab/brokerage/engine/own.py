@@ -45,7 +45,6 @@ def _name_of(step: Step) -> str | None:
 
 
 def _place(steps: Sequence[Step], name: str) -> int:
-    """Return where a rule stands."""
     names = [_name_of(step) for step in steps]
     if name not in names:
         known = [each for each in names if each]

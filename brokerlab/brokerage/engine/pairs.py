@@ -180,6 +180,5 @@ def _with_missing(side: Side, rows: pl.DataFrame, names: Sequence[str]) -> pl.Da
 
 @lru_cache(maxsize=256)
 def _nothing(columns: tuple[tuple[str, pl.DataType], ...], values: tuple[Any, ...]) -> pl.DataFrame:
-    """Return one row of values."""
     row = {name: [value] for (name, _), value in zip(columns, values, strict=True)}
     return pl.DataFrame(row, schema=dict(columns))

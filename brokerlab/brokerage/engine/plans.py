@@ -66,7 +66,6 @@ class Plans:
         return collected(self.made_of[name], found)
 
     def _source(self, name: str, frame: pl.DataFrame) -> pl.LazyFrame:
-        """Return where plans read a frame."""
         return pl.defer(partial(self.frames.__getitem__, name), schema=frame.schema)
 
 

@@ -80,7 +80,6 @@ def with_settings(
 
 
 def _at_their_instant(config: Config, tasks: pl.DataFrame) -> Config:
-    """Return the settings of tasks of one instant; the defaults where there are none."""
     if tasks.height and tasks["at"][0] is None:
         raise ConfigError("tasks: at is null, and settings have a history: give the instant")
     return config.at(tasks["at"][0]) if tasks.height else Config.empty()

@@ -138,7 +138,6 @@ def made_by(steps: Iterable[Step]) -> set[str]:
 
 
 def _read_by(step: Step) -> Sequence[str]:
-    """Return the columns that a step reads."""
     match step:
         case Rule():
             return step.when.meta.root_names()
@@ -213,7 +212,6 @@ def _holds(rule: Rule, lets_pass: Mapping[str, pl.Expr]) -> pl.Expr:
 def _removed(
     frame: pl.LazyFrame, rules: Sequence[Rule], names: pl.Enum, lets_pass: Mapping[str, pl.Expr]
 ) -> pl.LazyFrame:
-    """Give the first rule that says skip to places that are left."""
     reasons = (
         pl.when(_holds(rule, lets_pass)).then(pl.lit(rule.name, dtype=names)) for rule in rules
     )

@@ -77,7 +77,6 @@ class OfNucleus(Question):
         return self._candidate(row) if row["check"] is None else self._skipped(row)
 
     def _skipped(self, row: Mapping[str, Any]) -> Explanation:
-        """Return the answer about a nucleus that was skipped."""
         world = self.decisions.world
         t = self.who.rows(world.tasks)["t"].item()
         version = pl.col("q_version") == self.who.snapshot

@@ -211,7 +211,6 @@ class OnQueue(Question):
         return self.answer("not_a_candidate", f"{head} {why[0]}", *why[1:])
 
     def _children(self, parent: str) -> list[str]:
-        """Return the names of the pseudo-queues of a queue."""
         queues = self.decisions.world.facts.queues
         own = queues.filter((pl.col("parent") == parent) & (pl.col("panda_queue") != parent))
         return sorted(own["panda_queue"].unique())
@@ -317,7 +316,6 @@ class OfJobs(OnQueue):
         return [f"{number(queued)} {jobs} are queued there, up to {number(cap)} are let in."]
 
     def _better(self, found: Waived, order: pl.DataFrame, row: Row) -> list[str]:
-        """Say which queue is ranked first, and why."""
         if row["rank"] == 1:
             return ["No queue ranks better."]
         if row["jumbo"]:

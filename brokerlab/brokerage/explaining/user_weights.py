@@ -82,7 +82,6 @@ def _new(row: Row, rules: AnalysisRules, user: str | None) -> str:
 
 
 def _data(row: Row, rules: AnalysisRules) -> str:
-    """Say what of the input is there."""
     if not rules.data_factor:
         return "the page has no such factor"
     if not row["t_has_input"]:
@@ -138,7 +137,6 @@ def stabilizer(row: Row, user: str | None, rules: AnalysisRules) -> list[str]:
 
 
 def _so(row: Row, who: str, rules: AnalysisRules) -> str:
-    """Say whether the stabilizer acts."""
     if row["t_merging"] and rules.code_only_exemptions:
         return ", but merge jobs are not held back"
     if row["looked_at"]:

@@ -103,7 +103,6 @@ class OfUsers(OnQueue):
         yield from self._loops()
 
     def _better(self, found: Waived, order: pl.DataFrame, row: Row) -> str:
-        """Say which queue is ranked first, and why."""
         if row["rank"] == 1:
             return "No queue ranks better."
         best, rules = order.row(0, named=True), self.decisions.world.rules
@@ -116,7 +115,6 @@ class OfUsers(OnQueue):
         return self.first(found, order, row, words)
 
     def _clock(self) -> list[str]:
-        """Return the remark that waiting does not exhaust the task."""
         return [STOPPED_CLOCK] if self.who.row["outcome"] == WAITING else []
 
     def _loops(self) -> list[str]:
@@ -150,7 +148,6 @@ class OfUsers(OnQueue):
         return [f"The second locality loop decided, {which}{n}, {skipped}."]
 
     def _marks(self) -> list[str]:
-        """Say how many queues are marked problematic, and by what."""
         rows = self.who.rows(self.decisions.weighed).filter(pl.any_horizontal(MARKS))
         if not rows.height:
             return []
@@ -161,7 +158,6 @@ class OfUsers(OnQueue):
         ]
 
     def _relaxed(self) -> str:
-        """Say why the input of the task does not have to be at the queue."""
         given = self.given()
         since = given["frozentime"]
         values = given | {

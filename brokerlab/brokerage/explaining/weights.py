@@ -43,7 +43,6 @@ def factors(row: Row, link: str, rules: ProductionRules) -> list[str]:
 
 
 def _neither(places: str) -> str:
-    """Deny ``here, or there``."""
     return f"neither {places.replace(', or', ' nor')}"
 
 

@@ -77,7 +77,6 @@ def real(datasets: pl.DataFrame | None, *, distributed: bool) -> pl.DataFrame:
 def _readable(
     copies: pl.DataFrame, storage: pl.DataFrame | None, rules: ProductionRules
 ) -> pl.DataFrame:
-    """Add what can be read of replicas at their instants."""
     endpoints, snapshot = at_snapshots(read_storage(storage), copies)
     states = endpoints.select(
         *snapshot,

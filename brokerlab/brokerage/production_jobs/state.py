@@ -191,7 +191,6 @@ def _counted(known: Known, jobs: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _of_own_type(known: Known) -> pl.LazyFrame:
-    """Return the jobs of the task's resource type at a parent (6.4)."""
     names = {"tag": "t_queue_name", "resource_type": "t_resource_type"}
     own = known.tasks.select("snapshot", **names).unique()
     rows = _of_types(known, own, ["snapshot", "resource_type"])
@@ -199,7 +198,6 @@ def _of_own_type(known: Known) -> pl.LazyFrame:
 
 
 def _of_listed_types(known: Known) -> pl.LazyFrame:
-    """Return the jobs of the resource types that are listed for the task at a parent (6.4)."""
     types = known.tables["task_resource_types"]
     who = known.tasks.select("t", *KEY, tag="t_queue_name")
     listed = valid_for(who, types).rename({"computingsite": "parent"}).unique().cache()
@@ -223,7 +221,6 @@ def _of_types(known: Known, wanted: pl.LazyFrame, on: list[str]) -> list[pl.Lazy
 
 
 def _summed(parts: Sequence[pl.LazyFrame], keys: list[str], prefix: str) -> pl.LazyFrame:
-    """Add up rows of jobs."""
     sums = {
         "known": pl.col("known").any(),
         "running": pl.col("running").sum(),

@@ -52,7 +52,6 @@ def task_facts(
 
 
 def _kind(rules: ProductionRules) -> dict[str, pl.Expr]:
-    """What kind of work it is."""
     prio, scout = number("currentpriority"), yes("use_scout")
     express = prio >= EXPRESS if rules.express_from_1000 else prio > EXPRESS
     kind = text("processingtype")
@@ -93,7 +92,6 @@ def _counted_by(resource_queues: pl.DataFrame, rules: ProductionRules) -> dict[s
 
 
 def _plain() -> dict[str, pl.Expr]:
-    """Columns that are read as they are."""
     cores = (
         pl.when("t_merging").then(pl.coalesce("mergecorecount", "corecount")).otherwise("corecount")
     )

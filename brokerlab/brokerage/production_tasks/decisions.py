@@ -129,7 +129,6 @@ class TaskDecisions(PlaceDecisions):
 def _places(
     world: World, pairs: pl.DataFrame, late: pl.DataFrame, weighed: pl.DataFrame
 ) -> pl.DataFrame:
-    """Return the table of nuclei."""
     reasons = (*world.checks, *rules_of(world.steps))
     compared = dict.fromkeys(name for rule in reasons for name in rule.columns())
     facts = {*compared, *_ALSO, *KEY, "nucleus", "position", "role"}
@@ -161,7 +160,6 @@ def _places(
 def _tasks(
     world: World, pairs: pl.DataFrame, late: pl.DataFrame, chosen: pl.DataFrame
 ) -> pl.DataFrame:
-    """Return the table of tasks."""
     names = pl.Enum(names_of(world.checks, world.steps))
     counts = pairs.group_by("t").agg(
         n_nuclei=pl.len().cast(pl.Int64),
@@ -178,7 +176,6 @@ def _tasks(
 
 
 def _outcome(world: World) -> pl.Expr:
-    """Return how a task ends."""
     endings = {
         stage: outcome
         for stage, outcome in ENDINGS.items()

@@ -55,7 +55,6 @@ def _said(rows: pl.DataFrame, subject: str, finding: str) -> pl.DataFrame:
 
 
 def _of_tokens(tasks: pl.DataFrame, outputs: pl.DataFrame) -> list[pl.DataFrame]:
-    """Return what is odd about storage tokens."""
     rows = valid_for(tasks.select(KEY), outputs).with_columns(
         dataset=pl.coalesce("datasetname", pl.col("datasetid").cast(pl.String), pl.lit("output")),
         pattern=storage.pattern_of(pl.col("storagetoken")),
@@ -322,13 +321,11 @@ def _hints(known: Known) -> pl.LazyFrame:
 
 
 def _there(known: Known) -> pl.LazyFrame:
-    """Return how much of a task's input a nucleus has; see :func:`~.availability.at_nuclei`."""
     there: pl.DataFrame = known.made["there"]
     return there.lazy()
 
 
 def _outputs(known: Known) -> pl.LazyFrame:
-    """Return the output that decides at each nucleus."""
     threshold = known.tasks.select("t", f"{SETTING}{THRESHOLD}").collect()
     checks = output_checks(known.rules)
     return storage.deciding(known.made["outputs"], checks, threshold).lazy()

@@ -160,7 +160,6 @@ def _may_waive(rules: ProductionRules) -> pl.Expr:
 
 
 def _full_chain(rules: ProductionRules) -> tuple[Derived, Rule]:
-    """Return row 10, F1 to F3."""
     away = (pl.col("nucleus") != pl.col("parent_nucleus")).fill_null(value=True)
     return (
         Derived({"full_chain_detail": full_chain.detail_where(rules, away=away)}),

@@ -49,7 +49,6 @@ class AnalysisMaker(Maker):
         )
 
     def _make_tasks(self) -> None:
-        """Make ``tasks``."""
         super()._make_tasks()
         self.tables["tasks"] = taskrows.user_rows(self.tables["tasks"])
 
@@ -60,12 +59,10 @@ class AnalysisMaker(Maker):
         self.tables["queue_endpoints"] = places.endpoints_with_storage(links, storage)
 
     def _job_tables(self, counts: Counts) -> dict[str, pl.DataFrame]:
-        """Return ``job_stats`` and ``diskio_usage``."""
         columns = ("computingsite", "gshare", "resource_type", "jobstatus")
         return {"job_stats": counts.table(*columns), "diskio_usage": disk_traffic(counts)}
 
     def _make_users(self) -> None:
-        """Make the numbers of jobs of users."""
         jobs = self.archive.jobs
         changes = userjobs.user_changes(jobs, self.log, self.clock, parents=self.parents)
         shares = self.tables["tasks"].select("snapshot", "gshare").unique()
@@ -73,7 +70,6 @@ class AnalysisMaker(Maker):
         self.tables["user_totals"] = userjobs.user_totals(changes, users_of(self.tables["tasks"]))
 
     def _make_pace(self) -> None:
-        """Make what happened in the last hours."""
         jobs, clock, parents = self.archive.jobs, self.clock, self.parents
         self.tables["to_run_rate"] = pace.to_run_rate(jobs, clock, parents=parents)
         self.tables["sites_used"] = pace.sites_used(jobs, self.pairs, clock, parents=parents)
@@ -84,7 +80,6 @@ class AnalysisMaker(Maker):
         return datasets.with_columns(distributed="pseudo")
 
     def _make_input(self) -> None:
-        """Make what tasks read."""
         super()._make_input()
         if "datasets" in self.tables:
             own = self.tables["datasets"] = taskrows.user_datasets(self.tables["datasets"])
@@ -95,7 +90,6 @@ class AnalysisMaker(Maker):
             )
 
     def _count_unknown(self, datasets: pl.DataFrame) -> None:
-        """Count the input datasets of which no replica is known."""
         if "replicas" not in self.tables:
             return
         real = datasets.filter(~pl.col("pseudo")).select("datasetname").drop_nulls().unique()

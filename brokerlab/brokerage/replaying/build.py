@@ -383,7 +383,6 @@ def _by_task(name: str, table: pl.DataFrame) -> bool:
 
 
 def _check(archive: Archive, stage: str) -> None:
-    """Refuse an unknown stage and an archive without the tables that everything rests on."""
     if stage not in STAGES:
         raise ConfigError(f"stage={stage!r}: {nearest(stage, STAGES)}")
     missing = [name for name in ("jobs", "tasks", "queues") if not archive.has(name)]

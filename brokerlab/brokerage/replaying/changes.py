@@ -144,7 +144,6 @@ class Changes:
     def _shown(
         self, levels: _Levels, at: IntArray, key: IntArray, row: IntArray, measures: Sequence[str]
     ) -> pl.DataFrame:
-        """Put positions of instants, keys and levels into a table."""
         snapshot = pl.Series("snapshot", self.clock.snapshots[at], dtype=pl.Int64)
         values = [
             pl.Series(name, level[row], dtype=pl.Int64)
@@ -235,7 +234,6 @@ def _with_status(passed: Changes, statuses: Sequence[pl.Expr], by: Sequence[str]
 
 
 def _joined(parts: Sequence[Changes]) -> Changes:
-    """Put changes of different jobs together."""
     sides: list[Side] = []
     rows: list[pl.DataFrame] = []
     first = 0

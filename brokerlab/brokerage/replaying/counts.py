@@ -178,7 +178,6 @@ def _sizes(jobs: nw.LazyFrame[Any], unknown: nw.Expr) -> tuple[int, int]:
 
 
 def _none(clock: Clock) -> Changes:
-    """Return no changes."""
     names = dict.fromkeys([*states.GROUP, "jobstatus"], pl.String)
     groups = {"group": pl.Int32} | names | {"workqueue_id": pl.Int64}
     numbers = dict.fromkeys(["group", "place", *MEASURES], pl.Int32)

@@ -78,7 +78,6 @@ class OfFiles:
         return made | {"tasks": tasks}
 
     def _readers(self, links: pl.DataFrame) -> pl.DataFrame:
-        """Return the endpoints of queues that jobs read from."""
         if self.stage != "analysis":
             return links
         columns = ["panda_queue", "direction", "ddm_endpoint_name", "is_default", "is_local"]
@@ -150,7 +149,6 @@ class Maker:
             )
 
     def _make_tasks(self) -> None:
-        """Make ``tasks`` and ``parent_tasks``."""
         planned = self.planned
         own = taskrows.read_tasks(self.archive.tasks, planned["jeditaskid"].unique().to_list())
         known = planned.join(own, on="jeditaskid", how="semi")
@@ -170,7 +168,6 @@ class Maker:
         self.tables["parent_tasks"] = taskrows.parents(family)
 
     def _make_places(self) -> None:
-        """Make queues, endpoints, nuclei and software."""
         types = self._whole("resource_types")
         queues = places.queues(self.archive.queues, types, self.clock, more=self.more_of_queues)
         self.tables["queues"] = queues
@@ -191,7 +188,6 @@ class Maker:
             self.tables["worker_node_cpu_level"] = places.cpu_levels(nodes, queues)
 
     def _make_links(self, found: Any) -> None:
-        """Make what follows from the endpoints of queues."""
         queues, links = self.tables["queues"], places.queue_endpoints(found)
         self.tables["queue_endpoints"] = links
         endpoints = self.tables.get("storage_endpoints")
@@ -232,12 +228,10 @@ class Maker:
                 self.tables[name] = pl.concat([rebuilt, frame]).sort(frame.columns)
 
     def _job_tables(self, counts: Counts) -> dict[str, pl.DataFrame]:
-        """Return the tables that are read of numbers of jobs."""
         shares = self.tables["tasks"].select("snapshot", "gshare").unique()
         return job_tables(counts, self.tables["resource_work_queues"], shares=shares)
 
     def _make_activity(self) -> None:
-        """Make pilots, workers and slots."""
         clock = self.clock
         if (found := self._lazy("site_data")) is not None:
             self.tables["site_activity"] = activity.site_activity_of_data(found, clock)
@@ -253,7 +247,6 @@ class Maker:
             self.tables["slots"] = activity.slots(found, clock)
 
     def _make_network(self) -> None:
-        """Make the links between sites."""
         if (found := self._lazy("network_matrix")) is not None:
             self.tables["network_matrix"] = activity.network_matrix(
                 found, self.clock, only=self._wanted_links()
@@ -270,7 +263,6 @@ class Maker:
         return self.instants.select("snapshot").join(queued, how="cross")
 
     def _make_input(self) -> None:
-        """Make what tasks read and write, and the smallest job."""
         if (table := self._lazy("datasets")) is None:
             return
         every = inputs.read_datasets(table, self.task_ids)
@@ -291,7 +283,6 @@ class Maker:
         self._read_locations()
 
     def _read_files(self) -> None:
-        """Make what follows from the files of the tasks' input."""
         files = self.archive.relation("files") if self.archive.has("files") else None
         self.tables |= OfFiles(self.stage)(files, self.tables)
 
@@ -319,7 +310,6 @@ class Maker:
             )
 
     def _make_work(self) -> None:
-        """Make the work that is left at nuclei, and in each task."""
         if not self.archive.has("datasets"):
             return
         log = self._lazy("task_status_log")

@@ -164,7 +164,6 @@ def nuclei(queues: pl.DataFrame, links: pl.DataFrame) -> pl.DataFrame:
 
 
 def _endpoints_of_sites(queues: pl.DataFrame, links: pl.DataFrame, when: list[str]) -> pl.DataFrame:
-    """Return the input and output endpoints of each site, and its first default output endpoint."""
     parents = queues.select(
         *when, "pandasite", panda_queue=pl.coalesce("unified_name", "panda_queue")
     )

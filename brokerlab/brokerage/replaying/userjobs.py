@@ -103,7 +103,6 @@ def user_totals(changes: Changes, units: pl.DataFrame) -> pl.DataFrame:
 
 
 def _totals(changes: Changes, name: str, units: pl.DataFrame, where: pl.Expr) -> pl.DataFrame:
-    """Add up the jobs of each unit."""
     keys = ["snapshot", name]
     found = changes.at_pairs([name, "jobstatus"], ["njobs", "ncores"], units.select(keys), where)
     waiting = (*QUEUED, HELD)

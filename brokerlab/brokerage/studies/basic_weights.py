@@ -284,14 +284,12 @@ def _compared_waits(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
 
 
 def _mean_wait(before: pl.DataFrame, after: pl.DataFrame, **dice: Any) -> pl.DataFrame:
-    """Return the mean expected wait of a job under both weights, and the change [h]."""
     formulas = {f"{name}_h": (name, "jobs") for name in (ORIGINAL, NEW, "change")}
     waits = _compared_waits(before, after)
     return clustered(waits, formulas, unit=USER, **dice)
 
 
 def _by_user(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
-    """Return the expected wait of each user's jobs under both weights."""
     known = [f"known_{ORIGINAL}", f"known_{NEW}"]
     columns = ["jobs", *known, ORIGINAL, NEW]
     sums = summed(_compared_waits(before, after), [USER], columns).filter(pl.col("jobs") > 0)
@@ -320,7 +318,6 @@ def _by_user(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
 
 
 def _known(expected: pl.DataFrame) -> float | None:
-    """Return the share of the expected jobs at queues whose wait is known; null: there are no jobs."""
     total = float(expected["jobs"].sum())
     known = float(expected.filter(pl.col("wait_h").is_not_null())["jobs"].sum())
     return known / total if total else None

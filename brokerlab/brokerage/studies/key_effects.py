@@ -201,7 +201,6 @@ _CURVE = pl.Schema(
 
 
 def _curve(one: Try, effect: WhatIf, **dice: Any) -> pl.DataFrame:
-    """Return the curve of a key in shares and differences from now."""
     tasks, current = effect.tasks, one.current
     n_without = tasks.height - int(tasks["placed"].sum())
     reach: Any = tasks["reachable"].mean()
@@ -260,7 +259,6 @@ def _ends_of_shift(effect: WhatIf, **dice: Any) -> pl.DataFrame:
 
 
 def _rank_keys(curves: pl.DataFrame) -> pl.DataFrame:
-    """Return one row per key, the one that moves most first, at the value where most goes elsewhere."""
     moved = pl.col("shift").fill_null(0)
     order = curves.sort("key", moved, "pairs", "value", descending=[False, True, True, False])
     ends = curves.group_by("key").agg(least=pl.col("value").min(), most=pl.col("value").max())
@@ -291,6 +289,5 @@ def _catalogue_rows(kind: Kind) -> list[CatalogueKey]:
 
 
 def _rows_of(key: str, kind: Kind) -> list[CatalogueKey]:
-    """Return the rows of a key that a brokerage reads."""
     of_key = rows_of(key)
     return [row for row in _catalogue_rows(kind) if row in of_key]

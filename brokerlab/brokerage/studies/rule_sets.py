@@ -199,6 +199,5 @@ def try_switches(
 
 
 def _checks(decisions: JobDecisions) -> pl.DataFrame:
-    """Return the check of every pair, as text."""
     check = pl.col("check").cast(pl.String).fill_null(CANDIDATE)
     return decisions.queues.select(*TASK, pl.col("panda_queue").cast(pl.String), check=check)
