@@ -344,11 +344,7 @@ def _rules_of(proposal: Proposal) -> RuleSetName:
 
 
 def all_of(parts: Sequence[tuple[str, Drift]]) -> Drift:
-    """Return the answer about a merged proposal: the worst of its parts, the effects of all with the number of their part.
-
-    Args:
-        parts: Title and answer of each part, in the order of the document.
-    """
+    """Return the answer about a merged proposal: the worst of its parts, the effects of all with the number of their part."""
     worst = max((drift.status for _, drift in parts), key=WEIGHT.index)
     n = sum(drift.status == "holds" for _, drift in parts)
     sentences = " ".join(
@@ -393,15 +389,7 @@ def is_of_percentiles(proposal: Proposal) -> bool:
 
 
 def question_of(proposal: Proposal, config: Config) -> Asked:
-    """Return what a proposal on the percentiles of the scouts asks.
-
-    Args:
-        proposal: The proposal, of kind "change" or "keep".
-        config: The configuration of the later archive, for the one of rank and margin that is not in the proposal.
-
-    Raises:
-        NotRepeatableError: It has other keys, is of several parameters, or does not tell its limit or rules.
-    """
+    """Return what a proposal on the percentiles of the scouts asks."""
     _unmerged(proposal)
     keys = sorted({change.key for change in proposal.changes})
     if others := ", ".join(key for key in keys if key not in KEYS):
@@ -551,12 +539,6 @@ def exchange_drift(
     rules: RuleSetName = "document",
 ) -> Drift:
     """Judge the accepted importance of the queue on later links.
-
-    Args:
-        proposal: On NW_QUEUE_IMPORTANCE, of kind "change" or "keep".
-        evidence: Of metrics of links from after the proposal's own data.
-        acting: Settings of the later archive, for the cap where it is not in the proposal.
-        rules: Rule set that weighs links.
 
     Source: network-weight.md 1, D2, D6; calibration.md 2.
     """

@@ -71,11 +71,7 @@ def trial_of(
 
 
 def entries_of(row: CatalogueKey, scopes: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return ``app/component/KEY`` of every entry that a key stands for; names that no key can hold are left out.
-
-    Raises:
-        ConfigError: A placeholder without a name.
-    """
+    """Return ``app/component/KEY`` of every entry that a key stands for; names that no key can hold are left out."""
     keys = [expand(row.key, names)[-1] for names in _names(row, scopes)]
     return [f"{row.app}/{row.components[0]}/{key}" for key in dict.fromkeys(keys) if rows_of(key)]
 
@@ -101,11 +97,7 @@ def _current(config: Config, row: CatalogueKey, scopes: Mapping[str, Sequence[st
 
 
 def known_rows(keys: Sequence[str] | None, rows: Sequence[CatalogueKey]) -> list[CatalogueKey]:
-    """Return the rows of keys that are asked for, of those that can be tried; null: all.
-
-    Raises:
-        ConfigError: Keys that cannot be tried, all at once, with the nearest that can.
-    """
+    """Return the rows of keys that are asked for, of those that can be tried; null: all."""
     if keys is None:
         return list(rows)
     by_name = {row.key: row for row in rows}

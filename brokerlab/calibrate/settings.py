@@ -20,12 +20,7 @@ def settings_at(source: Source, at: datetime) -> Config:
 
 
 def last_change(source: Source) -> datetime:
-    """Return when a job changed last.
-
-    Raises:
-        MissingTableError: There are no jobs.
-        InsufficientDataError: None of them says when.
-    """
+    """Return when a job changed last."""
     jobs = scans_of(source, ["jobs"])["jobs"]
     last: datetime | None = jobs.select(pl.col("modificationtime").max()).collect().item()
     if last is None:

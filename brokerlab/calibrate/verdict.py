@@ -143,15 +143,7 @@ def document_of(
     kept: Sequence[str],
     **about: Any,
 ) -> Proposal | None:
-    """Return the document of a judgement; None without an answer.
-
-    Args:
-        judgement: The judgement.
-        config: The configuration that acts.
-        changes: Keys or places to their values, for a judgement that acts.
-        kept: Keys or places that stay, for one that keeps.
-        **about: Further arguments of :meth:`Proposal.to_change` and :meth:`Proposal.to_keep`.
-    """
+    """Return the document of a judgement; None without an answer."""
     if judgement.kind == "no_answer":
         return None
     if judgement.acts:

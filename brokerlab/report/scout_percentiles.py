@@ -18,8 +18,13 @@ from brokerlab.calibrate.percentiles import load as load_inputs
 from brokerlab.calibrate.percentiles import study as study_one
 from brokerlab.calibrate.percentiles.caveats import merge_sentences
 from brokerlab.calibrate.percentiles.retries import Retries, ask_retries, judge_retries
-from brokerlab.calibrate.scout_rules import ScoutRuleComparison, compare_scout_rules
-from brokerlab.calibrate.stops import ANY, backtest_stops, read_scout_history
+from brokerlab.calibrate.stops import (
+    ANY,
+    ScoutRuleComparison,
+    backtest_stops,
+    compare_scout_rules,
+    read_scout_history,
+)
 from brokerlab.charts import scouts as charts
 from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig.proposal.filters import tasks_in_words

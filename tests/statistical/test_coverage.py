@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from brokerlab.calibrate.percentiles import finite_sample
+from brokerlab.calibrate.percentiles import frames as promises
 from brokerlab.intervals import (
     ShareSums,
     bootstrap_totals,
@@ -25,7 +25,7 @@ def test_coverage_of_an_order_statistic_is_beta(n, order):
     scouts = np.sort(rng.lognormal(7.8, 0.6, (DRAWS, n)), axis=1)
     covered = stats.norm.cdf((np.log(scouts[:, order - 1]) - 7.8) / 0.6)
     assert stats.kstest(covered, stats.beta(order, n + 1 - order).cdf).pvalue > 1e-3
-    _, expected, _ = finite_sample.percentile_coverage(n, 100 * (order - 1) / (n - 1))
+    _, expected, _ = promises.percentile_coverage(n, 100 * (order - 1) / (n - 1))
     assert covered.mean() == pytest.approx(expected, abs=4 * covered.std() / DRAWS**0.5)
 
 
@@ -44,7 +44,7 @@ def test_the_percentile_rule_stays_within_its_bounds(shape, n, rank):
     group = np.repeat(np.arange(DRAWS), n)
     estimate = SortedGroups.of(group, values.ravel(), DRAWS).percentile(rank)
     covered = law.cdf(estimate)
-    low, middle, high = finite_sample.percentile_coverage(n, rank)
+    low, middle, high = promises.percentile_coverage(n, rank)
     error = 4 * covered.std() / DRAWS**0.5
     assert low - error <= covered.mean() <= high + error
     if shape == "uniform":
@@ -54,7 +54,7 @@ def test_the_percentile_rule_stays_within_its_bounds(shape, n, rank):
 @pytest.mark.parametrize("alpha", [0.1, 0.2, 0.4])
 @pytest.mark.parametrize("n", [5, 10, 30])
 def test_the_conformal_order_keeps_its_promise(n, alpha):
-    order = finite_sample.conformal_order(n, alpha)
+    order = promises.conformal_order(n, alpha)
     if order is None:
         assert n < 1 / alpha - 1
         return

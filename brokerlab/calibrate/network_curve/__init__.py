@@ -9,12 +9,15 @@ that ``network_weight.at_links(curve=...)`` takes.
 Source: network-weight.md; calibration.md 2.
 """
 
-from brokerlab.calibrate.network_curve.curves import beside_current
-from brokerlab.calibrate.network_curve.evidence import Evidence, from_transfers
-from brokerlab.calibrate.network_curve.metrics import from_metrics
+from brokerlab.calibrate.network_curve.curves import StepFit, beside_current, fit_steps
+from brokerlab.calibrate.network_curve.evidence import (
+    Evidence,
+    Links,
+    from_metrics,
+    from_transfers,
+    read_links,
+)
 from brokerlab.calibrate.network_curve.proposal import propose_importance
-from brokerlab.calibrate.network_curve.sources import Links, read_links
-from brokerlab.calibrate.network_curve.steps import StepFit, fit_steps
 from brokerlab.calibrate.network_curve.study import (
     LinkStudy,
     Study,

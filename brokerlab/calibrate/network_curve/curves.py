@@ -1,6 +1,13 @@
-"""What a step curve can tell apart: how many links share a step, and what they deliver later; curves for drawing."""
+"""Curves of throughput: the fitted step curve, what its steps tell apart, the logarithm in steps, curves for drawing.
+
+The fitted curve is a monotone tree with few leaves: scikit-learn's regression tree finds the edges (``max_leaf_nodes``) and keeps
+the heights ascending (``monotonic_cst``); how many steps there are is chosen by the error on links that a fit has not seen.
+"""
 
 from __future__ import annotations
+
+import math
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -9,9 +16,212 @@ from scipy.stats import rankdata
 from brokerlab.brokerage.curves import ThroughputCurve
 from brokerlab.brokerage.network_weight import throughput_curve
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.calibrate.network_curve.steps import LEAST, StepFit
-from brokerlab.numerics import FloatArray
+from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.intervals import CONFIDENCE, bootstrap_weights, percentile_interval
+from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.rulesets import RuleSetName
+
+MOST_STEPS = 8
+"""Edges of the document's curve; a fitted one has no more."""
+LEAST = 0.005
+"""Below the smallest throughput that the metrics can show [MB/s]; stands for 0 in a logarithm."""
+FOLDS = 5
+FEWEST_GROUPS = 40
+"""Links that are not mirrors of each other, below which no curve is fitted."""
+FEWEST_IN_STEP = 10
+SMALLEST_STEP = 0.02
+"""Share of the rows that a step holds at least [1]; a step of a handful of links would be their chance."""
+
+
+@dataclass(frozen=True)
+class StepFit:
+    """A fitted step curve and how sure it is.
+
+    Attributes:
+        curve: Edges with two digits, weights with two decimals.
+        by_size: One row per number of steps tried, 0 = no curve: ``n_steps``, ``error`` (mean squared error
+            of ln(MB/s) on unseen links), ``above_best, above_best_se`` (error less the least one), ``chosen``.
+        band: ``mbps``, ``weight, weight_lo, weight_hi`` on a grid.
+        n_links: Links, mirrored ones counted once.
+        useful: Whether the curve predicts unseen links better than no curve, beyond one standard error.
+    """
+
+    curve: ThroughputCurve
+    by_size: pl.DataFrame
+    band: pl.DataFrame
+    n_links: int
+    useful: bool
+
+    def steps_for(self, share: float) -> int:
+        """Return the fewest steps that bring this share [1] of what the best number of steps brings over no step."""
+        error = self.by_size["error"].to_numpy()
+        return int(np.argmax(error <= error[0] - share * (error[0] - error.min())))
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """Edges [ln MB/s] and heights [ln MB/s], ascending."""
+
+    edges: FloatArray
+    heights: FloatArray
+
+    def at(self, x: FloatArray) -> FloatArray:
+        return self.heights[np.searchsorted(self.edges, x, side="left")]
+
+    def weights(self, x: FloatArray) -> FloatArray:
+        """Return the heights, moved to 1 for the lowest and 2 for the highest, as in the document."""
+        span = float(self.heights[-1] - self.heights[0]) or np.inf
+        return np.asarray(1 + (self.at(x) - self.heights[0]) / span)
+
+    def curve(self) -> ThroughputCurve:
+        """Return the curve with rounded edges and weights."""
+        if not len(self.edges):
+            raise InsufficientDataError(
+                "no edge splits the links into two steps that are large enough"
+            )
+        weights = np.round(self.weights(np.append(self.edges, self.edges[-1] + 1)), 2).tolist()
+        edges = [float(f"{edge:.2g}") for edge in np.exp(self.edges)]
+        if len(set(edges)) < len(
+            edges
+        ):  # so near each other that two digits do not tell them apart
+            edges = [float(f"{edge:.6g}") for edge in np.exp(self.edges)]
+        return ThroughputCurve(tuple(edges), tuple(weights[1:]), weights[0])
+
+
+def logged(mbps: FloatArray) -> FloatArray:
+    """Return ln(MB/s); 0 counts as half of the smallest value that the metrics can show."""
+    return np.asarray(np.log(np.maximum(mbps, LEAST)))
+
+
+def usable(rows: pl.DataFrame) -> pl.DataFrame:
+    """Keep links with a throughput that later delivered something.
+
+    Raises:
+        InsufficientDataError: Too few links, or all have the same throughput or the same outcome.
+    """
+    kept = rows.filter(pl.col("mbps").is_finite(), pl.col("outcome") > 0)
+    n = kept["group"].n_unique()
+    if n < FEWEST_GROUPS:
+        raise InsufficientDataError(
+            f"{n} links have a throughput and delivered something later, {FEWEST_GROUPS} are needed; "
+            "mirrored links count once"
+        )
+    for name, what in (("mbps", "throughput"), ("outcome", "later throughput")):
+        if kept[name].n_unique() == 1:
+            raise InsufficientDataError(
+                f"every link has the same {what}, {kept[name][0]:g} MB/s; nothing tells links apart"
+            )
+    return kept
+
+
+def step_curve(rows: pl.DataFrame, *, most: int = MOST_STEPS, seed: int = 1) -> ThroughputCurve:
+    """Return the curve of :func:`fit_steps` without its certainty, also from few links."""
+    x, y, codes = _arrays(rows)
+    return _grow(x, y, _choose_size(x, y, codes, most, seed)[1]).curve()
+
+
+def fit_steps(
+    rows: pl.DataFrame, *, most: int = MOST_STEPS, n_boot: int = 500, seed: int = 1
+) -> StepFit:
+    """Fit a monotone step curve that predicts what links later deliver.
+
+    The fewest steps are taken whose error on unseen links is not above the least error by more than the
+    standard error of that difference. Weights are the expected ln(MB/s) of a step, moved to 1 for the lowest and 2 for the highest.
+
+    Args:
+        rows: ``mbps, outcome`` [MB/s], ``group``; links without one of the two are left out.
+        most: Steps at most (edges; a curve of 8 has 9 heights).
+        n_boot: Bootstrap replicates over groups of mirrored links.
+        seed: Of folds and bootstrap.
+
+    Returns:
+        A :class:`StepFit`.
+
+    Raises:
+        ConfigError: ``most`` below 1.
+        InsufficientDataError: See :func:`usable`.
+
+    Source: network-weight.md 1.
+    """
+    x, y, codes = _arrays(usable(rows))
+    by_size, size, useful = _choose_size(x, y, codes, most, seed)
+    tree, n = _grow(x, y, size), int(codes[-1]) + 1
+    grid = np.linspace(x.min(), x.max(), 200)
+    drawn = [
+        _grow(x, y, size, counts[codes]).weights(grid)
+        for block in bootstrap_weights(n, n_boot=n_boot, seed=seed)
+        for counts in block
+    ]
+    low, high = percentile_interval(np.array(drawn), CONFIDENCE, n_tasks=n)
+    band = {
+        "mbps": np.exp(grid),
+        "weight": tree.weights(grid),
+        "weight_lo": low,
+        "weight_hi": high,
+    }
+    return StepFit(tree.curve(), by_size, pl.DataFrame(band), n, useful)
+
+
+def _arrays(rows: pl.DataFrame) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Return ln of throughput and of outcome, and the number of the link, in the order of links."""
+    kept = rows.sort("group", "mbps", "outcome")
+    codes = (kept["group"].rank("dense") - 1).cast(pl.Int64).to_numpy()
+    return logged(kept["mbps"].to_numpy()), logged(kept["outcome"].to_numpy()), codes
+
+
+def _grow(x: FloatArray, y: FloatArray, n_steps: int, weight: FloatArray | None = None) -> _Tree:
+    """Fit the tree with so many edges; rows of weight 0 do not exist."""
+    from sklearn.tree import DecisionTreeRegressor
+
+    if weight is not None:
+        drawn = weight > 0
+        x, y, weight = x[drawn], y[drawn], weight[drawn]
+    least = max(FEWEST_IN_STEP, math.ceil(SMALLEST_STEP * len(x)))
+    tree = DecisionTreeRegressor(
+        max_leaf_nodes=n_steps + 1, min_samples_leaf=least, monotonic_cst=[1], random_state=0
+    ).fit(x[:, None], y, sample_weight=weight)
+    edges = np.sort(tree.tree_.threshold[tree.tree_.children_left >= 0])
+    if not len(edges):
+        return _Tree(edges, np.array([np.average(y, weights=weight)]))
+    middles = np.concatenate([edges[:1] - 1, (edges[:-1] + edges[1:]) / 2, edges[-1:] + 1])
+    return _Tree(edges, tree.predict(middles[:, None]))
+
+
+def _choose_size(
+    x: FloatArray, y: FloatArray, codes: IntArray, most: int, seed: int
+) -> tuple[pl.DataFrame, int, bool]:
+    """Return the error by number of steps, the number chosen, and whether it beats no curve."""
+    from sklearn.model_selection import GroupKFold
+
+    if most < 1:
+        raise ConfigError(f"steps={most}: must be 1 or more")
+    if codes.size == 0 or codes[-1] + 1 < FOLDS:
+        raise InsufficientDataError(f"{FOLDS} links are needed to choose a number of steps")
+    squared = np.empty((most + 1, len(x)))
+    for train, test in GroupKFold(FOLDS, shuffle=True, random_state=seed).split(x, y, codes):
+        squared[0, test] = (y[test] - y[train].mean()) ** 2
+        for size in range(1, most + 1):
+            squared[size, test] = (y[test] - _grow(x[train], y[train], size).at(x[test])) ** 2
+    error = squared.mean(axis=1)
+    best = int(np.argmin(error))
+    # the rows of one link rise and fall together; so do two curves on the same link
+    n = np.bincount(codes)
+    over_best = np.array([np.bincount(codes, row - squared[best]) for row in squared])
+    residual = over_best - (error - error[best])[:, None] * n
+    se = np.sqrt((residual**2).sum(axis=1)) / n.sum()
+    near = error - se <= error[best]
+    size = max(1, int(np.argmax(near)))
+    frame = pl.DataFrame(
+        {
+            "n_steps": range(most + 1),
+            "error": error,
+            "above_best": error - error[best],
+            "above_best_se": se,
+            "chosen": np.arange(most + 1) == size,
+        }
+    )
+    return frame, size, not bool(near[0])
+
 
 LOG_STEPS = 20
 """Steps of the logarithm written as a curve."""
@@ -67,12 +277,7 @@ def _beats(above: FloatArray, below: FloatArray) -> float:
 
 
 def tied_share(weights: FloatArray) -> float:
-    """Return the share of all pairs of links that have the same weight [1].
-
-    Example:
-        >>> tied_share(np.array([1.0, 1.0, 2.0, 2.0])) == 2 / 6
-        True
-    """
+    """Return the share of all pairs of links that have the same weight [1]."""
     n, (_, sizes) = len(weights), np.unique(weights, return_counts=True)
     return float((sizes * (sizes - 1)).sum() / max(n * (n - 1), 1))
 
@@ -86,13 +291,6 @@ def beside_current(
     logarithm: str = "",
 ) -> pl.DataFrame:
     """Return the curve of a rule set and a fitted one with its interval, for drawing over the throughputs that occur.
-
-    Args:
-        fit: The fitted curve.
-        mbps: Throughputs [MB/s].
-        rules: The rule set.
-        fitted: What the fitted curve is called.
-        logarithm: What the logarithm is called; empty: it is not drawn.
 
     Returns:
         ``mbps`` [MB/s], ``weight, weight_lo, weight_hi`` (ends of the fitted one), ``curve`` (current, and as called).

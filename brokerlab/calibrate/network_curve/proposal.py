@@ -8,8 +8,8 @@ import polars as pl
 
 from brokerlab.brokerage.network_weight import NetworkSettings
 from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.calibrate.network_curve.evidence import Links
 from brokerlab.calibrate.network_curve.ranks import COVERAGE_SOURCE
-from brokerlab.calibrate.network_curve.sources import Links
 from brokerlab.calibrate.network_curve.study import LOSS, RISE, TOP_RISE, Study
 from brokerlab.calibrate.network_curve.weights import files_per_unit
 from brokerlab.calibrate.verdict import Wording, document_of, evidence_of, sentence_of
@@ -56,13 +56,7 @@ def sentence_on(exchange: Study, links: Links) -> str:
 
 
 def propose_importance(exchange: Study, links: Links, *, created_at: datetime) -> Proposal | None:
-    """Return the document that a person can check, apply and take back; none without an answer.
-
-    Args:
-        exchange: The study of the links' metrics.
-        links: What it was made from.
-        created_at: UTC without zone.
-    """
+    """Return the document that a person can check, apply and take back; none without an answer."""
     judged, spans = exchange.judgement, links.evidence["metrics"].spans
     scored = Window("scored", spans[1 if spans[1:] else 0][0], spans[-1][1])
     first = [Window("first choice", spans[0][0], scored.start)] if spans[1:] else []

@@ -25,27 +25,24 @@ from brokerlab.calibrate.judge import (
     judge,
 )
 from brokerlab.calibrate.network_curve.curves import (
+    FEWEST_GROUPS,
+    MOST_STEPS,
+    StepFit,
     bounds_of,
     curve_of,
+    fit_steps,
     log_curve,
     resolution,
     tied_share,
+    usable,
 )
-from brokerlab.calibrate.network_curve.evidence import LOWEST_MBPS, Evidence, Span, dealt
+from brokerlab.calibrate.network_curve.evidence import LOWEST_MBPS, Evidence, Links, Span, dealt
 from brokerlab.calibrate.network_curve.ranks import (
     COVERAGE,
     ENDS,
     Ranked,
     rank_values,
     top_values,
-)
-from brokerlab.calibrate.network_curve.sources import Links
-from brokerlab.calibrate.network_curve.steps import (
-    FEWEST_GROUPS,
-    MOST_STEPS,
-    StepFit,
-    fit_steps,
-    usable,
 )
 from brokerlab.calibrate.network_curve.weights import (
     Weight,
@@ -357,12 +354,6 @@ def study_fallback(
     Links without a throughput that deliver something later are few; so a part of those with one is treated as if it had
     none. Blocked links (closeness -1) are left out.
 
-    Args:
-        evidence: Of link metrics.
-        rules: Rule set whose curve weighs the links with throughput.
-        n_boot: Bootstrap replicates over links.
-        seed: Of what is hidden, of the deal of links to spans, and of the bootstrap.
-
     Returns:
         The study; ``frames``: ``levels`` (:func:`.weights.levels`).
 
@@ -468,10 +459,6 @@ def waiting(queues: pl.DataFrame, curve: ThroughputCurve) -> pl.DataFrame:
 def queue_facts(queues: pl.DataFrame, cap: float) -> dict[str, float]:
     """Return how queues stand to the cap and to what is delivered.
 
-    Args:
-        queues: ``n_queued`` [files], ``wait_h``.
-        cap: NQUEUED_SAT_CAP [files].
-
     Returns:
         ``n_queues``; ``at_cap`` share with at least the cap, which the backlog check removes [1]; ``spearman_rate`` rank
         correlation of the queue with the rate at which the link delivers.
@@ -490,11 +477,6 @@ def queue_facts(queues: pl.DataFrame, cap: float) -> dict[str, float]:
 
 def exchange_table(judgement: Judgement, cap: float, rules: RuleSetName) -> pl.DataFrame:
     """Return every importance that was tried, over all links.
-
-    Args:
-        judgement: Its settings are importances, its objective is 1 - rank correlation.
-        cap: NQUEUED_SAT_CAP [files].
-        rules: Rule set of the queued weight.
 
     Returns:
         One row each, by ``files`` that weigh as much as one unit of throughput weight (null: any number): ``importance``,
@@ -517,12 +499,7 @@ def exchange_table(judgement: Judgement, cap: float, rules: RuleSetName) -> pl.D
 
 
 def marks(table: pl.DataFrame, best: str) -> pl.DataFrame:
-    """Return the exchanges that are named in a chart, the current one and the best: ``files, score, label``; none with one part.
-
-    Args:
-        table: Of :func:`exchange_table`.
-        best: What the best one is called, unless it is the current one.
-    """
+    """Return the exchanges that are named in a chart, the current one and the best: ``files, score, label``; none with one part."""
     label = pl.when("is_current").then(pl.lit("current")).when("is_best").then(pl.lit(best))
     named = table.filter(pl.col("files") > 0).select("files", "score", label=label)
     return named.drop_nulls("label")
@@ -554,11 +531,7 @@ class LinkStudy:
         return frames
 
     def numbers(self, evidence: Mapping[str, Evidence]) -> dict[str, dict[str, Any]]:
-        """Return by subject what stands in no frame, or the reason of a refusal.
-
-        Args:
-            evidence: By source; its facts are added.
-        """
+        """Return by subject what stands in no frame, or the reason of a refusal."""
         facts = {name: {"facts": one.facts} for name, one in evidence.items()}
         answers = {n: one.numbers() | facts.get(n, {}) for n, one in self.answers.items()}
         return answers | {name: {"reason": reason} for name, reason in self.refused.items()}

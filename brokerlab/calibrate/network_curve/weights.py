@@ -16,8 +16,7 @@ from brokerlab.brokerage.network_weight import (
     queued_line,
 )
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.calibrate.network_curve.curves import curve_of
-from brokerlab.calibrate.network_curve.steps import MOST_STEPS, logged, step_curve
+from brokerlab.calibrate.network_curve.curves import MOST_STEPS, curve_of, logged, step_curve
 from brokerlab.errors import InsufficientDataError
 from brokerlab.intervals import CONFIDENCE, bootstrap_totals, percentile_interval
 from brokerlab.numerics import FloatArray, IntArray
@@ -58,14 +57,7 @@ def throughput_weights(
     most_steps: int = MOST_STEPS,
     seed: int = 1,
 ) -> list[Weight]:
-    """Return the weights of links with throughput, that of the rule set first: curves of it, and what they have to beat.
-
-    Args:
-        rows: ``mbps, mbps_long, closeness``: what is not there, or the same, has no weight.
-        rules: Rule set whose curve acts; its name is that of the weight.
-        most_steps: Steps of the fitted curve at most.
-        seed: Of the choice of their number.
-    """
+    """Return the weights of links with throughput, that of the rule set first: curves of it, and what they have to beat."""
 
     def steps(rows: pl.DataFrame, seen: pl.DataFrame) -> FloatArray:
         try:
@@ -108,12 +100,7 @@ def _log(mbps: pl.Series) -> FloatArray:
 
 
 def isotonic(rows: pl.DataFrame, seen: pl.DataFrame) -> FloatArray:
-    """Return the finest monotone curve of links that were seen, at other links.
-
-    Args:
-        rows: ``mbps``.
-        seen: ``mbps, outcome``.
-    """
+    """Return the finest monotone curve of links that were seen, at other links."""
     from sklearn.isotonic import IsotonicRegression
 
     fit = IsotonicRegression(out_of_bounds="clip")
@@ -127,10 +114,6 @@ def sites(rows: pl.DataFrame, seen: pl.DataFrame) -> FloatArray:
     A ridge regression of ln(MB/s) on both names: how much a site sends and another one receives in all. Where it
     ranks links well without having seen them, throughput is the size of sites rather than the capability of
     a link.
-
-    Args:
-        rows: ``src, dst`` of the links to rank.
-        seen: ``src, dst, outcome`` of the links that were seen.
     """
     from sklearn.linear_model import Ridge
     from sklearn.pipeline import make_pipeline
@@ -211,13 +194,6 @@ def levels(
 ) -> pl.DataFrame:
     """Return what links of each closeness deliver, in the unit of the throughput weight.
 
-    Args:
-        rows: ``closeness, outcome`` [MB/s], ``unit``.
-        links: All links: ``closeness, mbps``.
-        curve: Turns throughput into weight.
-        n_boot: Bootstrap replicates over units.
-        seed: Of the bootstrap.
-
     Returns:
         One row per closeness, null = missing: ``closeness``, ``weight`` (earned), ``line`` (weight of the document),
         ``weight_lo, weight_hi`` (ends of the earned one), ``n_links``, ``q50`` of the later throughput [MB/s],
@@ -251,10 +227,6 @@ def levels(
 def levels_by_setting(table: pl.DataFrame, fitted: str) -> pl.DataFrame:
     """Return the document's line and the fitted weights one below the other, for drawing.
 
-    Args:
-        table: Of :func:`levels`.
-        fitted: What the fitted ones are called: proposed only where they are.
-
     Returns:
         ``level`` (closeness in words), ``setting`` (current, `fitted`), ``weight, weight_lo, weight_hi`` (ends of the
         fitted one).
@@ -285,9 +257,6 @@ def at(levels: pl.DataFrame, closeness: pl.Series) -> FloatArray:
 
 def fallback_weights(curve: ThroughputCurve) -> list[Weight]:
     """Return the weights of links without throughput, ranked among those with one: ``hidden`` links have none.
-
-    Args:
-        curve: Weight of the others.
 
     Returns:
         The document's line first; they read ``hidden, mbps`` (not null), ``closeness, outcome``.
@@ -331,13 +300,7 @@ def files_per_unit(settings: NetworkSettings, rules: RuleSetName = "document") -
 def exchange_weights(
     settings: NetworkSettings, rules: RuleSetName = "document", also: Sequence[float] = ()
 ) -> list[Weight]:
-    """Return the network weight with each importance of the queue that is tried, named by it, and its parts alone.
-
-    Args:
-        settings: What acts now; its importance is tried, too.
-        rules: Rule set of the queued weight.
-        also: Further importances to try.
-    """
+    """Return the network weight with each importance of the queue that is tried, named by it, and its parts alone."""
     line = queued_line(settings.link_cap, ProductionRules(rules))
 
     def with_importance(share: float) -> Weigh:
@@ -363,10 +326,6 @@ def predict(rows: pl.DataFrame, weights: Sequence[Weight]) -> FloatArray:
     """Return what every weight says of every link, fitted on links of earlier spans only.
 
     Links of the first span are weighed by fits on other links of it: five parts, each by the other four.
-
-    Args:
-        rows: ``unit, span`` and what the weights read.
-        weights: The weights.
 
     Returns:
         (n_rows, n_weights).

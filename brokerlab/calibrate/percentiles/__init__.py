@@ -5,9 +5,8 @@ made = study(data, "ramcount", kills(0.02), ranks=range(50, 100))
 made.verdict.sentence, made.comparison.table, made.verdict.proposal
 """
 
-from brokerlab.calibrate.percentiles.backtest import Backtest, backtest
+from brokerlab.calibrate.percentiles.backtest import Backtest, backtest, gap_summary
 from brokerlab.calibrate.percentiles.comparison import Comparison, compare
-from brokerlab.calibrate.percentiles.gap import gap_summary
 from brokerlab.calibrate.percentiles.history import Inputs, load
 from brokerlab.calibrate.percentiles.parameters import (
     PARAMETERS,

@@ -16,9 +16,6 @@ NUMBER = re.compile(r"\d[\d,.]*\d|\d")
 def merge_sentences(sentences: Mapping[str, Sequence[str]]) -> list[str]:
     """Write sentences that several parameters share once; where numbers differ, those of the others stand behind.
 
-    Args:
-        sentences: Name of a parameter to its sentences.
-
     Example:
         >>> merge_sentences({"a": ["3 of 9 jobs are lost.", "No queues."], "b": ["4 of 9 jobs are lost.", "No queues."]})
         ['a: 3 of 9 jobs are lost (b: 4).', 'No queues.']
@@ -53,15 +50,7 @@ def caveats_of(
     gap_ratio: float | None,
     synthetic: bool,
 ) -> tuple[str, ...]:
-    """Return the sentences that apply, most important first.
-
-    Args:
-        counts: Of ``Sample.counts`` and of the queues.
-        parameter: What was calibrated.
-        killed_as: How killed jobs entered.
-        gap_ratio: Geometric mean over tasks of scouts' median over the rest's.
-        synthetic: The archive was generated.
-    """
+    """Return the sentences that apply, most important first."""
     n = SimpleNamespace(**counts)
     unmarked, small = n.n_tasks - n.n_tasks_marked, n.n_tasks_with_jobs - n.n_tasks
     killed, missing = _killed(n, parameter, killed_as), _missing(n, parameter)

@@ -73,11 +73,7 @@ class Comparison(Result):
     n_scored: int
 
     def quantity(self, name: str) -> dict[str, Any]:
-        """Return one line of the table.
-
-        Raises:
-            ConfigError: No such quantity.
-        """
+        """Return one line of the table."""
         rows = self.table.filter(pl.col("quantity") == name)
         if rows.is_empty():
             raise ConfigError(f"no quantity {name!r}: {', '.join(self.table['quantity'])}")

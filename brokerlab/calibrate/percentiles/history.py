@@ -57,12 +57,7 @@ def history_of(quantities: pl.DataFrame | History, jobs: pl.DataFrame | None = N
 
 
 def with_creation(tasks: pl.DataFrame, history: History) -> pl.DataFrame:
-    """Return the tasks with finished jobs, in their order, with ``created_at`` (UTC): the first of those jobs stands in for a null.
-
-    Args:
-        tasks: ``jeditaskid``, and ``creationdate`` where it is known.
-        history: Of their jobs.
-    """
+    """Return the tasks with finished jobs, in their order, with ``created_at`` (UTC): the first of those jobs stands in for a null."""
     first = pl.col("creationtime").min().alias("created_at")
     jobs = pl.concat(history.map(lambda h: h.quantities.group_by("jeditaskid").agg(first)))
     dated = tasks.join(jobs, on="jeditaskid", maintain_order="left")

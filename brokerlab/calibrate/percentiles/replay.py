@@ -3,12 +3,12 @@
 A request is a rounded straight line in the task's estimate x. Solving it for x once per job, the smallest estimate under
 which it would not have been killed, makes every setting a comparison of whole numbers. In the ledger jobs are sorted once by
 task and this need, and their amounts summed up along the way; an estimate then splits a task's jobs in two, and every
-quantity is a difference of two running sums.
+quantity is a difference of two running sums. `Reach` says which queues can still take a task that asks for so much.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
@@ -20,17 +20,106 @@ import polars as pl
 from brokerlab.calibrate.percentiles.parameters import (
     COMPONENTS,
     Assumptions,
+    Line,
     LossWeights,
     Parameter,
     Setting,
+    column,
 )
-from brokerlab.calibrate.percentiles.reach import Reach, reach_of
-from brokerlab.calibrate.percentiles.requests import Line, column
 from brokerlab.calibrate.percentiles.sample import Sample
 from brokerlab.errors import ConfigError
+from brokerlab.frames import columns_of
 from brokerlab.numerics import FloatArray, IntArray, SortedGroups
 from brokerlab.scouts import ScoutRules
+from brokerlab.slots import Offers
 from brokerlab.units import HOUR_S
+
+QUEUE_COLUMNS: dict[str, pl.DataType] = {
+    "panda_queue": pl.String(),
+    **dict.fromkeys(["corecount", "maxrss", "memory", "maxtime", "maxwdir"], pl.Int64()),
+    "corepower": pl.Float64(),
+}
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Capacities of the queues and what a task asks of them, as a straight line in its estimate.
+
+    Attributes:
+        slope: (n_tasks,) demand per unit of the estimate.
+        offset: (n_tasks,) demand besides.
+        kind: (n_tasks,) which row of the capacities holds for the task.
+        offers: (n_kinds,) what the queues can give.
+    """
+
+    slope: FloatArray
+    offset: FloatArray
+    kind: IntArray
+    offers: tuple[Offers, ...]
+
+    def shares(self, estimate: IntArray, tasks: slice) -> tuple[FloatArray, FloatArray]:
+        """Return the share of queues and of slots that can take each task: (n_tasks, n_settings) each."""
+        demand = estimate * self.slope[tasks][:, None] + self.offset[tasks][:, None]
+        return self.of_demand(demand, tasks)
+
+    def of_demand(
+        self, demand: FloatArray, tasks: slice = slice(None)
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the same for what each task asks of a queue, (n_tasks, ...)."""
+        queues, slots = np.ones_like(demand), np.ones_like(demand)
+        kinds = self.kind[tasks]
+        for kind in np.unique(kinds):  # one per distinct base time; one in all for memory and disk
+            rows = kinds == kind
+            queues[rows], slots[rows] = self.offers[kind].shares(demand[rows])
+        return queues, slots
+
+
+def reach_of(
+    task: pl.Series, line: Line, queues: pl.DataFrame, slots: pl.DataFrame, parameter: Parameter
+) -> Reach:
+    """Describe what the typical job of each task, the median over its scored jobs, asks of a queue."""
+    sizes = queues.select("panda_queue").join(
+        slots, left_on="panda_queue", right_on="computingsite", how="left", maintain_order="left"
+    )
+    weights = sizes["coreh"].fill_null(0.0).to_numpy()
+    demand = (
+        pl.DataFrame({"task": task, "a": line.demand, "b": line.demand_besides, "c": line.base_s})
+        .group_by("task")
+        .agg(pl.col("a", "b").median(), pl.col("c").first())
+        .sort("task")
+    )
+    base, kind = np.unique(demand["c"].to_numpy(), return_inverse=True)
+    return Reach(
+        slope=demand["a"].to_numpy(),
+        offset=demand["b"].to_numpy(),
+        kind=np.asarray(kind, dtype=np.int64),
+        offers=tuple(Offers.of(_offered(queues, parameter, float(b)), weights) for b in base),
+    )
+
+
+def _offered(queues: pl.DataFrame, parameter: Parameter, base_s: float) -> FloatArray:
+    """Return what each queue can give, in the unit of the demand; infinite without a limit."""
+    value = parameter.offered(base_s).cast(pl.Float64).fill_null(float("inf"))
+    return columns_of(queues, QUEUE_COLUMNS).select(offered=value)["offered"].to_numpy()
+
+
+def slots_by_queue(quantities: pl.DataFrame) -> pl.DataFrame:
+    """Sum the core-hours seen at each queue, whoever used them: the size of a queue as the archive knows it."""
+    coreh = pl.col("cores") * pl.col("duration_s") / HOUR_S
+    known = quantities.filter(pl.col("computingsite").is_not_null())
+    return total([known.select("computingsite", coreh=coreh.fill_null(0.0))])
+
+
+def total(slots: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """Add up core-hours by ``computingsite``, in one order: the same bits whatever order, threads or engine rows came from."""
+    rows = pl.concat(slots).sort("computingsite", "coreh")
+    return rows.group_by("computingsite", maintain_order=True).agg(pl.col("coreh").sum())
+
+
+def unlimited(queues: pl.DataFrame, parameter: Parameter) -> int:
+    """Count the queues without a limit to a parameter."""
+    return int(np.isinf(_offered(queues, parameter, 0.0)).sum())
+
 
 KEY_BITS = 40  # of a need; leaves 23 bits for the number of a task in one int64 key
 NEVER = 2**KEY_BITS - 1  # above every estimate
@@ -65,17 +154,6 @@ class Ledger:
 
         A retry gets the stated multiple of the first request. Amounts reserved are taken before truncation, at most 1 MB or
         1 s per job above.
-
-        Args:
-            jobs: Scored jobs: ``task`` (number of the task), ``censored`` (use is a lower bound: the job needed more),
-                ``coreh`` (of one complete run).
-            line: What they ask for.
-            parameter: Which.
-            made: ``retry_factors``, ``killed_after``.
-            n_tasks: Number of tasks; those without scored jobs keep their place.
-
-        Raises:
-            ConfigError: Factors of retries that do not rise.
         """
         self.factors = (1.0, *made.retry_factors)
         if any(b <= a for a, b in pairwise(self.factors)):
@@ -344,13 +422,7 @@ class Replay:
     def _rows(
         self, places: IntArray, cells: Mapping[str, FloatArray], weights: LossWeights
     ) -> pl.DataFrame:
-        """Lay outcomes out as rows of tasks, those of ``Backtest.by_task`` that are not of a setting.
-
-        Args:
-            places: Of the task of each row.
-            cells: Sums over the jobs of each, of the names of `cells`.
-            weights: Of the loss.
-        """
+        """Lay outcomes out as rows of tasks, those of ``Backtest.by_task`` that are not of a setting."""
         jobs, amount = self.ledger.n_jobs[places], self.parameter.amount
         shares = ("queues_share", "slots_share", "unreachable_coreh")
         return (

@@ -80,11 +80,7 @@ class Retries(Result):
 
 
 def ask_retries(**how: Any) -> Question:
-    """Ask for the factor of least loss.
-
-    Args:
-        **how: Attributes of :class:`Question`.
-    """
+    """Ask for the factor of least loss."""
     return Question(reported=("over", "killed_coreh", "n_lost"), **how)
 
 

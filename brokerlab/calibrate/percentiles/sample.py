@@ -72,16 +72,6 @@ def sample_of(
     """Join, divide into scouts and rest, and keep the tasks that can be scored, which may be none.
 
     Jobs that failed and were retried are left out: the retry says what they needed, or is itself here.
-
-    Args:
-        quantities: Finished jobs.
-        tasks: Those that are looked at.
-        jobs: The jobs table; None: not known.
-        parameter: Which.
-        made: Which scouts are used, how killed jobs enter, and how few jobs are enough.
-
-    Raises:
-        SchemaError: Columns missing.
     """
     check_columns(quantities, tasks, parameter)
     facts, every = _task_facts(tasks, parameter), _job_columns(jobs)
@@ -295,11 +285,6 @@ def _roles(finished: pl.DataFrame, failed: pl.DataFrame, made: Assumptions) -> p
     Marked jobs are the scouts. A task without a mark gets those it would have had: the first ten created.
     The first trigger comes when half of the scouts finished; every scout finished by then is used. Where
     fewer than half ever finish, all that did are used.
-
-    Args:
-        finished: ``jeditaskid, pandaid, is_scout, creationtime, endtime, finish_time``.
-        failed: Jobs that did not finish and were not retried: they count among the scouts of which half must finish.
-        made: ``scouts_used``, ``trigger_period_s``.
 
     Returns:
         One row per job, finished or not: ``jeditaskid, pandaid, role`` (``scout`` used, ``late_scout`` not

@@ -98,13 +98,6 @@ def capacity_of(
     simulation too. A queue that was never full seems smaller than it is, which delays no job that was seen to start. A
     window in which nothing ran says nothing: the one before holds (before the first use, the first).
 
-    Args:
-        use: From :func:`in_use`.
-        begin: First window's beginning.
-        end: No window begins at or after it; the last one's slots hold from there on.
-        window: Length of a window.
-        quantile: Share of a window's time in which no more cores were in use, above 0 to 1.
-
     Returns:
         ``panda_queue``, ``ts``, ``slots``; one row per queue and window, sorted.
     """
@@ -148,11 +141,6 @@ def full_windows(jobs: pl.DataFrame, capacity: pl.DataFrame, *, window: timedelt
     It was full if jobs waited longer than a start-up takes for a 24th of the window while nearly as many cores were in use
     as at its busiest time, and if most of the time that they waited was such.
 
-    Args:
-        jobs: ``computingsite``, ``readytime``, ``starttime``, ``endtime``, ``corecount``, without nulls.
-        capacity: From :func:`capacity_of`.
-        window: Its windows.
-
     Returns:
         ``panda_queue``, ``ts``, sorted.
     """
@@ -180,10 +168,6 @@ def stalls(jobs: pl.DataFrame, capacity: pl.DataFrame) -> pl.DataFrame:
     """Return when queues started nothing though jobs waited for them and slots were free: they took no jobs then.
 
     Slots are free that the widest job of the queue fits into.
-
-    Args:
-        jobs: ``computingsite``, ``readytime``, ``starttime``, ``endtime``, ``corecount``, without nulls.
-        capacity: From :func:`with_sources`, of the queues that are asked for.
 
     Returns:
         ``panda_queue``, ``begin``, ``end``, each at least `STALL` long, sorted.
@@ -219,12 +203,7 @@ def stalls(jobs: pl.DataFrame, capacity: pl.DataFrame) -> pl.DataFrame:
 
 
 def without_stalls(capacity: pl.DataFrame, spells: pl.DataFrame) -> pl.DataFrame:
-    """Return slots over time, none while a queue takes no jobs.
-
-    Args:
-        capacity: From :func:`with_sources`.
-        spells: From :func:`stalls`.
-    """
+    """Return slots over time, none while a queue takes no jobs."""
     ends = [spells.select("panda_queue", ts=name) for name in ("begin", "end")]
     known = capacity.sort("ts")
     more = pl.concat(ends).join(capacity, on=["panda_queue", "ts"], how="anti").unique().sort("ts")
@@ -254,13 +233,6 @@ def stated_slots(
     Slots count that are set for any share in the middle of the window, those of all resource types together; before the first
     that were set for any queue, where nothing is known of the table, those first ones; a pledge counts above 0
     (-1: opportunistic, 0 or null: none). Slots that were set after the end are not looked at.
-
-    Args:
-        slots: The archive's ``slots``, lazy; null: it has none.
-        queues: The archive's ``queues``.
-        begin: First window's beginning.
-        end: No window begins at or after it.
-        window: Length of a window.
 
     Returns:
         ``panda_queue``, ``ts``, ``slots``, ``source`` (slots, pledge), sorted.
@@ -303,11 +275,6 @@ def with_sources(capacity: pl.DataFrame, full: pl.DataFrame, stated: pl.DataFram
     ran at once. A queue that was full in some windows has as many slots in others as in the full one before, else after.
     Queues of which slots are stated though they ran nothing are added.
 
-    Args:
-        capacity: From :func:`capacity_of`.
-        full: From :func:`full_windows`.
-        stated: From :func:`stated_slots`, for the same windows.
-
     Returns:
         ``panda_queue``, ``ts``, ``slots``, ``source`` (slots, full, pledge, busiest, see `KNOWN` and `LOWER`), sorted.
     """
@@ -337,11 +304,6 @@ def upper_slots(capacity: pl.DataFrame, queues: pl.DataFrame, most: float) -> pl
 
     A queue of which slots are stated in another window has at most as many as then; another at most ``most`` times its
     busiest time, and no fewer than the median queue at its busiest. So has one that ran nothing.
-
-    Args:
-        capacity: From :func:`with_sources`; ``source`` may be "nothing".
-        queues: ``panda_queue`` of those that ran nothing and of which nothing is stated.
-        most: Of the busiest time, from 1; 1: lower bounds are taken as they are.
 
     Returns:
         The columns of ``capacity``, with rows for ``queues``, sorted.
@@ -422,12 +384,7 @@ def _read(path: Path, name: str) -> pl.DataFrame:
 
 
 def with_given(seen: pl.DataFrame, given: pl.DataFrame | None) -> pl.DataFrame:
-    """Put slots that are given in the place of those read from an archive.
-
-    Args:
-        seen: From :func:`with_sources`.
-        given: From :func:`read_capacity`; null: none are.
-    """
+    """Put slots that are given in the place of those read from an archive."""
     if given is None:
         return seen
     sure = given.select("panda_queue", "ts", "slots", source=pl.lit("given")).cast(seen.schema)
@@ -437,11 +394,7 @@ def with_given(seen: pl.DataFrame, given: pl.DataFrame | None) -> pl.DataFrame:
 
 
 def sources_in_words(sources: pl.DataFrame) -> str:
-    """Say of how many queues the slots are known, and whence.
-
-    Args:
-        sources: ``panda_queue``, ``source``.
-    """
+    """Say of how many queues the slots are known, and whence."""
     counts = dict(sources["source"].value_counts().iter_rows())
     return ", ".join(
         f"{counts[key]} queues: {text}" for key, text in SOURCES.items() if key in counts

@@ -42,18 +42,6 @@ def look(
 ) -> tuple[int, int]:
     """Write down the jobs of an instant that are not over, and their state.
 
-    Args:
-        attempt: Of the event loop.
-        order: Rows in the order of making.
-        created: When each was made [us].
-        brokered: Whether the brokerage places it.
-        gone: When its outputs have arrived, for jobs that are done [us].
-        first: Place in the order before which all are over.
-        last: Place in the order from which on none is looked at.
-        now: The instant [us].
-        jobs: Filled with rows.
-        states: Filled with their states.
-
     Returns:
         How many were written, and the next ``first``.
     """

@@ -130,11 +130,7 @@ class Steps:
         return cls(np.diff(values[order]), side, tasks[order])
 
     def wasserstein(self, weight: IntArray) -> float:
-        """Return the area between the two distributions, in the unit of the values; NaN where a side has no weight.
-
-        Args:
-            weight: How often each task is taken.
-        """
+        """Return the area between the two distributions, in the unit of the values; NaN where a side has no weight."""
         between = self._between(weight[self.task])
         return float(between @ self.gaps)
 
@@ -310,12 +306,7 @@ def quantiles(jobs: pl.DataFrame, by: Sequence[str], name: str) -> pl.DataFrame:
 def _of_windows(
     one: tuple[IntArray, FloatArray], other: tuple[IntArray, FloatArray]
 ) -> float | None:
-    """Return the correlation of the mean waits of parts of the period; null where few parts have jobs on both sides.
-
-    Args:
-        one: Part and wait of every job of a side.
-        other: Of the other side.
-    """
+    """Return the correlation of the mean waits of parts of the period; null where few parts have jobs on both sides."""
     parts, codes = np.unique(np.concatenate((one[0], other[0])), return_inverse=True)
     sides = (codes[: len(one[0])], one[1]), (codes[len(one[0]) :], other[1])
     n = [np.bincount(code, minlength=len(parts)) for code, _ in sides]
@@ -344,13 +335,6 @@ def judged(
     or to the usual distance between runs, whichever is more; and where one of the runs is beyond that in any of them,
     all of them are held to as many times as much. A simulation that is right fails so at one queue in as many as there are
     runs and one more, whatever the number of limits.
-
-    Args:
-        queues: Of :meth:`Sides.distances` with ``mean_delay_h``, ``utilisation_observed``, ``utilisation_simulated``,
-            ``utilisation_most``, ``utilisation_usual``.
-        limits: The limits.
-        placed: The simulation chose the queues, so that numbers of jobs may differ.
-        spare: Take the runs for farther from one another by this part.
 
     Returns:
         The queues with ``judged``, ``reach`` (times the limits, or the usual distances, that are allowed; 1 for one run),

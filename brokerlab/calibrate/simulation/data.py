@@ -25,14 +25,7 @@ def known(replay: Replay) -> bool:
 def of_replay(
     archive: Any, replay: Replay, jobs: pl.DataFrame, transfers: Transfers
 ) -> dict[str, pl.DataFrame]:
-    """Return ``present``, ``sources`` and ``links`` where data are to travel, else nothing.
-
-    Args:
-        archive: Its ``network_matrix`` says how quick links are.
-        replay: Its tables say where input is.
-        jobs: Their times say when links count.
-        transfers: How data move.
-    """
+    """Return ``present``, ``sources`` and ``links`` where data are to travel, else nothing."""
     if transfers.mode != "links":
         return {}
     found = {"links": links(archive, jobs)}

@@ -1,4 +1,8 @@
-"""What an archive saw of a period: its jobs with what they need, also those that were not over at its end, and its queues."""
+"""What an archive saw of a period: its jobs with what they need, also those that were not over at its end, and its queues.
+
+The system makes a job once a queue may take it. So the jobs of an archive are those that a setting let through, and what a
+setting that starves tasks costs is in none of them: it is in the files of open tasks that were never used, `unmade_jobs`.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,8 @@ import polars as pl
 
 from brokerlab.archive.contracts import read_as
 from brokerlab.brokerage.replaying.changes import by_parent
+from brokerlab.brokerage.replaying.inputs import INPUTS
+from brokerlab.brokerage.replaying.work import OPEN
 from brokerlab.calibrate.simulation.capacity import (
     capacity_of,
     full_windows,
@@ -20,10 +26,117 @@ from brokerlab.calibrate.simulation.capacity import (
     without_stalls,
 )
 from brokerlab.calibrate.simulation.state import SECOND
-from brokerlab.calibrate.simulation.unmade import MERGE, SCOUT, UNMADE, unmade_jobs
 from brokerlab.engines import collect, narrow
 from brokerlab.errors import DataError, InsufficientDataError
 from brokerlab.lifecycle.status_log import OVER
+
+UNMADE = "unmade"
+"""What was observed of such a job."""
+MERGE = "pmerge"
+SCOUT = r"(^|,)sj(,|$)"
+"""What ``specialhandling`` of a scout contains."""
+_USED = ("jeditaskid", "masterid", "type", "nfiles", "nfilesused")
+
+
+def unmade_jobs(
+    archive: Any, ran: pl.DataFrame, label: str, begin: datetime, end: datetime
+) -> pl.DataFrame:
+    """Return the jobs that the unused files of open tasks would make.
+
+    They ask for a queue from when their task's scouts were over, or from when its last job was made: nothing but the
+    brokerage holds them back then. Those that asked before the beginning are left out: under another setting they would
+    not wait any more, and what is asked is what a setting does once it rules. A task's files make as many jobs as those used
+    did. They need what the finished jobs of their task needed, one after the other; a task none of whose jobs finished says
+    nothing of what others would need.
+
+    Returns:
+        Rows as those of ``ran``: copies of finished jobs with a ``pandaid`` of their own, made (``creationtime``,
+        ``readytime``) when they asked; ``reason`` is `UNMADE`.
+    """
+    none = ran.clear()
+    if not archive.has("datasets") or not archive.has("tasks"):
+        return none
+    datasets, tasks, jobs = (archive.scan(name) for name in ("datasets", "tasks", "jobs"))
+    names = tasks.collect_schema().names()
+    known = datasets.collect_schema().names()
+    if "status" not in names or not set(_USED) <= set(known):
+        return none
+    priority = pl.col("currentpriority") if "currentpriority" in names else pl.lit(None, pl.Int64)
+    files = (
+        datasets.filter(pl.col("type").is_in(INPUTS), pl.col("masterid").is_null())
+        .group_by("jeditaskid")
+        .agg(pl.col("nfiles", "nfilesused").sum())
+        .filter(pl.col("nfilesused").is_between(1, pl.col("nfiles") - 1))
+    )
+    scout = pl.col("specialhandling").fill_null("").str.contains(SCOUT)
+    root = pl.col(
+        "parentid"
+    ).is_null()  # a retry uses no file of its own; one of a scout is a scout
+    made = (
+        jobs.filter(
+            pl.col("prodsourcelabel") == label,
+            pl.col("processingtype").fill_null("") != MERGE,
+        )
+        .group_by("jeditaskid")
+        .agg(
+            n_made=root.sum().cast(pl.Int64),
+            last_made=pl.col("creationtime").filter(root).max(),
+            scouted=pl.col("endtime").filter(scout).max(),
+            scouts_run=(scout & pl.col("endtime").is_null()).any(),
+        )
+    )
+    rest = (pl.col("nfiles") - pl.col("nfilesused")) * pl.col("n_made") / pl.col("nfilesused")
+    waiting = (
+        tasks.filter(pl.col("status").is_in(OPEN))
+        .select("jeditaskid", task_priority=priority.cast(pl.Int64))
+        .join(files, on="jeditaskid")
+        .join(made, on="jeditaskid")
+        .filter(~pl.col("scouts_run"))
+        .select(
+            "jeditaskid",
+            "task_priority",
+            n=rest.round().cast(pl.Int64),
+            asked=pl.max_horizontal("last_made", "scouted"),
+        )
+        .filter(pl.col("asked").is_between(begin, end, closed="left"))
+        .collect()
+    )
+    like = (
+        ran.filter(
+            pl.col("jobstatus") == "finished", pl.col("processingtype").fill_null("") != MERGE
+        )
+        .sort("pandaid")
+        .group_by("jeditaskid")
+        .agg(like="pandaid")
+    )
+    each: pl.DataFrame = (
+        waiting.join(like, on="jeditaskid")
+        .filter(pl.col("n") > 0)
+        .sort("jeditaskid")
+        .with_columns(number=pl.int_ranges("n"))
+        .explode("number")
+    )
+    first = jobs.select(pl.col("pandaid").max()).collect().item() + 1
+    return (
+        each.with_columns(
+            like=pl.col("like").list.get(pl.col("number") % pl.col("like").list.len()),
+            own=pl.lit(first, pl.Int64) + pl.int_range(pl.len()),
+        )
+        .select("like", "own", "asked", "task_priority")
+        .join(ran, left_on="like", right_on="pandaid", how="left", maintain_order="left")
+        .with_columns(
+            pandaid="own",
+            parentid=pl.lit(None, pl.Int64),
+            specialhandling=pl.lit(None, pl.String),
+            creationtime="asked",
+            readytime="asked",
+            activatedtime=pl.lit(None, pl.Datetime("us")),
+            currentpriority=pl.coalesce("task_priority", "currentpriority"),
+            reason=pl.lit(UNMADE),
+        )
+        .select(ran.columns)
+    )
+
 
 _READ = read_as(
     "jobs",
@@ -72,14 +185,6 @@ def read(
     Slots are a state of the world, not a setting, so they are read from the period itself: those set (``slots``), else the
     busiest time of a window in which jobs waited, else the pledge, else the busiest time, a lower bound; start-up delays
     are a model and are read from the time before it.
-
-    Args:
-        archive: The archive.
-        period: When the simulation is.
-        window: Length of a window of constant slots.
-        quantile: Of the cores in use in a window that is taken for its slots; 1 is the maximum.
-        label: ``prodsourcelabel`` of the jobs that the brokerage places; null: it places none.
-        attempts: Of a job in the simulation; above 1 the archive's own retries of killed jobs are left out.
 
     Returns:
         What jobs need and are, those of the stage that were made from the beginning on marked ``ours``; and ``queues``
@@ -202,11 +307,6 @@ def delays_of(jobs: pl.DataFrame, claims: pl.DataFrame, capacity: pl.DataFrame) 
     them: of a batch larger than its queue most jobs wait for slots, though at first none of it runs. Where most of a queue's
     delays are those of a start-up, longer ones are not: the queue took no jobs then, or these jobs waited for something else.
 
-    Args:
-        jobs: ``computingsite``, ``readytime``, ``starttime``, ``corecount``, without nulls.
-        claims: Cores of the jobs that are ready or run, as :func:`in_use` counts those that run.
-        capacity: From :func:`capacity_of`.
-
     Returns:
         ``panda_queue``, ``delay_s``, ``own`` (false: of all queues where delays are those of a start-up); sorted.
     """
@@ -255,12 +355,7 @@ def _spread(seen: pl.DataFrame, most: int = 100) -> pl.DataFrame:
 
 
 def limited(queues: pl.DataFrame, names: pl.DataFrame) -> pl.DataFrame:
-    """Return queues, each once and sorted, with their limits; those that the archive does not know have none.
-
-    Args:
-        queues: The archive's.
-        names: ``panda_queue``.
-    """
+    """Return queues, each once and sorted, with their limits; those that the archive does not know have none."""
     limits = queues.select("panda_queue", "maxtime", "maxrss")
     last = limits.sort(limits.columns).unique("panda_queue", keep="last", maintain_order=True)
     wanted = names.unique().sort("panda_queue")

@@ -206,19 +206,7 @@ def run(
 def run_each(
     world: World, configs: Sequence[Config | None], *, seeds: Sequence[int] = (1,)
 ) -> Iterator[Outcome]:
-    """Simulate the period under several settings side by side, which costs a part of one after the other.
-
-    Args:
-        world: As :func:`run`.
-        configs: The settings, one or more.
-        seeds: As :func:`run`.
-
-    Yields:
-        What :func:`run` returns for each of the settings, in order.
-
-    Raises:
-        ConfigError: As :func:`run`, and no settings.
-    """
+    """Simulate the period under several settings side by side, which costs a part of one after the other."""
     wanted = tuple(int(seed) for seed in seeds)
     loop = Loop(world, configs, wanted)
     loop.run()
@@ -245,9 +233,6 @@ def user_classes(jobs: pl.DataFrame) -> pl.Series:
 
     ``group``: made for a working group. Of other users, those with most jobs, down to where they have half of all together,
     are ``large``, the others ``small``.
-
-    Args:
-        jobs: ``prodsourcelabel, workinggroup, produsername``.
     """
     users = (pl.col("prodsourcelabel") == LABEL) & pl.col("produsername").is_not_null()
     alone = users & pl.col("workinggroup").is_null()

@@ -94,14 +94,6 @@ class Users:
     ) -> dict[str, pl.DataFrame]:
         """Make the count tables of the brokerage of users.
 
-        Args:
-            loop: All worlds.
-            found: Jobs of those asked for.
-            worlds: Their numbers.
-            wanted: Rows of the tasks that will be brokered.
-            now: The instant [us since 1970].
-            snapshot: Which classes of queues hold.
-
         Returns:
             The tables with ``world``. Files of a task's input count as its jobs where progress is asked for; queues of all
             types count for the usage of users; a killed job counts as failed.

@@ -201,12 +201,7 @@ class Validation(Result):
 
 
 def worst_first(distances: pl.DataFrame, column: str) -> pl.DataFrame:
-    """Sort distances, unknown ones and the largest first, with ``role`` (worst: the first; null: not).
-
-    Args:
-        distances: :attr:`Validation.queues` or :attr:`Validation.shares`.
-        column: Whose they are; null becomes unknown.
-    """
+    """Sort distances, unknown ones and the largest first, with ``role`` (worst: the first; null: not)."""
     worst = distances.sort("wasserstein_h", column, descending=[True, False], nulls_last=False)
     role = pl.when(pl.int_range(pl.len()) == 0).then(pl.lit("worst"))
     return worst.with_columns(pl.col(column).fill_null("unknown"), role=role)

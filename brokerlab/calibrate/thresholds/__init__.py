@@ -10,7 +10,6 @@
 
 from brokerlab.calibrate.thresholds.archive_study import study_archive
 from brokerlab.calibrate.thresholds.calibration import Calibration, calibrate
-from brokerlab.calibrate.thresholds.case import Case, case_of
 from brokerlab.calibrate.thresholds.keys import THRESHOLDS, Threshold, threshold_of
 from brokerlab.calibrate.thresholds.options import Options
 from brokerlab.calibrate.thresholds.outcomes import (
@@ -22,6 +21,7 @@ from brokerlab.calibrate.thresholds.outcomes import (
     WhatIf,
 )
 from brokerlab.calibrate.thresholds.screening import Screen, screen
+from brokerlab.calibrate.thresholds.settings import Case, case_of
 
 __all__ = [
     "LIMITS",

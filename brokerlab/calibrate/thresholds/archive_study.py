@@ -14,11 +14,11 @@ from brokerlab.calibrate import simulation
 from brokerlab.calibrate.settings import settings_at
 from brokerlab.calibrate.simulation import Validation
 from brokerlab.calibrate.thresholds.calibration import Calibration, calibrate
-from brokerlab.calibrate.thresholds.case import case_of
 from brokerlab.calibrate.thresholds.grid import GridWhatIf, of_archive
 from brokerlab.calibrate.thresholds.options import Options
 from brokerlab.calibrate.thresholds.outcomes import Period, WhatIf
 from brokerlab.calibrate.thresholds.screening import screen
+from brokerlab.calibrate.thresholds.settings import case_of
 from brokerlab.errors import ConfigError, InsufficientDataError, collect_warnings
 from brokerlab.rulesets import RuleSetName
 
@@ -171,11 +171,6 @@ def _day(at: datetime) -> datetime:
 
 def believe(archive: Archive, period: Period, what_if: WhatIf) -> Validation:
     """Ask whether the simulation gives back a period: first with every job at its own queue, which is cheap.
-
-    Args:
-        archive: The archive.
-        period: Of the choice.
-        what_if: The grid simulator; of any other only its queues are asked.
 
     Returns:
         What is wrong with the queues alone; else with queues and brokerage together.

@@ -12,13 +12,12 @@ import polars as pl
 from brokerlab.calibrate.judge import Case as CaseOfJudge
 from brokerlab.calibrate.judge import Judgement, Kind
 from brokerlab.calibrate.simulation import Validation
-from brokerlab.calibrate.thresholds.case import Case
 from brokerlab.calibrate.thresholds.grid import GridWhatIf
 from brokerlab.calibrate.thresholds.outcomes import LIMITS, OfCapacity, WhatIf, quantity_of
 from brokerlab.calibrate.thresholds.runs import Block, Missing, Runs, Store
 from brokerlab.calibrate.thresholds.screening import NOTHING, Screen
 from brokerlab.calibrate.thresholds.search import search
-from brokerlab.calibrate.thresholds.settings import NOW, Setting
+from brokerlab.calibrate.thresholds.settings import NOW, Case, Setting
 from brokerlab.calibrate.thresholds.simulations import Simulations
 from brokerlab.calibrate.thresholds.tables import (
     as_shown,
@@ -402,15 +401,7 @@ def _unchanged(case: Case) -> Verdict:
 def _sentence_on(
     case: Case, judgement: Judgement, table: pl.DataFrame, n_tasks: int, unknown: str = ""
 ) -> str:
-    """Put a judgement into a sentence.
-
-    Args:
-        case: What was asked.
-        judgement: The judgement.
-        table: The scored period before and after, see :func:`.tables.as_shown`.
-        n_tasks: Its tasks.
-        unknown: What the data cannot tell, and what would settle it.
-    """
+    """Put a judgement into a sentence."""
     quantity = quantity_of(case.options.objective)
     now = judgement.candidates.filter("is_current")[quantity.name][0]
     limits = [

@@ -69,12 +69,7 @@ QUANTITIES: tuple[Quantity, ...] = (
 
 
 def quantity_of(name: str) -> Quantity:
-    """Return a quantity by its name.
-
-    Example:
-        >>> quantity_of("moved_tb").unit
-        'TB'
-    """
+    """Return a quantity by its name."""
     return next(quantity for quantity in QUANTITIES if quantity.name == name)
 
 

@@ -69,12 +69,7 @@ class Store:
 
     @classmethod
     def at(cls, folder: str | Path, what_if: WhatIf) -> Store:
-        """Open a folder for the results of a simulation, or make it.
-
-        Raises:
-            ConfigError: The simulation does not say what its results depend on besides settings, seed and period.
-            DataError: It cannot be made.
-        """
+        """Open a folder for the results of a simulation, or make it."""
         digest = getattr(what_if, "digest", None)
         if not isinstance(digest, str) or not digest:
             raise ConfigError(
@@ -124,11 +119,7 @@ class Runs:
     _memory: dict[tuple[str, int, Period], Outcome] = field(default_factory=dict, repr=False)
 
     def outcomes(self, config: Config, block: Block) -> list[Outcome]:
-        """Return what a setting led to, by replication.
-
-        Raises:
-            InsufficientDataError: One of them could not be simulated.
-        """
+        """Return what a setting led to, by replication."""
         self.ensure([config], block)
         if not self.known(config, block):
             why = [one.reason for one in self.missing if one.config == config.digest]

@@ -132,14 +132,7 @@ def _summed(
     reasons: Mapping[str, tuple[str, str]],
     stages: Sequence[str],
 ) -> pl.DataFrame:
-    """Return what each key could change and what it trades: see `Screen`.
-
-    Args:
-        space: The keys.
-        values: See `Screen`.
-        reasons: Of keys that could not be tried the state (`NOT_READ`, `UNTOLD`) and why.
-        stages: Stages whose keys the simulation holds.
-    """
+    """Return what each key could change and what it trades: see `Screen`."""
     most = ["n_tasks", "n_jobs", "n_pairs"]
     rows = []
     for key in space.keys:

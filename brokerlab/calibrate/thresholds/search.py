@@ -31,9 +31,6 @@ def search(
 ) -> tuple[tuple[Setting, ...], pl.DataFrame, tuple[str, ...]]:
     """Search the first period.
 
-    Args:
-        first: Simulations of the first period alone.
-
     Returns:
         The settings worth judging, at least one: of those that may be the best, since their interval reaches below that of
         the best within the limits, and below 0, the `MOST_JUDGED` best; what was tried, see :func:`.tables.tried_frame`;

@@ -1,16 +1,21 @@
-"""Settings as they are tried: some keys, each with a value, over the configuration that acts."""
+"""What a calibration of thresholds is asked: keys with values to try over the configuration that acts, two periods, options."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
+from brokerlab.brokerage.replaying.plan import time_of
 from brokerlab.calibrate.key_trials import entries_of
-from brokerlab.calibrate.thresholds.keys import POINTS, Threshold, threshold_of
+from brokerlab.calibrate.thresholds.keys import POINTS, THRESHOLDS, Threshold, threshold_of
+from brokerlab.calibrate.thresholds.options import Options
+from brokerlab.calibrate.thresholds.outcomes import Period
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.fallbacks import scope_names
+from brokerlab.rulesets import RuleSetName
 
 FEWEST_VALUES = 2
 
@@ -53,12 +58,7 @@ NOW = Setting()
 
 
 def shown(value: Any) -> str:
-    """Write a value of a key.
-
-    Example:
-        >>> shown(None), shown(0.25), shown(10000)
-        ('none', '0.25', '10000')
-    """
+    """Write a value of a key."""
     return "none" if value is None else str(value) if isinstance(value, int) else f"{value:g}"
 
 
@@ -192,3 +192,103 @@ def _places(known: Threshold, name: str, shares: Sequence[str]) -> tuple[str, ..
 def _acting(config: Config, place: str) -> Any:
     app, component, key = place.split("/", 2)
     return config.get(key, app=app, component=component, vo="atlas")
+
+
+Given = tuple[datetime | str, datetime | str]
+"""A period as it is given: from, and before; UTC without zone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """What is asked.
+
+    Attributes:
+        space: Keys and configuration.
+        periods: Of the choice, and scored.
+        options: Objective, limits, simulations.
+        created_at: Of the proposal, UTC without zone.
+        rules: Rule set that simulations decide by, ``document`` or ``production``.
+        archive_digest: Null without an archive.
+        synthetic: The archive was generated.
+    """
+
+    space: Space
+    periods: tuple[Period, Period]
+    options: Options
+    created_at: datetime
+    rules: RuleSetName = "document"
+    archive_digest: str | None = None
+    synthetic: bool = False
+
+    @property
+    def places(self) -> list[str]:
+        """``app/component/KEY`` of every entry that the choice is between."""
+        return [place for key in self.space.keys for place in key.places]
+
+
+def case_of(
+    config: Config,
+    options: Options,
+    *,
+    calibration: Given,
+    proof: Given,
+    created_at: datetime,
+    grids: Mapping[str, Iterable[Any]] | None = None,
+    shares: Sequence[str] = (),
+    rules: RuleSetName = "document",
+    archive_digest: str | None = None,
+    synthetic: bool = False,
+) -> Case:
+    """Return what is asked; refuse what cannot be before anything is simulated, all at once.
+
+    Args:
+        config: The configuration that acts, without a history.
+        options: Keys (patterns are set for every share; none: all thresholds), objective, limits, simulations.
+        calibration: Period of the choice, from and before, UTC without zone.
+        proof: A later period.
+        created_at: Time of the proposal, UTC without zone.
+        grids: Values to try, by key; others have the default grid.
+        shares: Global shares that occur.
+        rules: Rule set that simulations decide by.
+        archive_digest: Of the archive; null without one.
+        synthetic: The archive was generated.
+
+    Raises:
+        ConfigError: Unknown keys, values out of the guard rails, grids of one value, periods that are none or do not
+            follow each other.
+    """
+    names = options.keys or [known.key for known in THRESHOLDS]
+    problems, periods = [], []
+    for name, given in (("calibration", calibration), ("proof", proof)):
+        try:
+            periods.append(_period(name, given))
+        except (ConfigError, ValueError) as problem:
+            problems.append(str(problem))
+    if len(periods) == 2 and periods[1].start < periods[0].end:
+        problems.append(
+            f"proof: begins {periods[1].start}, before the calibration period ends ({periods[0].end}): prove on what was "
+            "not looked at"
+        )
+    space = None
+    try:
+        space = space_of(config, names, shares=shares, grids=grids, points=options.points)
+    except ConfigError as problem:
+        problems.append(str(problem))
+    if problems or space is None:
+        raise ConfigError("; ".join(problems))
+    return Case(
+        space=space,
+        periods=(periods[0], periods[1]),
+        options=options,
+        created_at=created_at,
+        rules=rules,
+        archive_digest=archive_digest,
+        synthetic=synthetic,
+    )
+
+
+def _period(name: str, given: Given) -> Period:
+    start, end = (time_of(at, name) for at in given)
+    if start is None or end is None or start >= end:
+        raise ConfigError(f"{name}: from {start} to {end} is no period: end it after its start")
+    return Period(start, end)

@@ -83,11 +83,7 @@ class Simulations:
     _tasks: dict[Block, pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     def among(self, settings: Iterable[Setting]) -> list[Setting]:
-        """Return the current setting and those that could be simulated in all periods, each once.
-
-        Raises:
-            InsufficientDataError: The setting to compare with could not be simulated.
-        """
+        """Return the current setting and those that could be simulated in all periods, each once."""
         asked = list(dict.fromkeys([self.current, self.before, *settings]))
         for block in self.blocks:
             self.runs.ensure([self.space.configured(one) for one in asked], block)
@@ -127,11 +123,7 @@ class Simulations:
         return self._tasks[block]
 
     def outcomes(self, settings: Sequence[Setting]) -> Outcomes:
-        """Return what settings led to, all of them simulated in all periods.
-
-        Raises:
-            DataError: They are not of the same tasks.
-        """
+        """Return what settings led to, all of them simulated in all periods."""
         units, sides = [], []
         for number, block in enumerate(self.blocks):
             spans = self.tasks(block).group_by(time="begins").agg(weight=pl.len().cast(pl.Float64))
@@ -159,11 +151,7 @@ class Simulations:
         )
 
     def question(self, settings: Sequence[Setting]) -> Question:
-        """Return how settings are judged: by what the simulation knows of all of them.
-
-        Raises:
-            InsufficientDataError: It does not know the objective.
-        """
+        """Return how settings are judged: by what the simulation knows of all of them."""
         options = self.options
         known = all(
             np.isfinite(self._values(one, block)["unfairness"]).all()
@@ -191,11 +179,7 @@ class Simulations:
     def compare(
         self, before: Setting, after: Setting, blocks: Sequence[int] | None = None
     ) -> pl.DataFrame:
-        """Compare two settings on some periods, null: all; see :attr:`.judge.Judgement.table`.
-
-        Raises:
-            DataError: They are not of the same tasks.
-        """
+        """Compare two settings on some periods, null: all; see :attr:`.judge.Judgement.table`."""
         settings = list(dict.fromkeys([self.current, before, after]))
         outcomes, question = self.outcomes(settings), self.question(settings)
         sums = Sums.of(outcomes, question)
@@ -225,11 +209,7 @@ class Simulations:
         return replace(self, level=level, _memo={}, _tasks={})
 
     def simulated(self, setting: Setting, block: Block) -> list[Outcome]:
-        """Return what a setting led to in a period, by replication.
-
-        Raises:
-            InsufficientDataError: It could not be simulated.
-        """
+        """Return what a setting led to in a period, by replication."""
         return self.runs.outcomes(self.space.configured(setting), block)
 
     def _values(self, setting: Setting, block: Block) -> Means:
@@ -253,11 +233,7 @@ class Simulations:
         return found
 
     def _parts(self, setting: Setting, block: Block) -> list[pl.DataFrame]:
-        """Return the tasks of every replication, those of the level.
-
-        Raises:
-            DataError: They are not those of the setting before.
-        """
+        """Return the tasks of every replication, those of the level."""
         ids = self.tasks(block)["jeditaskid"]
         parts = [one.tasks for one in self.simulated(setting, block)]
         if self.level:

@@ -41,10 +41,6 @@ _SHOWN = {
 def as_shown(table: pl.DataFrame, n_tasks: int) -> pl.DataFrame:
     """Return a comparison of the judge in words and units.
 
-    Args:
-        table: See :attr:`.judge.Judgement.table`.
-        n_tasks: Tasks behind it: totals are over all of them.
-
     Returns:
         One row per quantity of `QUANTITIES`: ``quantity, label, unit, before, after, diff, diff_lo, diff_hi`` (interval of the
         difference; null below so many units as the judge asks for), ``diff_pct, diff_pct_lo, diff_pct_hi`` (the same in per
@@ -191,12 +187,7 @@ def by_queue(
 
 
 def proof_of(table: pl.DataFrame, objective: str) -> pl.DataFrame:
-    """Return the quantities that are known, with ``role``: objective, beyond its limit (null: neither).
-
-    Args:
-        table: See :func:`as_shown`.
-        objective: Of the judge.
-    """
+    """Return the quantities that are known, with ``role``: objective, beyond its limit (null: neither)."""
     beyond = pl.when(pl.col("kept").not_()).then(pl.lit("beyond its limit"))
     role = beyond.when(pl.col("quantity") == objective).then(pl.lit("objective"))
     return table.filter(pl.col("before").is_not_null()).with_columns(role=role)
@@ -204,10 +195,6 @@ def proof_of(table: pl.DataFrame, objective: str) -> pl.DataFrame:
 
 def candidates_of(judgement: Judgement, n_tasks: int) -> pl.DataFrame:
     """Return what the judge chose among, beside the current setting, on all periods.
-
-    Args:
-        judgement: The judgement.
-        n_tasks: Tasks of all periods: totals are over all of them.
 
     Returns:
         One row per setting, least objective first: ``setting, n_keys``, ``after`` (mean or total of the objective), ``diff,
@@ -283,10 +270,6 @@ def front_frame(tried: pl.DataFrame, proposed: Setting) -> pl.DataFrame:
     Points that differ by less than their uncertainty are told apart all the same: the front is for looking, the judge goes
     by intervals.
 
-    Args:
-        tried: See :func:`tried_frame`.
-        proposed: The setting proposed; the current one: none is.
-
     Returns:
         One row per setting: ``setting``, ``n_keys``; of each objective NAME: ``NAME``, and ``NAME_pct, NAME_pct_lo,
         NAME_pct_hi`` [% of now; 0 for the current setting, null where it is not known]; ``on_front``; ``role``: current,
@@ -325,12 +308,6 @@ def front_frame(tried: pl.DataFrame, proposed: Setting) -> pl.DataFrame:
 
 def not_dominated(values: FloatArray) -> FloatArray:
     """Tell which rows no other row beats: at most as much everywhere, and less somewhere.
-
-    Args:
-        values: (n, k); less is better.
-
-    Returns:
-        (n,) truth values.
 
     Example:
         >>> not_dominated(np.array([[1.0, 2.0], [2.0, 1.0], [2.0, 2.0]])).tolist()

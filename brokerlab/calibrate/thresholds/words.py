@@ -22,13 +22,7 @@ COVERS = (
 
 
 def capacity_unknown(queues: Sequence[str], seen: str, more: str) -> str:
-    """Say that an answer depends on slots that nobody knows.
-
-    Args:
-        queues: Whose they are.
-        seen: The answer with as many slots as were seen.
-        more: The answer with more.
-    """
+    """Say that an answer depends on slots that nobody knows."""
     names = ", ".join(queues[:NAMED]) + (", ..." if len(queues) > NAMED else "")
     return (
         f"capacity of {len(queues)} queues unknown ({names}), and the answer depends on it. With the slots seen in use: {seen} "

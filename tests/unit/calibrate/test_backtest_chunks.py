@@ -92,7 +92,7 @@ def test_what_a_study_sends_to_chunks_can_be_sent(monkeypatch: pytest.MonkeyPatc
     made, same = (study(each, "ramcount", kills(n_boot=50), **grid) for each in (far, whole))
     assert_frame_equal(made.tried.by_setting, same.tried.by_setting)
     assert made.to_dict() == same.to_dict()
-    module = import_module("brokerlab.calibrate.nearest_setting.translate")
+    module = import_module("brokerlab.calibrate.nearest_setting")
     exact = jobs.select("pandaid", allocated=pl.col("maxpss_kb") / 1024)
     tables = []
     for each in (far, whole):

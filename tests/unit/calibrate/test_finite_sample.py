@@ -1,7 +1,7 @@
 import pytest
 from scipy import stats
 
-from brokerlab.calibrate.percentiles import finite_sample as fs
+from brokerlab.calibrate.percentiles import frames as fs
 from brokerlab.errors import ConfigError
 
 

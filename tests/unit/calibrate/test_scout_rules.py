@@ -5,8 +5,13 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from brokerlab.calibrate.scout_rules import compare_scout_rules, decided, sample_tasks
-from brokerlab.calibrate.stops import ScoutHistory, read_scout_history
+from brokerlab.calibrate.stops import (
+    ScoutHistory,
+    compare_scout_rules,
+    decided,
+    read_scout_history,
+    sample_tasks,
+)
 from brokerlab.errors import InsufficientDataError
 from tests.scout_toys import settings
 from tests.unit.calibrate.test_stops import toy

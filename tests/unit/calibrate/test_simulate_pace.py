@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from brokerlab.calibrate import simulation
-from brokerlab.calibrate.simulation.pace import slowness
+from brokerlab.calibrate.simulation.archive import slowness
 
 
 def jobs(n: int, slow: float) -> pl.DataFrame:

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import polars as pl
 
-from brokerlab.calibrate.simulation.unmade import UNMADE, unmade_jobs
+from brokerlab.calibrate.simulation.history import UNMADE, unmade_jobs
 
 NOON = datetime(2026, 3, 1, 12)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

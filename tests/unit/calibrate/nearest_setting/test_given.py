@@ -6,11 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from brokerlab.calibrate.nearest_setting import stated_prices
-from brokerlab.calibrate.nearest_setting.allocations import _score_allocations
+from brokerlab.calibrate.nearest_setting import _score_allocations, stated_prices
 from brokerlab.calibrate.percentiles import PARAMETERS, Assumptions, LossWeights, Setting
-from brokerlab.calibrate.percentiles.reach import slots_by_queue
-from brokerlab.calibrate.percentiles.replay import Replay
+from brokerlab.calibrate.percentiles.replay import Replay, slots_by_queue
 from brokerlab.calibrate.percentiles.sample import sample_of
 from brokerlab.errors import ConfigError
 from brokerlab.estimators.allocation import amount_per_unit, cheapest

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.nearest_setting import of_trial
-from brokerlab.calibrate.nearest_setting.of_trial import allocate_by_stated_loss, translate_trial
+from brokerlab.calibrate import nearest_setting
+from brokerlab.calibrate.nearest_setting import allocate_by_stated_loss, translate_trial
 from brokerlab.units import HOUR_S
 from tests.unit.estimators.trial_toys import tried_on, whole_tasks
 
@@ -37,6 +37,6 @@ def test_tasks_are_judged_that_were_created_from_the_first_of_the_trial_to_its_l
     created = {"jeditaskid": [*judged, other], "creationdate": days}
     archive = SimpleNamespace(scan=lambda _: pl.LazyFrame(created))
     asked = {}
-    monkeypatch.setattr(of_trial, "translate", lambda *_, **how: asked.update(how))
+    monkeypatch.setattr(nearest_setting, "translate", lambda *_, **how: asked.update(how))
     translate_trial(tried_on(frame), archive, model="hierarchy", name="ours", learnt=frame)
     assert asked["span"] == (days[1], days[0] + timedelta(microseconds=1))

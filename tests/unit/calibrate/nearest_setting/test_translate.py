@@ -11,8 +11,7 @@ import polars as pl
 import pytest
 
 from brokerlab.calibrate.judge import MIN_UNITS
-from brokerlab.calibrate.nearest_setting import translate
-from brokerlab.calibrate.nearest_setting.records import of_records
+from brokerlab.calibrate.nearest_setting import of_records, translate
 from brokerlab.calibrate.percentiles import (
     LossWeights,
     Setting,
@@ -27,7 +26,7 @@ from brokerlab.worlds import synthesise
 from tests.unit.calibrate import toys
 
 CURRENT = Setting(75, 10)
-MODULE = import_module("brokerlab.calibrate.nearest_setting.translate")
+MODULE = import_module("brokerlab.calibrate.nearest_setting")
 
 
 def answered(quantities, tasks, allocations, *, max_exceed=0.03, **how):

@@ -1,0 +1,725 @@
+"""What an estimator means for settings: the rank, margin and minimum of the scouts' rule that come nearest to it.
+
+``translate`` scores an estimator's allocations, the best member of the family that the deployed system has, and the
+current setting on the same jobs by the same loss; what lies between the first two is lost by having to set a rule.
+``translate_trial`` does so for an estimator of memory as it was tested on the later tasks of an archive, ``translate_bound``
+for the bound of one of walltime.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import dataframely as dy
+import numpy as np
+import polars as pl
+
+from brokerlab.archive.store import Archive
+from brokerlab.calibrate.judge import MIN_UNITS, Question, capped_weights
+from brokerlab.calibrate.percentiles.backtest import Backtest, at_setting
+from brokerlab.calibrate.percentiles.comparison import Comparison, judged_values
+from brokerlab.calibrate.percentiles.history import Inputs, history_of, load
+from brokerlab.calibrate.percentiles.parameters import (
+    Assumptions,
+    LossWeights,
+    Parameter,
+    Setting,
+    parameter_named,
+)
+from brokerlab.calibrate.percentiles.replay import Replay
+from brokerlab.calibrate.percentiles.study import Study, kills, study
+from brokerlab.calibrate.verdict import Verdict, limit_of
+from brokerlab.errors import ConfigError, DataError, InsufficientDataError
+from brokerlab.estimators.allocation import Ladder, Prices, amount_per_unit, cheapest
+from brokerlab.estimators.records import checked
+from brokerlab.estimators.trial import Trial
+from brokerlab.frames import prepared
+from brokerlab.gdpconfig import Config
+from brokerlab.numerics import FloatArray
+from brokerlab.rulesets import RuleSetName
+from brokerlab.scouts import ScoutRules
+from brokerlab.scouts.kills import MEMORY_CODES, WALLTIME_CODES
+from brokerlab.scouts.quantities import DEFAULT_COREPOWER, LONG_JOB_S
+from brokerlab.units import HOUR_S, KB
+from brokerlab.words import short_percent
+
+EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  (all times are UTC without zone)
+"""What the clock of records begins with."""
+RECORDS_ONLY = (
+    "Records do not hold the base memory and base walltime of the tasks: they are taken as 0.",
+    "The settings that acted are not known: the catalogue's defaults stand for the current ones.",
+)
+"""What is inferred where records are read."""
+
+
+def of_records(records: Any, parameter: str, rules: ScoutRules) -> Inputs:
+    """Lay records out as the tables of a back-test; they carry no settings, so that no window of theirs is known.
+
+    Args:
+        records: As for estimators: of memory for ``ramcount``, of walltime for ``cputime``. Censored ones are
+            failed jobs that were killed at the limit of that quantity.
+        parameter: Which.
+        rules: For the CPU efficiency that acts by default.
+
+    Raises:
+        ConfigError: A parameter that records say nothing of.
+        SchemaError: Columns missing.
+        DataError: Values that cannot be.
+    """
+    if parameter not in ("ramcount", "cputime"):
+        raise ConfigError(f"parameter='{parameter}': records are of ramcount or cputime")
+    memory = parameter == "ramcount"
+    rows = checked(records).with_columns(
+        creationtime=_at("decided_s"),
+        endtime=_at("ended_s"),
+        used_kb=pl.col("used") * KB if memory else pl.lit(None, pl.Float64),
+        run_s=(pl.col("wall_s") if memory else pl.col("used")).round().cast(pl.Int64),
+    )
+    jobs = rows.select(
+        *("pandaid", "jeditaskid", "creationtime", "endtime"),
+        starttime=pl.col("endtime") - pl.duration(seconds="run_s"),
+        jobstatus=pl.when("censored").then(pl.lit("failed")).otherwise(pl.lit("finished")),
+        piloterrorcode=pl.lit(MEMORY_CODES[0] if memory else WALLTIME_CODES[0]),
+        actualcorecount="cores",
+        maxpss=pl.col("used_kb").ceil().cast(pl.Int64),
+        computingsite="queue",
+        specialhandling=pl.when("is_scout").then(pl.lit("sj")),
+    )
+    tasks = rows.group_by("jeditaskid", maintain_order=True).agg(
+        processingtype=pl.col("kind").first()
+    )
+    finished = rows.filter(~pl.col("censored") & pl.col("ended_s").is_not_null())
+    failed = jobs.filter(pl.col("jobstatus") == "failed")
+    return Inputs(
+        archive=None,
+        tasks=tasks.with_columns(baseramcount=pl.lit(0), basewalltime=pl.lit(0)),
+        history=history_of(_quantities(finished, rules), failed),
+        queues=None,
+        window=None,
+        rules=rules,
+        config=Config.empty(),
+    )
+
+
+def _at(name: str) -> pl.Expr:
+    return pl.lit(EPOCH) + pl.duration(microseconds=(pl.col(name) * 1e6).round().cast(pl.Int64))
+
+
+def _quantities(rows: pl.DataFrame, rules: ScoutRules) -> pl.DataFrame:
+    """Return what scouts would say of finished jobs: scouts.md 3.2, 5.1, 5.2; events of 0 are not known."""
+    cores = pl.col("cores").cast(pl.Float64)
+    events = pl.when(pl.col("events") > 0).then("events")
+    power = pl.when(pl.col("corepower") > 0).then("corepower").otherwise(DEFAULT_COREPOWER)
+    share = rules.default_cpu_efficiency / 100
+    run_s, inclusive = pl.col("run_s"), rules.long_job_inclusive
+    long = run_s >= LONG_JOB_S if inclusive else run_s > LONG_JOB_S
+    return rows.select(
+        *("jeditaskid", "pandaid", "is_scout", "creationtime", "endtime", "input_mb"),
+        corepower=power,
+        computingsite="queue",
+        cores=cores,
+        duration_s="run_s",
+        starttime=pl.col("endtime") - pl.duration(seconds="run_s"),
+        finish_time="endtime",
+        n_events=events,
+        ram_kb=(pl.col("used_kb") / cores).ceil(),
+        ram_per_core=pl.lit(value=True),
+        maxpss_kb=pl.col("used_kb").ceil(),
+        cputime_hs06s=pl.col("run_s") * power * cores * share / events,
+        cputime_eligible=events.is_not_null() & ((events >= 10 * cores) | long),
+    )
+
+
+Who = Literal["estimator", "cheapest", "nearest", "current"]
+Difference = Literal["restriction", "limit", "setting", "estimator"]
+WHO: tuple[Who, ...] = ("estimator", "cheapest", "nearest", "current")
+DIFFERENCES: dict[Difference, tuple[Who, Who]] = {
+    "restriction": ("cheapest", "estimator"),
+    "limit": ("nearest", "cheapest"),
+    "setting": ("current", "nearest"),
+    "estimator": ("current", "estimator"),
+}
+"""Difference -> of whom, against whom: lost by setting a rule, by its limit; gained by the rule, by the estimator."""
+
+
+class Sides(NamedTuple):
+    """Results on the same tasks: ``rows``, one per task under each, sorted by task; and how many jobs had allocations."""
+
+    rows: dict[Who, pl.DataFrame]
+    n_jobs: int
+    n_missing: int
+
+
+def score_sides(
+    tried: Backtest,
+    tasks: pl.DataFrame,
+    allocations: pl.DataFrame,
+    settings: Mapping[Who, Setting],
+) -> Sides:
+    """Score allocations and settings on the same tasks, as a back-test scores its settings.
+
+    Args:
+        tried: The back-test; its current setting stands in for what has no allocation.
+        tasks: Those that are compared.
+        allocations: ``pandaid, allocated`` [MB or s]; null and infinite: the estimator cannot tell.
+        settings: Of all sides but the estimator's.
+    """
+    score = partial(
+        _score_allocations, allocations=allocations, current=tried.current, weights=tried.weights
+    )
+    found = tried.each(score)
+    under = tried.under(list(dict.fromkeys(settings.values())))
+    rows: dict[Who, pl.DataFrame] = {who: at_setting(under, one) for who, one in settings.items()}
+    rows["estimator"] = pl.concat(found).sort("jeditaskid")
+    kept = {who: side.join(tasks, on="jeditaskid", how="semi") for who, side in rows.items()}
+    estimator = kept["estimator"]
+    if estimator.is_empty():
+        raise InsufficientDataError(
+            f"none of {tasks.height} tasks with allocations has scouts and other jobs enough to be scored"
+        )
+    return Sides(kept, int(estimator["n_scored"].sum()), int(estimator["n_missing"].sum()))
+
+
+def _score_allocations(
+    replay: Replay, allocations: pl.DataFrame, current: Setting, weights: LossWeights
+) -> pl.DataFrame:
+    """Return one row per task with each job given its allocation, and ``n_missing``: jobs that have none."""
+    jobs = replay.jobs.join(allocations, on="pandaid", how="left", maintain_order="left")
+    stated = jobs["allocated"].fill_null(float("inf")).to_numpy()
+    missing = np.isinf(stated)
+    allocated = np.where(missing, replay.requests(current), stated)
+    n = np.bincount(replay.jobs["task"].to_numpy(), missing, minlength=replay.tasks.height)
+    return replay.by_allocation(allocated, weights).with_columns(n_missing=pl.Series(n))
+
+
+def compared(
+    sides: Mapping[Who, pl.DataFrame],
+    labels: Mapping[Who, str],
+    parameter: Parameter,
+    question: Question,
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Lay results on the same tasks side by side.
+
+    Loss and kill rate are means over tasks with the weights that the judge gives them, and its intervals; below `MIN_UNITS`
+    tasks there are none. The rest are sums over all jobs.
+
+    Returns:
+        ``table``, one row per side, and ``differences``, one row per entry of ``DIFFERENCES``; columns as in
+        :class:`Translation`.
+
+    Raises:
+        InsufficientDataError: No task has work.
+    """
+    working = {who: side.filter(pl.col("work_coreh") > 0) for who, side in sides.items()}
+    weights = capped_weights(working["current"]["work_coreh"].to_numpy())
+    if not weights.size:
+        raise InsufficientDataError(
+            "no task with allocations has work: there is nothing to compare"
+        )
+
+    def mean(name: str, values: FloatArray, *, share: bool = False) -> dict[str, float | None]:
+        enough = weights.size >= MIN_UNITS
+        return question.interval(name, values, weights, share=share, enough=enough)
+
+    judged = {who: judged_values(working[who]) for who in WHO}
+    rows = [
+        pl.DataFrame(
+            [
+                {"who": who, "label": labels[who]}
+                | mean("loss", judged[who]["loss"])
+                | mean("exceed_rate", judged[who]["exceed_rate"], share=True)
+            ],
+            schema_overrides=ENDS,
+        ).hstack(_sums(sides[who], parameter))
+        for who in WHO
+    ]
+    table = pl.concat(rows)
+    now = table.filter(who="current")["loss"].item()
+    differences = []
+    for name, (of, against) in DIFFERENCES.items():
+        gap = mean("loss", judged[of]["loss"] - judged[against]["loss"])
+        differences.append({"difference": name, "of": of, "against": against} | gap)
+    share = 100 * pl.col("loss") / pl.when(pl.lit(now) != 0).then(pl.lit(now))
+    return table, pl.DataFrame(differences, schema_overrides=ENDS).with_columns(
+        pct_of_current=share
+    )
+
+
+ENDS = dict.fromkeys(["loss_lo", "loss_hi", "exceed_rate_lo", "exceed_rate_hi"], pl.Float64)
+
+
+def _sums(side: pl.DataFrame, parameter: Parameter) -> pl.DataFrame:
+    """Sum one side over its tasks."""
+    used, over, *rest = (
+        f"{name}_{parameter.amount}" for name in ("used", "over", "waste", "reserved")
+    )
+    return side.select(
+        pl.len().cast(pl.Int64).alias("n_tasks"),
+        pl.col("n_scored", "n_exceed", "n_lost").sum(),
+        pl.col(used, over, *rest, "killed_coreh", "work_coreh").sum(),
+        pl.col("slots_share").mean(),
+        exceed_rate_jobs=pl.col("n_exceed").sum() / pl.col("n_scored").sum(),
+        over_allocation=pl.col(over).sum()
+        / pl.when(pl.col(used).sum() > 0).then(pl.col(used).sum()),
+    )
+
+
+Span = tuple[datetime, datetime]
+"""First instant, and the first one after it [UTC]."""
+MINIMA: tuple[int | None, ...] = (None, 250, 500, 1000, 1500, 2000)
+"""Minima tried [MB, per core if the task's unit is]: up to the 2 GB that a slot has per core."""
+OWN_RETRIES = (
+    "All are tried again as the back-test retries, not as the estimator would; what slots cannot take "
+    "is that of the typical job of a task."
+)
+SAME_TASKS = (
+    "Nearest and cheapest were chosen on the tasks they are scored on: what is lost by a setting comes out too small. Whether "
+    "one is proposed rests on tasks that had no part in its choice."
+)
+
+
+class Given(dy.Schema):
+    """One row per job: what an estimator would have given it as it was decided."""
+
+    pandaid = dy.Int64(metadata={"meaning": "the job"})
+    allocated = dy.Float64(
+        nullable=True,
+        metadata={
+            "unit": "MB of the whole job or s of walltime",
+            "meaning": "first allocation, above 0; null or infinite: it cannot tell",
+        },
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Translation:
+    """An estimator's allocations, the setting of the deployed system that comes nearest, and the current one.
+
+    Amount columns end in the parameter's unit: ``_gbh`` of memory, ``_coreh`` of a walltime limit. The loss
+    is in core-hours per core-hour of useful work, in every row by the same prices and retries.
+
+    Attributes:
+        study: The settings, judged on all tasks, with allocations or without; the answer rests on it, not on the table.
+        estimator: Name of the estimator.
+        cheapest: The member of the family that costs least, whatever it exceeds.
+        table: Of the tasks with allocations, one row per ``who`` (estimator, cheapest, nearest, current): ``label, n_tasks, n_scored,
+            n_exceed, n_lost``; ``loss`` and ``exceed_rate`` (of first attempts) as the judge weighs tasks, with ``_lo, _hi``; over all jobs
+            ``exceed_rate_jobs, over_allocation`` (reserved and not used / used)``, used_, over_, waste_, reserved_<amount>,
+            killed_coreh, work_coreh``; ``slots_share``, mean of tasks.
+        differences: One row per ``difference``, paired by task: ``of, against, loss, loss_lo, loss_hi,
+            pct_of_current``. ``restriction``: cheapest - estimator, what is lost by having to set a rule;
+            ``limit``: nearest - cheapest, lost for the limit; ``setting``: current - nearest;
+            ``estimator``: current - estimator.
+        counts: ``tasks_without_allocations`` and ``jobs``, of which ``jobs_without_allocation``.
+    """
+
+    study: Study
+    estimator: str
+    cheapest: Setting
+    table: pl.DataFrame
+    differences: pl.DataFrame
+    counts: dict[str, int]
+
+    @property
+    def nearest(self) -> Setting:
+        """The setting that costs least within the limit, by the judge's last choice: what may be proposed."""
+        return self.study.best
+
+    @property
+    def verdict(self) -> Verdict:
+        """The answer."""
+        return self.study.verdict
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """The current setting against those chosen on earlier tasks; null: records, or too few tasks."""
+        enough = self.study.judgement.n_units >= MIN_UNITS
+        return self.study.comparison if enough and self.study.inputs.window else None
+
+    @property
+    def side_by_side(self) -> pl.DataFrame:
+        """The table with ``mark`` (current) and ``killed_share`` (of the work)."""
+        return self.table.with_columns(
+            mark=pl.when(who="current").then(pl.lit("current")),
+            killed_share=pl.col("killed_coreh") / pl.col("work_coreh"),
+        )
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What this cannot tell, in sentences."""
+        return _notes(self.study, self.counts, self.estimator)
+
+    def side(self, who: Who) -> dict[str, Any]:
+        """Return one row of the table."""
+        return self.table.row(by_predicate=pl.col("who") == who, named=True)
+
+    def difference(self, name: Difference) -> dict[str, Any]:
+        """Return one row of the differences."""
+        return self.differences.row(by_predicate=pl.col("difference") == name, named=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the facts that are not tables, and the tables as rows."""
+        return {
+            "parameter": self.study.parameter.name,
+            "estimator": self.estimator,
+            "cheapest": self.cheapest._asdict(),
+            "nearest": self.nearest._asdict(),
+            "current": self.study.current._asdict(),
+            "table": self.table.to_dicts(),
+            "differences": self.differences.to_dicts(),
+            "judgement": self.study.judgement.to_dict(),
+            "comparison": None if self.comparison is None else self.comparison.table.to_dicts(),
+            "verdict": self.verdict.to_dict(),
+            "counts": dict(self.counts),
+            "notes": list(self.notes),
+        }
+
+
+def translate(
+    source: Archive | str | Path | Any,
+    allocations: Any,
+    *,
+    parameter: str = "ramcount",
+    name: str = "the estimator",
+    span: Span | None = None,
+    created_at: datetime | None = None,
+    ranks: Iterable[int] = range(50, 100),
+    margins: Iterable[int] | None = None,
+    minima: Iterable[int | None] = MINIMA,
+    question: Question | None = None,
+    loss: LossWeights | None = None,
+    assumptions: Assumptions | None = None,
+) -> Translation:
+    """Say which setting of the deployed system comes nearest to an estimator, and what is lost by it.
+
+    On the same jobs, by the same loss and retries: what the estimator's allocations cost, what the best
+    rank, margin and minimum of the scouts' rule cost, and what the current setting costs. Settings are chosen
+    again and again on the tasks so far and scored on those that follow, by `judge`; only what beats the
+    current one there becomes a proposal.
+
+    The minimum is tried together with another rank or margin, not alone.
+
+    Args:
+        source: An archive or its folder; or records (memory for ``ramcount``, walltime for ``cputime``),
+            which have no settings and no base memory: the answer is then "no answer", with the table.
+        allocations: ``pandaid, allocated`` [MB of the whole job or s]; made without knowing later jobs, which
+            cannot be seen here. Only tasks that have some are compared, so that those an estimator learnt from
+            can be left out; the setting is judged on all. Where a single job has none, the
+            current setting stands in for it.
+        parameter: ``ramcount`` or ``cputime``.
+        name: Of the estimator, for sentences.
+        span: When the tasks that are looked at were created, the end is out; None: all of them.
+        created_at: When the proposal is made, UTC without zone; None: when the last task was created.
+        ranks: Ranks tried.
+        margins: Margins tried [%]; None: those of the parameter. Of cputime only the fixed one can be chosen.
+        minima: Minima tried [MB]; None among them: no minimum.
+        question: Of `kills`: how settings are judged; None: with its defaults.
+        loss: Weights; None: the parameter's.
+        assumptions: Of the back-test; None: the defaults.
+
+    Returns:
+        A :class:`Translation`.
+
+    Raises:
+        ConfigError: A parameter that cannot be translated, or a span of records.
+        SchemaError: Columns missing.
+        DataError: Allocations that are not above 0, or a job twice, or none for any job.
+        InsufficientDataError: No task can be scored.
+
+    Source: scouts.md 5.1 and 5.2; calibration.md 2.
+    """
+    if parameter_named(parameter).name == "outdiskcount":
+        raise ConfigError(
+            "parameter='outdiskcount': estimators are of ramcount (memory) or cputime"
+        )
+    made = assumptions or Assumptions()
+    inputs = _inputs(source, parameter, made.rules, span)
+    given = _checked(allocations)
+    with_allocations, n_without = _with_allocations(inputs, given)
+    judged = study(
+        inputs,
+        parameter,
+        question or kills(),
+        created_at=created_at,
+        ranks=ranks,
+        margins=margins,
+        minima=minima,
+        loss=loss,
+        assumptions=made,
+    )
+    settings: dict[Who, Setting] = {
+        "cheapest": cheapest_of(judged),
+        "nearest": judged.best,
+        "current": judged.current,
+    }
+    sides = score_sides(judged.tried, with_allocations, given, settings)
+    labels: dict[Who, str] = {"estimator": name}
+    labels |= {who: each.words(judged.parameter, minimum=True) for who, each in settings.items()}
+    table, differences = compared(sides.rows, labels, judged.parameter, judged.judgement.question)
+    return Translation(
+        study=judged,
+        estimator=name,
+        cheapest=settings["cheapest"],
+        table=table,
+        differences=differences,
+        counts={
+            "tasks_without_allocations": n_without,
+            "jobs": sides.n_jobs,
+            "jobs_without_allocation": sides.n_missing,
+        },
+    )
+
+
+def _inputs(source: Any, parameter: str, rules: ScoutRules, span: Span | None) -> Inputs:
+    if not isinstance(source, Archive | str | Path):
+        if span is not None:
+            raise ConfigError(f"span={span}: it is of the tasks of an archive; records have none")
+        return of_records(source, parameter, rules)
+    if span is None:
+        return load(source, rules=rules)
+    if not span[0] < span[1]:
+        raise ConfigError(f"span={span}: needed are a first instant and a later one that is out")
+    return load(source, start=span[0], end=span[1], rules=rules)
+
+
+def _with_allocations(inputs: Inputs, given: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    """Return the tasks of which finished jobs have allocations, which alone are compared, and how many others have such jobs."""
+    jobs = inputs.quantities.select("jeditaskid", "pandaid")
+    finite = given.filter(pl.col("allocated").is_finite())
+    known = jobs.join(finite, on="pandaid", how="semi")
+    if known.is_empty():
+        raise DataError(
+            f"allocations.pandaid: none of {finite.height} jobs with an allocation is a finished job of the "
+            f"source, whose ids are {jobs['pandaid'].min()!r} to {jobs['pandaid'].max()!r}"
+        )
+    tasks = inputs.tasks.join(jobs, on="jeditaskid", how="semi", maintain_order="left")
+    having = tasks.join(known, on="jeditaskid", how="semi", maintain_order="left")
+    return having, tasks.height - having.height
+
+
+def cheapest_of(judged: Study) -> Setting:
+    """Return the setting of least loss over all tasks, whatever it exceeds; among equals the current one, then the first."""
+    order = judged.judgement.candidates.sort(
+        "loss", "is_current", "place", descending=[False, True, False]
+    )
+    return Setting(*judged.judgement.settings[order["place"][0]])
+
+
+def _notes(judged: Study, counts: dict[str, int], name: str) -> tuple[str, ...]:
+    """Say what this cannot tell."""
+    notes = [*(RECORDS_ONLY if judged.inputs.window is None else ()), OWN_RETRIES, SAME_TASKS]
+    if judged.n_overlapping:
+        notes.append(
+            f"{judged.n_overlapping:,} jobs of the tasks that a setting was chosen on ended after the tasks that score it had "
+            "begun: they could not have been known yet."
+        )
+    if counts["tasks_without_allocations"]:
+        notes.append(
+            f"{counts['tasks_without_allocations']} tasks have no allocation of {name}: the setting is judged on "
+            "them too, for it acts on them; the comparison leaves them out."
+        )
+    if counts["jobs_without_allocation"]:
+        notes.append(
+            f"{counts['jobs_without_allocation']:,} of {counts['jobs']:,} jobs have no allocation of "
+            f"{name}: the current setting stands in for them."
+        )
+    if judged.judgement.cheapest_within is None:
+        notes.append(
+            f"No member of the family keeps the limit of {short_percent(limit_of(judged.judgement))} with room for chance: "
+            "the nearest setting is the one that exceeds it least."
+        )
+    return tuple(notes)
+
+
+def _checked(allocations: Any) -> pl.DataFrame:
+    """Return what is given, held to its contract; everything wrong at once."""
+    frame = prepared({"allocations": allocations}, {"allocations": Given})["allocations"]
+    wrong = {
+        "allocated: above 0 is allowed, or null": pl.col("allocated").is_nan()
+        | (pl.col("allocated") <= 0),
+        "pandaid: each job once": pl.col("pandaid").is_duplicated(),
+    }
+    found = [
+        f"allocations.{rule}; {rows.height} rows, such as pandaid {rows['pandaid'][0]}"
+        for rule, where in wrong.items()
+        if (rows := frame.filter(where)).height
+    ]
+    if found:
+        raise DataError("; ".join(found) + "; mend or leave out those rows")
+    return frame
+
+
+def translate_trial(
+    trial: Trial,
+    archive: Archive,
+    *,
+    model: str,
+    name: str,
+    learnt: pl.DataFrame,
+    rules: RuleSetName = "document",
+    n_boot: int = 2000,
+    seed: int = 0,
+) -> Translation:
+    """Translate the allocations that cost least of the stated loss into rank, margin and minimum of the scouts' rule.
+
+    The setting is judged on the tasks that were created from the first of the trial to its last.
+
+    Args:
+        trial: Of memory, on later tasks of the archive.
+        archive: The archive.
+        model: Name of the model in the trial.
+        name: What the allocations are called.
+        learnt: The records that the model learnt from: how long jobs usually take.
+        rules: By which scouts set the memory of their task.
+        n_boot: Replicates of the bootstrap over tasks.
+        seed: Of the bootstrap.
+
+    Raises:
+        BrokerlabError: See :func:`translate`.
+    """
+    allocated = allocate_by_stated_loss(trial, model, learnt)
+    return translate(
+        archive,
+        pl.DataFrame({"pandaid": trial.records["pandaid"], "allocated": allocated}),
+        parameter="ramcount",
+        name=name,
+        span=_span(archive, trial.records),
+        question=kills(n_boot=n_boot, seed=seed),
+        assumptions=Assumptions(rules=ScoutRules(rules)),
+    )
+
+
+def translate_bound(
+    trial: Trial,
+    archive: Archive | None,
+    *,
+    model: str,
+    level: float = 0.98,
+    rules: RuleSetName = "document",
+    n_boot: int = 2000,
+    seed: int = 0,
+) -> Translation:
+    """Translate a bound of walltime given at submission into rank and margin of the scouts' rule.
+
+    A bound that is refused allocates nothing: there the current setting stands in.
+
+    The limit of the setting is the share of jobs that the bound lets through: 1 - ``level``. With an archive it is judged on
+    the tasks that were created from the first of the trial to its last.
+
+    Args:
+        trial: Of walltime at submission.
+        archive: Whose tasks were judged; None, or one without tasks: the jobs of the trial answer alone, without a proposal.
+        model: Name of the model in the trial.
+        level: Of its bound, one of `trial.trial_levels`.
+        rules: By which scouts set the time of their task.
+        n_boot: Draws of tasks.
+        seed: Of the draws.
+
+    Raises:
+        InsufficientDataError: No bound of the level can be promised.
+        BrokerlabError: See :func:`translate`.
+    """
+    held = trial.held[model]
+    if not np.isfinite(held.at(level)).any():
+        raise InsufficientDataError(
+            f"{model}: no bound of {100 * level:g} % can be promised; it needs {math.ceil(level / (1 - level) - 1e-9)} finished jobs "
+            "of a task"
+        )
+    stored = archive if archive is not None and archive.has("tasks") else None
+    return translate(
+        trial.records if stored is None else stored,
+        pl.DataFrame({"pandaid": held.pandaid, "allocated": held.at(level)}),
+        parameter="cputime",
+        name=f"{model}, bound {100 * level:g} %",
+        span=None if stored is None else _span(stored, trial.records),
+        question=kills(round(1 - level, 9), n_boot=n_boot, seed=seed),
+        assumptions=Assumptions(rules=ScoutRules(rules)),
+    )
+
+
+def allocate_by_stated_loss(trial: Trial, model: str, learnt: pl.DataFrame) -> FloatArray:
+    """Return the first allocations that cost least of the stated loss [MB]; infinite where nothing is known.
+
+    A job is expected to take as long as the median of its kind among the jobs learnt from.
+    """
+    records, predicted = trial.records, trial.predicted[model]
+    usual = learnt.group_by("kind").agg(usual=pl.col("wall_s").median())
+    seconds = records.join(usual, on="kind", how="left", nulls_equal=True, maintain_order="left")
+    wall_s = seconds["usual"].fill_null(learnt["wall_s"].median()).to_numpy()
+    cores = records["cores"].cast(pl.Float64).to_numpy()
+    ladder, prices = stated_prices("ramcount")
+    known = np.isfinite(predicted.bounds[:, 0])
+    first = np.full(known.size, np.inf)
+    first[known] = cheapest(
+        predicted.bounds[known],
+        levels=predicted.levels,
+        ladder=ladder,
+        prices=prices,
+        amount=amount_per_unit("memory", wall_s=wall_s[known]),
+        cores=cores[known],
+        core_hours=(cores * wall_s / HOUR_S)[known],
+    ).first
+    return first
+
+
+def _span(archive: Archive, records: pl.DataFrame) -> Span | None:
+    """Return when the judged tasks were created, from the first to behind the last; null: not known."""
+    created = archive.scan("tasks").select("jeditaskid", "creationdate").collect()
+    dates = created.join(records, on="jeditaskid", how="semi")["creationdate"].drop_nulls().sort()
+    return (dates[0], dates[-1] + timedelta(microseconds=1)) if len(dates) else None
+
+
+def stated_prices(
+    parameter: str = "ramcount",
+    *,
+    loss: LossWeights | None = None,
+    assumptions: Assumptions | None = None,
+) -> tuple[Ladder, Prices]:
+    """Return the ladder and the prices under which the cheapest allocation costs least of the stated loss.
+
+    The share of slots that cannot take a job is not among them: it is not a job's alone.
+
+    Args:
+        parameter: ``ramcount`` or ``cputime``.
+        loss: None: the parameter's weights.
+        assumptions: With one retry; None: the back-test's.
+
+    Returns:
+        Of a ladder that multiplies what failed once, and gives up after that; prices in core h.
+
+    Raises:
+        ConfigError: Another parameter, or other than one retry.
+
+    Example:
+        >>> ladder, prices = stated_prices("ramcount")
+        >>> ladder.factor, ladder.attempts
+        (2.0, 2)
+        >>> prices
+        Prices(idle=0.5, lost=0.0, failure=0.5, waiting_s=0.0, burnt=1.0, giving_up=9.5)
+    """
+    made = assumptions or Assumptions()
+    if parameter_named(parameter).name == "outdiskcount" or len(made.retry_factors) != 1:
+        raise ConfigError(
+            f"prices of the loss of {parameter} with {len(made.retry_factors)} retries: they are those of "
+            "ramcount or cputime with one retry"
+        )
+    weights = loss or LossWeights.default(parameter)
+    memory = parameter == "ramcount"
+    share = made.killed_after if memory else 1.0
+    prices = Prices(
+        idle=weights.over,
+        lost=0.0 if memory else weights.killed_coreh,
+        burnt=weights.killed_coreh * share if memory else 0.0,
+        failure=weights.n_exceed,
+        giving_up=max(
+            weights.n_lost - weights.n_exceed, 0.0
+        ),  # the second kill is not counted again
+    )
+    ladder = Ladder(kind="factor", factor=made.retry_factors[0], attempts=2)
+    return ladder, prices
