@@ -66,6 +66,9 @@ INNER = (1.0, 0.7, 0.5, 0.3)
 ONE_SIDED = 1.64
 """Standard errors that the scores must keep from the limit, where an inner limit can do so; of the normal distribution: with few
 units or replications the margin is less than its level says, which the intervals of the verdict are not."""
+BREACH = 0.2
+"""The current setting breaks a limit where its rate lies above it by more than this part of the limit, by its interval: a rate
+that lies at its limit is no reason to act."""
 CHANGE = "change of the objective"
 """The objective's difference to the current setting, paired by unit."""
 CELLS = 1_000_000
@@ -97,8 +100,6 @@ class Question:
         reported: Further quantities that are compared; no verdict rests on them.
         relevant: Smallest effect that matters, as a part of the current mean: ``keep`` is said only if one as large on the
             objective would have been seen, and a broken limit is a reason to act only if it is broken less by as much.
-        breach: The current setting breaks a limit where its rate lies above it by more than this part of the limit, by
-            its interval: a rate that lies at its limit is no reason to act.
         blocks: Blocks of time.
         confidence: Two-sided, of every interval.
         n_boot: Bootstrap replicates.
@@ -109,7 +110,6 @@ class Question:
     limits: tuple[Limit, ...] = ()
     reported: tuple[str, ...] = ()
     relevant: float = 0.05
-    breach: float = 0.2
     blocks: int = 4
     confidence: float = 0.95
     n_boot: int = 2000
@@ -119,7 +119,6 @@ class Question:
         """Refuse what cannot be asked, all at once."""
         checks = {
             "relevant": (0 < self.relevant <= 1, "above 0, at most 1"),
-            "breach": (self.breach >= 0, "at least 0"),
             "blocks": (2 <= self.blocks <= 20, "2 to 20"),
             "confidence": (0.5 <= self.confidence < 1, "0.5 to below 1"),
             "n_boot": (self.n_boot >= 20, "at least 20"),
@@ -441,7 +440,7 @@ def judge(outcomes: Outcomes, question: Question, *, also: Sequence[str] = ()) -
             ends = question.interval(name, values[name][:, 0], w, share=one.share)
             lows[name] = cast("float", ends[f"{name}_lo"])
     broken = tuple(name for name, low in lows.items() if low > limits[name].most)
-    far = tuple(n for n in broken if lows[n] > limits[n].most * (1 + question.breach))
+    far = tuple(n for n in broken if lows[n] > limits[n].most * (1 + BREACH))
     over = tuple(name for name in limits if not rows[name]["kept"])
     tried = _tried(sums, candidates, question)
     seen = float(tried["most_gain"].max()) if tried.height else None  # type: ignore[arg-type]  # of floats
@@ -573,7 +572,6 @@ class Sums:
         name: str,
         blocks: Sequence[int],
         places: Any = None,
-        against: Any = None,
     ) -> FloatArray:
         """Return standard errors of what units share by the luck of simulations; 0 where nothing was simulated.
 
@@ -581,9 +579,8 @@ class Sums:
             name: Quantity.
             blocks: Some blocks.
             places: A setting for each block; null: (n_settings,) errors of all settings.
-            against: Settings: the errors are those of the difference to them.
         """
-        runs, alone = self._luck(name, blocks, places, against)
+        runs, alone = self._luck(name, blocks, places, None)
         return np.asarray(np.sqrt(np.maximum(runs - alone, 0.0)))
 
     def _luck(

@@ -58,9 +58,8 @@ def screen_keys(
     Returns:
         One row per key: ``key, component, unit``; ``part`` (scouts, retries, limits, analysis limit); ``current`` (null:
         none), ``n_values`` tried; ``state`` (`CHANGES`, `NOTHING`, `UNTOLD`: the archive cannot tell); of the value that
-        changes most ``at``, ``n_changed`` (tasks with another parameter, or tasks or jobs with another decision),
-        ``n_decided`` (how many were decided), ``counts`` (tasks, jobs); ``beside``: keys that are off and were switched on to
-        try it, in words (null: none); ``reason`` why the archive cannot tell (null where it can).
+        changes most ``at``, ``n_changed`` of ``n_decided`` tasks or jobs (``counts``); ``beside``: keys that are off and were
+        switched on to try it, in words (null: none); ``reason`` why the archive cannot tell (null where it can).
 
     Raises:
         ConfigError: Unknown keys or rules.
@@ -73,10 +72,17 @@ def screen_keys(
         row.key: {"key": row.key, "component": row.components[0], "unit": row.unit, "part": parts[row.key]}
         for row in wanted
     }  # fmt: skip
+
+    @cache
+    def at_end() -> tuple[datetime, Config]:
+        """Return when a job changed last, and what acts then."""
+        end = last_change(source)
+        return end, settings_at(source, end) if config is None else config
+
     for part, (counts, prepare) in PARTS.items():
         here = [row for row in wanted if parts[row.key] == part]
         try:
-            tried = _screened(source, rules, config, counts, prepare, here) if here else {}
+            tried = _screened(source, rules, at_end(), counts, prepare, here) if here else {}
         except (DataError, InsufficientDataError) as problem:
             tried = {row.key: {"state": UNTOLD, "reason": str(problem)} for row in here}
         for key, found in tried.items():
@@ -136,14 +142,13 @@ Prepare = Callable[[_Asked], tuple[Decide, int]]
 def _screened(
     source: Source,
     rules: str,
-    given: Config | None,
+    at_end: tuple[datetime, Config],
     counts: str,
     prepare: Prepare,
     rows: Sequence[CatalogueKey],
 ) -> dict[str, dict[str, Any]]:
     """Try the keys of a part; return what each changes at most: tasks or jobs of which anything is decided otherwise."""
-    end, scouts = last_change(source), ScoutRules(rules)
-    config = settings_at(source, end) if given is None else given
+    (end, config), scouts = at_end, ScoutRules(rules)
     if counts == "tasks":
         scopes = {"prodsourcelabel": _distinct(source, "tasks", "prodsourcelabel")}
     else:

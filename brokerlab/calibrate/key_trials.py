@@ -51,12 +51,8 @@ def trial_of(
     Args:
         config: The configuration that acts, without a history.
         row: The key.
-        scopes: Placeholder (``prodsourcelabel``, ``workflow``) to the names that occur.
-        switches: Keys without which nothing reads this one; those that are not set or 0 are set to the middle of their
-            range.
-
-    Raises:
-        ConfigError: A placeholder of the key without a name.
+        scopes: Placeholder (``prodsourcelabel``, ``workflow``) to the names that occur; one that is missing is a ConfigError.
+        switches: Keys without which nothing reads this one; those that are off are set to the middle of their range.
     """
     off = [one for one in switches if one.key != row.key and not _current(config, one, scopes)]
     beside = {one.key: grid(one, None, 3)[1] for one in off}

@@ -61,11 +61,8 @@ RECORDS_ONLY = (
 def of_records(records: Any, parameter: str, rules: ScoutRules) -> Inputs:
     """Lay records out as the tables of a back-test; they carry no settings, so that no window of theirs is known.
 
-    Args:
-        records: As for estimators: of memory for ``ramcount``, of walltime for ``cputime``. Censored ones are
-            failed jobs that were killed at the limit of that quantity.
-        parameter: Which.
-        rules: For the CPU efficiency that acts by default.
+    Records are as for estimators, of memory for ``ramcount``, of walltime for ``cputime``; censored ones are failed jobs that were
+    killed at the limit of that quantity.
 
     Raises:
         ConfigError: A parameter that records say nothing of.
@@ -164,11 +161,8 @@ def score_sides(
 ) -> Sides:
     """Score allocations and settings on the same tasks, as a back-test scores its settings.
 
-    Args:
-        tried: The back-test; its current setting stands in for what has no allocation.
-        tasks: Those that are compared.
-        allocations: ``pandaid, allocated`` [MB or s]; null and infinite: the estimator cannot tell.
-        settings: Of all sides but the estimator's.
+    Of ``allocations`` (``pandaid, allocated`` [MB or s]) null and infinite say that the estimator cannot tell: the current setting
+    stands in.
     """
     score = partial(
         _score_allocations, allocations=allocations, current=tried.current, weights=tried.weights
@@ -388,7 +382,6 @@ def translate(
     parameter: str = "ramcount",
     name: str = "the estimator",
     span: Span | None = None,
-    created_at: datetime | None = None,
     ranks: Iterable[int] = range(50, 100),
     margins: Iterable[int] | None = None,
     minima: Iterable[int | None] = MINIMA,
@@ -401,30 +394,23 @@ def translate(
     On the same jobs, by the same loss and retries: what the estimator's allocations cost, what the best
     rank, margin and minimum of the scouts' rule cost, and what the current setting costs. Settings are chosen
     again and again on the tasks so far and scored on those that follow, by `judge`; only what beats the
-    current one there becomes a proposal.
-
-    The minimum is tried together with another rank or margin, not alone.
+    current one there becomes a proposal. The minimum is tried together with another rank or margin, not alone.
 
     Args:
         source: An archive or its folder; or records (memory for ``ramcount``, walltime for ``cputime``),
             which have no settings and no base memory: the answer is then "no answer", with the table.
         allocations: ``pandaid, allocated`` [MB of the whole job or s]; made without knowing later jobs, which
-            cannot be seen here. Only tasks that have some are compared, so that those an estimator learnt from
-            can be left out; the setting is judged on all. Where a single job has none, the
-            current setting stands in for it.
+            cannot be seen here. Only tasks that have some are compared; the setting is judged on all. Where a single job has
+            none, the current setting stands in for it.
         parameter: ``ramcount`` or ``cputime``.
         name: Of the estimator, for sentences.
         span: When the tasks that are looked at were created, the end is out; None: all of them.
-        created_at: When the proposal is made, UTC without zone; None: when the last task was created.
         ranks: Ranks tried.
         margins: Margins tried [%]; None: those of the parameter. Of cputime only the fixed one can be chosen.
         minima: Minima tried [MB]; None among them: no minimum.
-        question: Of `kills`: how settings are judged; None: with its defaults.
+        question: Of `kills`; None: with its defaults.
         loss: Weights; None: the parameter's.
         assumptions: Of the back-test; None: the defaults.
-
-    Returns:
-        A :class:`Translation`.
 
     Raises:
         ConfigError: A parameter that cannot be translated, or a span of records.
@@ -446,7 +432,6 @@ def translate(
         inputs,
         parameter,
         question or kills(),
-        created_at=created_at,
         ranks=ranks,
         margins=margins,
         minima=minima,
@@ -577,11 +562,8 @@ def translate_trial(
         name: What the allocations are called.
         learnt: The records that the model learnt from: how long jobs usually take.
         rules: By which scouts set the memory of their task.
-        n_boot: Replicates of the bootstrap over tasks.
-        seed: Of the bootstrap.
-
-    Raises:
-        BrokerlabError: See :func:`translate`.
+        n_boot: Draws of tasks.
+        seed: Of the draws.
     """
     allocated = allocate_by_stated_loss(trial, model, learnt)
     return translate(
@@ -607,23 +589,12 @@ def translate_bound(
 ) -> Translation:
     """Translate a bound of walltime given at submission into rank and margin of the scouts' rule.
 
-    A bound that is refused allocates nothing: there the current setting stands in.
-
-    The limit of the setting is the share of jobs that the bound lets through: 1 - ``level``. With an archive it is judged on
-    the tasks that were created from the first of the trial to its last.
-
-    Args:
-        trial: Of walltime at submission.
-        archive: Whose tasks were judged; None, or one without tasks: the jobs of the trial answer alone, without a proposal.
-        model: Name of the model in the trial.
-        level: Of its bound, one of `trial.trial_levels`.
-        rules: By which scouts set the time of their task.
-        n_boot: Draws of tasks.
-        seed: Of the draws.
+    A bound that is refused allocates nothing: there the current setting stands in. The limit of the setting is the share of jobs that
+    the bound lets through: 1 - ``level``. With an archive it is judged on the tasks that were created from the first of the trial to
+    its last; without one, or one without tasks, the jobs of the trial answer alone, without a proposal.
 
     Raises:
         InsufficientDataError: No bound of the level can be promised.
-        BrokerlabError: See :func:`translate`.
     """
     held = trial.held[model]
     if not np.isfinite(held.at(level)).any():
@@ -681,20 +652,13 @@ def stated_prices(
     loss: LossWeights | None = None,
     assumptions: Assumptions | None = None,
 ) -> tuple[Ladder, Prices]:
-    """Return the ladder and the prices under which the cheapest allocation costs least of the stated loss.
+    """Return the ladder and the prices [core h] under which the cheapest allocation costs least of the stated loss.
 
-    The share of slots that cannot take a job is not among them: it is not a job's alone.
-
-    Args:
-        parameter: ``ramcount`` or ``cputime``.
-        loss: None: the parameter's weights.
-        assumptions: With one retry; None: the back-test's.
-
-    Returns:
-        Of a ladder that multiplies what failed once, and gives up after that; prices in core h.
+    What failed once is multiplied, then given up. The share of slots that cannot take a job is not among the prices: it is not a
+    job's alone. Null weights and assumptions: the back-test's.
 
     Raises:
-        ConfigError: Another parameter, or other than one retry.
+        ConfigError: Another parameter than ``ramcount`` or ``cputime``, or other than one retry.
 
     Example:
         >>> ladder, prices = stated_prices("ramcount")

@@ -143,9 +143,6 @@ def read_scout_history(
         source: An archive, or its tables by name (``jobs, files, tasks, datasets, queues``).
         rules: Rule set; null: the document's.
         config: The configuration; null: what is recorded at the last change of a job, else the catalogue's defaults.
-
-    Raises:
-        InsufficientDataError: A table is missing, or no task has scouts that were read.
     """
     chosen = rules or ScoutRules()
     tables = scans_of(source, TABLES)

@@ -134,9 +134,6 @@ def fit_steps(
         n_boot: Bootstrap replicates over groups of mirrored links.
         seed: Of folds and bootstrap.
 
-    Returns:
-        A :class:`StepFit`.
-
     Raises:
         ConfigError: ``most`` below 1.
         InsufficientDataError: See :func:`usable`.
@@ -243,7 +240,7 @@ def resolution(rows: pl.DataFrame, curve: ThroughputCurve, other: ThroughputCurv
     Returns:
         One row per step, the lowest first: ``step``, ``mbps_above`` (null: the lowest), ``weight``, ``n_rows``,
         ``share`` of the links [1], ``q10, q50, q90`` of ``outcome`` [MB/s], ``beats_below``: how often a link of this step delivers
-        more later than one of the next step below that has links [1]; 0.5 = the edge tells nothing; ``other, other_lo,
+        more later than one of the next step below that has links [1]; ``other, other_lo,
         other_hi``: mean, least and largest weight under the other curve; ``edge``: in words. Null without links.
     """
     mbps, outcome = rows["mbps"].to_numpy(), rows["outcome"].to_numpy()

@@ -92,15 +92,11 @@ def from_transfers(transfers: IntoFrame) -> Evidence:
     """Make evidence of matrices of transfers.
 
     Windows with a common end are subtracted from each other. The chain of the longest span is taken, and
-    what fits beside it without overlap.
+    what fits beside it without overlap. ``mbps`` and ``outcome`` are bytes over the length of a period: the average rate that
+    was asked for and delivered, not what the link could have carried.
 
     Args:
-        transfers: ``src_site, dst_site, from_date, to_date`` (UTC), ``bytes_xs`` [B], perhaps ``errors_xs``
-            and ``files_xs``; any engine.
-
-    Returns:
-        Evidence whose ``mbps`` and ``outcome`` are bytes over the length of a period: the average rate that
-        was asked for and delivered, not what the link could have carried.
+        transfers: ``src_site, dst_site, from_date, to_date`` (UTC), ``bytes_xs`` [B]; any engine.
 
     Raises:
         InsufficientDataError: Fewer than three periods that do not overlap, or no link in two of them.
@@ -225,7 +221,7 @@ def of_periods(
 
 
 def counts(links: pl.DataFrame, *, active: pl.Expr) -> dict[str, float]:
-    """Count links, and those that share their numbers with another one.
+    """Count links, of those that are ``active`` also those that share their numbers with another one.
 
     Args:
         links: One row per link: ``group``, ``mbps`` when the weight is taken (null: none).
@@ -266,11 +262,7 @@ def mirror_groups(values: pl.DataFrame) -> pl.Series:
 
 
 def dealt(rows: pl.DataFrame, *, seed: int) -> pl.DataFrame:
-    """Deal links at random to the spans, as many to each; mirrored links stay together.
-
-    Args:
-        rows: ``group, span`` and others; the spans that occur are dealt to.
-        seed: Of the draw.
+    """Deal links (``group``) at random to the spans that occur, as many to each; mirrored links stay together.
 
     Returns:
         The rows of each link in its own span, sorted by span and link, with ``unit``: the number of the link in the draw.

@@ -102,15 +102,9 @@ class Ranked:
 
 
 def rank_values(outcome: FloatArray, weight: FloatArray, rows: FloatArray) -> FloatArray:
-    """Return values whose mean is Spearman's rank correlation; equal values share their mean rank.
+    """Return values, one per row, whose mean weighted by ``rows`` is Spearman's rank correlation; equal values share their mean rank.
 
-    Args:
-        outcome: (n,) what links delivered.
-        weight: (n,) what ranks them.
-        rows: (n,) weight of each row in the mean, above 0.
-
-    Returns:
-        (n,); 0 everywhere where all outcomes or all weights are equal: they rank nothing.
+    They are 0 everywhere where all outcomes or all weights are equal: they rank nothing.
 
     Example:
         >>> float(rank_values(np.arange(4.0), np.array([1.0, 1, 2, 3]), np.ones(4)).mean().round(4))
@@ -133,17 +127,10 @@ def rank_values(outcome: FloatArray, weight: FloatArray, rows: FloatArray) -> Fl
 
 
 def top_values(outcome: FloatArray, weight: FloatArray, rows: FloatArray) -> FloatArray:
-    """Return values whose mean says how often a link of the top tenth by outcome is ranked above another one.
+    """Return values, one per row, whose mean weighted by ``rows`` says how often a link of the top tenth by outcome is ranked above another.
 
-    It is the area under the ROC curve: 1 where all of them are ranked first, 0.5 by chance; equal weights count half.
-
-    Args:
-        outcome: (n,) what links delivered.
-        weight: (n,) what ranks them.
-        rows: (n,) weight of each row in the mean, above 0.
-
-    Returns:
-        (n,); 0.5 everywhere where all outcomes are equal.
+    It is the area under the ROC curve: 1 where all of them are ranked first, 0.5 by chance; equal weights count half. Where all
+    outcomes are equal, 0.5 everywhere.
 
     Example:
         >>> float(top_values(np.arange(20.0), -np.arange(20.0), np.ones(20)).mean())

@@ -166,9 +166,6 @@ def study_weights(
 
     Returns:
         The study; the links that scored; what every weight says of every row (n_rows, n_weights).
-
-    Raises:
-        InsufficientDataError: No link is to be scored, or all deliver the same.
     """
     if rows["outcome"].drop_nulls().n_unique() < 2:
         raise InsufficientDataError("all links delivered the same; there is no ranking to score")
@@ -268,14 +265,10 @@ def study_curve(
     Returns:
         The study; ``frames``: ``checks`` (the best other weight against the current one on other sides of the data: ``side, name``,
         ``n_rows``, ``resampled`` (link, src, dst), ``n_units``, ``before, after, diff`` with ends), ``all_steps`` (what the steps of the
-        current and of the fitted curve tell: `resolution`, with ``curve``; ``other``: under the fitted one), ``error_by_size``,
-        ``curve`` (the best logarithm in steps, else the fitted one, as `ThroughputCurve.from_frame` reads it). ``facts``: ``compared`` (name in ``checks``), ``ahead_of_sites``
-        (``diff, diff_lo, diff_hi`` of the rank correlation), ``silent`` (share of the rows with a throughput
-        that delivered nothing later: left out of the scores [1]), ``tied`` (share of pairs of links to which the current curve
-        gives one weight [1]).
-
-    Raises:
-        InsufficientDataError: Too few links, or all of them alike.
+        current and of the fitted curve tell: `resolution`, with ``curve``), ``error_by_size``, ``curve`` (the best logarithm in steps,
+        else the fitted one). ``facts``: ``compared`` (name in ``checks``), ``ahead_of_sites`` (``diff, diff_lo, diff_hi`` of the rank
+        correlation), ``silent`` (share of the rows with a throughput that delivered nothing later [1]), ``tied`` (share of pairs of
+        links to which the current curve gives one weight [1]).
     """
     moved = pl.when(pl.col("outcome") > 0).then("outcome")
     measured = evidence.rows.filter(pl.col("mbps").is_finite()).with_columns(outcome=moved)
@@ -540,17 +533,7 @@ class LinkStudy:
 def study_links(
     links: Links, *, most_steps: int = MOST_STEPS, n_boot: int = 500, seed: int = 1
 ) -> LinkStudy:
-    """Judge the weights of every subject that the links can tell something about.
-
-    Args:
-        links: What was read.
-        most_steps: See :func:`study_curve`.
-        n_boot: Bootstrap replicates over links.
-        seed: Of the deal of links to spans, and of the bootstrap.
-
-    Raises:
-        InsufficientDataError: They tell nothing about any.
-    """
+    """Judge the weights of every subject that the links can tell something about; :class:`InsufficientDataError` where that is none."""
     draws: dict[str, Any] = {"rules": links.rules, "n_boot": n_boot, "seed": seed}
     asked: dict[str, Callable[[], Study]] = {
         name: partial(study_curve, evidence, most_steps=most_steps, **draws)

@@ -152,8 +152,6 @@ def earned(seen: pl.DataFrame, curve: ThroughputCurve) -> pl.DataFrame:
 
     Returns:
         One row per closeness, null last: ``closeness, weight``.
-
-    Source: network-weight.md 1.
     """
     closeness, place = _levels(seen)
     worth = np.bincount(place, curve.weights(seen["outcome"].to_numpy())).astype(np.float64)

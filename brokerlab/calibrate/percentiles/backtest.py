@@ -37,7 +37,7 @@ from brokerlab.calibrate.percentiles.replay import (
 from brokerlab.calibrate.percentiles.sample import check_columns, nothing_left, sample_of
 from brokerlab.carry import Chunks
 from brokerlab.errors import ConfigError, InsufficientDataError
-from brokerlab.intervals import bootstrap_totals, percentile_interval
+from brokerlab.intervals import CONFIDENCE, N_BOOT, bootstrap_totals, percentile_interval
 from brokerlab.numerics import FloatArray
 from brokerlab.results import Result, Shows
 
@@ -64,9 +64,7 @@ def scout_gap(jobs: pl.DataFrame) -> pl.DataFrame:
     return found.filter(pl.col("n_scouts") > 0, pl.col("n_rest") > 0).sort("jeditaskid")
 
 
-def gap_summary(
-    gap: pl.DataFrame, *, n_boot: int = 2000, seed: int = 0, confidence: float = 0.95
-) -> pl.DataFrame:
+def gap_summary(gap: pl.DataFrame) -> pl.DataFrame:
     """Average the gaps over tasks, with an interval by bootstrap over tasks.
 
     Returns:
@@ -78,8 +76,8 @@ def gap_summary(
     if logs.size:
         row |= {"ratio": float(np.exp(logs.mean())), "share_lighter": float((logs < 0).mean())}
     if logs.size >= FEWEST:
-        means = bootstrap_totals(logs[:, None], n_boot=n_boot, seed=seed) / logs.size
-        low, high = percentile_interval(means, confidence, n_tasks=logs.size)
+        means = bootstrap_totals(logs[:, None], n_boot=N_BOOT, seed=0) / logs.size
+        low, high = percentile_interval(means, CONFIDENCE, n_tasks=logs.size)
         row |= {"lo": float(np.exp(low[0])), "hi": float(np.exp(high[0]))}
     return pl.DataFrame([row], schema=dict.fromkeys(row, pl.Float64)).with_columns(
         n_tasks=pl.lit(logs.size, pl.Int64)

@@ -28,16 +28,9 @@ from brokerlab.errors import ConfigError
 
 
 def conformal_order(n_scouts: int, alpha: float) -> int | None:
-    """Return the order statistic that promises coverage 1 - alpha: ceil((n+1)(1-alpha)).
+    """Return the order statistic of n scouts that promises coverage 1 - alpha, ceil((n+1)(1-alpha)); None where it is beyond n.
 
     Computed in fractions of the decimal that was written, so that 0.1 means a tenth.
-
-    Args:
-        n_scouts: n, at least 1.
-        alpha: Accepted share of jobs above, between 0 and 1.
-
-    Returns:
-        k, or None when it is beyond n: then no scout value promises that much (infinite bound).
 
     Source: Vovk, Gammerman and Shafer (2005), section 2.2.
 
@@ -68,14 +61,10 @@ def conformal_rank(n_scouts: int, alpha: float) -> float | None:
 
 
 def percentile_coverage(n_scouts: int, rank: float) -> tuple[float, float, float]:
-    """Return lower bound, interpolation and upper bound of the expected coverage of the percentile rule.
+    """Return lower bound, interpolation and upper bound of the expected coverage of the percentile rule, without margin.
 
     The rule interpolates between two order statistics, so its coverage lies between theirs; the middle
-    value is linear in between (exact for uniformly distributed jobs). No margin.
-
-    Args:
-        n_scouts: n.
-        rank: Percentile rank 0..100.
+    value is linear in between (exact for uniformly distributed jobs).
 
     Source: scouts.md section 4 for the rule; David and Nagaraja (2003), section 7.1 for the bounds.
 

@@ -253,7 +253,6 @@ class Parameter:
         amount: Suffix of the columns that hold what is reserved, used and wasted.
         amount_unit: The same for people.
         thing: What is reserved, for sentences.
-        value_unit: Unit of the estimate in ``by_task``.
         over: Weight of what is reserved and not used [core h per unit]; ``why_over`` justifies it.
         reads: Columns of the quantities, besides those that all parameters read.
         value: What a scout says; null: nothing.
@@ -278,7 +277,6 @@ class Parameter:
     amount: str
     amount_unit: str
     thing: str
-    value_unit: str
     over: float
     why_over: str
     reads: tuple[str, ...]
@@ -312,7 +310,6 @@ PARAMETERS = {
             amount="gbh",
             amount_unit="GB h",
             thing="memory",
-            value_unit="MB",
             over=0.5,
             why_over=(
                 "A grid slot offers 2 GB per core, so a GB-hour reserved and not used can keep half a "
@@ -338,7 +335,6 @@ PARAMETERS = {
             amount="coreh",
             amount_unit="core h",
             thing="walltime limit",
-            value_unit="mHS06 s per event",
             over=0.05,
             why_over=(
                 "A walltime limit reserves nothing that others could use once the job ends; a limit too "
@@ -365,7 +361,6 @@ PARAMETERS = {
             amount="gb",
             amount_unit="GB",
             thing="output disk",
-            value_unit="kB per event or per MB of input",
             over=0.05,
             why_over=(
                 "A slot offers about 20 GB of scratch per core for a job of an hour, so a GB set aside and "

@@ -369,17 +369,10 @@ class Replay:
         return self.line.asked(estimate[self.jobs["task"].to_numpy()].astype(np.float64))
 
     def by_allocation(self, allocated: FloatArray, weights: LossWeights) -> pl.DataFrame:
-        """Return one row per task, sorted, with each job given what is stated for it.
+        """Return one row per task, sorted, with each job given what is stated for it; the columns of `by_task` that are not of a setting.
 
         A killed job is tried again with the stated multiples of its allocation, as under a setting. What slots cannot take is
-        that of the typical job of a task.
-
-        Args:
-            allocated: (n_jobs,) in the order of ``jobs``, finite [MB or s].
-            weights: Of the loss.
-
-        Returns:
-            The columns of `by_task` that are not of a setting.
+        that of the typical job of a task. ``allocated`` is in the order of ``jobs``, finite [MB or s].
         """
         task, n = self.jobs["task"].to_numpy(), self.tasks.height
         cells: dict[str, FloatArray] = {

@@ -214,9 +214,6 @@ def study(
         minima: Minima tried for ramcount [MB] with another rank or margin, None among them: no minimum.
         loss: Weights; None: the parameter's.
         assumptions: Of the back-test.
-
-    Raises:
-        InsufficientDataError: No task can be scored, or none has a creation time.
     """
     tried = backtest(
         inputs.history,

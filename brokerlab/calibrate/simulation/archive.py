@@ -243,16 +243,7 @@ def of_archive(
 
 
 def cycle_seen(archive: Any, stage: str = "jobs") -> str:
-    """Return the time from one brokerage to the next where the archive shows it, else an hour.
-
-    Args:
-        archive: The archive.
-        stage: ``jobs`` or ``analysis``: whose jobs are looked at.
-
-    Example:
-        >>> cycle_seen(archive)  # doctest: +SKIP
-        '30m'
-    """
+    """Return the time from one brokerage to the next of a stage (``jobs``, ``analysis``) where the archive shows it, else ``1h``."""
     jobs = archive.scan("jobs")
     names = jobs.collect_schema().names()
     mine = jobs.filter(pl.col("prodsourcelabel") == LABELS[stage])
@@ -263,17 +254,11 @@ def cycle_seen(archive: Any, stage: str = "jobs") -> str:
 
 
 def cycle_of(jobs: pl.DataFrame) -> timedelta | None:
-    """Return the time between two brokerages of a task, where its jobs' creation shows it.
+    """Return the time between two brokerages of a task in whole minutes, where its jobs' creation shows it; else null.
 
     The system makes jobs in batches, right after a brokerage. It shows where three of four jobs follow another one of
     their task within `TOGETHER`: it is the median time between batches, but at least `LEAST_CYCLE`, as shorter cycles
-    take long to simulate.
-
-    Args:
-        jobs: ``jeditaskid``, ``creationtime``, without retries.
-
-    Returns:
-        In whole minutes; null where it does not show.
+    take long to simulate. Retries are not among ``jobs``.
     """
     ordered = jobs.drop_nulls().sort("jeditaskid", "creationtime")
     gaps = ordered.select(gap=pl.col("creationtime").diff().over("jeditaskid"))["gap"].drop_nulls()

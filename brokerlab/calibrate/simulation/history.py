@@ -45,8 +45,8 @@ def unmade_jobs(
 
     They ask for a queue from when their task's scouts were over, or from when its last job was made: nothing but the
     brokerage holds them back then. Those that asked before the beginning are left out: under another setting they would
-    not wait any more, and what is asked is what a setting does once it rules. A task's files make as many jobs as those used
-    did. They need what the finished jobs of their task needed, one after the other; a task none of whose jobs finished says
+    not wait any more, and what is asked is what a setting does once it rules. A task's files (``nfilestobeused`` where that is
+    known) make as many jobs as those used did. They need what the finished jobs of their task needed, one after the other; a task none of whose jobs finished says
     nothing of what others would need.
 
     Returns:
@@ -62,10 +62,13 @@ def unmade_jobs(
     if "status" not in names or not set(_USED) <= set(known):
         return none
     priority = pl.col("currentpriority") if "currentpriority" in names else pl.lit(None, pl.Int64)
+    usable = pl.col("nfiles")
+    if "nfilestobeused" in known:
+        usable = pl.coalesce("nfilestobeused", "nfiles")
     files = (
         datasets.filter(pl.col("type").is_in(INPUTS), pl.col("masterid").is_null())
         .group_by("jeditaskid")
-        .agg(pl.col("nfiles", "nfilesused").sum())
+        .agg(nfiles=usable.sum(), nfilesused=pl.col("nfilesused").sum())
         .filter(pl.col("nfilesused").is_between(1, pl.col("nfiles") - 1))
     )
     scout = pl.col("specialhandling").fill_null("").str.contains(SCOUT)

@@ -194,9 +194,6 @@ def run(
         config: The settings; None: those that ruled in the world. A history is read at the beginning of the period.
         seeds: One world each, 0 or more; the same seed gives the same world, alone or among others.
 
-    Returns:
-        The outcome of every world.
-
     Raises:
         ConfigError: No seeds, negative or repeated ones; settings that no rule can work with.
     """
@@ -341,10 +338,7 @@ def _used(world: World, copy: Copy, start: int, end: int, seed: int) -> pl.DataF
 
 
 def jain(values: FloatArray) -> float:
-    """Return Jain's index of fairness: (sum x)^2 / (n sum x^2), 1 when all are equal, 1/n when one has all.
-
-    Args:
-        values: What each user or share received, 0 or more; NaN where there are none or all are 0.
+    """Return Jain's index of fairness: (sum x)^2 / (n sum x^2), 1 when all are equal, 1/n when one has all; NaN of nothing.
 
     Source: Jain, Chiu, Hawe, DEC Research Report TR-301 (1984).
 

@@ -237,9 +237,6 @@ def validate(
         repeats: Bootstrap repeats over tasks, from 1.
         seed: Of the bootstrap.
 
-    Returns:
-        The verdict; no queue with enough jobs is no pass.
-
     Raises:
         ConfigError: No repeats, or seeds that cannot be.
         DataError: The world was not read from an archive.

@@ -42,7 +42,6 @@ def study_archive(
     stage: str = "jobs",
     rules: RuleSetName = "document",
     store: str | Path | None = None,
-    capacity: pl.DataFrame | str | Path | None = None,
     what_if: WhatIf | None = None,
     validation: Validation | None = None,
 ) -> Calibration:
@@ -59,7 +58,6 @@ def study_archive(
         stage: What is simulated: ``jobs`` (production) or ``analysis``.
         rules: Rule set that the screen and the simulations decide by.
         store: Folder for results of simulations; null: none.
-        capacity: Known slots of queues for the grid simulator, see :func:`.grid.of_archive`; null: as ``options`` say.
         what_if: Another simulation; null: the grid simulator.
         validation: Whether it is to be believed; null: it is found out.
 
@@ -79,7 +77,7 @@ def study_archive(
         (early, late),
         stage=stage,
         cycle=options.cycle,
-        capacity=options.capacity if capacity is None else capacity,
+        capacity=options.capacity,
         rules=rules,
     )
     with collect_warnings() as warnings:

@@ -254,13 +254,14 @@ NOT_SIMULATED = (
 
 def _simulations(case: Case, what_if: WhatIf, store: str | Path | None) -> Simulations:
     """Return the simulations of both periods, each with seeds of its own; nothing is run yet."""
-    held = Store.at(store, what_if) if store is not None else None
     options = case.options
     blocks = tuple(
         Block(period, tuple(range(first, first + options.most_replications)))
         for period, first in zip(case.periods, (options.seed, options.seed + LATER), strict=True)
     )
-    return Simulations(case.space, options, Runs(what_if, held, options.workers), blocks)
+    return Simulations(
+        case.space, options, Runs(what_if, Store.at(store, what_if), options.workers), blocks
+    )
 
 
 def _judged(

@@ -109,13 +109,9 @@ class Threshold:
         return None
 
     def grid(self, current: Any = None, *, points: int = POINTS) -> tuple[Any, ...]:
-        """Return values to try between the guard rails, the current one always among them.
+        """Return values to try between the guard rails, ``points`` of them and the current one (null: none, it then stands at the end).
 
-        On a linear scale its half and its double are too: where it lies near an end, steps are too wide there.
-
-        Args:
-            current: Value in force, null = none (it then stands at the end: no limit).
-            points: How many besides it, from 2.
+        On a linear scale the half and the double of the current one are too: where it lies near an end, steps are too wide there.
 
         Example:
             >>> threshold_of("NQUEUED_SAT_CAP").grid(150, points=4)

@@ -160,15 +160,10 @@ class Outcome:
 def same_work(
     before: pl.DataFrame, after: pl.DataFrame, name: str
 ) -> tuple[FloatArray, FloatArray]:
-    """Return what every task took before and after, for as many jobs as it finished under both.
+    """Return what every task took (a column) before and after, for as many jobs as it finished under both.
 
     Where one side finished more jobs of a task, its part for the number of the other one counts. What a task takes without
     finishing anything counts whole; before, only where it finishes nothing after either: nothing is set off against it.
-
-    Args:
-        before: Tasks of an `Outcome`, and ...
-        after: ... the same tasks of another one.
-        name: A column of them.
 
     Example:
         >>> before = pl.DataFrame({"n_finished": [10.0, 0.0, 8.0], "moved_tb": [1.0, 3.0, 4.0]})

@@ -57,26 +57,26 @@ Simulated: TypeAlias = list[dict[int, Outcome]]
 
 @dataclass(frozen=True)
 class Store:
-    """Results of a simulation that are kept.
-
-    Attributes:
-        kept: Where.
-        digest: Of the simulation: archive, rules, options.
-    """
+    """Results of a simulation that are kept, by the digest of the simulation: archive, rules, options."""
 
     kept: Kept
     digest: str
 
     @classmethod
-    def at(cls, folder: str | Path, what_if: WhatIf) -> Store:
-        """Open a folder for the results of a simulation, or make it."""
+    def at(cls, folder: str | Path | None, what_if: WhatIf) -> Store:
+        """Open a folder, or make it; null: nothing is kept.
+
+        Raises:
+            ConfigError: The simulation does not say what its results depend on besides settings, seed and period.
+            DataError: It cannot be made.
+        """
         digest = getattr(what_if, "digest", None)
-        if not isinstance(digest, str) or not digest:
+        if folder is not None and (not isinstance(digest, str) or not digest):
             raise ConfigError(
                 "store: the simulation has no attribute `digest`, so that kept results could be of another one; give it one, "
                 "or leave store out"
             )
-        return cls(Kept(folder), digest)
+        return cls(Kept(folder), str(digest))
 
     def key(self, config: Config, seed: int, period: Period) -> str:
         """Return the name of a result."""
@@ -91,8 +91,9 @@ class Store:
 
     def put(self, config: Config, seed: int, period: Period, outcome: Outcome) -> None:
         """Keep a result."""
+        key = self.key(config, seed, period)
         for name in TABLES:
-            self.kept.save(f"{self.key(config, seed, period)}.{name}", getattr(outcome, name))
+            self.kept.save(f"{key}.{name}", getattr(outcome, name))
 
 
 @dataclass
@@ -101,7 +102,7 @@ class Runs:
 
     Attributes:
         what_if: The simulation.
-        store: Where results are kept; null: in memory only.
+        store: Where results are kept.
         workers: Processes at most; 1: no others are started.
         missing: What could not be run.
         n_simulated: Replications simulated by this study.
@@ -110,7 +111,7 @@ class Runs:
     """
 
     what_if: WhatIf
-    store: Store | None = None
+    store: Store = Store(Kept(None), "")
     workers: int = 1
     missing: list[Missing] = field(default_factory=list)
     n_simulated: int = 0
@@ -183,7 +184,7 @@ class Runs:
         key = (config.digest, seed, period)
         if key in self._memory:
             return True
-        kept = None if self.store is None else self.store.get(config, seed, period)
+        kept = self.store.get(config, seed, period)
         if kept is None:
             return False
         self._memory[key] = kept
@@ -205,8 +206,7 @@ class Runs:
         for config, outcomes in zip(task.configs, result, strict=True):
             for seed, one in outcomes.items():
                 self._memory[config.digest, seed, period] = one
-                if self.store is not None:
-                    self.store.put(config, seed, period, one)
+                self.store.put(config, seed, period, one)
                 self.n_simulated += 1
         return []
 

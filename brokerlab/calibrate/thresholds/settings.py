@@ -241,17 +241,8 @@ def case_of(
 ) -> Case:
     """Return what is asked; refuse what cannot be before anything is simulated, all at once.
 
-    Args:
-        config: The configuration that acts, without a history.
-        options: Keys (patterns are set for every share; none: all thresholds), objective, limits, simulations.
-        calibration: Period of the choice, from and before, UTC without zone.
-        proof: A later period.
-        created_at: Time of the proposal, UTC without zone.
-        grids: Values to try, by key; others have the default grid.
-        shares: Global shares that occur.
-        rules: Rule set that simulations decide by.
-        archive_digest: Of the archive; null without one.
-        synthetic: The archive was generated.
+    Periods are given from and before, the proof is the later one. ``grids``: values to try by key; others have the default grid.
+    ``shares``: global shares that occur; patterns are set for every one. The rest is as in `Case`.
 
     Raises:
         ConfigError: Unknown keys, values out of the guard rails, grids of one value, periods that are none or do not

@@ -31,13 +31,7 @@ def capacity_unknown(queues: Sequence[str], seen: str, more: str) -> str:
 
 
 def days(period: Period) -> str:
-    """Write the days of a period; its end is not part of it.
-
-    Example:
-        >>> from datetime import datetime
-        >>> days(Period(datetime(2026, 3, 1), datetime(2026, 3, 11)))
-        '1 to 10 March 2026'
-    """
+    """Write the days of a period; its end is not part of it."""
     return days_of(period.start, period.end - timedelta(microseconds=1))
 
 

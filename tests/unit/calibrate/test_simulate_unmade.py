@@ -68,6 +68,14 @@ def test_a_starved_task_asks_from_when_its_scouts_are_over():
     assert found.columns == SCOUTS.columns
 
 
+def test_files_that_are_not_to_be_used_make_no_job():
+    tables = archive(SCOUTS)
+    asked = [pl.Series("nfilestobeused", values) for values in ([6, 99, 50], [None, 99, 50])]
+    for column, n in zip(asked, (1, 4), strict=True):
+        frames = tables.frames | {"datasets": tables.frames["datasets"].with_columns(column)}
+        assert unmade_jobs(Tables(**frames), SCOUTS, "managed", NOON, NOON + DAY).height == n
+
+
 def test_a_task_that_had_its_turn_asks_from_its_last_job_on():
     late = NOON + 9 * HOUR
     jobs = pl.concat([SCOUTS, frame([job(3, 1, made=late)])])
