@@ -19,9 +19,8 @@ from brokerlab.archive.store import Archive
 from brokerlab.brokerage.network_weight import NetworkSettings
 from brokerlab.calibrate.judge import MIN_UNITS, Judgement, Question, judge
 from brokerlab.calibrate.network_curve import Evidence, files_per_unit, read_links, study_exchange
-from brokerlab.calibrate.network_curve.proposal import DECIMALS
-from brokerlab.calibrate.network_curve.proposal import KEYS as EXCHANGE_KEYS
-from brokerlab.calibrate.network_curve.study import LOSS, gain_of
+from brokerlab.calibrate.network_curve.study import DECIMALS, LOSS, gain_of
+from brokerlab.calibrate.network_curve.study import KEYS as EXCHANGE_KEYS
 from brokerlab.calibrate.percentiles.backtest import at_setting, backtest
 from brokerlab.calibrate.percentiles.comparison import JUDGED, compare, quantities_of
 from brokerlab.calibrate.percentiles.history import Inputs, load
@@ -44,8 +43,7 @@ from brokerlab.calibrate.thresholds.grid import of_archive
 from brokerlab.calibrate.thresholds.outcomes import OfCapacity, quantity_of
 from brokerlab.calibrate.thresholds.runs import Block, Runs
 from brokerlab.calibrate.thresholds.simulations import LEAST_SPANS, PREFIX, Simulations
-from brokerlab.calibrate.thresholds.tables import as_shown
-from brokerlab.calibrate.thresholds.words import capacity_unknown, effects, small
+from brokerlab.calibrate.thresholds.tables import as_shown, capacity_unknown, effects, small
 from brokerlab.calibrate.verdict import limit_of
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.gdpconfig import Config
@@ -195,7 +193,6 @@ def _status(judgement: Judgement, table: pl.DataFrame, *, keep: bool) -> Status:
 
 
 def _judged_in_words(judgement: Judgement, better: str, units: str) -> str:
-    """Say what the judge says of the accepted setting."""
     if judgement.case == "few":
         return f"{MIN_UNITS} {units} are needed"
     if judgement.acts:
@@ -592,7 +589,6 @@ def _of_links(
 def _settings(
     proposal: Proposal, acting: NetworkSettings
 ) -> tuple[NetworkSettings, NetworkSettings]:
-    """Return what acted before, and what was accepted."""
     change = next(one for one in proposal.changes if one.key == IMPORTANCE)
     cap = next((one.old for one in proposal.changes if one.key == CAP), acting.link_cap)
     found = []
@@ -709,7 +705,6 @@ def _simulated(asked: Simulated, what_if: WhatIf, period: Period) -> Again:
 
 
 def _to_simulate(proposal: Proposal, config: Config) -> Simulated:
-    """Read what was compared from a document."""
     _unmerged(proposal)
     if proposal.kind == "keep":
         raise NotRepeatableError(

@@ -20,7 +20,7 @@ from brokerlab.brokerage.production_jobs.settings import place_of as production_
 from brokerlab.brokerage.sensitivities import keys_read
 from brokerlab.brokerage.studies.kinds import ANALYSIS, PRODUCTION, Kind
 from brokerlab.calibrate.key_screens import screened_keys
-from brokerlab.calibrate.network_curve.proposal import KEYS as CURVE_KEYS
+from brokerlab.calibrate.network_curve.study import KEYS as CURVE_KEYS
 from brokerlab.calibrate.percentiles.parameters import PARAMETERS
 from brokerlab.calibrate.thresholds.keys import THRESHOLDS
 from brokerlab.gdpconfig.keys import CatalogueKey, rows, rows_of
@@ -128,7 +128,6 @@ def read_by() -> dict[Place, tuple[str, ...]]:
 
 
 def _readers() -> Iterator[tuple[Place, str]]:
-    """Yield keys with a rule that reads them."""
     yield from (((SCOUTS, key), f"scouts: {name}") for name, key in PARAMETER_KEYS.items())
     yield from (((SCOUTS, key), "scouts: counts of jobs") for key in LABEL_KEYS.values())
     for name in RULE_SETS:

@@ -73,7 +73,6 @@ def entries_of(row: CatalogueKey, scopes: Mapping[str, Sequence[str]]) -> list[s
 
 
 def _names(row: CatalogueKey, scopes: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
-    """Return the names that a key stands for, one of each required placeholder."""
     required = sorted(scope_names(row.key)[0])
     missing = [name for name in required if not scopes.get(name)]
     if missing:

@@ -249,7 +249,6 @@ ENDS = dict.fromkeys(["loss_lo", "loss_hi", "exceed_rate_lo", "exceed_rate_hi"],
 
 
 def _sums(side: pl.DataFrame, parameter: Parameter) -> pl.DataFrame:
-    """Sum one side over its tasks."""
     used, over, *rest = (
         f"{name}_{parameter.amount}" for name in ("used", "over", "waste", "reserved")
     )
@@ -497,7 +496,6 @@ def cheapest_of(judged: Study) -> Setting:
 
 
 def _notes(judged: Study, counts: dict[str, int], name: str) -> tuple[str, ...]:
-    """Say what this cannot tell."""
     notes = [*(RECORDS_ONLY if judged.inputs.window is None else ()), OWN_RETRIES, SAME_TASKS]
     if judged.n_overlapping:
         notes.append(

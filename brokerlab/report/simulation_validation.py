@@ -13,8 +13,8 @@ from brokerlab.archive import Archive
 from brokerlab.calibrate import simulation
 from brokerlab.calibrate.simulation import Limits, QueueRules, Validation
 from brokerlab.calibrate.simulation.archive import Brokerage
-from brokerlab.calibrate.simulation.options import Fit
 from brokerlab.calibrate.simulation.validation import STATES, worst_first
+from brokerlab.calibrate.simulation.world import Fit
 from brokerlab.charts import simulation as charts
 from brokerlab.report import kit
 from brokerlab.report.kit import Caveat, Chart, Number, Page, Table, Verdict, say

@@ -21,7 +21,7 @@ from brokerlab.calibrate.thresholds.grid import GridWhatIf
 from brokerlab.calibrate.thresholds.keys import STAGES
 from brokerlab.calibrate.thresholds.outcomes import LIMITS, OBJECTIVES, quantity_of
 from brokerlab.calibrate.thresholds.screening import CHANGES, NOT_READ, NOTHING, UNTOLD
-from brokerlab.calibrate.thresholds.words import COVERS, action, as_is, days, small
+from brokerlab.calibrate.thresholds.tables import COVERS, action, as_is, days, small
 from brokerlab.charts import thresholds as charts
 from brokerlab.report import kit
 from brokerlab.report.kit import Caveat, Chart, Number, Page, Table, Verdict, say

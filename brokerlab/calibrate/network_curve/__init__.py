@@ -17,11 +17,11 @@ from brokerlab.calibrate.network_curve.evidence import (
     from_transfers,
     read_links,
 )
-from brokerlab.calibrate.network_curve.proposal import propose_importance
 from brokerlab.calibrate.network_curve.study import (
     LinkStudy,
     Study,
     marks,
+    propose_importance,
     study_curve,
     study_exchange,
     study_fallback,

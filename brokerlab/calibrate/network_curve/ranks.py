@@ -158,6 +158,5 @@ def _from_above(values: FloatArray, amounts: FloatArray) -> FloatArray:
 
 
 def _level(values: FloatArray, amounts: FloatArray) -> FloatArray:
-    """Sum for each row the amounts of rows with the same value."""
     _, level = np.unique(values, return_inverse=True)
     return np.asarray(np.bincount(level, amounts)[level])

@@ -420,7 +420,6 @@ def _grid(
 
 
 def _whole(value: object, top: int) -> bool:
-    """Tell whether a value is a whole number from 0 to top."""
     return isinstance(value, int | np.integer) and bool(0 <= value <= top)
 
 
@@ -438,7 +437,6 @@ def _prepared(
     parameter: Parameter,
     made: Assumptions,
 ) -> Part:
-    """Make a chunk of tasks ready to be replayed."""
     sample = sample_of(history.quantities, tasks, history.jobs, parameter, made)
     replay = None
     if sample.tasks.height:

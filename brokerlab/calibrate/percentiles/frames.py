@@ -81,7 +81,6 @@ def percentile_coverage(n_scouts: int, rank: float) -> tuple[float, float, float
 
 
 def _check(n_scouts: int) -> None:
-    """Refuse impossible numbers of scouts."""
     if n_scouts < 1:
         raise ConfigError(f"n_scouts={n_scouts}: allowed is at least 1")
 
@@ -178,7 +177,6 @@ def repeated_strata(by_task: pl.DataFrame) -> dict[str, str]:
 
 
 def _name(study: Study, setting: Setting) -> str:
-    """Name a setting; with its minimum where several were tried."""
     several = len({each.minimum_mb for each in study.tried.grid}) > 1
     return setting.words(study.parameter, minimum=several)
 

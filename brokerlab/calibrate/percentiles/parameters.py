@@ -411,7 +411,6 @@ def current_setting(config: Config, parameter: str) -> Setting:
 
 
 def _whole(config: Config, key: str) -> int:
-    """Return the whole number that acts for a key."""
     value = config.get(key)
     if not isinstance(value, int | float) or int(value) != value:
         raise ConfigError(f"gdpconfig.{key}: found {value!r}, allowed are whole numbers")

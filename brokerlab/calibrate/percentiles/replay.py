@@ -244,15 +244,8 @@ def _reserved(x: FloatArray, amounts: FloatArray) -> FloatArray:
 class Replay:
     """The scored jobs of some tasks of a back-test.
 
-    Attributes:
-        tasks: See ``Sample.tasks``.
-        scouts: See ``Sample.values``.
-        jobs: Scored jobs: ``pandaid, task, censored, coreh``.
-        line: What they ask for.
-        ledger: What an estimate would have done.
-        reach: Which queues can take a task; None: queues are not known.
-        parameter: Which.
-        rules: Of the estimate.
+    `line` is what they ask for, `ledger` what an estimate would have done, `reach` which queues can take a task (None: queues are
+    not known); ``tasks`` and ``scouts`` are those of a `Sample`, ``jobs`` has ``pandaid, task, censored, coreh`` of its scored jobs.
     """
 
     tasks: pl.DataFrame

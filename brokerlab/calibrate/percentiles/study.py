@@ -358,7 +358,6 @@ def _keeping(judgement: Judgement, parameter: Parameter) -> str:
 
 
 def _actions(parameter: Parameter, old: Setting, new: Setting) -> str:
-    """Say what to do with rank and margin: keep, raise, lower."""
     names = (parameter.rank_key, parameter.margin_key)
     spoken = ("the rank", "the margin")
     parts = []
@@ -377,7 +376,6 @@ def _actions(parameter: Parameter, old: Setting, new: Setting) -> str:
 
 
 def _further(config: Config, changed: Mapping[str, int | None]) -> list[str]:
-    """Say what to do with further keys."""
     return [
         f"remove {key} = {config.get(key)}" if value is None else f"set {key} = {value}"
         for key, value in changed.items()
@@ -414,7 +412,6 @@ def _effects(comparison: Comparison, parameter: Parameter, limit: float) -> str:
 
 
 def _evidence(sentence: str, study: Study) -> Evidence:
-    """Collect the evidence on a scout parameter."""
     judgement, comparison = study.judgement, study.comparison
     blocks = judgement.blocks
     second = timedelta(seconds=1)

@@ -10,7 +10,7 @@ The brokerage's very rules place jobs at every cycle, jobs travel, queue, start 
 again, lose patience and are brokered anew. With ``brokerage="seen"`` every job stays at the queue where it was.
 
 * the world: ``archive`` reads it (``history``: jobs and what they need; ``capacity``: slots; ``data``: where input
-  is), ``world`` makes one of tables (``contracts``, ``options``);
+  is), ``world`` makes one of tables (``contracts``);
 * a run: ``loop`` goes from one brokerage to the next (``census``, ``users``: what the brokerages see; ``patience``: timeouts
   and fast rebrokerage; ``moves``: links), ``kernel`` lets the queues run (``state``: the world in arrays; ``draws``: random
   numbers that belong to an attempt);
@@ -19,10 +19,9 @@ again, lose patience and are brokered anew. With ``brokerage="seen"`` every job 
 
 from brokerlab.calibrate.simulation.archive import cycle_seen, of_archive
 from brokerlab.calibrate.simulation.comparison import Limits
-from brokerlab.calibrate.simulation.options import QueueRules, Transfers
 from brokerlab.calibrate.simulation.outcome import Outcome, jain, run, run_each
 from brokerlab.calibrate.simulation.validation import RUNS, Validation, compare, validate
-from brokerlab.calibrate.simulation.world import World, of_tables
+from brokerlab.calibrate.simulation.world import QueueRules, Transfers, World, of_tables
 
 __all__ = [
     "RUNS",

@@ -19,9 +19,8 @@ from brokerlab.calibrate.settings import settings_at
 from brokerlab.calibrate.simulation import data, history
 from brokerlab.calibrate.simulation.capacity import KNOWN, LOWER, upper_slots, with_given
 from brokerlab.calibrate.simulation.history import UNMADE, Period, limited
-from brokerlab.calibrate.simulation.options import QueueRules, Transfers
 from brokerlab.calibrate.simulation.state import SECOND
-from brokerlab.calibrate.simulation.world import STAGES, World, of_tables
+from brokerlab.calibrate.simulation.world import STAGES, QueueRules, Transfers, World, of_tables
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.lifecycle.classification.rules import ClassRules
 from brokerlab.numerics import FloatArray, IntArray
@@ -65,7 +64,6 @@ def slowness(jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _fitted(mean: FloatArray, n: FloatArray, work: IntArray, queue: IntArray) -> FloatArray:
-    """Return the effect of every queue."""
     if not len(mean):
         return np.zeros(0)
     n_work, n_queue = int(work.max()) + 1, int(queue.max()) + 1
@@ -310,7 +308,6 @@ def _duration(text: str, name: str) -> timedelta:
 
 
 def _truncated(at: datetime, epoch: str) -> datetime:
-    """Return the beginning of the epoch that an instant lies in."""
     return cast("datetime", pl.Series([at]).dt.truncate(epoch)[0])
 
 
@@ -321,7 +318,6 @@ def _period(
     warm_up: timedelta,
     drain: str | None,
 ) -> Period:
-    """Say when the simulation begins and is over."""
     if archive.manifest.window is None:
         raise InsufficientDataError(f"{archive.path}: no job has a time")
     opens, closes = (datetime.fromisoformat(text) for text in archive.manifest.window)
@@ -438,7 +434,6 @@ def _jobs(
 
 
 def _notes(world: World) -> list[str]:
-    """Say what was approximated, beside what the replay says."""
     if not world.brokered:
         return ["the brokerage: every job stays at the queue where it was"]
     jobs, names = world.jobs, world.queues["panda_queue"]

@@ -200,7 +200,6 @@ class Sides:
     def _row(
         self, one: pl.DataFrame, other: pl.DataFrame, repeats: int, seed: int
     ) -> dict[str, Any]:
-        """Return the distances of one group."""
         observed, simulated = (part["wait_s"].to_numpy() / _HOUR for part in (one, other))
         row: dict[str, Any] = {
             "n_jobs": one.height,
@@ -268,7 +267,6 @@ class Sides:
         )
 
     def _windows(self, jobs: pl.DataFrame) -> IntArray:
-        """Return the part of the period that each job is in."""
         return jobs.select(part=self._window)["part"].to_numpy()
 
     def quantiles(self, by: Sequence[str]) -> pl.DataFrame:

@@ -10,7 +10,7 @@ import polars as pl
 from brokerlab.brokerage.inputs.data import input_at_queues, input_totals
 from brokerlab.brokerage.link_metrics import THROUGHPUT_KEYS
 from brokerlab.brokerage.replaying.build import Replay
-from brokerlab.calibrate.simulation.options import Transfers
+from brokerlab.calibrate.simulation.world import Transfers
 
 NEEDED = ("files", "file_locations", "replicas", "storage_endpoints")
 WINDOWS = ("1d", "1w", "1h")

@@ -263,7 +263,6 @@ def _jobs(loop: Loop, rows: pl.DataFrame, since: IntArray) -> pl.DataFrame:
 
 
 def _of_jobs(loop: Loop, job: IntArray) -> pl.DataFrame:
-    """Return what jobs are."""
     own = loop.world.jobs.select(*_OF_JOBS)[pl.Series(job)]
     return own.with_columns(creationtime=instants(loop.created[job]))
 

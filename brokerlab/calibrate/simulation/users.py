@@ -181,7 +181,6 @@ class Users:
     def _classes(
         self, loop: Loop, worlds: IntArray, usage: pl.DataFrame, tasks: pl.DataFrame, over: pl.DataFrame, now: int,
     ) -> pl.DataFrame:  # fmt: skip
-        """Return the classes of tasks in every world."""
         at = pl.lit(now).cast(pl.Datetime("us"))
         instants = pl.DataFrame({"snapshot": worlds}, schema={"snapshot": pl.Int64}).with_columns(
             at=at
@@ -222,7 +221,6 @@ def _sum(measure: str, statuses: tuple[str, ...]) -> pl.Expr:
 
 
 def _lately(over: pl.DataFrame, since: int) -> pl.DataFrame:
-    """Count the attempts that ended since an instant."""
     keys = ["world", "jeditaskid", "computingsite", "jobstatus"]
     return over.filter(pl.col("end") > since).group_by(keys).agg(njobs=pl.len().cast(pl.Int64))
 

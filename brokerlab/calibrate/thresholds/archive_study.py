@@ -15,10 +15,9 @@ from brokerlab.calibrate.settings import settings_at
 from brokerlab.calibrate.simulation import Validation
 from brokerlab.calibrate.thresholds.calibration import Calibration, calibrate
 from brokerlab.calibrate.thresholds.grid import GridWhatIf, of_archive
-from brokerlab.calibrate.thresholds.options import Options
 from brokerlab.calibrate.thresholds.outcomes import Period, WhatIf
 from brokerlab.calibrate.thresholds.screening import screen
-from brokerlab.calibrate.thresholds.settings import case_of
+from brokerlab.calibrate.thresholds.settings import Options, case_of
 from brokerlab.errors import ConfigError, InsufficientDataError, collect_warnings
 from brokerlab.rulesets import RuleSetName
 
@@ -163,7 +162,6 @@ def split_periods(
 
 
 def _day(at: datetime) -> datetime:
-    """Return midnight before a time."""
     return at.replace(hour=0, minute=0, second=0, microsecond=0)
 
 

@@ -216,7 +216,6 @@ def _fast(archive: Archive, period: Period) -> dict[str, Any]:
 
 
 def _tried(key: Key, asked: Any, rules: AnyRules) -> pl.DataFrame:
-    """Try a key's values, the current one left out."""
     values = [value for value in key.grid if key.mixed or value != key.current]
     found = what_if(asked, key.name, [*values, key.current], rules=rules)
     before = found["n_without"][-1] if not key.mixed else found["n_without"].min()

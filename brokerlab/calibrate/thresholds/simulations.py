@@ -27,7 +27,6 @@ from brokerlab.calibrate.judge import (
     compare_blocks,
     judge,
 )
-from brokerlab.calibrate.thresholds.options import Options
 from brokerlab.calibrate.thresholds.outcomes import (
     LIMITS,
     QUANTITIES,
@@ -37,7 +36,7 @@ from brokerlab.calibrate.thresholds.outcomes import (
     same_work,
 )
 from brokerlab.calibrate.thresholds.runs import Block, Runs
-from brokerlab.calibrate.thresholds.settings import NOW, Setting, Space
+from brokerlab.calibrate.thresholds.settings import NOW, Options, Setting, Space
 from brokerlab.errors import DataError, InsufficientDataError
 from brokerlab.numerics import FloatArray
 

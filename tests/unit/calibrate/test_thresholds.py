@@ -13,8 +13,7 @@ from brokerlab.calibrate.thresholds.outcomes import Outcome, Period
 from brokerlab.calibrate.thresholds.runs import Block, Runs, Store
 from brokerlab.calibrate.thresholds.settings import NOW, Setting, space_of
 from brokerlab.calibrate.thresholds.simulations import Simulations
-from brokerlab.calibrate.thresholds.tables import as_shown, not_dominated
-from brokerlab.calibrate.thresholds.words import effects
+from brokerlab.calibrate.thresholds.tables import as_shown, effects, not_dominated
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError, SchemaError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import loads
