@@ -18,9 +18,7 @@ KERNEL_START_S = 120
 """Patience for a kernel to answer [s]; a loaded batch node takes longer than papermill's 60 s."""
 TERMINATED = 143
 """Exit code of a program that was told to end by SIGTERM."""
-LESS_MEMORY = (
-    "ask for a shorter period (start, end) or fewer tasks (max_tasks), or give it more memory"
-)
+LESS_MEMORY = "ask for a shorter period (start, end), or fewer tasks where the report takes max_tasks, or give it more memory"
 """What helps where memory is too small."""
 OUT_OF_MEMORY = (
     f"the process of the notebook was killed, as systems do where memory runs out; {LESS_MEMORY}"

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -251,18 +251,34 @@ def _job(
         started=at or datetime.now(UTC),
         run_id=None if run_id is None else runs.checked_id(run_id),
     )
-    if lack := _lack_of_memory(job):
+    lack = _lack_of_memory(job)
+    if lack:
         warn_once(f"{job.name}: {lack}; {LESS_MEMORY}")
-    return job
+    return replace(job, lack=lack)
 
 
-def free_gb() -> float:
-    """Return the memory that a process can still have [GB]; infinity where the system does not tell."""
+def free_gb(system: Path = Path("/")) -> float:
+    """Return the memory that a process can still have [GB], of the machine and of its container; infinity where nothing tells.
+
+    Source: Linux, proc(5) and cgroup v2: ``memory.max`` less ``memory.current``, of which files that were read can be dropped.
+    """
+    free = [_number(system / "proc/meminfo", r"MemAvailable: +(\d+) kB") * 1024]
+    group = system / "sys/fs/cgroup"
+    used = _number(group / "memory.current", r"(\d+)")
+    if math.isfinite(used):
+        cached = _number(group / "memory.stat", r"(?m)^inactive_file (\d+)")
+        cached = cached if math.isfinite(cached) else 0
+        free.append(_number(group / "memory.max", r"(\d+)") - used + cached)
+    return min(free) / 1e9
+
+
+def _number(file: Path, pattern: str) -> float:
+    """Return what a file of the system tells; infinity where it does not."""
     try:
-        known = re.search(r"MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text("ascii"))
+        known = re.search(pattern, file.read_text("ascii"))
     except OSError:
         known = None
-    return int(known[1]) * 1024 / 1e9 if known else math.inf
+    return int(known[1]) if known else math.inf
 
 
 def _lack_of_memory(job: _Job) -> str:
@@ -308,6 +324,7 @@ class _Job:
     names: tuple[str, ...]
     started: datetime
     run_id: str | None
+    lack: str = ""  # of memory
 
     @property
     def home(self) -> Path:
@@ -358,7 +375,7 @@ def _make(
     job: _Job, run_id: str, folder: Path, inputs: Mapping[str, str] | None, kernel: Kernel
 ) -> Failure | None:
     """Run the notebook in a hidden folder, write the page and put everything in its place."""
-    clock, lack = time.monotonic(), _lack_of_memory(job)
+    clock = time.monotonic()
     try:
         failure = kernel.execute(job.source, folder, job.given)
         results, failure = _collect(job.params, folder, failure)
@@ -377,7 +394,7 @@ def _make(
             "digests": results.get("digests", {}),
             "proposals": made.proposals(folder),
             **({} if inputs is None else {"inputs": dict(inputs)}),
-            **({"memory": lack} if lack else {}),
+            **({"memory": job.lack} if job.lack else {}),
             "versions": made.versions(),
         }
         results = made.complete(results, manifest, folder)

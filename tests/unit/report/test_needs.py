@@ -114,7 +114,7 @@ def test_every_report_is_checked(jobs: Archive) -> None:
     }
     assert by_name["thresholds"]["missing"] == ["no tasks and queues"]
     assert by_name["memory-estimator"]["missing"] == [
-        "0 production tasks with jobs whose memory is recorded, 6 needed"
+        "0 production tasks with jobs whose memory is recorded, 3 needed"
     ]
 
 
@@ -148,3 +148,19 @@ def test_too_little_memory_is_told_before_a_report_starts_and_on_its_page(
     assert "note" not in CliRunner().invoke(app, [*asked, "-p", "max_tasks=10"]).output
     monkeypatch.undo()
     assert runner.free_gb() > 0
+
+
+def test_a_container_has_what_its_limit_leaves(tmp_path: Path) -> None:
+    def put(file: str, text: str) -> None:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(text)
+
+    assert runner.free_gb(tmp_path) == float("inf")
+    put("proc/meminfo", "MemTotal: 200000000 kB\nMemAvailable:  100000000 kB\n")
+    assert runner.free_gb(tmp_path) == pytest.approx(102.4)
+    put("sys/fs/cgroup/memory.current", "7000000000\n")
+    put("sys/fs/cgroup/memory.max", "max\n")
+    assert runner.free_gb(tmp_path) == pytest.approx(102.4)
+    put("sys/fs/cgroup/memory.max", "8000000000\n")
+    put("sys/fs/cgroup/memory.stat", "anon 5000000000\ninactive_file 1500000000\n")
+    assert runner.free_gb(tmp_path) == pytest.approx(2.5)
