@@ -169,7 +169,7 @@ def _databases(archive: Archive, folder: Path) -> list[Sound]:
     marks = ",".join("?" * jobs.width)
     database = sqlite3.connect(other)
     database.execute(f"create table jobs ({','.join(jobs.columns)})")
-    database.executemany(f"insert into jobs values ({marks})", jobs.rows())  # noqa: S608 - names of our own
+    database.executemany(f"insert into jobs values ({marks})", jobs.rows())
     database.commit()
     database.close()
     made = [

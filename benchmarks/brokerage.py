@@ -10,26 +10,17 @@ The world is synthetic, see :mod:`benchmarks.brokerage_world`. Rates are (task, 
 
 from __future__ import annotations
 
-import argparse
-import json
-import resource
-import subprocess
-import sys
-import tempfile
 import time
-import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from benchmarks.brokerage_world import make_world
+from benchmarks.sides import Figures, Line, main
 
-TASKS, QUEUES, TASKS_PER_INSTANT = 20_000, 400, 50
+SIZE, QUEUES, TASKS_PER_INSTANT = 20_000, 400, 50
 SAMPLE_INSTANTS = 6
-
-Figures = dict[str, float]
 
 
 def read(folder: Path) -> dict[str, pl.DataFrame]:
@@ -101,76 +92,40 @@ def of_instants(tables: dict[str, pl.DataFrame], number: int) -> dict[str, pl.Da
     return found
 
 
-SIDES: dict[str, Callable[[Path], Figures]] = {"ours": run_ours, "loop": run_loop}
+SIDES = {"ours": run_ours, "loop": run_loop}
 
 
-def measure(side: str, folder: Path) -> Figures:
-    """Run one side in a fresh process."""
-    command = [
-        sys.executable,
-        "-m",
-        "benchmarks.brokerage",
-        "--side",
-        side,
-        "--folder",
-        str(folder),
-    ]
-    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    figures: Figures = json.loads(output)
-    return figures
+def make(folder: Path, tasks: int) -> None:
+    """Write the tables of a world of so many tasks, 50 of them at each instant."""
+    for name, frame in make_world(tasks, QUEUES, max(tasks // TASKS_PER_INSTANT, 1)).items():
+        frame.write_parquet(folder / f"{name}.parquet")
 
 
-def run_side(side: str, folder: Path) -> None:
-    """Run one side in this process and print its figures."""
-    from brokerlab.errors import BrokerlabWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BrokerlabWarning)
-        figures = SIDES[side](folder)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
-    print(json.dumps(figures | {"peak_gb": peak}))
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Print the figures of both sides and their ratio."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tasks", type=int, default=TASKS)
-    parser.add_argument("--queues", type=int, default=QUEUES)
-    parser.add_argument("--side", choices=SIDES)
-    parser.add_argument("--folder", type=Path)
-    options, _ = parser.parse_known_args(arguments)  # other benchmarks have options of their own
-    if options.side:
-        run_side(options.side, options.folder)
-        return
-    instants = max(options.tasks // TASKS_PER_INSTANT, 1)
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        for name, frame in make_world(options.tasks, options.queues, instants).items():
-            frame.write_parquet(folder / f"{name}.parquet")
-        print(
-            f"job brokerage of {options.tasks:,} tasks x {options.queues} queues at {instants} instants, synthetic"
-        )
-        ours, loop = (measure(side, folder) for side in SIDES)
-    tell(ours, loop)
-
-
-def tell(ours: Figures, loop: Figures) -> None:
-    """Print the figures."""
-    pairs = ours["pairs"]
+def lines(figures: dict[str, Figures], size: int) -> list[Line]:
+    """Compare ours with the loop, scaled to all pairs."""
+    ours, loop = figures["ours"], figures["loop"]
+    pairs, told = ours["pairs"], {"cpu_s": ours["cpu_s"], "peak_gb": ours["peak_gb"]}
     scaled = loop["cpu_s"] / loop["pairs"] * pairs
-    print(
-        f"ours  wall {ours['wall_s']:9.1f} s  cpu {ours['cpu_s']:9.1f} s  peak {ours['peak_gb']:4.1f} GB  "
-        f"{pairs / ours['wall_s'] / 1e6:.2f} million pairs/s, {pairs / ours['cpu_s'] / 1e6:.2f} per cpu s"
-    )
-    print(
-        f"loop  cpu  {scaled:9.1f} s  {loop['pairs'] / loop['cpu_s']:,.0f} pairs/s "
-        f"(extrapolated from {loop['tasks']:.0f} tasks; {loop['differ']:.0f} differences from ours)"
-    )
-    print(
-        f"loop / ours: wall {scaled / ours['wall_s']:.0f}, cpu {scaled / ours['cpu_s']:.0f}; "
-        f"{pairs:,.0f} pairs, {ours['candidates']:,.0f} candidates; one task alone: {ours['one_task_cpu_s']:.2f} cpu s"
-    )
+    what = f"job brokerage of {size:,} tasks x {QUEUES} queues"
+    return [
+        Line(
+            what=what,
+            ours=f"{pairs / ours['wall_s'] / 1e6:.2f} million pairs/s, {pairs / ours['cpu_s'] / 1e6:.2f} a CPU s",
+            against=f"a Python loop / ours (extrapolated from {loop['tasks']:.0f} tasks, {loop['differ']:.0f} differences)",
+            ratio=scaled / ours["cpu_s"],
+            asked="at least 60; 2 million pairs/s",
+            **told,
+        ),
+        Line(
+            what="job brokerage of one task",
+            ours=f"{1e3 * ours['one_task_cpu_s']:.0f} ms",
+            against="",
+            ratio=None,
+            cpu_s=ours["one_task_cpu_s"],
+            peak_gb=ours["peak_gb"],
+        ),
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    main("benchmarks.brokerage", __doc__)

@@ -1,4 +1,4 @@
-"""Classes of 500 queues at 720 hourly instants from 5 million jobs, against a loop over sites on the same Parquet files.
+"""Classes of 500 queues at 720 hourly instants from a million jobs, against a loop over sites on the same Parquet files.
 
 ``ours``      ``site_classes_at`` on DuckDB relations: all instants in one call.
 ``per_site``  a plain Python loop, as the deployed collector works: for each instant and site the site's jobs are
@@ -10,16 +10,9 @@ Every job is part of the samples: the worst case, an archive has many jobs that 
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import resource
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -27,6 +20,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from benchmarks.sides import Figures, Line, main, million
+
+SIZE = 1_000_000
 QUEUES = 500
 HOURS = 720
 SAMPLE_QUEUES = 4
@@ -35,7 +31,7 @@ BEGIN = datetime(2026, 3, 1)  # noqa: DTZ001 - UTC without zone, as everywhere
 PART_JOBS = 1_000_000
 
 
-def make_archive(folder: Path, jobs: int, seed: int = 1) -> None:
+def make(folder: Path, jobs: int, seed: int = 1) -> None:
     """Write random jobs of the shapes that the classification reads; not meant to look like PanDA."""
     rng = np.random.default_rng(seed)
     names = np.array([f"QUEUE_{number:03}" for number in range(QUEUES)])
@@ -81,7 +77,7 @@ def instants() -> list[datetime]:
     return [BEGIN + timedelta(hours=hour) for hour in range(HOURS)]
 
 
-def run_ours(folder: Path) -> None:
+def run_ours(folder: Path) -> Figures:
     """Classify every queue at every instant."""
     import duckdb
 
@@ -91,14 +87,14 @@ def run_ours(folder: Path) -> None:
     queues = pl.read_parquet(folder / "queues.parquet")
     found = classification.site_classes_at(jobs, queues, at=instants())
     found.classes.write_parquet(folder / "ours.parquet")
-    print(json.dumps({"classes": found.classes.height}))
+    return {"classes": found.classes.height}
 
 
 Job = tuple[Any, ...]
 
 
-def run_per_site(folder: Path) -> None:
-    """Compute statistics site by site, instant by instant; print the time of the loop alone."""
+def run_per_site(folder: Path) -> Figures:
+    """Compute statistics site by site, instant by instant; the seconds are those of the loop alone."""
     columns = ["jobstatus", "creationtime", "starttime", "modificationtime"]
     names = [f"QUEUE_{number:03}" for number in range(SAMPLE_QUEUES)]
     rows = pl.scan_parquet(folder / "jobs").filter(pl.col("computingsite").is_in(names)).collect()
@@ -112,7 +108,7 @@ def run_per_site(folder: Path) -> None:
             stats = site_stats(jobs, instants()[hour])
             found.append({"snapshot": hour, "computingsite": name, **stats})
     seconds = time.process_time() - begin
-    print(json.dumps({"inner_cpu_s": seconds, "agree": agree(found, folder / "ours.parquet")}))
+    return {"cpu_s": seconds, "agree": agree(found, folder / "ours.parquet")}
 
 
 def site_stats(jobs: list[Job], now: datetime) -> dict[str, Any]:
@@ -163,54 +159,24 @@ def agree(found: list[dict[str, Any]], ours: Path) -> int:
     return same.height
 
 
-SIDES: dict[str, Callable[[Path], None]] = {"ours": run_ours, "per_site": run_per_site}
+SIDES = {"ours": run_ours, "per_site": run_per_site}
 
 
-def run_side(side: str, folder: Path) -> None:
-    """Run one side in this process and print its figures."""
-    wall = time.perf_counter()
-    SIDES[side](folder)
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    figures = {
-        "wall_s": time.perf_counter() - wall,
-        "cpu_s": usage.ru_utime + usage.ru_stime,
-        "peak_gb": usage.ru_maxrss / 1024**2,
-    }
-    print(json.dumps(figures))
-
-
-def measure(side: str, folder: Path) -> dict[str, float]:
-    """Run one side in a fresh process."""
-    command = [sys.executable, "-m", "benchmarks.classes", "--side", side, "--folder", str(folder)]
-    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    figures: dict[str, float] = {}
-    for line in output.splitlines():
-        figures |= json.loads(line)
-    return figures
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """Print the figures of both sides."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--jobs", type=int, default=5_000_000)
-    parser.add_argument("--side", choices=SIDES)
-    parser.add_argument("--folder", type=Path)
-    options, _ = parser.parse_known_args(arguments)  # other benchmarks have options of their own
-    if options.side:
-        run_side(options.side, options.folder)
-        return
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        make_archive(folder, options.jobs)
-        print(f"classes of {QUEUES} queues at {HOURS} instants from {options.jobs:,} random jobs")
-        ours, loop = (measure(side, folder) for side in SIDES)
-    loop["wall_s"] = loop.pop("inner_cpu_s") * QUEUES / SAMPLE_QUEUES * HOURS / len(SAMPLE_HOURS)
-    print(
-        f"ours      wall {ours['wall_s']:8.1f} s  cpu {ours['cpu_s']:8.1f} s  peak {ours['peak_gb']:4.1f} GB"
-    )
-    print(f"per_site  wall {loop['wall_s']:8.1f} s (scaled; {loop['agree']} sampled rows agree)")
-    print(f"ours / per_site: wall {ours['wall_s'] / loop['wall_s']:.4f}")
+def lines(figures: dict[str, Figures], size: int) -> list[Line]:
+    """Compare ours with the loop, scaled to all sites and instants."""
+    ours, loop = figures["ours"], figures["per_site"]
+    scaled = loop["cpu_s"] * QUEUES / SAMPLE_QUEUES * HOURS / len(SAMPLE_HOURS)
+    return [
+        Line(
+            what=f"classes of {QUEUES} queues at {HOURS} instants from {million(size)} jobs",
+            ours=f"{ours['wall_s']:.1f} s",
+            against=f"a loop over sites / ours (extrapolated; {loop['agree']:.0f} sampled rows agree)",
+            ratio=scaled / ours["cpu_s"],
+            cpu_s=ours["cpu_s"],
+            peak_gb=ours["peak_gb"],
+        )
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    main("benchmarks.classes", __doc__)

@@ -1,4 +1,4 @@
-"""Estimators on a million synthetic jobs: fit, calibration, replay in submission order, one online update.
+"""Estimators on synthetic jobs: fit, calibration, replay in submission order, one online update.
 
 All jobs are generated here, by lognormal levels of tasks, queues and kinds; none is real. Each side runs in a process of
 its own: wall and CPU seconds of fitting all jobs, calibrating on a quarter as many of other tasks, and replaying as many later
@@ -12,19 +12,17 @@ jobs at two levels; then 500 updates by one finished job each, on top of what wa
 
 from __future__ import annotations
 
-import argparse
-import json
-import resource
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from benchmarks.sides import Figures, Line, main, million
+
+SIZE = 200_000
 JOBS_PER_TASK = 60
 SCOUTS = 10
 ONE_BY_ONE = 500
@@ -82,7 +80,6 @@ def make_estimator(side: str) -> object:
 
 
 PARTS = ("jobs", "others", "later")
-SIDES = ("rule", "hierarchy", "boosting", "lines")
 
 
 def timed(what: Callable[[], object]) -> tuple[float, object]:
@@ -92,8 +89,8 @@ def timed(what: Callable[[], object]) -> tuple[float, object]:
     return time.perf_counter() - begin, result
 
 
-def run_side(side: str, folder: Path) -> None:
-    """Run one side in this process and print its figures as JSON."""
+def run_side(side: str, folder: Path) -> Figures:
+    """Let one estimator learn, calibrate, replay and be updated."""
     records, others, later = (pl.read_parquet(folder / f"{name}.parquet") for name in PARTS)
     few = others.head(2 * JOBS_PER_TASK)
     warm = make_estimator(side)
@@ -113,7 +110,7 @@ def run_side(side: str, folder: Path) -> None:
     updates = [timed(lambda job=job: estimator.update(job))[0] for job in jobs]  # type: ignore[attr-defined]
     waiting = [job.with_columns(pandaid=pl.col("pandaid") + 10**6) for job in jobs]
     asked = [timed(lambda job=job: estimator.predict(job, levels=LEVELS))[0] for job in waiting]  # type: ignore[attr-defined]
-    figures = {
+    return {
         "fit_s": fit,
         "calibrate_s": calibrate,
         "replay_s": replay,
@@ -122,55 +119,35 @@ def run_side(side: str, folder: Path) -> None:
         "update_ms": 1e3 * float(np.median(updates)),
         "slow_update_ms": 1e3 * float(np.quantile(updates, 0.99)),
         "predict_ms": 1e3 * float(np.median(asked)),
-        "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2,
     }
-    print(json.dumps(figures))
 
 
-def measure(side: str, folder: Path) -> dict[str, float]:
-    """Run one side in a fresh process."""
-    command = [sys.executable, "-m", "benchmarks.estimator_speed", "--side", side, "--folder", str(folder)]  # fmt: skip
-    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    figures: dict[str, float] = json.loads(output.splitlines()[-1])
-    return figures
+SIDES = {side: partial(run_side, side) for side in ("rule", "hierarchy", "boosting", "lines")}
 
 
-def main() -> None:
-    """Print the figures of every side and their ratios to the deployed rule."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--jobs", type=int, default=1_000_000)
-    parser.add_argument("--side", choices=SIDES)
-    parser.add_argument("--sides", nargs="+", choices=SIDES, default=list(SIDES))
-    parser.add_argument("--folder", type=Path)
-    options, _ = parser.parse_known_args()
-    if options.side:
-        run_side(options.side, options.folder)
-        return
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        records = make_records(options.jobs, 1)
-        records.write_parquet(folder / "jobs.parquet")
-        make_records(options.jobs // 4, 2, first=1).write_parquet(folder / "others.parquet")
-        make_records(options.jobs, 3, first=2).write_parquet(folder / "later.parquet")
-        print(
-            f"memory of {records.height:,} synthetic jobs of {records['jeditaskid'].n_unique():,} tasks"
+def make(folder: Path, jobs: int) -> None:
+    """Write records to learn from, to calibrate on and to replay."""
+    make_records(jobs, 1).write_parquet(folder / "jobs.parquet")
+    make_records(jobs // 4, 2, first=1).write_parquet(folder / "others.parquet")
+    make_records(jobs, 3, first=2).write_parquet(folder / "later.parquet")
+
+
+def lines(figures: dict[str, Figures], size: int) -> list[Line]:
+    """Compare each model with the deployed rule."""
+    rule = figures["rule"]
+    return [
+        Line(
+            what=f"memory of {million(size)} jobs by {side}: fit, calibrate, replay",
+            ours=f"one update {row['update_ms']:.2f} ms, prediction {row['predict_ms']:.1f} ms; 95 % bound holds {100 * row['held']:.1f} %",
+            against=f"{side} / the deployed rule",
+            ratio=row["cpu_s"] / rule["cpu_s"],
+            cpu_s=row["cpu_s"],
+            peak_gb=row["peak_gb"],
         )
-        figures = {side: measure(side, folder) for side in options.sides}
-    for side, row in figures.items():
-        print(
-            f"{side:9} fit {row['fit_s']:6.1f} s  calibrate {row['calibrate_s']:5.1f} s  replay {row['replay_s']:6.1f} s"
-            f"  (cpu {row['cpu_s']:6.1f} s)  peak {row['peak_gb']:4.1f} GB  95 % bound holds {100 * row['held']:.1f} %\n"
-            f"{'':9} one update {row['update_ms']:.2f} ms (99 % within {row['slow_update_ms']:.2f} ms), one prediction {row['predict_ms']:.1f} ms"
-        )
-    rule = figures.get("rule")
-    for side, row in figures.items():
-        if rule and side != "rule":
-            whole = sum(row[part] for part in ("fit_s", "calibrate_s", "replay_s"))
-            base = sum(rule[part] for part in ("fit_s", "calibrate_s", "replay_s"))
-            print(
-                f"{side} / rule: fit, calibration and replay {whole / base:.1f}, update {row['update_ms'] / rule['update_ms']:.2f}"
-            )
+        for side, row in figures.items()
+        if side != "rule"
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    main("benchmarks.estimator_speed", __doc__)

@@ -11,25 +11,21 @@
 
 from __future__ import annotations
 
-import argparse
-import json
-import resource
-import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from benchmarks.sides import Figures, Line, main, million
+
+SIZE = 5_000_000
 JOBS_PER_TASK = 100
 SAMPLE_TASKS = 500
 PART_JOBS = 2_000_000
 
 
-def make_archive(folder: Path, jobs: int, seed: int = 1) -> None:
+def make(folder: Path, jobs: int, seed: int = 1) -> None:
     """Write random tables of the shapes that scouts read; not meant to look like PanDA."""
     rng = np.random.default_rng(seed)
     n_tasks = max(jobs // JOBS_PER_TASK, 1)
@@ -127,7 +123,7 @@ def _write_part(
     ).write_parquet(folder / "files" / f"part-{part:05d}.parquet", row_group_size=250_000)
 
 
-def run_ours(folder: Path) -> float:
+def run_ours(folder: Path) -> Figures:
     """Estimate every parameter of every task from DuckDB relations."""
     import duckdb
 
@@ -140,10 +136,10 @@ def run_ours(folder: Path) -> float:
         name: read(str(folder / f"{name}.parquet")) for name in ("tasks", "datasets", "queues")
     }
     result = scouts.estimate(large | small)
-    return float(result.parameters["ramcount"].sum())
+    return {"sum": float(result.parameters["ramcount"].sum())}
 
 
-def run_bare(folder: Path) -> float:
+def run_bare(folder: Path) -> Figures:
     """Join and aggregate in one query."""
     import duckdb
 
@@ -169,10 +165,10 @@ def run_bare(folder: Path) -> float:
             avg(memory_leak) AS leak
         FROM used GROUP BY jeditaskid
     """
-    return float(connection.sql(query).pl()["ram"].sum())
+    return {"sum": float(connection.sql(query).pl()["ram"].sum())}
 
 
-def run_floor(folder: Path) -> float:
+def run_floor(folder: Path) -> Figures:
     """Take two percentiles per task, nothing else."""
     import duckdb
 
@@ -182,10 +178,10 @@ def run_floor(folder: Path) -> float:
             FROM read_parquet($files) GROUP BY jeditaskid)
     """
     found = duckdb.sql(query, params={"files": str(folder / "jobs" / "*.parquet")}).fetchall()
-    return float(found[0][0])
+    return {"sum": float(found[0][0])}
 
 
-def run_pandas(folder: Path) -> float:
+def run_pandas(folder: Path) -> Figures:
     """Do what an analyst does with pandas: four of the parameters."""
     import pandas as pd
 
@@ -205,11 +201,11 @@ def run_pandas(folder: Path) -> float:
     task = jobs.groupby("jeditaskid")
     ram = task["ram"].quantile(0.75)
     task["hs06"].quantile(0.95), task["out"].quantile(0.75), task["io"].max()
-    return float(ram.sum())
+    return {"sum": float(ram.sum())}
 
 
-def run_per_task(folder: Path) -> float:
-    """Call one plain function per task on its rows; the seconds are scaled by the caller."""
+def run_per_task(folder: Path) -> Figures:
+    """Call one plain function per task on its rows; the seconds are those of the calls alone."""
     from benchmarks.per_task import parameters_of
 
     tasks = pl.read_parquet(folder / "tasks.parquet").head(SAMPLE_TASKS)
@@ -230,80 +226,44 @@ def run_per_task(folder: Path) -> float:
     total = 0.0
     for task in tasks.iter_rows(named=True):
         total += parameters_of(task, *by_task[task["jeditaskid"]], power)["ramcount"]
-    print(json.dumps({"inner_cpu_s": time.process_time() - begin}))
-    return total
+    return {"sum": total, "cpu_s": time.process_time() - begin}
 
 
-SIDES: dict[str, Callable[[Path], float]] = {
+SIDES = {
+    "ours": run_ours,
     "bare": run_bare,
     "floor": run_floor,
-    "ours": run_ours,
     "pandas": run_pandas,
     "per_task": run_per_task,
 }
 
 
-def measure(side: str, folder: Path) -> dict[str, float]:
-    """Run one side in a fresh process: wall and CPU seconds, peak memory."""
-    command = [sys.executable, "-m", "benchmarks.scouts", "--side", side, "--folder", str(folder)]
-    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    figures: dict[str, float] = {}
-    for line in output.splitlines():
-        figures |= json.loads(line)
-    return figures
-
-
-def run_side(side: str, folder: Path) -> None:
-    """Run one side in this process and print its figures."""
-    wall = time.perf_counter()
-    SIDES[side](folder)
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    print(
-        json.dumps(
-            {
-                "wall_s": time.perf_counter() - wall,
-                "cpu_s": usage.ru_utime + usage.ru_stime,
-                "peak_gb": usage.ru_maxrss / 1024**2,
-            }
-        )
-    )
-
-
-def main() -> None:
-    """Print the figures of every side and the ratios to ours."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--jobs", type=int, default=10_000_000)
-    parser.add_argument("--side", choices=SIDES)
-    parser.add_argument("--sides", nargs="+", choices=SIDES, default=list(SIDES))
-    parser.add_argument("--folder", type=Path)
-    options = parser.parse_args()
-    if options.side:
-        run_side(options.side, options.folder)
-        return
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        make_archive(folder, options.jobs)
-        n_tasks = max(options.jobs // JOBS_PER_TASK, 1)
-        print(
-            f"scout parameters of {options.jobs:,} random jobs of {n_tasks:,} tasks, from Parquet"
-        )
-        figures = {side: measure(side, folder) for side in options.sides}
-    if "per_task" in figures:
-        scale = n_tasks / min(SAMPLE_TASKS, n_tasks)
-        seconds = figures["per_task"].pop("inner_cpu_s") * scale
-        figures["per_task"] |= {"wall_s": seconds, "cpu_s": seconds}
-    for side, row in figures.items():
-        print(
-            f"{side:9} wall {row['wall_s']:8.1f} s  cpu {row['cpu_s']:8.1f} s  peak {row['peak_gb']:5.1f} GB"
-        )
-    ours = figures.get("ours")
-    for side, row in figures.items():
-        if ours and side != "ours":
-            print(
-                f"ours / {side}: wall {ours['wall_s'] / row['wall_s']:.2f}, "
-                f"cpu {ours['cpu_s'] / row['cpu_s']:.2f}"
-            )
+def lines(figures: dict[str, Figures], size: int) -> list[Line]:
+    """Compare the CPU seconds of ours with those of all others."""
+    ours, n_tasks = figures["ours"], max(size // JOBS_PER_TASK, 1)
+    scale = n_tasks / min(SAMPLE_TASKS, n_tasks)
+    loop_s = figures["per_task"]["cpu_s"] * scale
+    others = {
+        "ours / bare DuckDB join with seven aggregates": (ours["cpu_s"], figures["bare"], "at most 2"),
+        "ours / two bare DuckDB quantiles": (ours["cpu_s"], figures["floor"], ""),
+        "ours / pandas, four parameters": (ours["cpu_s"], figures["pandas"], ""),
+    }  # fmt: skip
+    what = f"scout parameters of {million(size)} jobs, shuffled"
+    told = {"what": what, "cpu_s": ours["cpu_s"], "peak_gb": ours["peak_gb"]}
+    speed = f"{million(size / ours['wall_s'])} jobs/s"
+    return [
+        *(
+            Line(ours=speed, against=against, ratio=mine / other["cpu_s"], asked=asked, **told)
+            for against, (mine, other, asked) in others.items()
+        ),
+        Line(
+            ours=speed,
+            against="a Python call per task / ours (extrapolated)",
+            ratio=loop_s / ours["cpu_s"],
+            **told,
+        ),
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    main("benchmarks.scouts", __doc__)

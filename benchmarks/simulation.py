@@ -5,7 +5,7 @@
 ``simpy``  the tests' twin (``tests/twins/queue_core``), a process per job, on the first queues of the same world; its starts
            and ends must be ours, to the microsecond. Seconds are scaled to all jobs by their number (extrapolated).
 
-``grid``   ``simulation.run`` (only with ``--grid``): as many jobs of 3 tasks per 1,000 jobs before 400 candidate queues (220
+``grid``   ``simulation.run``: a tenth as many jobs of 3 tasks per 1,000 jobs before 400 candidate queues (220
            with slots, 240 of the candidates are pseudo-queues) over 30 days with a brokerage every hour, one seed: the
            very rules on what the queues are then, transfers over links of 200 MB/s, timeouts. The time is that of a
            run under settings of choice; making the world and preparing its static tables (once for all settings) is
@@ -18,22 +18,24 @@ timed apart.
 
 from __future__ import annotations
 
-import argparse
-import resource
 import time
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from benchmarks.grid_world import make_world as make_grid_world
+from benchmarks.sides import Figures, Line, main, million
 from brokerlab.calibrate import simulation
 from brokerlab.calibrate.simulation import QueueRules
 from brokerlab.calibrate.simulation.loop import Loop
 
 T0 = np.datetime64("2026-03-01", "us")
+SIZE = 1_000_000
 DAYS, QUEUES, SAMPLE_QUEUES = 30, 400, 12
+PARTS = ("jobs", "queues")
 RULES = QueueRules(attempts=2, memory_ladder_mb=(2000, 4000, 8000, 16000))
 
 
@@ -111,61 +113,82 @@ def same(world: simulation.World, twin: pl.DataFrame) -> bool:
     return ours.select(twin.columns).equals(twin)
 
 
-def run_grid(n_jobs: int, n_queues: int) -> None:
-    """Print the seconds of a month with the brokerage replayed."""
-    world = make_grid_world(n_jobs, max(n_jobs * 3 // 1000, 20), n_queues)
-    begin = time.process_time()
-    simulation.run(
-        replace(world, until=world.begin + world.cycle, end=world.begin + world.cycle)
-    )  # compiles
-    once = time.process_time()
-    wall, cpu = time.perf_counter(), time.process_time()
-    done = simulation.run(world)
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
-    used = done.queues["used_core_s"].sum() / done.queues["capacity_core_s"].sum()
-    finished = done.jobs.filter(state="finished").height
-    moved = done.jobs["n_moves"].sum()
-    print(
-        f"grid   first cycle {once - begin:.1f} s; then wall {wall:.1f} s, cpu {cpu:.1f} s, peak {peak:.1f} GB; "
-        f"{cpu / 720 * 1000:.0f} ms of cpu per cycle"
-    )
-    print(f"       {finished:,} finished, {moved:,} moves by timeouts, utilisation {used:.0%}")
+def make(folder: Path, n_jobs: int) -> None:
+    """Write jobs and queues."""
+    for name, frame in zip(PARTS, make_world(n_jobs, QUEUES), strict=True):
+        frame.write_parquet(folder / f"{name}.parquet")
 
 
-def main() -> None:
-    """Print seconds and the ratios."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--jobs", type=int, default=1_000_000)
-    parser.add_argument("--queues", type=int, default=QUEUES)
-    parser.add_argument("--grid", action="store_true", help="the grid simulator, nothing else")
-    options = parser.parse_args()
-    if options.grid:
-        run_grid(options.jobs, options.queues)
-        return
-    jobs, queues = make_world(options.jobs, options.queues)
-    print(f"{options.jobs:,} random jobs at {options.queues} queues over {DAYS} days")
+def read(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Read jobs and queues."""
+    jobs, queues = (pl.read_parquet(folder / f"{name}.parquet") for name in PARTS)
+    return jobs, queues
+
+
+def run_ours(folder: Path) -> Figures:
+    """Run all queues; the first call, which compiles, is timed apart."""
+    jobs, queues = read(folder)
     first, _, _ = timed(jobs.head(10), queues)
     wall, cpu, done = timed(jobs, queues)
     used = done.queues["used_core_s"].sum() / done.queues["capacity_core_s"].sum()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
-    print(
-        f"ours   first call {first:.1f} s; then wall {wall:.1f} s, cpu {cpu:.1f} s, peak {peak:.1f} GB"
-    )
-    print(f"       {done.jobs['n_attempts'].sum():,} attempts, utilisation {used:.0%}")
+    attempts = done.jobs["n_attempts"].sum()
+    return {"first_s": first, "wall_s": wall, "cpu_s": cpu, "used": used, "attempts": attempts}
+
+
+def run_both(folder: Path) -> Figures:
+    """Run the first queues in SimPy and in ours, and compare their attempts."""
+    jobs, queues = read(folder)
     few = queues.head(SAMPLE_QUEUES)
     sample = jobs.filter(pl.col("computingsite").is_in(few["panda_queue"].implode()))
+    timed(sample.head(10), few)
     _, ours, small = timed(sample, few)
     theirs, twin = run_simpy(sample, few)
-    scaled = theirs * jobs.height / sample.height
-    print(
-        f"simpy  {sample.height:,} jobs of {few.height} queues: cpu {theirs:.1f} s, ours {ours:.2f} s: {theirs / ours:.0f} times; "
-        f"the same attempts: {'yes' if same(small.world, twin) else 'NO'}"
-    )
-    print(
-        f"simpy  scaled to all jobs: cpu {scaled:.0f} s, {scaled / cpu:.0f} times ours (extrapolated)"
-    )
+    same_s = float(same(small.world, twin))
+    return {"cpu_s": theirs, "ours_s": ours, "jobs": sample.height, "same": same_s}
+
+
+def run_grid(folder: Path) -> Figures:
+    """Run a month with the brokerage replayed; the first cycle, which compiles, is timed apart."""
+    n_jobs = read(folder)[0].height // 10
+    world = make_grid_world(n_jobs, max(n_jobs * 3 // 1000, 20), QUEUES)
+    first = replace(world, until=world.begin + world.cycle, end=world.begin + world.cycle)
+    simulation.run(first)
+    wall, cpu = time.perf_counter(), time.process_time()
+    done = simulation.run(world)
+    return {
+        "wall_s": time.perf_counter() - wall,
+        "cpu_s": time.process_time() - cpu,
+        "jobs": n_jobs,
+        "finished": done.jobs.filter(state="finished").height,
+    }
+
+
+SIDES = {"ours": run_ours, "simpy": run_both, "grid": run_grid}
+
+
+def lines(figures: dict[str, Figures], size: int) -> list[Line]:
+    """Compare ours with SimPy on the same queues, and tell what a cycle of the grid costs."""
+    ours, simpy, grid = (figures[side] for side in SIDES)
+    same_s = "the same attempts" if simpy["same"] else "OTHER ATTEMPTS"
+    return [
+        Line(
+            what=f"{million(size)} jobs at {QUEUES} queues over {DAYS} days",
+            ours=f"{ours['wall_s']:.1f} s after a first call of {ours['first_s']:.1f} s",
+            against=f"SimPy / ours on {simpy['jobs']:,.0f} jobs of {SAMPLE_QUEUES} queues, {same_s}",
+            ratio=simpy["cpu_s"] / simpy["ours_s"],
+            cpu_s=ours["cpu_s"],
+            peak_gb=ours["peak_gb"],
+        ),
+        Line(
+            what=f"{million(grid['jobs'])} jobs before {QUEUES} queues with hourly brokerage over {DAYS} days",
+            ours=f"{1e3 * grid['cpu_s'] / (24 * DAYS):.0f} ms of CPU a cycle",
+            against="",
+            ratio=None,
+            cpu_s=grid["cpu_s"],
+            peak_gb=grid["peak_gb"],
+        ),
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    main("benchmarks.simulation", __doc__)

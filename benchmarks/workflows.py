@@ -5,15 +5,12 @@
 ``twin``   the tests' twin (``tests/twins/batch_queue``): a heap and lists. Every start and end must be ours.
 
 The real log is KTH SP2 (28,475 jobs, 100 hosts); without it a generated one of the same size is taken. All seconds are CPU
-seconds of one core, the best of several runs for ours. Reading, an estimate of a start in the middle of the log, and a copy
-of that state are timed too.
+seconds of one core, the best of several runs for ours. An estimate of a start in the middle of the log is timed, too.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
-import resource
 import statistics
 import time
 from collections.abc import Callable
@@ -22,9 +19,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from benchmarks.sides import Figures, Line, main, million
 from brokerlab.workflows import batch, load, swf
 
 KTH = Path(os.environ.get("BROKERLAB_DATA", "../shared/data")) / "swf-logs" / "kth_sp2.swf.gz"
+SIZE = 1_000_000
 MILLION_HOSTS, LOAD = 1000, 0.8
 POLICIES = ("fcfs", "easy", "conservative")
 
@@ -68,67 +67,81 @@ def twin_times(
     return took, [(job.start, job.end) for job in done]  # type: ignore[attr-defined]
 
 
-def compare(jobs: pl.DataFrame, hosts: int) -> None:
-    """Print ours and the twin, policy by policy."""
+def run_batch(_: Path) -> Figures:
+    """Run the log under every policy, and in the twin; the first call, which compiles, is not timed."""
+    jobs, hosts = log_of()
+    figures: Figures = {"jobs": jobs.height, "wall_s": 0.0, "cpu_s": 0.0}
     for policy in POLICIES:
-        first, _ = seconds(lambda p=policy: batch.run(jobs.head(10), hosts=hosts, policy=p))
+        seconds(lambda p=policy: batch.run(jobs.head(10), hosts=hosts, policy=p))
         ours, done = seconds(lambda p=policy: batch.run(jobs, hosts=hosts, policy=p), 5)
         theirs, expected = twin_times(jobs, hosts, policy)
-        same = done["start_s", "end_s"].rows() == expected
-        print(
-            f"{policy:13} ours {ours:.3f} s (first call {first:.1f} s), twin {theirs:.2f} s: {theirs / ours:.0f} times; "
-            f"mean wait {done['wait_s'].mean():,.0f} s; the same starts and ends: {'yes' if same else 'NO'}"
-        )
+        same = done["start_s", "end_s"].rows() == expected  # type: ignore[index]
+        figures |= {policy: ours, f"{policy}_twin": theirs, f"{policy}_same": float(same)}
+        figures["cpu_s"] += ours
+    return figures
 
 
-def ask_in_the_middle(jobs: pl.DataFrame, hosts: int) -> None:
-    """Print what a state of the queue costs: to come to it, to copy it, to ask it."""
+def run_asked(_: Path) -> Figures:
+    """Come to states in the middle of the log, and ask each for a start."""
+    jobs, hosts = log_of()
+    figures: Figures = {}
     for policy in POLICIES:
         sim = batch.start(jobs, hosts=hosts, policy=policy)
         instants = np.quantile(jobs["submit_s"].to_numpy(), np.linspace(0.2, 0.8, 25))
-        copies, asks = [], []
+        asks = []
         for instant in instants:
             batch.advance(sim, float(instant))
-            copies.append(seconds(sim.copy)[0])
             fork = sim.copy()
             batch.arrive(fork)
             asks.append(seconds(lambda fork=fork: batch.estimate_start(fork, 8, 3600))[0])
-        print(
-            f"{policy:13} copy of a state {statistics.median(copies) * 1e3:.2f} ms, "
-            f"first estimate {statistics.median(asks) * 1e3:.2f} ms (median of {len(asks)} instants, at most {max(asks) * 1e3:.1f} ms)"
-        )
+        figures[policy] = statistics.median(asks)
+    return figures
 
 
-def many(n_jobs: int) -> None:
-    """Print the times of a long generated log."""
+def run_many(folder: Path) -> Figures:
+    """Run a long generated log under every policy."""
+    n_jobs = int((folder / "jobs").read_text(encoding="utf-8"))
     jobs = generated(n_jobs, MILLION_HOSTS)
-    for policy in POLICIES:
-        took, done = seconds(lambda p=policy: batch.run(jobs, hosts=MILLION_HOSTS, policy=p))
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
-        print(
-            f"{policy:13} {n_jobs:,} jobs on {MILLION_HOSTS:,} hosts: {took:.1f} s, mean wait {done['wait_s'].mean():,.0f} s, peak {peak:.1f} GB"
-        )
+    runs = {
+        policy: seconds(lambda p=policy: batch.run(jobs, hosts=MILLION_HOSTS, policy=p))[0]
+        for policy in POLICIES
+    }
+    return {**runs, "cpu_s": sum(runs.values())}
 
 
-def main() -> None:
-    """Print seconds and ratios."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--jobs", type=int, default=1_000_000)
-    options = parser.parse_args()
-    if KTH.is_file():
-        took, log = seconds(lambda: swf.read(KTH), 3)
-        cleaned = load.of_swf(log)
-        jobs, hosts = cleaned.jobs, cleaned.hosts
-        print(
-            f"KTH SP2: {len(jobs):,} jobs of {log.rows:,} lines, {hosts} hosts; read in {took:.2f} s"
+def make(folder: Path, n_jobs: int) -> None:
+    """Write how many jobs the long log has."""
+    (folder / "jobs").write_text(str(n_jobs), encoding="utf-8")
+
+
+def log_of() -> tuple[pl.DataFrame, int]:
+    """Return the jobs and hosts of the real log; without it of a generated one of its size."""
+    if not KTH.is_file():
+        return generated(28_475, 100), 100
+    cleaned = load.of_swf(swf.read(KTH))
+    return cleaned.jobs, cleaned.hosts
+
+
+SIDES = {"batch": run_batch, "asked": run_asked, "many": run_many}
+
+
+def lines(figures: dict[str, Figures], size: int) -> list[Line]:
+    """Compare ours with the twin, policy by policy."""
+    log, asked, many = (figures[side] for side in SIDES)
+    name = "KTH SP2" if KTH.is_file() else "a generated log"
+    return [
+        Line(
+            what=f"{name}, {log['jobs']:,.0f} jobs, {policy}",
+            ours=f"{1e3 * log[policy]:.0f} ms; a start asked in the middle {1e3 * asked[policy]:.2f} ms; "
+            f"{million(size)} generated jobs {many[policy]:.1f} s",
+            against=f"a Python twin / ours, {'the same' if log[f'{policy}_same'] else 'OTHER'} starts and ends",
+            ratio=log[f"{policy}_twin"] / log[policy],
+            cpu_s=log[policy],
+            peak_gb=many["peak_gb"],
         )
-    else:
-        jobs, hosts = generated(28_475, 100), 100
-        print(f"a generated log of {len(jobs):,} jobs on {hosts} hosts")
-    compare(jobs, hosts)
-    ask_in_the_middle(jobs, hosts)
-    many(options.jobs)
+        for policy in POLICIES
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    main("benchmarks.workflows", __doc__)
