@@ -14,7 +14,7 @@ import polars as pl
 
 from brokerlab.brokerage.contracts import TABLES
 from brokerlab.brokerage.production_jobs.brokerage import decide
-from brokerlab.brokerage.production_jobs.decisions import Decisions
+from brokerlab.brokerage.production_jobs.ranking import Decisions
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.gdpconfig import Config
 from brokerlab.units import GB, MB

@@ -10,8 +10,7 @@ import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.brokerage import BROKERAGE as ANALYSIS
-from brokerlab.brokerage.analysis_jobs.throttle import PASS
-from brokerlab.brokerage.analysis_jobs.throttle_rules import INCOMPLETE
+from brokerlab.brokerage.analysis_jobs.throttle import INCOMPLETE, PASS
 from brokerlab.brokerage.engine.world import World
 from brokerlab.brokerage.inputs import units
 from brokerlab.brokerage.inputs.completeness import completeness

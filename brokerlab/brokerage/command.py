@@ -139,8 +139,7 @@ def _explained(
     from brokerlab.brokerage.production_jobs.brokerage import hint_queues
     from brokerlab.brokerage.replaying import build
     from brokerlab.brokerage.replaying.plan import time_of
-    from brokerlab.brokerage.studies.kinds import ANALYSIS, PRODUCTION
-    from brokerlab.brokerage.studies.period import jobs_that_ran
+    from brokerlab.brokerage.studies.period import ANALYSIS, PRODUCTION, jobs_that_ran
 
     moment = time_of(at or None, "--at")
     label = _label(opened, task)

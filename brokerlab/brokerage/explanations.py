@@ -16,7 +16,7 @@ from brokerlab.brokerage.explaining.queues import OfJobs
 from brokerlab.brokerage.explaining.users import OfUsers
 from brokerlab.brokerage.funnels import funnel
 from brokerlab.brokerage.obstacles import what_would_help
-from brokerlab.brokerage.production_jobs.decisions import Decisions
+from brokerlab.brokerage.production_jobs.ranking import Decisions
 from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
 from brokerlab.brokerage.words import counted, listed, number
 from brokerlab.errors import ConfigError

@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 
 from brokerlab.brokerage import check_table
+from brokerlab.brokerage.engine.again import Trial
 from brokerlab.brokerage.engine.decisions import TASK, PlaceDecisions, QueueDecisions
-from brokerlab.brokerage.engine.what_if import Trial
 from brokerlab.brokerage.explaining.question import Subject, subject
 
 _SCHEMA: dict[str, Any] = {

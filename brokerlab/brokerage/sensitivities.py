@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from brokerlab.brokerage.analysis_jobs import keys as analysis_keys
+from brokerlab.brokerage.analysis_jobs.settings import TABLE_KEYS
 from brokerlab.brokerage.comparison import compare
 from brokerlab.brokerage.deciding import AnyRules, decide
 from brokerlab.brokerage.engine.again import redecided
@@ -186,7 +186,7 @@ class Sensitivity:
             decide(asked, rules=rules, brokerage=brokerage) if isinstance(asked, Replay) else asked
         )
         of_users = replay is not None and replay.stage == "analysis"
-        keys = (*base.world.keys, *(analysis_keys.TABLE_KEYS if of_users else ()))
+        keys = (*base.world.keys, *(TABLE_KEYS if of_users else ()))
         return cls(base, replay if of_users else None, tuple(dict.fromkeys(keys)))
 
     @cached_property
@@ -235,7 +235,7 @@ class Sensitivity:
 
     def _decided(self, config: Config) -> PlaceDecisions:
         """Return the decisions under another configuration, at least of all tasks that it may change."""
-        world, remade = self.base.world, analysis_keys.TABLE_KEYS
+        world, remade = self.base.world, TABLE_KEYS
         if self.asked and differing(config, world.config, remade, world.place_of):
             return decide(self.asked, rules=world.rules, config=config, brokerage=world.brokerage)
         return redecided(self.base, config)

@@ -15,10 +15,10 @@ from typing import Literal
 import polars as pl
 
 from brokerlab.brokerage import checks_table, production_tasks
-from brokerlab.brokerage.analysis_jobs.keys import place_of as analysis_place
+from brokerlab.brokerage.analysis_jobs.settings import place_of as analysis_place
 from brokerlab.brokerage.production_jobs.settings import place_of as production_place
 from brokerlab.brokerage.sensitivities import keys_read
-from brokerlab.brokerage.studies.kinds import ANALYSIS, PRODUCTION, Kind
+from brokerlab.brokerage.studies.period import ANALYSIS, PRODUCTION, Kind
 from brokerlab.calibrate.key_screens import screened_keys
 from brokerlab.calibrate.network_curve.study import KEYS as CURVE_KEYS
 from brokerlab.calibrate.percentiles.parameters import PARAMETERS

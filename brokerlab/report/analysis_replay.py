@@ -10,8 +10,7 @@ from pydantic import Field
 from brokerlab.brokerage.studies.basic_weights import NOTICED, WeightComparison
 from brokerlab.brokerage.studies.fairness import lorenz_curves
 from brokerlab.brokerage.studies.key_effects import KeyEffects, which_keys_matter
-from brokerlab.brokerage.studies.kinds import ANALYSIS, Kind
-from brokerlab.brokerage.studies.period import Period
+from brokerlab.brokerage.studies.period import ANALYSIS, Kind, Period
 from brokerlab.brokerage.studies.removal import CANDIDATE
 from brokerlab.brokerage.studies.rule_sets import RuleSetComparison, compare_rule_sets
 from brokerlab.brokerage.studies.tasks import UserTasks, study_user_tasks

@@ -19,9 +19,8 @@ from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.studies import removal
 from brokerlab.brokerage.studies.key_effects import KeyEffects
-from brokerlab.brokerage.studies.kinds import PRODUCTION, Kind
 from brokerlab.brokerage.studies.nuclei import NucleusChoice
-from brokerlab.brokerage.studies.period import Period, replay_nuclei
+from brokerlab.brokerage.studies.period import PRODUCTION, Kind, Period, replay_nuclei
 from brokerlab.brokerage.studies.removal import CANDIDATE
 from brokerlab.brokerage.studies.rule_sets import RuleSetComparison
 from brokerlab.brokerage.studies.tasks import ProductionTasks, study_production_tasks

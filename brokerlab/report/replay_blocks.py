@@ -13,8 +13,7 @@ from pydantic import Field, field_validator
 
 from brokerlab.archive.store import Archive, open_archive
 from brokerlab.brokerage.studies.key_effects import WORTH, KeyEffects, check_keys
-from brokerlab.brokerage.studies.kinds import Kind
-from brokerlab.brokerage.studies.period import Period, replay_period
+from brokerlab.brokerage.studies.period import Kind, Period, replay_period
 from brokerlab.brokerage.studies.rule_sets import RuleSetComparison
 from brokerlab.brokerage.studies.tasks import ProductionTasks, UserTasks
 from brokerlab.charts.primitives import bars, dots

@@ -5,7 +5,7 @@ import json
 import polars as pl
 import pytest
 
-from brokerlab.brokerage.studies.kinds import PRODUCTION
+from brokerlab.brokerage.studies.period import PRODUCTION
 from brokerlab.errors import ConfigError, EmptyPeriodError, InsufficientDataError
 from brokerlab.report import brokerage_replay as report
 from brokerlab.report import run

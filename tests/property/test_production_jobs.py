@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from brokerlab.brokerage.production_jobs.brokerage import decide
-from brokerlab.brokerage.production_jobs.decisions import Decisions
+from brokerlab.brokerage.production_jobs.ranking import Decisions
 from brokerlab.brokerage.rules import JobRules, ProductionRules
 from tests.twins import compare, production_jobs
 from tests.twins import switches as of_twin

@@ -4,7 +4,7 @@ Source: analysis-jobs.md; the brokerage page, ATLAS Analysis Job Brokerage.
 """
 
 from brokerlab.brokerage.analysis_jobs.brokerage import decide
-from brokerlab.brokerage.analysis_jobs.decisions import AnalysisDecisions
+from brokerlab.brokerage.analysis_jobs.ranking import AnalysisDecisions
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 
 __all__ = ["AnalysisDecisions", "AnalysisRules", "decide"]

@@ -7,14 +7,12 @@ import polars as pl
 from brokerlab.brokerage.analysis_jobs import lookups, ranking
 from brokerlab.brokerage.analysis_jobs.checks import queue_checks
 from brokerlab.brokerage.analysis_jobs.contracts import ABSENT, NEEDED, TABLES
-from brokerlab.brokerage.analysis_jobs.decisions import AnalysisDecisions
 from brokerlab.brokerage.analysis_jobs.facts import ends, facts
-from brokerlab.brokerage.analysis_jobs.keys import place_of
+from brokerlab.brokerage.analysis_jobs.ranking import AnalysisDecisions
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
-from brokerlab.brokerage.analysis_jobs.settings import of_tasks
+from brokerlab.brokerage.analysis_jobs.settings import of_tasks, place_of
 from brokerlab.brokerage.analysis_jobs.state import of_state
-from brokerlab.brokerage.analysis_jobs.throttle import of_users
-from brokerlab.brokerage.analysis_jobs.throttle_rules import throttle_rules
+from brokerlab.brokerage.analysis_jobs.throttle import of_users, throttle_rules
 from brokerlab.brokerage.engine.brokerage import Brokerage, Weight
 from brokerlab.brokerage.engine.lookup import Lookup
 

@@ -26,7 +26,7 @@ from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.engine.settings import with_keys
 from brokerlab.brokerage.engine.steps import Derived, Step
 from brokerlab.brokerage.engine.world import SecondLoop, World, configured
-from brokerlab.brokerage.inputs.given import read_given
+from brokerlab.brokerage.inputs.frames import read_given
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules

@@ -153,14 +153,8 @@ def with_facts(frame: pl.LazyFrame, lookup: Lookup, known: Known) -> pl.LazyFram
     )
 
 
-@dataclass(frozen=True)
-class LazySide:
-    """A :class:`.pairs.Side` whose rows are not collected yet."""
-
-    task_key: str
-    queue_key: str
-    rows: pl.LazyFrame
-    missing: dict[str, Any]
+LazySide: TypeAlias = tuple[Side, pl.LazyFrame]
+"""A side without rows, and the plan that makes them."""
 
 
 def lazy_sides(lookups: Iterable[Lookup], known: Known) -> list[LazySide]:
@@ -192,20 +186,12 @@ def _lazy_side(lookups: Sequence[Lookup], known: Known) -> LazySide:
         pl.col(name) if value is None else pl.col(name).fill_null(value)
         for name, value in missing.items()
     ]
-    return LazySide(*numbers, rows.select(*numbers, *filled), missing)
-
-
-def collected(sides: Sequence[LazySide], frames: Sequence[pl.DataFrame]) -> tuple[Side, ...]:
-    """Return the sides with their rows."""
-    return tuple(
-        Side(side.task_key, side.queue_key, rows, side.missing)
-        for side, rows in zip(sides, frames, strict=True)
-    )
+    return Side(*numbers, pl.DataFrame(), missing), rows.select(*numbers, *filled)
 
 
 def sides_of(lookups: Iterable[Lookup], known: Known) -> tuple[Side, ...]:
     """Return facts of pairs, all collected at once."""
     sides = lazy_sides(lookups, known)
-    plans = [side.rows for side in sides]
+    plans = [plan for _, plan in sides]
     frames = pl.collect_all(plans, engine="in-memory", optimizations=AS_WRITTEN)
-    return collected(sides, frames)
+    return tuple(replace(side, rows=rows) for (side, _), rows in zip(sides, frames, strict=True))

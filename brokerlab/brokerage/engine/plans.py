@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from threading import Lock
 
 import polars as pl
 
-from brokerlab.brokerage.engine.lookup import LazySide, collected
+from brokerlab.brokerage.engine.lookup import LazySide
 from brokerlab.brokerage.engine.pairs import AS_WRITTEN, Side
 
 PLANS_KEPT = 64
@@ -27,7 +27,7 @@ class Plans:
     """
 
     made: dict[str, Sequence[pl.LazyFrame]] = field(default_factory=dict)
-    made_of: dict[str, Sequence[LazySide]] = field(default_factory=dict)
+    made_of: dict[str, Sequence[Side]] = field(default_factory=dict)
     frames: dict[str, pl.DataFrame] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
 
@@ -59,11 +59,14 @@ class Plans:
         """Run a plan of several sides; see :meth:`run`."""
 
         def rows(lazy: Lazy) -> list[pl.LazyFrame]:
-            self.made_of[name] = make(lazy)
-            return [side.rows for side in self.made_of[name]]
+            found = make(lazy)
+            self.made_of[name] = [side for side, _ in found]
+            return [plan for _, plan in found]
 
         found = self.run(name, frames, rows)
-        return collected(self.made_of[name], found)
+        return tuple(
+            replace(side, rows=frame) for side, frame in zip(self.made_of[name], found, strict=True)
+        )
 
     def _source(self, name: str, frame: pl.DataFrame) -> pl.LazyFrame:
         return pl.defer(partial(self.frames.__getitem__, name), schema=frame.schema)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.words import counted, worded
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig import keys as catalogue
@@ -149,11 +148,6 @@ class TaskExplanation(Answer):
     def frame(self) -> pl.DataFrame:
         """Return the funnel of the task."""
         return pl.DataFrame(list(self.funnel))
-
-
-def obstacle(reason: Rule, values: Mapping[str, Any], settings: Iterable[Setting]) -> Obstacle:
-    """Return a reason with the values of a place in its clause."""
-    return Obstacle(reason.name, reason.clause(values), reason.source, reason.kind, tuple(settings))
 
 
 def others(obstacles: Sequence[Obstacle]) -> list[str]:

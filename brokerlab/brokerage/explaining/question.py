@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import difflib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import polars as pl
 
+from brokerlab.brokerage.engine.again import Waived
 from brokerlab.brokerage.engine.decisions import PlaceDecisions
 from brokerlab.brokerage.engine.pairs import looked_up
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.engine.settings import SCOPES
-from brokerlab.brokerage.engine.what_if import Waived
-from brokerlab.brokerage.engine.world import World
-from brokerlab.brokerage.explaining.answer import Explanation, Obstacle, obstacle, others, setting
+from brokerlab.brokerage.explaining.answer import Explanation, Obstacle, others, setting
 from brokerlab.brokerage.words import listed, number
 from brokerlab.errors import DataError
 
@@ -128,50 +127,6 @@ def where_jobs_ran(who: Subject, given: pl.DataFrame, ran: pl.DataFrame) -> str:
     return f"Of its jobs {when}, {number(n_jobs)} started: {listed(places, most=MOST_QUEUES)}."
 
 
-@dataclass(frozen=True)
-class Pair:
-    """One task and one place.
-
-    Attributes:
-        world: What was decided on.
-        t: Number of the task.
-        q: Number of the place.
-        late: Its row of the steps; empty frame: it did not come so far.
-    """
-
-    world: World
-    t: int
-    q: int
-    late: pl.DataFrame
-
-    def obstacles(self, reasons: Sequence[Rule]) -> list[Obstacle]:
-        """Return the reasons with the numbers of this pair."""
-        known = self.values({name for reason in reasons for name in reason.columns()})
-        task = self.values({*SCOPES.values(), "at"}).row(0, named=True)
-        scope = {name: task[column] for name, column in SCOPES.items()}
-        config = self.world.config
-        config = config.at(task["at"]) if config.has_history else config
-        found = []
-        for reason in reasons:
-            told = known.with_columns(**reason.numbers)
-            settings = [
-                setting(config, key, self.world.place_of(key), scope) for key in reason.keys
-            ]
-            found.append(obstacle(reason, told.row(0, named=True), settings))
-        return found
-
-    def values(self, columns: set[str]) -> pl.DataFrame:
-        """Return the columns of the pair, in one row; those of the ranking first, where it has them."""
-        late = [name for name in sorted(columns) if name in self.late.columns]
-        one = pl.DataFrame({"t": [self.t], "q": [self.q]})
-        facts = self.world.facts.of_tasks(one)
-        return looked_up(facts, one, columns - set(late)).hstack(self.late.select(late))
-
-    def row(self, columns: Sequence[str]) -> dict[str, Any]:
-        """Return the values of columns."""
-        return self.values(set(columns)).row(0, named=True)
-
-
 _NEAR = 3
 
 
@@ -249,12 +204,38 @@ class Question(ABC):
 
         ``failed``: bits of the checks of single places that it fails; they stand before rules of their name.
         """
-        decisions, world = self.decisions, self.decisions.world
+        decisions = self.decisions
         known = {rule.name: rule for rule in (*decisions.reasons, *decisions.marks)}
         known |= {rule.name: rule for bit, rule in enumerate(decisions.checks) if failed >> bit & 1}
-        facts = world.in_loop(pl.DataFrame({"t": [found.t]}), self.who.row.get("loop", 1))
-        pair = Pair(replace(world, facts=facts), found.t, found.q, found.late)
-        return pair.obstacles([known[name] for name in found.checks])
+        reasons = [known[name] for name in found.checks]
+        values = self.values(found, {name for rule in reasons for name in rule.columns()})
+        task = self.values(found, {*SCOPES.values(), "at"}).row(0, named=True)
+        return [self.told(rule, values, task) for rule in reasons]
+
+    def values(self, found: Waived, columns: set[str]) -> pl.DataFrame:
+        """Return the columns of the pair, in one row; those of the ranking first, where it has them."""
+        late = [name for name in sorted(columns) if name in found.late.columns]
+        one = pl.DataFrame({"t": [found.t], "q": [found.q]})
+        facts = self.decisions.world.in_loop(one, self.who.row.get("loop", 1))
+        return looked_up(facts, one, columns - set(late)).hstack(found.late.select(late))
+
+    def told(
+        self,
+        rule: Rule,
+        values: pl.DataFrame,
+        task: Mapping[str, Any],
+        keys: Sequence[str] | None = None,
+    ) -> Obstacle:
+        """Return a reason with its values, one row, in its clause, and the settings of its keys."""
+        world = self.decisions.world
+        config = world.config.at(task["at"]) if world.config.has_history else world.config
+        scope = {name: task[column] for name, column in SCOPES.items()}
+        row = values.with_columns(**rule.numbers).row(0, named=True)
+        settings = [
+            setting(config, key, world.place_of(key), scope)
+            for key in (rule.keys if keys is None else keys)
+        ]
+        return Obstacle(rule.name, rule.clause(row), rule.source, rule.kind, tuple(settings))
 
     def made_of(self) -> str:
         """Introduce the factors of a weight: of an organisation's own they are only what it may be made of."""

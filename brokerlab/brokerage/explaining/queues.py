@@ -10,13 +10,13 @@ from typing import Any, ClassVar, Self
 
 import polars as pl
 
+from brokerlab.brokerage.engine.again import Waived, peeled
 from brokerlab.brokerage.engine.decisions import TASK, PlaceDecisions
-from brokerlab.brokerage.engine.what_if import Waived, peeled
 from brokerlab.brokerage.explaining import weights
 from brokerlab.brokerage.explaining.answer import Explanation, Obstacle
-from brokerlab.brokerage.explaining.question import Pair, Question
+from brokerlab.brokerage.explaining.question import Question
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE
-from brokerlab.brokerage.production_jobs.decisions import Decisions
+from brokerlab.brokerage.production_jobs.ranking import Decisions
 from brokerlab.brokerage.words import counted, listed, number, worded
 
 Row = dict[str, Any]
@@ -295,8 +295,8 @@ class OfJobs(OnQueue):
                 "that it starts up."
             )
         else:
-            columns = Pair(world, found.t, found.q, found.late).row(weights.LINK)
-            link = weights.link(world, self.who.snapshot, columns)
+            ends = self.values(found, {*weights.LINK}).row(0, named=True)
+            link = weights.link(world, self.who.snapshot, ends)
             yield self.made_of()
             yield from weights.factors(row, link, world.rules)
         yield from self._cap(row)

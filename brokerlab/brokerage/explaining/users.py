@@ -12,12 +12,11 @@ from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
 from brokerlab.brokerage.analysis_jobs.brokerage import BROKERAGE
 from brokerlab.brokerage.analysis_jobs.ranking import MARKS
 from brokerlab.brokerage.analysis_jobs.settings import HIGH_PRIORITY
-from brokerlab.brokerage.analysis_jobs.throttle import WAITING
-from brokerlab.brokerage.analysis_jobs.throttle_rules import is_of, throttle_rules
+from brokerlab.brokerage.analysis_jobs.throttle import WAITING, is_of, throttle_rules
+from brokerlab.brokerage.engine.again import Waived
 from brokerlab.brokerage.engine.rule import SETTING
-from brokerlab.brokerage.engine.what_if import Waived
 from brokerlab.brokerage.explaining import user_weights
-from brokerlab.brokerage.explaining.answer import Obstacle, obstacle, setting
+from brokerlab.brokerage.explaining.answer import Obstacle
 from brokerlab.brokerage.explaining.queues import OnQueue, Row
 from brokerlab.brokerage.words import counted, filled, number
 
@@ -52,15 +51,11 @@ class OfUsers(OnQueue):
         name = self.who.row["throttle"]
         if name is None:
             return None
-        rule = next(
-            each for each in throttle_rules(self.decisions.world.rules) if each.name == name
-        )
         world = self.decisions.world
-        task = self.who.rows(world.tasks).with_columns(**rule.numbers).row(0, named=True)
-        scope = {"gshare": task["t_gshare"], "prodsourcelabel": task["t_label"]}
-        keys = (key for key in rule.keys if is_of(key, group=task["t_group"] is not None))
-        settings = (setting(world.config, key, world.place_of(key), scope) for key in keys)
-        return obstacle(rule, task, settings)
+        rule = next(each for each in throttle_rules(world.rules) if each.name == name)
+        group = self.task["t_group"] is not None
+        keys = [key for key in rule.keys if is_of(key, group=group)]
+        return self.told(rule, self.who.rows(world.tasks), self.task, keys)
 
     def ending(self) -> str:
         """Say in a clause why the task found no queue."""

@@ -101,9 +101,9 @@ class Replay(Result):
 
     def _refuse_other_tables(self, config: Config) -> None:
         """Refuse settings under which tables that cannot be made here would be others."""
-        from brokerlab.brokerage.analysis_jobs import keys
+        from brokerlab.brokerage.analysis_jobs.settings import TABLE_KEYS, place_of
 
-        other = differing(config, self.config, keys.TABLE_KEYS, keys.place_of)
+        other = differing(config, self.config, TABLE_KEYS, place_of)
         if other:
             raise ConfigError(
                 f"{', '.join(other)}: tables of the replay depend on it and cannot be made again in a chunk of tasks; ask "

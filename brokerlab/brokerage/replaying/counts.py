@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import polars as pl
@@ -88,34 +88,13 @@ def job_tables(
         ``job_stats_gshare_only``, ``transferring_by_nucleus``, ``core_stats``, ``diskio_usage``, each with
         ``snapshot``, sorted by key.
     """
-    columns = ["gshare", "computingsite", "resource_type", "jobstatus"]
-    by_type = None if shares is None else counts.changes.at_pairs(columns, ["njobs"], shares)
-    found = statistics(counts.table, resource_work_queues, by_type=by_type)
-    return found | {"diskio_usage": disk_traffic(counts)}
-
-
-class Table(Protocol):
-    """Gives the number of jobs, or of cores, by some columns; see :meth:`Counts.table`."""
-
-    def __call__(
-        self, *by: str, where: pl.Expr | None = None, measure: str = "njobs"
-    ) -> pl.DataFrame:
-        """Return one row per combination that has any."""
-
-
-def statistics(
-    table: Table, resource_work_queues: pl.DataFrame, *, by_type: pl.DataFrame | None = None
-) -> dict[str, pl.DataFrame]:
-    """Make the brokerage's statistics tables from anything that counts; see :func:`job_tables`.
-
-    ``by_type``: jobs by share, queue, resource type and status; None: as counted.
-    """
     ids = resource_work_queues["workqueue_id"].to_list()
     resource = pl.col("workqueue_id").is_in(ids).fill_null(value=False)
     site, status = "computingsite", "jobstatus"
-    everything = table(site, "gshare", status)
+    table, everything = counts.table, counts.table(site, "gshare", status)
     columns = ["gshare", site, "resource_type", status]
-    types = [table(*columns) if by_type is None else by_type]
+    own = None if shares is None else counts.changes.at_pairs(columns, ["njobs"], shares)
+    types = [table(*columns) if own is None else own]
     if ids:
         queued = table("workqueue_id", site, "resource_type", status, where=resource)
         names = resource_work_queues.select(
@@ -137,6 +116,7 @@ def statistics(
         "core_stats": table(
             site, status, where=pl.col(status).is_in(["running", "starting"]), measure="ncores"
         ),
+        "diskio_usage": disk_traffic(counts),
     }
 
 

@@ -10,7 +10,7 @@ from brokerlab.brokerage.engine.decisions import NOT_LOOKED_AT, TASK
 from brokerlab.brokerage.explanations import explain
 from brokerlab.brokerage.obstacles import what_would_help
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE
-from brokerlab.brokerage.production_jobs.decisions import Decisions
+from brokerlab.brokerage.production_jobs.ranking import Decisions
 from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.studies.removal import CANDIDATE

@@ -12,7 +12,7 @@ from brokerlab.brokerage.engine.decisions import TASK
 from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.sensitivities import Sensitivity, WhatIf, texts_of
-from brokerlab.brokerage.studies.kinds import PRODUCTION, JobDecisions, Kind, kind_of
+from brokerlab.brokerage.studies.period import PRODUCTION, JobDecisions, Kind, kind_of
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.keys import CatalogueKey, rows, rows_of

@@ -11,7 +11,7 @@ from brokerlab.brokerage.check_table import checks_table
 from brokerlab.brokerage.engine.decisions import TASK, PlaceDecisions
 from brokerlab.brokerage.reach import BEYOND_THE_BEST
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.brokerage.studies.kinds import JobDecisions, Kind
+from brokerlab.brokerage.studies.period import JobDecisions, Kind
 from brokerlab.intervals import shares
 
 CANDIDATE = "candidate"

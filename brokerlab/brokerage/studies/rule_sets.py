@@ -13,7 +13,7 @@ import polars as pl
 from brokerlab.brokerage.comparison import CHANGES, compare
 from brokerlab.brokerage.engine.decisions import NOT_LOOKED_AT, TASK
 from brokerlab.brokerage.replaying import Replay
-from brokerlab.brokerage.studies.kinds import JobDecisions, Kind, kind_of
+from brokerlab.brokerage.studies.period import JobDecisions, Kind, kind_of
 from brokerlab.brokerage.studies.removal import CANDIDATE
 from brokerlab.intervals import N_BOOT, shares
 from brokerlab.matching.rules import MatchingRules

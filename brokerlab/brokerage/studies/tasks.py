@@ -30,9 +30,8 @@ from brokerlab.brokerage.studies import (
 )
 from brokerlab.brokerage.studies.basic_weights import WeightComparison, compare_basic_weights
 from brokerlab.brokerage.studies.history import explain_stranded
-from brokerlab.brokerage.studies.kinds import PRODUCTION, JobDecisions
 from brokerlab.brokerage.studies.nuclei import NucleusChoice, choose_nuclei
-from brokerlab.brokerage.studies.period import Period
+from brokerlab.brokerage.studies.period import PRODUCTION, JobDecisions, Period
 from brokerlab.errors import InsufficientDataError, writing
 from brokerlab.intervals import N_BOOT
 from brokerlab.temporary import TemporaryFolder

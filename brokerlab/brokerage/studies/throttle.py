@@ -9,7 +9,7 @@ import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules, asked_of
-from brokerlab.brokerage.analysis_jobs.throttle_rules import (
+from brokerlab.brokerage.analysis_jobs.throttle import (
     LIMITED_SHARE,
     NO_TARGET_PCT,
     USAGE_A,

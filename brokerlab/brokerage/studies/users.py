@@ -5,8 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
-from brokerlab.brokerage.analysis_jobs.throttle import OUTCOMES
-from brokerlab.brokerage.analysis_jobs.throttle_rules import INCOMPLETE
+from brokerlab.brokerage.analysis_jobs.throttle import INCOMPLETE, OUTCOMES
 from brokerlab.brokerage.engine.decisions import TASK
 from brokerlab.brokerage.studies.removal import NO_SHARE
 from brokerlab.lifecycle.classification.task_classes import NAMES as TASK_CLASSES

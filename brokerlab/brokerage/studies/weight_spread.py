@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.engine.decisions import TASK
-from brokerlab.brokerage.production_jobs.decisions import Decisions
+from brokerlab.brokerage.production_jobs.ranking import Decisions
 from brokerlab.brokerage.studies.removal import NO_SHARE
 from brokerlab.intervals import shares, sums_of
 

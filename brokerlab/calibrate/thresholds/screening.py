@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from brokerlab.brokerage import plugins
-from brokerlab.brokerage.analysis_jobs.keys import TABLE_KEYS
+from brokerlab.brokerage.analysis_jobs.settings import TABLE_KEYS
 from brokerlab.brokerage.deciding import AnyRules, decide
 from brokerlab.brokerage.replaying import Replay, build_once
 from brokerlab.brokerage.replaying.counts import Counts

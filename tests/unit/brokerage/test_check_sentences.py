@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage import checks_table
-from brokerlab.brokerage.engine.what_if import Trial
+from brokerlab.brokerage.engine.again import Trial
 from brokerlab.brokerage.explaining.question import Pair
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.words import filled, names_in

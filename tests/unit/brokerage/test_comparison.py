@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage import compare
-from brokerlab.brokerage.production_jobs.decisions import Decisions
+from brokerlab.brokerage.production_jobs.ranking import Decisions
 from brokerlab.errors import DataError
 from tests.brokerage_toys import World
 from tests.unit.brokerage.production_tasks.world import decided, world

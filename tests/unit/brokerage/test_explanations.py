@@ -12,7 +12,7 @@ import pytest
 from brokerlab.brokerage import Explanation, explain, explain_task
 from brokerlab.brokerage.engine.again import redecided
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE, decide
-from brokerlab.brokerage.production_jobs.decisions import Decisions
+from brokerlab.brokerage.production_jobs.ranking import Decisions
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.words import names_in
 from brokerlab.errors import BrokerlabWarning, ConfigError, DataError

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage import funnel
-from brokerlab.brokerage.production_jobs.decisions import Decisions
+from brokerlab.brokerage.production_jobs.ranking import Decisions
 from brokerlab.errors import ConfigError
 from tests.brokerage_toys import SHARE, World
 from tests.unit.brokerage.production_tasks.world import decided, nucleus, world

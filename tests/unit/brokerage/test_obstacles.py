@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage import single_obstacles, what_would_help
-from brokerlab.brokerage.engine.what_if import Trial, peeled
+from brokerlab.brokerage.engine.again import Trial, peeled
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import DataError
 from tests.brokerage_toys import World

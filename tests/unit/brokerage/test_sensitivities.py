@@ -14,7 +14,7 @@ from brokerlab.brokerage import compare, keys_read, what_if
 from brokerlab.brokerage.engine.again import redecided
 from brokerlab.brokerage.engine.decide import in_parts
 from brokerlab.brokerage.production_jobs.brokerage import decide
-from brokerlab.brokerage.production_jobs.decisions import Decisions
+from brokerlab.brokerage.production_jobs.ranking import Decisions
 from brokerlab.brokerage.reach import reachable, slots
 from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.rules import ProductionRules

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage.studies.key_effects import which_keys_matter
-from brokerlab.brokerage.studies.kinds import ANALYSIS
+from brokerlab.brokerage.studies.period import ANALYSIS
 from brokerlab.brokerage.studies.rule_sets import compare_rule_sets
 from brokerlab.brokerage.studies.tasks import study_user_tasks
 from brokerlab.errors import InsufficientDataError

@@ -13,9 +13,8 @@ import pytest
 from brokerlab.brokerage import Explanation, checks_table, compare, explain, explain_task
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules, decide
 from brokerlab.brokerage.analysis_jobs.ranking import MARKS
-from brokerlab.brokerage.analysis_jobs.throttle import OUTCOMES
-from brokerlab.brokerage.analysis_jobs.throttle_rules import NO_TARGET_PCT, throttle_rules
-from brokerlab.brokerage.engine.what_if import Trial
+from brokerlab.brokerage.analysis_jobs.throttle import NO_TARGET_PCT, OUTCOMES, throttle_rules
+from brokerlab.brokerage.engine.again import Trial
 from brokerlab.brokerage.explaining.question import Pair
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.words import filled

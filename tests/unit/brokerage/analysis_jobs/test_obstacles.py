@@ -11,8 +11,8 @@ from brokerlab.brokerage import single_obstacles, what_would_help
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules
 from brokerlab.brokerage.analysis_jobs.brokerage import BROKERAGE
 from brokerlab.brokerage.analysis_jobs.ranking import MARKS
+from brokerlab.brokerage.engine.again import Trial, peeled
 from brokerlab.brokerage.engine.steps import rules_of
-from brokerlab.brokerage.engine.what_if import Trial, peeled
 from tests.unit.brokerage.analysis_jobs.toys import SHARE, World
 from tests.unit.brokerage.analysis_jobs.worlds import random_world
 

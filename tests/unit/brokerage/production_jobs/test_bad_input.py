@@ -15,7 +15,7 @@ import pytest
 
 from brokerlab.brokerage.contracts import TABLES
 from brokerlab.brokerage.production_jobs.brokerage import decide
-from brokerlab.brokerage.production_jobs.decisions import Decisions
+from brokerlab.brokerage.production_jobs.ranking import Decisions
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import BrokerlabWarning, SchemaError
 from tests.brokerage_toys import AT, NUCLEUS, TASK, World, reasons

@@ -19,7 +19,7 @@ from brokerlab.brokerage import contracts as job_contracts
 from brokerlab.brokerage import replaying
 from brokerlab.brokerage.production_tasks import contracts as task_contracts
 from brokerlab.brokerage.replaying import Replay
-from brokerlab.brokerage.studies.kinds import ANALYSIS, PRODUCTION, Kind
+from brokerlab.brokerage.studies.period import ANALYSIS, PRODUCTION, Kind
 from brokerlab.errors import ConfigError, DataError, EmptyPeriodError, SchemaError
 from brokerlab.frames import prepared
 from brokerlab.worlds import synthesise

@@ -12,7 +12,7 @@ from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.studies import removal, rule_sets
 from brokerlab.brokerage.studies.key_effects import check_keys, which_keys_matter
-from brokerlab.brokerage.studies.kinds import ANALYSIS, PRODUCTION, kind_of
+from brokerlab.brokerage.studies.period import ANALYSIS, PRODUCTION, kind_of
 from brokerlab.brokerage.studies.rule_sets import compare_rule_sets
 from brokerlab.brokerage.studies.weight_spread import competing_queues, factor_shares, weight_spread
 from brokerlab.errors import ConfigError

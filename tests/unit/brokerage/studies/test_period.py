@@ -15,8 +15,14 @@ from polars.testing import assert_frame_equal
 import brokerlab.archive
 from brokerlab.archive import Archive
 from brokerlab.brokerage.replaying import Replay
-from brokerlab.brokerage.studies.kinds import ANALYSIS, PRODUCTION, Kind
-from brokerlab.brokerage.studies.period import draw_tasks, replay_nuclei, replay_period
+from brokerlab.brokerage.studies.period import (
+    ANALYSIS,
+    PRODUCTION,
+    Kind,
+    draw_tasks,
+    replay_nuclei,
+    replay_period,
+)
 from brokerlab.brokerage.studies.tasks import ProductionTasks, study_production_tasks
 from brokerlab.errors import EmptyPeriodError
 from brokerlab.worlds import synthesise

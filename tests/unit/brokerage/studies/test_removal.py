@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage.engine.decisions import NOT_LOOKED_AT
-from brokerlab.brokerage.production_jobs.decisions import Decisions
+from brokerlab.brokerage.production_jobs.ranking import Decisions
 from brokerlab.brokerage.studies import history, removal
 from brokerlab.brokerage.studies.history import explain_stranded
-from brokerlab.brokerage.studies.kinds import PRODUCTION
+from brokerlab.brokerage.studies.period import PRODUCTION
 from brokerlab.brokerage.studies.tasks import study_production_tasks
 from brokerlab.errors import InsufficientDataError
 from tests.brokerage_toys import AT, SHARE, TASK, World

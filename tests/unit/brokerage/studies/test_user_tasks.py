@@ -9,7 +9,7 @@ import pytest
 from brokerlab.brokerage.analysis_jobs import AnalysisRules, decide
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.studies import basic_weights, fairness, loops, throttle, users
-from brokerlab.brokerage.studies.kinds import ANALYSIS
+from brokerlab.brokerage.studies.period import ANALYSIS
 from brokerlab.brokerage.studies.users import FAMILIES, HELD, PASSED, RULES
 from brokerlab.gdpconfig import Config
 from tests.unit.brokerage.analysis_jobs.toys import AT, SHARE, TASK, WITH_CODE, World

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.brokerage.replaying import Replay
-from brokerlab.brokerage.studies.kinds import JobDecisions, kind_of
+from brokerlab.brokerage.studies.period import JobDecisions, kind_of
 
 DICE = {"n_boot": 50, "seed": 1}
 
