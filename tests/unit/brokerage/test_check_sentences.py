@@ -6,12 +6,14 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage import checks_table
-from brokerlab.brokerage.engine.again import Trial
-from brokerlab.brokerage.explaining.question import Pair
+from brokerlab.brokerage.engine.again import Trial, Waived
+from brokerlab.brokerage.explaining.nuclei import OfNucleus
+from brokerlab.brokerage.explaining.question import subject
+from brokerlab.brokerage.explaining.queues import OfJobs
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.words import filled, names_in
 from brokerlab.errors import ConfigError
-from tests.brokerage_toys import World
+from tests.brokerage_toys import TASK, World
 from tests.unit.brokerage.production_tasks.world import decided, world
 
 RULES = [
@@ -27,11 +29,12 @@ def test_every_name_in_a_sentence_has_a_value(rules: ProductionRules) -> None:
     late = Trial.of(decisions, 0).settled().late
     assert late is not None
     reasons = decisions.reasons
-    pair = Pair(decisions.world, 0, 0, late)
-    for found in pair.obstacles(reasons):
+    question = OfJobs(decisions, subject(decisions.tasks, TASK, None))
+    place = Waived(0, 0, tuple(reason.name for reason in reasons), late, late, {}, 1)
+    for found in question.obstacles(place, -1):
         assert "{" not in found.text
     for reason in reasons:
-        known = pair.values(set(reason.reads))
+        known = question.values(place, set(reason.reads))
         assert known.with_columns(**reason.numbers).height == 1
         for flag, clause in reason.variants.items():
             values = dict.fromkeys((*reason.columns(), *reason.numbers), False) | {flag: True}
@@ -44,7 +47,9 @@ def test_every_sentence_about_a_nucleus_can_be_told() -> None:
         decisions = decided(world("N1"), rules)
         late = Trial.of(decisions, 0).settled().late
         assert late is not None
-        for found in Pair(decisions.world, 0, 0, late).obstacles(decisions.reasons):
+        names = tuple(reason.name for reason in decisions.reasons)
+        question = OfNucleus(decisions, subject(decisions.tasks, TASK, None))
+        for found in question.obstacles(Waived(0, 0, names, late, late, {}, 1), -1):
             assert "{" not in found.text
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 from typing import Any
@@ -14,8 +13,9 @@ from brokerlab.brokerage import Explanation, checks_table, compare, explain, exp
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules, decide
 from brokerlab.brokerage.analysis_jobs.ranking import MARKS
 from brokerlab.brokerage.analysis_jobs.throttle import NO_TARGET_PCT, OUTCOMES, throttle_rules
-from brokerlab.brokerage.engine.again import Trial
-from brokerlab.brokerage.explaining.question import Pair
+from brokerlab.brokerage.engine.again import Trial, Waived
+from brokerlab.brokerage.explaining.question import subject
+from brokerlab.brokerage.explaining.users import OfUsers
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.words import filled
 from brokerlab.errors import ConfigError, DataError
@@ -51,17 +51,14 @@ def of(names: dict[str, Any], *keys: str) -> list[Any]:
 def test_every_clause_can_be_told(rules: AnalysisRules) -> None:
     decisions = World().queue("A").decided(rules)
     reasons = (*decisions.reasons, *decisions.marks)
-    trial = Trial.of(decisions, 0)
-    pair = Pair(
-        replace(trial.world, facts=trial.world.in_loop(trial.world.tasks, 1)),
-        0,
-        0,
-        trial.settled().late,
-    )
-    for found in pair.obstacles(reasons):
+    late = Trial.of(decisions, 0).settled().late
+    assert late is not None
+    question = OfUsers(decisions, subject(decisions.tasks, 1, None))
+    place = Waived(0, 0, tuple(reason.name for reason in reasons), late, late, {}, 1)
+    for found in question.obstacles(place, -1):
         assert "{" not in found.text
     for reason in reasons:
-        known = pair.values(set(reason.reads))
+        known = question.values(place, set(reason.reads))
         assert known.with_columns(**reason.numbers).height == 1
         for flag, clause in reason.variants.items():
             values = dict.fromkeys((*reason.columns(), *reason.numbers), False) | {flag: True}
