@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 
 import polars as pl
 
-from brokerlab.errors import ConfigError
+from brokerlab.errors import ConfigError, DataError
+from brokerlab.numerics import IntArray
 
 STEPS = {
     **{f"{n}h": timedelta(hours=n) for n in (1, 3, 6, 12)},
@@ -71,3 +72,23 @@ def grain(
     """
     length = window[1] - window[0]
     return next((step for step in steps if length <= most * STEPS[step]), steps[-1])
+
+
+def numbered_instants(table: pl.DataFrame, name: str) -> tuple[IntArray, IntArray]:
+    """Return the numbers of instants, ``snapshot``, and the times [us since 1970], ``at``, in the order of time.
+
+    Raises:
+        DataError: A column is missing, a value is null, or a snapshot comes twice.
+    """
+    problems = [f"{name}.{n}: missing" for n in ("snapshot", "at") if n not in table]
+    if not problems:
+        nulls = table.select(pl.col("snapshot", "at").null_count()).row(0, named=True)
+        problems = [f"{name}.{n}: {count} null(s)" for n, count in nulls.items() if count]
+        doubled = table["snapshot"].is_duplicated().sum()
+        problems += [f"{name}.snapshot: {doubled} rows share a number"] if doubled else []
+    if problems:
+        raise DataError("; ".join(problems) + "; give one row per instant, snapshot and at")
+    typed = table.select(
+        pl.col("snapshot").cast(pl.Int64), pl.col("at").cast(pl.Datetime("us")).cast(pl.Int64)
+    ).sort("at", "snapshot")
+    return typed["snapshot"].to_numpy(), typed["at"].to_numpy()

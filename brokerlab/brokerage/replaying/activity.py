@@ -80,11 +80,6 @@ def site_activity_of_jobs(
         queues with a start by then; sorted.
     """
     names = ["snapshot", "computingsite", "getjob", "updatejob", "laststart"]
-    if not len(clock):
-        kinds: dict[str, Any] = dict.fromkeys(names, pl.Int64)
-        return pl.DataFrame(
-            schema=kinds | {"computingsite": pl.String, "laststart": pl.Datetime("us")}
-        )
     table = narrow(jobs, "jobs", states.JOB_COLUMNS, states.JOB_REQUIRED)
     known = ~nw.col("starttime").is_null() & ~nw.col("computingsite").is_null()
     ran = states.times(states.prepared(table)).filter(known)

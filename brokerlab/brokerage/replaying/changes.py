@@ -250,9 +250,15 @@ def _passed(
 ) -> Changes:
     """Add up in the engine what passes each boundary (a column of times) at each moment, by ``keys`` and ``boundary``."""
     stacked = unpivot(jobs, boundaries, [*keys, *states.WEIGHTS], name="boundary", value="time")
-    by = [*keys, "boundary"]
-    sums = [nw.col(name).sum().cast(nw.Int64).alias(name) for name in states.WEIGHTS]
-    moments = clock.moments(stacked).group_by(*by, "moment")
+    return happened(stacked, clock, [*keys, "boundary"], states.WEIGHTS)
+
+
+def happened(
+    rows: nw.LazyFrame[Any], clock: Clock, by: Sequence[str], measures: Sequence[str]
+) -> Changes:
+    """Add up in the engine how much happens at each moment, ``time``, by columns: ``njobs`` (rows) and the measures."""
+    sums = [nw.col(name).sum().cast(nw.Int64).alias(name) for name in measures]
+    moments = clock.moments(rows).group_by(*by, "moment")
     found = collect(moments.agg(nw.len().cast(nw.Int64).alias("njobs"), *sums))
     texts = [name for name in by if found.schema[name] == pl.String]
     # a number for many texts
@@ -260,8 +266,7 @@ def _passed(
         pl.col(texts).cast(pl.Categorical), place=clock.place(found["moment"])
     )
     groups = coded.select(by).unique().with_row_index("group")
-    rows = coded.join(groups, on=by, nulls_equal=True)
-    small = ("group", "place", "njobs", "ncores", "diskio_jobs")
+    numbered = coded.join(groups, on=by, nulls_equal=True)
     named = groups.with_columns(pl.col("group").cast(pl.Int32), pl.col(texts).cast(pl.String))
-    kept = rows.select(pl.col(small).cast(pl.Int32), "diskio_sum")
+    kept = numbered.select(pl.col("group", "place", "njobs").cast(pl.Int32), *measures)
     return Changes((Side(named, 1),), kept, len(groups), clock)

@@ -17,9 +17,8 @@ import numpy as np
 import polars as pl
 
 from brokerlab.engines import TIME, Types, collect, microseconds, narrow
-from brokerlab.errors import DataError
 from brokerlab.numerics import IntArray
-from brokerlab.times import rounded
+from brokerlab.times import numbered_instants, rounded
 
 FINEST_CELL_US = 60_000_000
 """Cells of instants that lie on no common grid [us]."""
@@ -68,27 +67,15 @@ class Clock:
         Raises:
             DataError: A column is missing, a value is null, or a snapshot comes twice.
         """
-        problems = [f"instants.{n}: missing" for n in ("snapshot", "at") if n not in instants]
-        if not problems:
-            nulls = instants.select(pl.col("snapshot", "at").null_count()).row(0, named=True)
-            problems = [f"instants.{n}: {count} null(s)" for n, count in nulls.items() if count]
-            doubled = instants["snapshot"].is_duplicated()
-            if doubled.any():
-                problems += [f"instants.snapshot: {doubled.sum()} rows share a number"]
-        if problems:
-            raise DataError("; ".join(problems) + "; make them with replay.instants")
-        typed = instants.select(
-            pl.col("snapshot").cast(pl.Int64), pl.col("at").cast(pl.Datetime("us")).cast(pl.Int64)
-        ).sort("at", "snapshot")
-        return cls(typed["snapshot"].to_numpy(), typed["at"].to_numpy())
+        return cls(*numbered_instants(instants, "instants"))
 
     def __len__(self) -> int:
         return len(self.at_us)
 
     @property
     def first_us(self) -> int:
-        """The first instant [us since 1970]."""
-        return int(self.at_us[0])
+        """The first instant [us since 1970]; 0 where there is none."""
+        return int(self.at_us[0]) if len(self) else 0
 
     @cached_property
     def step_us(self) -> int:
@@ -109,7 +96,7 @@ class Clock:
         It is microseconds after the first instant, 0 for everything up to it; rows whose time is null or after the last instant
         are left out.
         """
-        span = int(self.at_us[-1]) - self.first_us
+        span = int(self.at_us[-1]) - self.first_us if len(self) else ALWAYS_US
         # two steps: one expression would hold the time many times over, and take Spark long to plan
         counted = frame.with_columns(moment=microseconds(frame, nw.col(time)) - self.first_us)
         after = nw.max_horizontal(nw.col("moment"), nw.lit(0))

@@ -63,8 +63,6 @@ class Counts:
         table = narrow(jobs, "jobs", states.JOB_COLUMNS, states.JOB_REQUIRED)
         log = log_of(status_log, table)
         notes = _notes(table, log)
-        if not len(clock):
-            return cls(_none(clock), notes)
         return cls(job_changes(table, log, clock).by_parent(parents), notes)
 
     def table(self, *by: str, where: pl.Expr | None = None, measure: str = "njobs") -> pl.DataFrame:
@@ -155,14 +153,6 @@ def _sizes(jobs: nw.LazyFrame[Any], unknown: nw.Expr) -> tuple[int, int]:
     flagged = jobs.select(one=nw.lit(1), bad=nw.when(unknown).then(nw.lit(1)).otherwise(nw.lit(0)))
     total, bad = collect(flagged.select(nw.col("one").sum(), nw.col("bad").sum())).row(0)
     return int(total or 0), int(bad or 0)
-
-
-def _none(clock: Clock) -> Changes:
-    names = dict.fromkeys([*states.GROUP, "jobstatus"], pl.String)
-    groups = {"group": pl.Int32} | names | {"workqueue_id": pl.Int64}
-    numbers = dict.fromkeys(["group", "place", *MEASURES], pl.Int32)
-    rows = pl.DataFrame(schema=numbers)
-    return Changes((Side(pl.DataFrame(schema=groups), 1),), rows, 0, clock)
 
 
 MAX_AGE_S = 3600

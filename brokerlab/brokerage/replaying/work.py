@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import narwhals.stable.v2 as nw
-import numpy as np
 import polars as pl
 
 from brokerlab.archive.contracts import read_as
 from brokerlab.brokerage.production_tasks import work as chapter
 from brokerlab.brokerage.replaying import states
-from brokerlab.brokerage.replaying.changes import span_changes
+from brokerlab.brokerage.replaying.changes import Changes, happened, span_changes
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.brokerage.replaying.inputs import INPUTS
 from brokerlab.brokerage.replaying.plan import PRODUCTION_LABEL
 from brokerlab.engines import collect, narrow
-from brokerlab.numerics import IntArray
 
 OPEN = ("ready", "scouting", "running", "pending")
 """Statuses of tasks whose work counts (production-tasks.md 1, ``remaining_work``)."""
@@ -69,53 +67,33 @@ def open_tasks(
         lazy = lazy.filter(nw.col("prodsourcelabel") == label)
     known = collect(lazy.filter(~nw.col("nucleus").is_null())).sort("jeditaskid")
     known = known.join(master_events(datasets), on="jeditaskid")
-    spans = _spans_of_times(known, clock)
+    spans = _spans_of_times(known)
     if status_log is not None:
-        logged = _spans_of_log(status_log, clock)
+        logged = _spans_of_log(status_log)
         spans = pl.concat([spans.join(logged, on="jeditaskid", how="anti"), logged])
-    at = spans.filter(pl.col("place") < pl.col("until")).with_columns(
-        place=pl.int_ranges("place", "until")
+    # one that ends before it begins would count the other way round
+    spans = spans.drop_nulls("enter").filter(
+        pl.col("leave").is_null() | (pl.col("leave") > pl.col("enter"))
     )
-    rows = at.explode("place").join(known, on="jeditaskid")
-    used = used_events(jobs, clock).at(rows["jeditaskid"], rows["place"].to_numpy())
-    snapshots = pl.Series("snapshot", clock.snapshots, dtype=pl.Int64)
-    full = rows.with_columns(
-        snapshot=snapshots.gather(rows["place"]),
-        neventsused=pl.min_horizontal(pl.Series(used), "nevents"),
-        workqueue_name="gshare",
+    keys = ["snapshot", "jeditaskid"]
+    there = span_changes(nw.from_native(spans.lazy()), clock, keys[1:])
+    pairs = there.at_instants(keys[1:], ["njobs"]).select(keys)
+    used = used_events(jobs, clock).at_pairs(keys[1:], ["neventsused"], pairs)
+    full = (
+        pairs.join(known, on="jeditaskid", maintain_order="left")
+        .join(used, on=keys, how="left", maintain_order="left")
+        .with_columns(
+            neventsused=pl.min_horizontal(pl.col("neventsused").fill_null(0), "nevents"),
+            workqueue_name="gshare",
+        )
     )
     names = ["nucleus", "workqueue_name", "currentpriority", "nevents", "neventsused", "cputime"]
     left = full.filter(pl.col("neventsused") < pl.col("nevents"))
-    return left.select("snapshot", "jeditaskid", *names, "cputimeunit").sort(
-        "snapshot", "jeditaskid"
-    )
+    return left.select(*keys, *names, "cputimeunit").sort(keys)
 
 
-class UsedEvents:
-    """Events that finished jobs had used, by task and time; made by :func:`used_events`."""
-
-    def __init__(self, done: pl.DataFrame, clock: Clock) -> None:
-        ordered = done.group_by("jeditaskid", "place").agg(pl.col("n").sum())
-        ordered = ordered.sort("jeditaskid", "place")
-        self.tasks, first = np.unique(ordered["jeditaskid"].to_numpy(), return_index=True)
-        self.slots = max(len(clock), 1)
-        task = np.searchsorted(self.tasks, ordered["jeditaskid"].to_numpy())
-        self.slot = task * self.slots + ordered["place"].to_numpy()
-        total = np.concatenate([[0], np.cumsum(ordered["n"].to_numpy())])
-        self.total, self.before = total, total[first]
-
-    def at(self, tasks: pl.Series, places: IntArray) -> IntArray:
-        """Return the events used by tasks at positions of instants."""
-        ids = tasks.to_numpy()
-        if not len(self.tasks):
-            return np.zeros(len(ids), np.int64)
-        task = np.minimum(np.searchsorted(self.tasks, ids), len(self.tasks) - 1)
-        reached = np.searchsorted(self.slot, task * self.slots + places, side="right")
-        return np.where(self.tasks[task] == ids, self.total[reached] - self.before[task], 0)
-
-
-def used_events(jobs: Any, clock: Clock) -> UsedEvents:
-    """Add up in the engine the events of finished jobs, by task and instant; merge jobs use none."""
+def used_events(jobs: Any, clock: Clock) -> Changes:
+    """Add up in the engine the events of finished jobs, ``neventsused``, by task; merge jobs use none."""
     table = narrow(jobs, "jobs", _DONE, ("pandaid", "jeditaskid", "jobstatus"))
     last = nw.coalesce("statechangetime", "modificationtime", "endtime", "starttime")
     merging = nw.coalesce("processingtype", nw.lit("")) == "pmerge"
@@ -123,15 +101,8 @@ def used_events(jobs: Any, clock: Clock) -> UsedEvents:
         (nw.col("jobstatus") == "finished") & ~merging & (nw.col("nevents") > 0)
     )
     timed = finished.filter(~nw.col("jeditaskid").is_null())
-    if not len(clock):
-        kinds = dict.fromkeys(["jeditaskid", "place", "n"], pl.Int64)
-        return UsedEvents(pl.DataFrame(schema=kinds), clock)
-    found = collect(
-        clock.moments(timed.select("jeditaskid", "nevents", time=last))
-        .group_by("jeditaskid", "moment")
-        .agg(nw.col("nevents").sum().cast(nw.Int64).alias("n"))
-    )
-    return UsedEvents(found.with_columns(place=clock.place(found["moment"])), clock)
+    rows = timed.select("jeditaskid", neventsused=nw.col("nevents"), time=last)
+    return happened(rows, clock, ["jeditaskid"], ["neventsused"])
 
 
 def task_resource_types(
@@ -143,9 +114,6 @@ def task_resource_types(
     """
     names = ["snapshot", "jeditaskid", "computingsite", "resource_type"]
     clock = Clock.of(instants)
-    if not len(clock) or pairs.is_empty():
-        kinds: dict[str, Any] = dict.fromkeys(names[:2], pl.Int64)
-        return pl.DataFrame(schema=kinds | dict.fromkeys(names[2:], pl.String))
     table = narrow(jobs, "jobs", states.JOB_COLUMNS, (*states.JOB_REQUIRED, "jeditaskid"))
     own = table.filter(nw.col("jeditaskid").is_in(pairs["jeditaskid"].unique().to_list()))
     timed = states.times(states.prepared(own))
@@ -179,33 +147,20 @@ def master_events(datasets: Any) -> pl.DataFrame:
     return found.filter(pl.col("nevents") > 0)
 
 
-def _spans_of_times(tasks: pl.DataFrame, clock: Clock) -> pl.DataFrame:
-    """Return where tasks are open by their times: ``jeditaskid``, ``place``, ``until``."""
+def _spans_of_times(tasks: pl.DataFrame) -> pl.DataFrame:
+    """Return when tasks are open by their times: ``jeditaskid``, ``enter``, ``leave`` (null: to this day)."""
     ended = pl.when(pl.col("status").is_in(OVER)).then(pl.coalesce("endtime", "modificationtime"))
-    spans = tasks.select("jeditaskid", begin="creationdate", end=ended)
     # strictly after it was made: it has no nucleus at the instant of its own brokerage
-    return _placed(spans, clock, "right")
+    made = pl.col("creationdate") + pl.duration(microseconds=1)
+    return tasks.select("jeditaskid", enter=made, leave=ended)
 
 
-def _spans_of_log(status_log: Any, clock: Clock) -> pl.DataFrame:
-    """Return where tasks are open by their status log."""
+def _spans_of_log(status_log: Any) -> pl.DataFrame:
+    """Return when tasks are open by their status log."""
     log = collect(narrow(status_log, "task_status_log", _LOG, tuple(_LOG))).drop_nulls()
     # of entries of one time the one furthest on holds: an open status before an end
     rank = pl.col("status").is_in(OVER).cast(pl.Int8) - pl.col("status").is_in(OPEN).cast(pl.Int8)
     ordered = log.with_columns(rank=rank).sort("jeditaskid", "modificationtime", "rank", "status")
     following = pl.col("modificationtime").shift(-1).over("jeditaskid")
-    spans = ordered.with_columns(end=following).filter(pl.col("status").is_in(OPEN))
-    return _placed(spans.rename({"modificationtime": "begin"}), clock, "left")
-
-
-def _placed(spans: pl.DataFrame, clock: Clock, side: Literal["left", "right"]) -> pl.DataFrame:
-    """Return at which instants spans begin and end: ``jeditaskid``, ``place``, ``until``; without ``end`` they last."""
-    never = int(clock.at_us[-1]) + 1 if len(clock) else 0
-    begin, end = (
-        spans[name].cast(pl.Int64).fill_null(never).to_numpy() for name in ("begin", "end")
-    )
-    return spans.select(
-        "jeditaskid",
-        place=pl.Series(np.searchsorted(clock.at_us, begin, side=side), dtype=pl.Int64),
-        until=pl.Series(np.searchsorted(clock.at_us, end, side="left"), dtype=pl.Int64),
-    )
+    spans = ordered.with_columns(leave=following).filter(pl.col("status").is_in(OPEN))
+    return spans.select("jeditaskid", pl.col("modificationtime").alias("enter"), "leave")

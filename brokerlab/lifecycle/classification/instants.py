@@ -10,8 +10,9 @@ from typing import TypeAlias
 import numpy as np
 import polars as pl
 
-from brokerlab.errors import ConfigError, DataError
+from brokerlab.errors import ConfigError
 from brokerlab.numerics import IntArray
+from brokerlab.times import numbered_instants
 
 At: TypeAlias = datetime | Sequence[datetime] | pl.DataFrame
 """What a public function takes as ``at``: an instant, several, or a table ``snapshot``, ``at`` (UTC without zone)."""
@@ -53,18 +54,7 @@ class Instants:
                 {"snapshot": range(len(times)), "at": times},
                 schema={"snapshot": pl.Int64, "at": pl.Datetime("us")},
             )
-        problems = [f"at.{name}: missing" for name in ("snapshot", "at") if name not in at]
-        if not problems:
-            nulls = at.select(pl.col("snapshot", "at").null_count()).row(0, named=True)
-            problems = [f"at.{name}: {count} null(s)" for name, count in nulls.items() if count]
-            doubled = at["snapshot"].is_duplicated().sum()
-            problems += [f"at.snapshot: {doubled} rows share a number"] if doubled else []
-        if problems:
-            raise DataError("; ".join(problems) + "; give one row per instant, snapshot and at")
-        typed = at.select(
-            pl.col("snapshot").cast(pl.Int64), pl.col("at").cast(pl.Datetime("us")).cast(pl.Int64)
-        ).sort("at", "snapshot")
-        return cls(typed["snapshot"].to_numpy(), typed["at"].to_numpy())
+        return cls(*numbered_instants(at, "at"))
 
     def __len__(self) -> int:
         return len(self.at_us)

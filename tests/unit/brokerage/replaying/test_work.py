@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 
 from brokerlab.brokerage import replaying
 from brokerlab.brokerage.production_tasks import remaining_work
-from brokerlab.brokerage.replaying import work
+from brokerlab.brokerage.replaying.changes import happened
+from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.brokerage.rules import ProductionRules
 from tests.unit.brokerage.replaying.toys import SCHEMA, at, instants_of, job, status_by_times
 
@@ -153,17 +155,18 @@ def test_remaining_work_is_that_of_the_chapter() -> None:
 
 @pytest.mark.parametrize("used", [[], [(1, 0, 5)], [(2, 1, 5), (2, 0, 3), (7, 0, 1)]])
 def test_used_events(used: list[tuple[int, int, int]]) -> None:
-    from brokerlab.brokerage.replaying.clock import Clock
-
-    clock = Clock.of(instants_of(0, 10))
-    kinds = dict.fromkeys(["jeditaskid", "place", "n"], pl.Int64)
-    events = work.UsedEvents(pl.DataFrame(used, schema=kinds, orient="row"), clock)
+    instants = instants_of(0, 10)
+    rows = pl.DataFrame(
+        [(task, instants["at"][place], n) for task, place, n in used],
+        schema={"jeditaskid": pl.Int64, "time": pl.Datetime("us"), "n": pl.Int64},
+        orient="row",
+    )
+    events = happened(nw.from_native(rows.lazy()), Clock.of(instants), ["jeditaskid"], ["n"])
     for number in (0, 1, 2, 7, 9):
         for place in (0, 1):
             expected = sum(n for t, p, n in used if t == number and p <= place)
-            assert events.at(pl.Series([number]), pl.Series([place]).to_numpy()).tolist() == [
-                expected
-            ]
+            asked = pl.DataFrame({"snapshot": [place], "jeditaskid": [number]})
+            assert events.at_pairs(["jeditaskid"], ["n"], asked)["n"].sum() == expected
 
 
 def test_resource_types_need_a_fifth() -> None:
