@@ -38,19 +38,10 @@ class Comparison(Result):
 
     shows = Shows(
         about="pairs of task and place decided differently, one row each",
-        columns={
-            "jeditaskid": "",
-            "panda_queue": "",
-            "nucleus": "",
-            "check_a": "",
-            "check_b": "",
-            "change": "",
-        },
-        keys=(
-            "jeditaskid",
-            "snapshot",
-            "panda_queue",
+        columns=dict.fromkeys(
+            ("jeditaskid", "panda_queue", "nucleus", "check_a", "check_b", "change"), ""
         ),
+        keys=("jeditaskid", "snapshot", "panda_queue"),
         next=(
             ".by_check",
             ".tasks",

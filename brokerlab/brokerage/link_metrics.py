@@ -63,19 +63,30 @@ def link_metrics(
     Raises:
         SchemaError: A missing column or a column of another type.
     """
-    moments = _instants(instants)
-    asked = None if nuclei is None else _asked(nuclei, moments)
-    rows = _fetch(network_matrix, moments, asked, window_minutes)
-    return _metrics(rows, moments, asked, window_minutes)
-
-
-def _instants(instants: pl.DataFrame | None) -> pl.DataFrame:
-    """Return the distinct instants; an absent table is one instant without time."""
-    if instants is None:
-        return pl.DataFrame({"snapshot": [None], "at": [None]}, schema={**SNAPSHOT, "at": TIME})
-    return read("instants", instants, {}, {**SNAPSHOT, "at": TIME}).unique(
+    # an absent table is one instant without time
+    given = {"snapshot": [None], "at": [None]} if instants is None else instants
+    moments = read("instants", pl.DataFrame(given), {}, {**SNAPSHOT, "at": TIME}).unique(
         "snapshot", keep="first", maintain_order=True
     )
+    asked = None if nuclei is None else _asked(nuclei, moments)
+    rows, snapshot = at_snapshots(_fetch(network_matrix, moments, asked, window_minutes), moments)
+    ends = [*snapshot, "src", "dst"]
+    known = rows.select(ends).unique().with_row_index("link")
+    rows = rows.join(known, on=ends, how="inner").select(
+        "link", "ts", "value", metric=pl.col("key").replace_strict(_COLUMNS)
+    )
+    if asked is None:
+        wanted = (
+            moments.join(known, on=snapshot, how="inner")
+            if snapshot
+            else moments.join(known, how="cross")
+        )
+    else:
+        needed = asked.select("snapshot", dst="nucleus").unique()
+        wanted = needed.join(moments, on="snapshot", how="inner", nulls_equal=True).join(
+            known, on=[*snapshot, "dst"], how="inner"
+        )
+    return _newest(rows, wanted.rename({"dst": "nucleus"}), window_minutes)
 
 
 def _asked(nuclei: pl.DataFrame, moments: pl.DataFrame) -> pl.DataFrame:
@@ -112,33 +123,6 @@ def _fetch(
         .filter(pl.col("value").is_not_nan())
         .drop_nulls(["src", "dst", "key", "value", "ts"])
     )
-
-
-def _metrics(
-    matrix: pl.DataFrame,
-    moments: pl.DataFrame,
-    asked: pl.DataFrame | None,
-    window_minutes: float,
-) -> pl.DataFrame:
-    """Return one row per instant and link with a column per metric: its newest value inside the window."""
-    rows, snapshot = at_snapshots(matrix, moments)
-    ends = [*snapshot, "src", "dst"]
-    known = rows.select(ends).unique().with_row_index("link")
-    rows = rows.join(known, on=ends, how="inner").select(
-        "link", "ts", "value", metric=pl.col("key").replace_strict(_COLUMNS)
-    )
-    if asked is None:
-        wanted = (
-            moments.join(known, on=snapshot, how="inner")
-            if snapshot
-            else moments.join(known, how="cross")
-        )
-    else:
-        needed = asked.select("snapshot", dst="nucleus").unique()
-        wanted = needed.join(moments, on="snapshot", how="inner", nulls_equal=True).join(
-            known, on=[*snapshot, "dst"], how="inner"
-        )
-    return _newest(rows, wanted.rename({"dst": "nucleus"}), window_minutes)
 
 
 def _newest(matrix: pl.DataFrame, wanted: pl.DataFrame, window_minutes: float) -> pl.DataFrame:

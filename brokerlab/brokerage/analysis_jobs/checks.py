@@ -41,9 +41,19 @@ def queue_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
     only = rules.code_only_checks
     return (
         *early,
-        _locality_check(),
+        check(
+            "4", "data_locality", "its storage does not hold the input",
+            col("t_local") & col("t_has_input") & ~col("x_data"),
+        ),
         _status_check(rules),
-        *code_only(_zero_share_check(), asked=only),
+        *code_only(
+            check(
+                "6", "zeroshare",
+                "the queue's fairsharepolicy ({q_fairsharepolicy}) gives no share to processing type {t_type} of share {t_gshare}",
+                col("x_zero_share") & ~col("t_preassigned"),
+            ),
+            asked=only,
+        ),
         _as(shared.diskio_check(per_core=rules.diskio_per_core, whole=False), "4", "diskio"),
         *code_only(intensity, asked=only),
         _vp_check(rules),
@@ -53,7 +63,10 @@ def queue_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
         *_memory_and_disk(rules),
         *_storage_checks(rules),
         *_time_checks(rules),
-        _pilot_check(rules),
+        check(  # "Skip queues without pilots for the last 3 hours."
+            "4", "nopilot", "no pilot has come for 3 h",
+            (col("s_pilots") == 0) & asked_of(col("t_label") == "test", rules),
+        ),
         *late,
         *code_only(cloud, asked=only),
         check(
@@ -68,15 +81,6 @@ def code_only(*rules: Rule, asked: bool) -> tuple[Rule, ...]:
     return rules if asked else ()
 
 
-def _locality_check() -> Rule:
-    return check(
-        "4",
-        "data_locality",
-        "its storage does not hold the input",
-        col("t_local") & col("t_has_input") & ~col("x_data"),
-    )
-
-
 def _status_check(rules: AnalysisRules) -> Rule:
     """Return ``status``: "The queue status must be online unless the queues are pre-assigned."."""
     status = col("q_status")
@@ -89,15 +93,6 @@ def _status_check(rules: AnalysisRules) -> Rule:
         bad = (status == "offline") | (resting & ~col("t_named") & ~col("x_home"))
         says = "the queue's status is {q_status}"
     return check("4", "status", says, bad)
-
-
-def _zero_share_check() -> Rule:
-    return check(
-        "6",
-        "zeroshare",
-        "the queue's fairsharepolicy ({q_fairsharepolicy}) gives no share to processing type {t_type} of share {t_gshare}",
-        col("x_zero_share") & ~col("t_preassigned"),
-    )
 
 
 def virtual(rules: AnalysisRules) -> pl.Expr:
@@ -280,14 +275,6 @@ def _time_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
             "4", "min_walltime", f"jobs of unknown wall time need {says}",
             applies & short & ~col("t_scout"), numbers=numbers,
         ),
-    )  # fmt: skip
-
-
-def _pilot_check(rules: AnalysisRules) -> Rule:
-    """Return ``nopilot``: "Skip queues without pilots for the last 3 hours."."""
-    return check(
-        "4", "nopilot", "no pilot has come for 3 h",
-        (col("s_pilots") == 0) & asked_of(col("t_label") == "test", rules),
     )  # fmt: skip
 
 

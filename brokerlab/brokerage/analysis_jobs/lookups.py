@@ -5,11 +5,13 @@ See :mod:`.state` for the others.
 
 from __future__ import annotations
 
+from functools import partial
+
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.facts import named_parents
 from brokerlab.brokerage.analysis_jobs.locality import Locality, locality
-from brokerlab.brokerage.engine.lookup import Known, Lookup, Made
+from brokerlab.brokerage.engine.lookup import Known, Lookup, Made, made_rows
 from brokerlab.brokerage.engine.pairs import run
 from brokerlab.brokerage.inputs.data import WITH_TAPE
 from brokerlab.brokerage.inputs.valid import for_tasks
@@ -42,7 +44,7 @@ def of_places() -> tuple[Lookup, ...]:
     named = {"x_included": False, "x_excluded": False}
     return (
         Lookup(task=("t_home",), place=PARENT, facts={"x_home": False}, rows=_home),
-        Lookup(task=("snapshot",), place=PARENT, facts=ENDPOINTS, rows=_endpoints),
+        Lookup(task=("snapshot",), place=PARENT, facts=ENDPOINTS, rows=partial(made_rows, "endpoints")),
         policies(),
         Lookup(
             task=SOFTWARE, place=OFFER, facts={"x_software": 0, "x_software_reason": None},
@@ -106,11 +108,6 @@ def _n_data(known: Known) -> pl.LazyFrame:
 def _home(known: Known) -> pl.LazyFrame:
     homes = known.tasks.select("t_home").drop_nulls().unique()
     return homes.with_columns(parent="t_home", x_home=pl.lit(value=True))
-
-
-def _endpoints(known: Known) -> pl.LazyFrame:
-    endpoints: pl.DataFrame = known.made["endpoints"]
-    return endpoints.lazy()
 
 
 def software(known: Known) -> pl.LazyFrame:

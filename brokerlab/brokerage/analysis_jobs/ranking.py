@@ -75,7 +75,13 @@ def steps(rules: AnalysisRules, own: WeightOf | None) -> tuple[Step, ...]:
             "the task lists queues and AUTO, which keeps this one in reserve, and a listed one is left",
             col("t_auto") & ~col("x_included") & any_left(col("x_included")), scope="task",
         ),
-        *code_only(_hospital(), asked=rules.code_only_checks),
+        *code_only(
+            _rule(
+                "6", "hospital", "it is a hospital queue, used only where no other is left",
+                col("q_hospital") & any_left(~col("q_hospital")), scope="task",
+            ),
+            asked=rules.code_only_checks,
+        ),
         _cap(rules),
         *_overload(rules),
         PerPlace(
@@ -86,14 +92,6 @@ def steps(rules: AnalysisRules, own: WeightOf | None) -> tuple[Step, ...]:
         *(Mark(rule) for rule in _marks(rules)),
         Derived({"marked": pl.any_horizontal(MARKS)}),
         *_final(rules),
-    )  # fmt: skip
-
-
-def _hospital() -> Rule:
-    """Return row 21."""
-    return _rule(
-        "6", "hospital", "it is a hospital queue, used only where no other is left",
-        col("q_hospital") & any_left(~col("q_hospital")), scope="task",
     )  # fmt: skip
 
 

@@ -48,9 +48,7 @@ def _changes_of_side(old: Side, new: Side, tasks: pl.DataFrame) -> dict[str, pl.
         if value != old.missing[name]:
             found[name] = tasks["t"]
         elif not before.equals(now):
-            pairs = ((before, now), (now, before))
-            lost = [a.join(b, on=columns, how="anti", nulls_equal=True) for a, b in pairs]
-            of_tasks = tasks.join(pl.concat(lost), on=new.task_key, how="semi")
+            of_tasks = tasks.join(in_one(before, now), on=new.task_key, how="semi")
             if of_tasks.height:
                 found[name] = of_tasks["t"]
     return found
@@ -93,31 +91,26 @@ def redecided(decisions: D, config: Config) -> D:
     again = asked_anew(new.checks, changed)
     stays = new.facts.tasks.select("t").join(old.facts.tasks, on="t", how="semi")
     touched = [changed[name].alias("t").to_frame() for name in changed.keys() & new.reads]
-    touched += _different(old.outcomes, new.outcomes)
+    touched.append(in_one(old.outcomes, new.outcomes).select("t"))
     known: dict[int, pl.DataFrame] = {}
     for loop, every in decisions.known.items():
         pairs = every.join(stays, on="t", how="semi", maintain_order="left")
         facts = new.in_loop(pairs.select("t").unique(), loop)
-        before, now, start = pairs["failed"].to_numpy(), [], 0
+        now = []
         for part in in_parts(facts):
-            n = _n_pairs(pairs, part)
-            now.append(patched(before[start : start + n], part, new.checks, again))
-            start += n
+            mine = pairs.join(part.tasks, on="t", how="semi", maintain_order="left")
+            now.append(patched(mine["failed"].to_numpy(), part, new.checks, again))
         failed = np.concatenate(now)
-        touched.append(pairs.filter(pl.Series(failed != before)).select("t"))
+        touched.append(pairs.filter(pl.Series(failed) != pl.col("failed")).select("t"))
         known[loop] = pairs.with_columns(failed=pl.Series(failed))
     some = new.of_tasks(new.decided_with(pl.concat(touched).unique()))
     return type(decisions).of(some, parts(some, Failures(new.checks, known)))
 
 
-def _n_pairs(pairs: pl.DataFrame, part: Facts) -> int:
-    of_part = part.tasks["t"]
-    return int(pairs["t"].is_between(of_part[0], of_part[-1]).sum()) if len(of_part) else 0
-
-
-def _different(old: pl.DataFrame, new: pl.DataFrame) -> list[pl.DataFrame]:
-    pairs = ((old, new), (new, old))
-    return [a.join(b, on=a.columns, how="anti", nulls_equal=True).select("t") for a, b in pairs]
+def in_one(one: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows that only one of two frames has."""
+    pairs = ((one, other), (other, one))
+    return pl.concat(a.join(b, on=a.columns, how="anti", nulls_equal=True) for a, b in pairs)
 
 
 @dataclass(frozen=True)

@@ -116,6 +116,12 @@ class Made:
     keys: Columns = ()
 
 
+def made_rows(name: str, known: Known) -> pl.LazyFrame:
+    """Return what was made under a name, as rows of a :class:`Lookup`."""
+    rows: pl.DataFrame = known.made[name]
+    return rows.lazy()
+
+
 def number_of(columns: Columns) -> str:
     """Return the name of the column that numbers the values of these."""
     return _NUMBERS.get(columns) or f"#{','.join(columns)}"

@@ -81,10 +81,7 @@ class Answer(Result):
 
     shows = Shows(
         about="an answer about a task",
-        next=(
-            "brokerage.what_would_help(decisions)",
-            ".text",
-        ),
+        next=("brokerage.what_would_help(decisions)", ".text"),
     )
 
     jeditaskid: int

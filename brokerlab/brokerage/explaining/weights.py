@@ -34,16 +34,15 @@ def factors(row: Row, link: str, rules: ProductionRules) -> list[str]:
     silent = "the network weight does not act on this task"
     why = {"work_factor": f": {_work(row)}", "data_factor": f": {_data(row)}"}
     if rules.nucleus_preferred:
-        near = "at the nucleus, or shares its storage"
-        why["t1_factor"] = f": {near if row['x_near'] else _neither(near)}"
+        near, far = (
+            "at the nucleus, or shares its storage",
+            "neither at the nucleus nor shares its storage",
+        )
+        why["t1_factor"] = f": {near if row['x_near'] else far}"
     why["network_factor"] = f": {link if row['t_network'] else silent}"
     if rules.hardware_preferred:
         why["preference_factor"] = ""
     return [f"  {FACTORS[name]} {number(row[name])}{text}" for name, text in why.items()]
-
-
-def _neither(places: str) -> str:
-    return f"neither {places.replace(', or', ' nor')}"
 
 
 def _work(row: Row) -> str:

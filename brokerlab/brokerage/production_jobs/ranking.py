@@ -38,6 +38,13 @@ def steps(rules: ProductionRules, own: WeightOf | None) -> tuple[Step, ...]:
     They make, beside the factors of the weight: ``running`` (R) and other counts [jobs], ``cap`` and ``cap_rt`` (6.4),
     ``bootstrap``, ``jumbo``, ``weight``, ``rank`` (1 to 10), ``place`` (as rank, but beyond the best ten too).
     """
+    further, jumbo = pl.lit(value=rules.code_only_checks), pl.col("t_jumbo") & pl.col("q_jumbo")
+    late = (
+        check("8", "locked", "another brokerage holds its lock", pl.col("x_locked") & further),
+        _local_data_only(further),
+        *caps(rules),
+        _below_min_weight(further),
+    )
     return (
         *input_to_move(rules),
         MARKED,
@@ -45,30 +52,12 @@ def steps(rules: ProductionRules, own: WeightOf | None) -> tuple[Step, ...]:
         *(Derived(columns) for columns in factors(rules)),
         *(weighed_by(own, rules) or (Derived({"weight": product(rules)}),)),
         Derived(_limits(rules) | {"bootstrap": _bootstrap(rules)}),
-        Derived({"jumbo": _jumbo(rules)}),
-        *(_of_normal_jobs(rule) for rule in _late_checks(rules)),
+        Derived({"jumbo": jumbo & pl.lit(value=rules.jumbo_queues)}),
+        # queues that take a task's jumbo jobs are left alone
+        *(replace(rule, when=rule.when & ~pl.col("jumbo")) for rule in late),
         *_single_queue(rules),
         *_best(),
     )
-
-
-def _jumbo(rules: ProductionRules) -> pl.Expr:
-    """Return whether a queue for jumbo jobs meets a task that has them (switch ``jumbo_queues``)."""
-    if not rules.jumbo_queues:
-        return pl.lit(value=False)
-    return pl.col("t_jumbo") & pl.col("q_jumbo")
-
-
-def _late_checks(rules: ProductionRules) -> tuple[Rule, ...]:
-    """Return rows 44 to 50; ``code_only_checks`` has those that no page names."""
-    further = pl.lit(value=rules.code_only_checks)
-    lock = check("8", "locked", "another brokerage holds its lock", pl.col("x_locked") & further)
-    return lock, _local_data_only(further), *caps(rules), _below_min_weight(further)
-
-
-def _of_normal_jobs(rule: Rule) -> Rule:
-    """Return a rule that leaves alone queues that take a task's jumbo jobs."""
-    return replace(rule, when=rule.when & ~pl.col("jumbo"))
 
 
 def input_to_move(rules: ProductionRules) -> tuple[Step, ...]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import polars as pl
 
 from brokerlab.brokerage import full_chain, network_weight
-from brokerlab.brokerage.engine.lookup import Known, Lookup
+from brokerlab.brokerage.engine.lookup import Known, Lookup, made_rows
 from brokerlab.brokerage.engine.pairs import Facts, matched, positions
 from brokerlab.brokerage.engine.rule import SETTING
 from brokerlab.brokerage.inputs.valid import KEY, first_valid_for, valid_for, with_positions
@@ -134,7 +135,7 @@ def lookups(rules: ProductionRules) -> tuple[Lookup, ...]:  # noqa: ARG001 - of 
     return (
         Lookup(task=WORK, place=place, facts={"rw_prio": 0.0}, rows=_work),
         Lookup(task=KEY, place=place, facts={"n_hint_queues": _no_hint}, rows=_hints),
-        Lookup(task=KEY, place=place, facts=there, rows=_there),
+        Lookup(task=KEY, place=place, facts=there, rows=partial(made_rows, "there")),
         Lookup(
             task=("t",), place=place, facts=storage.MISSING, rows=_outputs, keys=(THRESHOLD,)
         ),
@@ -318,11 +319,6 @@ def _hints(known: Known) -> pl.LazyFrame:
     named = valid_for(hints, owners, ["panda_queue"], ["snapshot"])
     counts = named.group_by(*KEY, "nucleus").agg(n_hint_queues=pl.len().cast(pl.Int64))
     return counts.lazy()
-
-
-def _there(known: Known) -> pl.LazyFrame:
-    there: pl.DataFrame = known.made["there"]
-    return there.lazy()
 
 
 def _outputs(known: Known) -> pl.LazyFrame:

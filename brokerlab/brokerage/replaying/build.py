@@ -63,11 +63,7 @@ class Replay(Result):
         columns={"table": "", "rows": "", "history": ""},
         keys=("table",),
         rows=40,
-        next=(
-            "brokerage.decide(result)",
-            ".tables",
-            ".notes",
-        ),
+        next=("brokerage.decide(result)", ".tables", ".notes"),
     )
 
     tables: Mapping[str, pl.DataFrame]

@@ -48,7 +48,8 @@ def test_every_sentence_about_a_nucleus_can_be_told() -> None:
         late = Trial.of(decisions, 0).settled().late
         assert late is not None
         names = tuple(reason.name for reason in decisions.reasons)
-        question = OfNucleus(decisions, subject(decisions.tasks, TASK, None))
+        task = decisions.tasks["jeditaskid"].item()
+        question = OfNucleus(decisions, subject(decisions.tasks, task, None))
         for found in question.obstacles(Waived(0, 0, names, late, late, {}, 1), -1):
             assert "{" not in found.text
 
