@@ -38,7 +38,9 @@ def steps(rules: ProductionRules, own: WeightOf | None) -> tuple[Step, ...]:
     They make, beside the factors of the weight: ``running`` (R) and other counts [jobs], ``cap`` and ``cap_rt`` (6.4),
     ``bootstrap``, ``jumbo``, ``weight``, ``rank`` (1 to 10), ``place`` (as rank, but beyond the best ten too).
     """
-    further, jumbo = pl.lit(value=rules.code_only_checks), pl.col("t_jumbo") & pl.col("q_jumbo")
+    further, jumbo = pl.lit(value=rules.code_only_checks), pl.lit(value=False)
+    if rules.jumbo_queues:
+        jumbo = pl.col("t_jumbo") & pl.col("q_jumbo")
     late = (
         check("8", "locked", "another brokerage holds its lock", pl.col("x_locked") & further),
         _local_data_only(further),
@@ -52,7 +54,7 @@ def steps(rules: ProductionRules, own: WeightOf | None) -> tuple[Step, ...]:
         *(Derived(columns) for columns in factors(rules)),
         *(weighed_by(own, rules) or (Derived({"weight": product(rules)}),)),
         Derived(_limits(rules) | {"bootstrap": _bootstrap(rules)}),
-        Derived({"jumbo": jumbo & pl.lit(value=rules.jumbo_queues)}),
+        Derived({"jumbo": jumbo}),
         # queues that take a task's jumbo jobs are left alone
         *(replace(rule, when=rule.when & ~pl.col("jumbo")) for rule in late),
         *_single_queue(rules),

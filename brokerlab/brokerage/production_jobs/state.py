@@ -5,8 +5,9 @@ They may change from cycle to cycle. Everything is lazy until all of it is colle
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, TypeAlias
 
 import polars as pl
 
@@ -28,19 +29,71 @@ RT = {"known": False, "running": 0, "queued": 0, "assigned": 0}
 """Jobs of the task's resource types at a parent: whether any are counted, and how many."""
 
 
+COLUMNS = {"t_gshare": "gshare", "t_resource_type": "resource_type", "t_user": "produsername"}
+"""Column of tasks to that of a table of counts."""
+Sums: TypeAlias = dict[str, tuple[Any, pl.Expr]]
+"""Fact to its value where there is no row, and how it is summed up of the rows."""
+
+
+def summed(
+    table: str,
+    facts: Sums,
+    task: tuple[str, ...] = ("snapshot",),
+    *,
+    place: tuple[str, ...] = PARENT,
+    queue: str = "computingsite",
+) -> Lookup:
+    """Return facts that are sums of a table of counts, by columns of tasks and, most often, the parent, named by ``queue``."""
+    keys = {name: COLUMNS.get(name, name) for name in task} | dict.fromkeys(place, queue)
+    sums = {name: sum_ for name, (_, sum_) in facts.items()}
+    otherwise = {name: value for name, (value, _) in facts.items()}
+    rows = partial(_sums, table, keys, sums)
+    return Lookup(task=task, place=place, facts=otherwise, rows=rows, tables=(table,))
+
+
+def _sums(
+    table: str, keys: Mapping[str, str], sums: Mapping[str, pl.Expr], known: Known
+) -> pl.LazyFrame:
+    by = [pl.col(column).alias(name) for name, column in keys.items()]
+    return known.tables[table].group_by(by).agg(**sums)
+
+
+def jobs_in(*statuses: str) -> pl.Expr:
+    """Return the number of jobs in some statuses."""
+    # a sum over nulls is several times as fast as one over filtered rows
+    meant = pl.any_horizontal(pl.col("jobstatus") == status for status in statuses)
+    return pl.when(meant).then("njobs").sum()
+
+
+PILOTS: Sums = {
+    "s_pilots": (0, pl.col("getjob").fill_null(0).sum() + pl.col("updatejob").fill_null(0).sum())
+}
+"""Pilots that asked for a job or told of one."""
+DISKIO = summed("diskio_usage", {"s_diskio": (0.0, pl.col("diskio_per_core").last())})
+"""Disk traffic of a parent."""
+_SEEN = pl.col("status").is_in(["running", "submitted"])
+WORKERS = summed(
+    "worker_stats", {"s_workers": (0, pl.when(_SEEN).then("n_workers").sum())}, queue="panda_queue"
+)
+"""Batch workers of a parent."""
+
+
 def of_state(rules: ProductionRules) -> tuple[Lookup, ...]:
     """Return what changes from cycle to cycle."""
     counted = {f"x_{status}": 0 for status in COUNTED}
     own = {f"x_rt_own_{name}": value for name, value in RT.items()}
     listed = {f"x_rt_{name}": value for name, value in RT.items()}
     return (
-        of_parents("job_stats", {f"s_{status}": 0 for status in AT_QUEUE}, _at_queue),
-        of_parents("site_activity", {"s_pilots": 0, "s_laststart_s": None}, _activity),
-        of_parents("transferring_by_nucleus", {"s_transferring_unwritable": 0}, _moving, "lost"),
-        of_parents("core_stats", {"s_running_cores": 0, "s_starting_cores": 0}, _cores),
-        of_parents("diskio_usage", {"s_diskio": 0.0}, diskio),
-        of_parents("worker_stats", {"s_workers": 0}, workers),
-        of_parents("live", {"s_live": 0}, _live),
+        summed("job_stats", {f"s_{status}": (0, jobs_in(status)) for status in AT_QUEUE}),
+        summed("site_activity", PILOTS | {"s_laststart_s": (None, pl.col("laststart").max().dt.epoch("s"))}),
+        Lookup(
+            task=("snapshot",), place=PARENT, facts={"s_transferring_unwritable": 0}, rows=_moving,
+            tables=("transferring_by_nucleus",), made=("lost",),
+        ),
+        summed("core_stats", {f"s_{status}_cores": (0, _cores(status)) for status in ("running", "starting")}),
+        DISKIO,
+        WORKERS,
+        summed("live", {"s_live": (0, pl.col("njobs").sum())}, queue="panda_queue"),
         Lookup(
             task=("t",), place=("panda_queue",), facts={"x_locked": False}, rows=_locks,
             tables=("locks",), reads=("jeditaskid", "snapshot"),
@@ -55,20 +108,6 @@ def of_state(rules: ProductionRules) -> tuple[Lookup, ...]:
             rows=_of_listed_types, reads=("jeditaskid", "snapshot", "t_queue_name"),
         ),
     )  # fmt: skip
-
-
-def of_parents(
-    table: str, facts: Mapping[str, Any], rows: Callable[[Known], pl.LazyFrame], *made: str
-) -> Lookup:
-    """Return what a table says of a parent at an instant, whatever the task."""
-    return Lookup(
-        task=("snapshot",), place=PARENT, facts=facts, rows=rows, tables=(table,), made=made
-    )
-
-
-def at_parent(known: Known, table: str, column: str = "computingsite") -> Any:
-    """Return a table grouped by instant and parent."""
-    return known.tables[table].group_by("snapshot", parent=column, maintain_order=True)
 
 
 def at_instants(
@@ -89,27 +128,7 @@ def has_history(tables: Mapping[str, pl.DataFrame]) -> bool:
 
 def wide(frame: pl.LazyFrame, keys: Sequence[str], statuses: Sequence[str]) -> pl.LazyFrame:
     """Return one row per key with a column per status: sums of ``njobs``, 0 where there is none."""
-    # a sum over nulls is several times as fast as one over filtered rows
-    sums = (pl.when(pl.col("jobstatus") == s).then("njobs").sum().alias(s) for s in statuses)
-    return frame.group_by(keys).agg(*sums)
-
-
-def _at_queue(known: Known) -> pl.LazyFrame:
-    """Return jobs over all shares."""
-    stats = known.tables["job_stats"].rename({"computingsite": "parent"})
-    found = wide(stats, KEYS, AT_QUEUE)
-    return found.rename({status: f"s_{status}" for status in AT_QUEUE})
-
-
-def _activity(known: Known) -> pl.LazyFrame:
-    return at_parent(known, "site_activity").agg(  # type: ignore[no-any-return]
-        s_pilots=pilots(), s_laststart_s=pl.col("laststart").max().dt.epoch("s")
-    )
-
-
-def pilots() -> pl.Expr:
-    """Return the number of pilots that asked for a job or told of one."""
-    return pl.col("getjob").fill_null(0).sum() + pl.col("updatejob").fill_null(0).sum()
+    return frame.group_by(keys).agg(**{status: jobs_in(status) for status in statuses})
 
 
 def _moving(known: Known) -> pl.LazyFrame:
@@ -119,27 +138,8 @@ def _moving(known: Known) -> pl.LazyFrame:
     return of.agg(s_transferring_unwritable=pl.col("njobs").sum())
 
 
-def _cores(known: Known) -> pl.LazyFrame:
-    return at_parent(known, "core_stats").agg(  # type: ignore[no-any-return]
-        pl.col("ncores").filter(pl.col("jobstatus") == status).last().alias(f"s_{status}_cores")
-        for status in ("running", "starting")
-    )
-
-
-def diskio(known: Known) -> pl.LazyFrame:
-    """Return the disk traffic of a parent."""
-    return at_parent(known, "diskio_usage").agg(s_diskio=pl.col("diskio_per_core").last())  # type: ignore[no-any-return]
-
-
-def workers(known: Known) -> pl.LazyFrame:
-    """Return the batch workers of a parent."""
-    seen = known.tables["worker_stats"].filter(pl.col("status").is_in(["running", "submitted"]))
-    of = seen.group_by("snapshot", parent="panda_queue")
-    return of.agg(s_workers=pl.col("n_workers").fill_null(0).sum())
-
-
-def _live(known: Known) -> pl.LazyFrame:
-    return at_parent(known, "live", "panda_queue").agg(s_live=pl.col("njobs").sum())  # type: ignore[no-any-return]
+def _cores(status: str) -> pl.Expr:
+    return pl.col("ncores").filter(pl.col("jobstatus") == status).last()
 
 
 def _locks(known: Known) -> pl.LazyFrame:
