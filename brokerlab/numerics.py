@@ -182,3 +182,17 @@ def _sorted_runs(values: FloatArray, start: IntArray, size: IntArray) -> FloatAr
             matrix.sort(axis=1)
             result[place] = matrix[inside]
     return result
+
+
+def repeated(first: IntArray, length: IntArray) -> tuple[IntArray, IntArray]:
+    """Write out ranges, each of a first number and a length: for each number the row of its range, and the number.
+
+    Example:
+        >>> row, number = repeated(np.array([5, 9]), np.array([3, 1]))
+        >>> row.tolist(), number.tolist()
+        ([0, 0, 0, 1], [5, 6, 7, 9])
+    """
+    ends = np.cumsum(length)
+    row = np.repeat(np.arange(len(length)), length)
+    offset = np.arange(len(row)) - (ends - length)[row]
+    return row, first[row] + offset

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from brokerlab.numerics import IntArray
+from brokerlab.numerics import IntArray, repeated
 
 UIntArray = npt.NDArray[np.uint32]
 AS_WRITTEN = pl.QueryOptFlags.none()
@@ -84,8 +84,9 @@ def matched(facts: Facts) -> pl.DataFrame:
     for key, rows in rows_of.items():
         q[start[rows][:, None] + np.arange(len(of_version[key]))] = of_version[key]
     rows = np.flatnonzero(first < last)
-    places = np.repeat(start[rows], n[rows]) + counting(n[rows])
-    q[places] = own["q"].to_numpy()[np.repeat(first[rows], n[rows]) + counting(n[rows])]
+    _, places = repeated(start[rows], n[rows])
+    _, listed = repeated(first[rows], n[rows])
+    q[places] = own["q"].to_numpy()[listed]
     return pl.DataFrame({"t": np.repeat(t, n), "q": q})
 
 
@@ -127,12 +128,6 @@ def positions(keys: pl.Series, wanted: pl.Series) -> UIntArray:
     places = np.zeros(int(keys.max() or 0) + 1, dtype=np.uint32)  # type: ignore[arg-type]
     places[keys.to_numpy()] = np.arange(len(keys), dtype=np.uint32)
     found: UIntArray = places[wanted.to_numpy()]
-    return found
-
-
-def counting(n: IntArray) -> IntArray:
-    """Return 0, 1... up to each number, one after the other."""
-    found: IntArray = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
     return found
 
 

@@ -11,10 +11,10 @@ import polars as pl
 from brokerlab.brokerage.engine.again import asked_anew, patched
 from brokerlab.brokerage.engine.decide import in_parts
 from brokerlab.brokerage.engine.evaluation import lowest_bit
-from brokerlab.brokerage.engine.pairs import Facts, counting, looked_up, matched
+from brokerlab.brokerage.engine.pairs import Facts, looked_up, matched
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.engine.world import World
-from brokerlab.numerics import IntArray
+from brokerlab.numerics import IntArray, repeated
 
 
 @dataclass(frozen=True)
@@ -131,9 +131,8 @@ class Kept:
 
     def pairs(self, rows: IntArray, places: IntArray) -> pl.DataFrame:
         """Return the open pairs of tasks, which may come several times: ``t`` (of ``rows``), ``q, failed`` and the facts kept."""
-        n = self.n[places]
-        of = np.repeat(self.start[places], n) + counting(n)
-        return pl.DataFrame({"t": np.repeat(rows, n)}).hstack(self.open[pl.Series(of)])
+        row, of = repeated(self.start[places], self.n[places])
+        return pl.DataFrame({"t": rows[row]}).hstack(self.open[pl.Series(of)])
 
 
 def per_instant(tasks: pl.DataFrame, instants: IntArray, keys: Collection[str]) -> pl.DataFrame:

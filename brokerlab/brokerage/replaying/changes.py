@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.replaying import states
-from brokerlab.brokerage.replaying.clock import Clock, repeated
+from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.engines import collect, narrow, same_engine, unpivot
-from brokerlab.numerics import IntArray
+from brokerlab.numerics import IntArray, repeated
 
 MEASURES = ("njobs", *states.WEIGHTS)
 """What is counted: jobs, cores, disk traffic."""

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.engines import TIME, Types, collect, microseconds, narrow
-from brokerlab.numerics import IntArray
+from brokerlab.numerics import IntArray, repeated
 from brokerlab.times import numbered_instants, rounded
 
 FINEST_CELL_US = 60_000_000
@@ -117,20 +117,6 @@ class Clock:
         """``snapshot``, ``at``, in the order of time."""
         at = pl.Series("at", self.at_us).cast(pl.Datetime("us"))
         return pl.DataFrame([pl.Series("snapshot", self.snapshots, dtype=pl.Int64), at])
-
-
-def repeated(first: IntArray, length: IntArray) -> tuple[IntArray, IntArray]:
-    """Write out ranges, each of a first number and a length: for each number the row of its range, and the number.
-
-    Example:
-        >>> row, number = repeated(np.array([5, 9]), np.array([3, 1]))
-        >>> row.tolist(), number.tolist()
-        ([0, 0, 0, 1], [5, 6, 7, 9])
-    """
-    ends = np.cumsum(length)
-    row = np.repeat(np.arange(len(length)), length)
-    offset = np.arange(len(row)) - (ends - length)[row]
-    return row, first[row] + offset
 
 
 ALWAYS_US = -(2**62)
