@@ -25,7 +25,7 @@ from brokerlab.brokerage.engine.pairs import Facts, run
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.engine.settings import with_keys
 from brokerlab.brokerage.engine.steps import Derived, Step
-from brokerlab.brokerage.engine.world import SecondLoop, World, configured
+from brokerlab.brokerage.engine.world import SecondLoop, World
 from brokerlab.brokerage.inputs.frames import read_given
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig import Config
@@ -180,14 +180,6 @@ class Brokerage(Generic[R, D]):
 
         return table_of(self, rules)
 
-    def rules_and_steps(self, rules: R) -> tuple[tuple[Rule, ...], tuple[Step, ...]]:
-        """Return the checks and the steps of a rule set, without rules that were added.
-
-        Raises:
-            ConfigError: Checks of one's own that cannot be taken.
-        """
-        return _rules_and_steps(self, rules)
-
     def decide(
         self,
         tables: Mapping[str, Any],
@@ -254,7 +246,7 @@ class Brokerage(Generic[R, D]):
 
     def _world(self, known: Known) -> World:
         """Look up all that no setting changes, then what settings decide."""
-        asked = self.rules_and_steps(known.rules)
+        asked = rules_and_steps(self, known.rules)
         lookups, config = self.lookups(known.rules), known.config
         known = self.facts(known)
         for each in lookups:
@@ -281,13 +273,18 @@ class Brokerage(Generic[R, D]):
             steps=(),
             second=None,
         )
-        return configured(nothing, config)
+        return nothing.with_config(config)
 
 
 @lru_cache(maxsize=64)  # made of many small expressions
-def _rules_and_steps(
+def rules_and_steps(
     brokerage: Brokerage[Any, Any], rules: Any
 ) -> tuple[tuple[Rule, ...], tuple[Step, ...]]:
+    """Return the checks and the steps of a rule set, without rules that were added.
+
+    Raises:
+        ConfigError: Checks of one's own that cannot be taken.
+    """
     derived = brokerage.derived(rules)
     then = (*derived, *brokerage.steps(rules, brokerage.own_weight))
     keyed = with_keys(then)[len(derived) :]

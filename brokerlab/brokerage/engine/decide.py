@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.engine.evaluation import evaluated, highest_bit, lowest_bit
+from brokerlab.brokerage.engine.own import refuse_weights
 from brokerlab.brokerage.engine.pairs import Facts, looked_up, run
 from brokerlab.brokerage.engine.plans import run_again
 from brokerlab.brokerage.engine.steps import names_of, walk
@@ -83,7 +84,8 @@ def settled(
         late = run(walk(left.lazy(), world.steps, names, off))
     else:
         late = run_again((world.steps, names), left, lambda rows: walk(rows, world.steps, names))
-    world.check_weights(late)
+    if world.brokerage.own_weight is not None:
+        refuse_weights(world.brokerage.name, late)
     # `late` has the rows of `left`, in the same order: by t and q
     at = np.full(pairs.height, left.height, dtype=np.uint32)
     at[first < 0] = np.arange(left.height, dtype=np.uint32)

@@ -43,10 +43,15 @@ def evaluated(facts: Facts, checks: Sequence[Rule]) -> pl.DataFrame:
         failed = np.zeros(pairs.height, dtype=np.int64)
     task = positions(facts.tasks["t"], pairs["t"])
     queue = positions(facts.queues["q"], pairs["q"])
-    for kinds in coarse:
-        answers = _bits(_every_kind(kinds).select(_answers(kinds.checks)), bits)
-        line = kinds.of_task * np.uint32(kinds.facts.queues.height)
-        failed |= answers[line[task] + kinds.of_queue[queue]]
+    for rules in coarse:
+        # one task and one queue of each kind, numbered
+        tasks, of_task = _distinct(_told_apart(facts, rules, "tasks"), "t")
+        queues, of_queue = _distinct(_told_apart(facts, rules, "queues"), "q")
+        kinds = tasks.select("t").join(queues.select("q"), how="cross", maintain_order="left_right")
+        known = looked_up(replace(facts, tasks=tasks, queues=queues), kinds, _inputs(rules))
+        answers = _bits(known.select(_answers(rules)), bits)
+        line = of_task * np.uint32(queues.height)
+        failed |= answers[line[task] + of_queue[queue]]
     return pairs.with_columns(failed=pl.Series(failed))
 
 
@@ -97,30 +102,6 @@ def asked_of(pairs: pl.DataFrame, checks: Sequence[Rule], bits: dict[str, int]) 
     return pairs.select("t", "q", failed=pl.Series(_bits(answers, bits)))
 
 
-@dataclass(frozen=True)
-class Kinds:
-    """Checks, and the kinds of tasks and queues that they tell apart.
-
-    Attributes:
-        checks: The checks.
-        facts: The facts of one task and one queue of each kind; ``t`` and ``q`` are numbers of kinds.
-        of_task: Kind of each task.
-        of_queue: Kind of each queue.
-    """
-
-    checks: tuple[Rule, ...]
-    facts: Facts
-    of_task: UIntArray
-    of_queue: UIntArray
-
-    @classmethod
-    def of(cls, facts: Facts, checks: tuple[Rule, ...]) -> Kinds:
-        """Find the kinds that checks tell apart."""
-        tasks, of_task = _distinct(_told_apart(facts, checks, "tasks"), "t")
-        queues, of_queue = _distinct(_told_apart(facts, checks, "queues"), "q")
-        return cls(checks, replace(facts, tasks=tasks, queues=queues), of_task, of_queue)
-
-
 def _told_apart(facts: Facts, checks: Iterable[Rule], which: str) -> pl.DataFrame:
     """Return all that checks see of tasks or of queues: columns, and keys of facts of pairs."""
     wanted = _inputs(checks)
@@ -157,16 +138,10 @@ def _distinct(frame: pl.DataFrame, name: str) -> tuple[pl.DataFrame, UIntArray]:
     return kinds, numbers[name].cast(pl.UInt32).to_numpy()
 
 
-def _every_kind(kinds: Kinds) -> pl.DataFrame:
-    facts = kinds.facts
-    pairs = facts.tasks.select("t").join(
-        facts.queues.select("q"), how="cross", maintain_order="left_right"
-    )
-    return looked_up(facts, pairs, _inputs(kinds.checks))
-
-
-def _sorted_out(facts: Facts, checks: Sequence[Rule], most: int) -> tuple[list[Kinds], list[Rule]]:
-    """Put checks together that share few kinds (``most``), and return the tables, and the checks that tell apart too many pairs."""
+def _sorted_out(
+    facts: Facts, checks: Sequence[Rule], most: int
+) -> tuple[list[tuple[Rule, ...]], list[Rule]]:
+    """Put checks together that share few kinds (``most``); return them, and the checks that tell apart too many pairs."""
     counts: dict[tuple[str, ...], int] = {}
     sizes = {check.name: _n_kinds(facts, (check,), counts) for check in checks}
     tables: list[tuple[Rule, ...]] = []
@@ -180,7 +155,7 @@ def _sorted_out(facts: Facts, checks: Sequence[Rule], most: int) -> tuple[list[K
         else:
             tables.append((check,))
     fine = [check for check in checks if sizes[check.name] > most]
-    return [Kinds.of(facts, table) for table in tables], fine
+    return tables, fine
 
 
 def lowest_bit(bits: IntArray) -> IntArray:

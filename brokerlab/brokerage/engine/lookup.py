@@ -127,22 +127,22 @@ def number_of(columns: Columns) -> str:
     return _NUMBERS.get(columns) or f"#{','.join(columns)}"
 
 
-def with_numbers(frame: pl.DataFrame, keys: Iterable[Columns]) -> pl.DataFrame:
-    """Add the numbers of the values of columns: text joins on pairs would cost too much."""
-    names = {number_of(columns): columns for columns in keys}
-    return frame.with_columns(
-        (pl.struct(columns).rank("dense").cast(pl.Int64) - 1).alias(name)
-        for name, columns in names.items()
-        if name not in frame.columns
-    )
-
-
 def numbered_by(known: Known, lookups: Iterable[Lookup]) -> Known:
-    """Return it with the numbers by which facts of pairs are looked up."""
+    """Return it with numbers of what facts of pairs are told apart by: text joins on pairs would cost too much."""
     pairs = [each for each in lookups if each.of_pairs]
-    tasks = with_numbers(run(known.tasks), (each.task for each in pairs))
-    places = with_numbers(run(known.places), (each.place for each in pairs))
-    return replace(known, tasks=tasks.lazy(), places=places.lazy())
+    found = []
+    for frame, keys in (
+        (run(known.tasks), [each.task for each in pairs]),
+        (run(known.places), [each.place for each in pairs]),
+    ):
+        names = {number_of(columns): columns for columns in keys}
+        numbers = (
+            (pl.struct(columns).rank("dense").cast(pl.Int64) - 1).alias(name)
+            for name, columns in names.items()
+            if name not in frame.columns
+        )
+        found.append(frame.with_columns(numbers).lazy())
+    return replace(known, tasks=found[0], places=found[1])
 
 
 def with_facts(frame: pl.LazyFrame, lookup: Lookup, known: Known) -> pl.LazyFrame:

@@ -13,8 +13,8 @@ from brokerlab.brokerage.words import filled, names_in
 
 Kind = Literal["persistent", "temporary"]
 Scope = Literal["pair", "task"]
-OWN = ("t", "q", "check")
-"""Columns of the evaluation itself: task, place, why it was skipped so far."""
+OWN = ("t", "q", "check", "mark")
+"""Columns of the evaluation itself: task, place, why it was skipped so far, which temporary check marks it."""
 SETTING = "$"
 """Begins the name of a column that holds a setting."""
 

@@ -110,7 +110,7 @@ def differing(
 
 def with_keys(steps: Sequence[Step]) -> tuple[Step, ...]:
     """Return steps whose rules name the keys behind derived columns too, but for those behind the weight."""
-    behind = keys_behind(steps)
+    behind = {name: keys_in(columns) for name, columns in columns_behind(steps).items()}
 
     def keyed(rule: Rule) -> Rule:
         more = [key for name in rule.reads if name != WEIGHT for key in behind.get(name, ())]
@@ -124,11 +124,6 @@ def with_keys(steps: Sequence[Step]) -> tuple[Step, ...]:
         else step
         for step in steps
     )
-
-
-def keys_behind(steps: Iterable[Step]) -> dict[str, tuple[str, ...]]:
-    """Return the keys behind the columns that steps derive, in the order in which they stand there."""
-    return {name: keys_in(columns) for name, columns in columns_behind(steps).items()}
 
 
 def keys_in(columns: Iterable[str]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ A brokerage lists its steps in order. Each works on one row per pair that is lef
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeAlias
@@ -64,21 +64,6 @@ class Order:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Change:
-    """Facts that take more than an expression.
-
-    Attributes:
-        function: Takes the rows, gives the same rows in the same order with more columns.
-        reads: Columns that it reads.
-        makes: Columns that it adds.
-    """
-
-    function: Callable[[pl.LazyFrame], pl.LazyFrame]
-    reads: tuple[str, ...] = ()
-    makes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class PerPlace:
     """Columns of what several places that are left stand for together: one of them is asked, all are told.
 
@@ -93,14 +78,10 @@ class PerPlace:
     steps: tuple[Derived, ...]
 
 
-Step: TypeAlias = Rule | Derived | Mark | Order | Change | PerPlace
+Step: TypeAlias = Rule | Derived | Mark | Order | PerPlace
 
 
-def _marked(frame: pl.LazyFrame) -> pl.LazyFrame:
-    return frame.with_columns(check=pl.coalesce("check", "mark"))
-
-
-MARKED = Change(function=_marked, reads=("mark",))
+MARKED = Derived({"check": pl.coalesce("check", "mark")})
 """Here temporary checks of single places remove: ``mark`` is the last of them that said skip."""
 
 
@@ -130,8 +111,6 @@ def made_by(steps: Iterable[Step]) -> set[str]:
                 made.update(columns)
             case Order():
                 made.add(step.name)
-            case Change():
-                made.update(step.makes)
             case PerPlace():
                 made |= made_by(step.steps)
     return made
@@ -147,8 +126,6 @@ def _read_by(step: Step) -> Sequence[str]:
             return [name for each in columns.values() for name in each.meta.root_names()]
         case Order():
             return [*step.by, *step.among.meta.root_names()]
-        case Change():
-            return step.reads
         case PerPlace():
             return [step.by, step.largest, *reads_of(step.steps)]
 
@@ -156,7 +133,7 @@ def _read_by(step: Step) -> Sequence[str]:
 def reads_of(steps: Iterable[Step]) -> tuple[str, ...]:
     """Return the facts of pairs that steps read, those that none of them makes."""
     wanted: dict[str, None] = {}
-    made = {*OWN, "mark"}
+    made = {*OWN}
     for step in steps:
         wanted.update(dict.fromkeys(name for name in _read_by(step) if name not in made))
         made |= made_by([step])
@@ -193,8 +170,6 @@ def walk(
                     frame = frame.with_columns(_holds(rule, lets_pass).alias(rule.name))
                 case Order():
                     frame = _ordered(frame, step)
-                case Change():
-                    frame = step.function(frame)
                 case PerPlace():
                     frame = _told_all(frame, step)
     return frame

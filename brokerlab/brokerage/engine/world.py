@@ -13,7 +13,6 @@ from brokerlab.brokerage.engine.lookup import Known, Lookup, Made, sides_of, wit
 from brokerlab.brokerage.engine.own import (
     Own,
     refuse_own,
-    refuse_weights,
     with_own,
     with_own_facts,
 )
@@ -161,7 +160,62 @@ class World:
         Raises:
             ConfigError: Settings that no rule can work with.
         """
-        return configured(self, config)
+        brokerage, lookups = self.brokerage, self.lookups
+        raw = self.base.given["tasks"]
+        vos = raw["vo"].unique().to_list() if "vo" in raw.columns else ["atlas"]
+
+        def stays(made: Lookup | Made) -> bool:
+            """Tell whether no key behind it has another value."""
+            if (
+                any("<" in key for key in made.keys)
+                or config.has_history
+                or self.config.has_history
+            ):
+                return False
+            return not differing(config, self.config, made.keys, brokerage.place_of, vos)
+
+        known = replace(self.base, config=config)
+        for each in brokerage.made:
+            kept = each.name in self.known.made and stays(each)
+            known = known.with_made(
+                **{each.name: self.known.made[each.name] if kept else each.of(known)}
+            )
+        frame = known.tasks
+        for lookup in lookups:
+            if lookup.keys and not lookup.place:
+                frame = with_facts(frame, lookup, known)
+        tasks = with_settings_of(self, run(frame), config)
+        known = replace(known, tasks=tasks.lazy())
+        silent = frozenset(name for rules in self.unasked.values() for name in rules)
+        outcomes = run(brokerage.ends(known)).filter(~pl.col("outcome").is_in([*silent]))
+        changing = [each for each in lookups if each.of_pairs and each.keys]
+        old = {tuple(side.missing): side for side in self.facts.sides[len(self.sides) :]}
+        new = (
+            old[tuple(each.facts)] if tuple(each.facts) in old and stays(each) else sides_of([each], known)[0]
+            for each in changing
+        )  # fmt: skip
+        facts = Facts(
+            tasks=tasks.join(outcomes, on="t", how="anti", maintain_order="left"),
+            queues=run(known.places),
+            listed=known.lists.join(outcomes, on="t", how="anti"),
+            sides=(*self.sides, *new),
+        )
+        facts = with_own_facts(brokerage, with_some_place(facts), known.given)
+        local = _local(facts, value=True) if brokerage.second else facts
+        checks, then = _in_order(*self.asked, brokerage.own, silent)
+        refuse_own(brokerage, checks, then, local.schema)
+        second = brokerage.second(known.rules, then) if brokerage.second else None
+        return replace(
+            self,
+            known=known,
+            config=config,
+            facts=facts,
+            tasks=tasks,
+            outcomes=outcomes,
+            checks=checks,
+            steps=then,
+            second=second,
+        )
 
     def of_tasks(self, tasks: pl.DataFrame) -> Self:
         """Return what is known of some tasks, ``t``."""
@@ -184,70 +238,9 @@ class World:
         facts = self.facts.of_tasks(tasks)
         return facts if self.second is None else _local(facts, value=loop == 1)
 
-    def check_weights(self, late: pl.DataFrame) -> None:
-        """Refuse weights of one's own that cannot be ranked."""
-        if self.brokerage.own_weight is not None:
-            refuse_weights(self.brokerage.name, late)
-
 
 def _local(facts: Facts, *, value: bool) -> Facts:
     return replace(facts, tasks=facts.tasks.with_columns(t_local=pl.lit(value=value)))
-
-
-def configured(before: World, config: Config) -> World:
-    """Return a world, known under other settings, with all that settings decide."""
-    brokerage, lookups = before.brokerage, before.lookups
-    raw = before.base.given["tasks"]
-    vos = raw["vo"].unique().to_list() if "vo" in raw.columns else ["atlas"]
-
-    def stays(made: Lookup | Made) -> bool:
-        """Tell whether no key behind it has another value."""
-        if any("<" in key for key in made.keys) or config.has_history or before.config.has_history:
-            return False
-        return not differing(config, before.config, made.keys, brokerage.place_of, vos)
-
-    known = replace(before.base, config=config)
-    for each in brokerage.made:
-        kept = each.name in before.known.made and stays(each)
-        known = known.with_made(
-            **{each.name: before.known.made[each.name] if kept else each.of(known)}
-        )
-    frame = known.tasks
-    for lookup in lookups:
-        if lookup.keys and not lookup.place:
-            frame = with_facts(frame, lookup, known)
-    tasks = with_settings_of(before, run(frame), config)
-    known = replace(known, tasks=tasks.lazy())
-    silent = frozenset(name for rules in before.unasked.values() for name in rules)
-    outcomes = run(brokerage.ends(known)).filter(~pl.col("outcome").is_in([*silent]))
-    changing = [each for each in lookups if each.of_pairs and each.keys]
-    old = {tuple(side.missing): side for side in before.facts.sides[len(before.sides) :]}
-    new = (
-        old[tuple(each.facts)] if tuple(each.facts) in old and stays(each) else sides_of([each], known)[0]
-        for each in changing
-    )  # fmt: skip
-    facts = Facts(
-        tasks=tasks.join(outcomes, on="t", how="anti", maintain_order="left"),
-        queues=run(known.places),
-        listed=known.lists.join(outcomes, on="t", how="anti"),
-        sides=(*before.sides, *new),
-    )
-    facts = with_own_facts(brokerage, with_some_place(facts), known.given)
-    local = _local(facts, value=True) if brokerage.second else facts
-    checks, then = _in_order(*before.asked, brokerage.own, silent)
-    refuse_own(brokerage, checks, then, local.schema)
-    second = brokerage.second(known.rules, then) if brokerage.second else None
-    return replace(
-        before,
-        known=known,
-        config=config,
-        facts=facts,
-        tasks=tasks,
-        outcomes=outcomes,
-        checks=checks,
-        steps=then,
-        second=second,
-    )
 
 
 def with_settings_of(world: World, tasks: pl.DataFrame, config: Config) -> pl.DataFrame:
