@@ -48,16 +48,10 @@ def link_metrics(
     nuclei: pl.DataFrame | None = None,
     window_minutes: float = WINDOW_MINUTES,
 ) -> pl.DataFrame:
-    """Return the newest value of each metric of every link into a nucleus at every instant.
-
-    Args:
-        network_matrix: See :func:`brokerlab.brokerage.network_weight.links`, as for the others.
-        instants: ``snapshot``, ``at``.
-        nuclei: ``nucleus`` and perhaps ``snapshot``.
-        window_minutes: Age limit [min].
+    """Return the newest value of each metric of every link into a nucleus at every instant; see :func:`.network_weight.links`.
 
     Returns:
-        One row per ``snapshot, nucleus, src`` with any metric inside the window: ``closeness``, ``queued``,
+        One row per ``snapshot, nucleus, src`` with any metric inside the window [min]: ``closeness``, ``queued``,
         ``queued_express`` [files], ``mbps_1h``, ``mbps_1d``, ``mbps_1w`` [MB/s], f64; null = missing.
 
     Raises:

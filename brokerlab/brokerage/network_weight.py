@@ -202,8 +202,6 @@ def at_links(
 
     Raises:
         ConfigError: NQUEUED_SAT_CAP is 0.
-
-    Source: network-weight.md 3.
     """
     settings = NetworkSettings.of(config or Config.empty())
     named = known.rename({"src": "storage_site"}).with_columns(link_known=pl.lit(value=True))

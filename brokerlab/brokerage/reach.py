@@ -43,14 +43,11 @@ def slots(world: World) -> pl.DataFrame:
 
 
 def reachable(decisions: QueueDecisions) -> pl.DataFrame:
-    """Return the share of the running slots that each task may reach.
+    """Return the share of the running slots that each task may reach: ``jeditaskid, snapshot, reachable`` (0 to 1), sorted.
 
     The slots (:func:`slots`) of the queues that are candidates, or would be if more than ten were taken (check
     ``rank``, for user tasks ``low_weight``), divided by those of all queues that run production (analysis) at that
     instant. Pseudo-queues of one parent count once. 0 for a task that ended before any queue was looked at; null where nothing runs anywhere.
-
-    Returns:
-        ``jeditaskid, snapshot, reachable`` (0 to 1), one row per task, sorted.
     """
     sizes = slots(decisions.world)
     total = sizes.group_by("snapshot").agg(total=pl.col("slots").sum())

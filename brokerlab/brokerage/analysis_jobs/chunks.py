@@ -36,17 +36,13 @@ _FILE_FACTS: Schema = {
 def n_jobs(
     tasks: pl.DataFrame, datasets: pl.DataFrame | None, files: pl.DataFrame | None
 ) -> pl.DataFrame:
-    """Return N_j, the number of jobs that each chunk splits into.
+    """Return N_j, the number of jobs that each chunk splits into; the first row of a task counts, files come in their order.
 
-    Args:
-        tasks: Input table ``tasks`` of the analysis brokerage; the first row of a task counts.
-        datasets: ``datasetname``, ``is_master``, perhaps ``jeditaskid`` (null = every task).
-        files: ``datasetname``, ``lfn``, ``fsize`` [B] (null = 0), ``nevents``, ``startevent``, ``endevent``, perhaps
-            ``jeditaskid``; the order of rows is that of the files.
+    Null ``fsize`` is 0; datasets and files without ``jeditaskid`` are of every task. Splitting by lumi block, boundary and
+    event is not looked at.
 
     Returns:
-        ``jeditaskid, n_jobs_to_submit`` (i64), sorted; 0 without files. Splitting by lumi block, boundary and event
-        is not looked at.
+        ``jeditaskid, n_jobs_to_submit`` (i64), sorted; 0 without files.
 
     Raises:
         SchemaError: A missing key column or a column of another type.

@@ -145,22 +145,10 @@ def completeness(
 ) -> Completeness:
     """Decide for many tasks whether their input is complete somewhere it can be read.
 
-    Args:
-        tasks: ``jeditaskid``, ``snapshot``, ``vo``, ``inputprestaging``; one row per task and instant.
-        datasets: Input datasets: ``datasetname``, ``distributed``, perhaps ``jeditaskid`` (null = every task).
-        replicas: ``datasetname``, ``ddm_endpoint_name``, ``found``, ``total`` [files], ``vp``; perhaps
-            ``jeditaskid``, ``snapshot``; ``is_tape``, ``readable_lan``, ``readable_wan`` go before those
-            of the endpoint. Null ``found`` and ``total`` are 0.
-        storage_endpoints: ``ddm_endpoint_name``, ``is_tape``, ``read_lan``, ``read_wan``; perhaps
-            ``snapshot``. A replica at an endpoint that is not here, and that says nothing itself, cannot
-            be read.
-        config: MAX_MISSING_INPUT_FILES, MIN_INPUT_COMPLETENESS, by the task's VO.
-        rules: ``other_status_up`` (J15); null = ``document``.
-        component: Component of the two keys: ``jobbroker``, ``anal_jobbroker``.
-
-    Returns:
-        See :class:`Completeness`. Merge chunks are treated like the others; tasks with inputprestaging have
-        complete locations but never an outcome.
+    Of replicas ``is_tape``, ``readable_lan``, ``readable_wan`` go before those of the endpoint; null ``found`` and ``total`` are
+    0. A replica at an endpoint that is not known, and that says nothing itself, cannot be read. Limits are those of the task's
+    VO, of a ``component`` (``jobbroker``, ``anal_jobbroker``). Merge chunks are treated like the others; tasks with
+    inputprestaging have complete locations but never an outcome.
 
     Raises:
         SchemaError: A missing key column or a column of another type.

@@ -42,12 +42,7 @@ def _distinct_files(
 def input_totals(
     tasks: pl.DataFrame, datasets: pl.DataFrame | None, files: pl.DataFrame | None
 ) -> pl.DataFrame:
-    """Return the size of each task's input; a name in several datasets counts once.
-
-    Args:
-        tasks: ``jeditaskid``.
-        datasets: ``datasetname`` and perhaps ``jeditaskid`` (null = every task), ``pseudo``, ``type``.
-        files: ``datasetname``, ``lfn``, ``fsize`` [B] (null = 0), perhaps ``jeditaskid``.
+    """Return the size of each task's input; a name in several datasets counts once, null ``fsize`` as 0.
 
     Returns:
         One row per task, sorted: ``jeditaskid``, ``total`` [B] i64, ``nfiles`` i64; 0 without input.
@@ -77,14 +72,7 @@ def input_at_queues(
     files: pl.DataFrame | None,
     file_locations: pl.DataFrame | None,
 ) -> pl.DataFrame:
-    """Return how much of each task's input each queue has.
-
-    Args:
-        tasks: ``jeditaskid``.
-        datasets: See :func:`input_totals`.
-        files: See :func:`input_totals`.
-        file_locations: ``datasetname``, ``panda_queue`` (parent name), ``lfn``, ``kind``, perhaps
-            ``jeditaskid``; other kinds than localdisk, cache and localtape do not count.
+    """Return how much of each task's input each queue (parent name) has; kinds of places: localdisk, cache, localtape.
 
     Returns:
         One row per ``jeditaskid``, ``panda_queue`` with anything, sorted: ``avail``, ``navail`` on disk

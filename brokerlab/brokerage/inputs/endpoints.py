@@ -72,17 +72,10 @@ def endpoint_states(
     *,
     rules: ProductionRules,
 ) -> pl.DataFrame:
-    """Sum up the endpoints of each queue.
-
-    Args:
-        queue_endpoints: ``panda_queue`` (parent name), ``direction``, ``ddm_endpoint_name``,
-            ``is_default``; rows whose ``scope`` is neither null nor ``default`` are left aside.
-        storage_endpoints: ``ddm_endpoint_name``, ``type``, the four status columns and the space columns
-            [GB]; may carry ``snapshot``. An endpoint that is not here is of no type and has no space.
-        rules: ``other_status_up``, ``datadisk_only``, ``local_space``.
+    """Sum up the endpoints of each queue; one that is not among ``storage_endpoints`` is of no type and has no space.
 
     Returns:
-        One row per [``snapshot``,] ``panda_queue`` with an endpoint, sorted by it; ``snapshot`` only if
+        One row per [``snapshot``,] ``panda_queue`` (parent name) with an endpoint, sorted by it; ``snapshot`` only if
         ``storage_endpoints`` has one.
 
         * ``s_space`` [GB], f64, of the default output endpoint, null if that is not known (the first in name order of

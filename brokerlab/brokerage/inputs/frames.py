@@ -21,16 +21,7 @@ TASK: Schema = {"jeditaskid": pl.Int64}
 def read(
     table: str, frame: pl.DataFrame | None, required: Schema, optional: Schema | None = None
 ) -> pl.DataFrame:
-    """Return the named columns of a table, with the types asked for.
-
-    Args:
-        table: Its name, for messages.
-        frame: The table; null = empty.
-        required: Columns that must be there, except in an empty table without columns.
-        optional: Columns that are null where they are absent.
-
-    Returns:
-        The columns of ``required``, then of ``optional``, rows in the given order.
+    """Return the named columns of a table (null = empty), with the types asked for; optional ones may be absent, and are null.
 
     Raises:
         SchemaError: Missing columns and columns of another kind, all at once.

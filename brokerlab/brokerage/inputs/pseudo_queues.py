@@ -52,15 +52,8 @@ def pseudo_queues(queues: pl.DataFrame, resource_types: pl.DataFrame | None) -> 
     * maxrss = min(corecount * maxrampercore, parent maxrss * corecount / parent cores);
     * minrss = max(corecount * minrampercore - corecount + 1, parent minrss * corecount / parent cores).
 
-    Without a bound per core the parent's own value takes the place of the first term. Parent cores 0 and
-    null are 1 in the divisions. A null maxrss or minrss of the parent is no limit.
-
-    Args:
-        queues: ``panda_queue``, ``capability``, ``corecount`` [cores], ``maxrss``, ``minrss`` [MB],
-            ``unified_name``, ``is_unified``; perhaps ``snapshot``; any other column goes over to the
-            pseudo-queues.
-        resource_types: ``resource_name``, ``mincore``, ``maxcore`` [cores], ``minrampercore``,
-            ``maxrampercore`` [MB].
+    Without a bound per core [MB] the parent's own value takes the place of the first term. Parent cores 0 and
+    null are 1 in the divisions. A null maxrss or minrss of the parent is no limit. Other columns go over as they are.
 
     Returns:
         The queues, with ``unified_name`` (itself where it was null) and ``is_unified`` filled, and the
@@ -119,17 +112,10 @@ def _children(parents: pl.DataFrame, types: pl.DataFrame) -> pl.DataFrame:
 
 
 def scale_per_core(queues: pl.DataFrame) -> pl.DataFrame:
-    """Multiply maxrss, minrss and maxwdir of queues flagged ``per_core_attr`` by their cores.
+    """Multiply maxrss, minrss and maxwdir (f64) of queues flagged ``per_core_attr`` by their cores.
 
     To be done once, when the table is loaded. The flag is an item of ``catchall`` that starts with
     ``per_core_attr``; a parameter of that name in ``params`` (JSON) wins. Cores 0 and null count as 1.
-
-    Args:
-        queues: ``panda_queue``, ``catchall``, ``params``, ``corecount`` [cores], ``maxrss``, ``minrss``,
-            ``maxwdir`` [MB].
-
-    Returns:
-        The queues in the given order; the three columns are f64.
 
     Raises:
         SchemaError: A missing key column or a column of another type.

@@ -21,16 +21,11 @@ _WANTED: Schema = {"panda_queue": pl.String, "tag": pl.String}
 
 
 def slot_counts(slots: pl.DataFrame | None, wanted: pl.DataFrame) -> pl.DataFrame:
-    """Look up the slots of queues for shares and resource types.
+    """Look up the slots of queues (parent name) for shares, or work queues, and resource types.
 
     Rows of the tag itself go before rows of any share (null), and hide them; among these the row of the
-    resource type goes before that of any type (null). A null resource type asks for the sum over all types.
-
-    Args:
-        slots: ``panda_queue`` (parent name), ``gshare`` (share or work queue; null = any), ``resourcetype``
-            (null = any), ``numslots`` (null = 0; rows below 0 are ignored); perhaps ``snapshot``. Of several
-            rows with the same key the largest counts.
-        wanted: ``panda_queue`` (parent name), ``tag``, ``resource_type``, perhaps ``snapshot``.
+    resource type goes before that of any type (null). A null resource type asks for the sum over all types. Null ``numslots``
+    is 0, rows below 0 are ignored, of several rows with the same key the largest counts.
 
     Returns:
         One row per distinct ``snapshot, panda_queue, tag, resource_type``, sorted by them, with ``numslots``

@@ -80,16 +80,13 @@ def states(
     allowed: Collection[str],
     instants: pl.DataFrame,
 ) -> Tables:
-    """Return the tables of a state, held to their contracts, the world in the place of the snapshot.
+    """Return the tables of a state, held to their contracts; ``snapshot`` is the instant, see :func:`asked`.
 
     Args:
         state: Name to frame of any engine, with ``world`` instead of ``snapshot`` (null: every world).
         contracts: Contracts of the input tables.
         allowed: Names of the tables that may change.
-        instants: ``world, instant`` of what is asked for, see :func:`asked`.
-
-    Returns:
-        The tables; ``snapshot`` is the instant.
+        instants: ``world, instant`` of what is asked for.
 
     Raises:
         SchemaError: Unknown tables, tables without ``world``, whatever else the contracts do not allow.

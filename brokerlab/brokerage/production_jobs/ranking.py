@@ -284,15 +284,12 @@ def shares(weight: pl.Expr) -> pl.Expr:
 
 
 def reported(rules: ProductionRules) -> dict[str, pl.Expr]:
-    """Return what is said of the queues that were weighed, over what the :func:`steps` made.
+    """Return what is said of the queues that were weighed, over what the :func:`steps` made (production-jobs.md 8).
 
-    Returns:
-        ``check, weight, rank``; the factors ``work, data, t1, network, preference``; ``network_weight``
-        (also where it does not act); ``nrunning``, ``nqueuedjobs``, ``nrunningjobscap`` (null: express, no cap)
-        [jobs]; ``share`` of the task's jobs expected there; ``maxwdir`` [MB] and ``platform`` passed on;
-        ``missing_mb``, ``missing_files`` of the input; ``bootstrap``, ``jumbo``.
-
-    Source: production-jobs.md 8.
+    ``check, weight, rank``; the factors ``work, data, t1, network, preference``; ``network_weight``
+    (also where it does not act); ``nrunning``, ``nqueuedjobs``, ``nrunningjobscap`` (null: express, no cap)
+    [jobs]; ``share`` of the task's jobs expected there; ``maxwdir`` [MB] and ``platform`` passed on;
+    ``missing_mb``, ``missing_files`` of the input; ``bootstrap``, ``jumbo``.
     """
     cap, queued = pl.col("cap"), pl.col("queued_all")
     if rules.cap_mode == "limit":

@@ -131,18 +131,11 @@ def with_draws(tasks: pl.DataFrame, draws: pl.DataFrame, seed: int) -> pl.DataFr
 def weigh_and_draw(
     tasks: pl.DataFrame, candidates: pl.DataFrame, rules: ProductionRules
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Weigh the nuclei left to every task and draw one, task by task.
+    """Weigh the nuclei left to every task and draw one, task by task in their ``turn``.
 
     Giving a task a nucleus adds its ``task_rw`` to the work left there as later tasks of its snapshot see it; where
     only work of the same work queue and of the same or higher priority counts, those of that queue and of the same or
-    lower priority.
-
-    Args:
-        tasks: ``t, turn`` (the order in which they are handled), ``snapshot, workqueue_name, currentpriority, task_rw,
-            draw`` and ``assigned``, the nucleus it has already (null = none).
-        candidates: Nuclei left, ``t, q, position, nucleus, rw`` and ``factor``, the product of all but the factor of the
-            work.
-        rules: Switches ``idle_work_is_one`` and ``work_of_weight``.
+    lower priority. ``factor`` of a candidate is the product of all but the factor of the work.
 
     Returns:
         ``t, q`` of the candidates with ``rw`` as the task saw it, ``work``, ``weight`` and ``probability``; and

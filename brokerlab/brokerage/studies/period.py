@@ -166,15 +166,8 @@ def replay_period(
 ) -> Period:
     """Rebuild what a job brokerage saw over a period.
 
-    Args:
-        archive: The archive.
-        kind: The brokerage.
-        start: First brokerage, naive UTC; null = no bound.
-        end: Brokerages at or after it are left out; null = no bound.
-        rules: ``document`` or ``production``: of the brokerage and, for analysis, of the classes of queues and tasks.
-        max_tasks: Replay at most so many tasks, drawn at random; 0: all.
-        every: Grid to which instants are rounded down; null: none.
-        seed: Of the draw.
+    ``rules`` are those of the brokerage and, for analysis, of the classes of queues and tasks; ``max_tasks`` are drawn at random
+    (0: all); instants are rounded down to ``every``.
 
     Raises:
         ConfigError: An unknown rule set.

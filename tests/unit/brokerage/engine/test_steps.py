@@ -9,7 +9,6 @@ from brokerlab.brokerage.engine.rule import Rule, setting
 from brokerlab.brokerage.engine.steps import (
     LEFT,
     MARKED,
-    Change,
     Derived,
     Mark,
     Order,
@@ -84,7 +83,7 @@ def test_what_if_lets_rows_pass_one_rule_or_mark() -> None:
 def test_what_steps_read_is_what_none_of_them_makes() -> None:
     steps: list[Step] = [
         Derived({"twice": 2 * pl.col("load")}),
-        Change(function=lambda frame: frame, reads=("extra", "twice"), makes=("more",)),
+        Derived({"more": pl.col("extra") + pl.col("twice")}),
         Mark(rule("hot", pl.col("more") > pl.col("twice"))),
         rule("marked", pl.col("hot") & LEFT),
         Order(name="place", by=("twice", "age"), descending=(True, False), among=pl.col("free")),
