@@ -114,6 +114,7 @@ def test_the_line_of_least_waste_wastes_what_is_printed():
     assert total == pytest.approx([0.492, 120], rel=0.05)
 
 
+@pytest.mark.long
 def test_the_weighted_ensemble_wastes_what_is_printed():
     """Section 5b prints 0.032 / 27 for the first 40 arrivals of each type."""
     total, errors = np.zeros(2), []
