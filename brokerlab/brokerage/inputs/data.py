@@ -5,6 +5,8 @@ Source: production-jobs.md 4.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from brokerlab.brokerage.inputs.completeness import real
@@ -71,8 +73,9 @@ def input_at_queues(
     datasets: pl.DataFrame | None,
     files: pl.DataFrame | None,
     file_locations: pl.DataFrame | None,
+    kinds: Sequence[str] = WITH_TAPE,
 ) -> pl.DataFrame:
-    """Return how much of each task's input each queue (parent name) has; kinds of places: localdisk, cache, localtape.
+    """Return how much of each task's input each queue (parent name) has at places of some kinds: localdisk, cache, localtape.
 
     Returns:
         One row per ``jeditaskid``, ``panda_queue`` with anything, sorted: ``avail``, ``navail`` on disk
@@ -86,14 +89,11 @@ def input_at_queues(
     """
     asked = read("tasks", tasks, TASK).unique()
     wanted = _distinct_files(asked, datasets, files)
-    places = for_tasks(
-        read("file_locations", file_locations, _PLACES, TASK).filter(
-            pl.col("kind").is_in(WITH_TAPE)
-        ),
-        asked,
-    )
+    places = read("file_locations", file_locations, _PLACES, TASK).lazy()
+    # as many rows as files times queues, with long names: streamed, so that these are not copied
     here = (
-        places.join(wanted, on=["jeditaskid", "datasetname", "lfn"], how="inner")
+        for_tasks(places.filter(pl.col("kind").is_in(kinds)), asked.lazy())
+        .join(wanted.lazy(), on=["jeditaskid", "datasetname", "lfn"], how="inner")
         .select("jeditaskid", "panda_queue", "name", "fsize", disk=pl.col("kind").is_in(ON_DISK))
         .group_by("jeditaskid", "panda_queue", "name")
         .agg(pl.col("fsize").first(), pl.col("disk").any())
@@ -107,4 +107,5 @@ def input_at_queues(
             navail_t=pl.len().cast(pl.Int64),
         )
         .sort("jeditaskid", "panda_queue")
+        .collect(engine="streaming")
     )

@@ -59,10 +59,10 @@ def first_valid_for(
     return pl.concat([found, alone], how="diagonal").sort(_ROW, maintain_order=True).drop(_ROW)
 
 
-def for_tasks(frame: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
+def for_tasks(frame: Frame, tasks: Frame) -> Frame:
     """Return the rows of a table for each task, ``jeditaskid``; rows that are valid for every task come last."""
     found = valid_for(tasks.select("jeditaskid"), frame, keys=["jeditaskid"])
-    return found.select(frame.columns)
+    return found.select(frame.collect_schema().names())
 
 
 def at_every(frame: pl.DataFrame, snapshots: pl.DataFrame) -> pl.DataFrame:

@@ -128,8 +128,8 @@ def at_parents(kinds: tuple[str, ...] = WITH_TAPE) -> Lookup:
 
 def _at_parents(kinds: tuple[str, ...], known: Known) -> pl.LazyFrame:
     tasks = known.kinds("jeditaskid")
-    places = known.table("file_locations").filter(pl.col("kind").is_in(kinds))
-    here = input_at_queues(tasks, known.table("datasets"), known.table("files"), places)
+    datasets, files = known.table("datasets"), known.table("files")
+    here = input_at_queues(tasks, datasets, files, known.table("file_locations"), kinds)
     return here.lazy().select(
         "jeditaskid", parent="panda_queue", x_avail="avail", x_navail="navail",
         x_avail_tape="avail_t", x_navail_tape="navail_t",

@@ -163,7 +163,7 @@ def as_of(
         lazy = lazy.filter(where)
     if only is not None:
         lazy = _of_wanted(lazy, only)
-    known = _last_before_instants(lazy, clock, entity, time)
+    known = _last_before_instants(lazy, clock, entity, time, max_age_s)
     held = _held(known, clock, [*entity], time, max_age_s)
     everywhere = (held["place"] == 0).all() and (held["until"] == len(clock)).all()
     if everywhere and only is None:
@@ -180,17 +180,20 @@ def _of_wanted(lazy: nw.LazyFrame[Any], only: pl.DataFrame) -> nw.LazyFrame[Any]
 
 
 def _last_before_instants(
-    lazy: nw.LazyFrame[Any], clock: Clock, entity: Sequence[str], time: str
+    lazy: nw.LazyFrame[Any], clock: Clock, entity: Sequence[str], time: str, max_age_s: int | None
 ) -> pl.DataFrame:
     """Read the rows up to the last instant; of many only those of the last time of each entity before each instant."""
     if not len(clock):
         return collect(lazy.head(0))
-    always, stamped = lazy.filter(nw.col(time).is_null()), clock.moments(lazy, time)
+    always, stamped = collect(lazy.filter(nw.col(time).is_null())), clock.moments(lazy, time)
+    if max_age_s is not None and always.is_empty():  # else a row too old to hold ends those
+        second = microseconds(stamped, nw.col(time)) - clock.first_us
+        stamped = stamped.filter(nw.col("moment") - second < max_age_s * 1_000_000)
     if collect(stamped.select(nw.len())).item() > MANY:
         latest = nw.col(time).max().over(*entity, "moment")
         stamped = stamped.with_columns(latest=latest).filter(nw.col(time) == nw.col("latest"))
         stamped = stamped.drop("latest")
-    return pl.concat([collect(always), collect(stamped.drop("moment"))])
+    return pl.concat([always, collect(stamped.drop("moment"))])
 
 
 def _held(
