@@ -11,6 +11,7 @@ from brokerlab.brokerage.replaying.work import SMALLEST_SHARE
 from brokerlab.calibrate.simulation.state import (
     DISKIO_UNIT,
     DONE,
+    NEVER,
     RUNNING,
     WAITING,
     Arrays,
@@ -19,7 +20,7 @@ from brokerlab.calibrate.simulation.state import (
 from brokerlab.compiled import compiled
 from brokerlab.numerics import BoolArray, IntArray
 
-ASSIGNED, ACTIVATED, MOVING_OUT, IN_SLOTS, UNBROKERED = range(5)
+ASSIGNED, ACTIVATED, MOVING_OUT, IN_SLOTS = range(4)
 """States of the jobs of a census."""
 STATUSES = pl.Series("jobstatus", ["assigned", "activated", "transferring", "running"])
 """By the states of the census."""
@@ -37,18 +38,33 @@ def look(
     first: int,
     last: int,
     now: int,
-    jobs: IntArray,
-    states: IntArray,
-) -> tuple[int, int]:
-    """Write down the jobs of an instant that are not over, and their state.
+    until: int,
+    found: IntArray,
+    due: IntArray,
+) -> tuple[int, int, int]:
+    """Write down the jobs of an instant that are not over: those at queues, and those that are to get one.
+
+    Args:
+        attempt: Of the event loop.
+        order: Rows in the order of making.
+        created: When each was made [us].
+        brokered: Whether the brokerage places it.
+        gone: When its outputs have arrived, for jobs that are done [us].
+        first: Place in the order before which all are over.
+        last: Place in the order from which on none is looked at.
+        now: The instant [us].
+        until: Jobs that may get a queue from then on are left out [us].
+        found: (3, jobs) filled with rows, states and queues of jobs at queues.
+        due: (2, jobs) filled with rows of jobs without a queue, and from when on each may have one [us].
 
     Returns:
-        How many were written, and the next ``first``.
+        How many are at queues, how many are due, and the next ``first``.
     """
-    n, begin = 0, -1
+    n, n_due, begin = 0, 0, -1
     for place in range(first, last):
         job = order[place]
         status = attempt["status"][job]
+        state = -1
         if status == DONE:
             if gone[job] <= now:
                 continue
@@ -56,18 +72,21 @@ def look(
         elif status == RUNNING:
             state = IN_SLOTS
         elif status == WAITING:
-            if created[job] > now:
-                state = -1
-            else:
+            if created[job] <= now:
                 state = ACTIVATED if attempt["ready"][job] <= now else ASSIGNED
-        else:
-            state = UNBROKERED if brokered[job] else -1
+        elif brokered[job]:
+            ready = attempt["ready"][job]
+            if ready == NEVER:
+                ready = created[job]
+            if ready < until:
+                due[0, n_due], due[1, n_due] = job, max(ready, now)
+                n_due += 1
         if begin < 0:
             begin = place
         if state >= 0:
-            jobs[n], states[n] = job, state
+            found[0, n], found[1, n], found[2, n] = job, state, attempt["queue"][job]
             n += 1
-    return n, last if begin < 0 else begin
+    return n, n_due, last if begin < 0 else begin
 
 
 def counted_of(found: pl.DataFrame, arrays: Arrays) -> pl.DataFrame:

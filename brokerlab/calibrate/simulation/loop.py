@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.calibrate.simulation import draws, kernel
-from brokerlab.calibrate.simulation.census import IN_SLOTS, OVER, UNBROKERED, look, tables_of
+from brokerlab.calibrate.simulation.census import IN_SLOTS, OVER, look, tables_of
 from brokerlab.calibrate.simulation.moves import Mover
 from brokerlab.calibrate.simulation.patience import Patience
 from brokerlab.calibrate.simulation.state import (
@@ -170,7 +170,7 @@ class Loop:
         empty = pl.DataFrame(schema={"workqueue_id": pl.Int64, "queue_name": pl.String})
         self.resource = world.tables.get("resource_work_queues", empty)
         room = len(self.order)
-        self._jobs, self._states = np.empty(room, np.int64), np.empty(room, np.int64)
+        self._found, self._due = np.empty((3, room), np.int64), np.empty((2, room), np.int64)
 
     def run(self) -> None:
         """Run to the end; where the brokerage places no job, in one step."""
@@ -237,8 +237,9 @@ class Loop:
             found, pending = self._look(now)
         if pending.is_empty():
             return
-        pending = pending.with_columns(task=self.arrays.task[pending["job"]])
-        wanted = np.unique(pending["task"])
+        task = self.arrays.task[pending["job"]]
+        pair = task * len(self.copies) + pending["world"].to_numpy()
+        wanted = np.flatnonzero(np.bincount(task))
         if self.world.stage == "analysis":
             parts = [
                 each.users.tables(self, each.of(found), each.worlds, wanted, now, snapshot)
@@ -248,7 +249,8 @@ class Loop:
             state = {name: pl.concat(part[name] for part in parts) for name in parts[0]}
         else:
             state = tables_of(found, self.arrays, wanted, self.resource)
-        self._place(pending, self._decide(pending, state, epoch))
+        asked = np.flatnonzero(np.bincount(pair))
+        self._place(pending, pair, self._decide(asked, state, epoch))
 
     def _look(self, now: int) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Take the census of every world, and find who has no place: ``world, job, ready`` (from when on it may have one)."""
@@ -257,66 +259,56 @@ class Loop:
         due: list[tuple[IntArray, ...]] = []
         for number, copy in enumerate(self.copies):
             attempt = copy.state.attempt
-            n, copy.first = look(
+            n, n_due, copy.first = look(
                 attempt, self.order, self.created, self.arrays.brokered, copy.gone,
-                copy.first, last, now, self._jobs, self._states,
+                copy.first, last, now, now + self.step, self._found, self._due,
             )  # fmt: skip
-            job, state = self._jobs[:n], self._states[:n]
-            at = state != UNBROKERED
-            free, job, state = job[~at], job[at], state[at]
-            queue, runs = attempt["queue"][job], state == IN_SLOTS
+            job, state, queue = self._found[:, :n].copy()
+            runs = state == IN_SLOTS
             np.maximum.at(copy.last_start, queue[runs], attempt["start"][job[runs]])
-            there.append((np.full(len(job), number), job, state, queue))
-            ready = attempt["ready"][free]
-            asked = np.where(ready < NEVER, ready, self.created[free])
-            now_due = asked < now + self.step
-            free, asked = free[now_due], np.maximum(asked[now_due], now)
-            due.append((np.full(len(free), number), free, asked))
+            there.append((np.full(n, number), job, state, queue))
+            due.append((np.full(n_due, number), *self._due[:, :n_due].copy()))
         found = _joined(there, ("world", "job", "state", "queue"))
         return found, _joined(due, ("world", "job", "ready"))
 
     def _decide(
-        self, pending: pl.DataFrame, state: Mapping[str, pl.DataFrame], epoch: int
+        self, asked: IntArray, state: Mapping[str, pl.DataFrame], epoch: int
     ) -> pl.DataFrame:
-        """Ask the rules once for all tasks and worlds: ``task, world, queue, share``, by these and name of the queue."""
-        pairs = pending.select("task", "world").unique().sort("task", "world")
-        rows = pairs["task"].to_numpy()
-        wanted = pairs.with_columns(
-            jeditaskid=self.arrays.tasks[rows],
-            snapshot=self.arrays.snapshot[epoch, rows],
-            setting=pl.col("world") // len(self.seeds),
+        """Ask the rules once for pairs of task and world: ``pair, queue, share``, by these and name of the queue."""
+        task, world = np.divmod(asked, len(self.copies))
+        wanted = pl.DataFrame(
+            {
+                "pair": asked,
+                "world": world,
+                "jeditaskid": self.arrays.tasks[task],
+                "snapshot": self.arrays.snapshot[epoch, task],
+                "setting": world // len(self.seeds),
+            }
         )
-        found = self.standing.decide(wanted.drop("task"), state)
+        found = self.standing.decide(wanted.drop("pair"), state)
         ranked: pl.DataFrame = (
             found.queues.with_columns(pl.col("panda_queue").cast(pl.String))
             .join(wanted, on=["jeditaskid", "snapshot", "world"])
             .join(self.arrays.candidates, on="panda_queue")
             .filter(pl.col("queue") >= 0)
-            .sort("task", "world", "panda_queue")
-            .select(
-                "task",
-                "world",
-                "queue",
-                pl.col("share") / pl.col("share").sum().over("task", "world"),
-            )
+            .sort("pair", "panda_queue")
+            .select("pair", "queue", pl.col("share") / pl.col("share").sum().over("pair"))
         )
         return ranked
 
-    def _place(self, pending: pl.DataFrame, ranked: pl.DataFrame) -> None:
-        """Let every job draw a candidate by its share, and travel there."""
-        pairs, own = (
-            (each["task"] * len(self.copies) + each["world"]).to_numpy()
-            for each in (ranked, pending)
-        )
-        first, last = np.searchsorted(pairs, own), np.searchsorted(pairs, own, side="right")
+    def _place(self, pending: pl.DataFrame, pair: IntArray, ranked: pl.DataFrame) -> None:
+        """Let every job draw a candidate of its task and world by its share, and travel there."""
+        first = np.searchsorted(ranked["pair"].to_numpy(), np.arange(pair.max() + 2))
+        some = first[pair] < first[pair + 1]
+        pair = pair[some]
         share, queues = ranked["share"].to_numpy(), ranked["queue"].to_numpy()
-        world, jobs, ready = (pending[name].to_numpy() for name in ("world", "job", "ready"))
+        world, jobs, ready = (pending[name].to_numpy()[some] for name in ("world", "job", "ready"))
         for number, copy in enumerate(self.copies):
             here = world == number
             job, state = jobs[here], copy.state
             times = state.attempt["number"][job] + state.attempt["moves"][job]
             drawn = draws.placements(state.settings.seed, state.work["pandaid"][job], times)
-            chosen = choose(drawn, first[here], last[here], share)
+            chosen = choose(drawn, first[pair[here]], first[pair[here] + 1], share)
             sent = chosen >= 0
             self._send(copy, job[sent], queues[chosen[sent]], ready[here][sent])
 
