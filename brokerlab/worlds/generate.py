@@ -177,7 +177,7 @@ def _live(into: str | Path, world: World, show: Progress) -> Manifest:
     from brokerlab.worlds.life import Life
     from brokerlab.worlds.lived import lived_blocks
     from brokerlab.worlds.stage import world_of
-    from brokerlab.worlds.work import with_requests, work_of
+    from brokerlab.worlds.work import seen, with_requests, work_of
 
     parts = []
     for part in _drawn(world):
@@ -193,21 +193,27 @@ def _live(into: str | Path, world: World, show: Progress) -> Manifest:
         "workers": slots.workers(world, there),
         "truth": {"capacity": capacity, TRUTH: planting.truth(world.settings.planted)},
     }
-    tables = [tables_of(world, part, truth=False) for part in parts]
-    work = work_of(parts, tables, world.settings.start_us)
-    copies = [
-        frame["replicas"].filter(~pl.col("datasetname").str.ends_with(".trn_output"))
-        for frame in tables
-    ]
-    free, delays = slots.left(world, capacity, scripted), slots.delays(world)
+    kept: list[dict[str, pl.DataFrame]] = []
+
+    def drawn() -> Iterator[dict[str, pl.DataFrame]]:
+        for part in parts:
+            tables = tables_of(world, part, truth=False)
+            kept.append(seen(tables))
+            del tables["job_status_log"]
+            tables["jobs"] = tables["jobs"].head(1)  # a replay wants some; the life counts its own
+            yield tables
+
     with TemporaryFolder() as folder:
-        write_archive(folder, world, tables, **about)
-        del tables
+        write_archive(folder, world, drawn(), **about)
+        work = work_of(parts, kept, world.settings.start_us)
+        copies = [tables["replicas"] for tables in kept]
+        kept.clear()
+        free, delays = slots.left(world, capacity, scripted), slots.delays(world)
         stage = world_of(world.settings, brokerlab.archive.open(folder), work, free, delays)
     with collect_warnings():  # texts that are damaged were made so
-        life = Life(stage, work, world)
-        lived = life.live(lambda part: show("lived", part))
-    blocks = lived_blocks(world, parts, life, lived, copies)
+        lived = Life(stage, work, world).live(lambda part: show("lived", part))
+    del stage, work  # the archive is written with less in memory
+    blocks = lived_blocks(world, parts, lived, copies)
     return write_archive(into, world, (_read(tables_of(world, part)) for part in blocks), **about)
 
 

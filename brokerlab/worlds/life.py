@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from brokerlab.calibrate.simulation.loop import Copy, Loop
 from brokerlab.calibrate.simulation.state import (
@@ -20,9 +21,8 @@ from brokerlab.calibrate.simulation.state import (
     KILLED_WALLTIME,
     LOG,
     NEVER,
-    RUNNING,
+    RUNS,
     SECOND,
-    WAITING,
     Records,
 )
 from brokerlab.calibrate.simulation.state import (
@@ -61,11 +61,23 @@ Progress = Callable[[float], None]
 
 @dataclass(frozen=True)
 class Lived:
-    """All attempts of a life; one entry each, times in whole seconds from the first instant.
+    """What came of the work: all attempts, one entry each, times in whole seconds from the first instant.
 
     ``job`` counts through the work; ``outcome`` is one of `chains`, or says that the attempt is open.
+
+    Attributes:
+        work: Tasks and jobs.
+        requests: What tasks ask for since they were decided ...
+        decided_s: ... then [s]; infinite: never.
+        place: (tasks, queues) place of the queue in the task's slots.
+        unfinished: (jobs) it was to come and is not over.
     """
 
+    work: Work
+    requests: Requests
+    decided_s: FloatArray
+    place: npt.NDArray[np.int16]
+    unfinished: BoolArray
     job: IntArray
     attempt: IntArray
     queue: IntArray
@@ -397,24 +409,15 @@ class Life(Loop):
 
     def _record(self) -> Lived:
         """Return all attempts, those that are open too."""
-        attempt = self.copy.state.attempt
-        runs = np.flatnonzero(attempt["status"] == RUNNING)
-        waits = np.flatnonzero((attempt["status"] == WAITING) & (self.created < self.until))
-        end = (self.until - self.zero) // SECOND
-        for job, code in ((runs, OPEN_RUNS), (waits, OPEN_WAITS)):
-            now = attempt[job]
-            start = self._seconds(now["start"]) if code == OPEN_RUNS else np.full(len(job), end)
-            ready = np.minimum(self._seconds(now["ready"]), end)
-            shut = np.full(len(job), end)
-            self.records.append(
-                (
-                    *(job, now["number"], self.number[now["queue"]]),
-                    *(self._made(job), ready, start, shut, shut),
-                    *(np.full(len(job), code), self.cores[job], self.mem[job], self.eff[job]),
-                    *(self.ram_scale[job], self.wall_scale[job], np.zeros(len(job), np.bool_)),
-                )
-            )
-        return Lived(*(np.concatenate(column) for column in zip(*self.records, strict=True)))
+        still = self.copy.attempts[self.read :]
+        still = still[(still["queue"] >= 0) & (self.created[still["job"]] < self.until)]
+        for name in ("ready", "start", "end"):
+            still[name] = np.minimum(still[name], self.until)
+        code = np.where(still["outcome"] == RUNS, OPEN_RUNS, OPEN_WAITS)
+        self._keep(still, code, self._seconds(still["end"]), np.zeros(len(still), np.bool_))
+        attempts = (np.concatenate(column) for column in zip(*self.records, strict=True))
+        unfinished = ~self.over & np.isfinite(self.due)
+        return Lived(self.work, self.requests, self.decided_s, self.place, unfinished, *attempts)
 
 
 def _grouped(group: IntArray, n: int) -> list[IntArray]:

@@ -14,7 +14,7 @@ from brokerlab.worlds.arrays import take
 from brokerlab.worlds.assemble import Drawn
 from brokerlab.worlds.block import identify, measure
 from brokerlab.worlds.chains import BULK, FINISHED, LOST, Attempts, Roots
-from brokerlab.worlds.life import OPEN_RUNS, OPEN_WAITS, Life, Lived
+from brokerlab.worlds.life import OPEN_RUNS, OPEN_WAITS, Lived
 from brokerlab.worlds.light import LIGHT
 from brokerlab.worlds.paths import USUAL_S, Path, steps
 from brokerlab.worlds.places import Slots
@@ -28,19 +28,17 @@ BEFORE_START_S = USUAL_S["defined"] + USUAL_S["assigned"] + USUAL_S["starting"]
 
 
 def lived_blocks(
-    world: World, parts: Sequence[Drawn], life: Life, lived: Lived,
-    copies: Sequence[pl.DataFrame],
-) -> Iterator[Drawn]:  # fmt: skip
+    world: World, parts: Sequence[Drawn], lived: Lived, copies: Sequence[pl.DataFrame]
+) -> Iterator[Drawn]:
     """Put what happened in the place of what was drawn, block by block.
 
     Args:
         world: The world.
         parts: The blocks as they were drawn.
-        life: What the tasks asked for, and when.
-        lived: All attempts.
+        lived: All attempts, and what the tasks asked for.
         copies: Where the input of each block's tasks lies.
     """
-    work = life.work
+    work = lived.work
     tasks_lived = _with_weights(work, lived, world)
     single = _singles(work, lived)
     first_single = work.n_roots
@@ -51,7 +49,7 @@ def lived_blocks(
         roots = take(work.roots, slice(r0, r1))
         roots = Roots(**{**vars(roots), "task": roots.task - t0})
         mine = np.flatnonzero((lived.job >= r0) & (lived.job < r1))
-        rows, own = _attempts(roots, lived, mine, r0, life)
+        rows, own = _attempts(roots, lived, mine, r0)
         created, pandaid = identify(
             lived.created_s[own].astype(np.float64), index=part.block.index, n_blocks=part.n_blocks
         )
@@ -62,14 +60,14 @@ def lived_blocks(
             queue_s=np.maximum(lived.start_s[own] - created, 0),
         )
         over = np.ones(tasks.n, np.bool_)
-        over[roots.task[~life.over[r0:r1] & np.isfinite(life.due[r0:r1])]] = False
+        over[roots.task[lived.unfinished[r0:r1]]] = False
         block = replace(
             part.block,
             tasks=tasks,
             roots=roots,
             rows=rows,
-            requests=take(life.requests, slice(t0, t1)),
-            decided_s=np.minimum(life.decided_s[t0:t1], world.settings.days * DAY_S),
+            requests=take(lived.requests, slice(t0, t1)),
+            decided_s=np.minimum(lived.decided_s[t0:t1], world.settings.days * DAY_S),
             measures=measure(tasks, roots, rows),
             pandaid=pandaid,
             created=created,
@@ -90,16 +88,14 @@ def lived_blocks(
         )
 
 
-def _attempts(
-    roots: Roots, lived: Lived, mine: IntArray, first: int, life: Life
-) -> tuple[Attempts, IntArray]:
+def _attempts(roots: Roots, lived: Lived, mine: IntArray, first: int) -> tuple[Attempts, IntArray]:
     """Return the attempts of a block in the order of its rows, and where each stands in the life."""
     root = lived.job[mine] - first
     order = np.lexsort((lived.attempt[mine], roots.seq[root], roots.phase[root], roots.task[root]))
     own = mine[order]
     root = lived.job[own] - first
     open_ = lived.outcome[own] < 0
-    slot = life.place[life.work.roots.task[lived.job[own]], lived.queue[own]].astype(np.int64)
+    slot = lived.place[lived.work.roots.task[lived.job[own]], lived.queue[own]].astype(np.int64)
     return Attempts(
         root=root,
         attempt=lived.attempt[own],

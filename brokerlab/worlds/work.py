@@ -29,6 +29,7 @@ COLUMNS = (
     *("currentpriority", "nucleus", "resource_type", "diskio", "jeditaskid", "corecount"),
 )
 """What the simulator reads of the jobs as they were drawn."""
+_SINGLE = ("pandaid", "computingsite", "creationtime", "starttime", "endtime")
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,15 @@ class Work:
         return self.jobs.height
 
 
+def seen(tables: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    """Keep what the life and its archive take from the tables of a block: of jobs, of single ones, the copies of the input."""
+    return {
+        "jobs": tables["jobs"].select(*_SINGLE, *COLUMNS),
+        "truth/planted": tables["truth/planted"],
+        "replicas": tables["replicas"].filter(~pl.col("datasetname").str.ends_with(".trn_output")),
+    }
+
+
 def work_of(
     parts: Sequence[Drawn], tables: Sequence[dict[str, pl.DataFrame]], start_us: int
 ) -> Work:
@@ -87,7 +97,7 @@ def work_of(
 
     Args:
         parts: The blocks.
-        tables: The tables that were made of each.
+        tables: What was kept of the tables of each, see :func:`seen`.
         start_us: First instant [us since 1970].
     """
     tasks = join([part.block.tasks for part in parts])
@@ -157,8 +167,7 @@ def _single(part: Drawn, tables: dict[str, pl.DataFrame], start_us: int) -> pl.D
     """Return the jobs of the small tasks of users in the order of their stories, then the probes."""
     small = tables["truth/planted"].filter(story=LIGHT).select("pandaid")
     light = small.join(tables["jobs"], on="pandaid", how="left", maintain_order="left")
-    names = ["pandaid", "computingsite", "creationtime", "starttime", "endtime"]
-    rows = pl.concat([light.select(names), part.probes.select(names)])
+    rows = pl.concat([light.select(_SINGLE), part.probes.select(_SINGLE)])
     micro = (pl.col("creationtime").cast(pl.Int64) - start_us) // 1_000_000
     return rows.select(
         "pandaid",
