@@ -291,11 +291,7 @@ class Judgement(Result):
             ("quantity", "before", "after", "diff", "diff_lo", "diff_hi", "limit", "kept"), ""
         ),
         keys=("quantity",),
-        next=(
-            ".candidates",
-            ".blocks",
-            ".rechoose(objective)",
-        ),
+        next=(".candidates", ".blocks", ".rechoose(objective)"),
     )
 
     kind: Kind
@@ -354,16 +350,7 @@ class Judgement(Result):
 
     def between(self, before: Any, after: Any) -> pl.DataFrame:
         """Compare two settings on all units, see ``table``; their intervals hold if neither was chosen on these units."""
-        blocks = range(self.sums.n_blocks)
-        return compare_blocks(
-            self.outcomes,
-            self.sums,
-            self.question,
-            before=[self.settings.index(before) for _ in blocks],
-            after=[self.settings.index(after) for _ in blocks],
-            blocks=blocks,
-            enough=self.n_units >= MIN_UNITS,
-        )
+        return compare_settings(self.outcomes, self.question, before, after)
 
     def rechoose(self, objective: Mapping[str, float]) -> Any:
         """Return the setting that the last choice falls on under another objective: quantities (of ``also``) to their weights."""
@@ -567,12 +554,7 @@ class Sums:
             error = np.sqrt(np.maximum(square, 0) * n / (n - 1.0)) / self.weight[rows].sum()
         return np.asarray(error)
 
-    def shared_error(
-        self,
-        name: str,
-        blocks: Sequence[int],
-        places: Any = None,
-    ) -> FloatArray:
+    def shared_error(self, name: str, blocks: Sequence[int], places: Any = None) -> FloatArray:
         """Return standard errors of what units share by the luck of simulations; 0 where nothing was simulated.
 
         Args:
@@ -770,12 +752,7 @@ def compare_blocks(
             for places, against in ((before, None), (after, None), (after, before))
         ]
         row: dict[str, Any] = {"quantity": name} | question.paired(
-            now[name],
-            then[name],
-            w,
-            share=bool(limit and limit.share),
-            enough=enough,
-            luck=luck,
+            now[name], then[name], w, share=bool(limit and limit.share), enough=enough, luck=luck
         )
         row["limit"] = limit.most if limit else None
         row["kept"] = row["after"] <= limit.most if limit else None
@@ -787,6 +764,25 @@ def compare_blocks(
         "kept": pl.Boolean,
     }
     return pl.DataFrame(rows, schema=schema)
+
+
+def compare_settings(
+    outcomes: Outcomes,
+    question: Question,
+    before: Any,
+    after: Any,
+    *,
+    blocks: Sequence[int] | None = None,
+    fewest: int = MIN_UNITS,
+) -> pl.DataFrame:
+    """Compare two settings on the units of some blocks (null: all): see `Judgement.table`; below ``fewest`` units without intervals."""
+    sums = Sums.of(outcomes, question)
+    some = list(range(sums.n_blocks) if blocks is None else blocks)
+    places = [[outcomes.settings.index(one)] * len(some) for one in (before, after)]
+    enough = int(np.diff(sums.edges)[some].sum()) >= fewest
+    return compare_blocks(
+        outcomes, sums, question, before=places[0], after=places[1], blocks=some, enough=enough
+    )
 
 
 def _tried(sums: Sums, candidates: pl.DataFrame, question: Question) -> pl.DataFrame:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import dataframely as dy
 import numpy as np
@@ -145,21 +145,10 @@ DIFFERENCES: dict[Difference, tuple[Who, Who]] = {
 """Difference -> of whom, against whom: lost by setting a rule, by its limit; gained by the rule, by the estimator."""
 
 
-class Sides(NamedTuple):
-    """Results on the same tasks: ``rows``, one per task under each, sorted by task; and how many jobs had allocations."""
-
-    rows: dict[Who, pl.DataFrame]
-    n_jobs: int
-    n_missing: int
-
-
 def score_sides(
-    tried: Backtest,
-    tasks: pl.DataFrame,
-    allocations: pl.DataFrame,
-    settings: Mapping[Who, Setting],
-) -> Sides:
-    """Score allocations and settings on the same tasks, as a back-test scores its settings.
+    tried: Backtest, tasks: pl.DataFrame, allocations: pl.DataFrame, settings: Mapping[Who, Setting]
+) -> dict[Who, pl.DataFrame]:
+    """Score allocations and settings on the same tasks, as a back-test does: rows of tasks, of the estimator with ``n_missing``.
 
     Of ``allocations`` (``pandaid, allocated`` [MB or s]) null and infinite say that the estimator cannot tell: the current setting
     stands in.
@@ -172,12 +161,11 @@ def score_sides(
     rows: dict[Who, pl.DataFrame] = {who: at_setting(under, one) for who, one in settings.items()}
     rows["estimator"] = pl.concat(found).sort("jeditaskid")
     kept = {who: side.join(tasks, on="jeditaskid", how="semi") for who, side in rows.items()}
-    estimator = kept["estimator"]
-    if estimator.is_empty():
+    if kept["estimator"].is_empty():
         raise InsufficientDataError(
             f"none of {tasks.height} tasks with allocations has scouts and other jobs enough to be scored"
         )
-    return Sides(kept, int(estimator["n_scored"].sum()), int(estimator["n_missing"].sum()))
+    return kept
 
 
 def _score_allocations(
@@ -445,7 +433,7 @@ def translate(
     sides = score_sides(judged.tried, with_allocations, given, settings)
     labels: dict[Who, str] = {"estimator": name}
     labels |= {who: each.words(judged.parameter, minimum=True) for who, each in settings.items()}
-    table, differences = compared(sides.rows, labels, judged.parameter, judged.judgement.question)
+    table, differences = compared(sides, labels, judged.parameter, judged.judgement.question)
     return Translation(
         study=judged,
         estimator=name,
@@ -454,8 +442,8 @@ def translate(
         differences=differences,
         counts={
             "tasks_without_allocations": n_without,
-            "jobs": sides.n_jobs,
-            "jobs_without_allocation": sides.n_missing,
+            "jobs": int(sides["estimator"]["n_scored"].sum()),
+            "jobs_without_allocation": int(sides["estimator"]["n_missing"].sum()),
         },
     )
 

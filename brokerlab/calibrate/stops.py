@@ -384,12 +384,9 @@ class ScoutRuleComparison:
 
 
 def compare_scout_rules(
-    history: ScoutHistory,
-    *,
-    sample: int = 300,
-    seed: int = 1,
+    history: ScoutHistory, *, sample: int = 300, seed: int = 1
 ) -> ScoutRuleComparison:
-    """Read the scouts of some tasks under the other rule set, and under each of its differences alone."""
+    """Read the scouts of some tasks, drawn at random, under the other rule set, and under each of its differences alone."""
     few, rules = sample_tasks(history, sample, seed=seed), history.rules
     other = ScoutRules("production" if rules.rules == "document" else "document")
 

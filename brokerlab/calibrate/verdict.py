@@ -35,10 +35,7 @@ class Verdict(Result):
         about="the answer about one parameter, one row",
         columns={"kind": "", "subject": "", "sentence": "", "information_only": ""},
         keys=("subject",),
-        next=(
-            ".proposal",
-            "gdpconfig.proposal.Proposal.applied_to(config)",
-        ),
+        next=(".proposal", "gdpconfig.proposal.Proposal.applied_to(config)"),
     )
 
     kind: Kind
@@ -129,6 +126,13 @@ def sentence_of(judgement: Judgement, wording: Wording) -> str:
         needed=MIN_UNITS,
         missing=f"about {n:,} {wording.units} more" if n else f"more {wording.units}",
     )
+
+
+def side_of(low: float | None, high: float | None, below: str, above: str) -> str:
+    """Return on which side of 0 an interval lies, in words; open where it holds 0 or is not known."""
+    if low is None or high is None:
+        return "open"
+    return below if high < 0 else above if low > 0 else "open"
 
 
 def limit_of(judgement: Judgement) -> float:

@@ -150,12 +150,7 @@ def fit_steps(
         for counts in block
     ]
     low, high = percentile_interval(np.array(drawn), CONFIDENCE, n_tasks=n)
-    band = {
-        "mbps": np.exp(grid),
-        "weight": tree.weights(grid),
-        "weight_lo": low,
-        "weight_hi": high,
-    }
+    band = {"mbps": np.exp(grid), "weight": tree.weights(grid), "weight_lo": low, "weight_hi": high}
     return StepFit(tree.curve(), by_size, pl.DataFrame(band), n, useful)
 
 

@@ -139,9 +139,7 @@ def from_transfers(transfers: IntoFrame) -> Evidence:
 def chain(windows: Iterable[Span]) -> list[tuple[datetime, datetime, datetime]]:
     """Take windows apart into periods that do not overlap, oldest first.
 
-    Returns:
-        Of each period its beginning, its end, and the end of the windows that begin there: what they hold differs by the
-        period.
+    Of each: its beginning, its end, and the end of the windows that begin there: what they hold differs by the period.
 
     Example:
         >>> day = lambda d: datetime(2026, 3, d)
@@ -165,11 +163,7 @@ def chain(windows: Iterable[Span]) -> list[tuple[datetime, datetime, datetime]]:
 
 
 def of_periods(
-    rates: pl.DataFrame,
-    periods: Mapping[str, Span],
-    *,
-    facts: Mapping[str, float],
-    now: str = "",
+    rates: pl.DataFrame, periods: Mapping[str, Span], *, facts: Mapping[str, float], now: str = ""
 ) -> Evidence:
     """Make evidence of the rates in periods that follow each other without overlap.
 
@@ -444,11 +438,7 @@ def additivity(wide: pl.DataFrame) -> dict[str, float]:
         pairs += both.height
         most = ratio * (pl.col(long) + ROUNDING) + ROUNDING
         above += both.filter(pl.col(short) > most).height
-    return {
-        "n_volume_pairs": pairs,
-        "n_above_volume": above,
-        "n_as_volume": 0 if above else pairs,
-    }
+    return {"n_volume_pairs": pairs, "n_above_volume": above, "n_as_volume": 0 if above else pairs}
 
 
 def hour_after(wide: pl.DataFrame) -> dict[str, float]:

@@ -320,11 +320,7 @@ def study_curve(
 
 
 def _sides(
-    scores: Ranked,
-    rows: pl.DataFrame,
-    predicted: FloatArray,
-    pair: list[int],
-    question: Question,
+    scores: Ranked, rows: pl.DataFrame, predicted: FloatArray, pair: list[int], question: Question
 ) -> pl.DataFrame:
     """Compare two weights on other sides of the data: see :func:`study_curve`."""
     later = (rows["span"] > rows["span"].min()).to_numpy()

@@ -238,11 +238,9 @@ def levels_by_setting(table: pl.DataFrame, fitted: str) -> pl.DataFrame:
 
 
 def at(levels: pl.DataFrame, closeness: pl.Series) -> FloatArray:
-    """Return the weight at each closeness; one between or beyond the levels seen is interpolated.
+    """Return the weight at each closeness, from levels as of :func:`earned`; one between or beyond the levels seen is interpolated.
 
-    Args:
-        levels: ``closeness, weight``, as :func:`earned` returns them.
-        closeness: Of the links; null: the weight of links of unknown closeness, else as 7.7.
+    Null closeness: the weight of links of unknown closeness, else as 7.7.
     """
     known = levels.drop_nulls("closeness")
     missing = levels.filter(pl.col("closeness").is_null())["weight"]

@@ -12,12 +12,7 @@ import polars as pl
 
 from brokerlab.calibrate.judge import Outcomes, capped_weights
 from brokerlab.calibrate.percentiles.caveats import caveats_of
-from brokerlab.calibrate.percentiles.history import (
-    History,
-    JobHistory,
-    history_of,
-    with_creation,
-)
+from brokerlab.calibrate.percentiles.history import History, JobHistory, history_of, with_creation
 from brokerlab.calibrate.percentiles.parameters import (
     Assumptions,
     LossWeights,
@@ -130,15 +125,8 @@ class Backtest(Result):
             "loss": "",
             "headroom_mean": "1",
         },
-        keys=(
-            "rank",
-            "margin_pct",
-            "minimum_mb",
-        ),
-        next=(
-            ".outcomes()",
-            "calibrate.propose(study)",
-        ),
+        keys=("rank", "margin_pct", "minimum_mb"),
+        next=(".outcomes()", "calibrate.propose(study)"),
     )
 
     parameter: Parameter

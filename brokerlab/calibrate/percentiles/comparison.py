@@ -15,6 +15,7 @@ import polars as pl
 
 from brokerlab.calibrate.judge import MIN_UNITS, Question
 from brokerlab.calibrate.percentiles.parameters import Parameter
+from brokerlab.calibrate.verdict import side_of
 from brokerlab.errors import ConfigError
 from brokerlab.intervals import Formula, Sums, clustered, measured_coverage, pooled_coverage
 from brokerlab.numerics import FloatArray
@@ -253,8 +254,6 @@ def _strata(before: pl.DataFrame, after: pl.DataFrame, question: Question) -> pl
                 enough=len(places) >= MIN_UNITS,
             )
             row |= {f"{name}_{end}": value for end, value in found.items()}
-        low, high = row["loss_diff_lo"], row["loss_diff_hi"]
-        known = low is not None and high is not None
-        row["verdict"] = "gains" if known and high < 0 else "loses" if known and low > 0 else "open"
+        row["verdict"] = side_of(row["loss_diff_lo"], row["loss_diff_hi"], "gains", "loses")
         rows.append(row)
     return pl.DataFrame(rows, infer_schema_length=None)

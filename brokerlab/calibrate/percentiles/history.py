@@ -129,14 +129,14 @@ def load(
     processingtype: str = "",
     rules: str | ScoutRules = "document",
 ) -> Inputs:
-    """Load the tasks of a window and what their finished jobs say.
+    """Load the tasks of a window and what their finished jobs say; null and empty bounds are none.
 
     Args:
         archive: Archive folder, or an opened archive.
-        start: First creation time of a task, UTC; null: no bound.
-        end: Tasks created at or after it are left out; null: no bound.
-        gshare: Only this share; empty: all.
-        processingtype: Only this processing type; empty: all.
+        start: First creation time of a task, UTC.
+        end: Tasks created at or after it are left out.
+        gshare: Only this share.
+        processingtype: Only this processing type.
         rules: ``document``, ``production``, or a rule set of scouts.
 
     Raises:
@@ -198,10 +198,7 @@ def _history(chunk: Chunk, choice: Choice) -> JobHistory:
 
 
 def _in_window(
-    tasks: pl.DataFrame,
-    history: History,
-    start: datetime | None,
-    end: datetime | None,
+    tasks: pl.DataFrame, history: History, start: datetime | None, end: datetime | None
 ) -> pl.DataFrame:
     """Keep tasks with finished jobs that were created in the window, with ``created_at``."""
     created, inside = pl.col("created_at"), pl.lit(value=True)

@@ -188,14 +188,10 @@ class Ledger:
         return np.asarray(self.totals[:, COREH])
 
     def outcomes(self, estimate: IntArray, tasks: slice) -> dict[str, FloatArray]:
-        """Return what the estimates would have done, sums over the jobs of each task.
-
-        Args:
-            estimate: (n_tasks_in_slice, n_settings) whole numbers.
-            tasks: Which tasks.
+        """Return what (n_tasks_in_slice, n_settings) whole estimates would have done, sums over the jobs of each task.
 
         Returns:
-            Arrays of the shape of the estimates: ``n_exceed`` (jobs whose first attempt is killed), ``n_lost`` (killed in
+            Arrays of the same shape: ``n_exceed`` (jobs whose first attempt is killed), ``n_lost`` (killed in
             every attempt), ``used`` (by the jobs that finish in some attempt), ``over`` (reserved and not used by that
             attempt), ``waste`` (reserved by killed attempts; reserved in all is the sum of the three) [amount unit],
             ``killed_coreh`` (of killed attempts), ``headroom`` (first request / use - 1, of all jobs).

@@ -107,10 +107,7 @@ def retry_factor(
 
     Raises:
         ConfigError: A factor that is not above 1, or an unknown choice.
-        InsufficientDataError: The archive shows no retry after a kill for memory that asked for more, or no task has jobs
-            above their first request.
-
-    Source: loss and replay: docs/rules/calibration.md 2; walk-forward choice: :mod:`brokerlab.calibrate.judge`.
+        InsufficientDataError: No such retry asked for more, or no task has jobs above their first request.
     """
     return judge_retries(load(archive_of(source), **chosen), factors, question, assumptions, loss)
 

@@ -26,8 +26,7 @@ JOB_COLUMNS: dict[str, pl.DataType] = {
     "jobstatus": pl.String(),
     **dict.fromkeys(["creationtime", "starttime", "endtime"], pl.Datetime("us")),
     **dict.fromkeys(
-        ["actualcorecount", "corecount", "maxpss", "piloterrorcode", "parentid", *GIVEN],
-        pl.Int64(),
+        ["actualcorecount", "corecount", "maxpss", "piloterrorcode", "parentid", *GIVEN], pl.Int64()
     ),
     **dict.fromkeys(
         ["specialhandling", "processingtype", "jobmetrics", "computingsite"], pl.String()

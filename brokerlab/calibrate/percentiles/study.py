@@ -11,15 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.judge import (
-    MIN_UNITS,
-    Case,
-    Judgement,
-    Kind,
-    Limit,
-    Question,
-    judge,
-)
+from brokerlab.calibrate.judge import MIN_UNITS, Case, Judgement, Kind, Limit, Question, judge
 from brokerlab.calibrate.percentiles.backtest import Backtest, backtest
 from brokerlab.calibrate.percentiles.comparison import Comparison, compare
 from brokerlab.calibrate.percentiles.history import History, Inputs, JobHistory

@@ -186,12 +186,7 @@ def of_archive(
     retried = queueing or QueueRules(attempts=3 if replayed else 1)
     label = LABELS[stage] if replayed else None
     own, read = history.read(
-        archive,
-        period,
-        window=constant,
-        quantile=quantile,
-        label=label,
-        attempts=retried.attempts,
+        archive, period, window=constant, quantile=quantile, label=label, attempts=retried.attempts
     )
     there = _slots(archive, read["capacity"], capacity, capacity_most, stage)
     about: dict[str, Any] = {"transfers": transfers or Transfers(mode="none")}

@@ -43,10 +43,7 @@ EVER = datetime.fromisoformat("1970-01-01")
 
 
 def levels(parts: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """Add up changes over time.
-
-    Args:
-        parts: ``panda_queue``, ``time`` and by how much each other column changes then.
+    """Add up changes over time: ``panda_queue``, ``time`` and by how much each other column changes then.
 
     Returns:
         The same columns, one row per queue and time of a change, sorted; what the changes have added up to from there on.

@@ -115,14 +115,7 @@ class Steps:
     def of(
         cls, one: FloatArray, other: FloatArray, task: IntArray, task_other: IntArray | None = None
     ) -> Steps:
-        """Sort both sides; neither is empty.
-
-        Args:
-            one: Values of one side.
-            other: Values of the other.
-            task: Task of each value of the one side.
-            task_other: Of the other side; None: value i of both belongs to job i and its task.
-        """
+        """Sort both sides, neither empty; without ``task_other`` value i of both belongs to job i and its task."""
         values = np.concatenate((one, other))
         order = np.argsort(values, kind="stable")
         side = np.repeat(np.array([1, -1]), [len(one), len(other)])[order]

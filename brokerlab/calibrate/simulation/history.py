@@ -77,8 +77,7 @@ def unmade_jobs(
     ).is_null()  # a retry uses no file of its own; one of a scout is a scout
     made = (
         jobs.filter(
-            pl.col("prodsourcelabel") == label,
-            pl.col("processingtype").fill_null("") != MERGE,
+            pl.col("prodsourcelabel") == label, pl.col("processingtype").fill_null("") != MERGE
         )
         .group_by("jeditaskid")
         .agg(

@@ -65,10 +65,7 @@ class Outcome(Result):
             "lost_core_s": "",
             "state": "",
         },
-        keys=(
-            "seed",
-            "pandaid",
-        ),
+        keys=("seed", "pandaid"),
         next=(
             "calibrate.simulate(result.world, config=other)",
             ".tasks",
@@ -163,12 +160,7 @@ class Outcome(Result):
         return f"jobs of {len(self.seeds)} simulations, one per seed: {counts}"
 
 
-def run(
-    world: World,
-    *,
-    config: Config | None = None,
-    seeds: Sequence[int] = (1,),
-) -> Outcome:
+def run(world: World, *, config: Config | None = None, seeds: Sequence[int] = (1,)) -> Outcome:
     """Simulate the period under settings.
 
     Jobs wait at their queue from their ready time on, and are offered to its slots after a start-up delay, which runs while
@@ -203,7 +195,7 @@ def run(
 def run_each(
     world: World, configs: Sequence[Config | None], *, seeds: Sequence[int] = (1,)
 ) -> Iterator[Outcome]:
-    """Simulate the period under several settings side by side, which costs a part of one after the other."""
+    """Simulate the period under several settings side by side, which costs a part of one after the other; see :func:`run`."""
     wanted = tuple(int(seed) for seed in seeds)
     loop = Loop(world, configs, wanted)
     loop.run()

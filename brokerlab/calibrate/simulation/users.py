@@ -92,11 +92,10 @@ class Users:
         now: int,
         snapshot: int,
     ) -> dict[str, pl.DataFrame]:
-        """Make the count tables of the brokerage of users.
+        """Make the count tables of the brokerage of users, with ``world``, for the tasks ``wanted``.
 
-        Returns:
-            The tables with ``world``. Files of a task's input count as its jobs where progress is asked for; queues of all
-            types count for the usage of users; a killed job counts as failed.
+        Files of a task's input count as its jobs where progress is asked for; queues of all types count for the usage of users; a
+        killed job counts as failed.
 
         Source: analysis-jobs.md 1; classes.md 4, 5, 7.
         """

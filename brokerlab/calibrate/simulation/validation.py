@@ -77,11 +77,7 @@ class Validation(Result):
             "fails": "",
         },
         keys=("panda_queue",),
-        next=(
-            ".shares",
-            ".quantiles",
-            "calibrate.simulate(archive, config=...)",
-        ),
+        next=(".shares", ".quantiles", "calibrate.simulate(archive, config=...)"),
     )
 
     ok: bool

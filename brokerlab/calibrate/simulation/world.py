@@ -263,32 +263,12 @@ def of_tables(
     config: Config | None = None,
     shares: pl.DataFrame | None = None,
 ) -> World:
-    """Make a world of tables; :func:`of_archive` makes one of an archive.
+    """Make a world of tables; :func:`of_archive` makes one of an archive. What is not described here is as in :class:`World`.
 
-    What is not described here is as in :class:`World`.
-
-    Args:
-        jobs: ``contracts.Jobs``; those that are not ``brokered`` need ``computingsite`` and ``readytime``.
-        queues: ``contracts.Queues``, parents of pseudo-queues.
-        tables: Needed, as ``epochs`` are, where the brokerage places jobs.
-        epochs: From when on which ``snapshot`` holds.
-        start: Jobs made from here on are judged ...
-        end: ... up to here.
-        stage: ``jobs`` or ``analysis``.
-        cycle: From one brokerage to the next.
-        begin: Default ``start``; jobs with a queue may be ready before it.
-        until: Default ``end``.
-        capacity: Queues without a row keep ``queues.slots``.
-        delays: Queues without a row take ``queues.startup_s``.
-        data: Without ``places`` the queues of ``tables`` say where they are.
-        rules: Rule set.
-        queueing: Options of the queues.
-        transfers: How data move.
-        config: Settings that ruled.
-        shares: Tree of the global shares.
-
-    Returns:
-        The world.
+    ``jobs`` (``contracts.Jobs``) that are not ``brokered`` need ``computingsite`` and ``readytime``; ``queues``
+    (``contracts.Queues``) are parents of pseudo-queues. Where the brokerage places jobs, ``tables`` and ``epochs`` are needed. Null:
+    ``begin`` is ``start``, ``until`` is ``end``; queues without a row in ``capacity`` keep ``queues.slots``, those without one in
+    ``delays`` take ``queues.startup_s``; without ``places`` in ``data`` the queues of ``tables`` say where they are.
 
     Raises:
         SchemaError: Columns are missing or of another type.

@@ -52,9 +52,7 @@ STEP = 0.03
 """Steps smaller than this part of a value are not halved: nothing is proposed to more digits."""
 
 
-def search(
-    first: Simulations,
-) -> tuple[tuple[Setting, ...], pl.DataFrame, tuple[str, ...]]:
+def search(first: Simulations) -> tuple[tuple[Setting, ...], pl.DataFrame, tuple[str, ...]]:
     """Search the first period.
 
     Returns:

@@ -80,11 +80,7 @@ class GridWhatIf:
         return str(self.options["cycle"])
 
     def sources(self) -> pl.DataFrame:
-        """Return where the slots of the queues come from in the first world that was read, see ``simulation.capacity``.
-
-        Returns:
-            ``panda_queue``, ``source``; empty where none was read.
-        """
+        """Return ``panda_queue``, ``source`` of the slots in the first world that was read, see ``simulation.capacity``; empty where none was."""
         worlds = [self.worlds[period] for period in self.periods if period in self.worlds]
         return worlds[0].sources if worlds else pl.DataFrame()
 
@@ -122,15 +118,8 @@ def of_archive(
 
     The tasks that are judged are made in a period but its last ``drain``, in which they may end: nothing after the period
     is looked at but how long jobs that were made in it took, so that what is chosen on one knows nothing of a later one.
-
-    Args:
-        archive: The archive.
-        periods: The periods.
-        drain: How long after the last task that is judged the simulation goes on.
-        cycle: From one brokerage to the next; empty: as the archive shows it, see :func:`simulation.cycle_seen`.
-        capacity: Known slots, see :func:`simulation.capacity.read_capacity`; null or an empty text: none but the archive's.
-        rules: Rule set that the brokerage and the timeouts decide by.
-        **options: Of :func:`simulation.of_archive`.
+    An empty ``cycle`` is what the archive shows; ``capacity`` are known slots (:func:`.capacity.read_capacity`; null or an empty text: none
+    but the archive's); further options are those of :func:`simulation.of_archive`.
 
     Raises:
         ConfigError: A period that is not longer than ``drain``; no such file of slots.

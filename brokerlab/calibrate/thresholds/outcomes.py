@@ -138,17 +138,14 @@ class Outcome:
 
     @classmethod
     def by_seed(cls, simulated: Simulated) -> dict[int, Outcome]:
-        """Read what a simulation says.
+        """Read what a simulation says, by seed.
 
         Args:
             simulated: With ``tasks`` (``seed, jeditaskid, turnaround_s``; ``gshare, user_class, created_at,
                 n_finished, mean_waiting_s, transferred_bytes, lost_core_s, used_core_s, censored`` where known), and ``queues``
                 (``seed, panda_queue, used_core_s, capacity_core_s, n_jobs``), ``fairness`` (``seed, by, jain``) and
                 ``jobs`` (``jeditaskid, creationtime``: a task begins with its first) where there are any. A turnaround
-                that is censored counts up to the end.
-
-        Raises:
-            SchemaError: Columns are missing.
+                that is censored counts up to the end. SchemaError where columns are missing.
         """
         tasks, queues = _tasks(simulated), _queues(getattr(simulated, "queues", None))
         return {

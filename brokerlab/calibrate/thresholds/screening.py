@@ -31,12 +31,7 @@ if TYPE_CHECKING:
 
 CHANGES, NOTHING, NOT_READ, UNTOLD = "changes decisions", "changes nothing", "not read", "not told"
 """What the screen says of a key."""
-FOLLOWS = {
-    CHANGES: "screened",
-    NOTHING: "keep",
-    NOT_READ: "keep: not read",
-    UNTOLD: "not known",
-}
+FOLLOWS = {CHANGES: "screened", NOTHING: "keep", NOT_READ: "keep: not read", UNTOLD: "not known"}
 """What follows from a state where no simulation can judge."""
 EVERY = "1h"
 """Instants of the fast rebrokerage."""
@@ -137,7 +132,7 @@ def _summed(
         changes = CHANGES if found["n_pairs"] or found["n_tasks"] else NOTHING
         state, reason = reasons.get(key.name, (changes, None))
         simulate = state == CHANGES and known.stage in stages
-        row = {
+        about = {
             "key": key.name,
             "stage": known.stage,
             "unit": known.row.unit,
@@ -154,7 +149,7 @@ def _summed(
             "grows": known.grows,
             "shrinks": known.shrinks,
         }
-        rows.append({name: row[name] if name in row else found[name] for name in _SUMMED})
+        rows.append(found | about)
     order = [pl.col("state") == CHANGES, pl.col("shift").fill_null(-1.0)]
     return pl.DataFrame(rows, schema=_SUMMED).sort(order, descending=True, maintain_order=True)
 

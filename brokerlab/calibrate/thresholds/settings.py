@@ -243,14 +243,9 @@ def space_of(
     grids: Mapping[str, Iterable[Any]] | None = None,
     points: int = POINTS,
 ) -> Space:
-    """Look the keys up, and the values to try.
+    """Look the keys up, and the values to try; a pattern is set for every global share that occurs.
 
-    Args:
-        config: The configuration that acts, without a history.
-        keys: Keys of :data:`.keys.THRESHOLDS`, or exact keys of their patterns.
-        shares: Global shares that occur: a pattern is set for each.
-        grids: Values to try, by key; others have the default grid. The current value is added.
-        points: Values of a default grid, see :meth:`.keys.Threshold.grid`.
+    ``grids`` gives values by key, to which the current one is added; other keys have the default grid of ``points`` values.
 
     Raises:
         ConfigError: Keys that are unknown or without any share, values out of the guard rails, grids of one value; all at

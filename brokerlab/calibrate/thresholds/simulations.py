@@ -22,9 +22,8 @@ from brokerlab.calibrate.judge import (
     Limit,
     Outcomes,
     Question,
-    Sums,
     by_place,
-    compare_blocks,
+    compare_settings,
     judge,
 )
 from brokerlab.calibrate.thresholds.outcomes import (
@@ -181,17 +180,7 @@ class Simulations:
         """Compare two settings on some periods, null: all; see :attr:`.judge.Judgement.table`."""
         settings = list(dict.fromkeys([self.current, before, after]))
         outcomes, question = self.outcomes(settings), self.question(settings)
-        sums = Sums.of(outcomes, question)
-        every = list(range(sums.n_blocks) if blocks is None else blocks)
-        return compare_blocks(
-            outcomes,
-            sums,
-            question,
-            before=[settings.index(before)] * len(every),
-            after=[settings.index(after)] * len(every),
-            blocks=every,
-            enough=int(np.diff(sums.edges)[every].sum()) >= FEWEST,
-        )
+        return compare_settings(outcomes, question, before, after, blocks=blocks, fewest=FEWEST)
 
     def n_tasks(self, blocks: Sequence[int] | None = None) -> int:
         """Return the number of tasks of some periods, null: of all."""

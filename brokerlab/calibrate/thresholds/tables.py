@@ -25,6 +25,7 @@ from brokerlab.calibrate.thresholds.outcomes import (
 )
 from brokerlab.calibrate.thresholds.settings import NOW, Key, Setting, Space, shown
 from brokerlab.calibrate.thresholds.simulations import PREFIX, Simulations
+from brokerlab.calibrate.verdict import side_of
 from brokerlab.gdpconfig.proposal import Affected
 from brokerlab.intervals import t_factor
 from brokerlab.numerics import FloatArray, percent_of
@@ -238,13 +239,10 @@ def by_stratum(
             n = part.n_tasks([block])
             table = as_shown(part.compare(*settings, [block]), n)
             row = table.row(by_predicate=pl.col("quantity") == objective, named=True)
-            about = {
-                "stratum": stratum,
-                "level": NO_LEVEL if level is None else level,
-                "n_tasks": n,
-                "verdict": _side(row, "gains", "loses"),
-            }
-            rows.append({name: about[name] if name in about else row[name] for name in _STRATA})
+            row |= {"stratum": stratum, "level": NO_LEVEL if level is None else level, "n_tasks": n}
+            rows.append(
+                row | {"verdict": side_of(row["diff_lo"], row["diff_hi"], "gains", "loses")}
+            )
     found = pl.DataFrame(rows, schema=_STRATA).sort("diff_pct", descending=True, nulls_last=True)
     return found.with_columns(role=pl.when(pl.int_range(pl.len()) == 0).then(pl.lit("worst")))
 
@@ -255,13 +253,6 @@ _STRATA = {
     **dict.fromkeys(("before", "after", "diff", "diff_lo", "diff_hi", "diff_pct"), pl.Float64),
     "verdict": pl.String,
 }
-
-
-def _side(row: dict[str, Any], below: str, above: str) -> str:
-    low, high = row["diff_lo"], row["diff_hi"]
-    if low is None or high is None:
-        return "open"
-    return below if high < 0 else above if low > 0 else "open"
 
 
 def by_queue(
@@ -292,7 +283,8 @@ def by_queue(
         diff_lo=shift.mean() - half,
         diff_hi=shift.mean() + half,
     )
-    verdict = [_side(row, "emptier", "fuller") for row in rows.iter_rows(named=True)]
+    ends = rows.select("diff_lo", "diff_hi").iter_rows()
+    verdict = [side_of(low, high, "emptier", "fuller") for low, high in ends]
     return rows.with_columns(verdict=pl.Series(verdict, dtype=pl.String)).sort(
         pl.col("diff").abs(), "panda_queue", descending=[True, False]
     )
@@ -314,36 +306,31 @@ def candidates_of(judgement: Judgement, n_tasks: int) -> pl.DataFrame:
         (``diff_pct`` ...; null where that is almost nothing), ``broken`` (limits, comma list), ``lowers`` (by its whole
         interval), ``role`` (chosen; null: not).
     """
-    question, quantity = judgement.question, quantity_of(judgement.question.objective)
+    quantity, known = quantity_of(judgement.question.objective), judgement.candidates
     times = n_tasks if quantity.total else 1
-    known = judgement.candidates.to_dicts()
-    now = next(row[quantity.name] for row in known if row["is_current"])
+    now = known.filter("is_current")[quantity.name][0]
     rows = []
-    for row in known:
-        if row["is_current"]:
-            continue
+    for row in known.filter(~pl.col("is_current")).iter_rows(named=True):
         setting, diff = judgement.settings[row["place"]], row[quantity.name] - now
         high = None if row["gain_lo"] is None else -row["gain_lo"]
-        ends = diff, None if high is None else 2 * diff - high, high
-        shown = {
-            f"diff{end}": None if x is None else x * times
-            for end, x in zip(ENDS, ends, strict=True)
-        }
-        base = now * times
-        parts = {
-            name.replace("diff", "diff_pct"): percent_of(x, base, least=quantity.least)
-            for name, x in shown.items()
-        }
-        broken = [one.quantity for one in question.limits if row[one.quantity] > one.most]
+        low = None if high is None else 2 * diff - high
+        ends = [None if x is None else x * times for x in (diff, low, high)]
         about = {
             "setting": setting.name,
             "n_keys": len(setting.values),
             "after": row[quantity.name] * times,
-            "broken": ", ".join(name.removeprefix(PREFIX) for name in broken),
+            "broken": ", ".join(
+                one.quantity.removeprefix(PREFIX)
+                for one in judgement.question.limits
+                if row[one.quantity] > one.most
+            ),
             "lowers": high is not None and high < 0,
             "role": "chosen" if setting == judgement.best else None,
         }
-        rows.append(about | shown | parts)
+        for end, value in zip(ENDS, ends, strict=True):
+            pct = percent_of(value, now * times, least=quantity.least)
+            about |= {f"diff{end}": value, f"diff_pct{end}": pct}
+        rows.append(about)
     return pl.DataFrame(rows, schema=_CANDIDATES).sort("diff", "n_keys", "setting")
 
 
