@@ -66,7 +66,10 @@ def search(first: Simulations) -> tuple[tuple[Setting, ...], pl.DataFrame, tuple
     for _ in range(1, options.most_keys):
         best = dict(_best(first, known).values)
         beside = [
-            Setting.of({**best, **value}) for name, value in values.items() if name not in best
+            Setting.of({**best, **value})
+            for name, some in values.items()
+            if name not in best
+            for value in some
         ]
         new = [one for one in beside if one not in known]
         if not new:
@@ -99,16 +102,25 @@ def _best(first: Simulations, known: Sequence[Setting]) -> Setting:
     return known[sums.choose(range(sums.n_blocks), first.question(known), 1.0)]
 
 
-def _best_values(first: Simulations, known: Sequence[Setting]) -> dict[str, dict[str, Any]]:
-    """Return each key with its best other value, the key with the least objective first."""
+def _best_values(first: Simulations, known: Sequence[Setting]) -> dict[str, list[dict[str, Any]]]:
+    """Return each key with its best other value, the key with the least objective first.
+
+    Of a key all of whose values do the same, as one that starves tasks hides it, both ends: none of them is the best.
+    """
     sums, question = _sums(first, known), first.question(known)
     mean = sums.mean(question.objective, range(sums.n_blocks))
     within = _within(sums, question)
-    order = sorted(range(len(known)), key=lambda at: (not within[at], mean[at]))
-    values: dict[str, dict[str, Any]] = {}
-    for one in (known[at] for at in order if at != sums.current):
-        values.setdefault(one.keys[0], dict(one.values))
-    return values
+    places: dict[str, list[int]] = {}
+    for at in sorted(range(len(known)), key=lambda at: (not within[at], mean[at])):
+        if at != sums.current:
+            places.setdefault(known[at].keys[0], []).append(at)
+    return {
+        name: [
+            dict(known[at].values)
+            for at in ((some[0], some[-1]) if len(set(mean[some])) == 1 < len(some) else some[:1])
+        ]
+        for name, some in places.items()
+    }
 
 
 def _sums(first: Simulations, known: Sequence[Setting]) -> Sums:

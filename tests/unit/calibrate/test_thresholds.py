@@ -385,6 +385,29 @@ def test_limits_on_bytes_are_for_the_same_work():
     assert not between(one, replace(one, tasks=nothing))["moved_tb"]["kept"]
 
 
+class Hides(Toy):
+    """Where the cap is low, the cutoff changes nothing."""
+
+    def excess(self, config):
+        keys = [CAP] if config.get(CAP) < 300 else list(self.best)
+        return replace(self, best={key: self.best[key] for key in keys}).plain(config)
+
+    def plain(self, config):
+        return Toy.excess(self, config)
+
+
+def test_of_a_key_that_another_one_hides_both_ends_are_tried_beside_it():
+    now = float(Config.empty().get(CUTOFF))
+    toy = Hides(best={CAP: 800.0, CUTOFF: 1.2 * now}, noise=(0.0, 0.0))
+    found = calibrated(toy, keys=[CAP, CUTOFF], rounds=0, most_keys=2, points=3)
+    alone = found.tried.filter(pl.col("key") == CUTOFF, quantity="turnaround_h")
+    assert alone["diff"].to_list() == [0.0] * alone.height
+    beside = found.tried.filter(pl.col("n_keys") == 2)["setting"].unique()
+    ends = alone["value"].sort()
+    for value in (ends[0], ends[-1]):
+        assert any(name.endswith(f"{CUTOFF} = {value:.0f}") for name in beside)
+
+
 def test_work_that_starved_may_move_what_it_needs():
     """Tasks that never finished a job move a hundred times as much once they run: the others move as before."""
     one = simulated(Toy())
