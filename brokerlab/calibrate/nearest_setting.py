@@ -49,90 +49,6 @@ from brokerlab.scouts.quantities import DEFAULT_COREPOWER, LONG_JOB_S
 from brokerlab.units import HOUR_S, KB
 from brokerlab.words import short_percent
 
-EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  (all times are UTC without zone)
-"""What the clock of records begins with."""
-RECORDS_ONLY = (
-    "Records do not hold the base memory and base walltime of the tasks: they are taken as 0.",
-    "The settings that acted are not known: the catalogue's defaults stand for the current ones.",
-)
-"""What is inferred where records are read."""
-
-
-def of_records(records: Any, parameter: str, rules: ScoutRules) -> Inputs:
-    """Lay records out as the tables of a back-test; they carry no settings, so that no window of theirs is known.
-
-    Records are as for estimators, of memory for ``ramcount``, of walltime for ``cputime``; censored ones are failed jobs that were
-    killed at the limit of that quantity.
-
-    Raises:
-        ConfigError: A parameter that records say nothing of.
-        SchemaError: Columns missing.
-        DataError: Values that cannot be.
-    """
-    if parameter not in ("ramcount", "cputime"):
-        raise ConfigError(f"parameter='{parameter}': records are of ramcount or cputime")
-    memory = parameter == "ramcount"
-    rows = checked(records).with_columns(
-        creationtime=_at("decided_s"),
-        endtime=_at("ended_s"),
-        used_kb=pl.col("used") * KB if memory else pl.lit(None, pl.Float64),
-        run_s=(pl.col("wall_s") if memory else pl.col("used")).round().cast(pl.Int64),
-    )
-    jobs = rows.select(
-        *("pandaid", "jeditaskid", "creationtime", "endtime"),
-        starttime=pl.col("endtime") - pl.duration(seconds="run_s"),
-        jobstatus=pl.when("censored").then(pl.lit("failed")).otherwise(pl.lit("finished")),
-        piloterrorcode=pl.lit(MEMORY_CODES[0] if memory else WALLTIME_CODES[0]),
-        actualcorecount="cores",
-        maxpss=pl.col("used_kb").ceil().cast(pl.Int64),
-        computingsite="queue",
-        specialhandling=pl.when("is_scout").then(pl.lit("sj")),
-    )
-    tasks = rows.group_by("jeditaskid", maintain_order=True).agg(
-        processingtype=pl.col("kind").first()
-    )
-    finished = rows.filter(~pl.col("censored") & pl.col("ended_s").is_not_null())
-    failed = jobs.filter(pl.col("jobstatus") == "failed")
-    return Inputs(
-        archive=None,
-        tasks=tasks.with_columns(baseramcount=pl.lit(0), basewalltime=pl.lit(0)),
-        history=history_of(_quantities(finished, rules), failed),
-        queues=None,
-        window=None,
-        rules=rules,
-        config=Config.empty(),
-    )
-
-
-def _at(name: str) -> pl.Expr:
-    return pl.lit(EPOCH) + pl.duration(microseconds=(pl.col(name) * 1e6).round().cast(pl.Int64))
-
-
-def _quantities(rows: pl.DataFrame, rules: ScoutRules) -> pl.DataFrame:
-    """Return what scouts would say of finished jobs: scouts.md 3.2, 5.1, 5.2; events of 0 are not known."""
-    cores = pl.col("cores").cast(pl.Float64)
-    events = pl.when(pl.col("events") > 0).then("events")
-    power = pl.when(pl.col("corepower") > 0).then("corepower").otherwise(DEFAULT_COREPOWER)
-    share = rules.default_cpu_efficiency / 100
-    run_s, inclusive = pl.col("run_s"), rules.long_job_inclusive
-    long = run_s >= LONG_JOB_S if inclusive else run_s > LONG_JOB_S
-    return rows.select(
-        *("jeditaskid", "pandaid", "is_scout", "creationtime", "endtime", "input_mb"),
-        corepower=power,
-        computingsite="queue",
-        cores=cores,
-        duration_s="run_s",
-        starttime=pl.col("endtime") - pl.duration(seconds="run_s"),
-        finish_time="endtime",
-        n_events=events,
-        ram_kb=(pl.col("used_kb") / cores).ceil(),
-        ram_per_core=pl.lit(value=True),
-        maxpss_kb=pl.col("used_kb").ceil(),
-        cputime_hs06s=pl.col("run_s") * power * cores * share / events,
-        cputime_eligible=events.is_not_null() & ((events >= 10 * cores) | long),
-    )
-
-
 Who = Literal["estimator", "cheapest", "nearest", "current"]
 Difference = Literal["restriction", "limit", "setting", "estimator"]
 WHO: tuple[Who, ...] = ("estimator", "cheapest", "nearest", "current")
@@ -143,112 +59,6 @@ DIFFERENCES: dict[Difference, tuple[Who, Who]] = {
     "estimator": ("current", "estimator"),
 }
 """Difference -> of whom, against whom: lost by setting a rule, by its limit; gained by the rule, by the estimator."""
-
-
-def score_sides(
-    tried: Backtest, tasks: pl.DataFrame, allocations: pl.DataFrame, settings: Mapping[Who, Setting]
-) -> dict[Who, pl.DataFrame]:
-    """Score allocations and settings on the same tasks, as a back-test does: rows of tasks, of the estimator with ``n_missing``.
-
-    Of ``allocations`` (``pandaid, allocated`` [MB or s]) null and infinite say that the estimator cannot tell: the current setting
-    stands in.
-    """
-    score = partial(
-        _score_allocations, allocations=allocations, current=tried.current, weights=tried.weights
-    )
-    found = tried.each(score)
-    under = tried.under(list(dict.fromkeys(settings.values())))
-    rows: dict[Who, pl.DataFrame] = {who: at_setting(under, one) for who, one in settings.items()}
-    rows["estimator"] = pl.concat(found).sort("jeditaskid")
-    kept = {who: side.join(tasks, on="jeditaskid", how="semi") for who, side in rows.items()}
-    if kept["estimator"].is_empty():
-        raise InsufficientDataError(
-            f"none of {tasks.height} tasks with allocations has scouts and other jobs enough to be scored"
-        )
-    return kept
-
-
-def _score_allocations(
-    replay: Replay, allocations: pl.DataFrame, current: Setting, weights: LossWeights
-) -> pl.DataFrame:
-    """Return one row per task with each job given its allocation, and ``n_missing``: jobs that have none."""
-    jobs = replay.jobs.join(allocations, on="pandaid", how="left", maintain_order="left")
-    stated = jobs["allocated"].fill_null(float("inf")).to_numpy()
-    missing = np.isinf(stated)
-    allocated = np.where(missing, replay.requests(current), stated)
-    n = np.bincount(replay.jobs["task"].to_numpy(), missing, minlength=replay.tasks.height)
-    return replay.by_allocation(allocated, weights).with_columns(n_missing=pl.Series(n))
-
-
-def compared(
-    sides: Mapping[Who, pl.DataFrame],
-    labels: Mapping[Who, str],
-    parameter: Parameter,
-    question: Question,
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Lay results on the same tasks side by side.
-
-    Loss and kill rate are means over tasks with the weights that the judge gives them, and its intervals; below `MIN_UNITS`
-    tasks there are none. The rest are sums over all jobs.
-
-    Returns:
-        ``table``, one row per side, and ``differences``, one row per entry of ``DIFFERENCES``; columns as in
-        :class:`Translation`.
-
-    Raises:
-        InsufficientDataError: No task has work.
-    """
-    working = {who: side.filter(pl.col("work_coreh") > 0) for who, side in sides.items()}
-    weights = capped_weights(working["current"]["work_coreh"].to_numpy())
-    if not weights.size:
-        raise InsufficientDataError(
-            "no task with allocations has work: there is nothing to compare"
-        )
-
-    def mean(name: str, values: FloatArray, *, share: bool = False) -> dict[str, float | None]:
-        enough = weights.size >= MIN_UNITS
-        return question.interval(name, values, weights, share=share, enough=enough)
-
-    judged = {who: judged_values(working[who]) for who in WHO}
-    rows = [
-        pl.DataFrame(
-            [
-                {"who": who, "label": labels[who]}
-                | mean("loss", judged[who]["loss"])
-                | mean("exceed_rate", judged[who]["exceed_rate"], share=True)
-            ],
-            schema_overrides=ENDS,
-        ).hstack(_sums(sides[who], parameter))
-        for who in WHO
-    ]
-    table = pl.concat(rows)
-    now = table.filter(who="current")["loss"].item()
-    differences = []
-    for name, (of, against) in DIFFERENCES.items():
-        gap = mean("loss", judged[of]["loss"] - judged[against]["loss"])
-        differences.append({"difference": name, "of": of, "against": against} | gap)
-    share = 100 * pl.col("loss") / pl.when(pl.lit(now) != 0).then(pl.lit(now))
-    return table, pl.DataFrame(differences, schema_overrides=ENDS).with_columns(
-        pct_of_current=share
-    )
-
-
-ENDS = dict.fromkeys(["loss_lo", "loss_hi", "exceed_rate_lo", "exceed_rate_hi"], pl.Float64)
-
-
-def _sums(side: pl.DataFrame, parameter: Parameter) -> pl.DataFrame:
-    used, over, *rest = (
-        f"{name}_{parameter.amount}" for name in ("used", "over", "waste", "reserved")
-    )
-    return side.select(
-        pl.len().cast(pl.Int64).alias("n_tasks"),
-        pl.col("n_scored", "n_exceed", "n_lost").sum(),
-        pl.col(used, over, *rest, "killed_coreh", "work_coreh").sum(),
-        pl.col("slots_share").mean(),
-        exceed_rate_jobs=pl.col("n_exceed").sum() / pl.col("n_scored").sum(),
-        over_allocation=pl.col(over).sum()
-        / pl.when(pl.col(used).sum() > 0).then(pl.col(used).sum()),
-    )
 
 
 Span = tuple[datetime, datetime]
@@ -526,6 +336,9 @@ def _checked(allocations: Any) -> pl.DataFrame:
     return frame
 
 
+# --- estimators as they were tested -----------------------------------------------------------------------------------
+
+
 def translate_trial(
     trial: Trial,
     archive: Archive,
@@ -673,3 +486,199 @@ def stated_prices(
     )
     ladder = Ladder(kind="factor", factor=made.retry_factors[0], attempts=2)
     return ladder, prices
+
+
+# --- allocations beside settings --------------------------------------------------------------------------------------
+
+
+def score_sides(
+    tried: Backtest, tasks: pl.DataFrame, allocations: pl.DataFrame, settings: Mapping[Who, Setting]
+) -> dict[Who, pl.DataFrame]:
+    """Score allocations and settings on the same tasks, as a back-test does: rows of tasks, of the estimator with ``n_missing``.
+
+    Of ``allocations`` (``pandaid, allocated`` [MB or s]) null and infinite say that the estimator cannot tell: the current setting
+    stands in.
+    """
+    score = partial(
+        _score_allocations, allocations=allocations, current=tried.current, weights=tried.weights
+    )
+    found = tried.each(score)
+    under = tried.under(list(dict.fromkeys(settings.values())))
+    rows: dict[Who, pl.DataFrame] = {who: at_setting(under, one) for who, one in settings.items()}
+    rows["estimator"] = pl.concat(found).sort("jeditaskid")
+    kept = {who: side.join(tasks, on="jeditaskid", how="semi") for who, side in rows.items()}
+    if kept["estimator"].is_empty():
+        raise InsufficientDataError(
+            f"none of {tasks.height} tasks with allocations has scouts and other jobs enough to be scored"
+        )
+    return kept
+
+
+def _score_allocations(
+    replay: Replay, allocations: pl.DataFrame, current: Setting, weights: LossWeights
+) -> pl.DataFrame:
+    """Return one row per task with each job given its allocation, and ``n_missing``: jobs that have none."""
+    jobs = replay.jobs.join(allocations, on="pandaid", how="left", maintain_order="left")
+    stated = jobs["allocated"].fill_null(float("inf")).to_numpy()
+    missing = np.isinf(stated)
+    allocated = np.where(missing, replay.requests(current), stated)
+    n = np.bincount(replay.jobs["task"].to_numpy(), missing, minlength=replay.tasks.height)
+    return replay.by_allocation(allocated, weights).with_columns(n_missing=pl.Series(n))
+
+
+def compared(
+    sides: Mapping[Who, pl.DataFrame],
+    labels: Mapping[Who, str],
+    parameter: Parameter,
+    question: Question,
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Lay results on the same tasks side by side.
+
+    Loss and kill rate are means over tasks with the weights that the judge gives them, and its intervals; below `MIN_UNITS`
+    tasks there are none. The rest are sums over all jobs.
+
+    Returns:
+        ``table``, one row per side, and ``differences``, one row per entry of ``DIFFERENCES``; columns as in
+        :class:`Translation`.
+
+    Raises:
+        InsufficientDataError: No task has work.
+    """
+    working = {who: side.filter(pl.col("work_coreh") > 0) for who, side in sides.items()}
+    weights = capped_weights(working["current"]["work_coreh"].to_numpy())
+    if not weights.size:
+        raise InsufficientDataError(
+            "no task with allocations has work: there is nothing to compare"
+        )
+
+    def mean(name: str, values: FloatArray, *, share: bool = False) -> dict[str, float | None]:
+        enough = weights.size >= MIN_UNITS
+        return question.interval(name, values, weights, share=share, enough=enough)
+
+    judged = {who: judged_values(working[who]) for who in WHO}
+    rows = [
+        pl.DataFrame(
+            [
+                {"who": who, "label": labels[who]}
+                | mean("loss", judged[who]["loss"])
+                | mean("exceed_rate", judged[who]["exceed_rate"], share=True)
+            ],
+            schema_overrides=ENDS,
+        ).hstack(_sums(sides[who], parameter))
+        for who in WHO
+    ]
+    table = pl.concat(rows)
+    now = table.filter(who="current")["loss"].item()
+    differences = []
+    for name, (of, against) in DIFFERENCES.items():
+        gap = mean("loss", judged[of]["loss"] - judged[against]["loss"])
+        differences.append({"difference": name, "of": of, "against": against} | gap)
+    share = 100 * pl.col("loss") / pl.when(pl.lit(now) != 0).then(pl.lit(now))
+    return table, pl.DataFrame(differences, schema_overrides=ENDS).with_columns(
+        pct_of_current=share
+    )
+
+
+ENDS = dict.fromkeys(["loss_lo", "loss_hi", "exceed_rate_lo", "exceed_rate_hi"], pl.Float64)
+
+
+def _sums(side: pl.DataFrame, parameter: Parameter) -> pl.DataFrame:
+    used, over, *rest = (
+        f"{name}_{parameter.amount}" for name in ("used", "over", "waste", "reserved")
+    )
+    return side.select(
+        pl.len().cast(pl.Int64).alias("n_tasks"),
+        pl.col("n_scored", "n_exceed", "n_lost").sum(),
+        pl.col(used, over, *rest, "killed_coreh", "work_coreh").sum(),
+        pl.col("slots_share").mean(),
+        exceed_rate_jobs=pl.col("n_exceed").sum() / pl.col("n_scored").sum(),
+        over_allocation=pl.col(over).sum()
+        / pl.when(pl.col(used).sum() > 0).then(pl.col(used).sum()),
+    )
+
+
+# --- records laid out as what a back-test reads -----------------------------------------------------------------------
+
+
+EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  (all times are UTC without zone)
+"""What the clock of records begins with."""
+RECORDS_ONLY = (
+    "Records do not hold the base memory and base walltime of the tasks: they are taken as 0.",
+    "The settings that acted are not known: the catalogue's defaults stand for the current ones.",
+)
+"""What is inferred where records are read."""
+
+
+def of_records(records: Any, parameter: str, rules: ScoutRules) -> Inputs:
+    """Lay records out as the tables of a back-test; they carry no settings, so that no window of theirs is known.
+
+    Records are as for estimators, of memory for ``ramcount``, of walltime for ``cputime``; censored ones are failed jobs that were
+    killed at the limit of that quantity.
+
+    Raises:
+        ConfigError: A parameter that records say nothing of.
+        SchemaError: Columns missing.
+        DataError: Values that cannot be.
+    """
+    if parameter not in ("ramcount", "cputime"):
+        raise ConfigError(f"parameter='{parameter}': records are of ramcount or cputime")
+    memory = parameter == "ramcount"
+    rows = checked(records).with_columns(
+        creationtime=_at("decided_s"),
+        endtime=_at("ended_s"),
+        used_kb=pl.col("used") * KB if memory else pl.lit(None, pl.Float64),
+        run_s=(pl.col("wall_s") if memory else pl.col("used")).round().cast(pl.Int64),
+    )
+    jobs = rows.select(
+        *("pandaid", "jeditaskid", "creationtime", "endtime"),
+        starttime=pl.col("endtime") - pl.duration(seconds="run_s"),
+        jobstatus=pl.when("censored").then(pl.lit("failed")).otherwise(pl.lit("finished")),
+        piloterrorcode=pl.lit(MEMORY_CODES[0] if memory else WALLTIME_CODES[0]),
+        actualcorecount="cores",
+        maxpss=pl.col("used_kb").ceil().cast(pl.Int64),
+        computingsite="queue",
+        specialhandling=pl.when("is_scout").then(pl.lit("sj")),
+    )
+    tasks = rows.group_by("jeditaskid", maintain_order=True).agg(
+        processingtype=pl.col("kind").first()
+    )
+    finished = rows.filter(~pl.col("censored") & pl.col("ended_s").is_not_null())
+    failed = jobs.filter(pl.col("jobstatus") == "failed")
+    return Inputs(
+        archive=None,
+        tasks=tasks.with_columns(baseramcount=pl.lit(0), basewalltime=pl.lit(0)),
+        history=history_of(_quantities(finished, rules), failed),
+        queues=None,
+        window=None,
+        rules=rules,
+        config=Config.empty(),
+    )
+
+
+def _at(name: str) -> pl.Expr:
+    return pl.lit(EPOCH) + pl.duration(microseconds=(pl.col(name) * 1e6).round().cast(pl.Int64))
+
+
+def _quantities(rows: pl.DataFrame, rules: ScoutRules) -> pl.DataFrame:
+    """Return what scouts would say of finished jobs: scouts.md 3.2, 5.1, 5.2; events of 0 are not known."""
+    cores = pl.col("cores").cast(pl.Float64)
+    events = pl.when(pl.col("events") > 0).then("events")
+    power = pl.when(pl.col("corepower") > 0).then("corepower").otherwise(DEFAULT_COREPOWER)
+    share = rules.default_cpu_efficiency / 100
+    run_s, inclusive = pl.col("run_s"), rules.long_job_inclusive
+    long = run_s >= LONG_JOB_S if inclusive else run_s > LONG_JOB_S
+    return rows.select(
+        *("jeditaskid", "pandaid", "is_scout", "creationtime", "endtime", "input_mb"),
+        corepower=power,
+        computingsite="queue",
+        cores=cores,
+        duration_s="run_s",
+        starttime=pl.col("endtime") - pl.duration(seconds="run_s"),
+        finish_time="endtime",
+        n_events=events,
+        ram_kb=(pl.col("used_kb") / cores).ceil(),
+        ram_per_core=pl.lit(value=True),
+        maxpss_kb=pl.col("used_kb").ceil(),
+        cputime_hs06s=pl.col("run_s") * power * cores * share / events,
+        cputime_eligible=events.is_not_null() & ((events >= 10 * cores) | long),
+    )

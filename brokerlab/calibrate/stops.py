@@ -359,6 +359,9 @@ def _share(name: str, n: int, of: int) -> dict[str, float | None]:
     return {name: n / of, f"{name}_lo": float(found.low), f"{name}_hi": float(found.high)}
 
 
+# --- rule sets of scouts ----------------------------------------------------------------------------------------------
+
+
 KEYS = ["jeditaskid", "what"]
 
 

@@ -215,6 +215,9 @@ def _choose_size(
     return frame, size, not bool(near[0])
 
 
+# --- curves beside each other -----------------------------------------------------------------------------------------
+
+
 LOG_STEPS = 20
 """Steps of the logarithm written as a curve."""
 

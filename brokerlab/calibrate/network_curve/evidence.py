@@ -274,6 +274,9 @@ def dealt(rows: pl.DataFrame, *, seed: int) -> pl.DataFrame:
     return kept.sort("span", "unit", *(n for n in ("query", "src", "dst") if n in rows.columns))
 
 
+# --- metrics of links -------------------------------------------------------------------------------------------------
+
+
 DAY = timedelta(days=1)
 """Step between the instants of a series; what a link later delivered is its average over a day: ``dashb_mbps_1d``."""
 QUEUE_AHEAD = timedelta(hours=6)
@@ -495,6 +498,9 @@ def _queues(delivered: pl.DataFrame) -> pl.DataFrame:
     return kept.select(pl.col(name).cast(kind) for name, kind in QUEUES.items()).sort(
         "span", "query", "src", "dst"
     )
+
+
+# --- archives and files -----------------------------------------------------------------------------------------------
 
 
 METRICS_SQL = """

@@ -559,6 +559,9 @@ def study_links(
     return LinkStudy(answers, refused)
 
 
+# --- the proposal -----------------------------------------------------------------------------------------------------
+
+
 KEYS = ("NW_QUEUE_IMPORTANCE", "NQUEUED_SAT_CAP")
 PLACE = "jedi/jobbroker"
 QUANTITY = "rank correlation of the network weight with how soon the queue of a link is delivered"

@@ -26,65 +26,6 @@ from brokerlab.calibrate.percentiles.study import Study
 from brokerlab.calibrate.verdict import limit_of
 from brokerlab.errors import ConfigError
 
-
-def conformal_order(n_scouts: int, alpha: float) -> int | None:
-    """Return the order statistic of n scouts that promises coverage 1 - alpha, ceil((n+1)(1-alpha)); None where it is beyond n.
-
-    Computed in fractions of the decimal that was written, so that 0.1 means a tenth.
-
-    Source: Vovk, Gammerman and Shafer (2005), section 2.2.
-
-    Example:
-        >>> conformal_order(19, 0.05), conformal_order(10, 0.05)
-        (19, None)
-    """
-    _check(n_scouts)
-    if not 0 < alpha < 1:
-        raise ConfigError(f"alpha={alpha}: allowed is a share between 0 and 1")
-    order = -((-(n_scouts + 1) * (1 - Fraction(str(alpha)))) // 1)
-    return int(order) if order <= n_scouts else None
-
-
-def conformal_rank(n_scouts: int, alpha: float) -> float | None:
-    """Return the percentile rank that lands on the conformal order statistic; None where there is none.
-
-    With one scout every rank is that scout, so the answer is 0 (any rank).
-
-    Example:
-        >>> conformal_rank(19, 0.1)
-        94.44444444444444
-    """
-    order = conformal_order(n_scouts, alpha)
-    if order is None:
-        return None
-    return 0.0 if n_scouts == 1 else 100 * (order - 1) / (n_scouts - 1)
-
-
-def percentile_coverage(n_scouts: int, rank: float) -> tuple[float, float, float]:
-    """Return lower bound, interpolation and upper bound of the expected coverage of the percentile rule, without margin.
-
-    The rule interpolates between two order statistics, so its coverage lies between theirs; the middle
-    value is linear in between (exact for uniformly distributed jobs).
-
-    Source: scouts.md section 4 for the rule; David and Nagaraja (2003), section 7.1 for the bounds.
-
-    Example:
-        >>> [round(c, 3) for c in percentile_coverage(10, 75)]
-        [0.636, 0.705, 0.727]
-    """
-    _check(n_scouts)
-    if not 0 <= rank <= 100:
-        raise ConfigError(f"rank={rank}: allowed is 0 to 100")
-    position = (n_scouts - 1) * rank / 100
-    lower, upper = int(np.floor(position)) + 1, int(np.ceil(position)) + 1
-    return lower / (n_scouts + 1), (position + 1) / (n_scouts + 1), upper / (n_scouts + 1)
-
-
-def _check(n_scouts: int) -> None:
-    if n_scouts < 1:
-        raise ConfigError(f"n_scouts={n_scouts}: allowed is at least 1")
-
-
 RANKS_PROMISED = (50, 75, 90, 95, 100)
 SCOUTS_PROMISED = range(5, 11)
 """Scouts that the deployed first trigger finds: half of ten at least, all of them at most."""
@@ -344,3 +285,64 @@ def written(study: Study) -> dict[str, pl.DataFrame]:
         "gap_summary": study.tried.gap_summary,
         "promise": promises(study),
     }
+
+
+# --- what so few scouts can promise -----------------------------------------------------------------------------------
+
+
+def conformal_order(n_scouts: int, alpha: float) -> int | None:
+    """Return the order statistic of n scouts that promises coverage 1 - alpha, ceil((n+1)(1-alpha)); None where it is beyond n.
+
+    Computed in fractions of the decimal that was written, so that 0.1 means a tenth.
+
+    Source: Vovk, Gammerman and Shafer (2005), section 2.2.
+
+    Example:
+        >>> conformal_order(19, 0.05), conformal_order(10, 0.05)
+        (19, None)
+    """
+    _check(n_scouts)
+    if not 0 < alpha < 1:
+        raise ConfigError(f"alpha={alpha}: allowed is a share between 0 and 1")
+    order = -((-(n_scouts + 1) * (1 - Fraction(str(alpha)))) // 1)
+    return int(order) if order <= n_scouts else None
+
+
+def conformal_rank(n_scouts: int, alpha: float) -> float | None:
+    """Return the percentile rank that lands on the conformal order statistic; None where there is none.
+
+    With one scout every rank is that scout, so the answer is 0 (any rank).
+
+    Example:
+        >>> conformal_rank(19, 0.1)
+        94.44444444444444
+    """
+    order = conformal_order(n_scouts, alpha)
+    if order is None:
+        return None
+    return 0.0 if n_scouts == 1 else 100 * (order - 1) / (n_scouts - 1)
+
+
+def percentile_coverage(n_scouts: int, rank: float) -> tuple[float, float, float]:
+    """Return lower bound, interpolation and upper bound of the expected coverage of the percentile rule, without margin.
+
+    The rule interpolates between two order statistics, so its coverage lies between theirs; the middle
+    value is linear in between (exact for uniformly distributed jobs).
+
+    Source: scouts.md section 4 for the rule; David and Nagaraja (2003), section 7.1 for the bounds.
+
+    Example:
+        >>> [round(c, 3) for c in percentile_coverage(10, 75)]
+        [0.636, 0.705, 0.727]
+    """
+    _check(n_scouts)
+    if not 0 <= rank <= 100:
+        raise ConfigError(f"rank={rank}: allowed is 0 to 100")
+    position = (n_scouts - 1) * rank / 100
+    lower, upper = int(np.floor(position)) + 1, int(np.ceil(position)) + 1
+    return lower / (n_scouts + 1), (position + 1) / (n_scouts + 1), upper / (n_scouts + 1)
+
+
+def _check(n_scouts: int) -> None:
+    if n_scouts < 1:
+        raise ConfigError(f"n_scouts={n_scouts}: allowed is at least 1")

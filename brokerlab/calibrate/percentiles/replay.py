@@ -121,6 +121,9 @@ def unlimited(queues: pl.DataFrame, parameter: Parameter) -> int:
     return int(np.isinf(_offered(queues, parameter, 0.0)).sum())
 
 
+# --- what attempts come to --------------------------------------------------------------------------------------------
+
+
 KEY_BITS = 40  # of a need; leaves 23 bits for the number of a task in one int64 key
 NEVER = 2**KEY_BITS - 1  # above every estimate
 COUNT, SLOPE, OFFSET, USED, COREH = range(5)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -14,7 +14,7 @@ import polars as pl
 from brokerlab.calibrate.judge import MIN_UNITS, Case, Judgement, Kind, Limit, Question, judge
 from brokerlab.calibrate.percentiles.backtest import Backtest, backtest
 from brokerlab.calibrate.percentiles.comparison import Comparison, compare
-from brokerlab.calibrate.percentiles.history import History, Inputs, JobHistory
+from brokerlab.calibrate.percentiles.history import Inputs, JobHistory
 from brokerlab.calibrate.percentiles.parameters import (
     COMPONENTS,
     MINIMUM_KEY,
@@ -34,7 +34,6 @@ from brokerlab.calibrate.verdict import (
     sentence_of,
 )
 from brokerlab.errors import ConfigError
-from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Affected, Evidence, Window
 from brokerlab.gdpconfig.proposal.filters import filter_problems, tasks_in_words
 from brokerlab.results import Result, Shows
@@ -155,7 +154,19 @@ class Study(Result):
     @cached_property
     def n_overlapping(self) -> int:
         """Jobs of a block's tasks that ended after the next block had begun: not known yet when it was chosen."""
-        return _overlapping(self.inputs.history, self.judgement)
+        judged = self.judgement
+        if judged.case == "few":  # nothing was chosen by blocks
+            return 0
+        blocks = np.repeat(np.arange(judged.sums.n_blocks), np.diff(judged.sums.edges))
+        following = judged.blocks["start"].shift(-1).gather(blocks.tolist())
+        next_start = judged.outcomes.units.select(jeditaskid="unit", next_start=following)
+
+        def late(chunk: JobHistory) -> int:
+            ended = chunk.quantities.select("jeditaskid", "finish_time")
+            ended = ended.join(next_start, on="jeditaskid")
+            return ended.filter(pl.col("finish_time") >= pl.col("next_start")).height
+
+        return sum(self.inputs.history.map(late))
 
     @property
     def caveats(self) -> list[str]:
@@ -243,22 +254,6 @@ def scored_tasks(tried: Backtest, judgement: Judgement) -> tuple[pl.DataFrame, p
     return under(pl.lit(now, pl.Int64).alias("place")), under(pl.col("place"))
 
 
-def _overlapping(history: History, judgement: Judgement) -> int:
-    """Count jobs that ended after the block behind that of their task had begun; 0 where nothing was chosen by blocks."""
-    if judgement.case == "few":
-        return 0
-    blocks = np.repeat(np.arange(judgement.sums.n_blocks), np.diff(judgement.sums.edges))
-    following = judgement.blocks["start"].shift(-1).gather(blocks.tolist())
-    next_start = judgement.outcomes.units.select(jeditaskid="unit", next_start=following)
-
-    def late(chunk: JobHistory) -> int:
-        ended = chunk.quantities.select("jeditaskid", "finish_time")
-        ended = ended.join(next_start, on="jeditaskid")
-        return ended.filter(pl.col("finish_time") >= pl.col("next_start")).height
-
-    return sum(history.map(late))
-
-
 # ---- the answer in words, and the proposal
 
 
@@ -288,9 +283,11 @@ def propose(study: Study) -> Verdict:
     chosen_tasks, limit = inputs.filters, limit_of(judgement)
     setting = Setting(*judgement.setting)
     changed = {MINIMUM_KEY: setting.minimum_mb} if setting.minimum_mb != current.minimum_mb else {}
-    actions = " and ".join(
-        [_actions(parameter, current, setting), *_further(inputs.config, changed)]
-    )
+    further = [
+        f"remove {key} = {inputs.config.get(key)}" if value is None else f"set {key} = {value}"
+        for key, value in changed.items()
+    ]
+    actions = " and ".join([_actions(parameter, current, setting), *further])
     rate = judgement.candidates.filter("is_current")["exceed_rate"][0]
     wording = Wording(
         actions=actions,
@@ -365,13 +362,6 @@ def _actions(parameter: Parameter, old: Setting, new: Setting) -> str:
             )
     text = " and ".join(parts)
     return text[:1].upper() + text[1:]
-
-
-def _further(config: Config, changed: Mapping[str, int | None]) -> list[str]:
-    return [
-        f"remove {key} = {config.get(key)}" if value is None else f"set {key} = {value}"
-        for key, value in changed.items()
-    ]
 
 
 def _effects(comparison: Comparison, parameter: Parameter, limit: float) -> str:

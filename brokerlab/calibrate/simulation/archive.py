@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
@@ -26,63 +26,6 @@ from brokerlab.lifecycle.classification.rules import ClassRules
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.rulesets import RuleSetName
 from brokerlab.times import duration_us
-
-CELL = 20
-"""Jobs of a task at a queue count as so many at most: a giant task says little of a queue."""
-ROUNDS = 20
-
-
-def slowness(jobs: pl.DataFrame) -> pl.DataFrame:
-    """Estimate how much longer jobs run at a queue than the same jobs do at a usual one.
-
-    The logarithm of the wall time is the sum of what the task needs (with so many cores) and of the queue; both are fitted
-    in turns to the means of tasks at queues. Effects are drawn to none as far as chance alone makes queues differ
-    (empirical Bayes), so that where queues do not differ all are usual.
-
-    Args:
-        jobs: ``jeditaskid, corecount, panda_queue, wall_s`` of finished jobs.
-
-    Returns:
-        ``panda_queue``, ``slowness`` (1: usual), sorted.
-    """
-    known = jobs.drop_nulls().filter(pl.col("wall_s") > 0)
-    cells = (
-        known.group_by("jeditaskid", "corecount", "panda_queue")
-        .agg(mean=pl.col("wall_s").log().mean(), n=pl.len().clip(upper_bound=CELL))
-        .sort("jeditaskid", "corecount", "panda_queue")
-    )
-    names = cells["panda_queue"].unique().sort()
-    work = cells.select(pl.struct("jeditaskid", "corecount").rank("dense") - 1)
-    queue = cells.select(pl.col("panda_queue").rank("dense") - 1)
-    effect = _fitted(
-        cells["mean"].to_numpy(),
-        cells["n"].to_numpy().astype(np.float64),
-        work.to_series().to_numpy().astype(np.int64),
-        queue.to_series().to_numpy().astype(np.int64),
-    )
-    return pl.DataFrame({"panda_queue": names, "slowness": np.exp(effect)})
-
-
-def _fitted(mean: FloatArray, n: FloatArray, work: IntArray, queue: IntArray) -> FloatArray:
-    if not len(mean):
-        return np.zeros(0)
-    n_work, n_queue = int(work.max()) + 1, int(queue.max()) + 1
-    jobs_of_work = np.bincount(work, n, n_work)
-    jobs_at_queue = np.bincount(queue, n, n_queue)
-    effect: FloatArray = np.zeros(n_queue)
-    need: FloatArray = np.zeros(n_work)
-    for _ in range(ROUNDS):
-        need = np.bincount(work, n * (mean - effect[queue]), n_work) / jobs_of_work
-        effect = np.bincount(queue, n * (mean - need[work]), n_queue) / jobs_at_queue
-    free = max(len(mean) - n_work - n_queue + 1, 1)
-    noise = float((n * (mean - need[work] - effect[queue]) ** 2).sum()) / free
-    chance = noise / jobs_at_queue
-    centred = effect - np.average(effect, weights=jobs_at_queue)
-    between = float(np.average(centred**2 - chance, weights=jobs_at_queue))
-    if between <= 0:
-        return np.zeros(n_queue)
-    return np.asarray(centred * between / (between + chance))
-
 
 Brokerage = Literal["seen", "replayed"]
 BROKERAGES: tuple[Brokerage, ...] = get_args(Brokerage)
@@ -182,7 +125,8 @@ def of_archive(
     period = _period(archive, start, end, _duration(warm_up, "warm_up"), drain)
     replayed = brokerage == "replayed"
     if replayed:
-        period = replace(period, begin=_truncated(period.begin, epoch))
+        whole = pl.Series([period.begin]).dt.truncate(epoch)
+        period = replace(period, begin=whole[0])
     retried = queueing or QueueRules(attempts=3 if replayed else 1)
     label = LABELS[stage] if replayed else None
     own, read = history.read(
@@ -300,10 +244,6 @@ def _duration(text: str, name: str) -> timedelta:
         if text.strip("smhd") == "0"
         else timedelta(microseconds=duration_us(text, name))
     )
-
-
-def _truncated(at: datetime, epoch: str) -> datetime:
-    return cast("datetime", pl.Series([at]).dt.truncate(epoch)[0])
 
 
 def _period(
@@ -447,3 +387,63 @@ def _notes(world: World) -> list[str]:
             "jobs are ready as long after they were made as was seen, wherever they go; no input travels"
         )
     return notes
+
+
+# --- how slow queues are ----------------------------------------------------------------------------------------------
+
+
+CELL = 20
+"""Jobs of a task at a queue count as so many at most: a giant task says little of a queue."""
+ROUNDS = 20
+
+
+def slowness(jobs: pl.DataFrame) -> pl.DataFrame:
+    """Estimate how much longer jobs run at a queue than the same jobs do at a usual one.
+
+    The logarithm of the wall time is the sum of what the task needs (with so many cores) and of the queue; both are fitted
+    in turns to the means of tasks at queues. Effects are drawn to none as far as chance alone makes queues differ
+    (empirical Bayes), so that where queues do not differ all are usual.
+
+    Args:
+        jobs: ``jeditaskid, corecount, panda_queue, wall_s`` of finished jobs.
+
+    Returns:
+        ``panda_queue``, ``slowness`` (1: usual), sorted.
+    """
+    known = jobs.drop_nulls().filter(pl.col("wall_s") > 0)
+    cells = (
+        known.group_by("jeditaskid", "corecount", "panda_queue")
+        .agg(mean=pl.col("wall_s").log().mean(), n=pl.len().clip(upper_bound=CELL))
+        .sort("jeditaskid", "corecount", "panda_queue")
+    )
+    names = cells["panda_queue"].unique().sort()
+    work = cells.select(pl.struct("jeditaskid", "corecount").rank("dense") - 1)
+    queue = cells.select(pl.col("panda_queue").rank("dense") - 1)
+    effect = _fitted(
+        cells["mean"].to_numpy(),
+        cells["n"].to_numpy().astype(np.float64),
+        work.to_series().to_numpy().astype(np.int64),
+        queue.to_series().to_numpy().astype(np.int64),
+    )
+    return pl.DataFrame({"panda_queue": names, "slowness": np.exp(effect)})
+
+
+def _fitted(mean: FloatArray, n: FloatArray, work: IntArray, queue: IntArray) -> FloatArray:
+    if not len(mean):
+        return np.zeros(0)
+    n_work, n_queue = int(work.max()) + 1, int(queue.max()) + 1
+    jobs_of_work = np.bincount(work, n, n_work)
+    jobs_at_queue = np.bincount(queue, n, n_queue)
+    effect: FloatArray = np.zeros(n_queue)
+    need: FloatArray = np.zeros(n_work)
+    for _ in range(ROUNDS):
+        need = np.bincount(work, n * (mean - effect[queue]), n_work) / jobs_of_work
+        effect = np.bincount(queue, n * (mean - need[work]), n_queue) / jobs_at_queue
+    free = max(len(mean) - n_work - n_queue + 1, 1)
+    noise = float((n * (mean - need[work] - effect[queue]) ** 2).sum()) / free
+    chance = noise / jobs_at_queue
+    centred = effect - np.average(effect, weights=jobs_at_queue)
+    between = float(np.average(centred**2 - chance, weights=jobs_at_queue))
+    if between <= 0:
+        return np.zeros(n_queue)
+    return np.asarray(centred * between / (between + chance))

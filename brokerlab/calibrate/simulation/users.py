@@ -119,7 +119,9 @@ class Users:
             "user_job_stats": of_users,
             "user_totals": self._totals(users, tasks, worlds),
             "to_run_rate": _rate(loop, worlds, now),
-            "failure_counts": _lately(over, now - self.window),
+            "failure_counts": over.filter(pl.col("end") > now - self.window)
+            .group_by("world", "jeditaskid", "computingsite", "jobstatus")
+            .agg(njobs=pl.len().cast(pl.Int64)),
             "sites_used": _used(loop, over, found, wanted),
             "user_eval": self._left(usage),
             "task_class": self._classes(loop, worlds, usage, tasks, over, now),
@@ -217,11 +219,6 @@ class Users:
 
 def _sum(measure: str, statuses: tuple[str, ...]) -> pl.Expr:
     return pl.col(measure).filter(_STATUS.is_in(statuses)).sum().cast(pl.Int64)
-
-
-def _lately(over: pl.DataFrame, since: int) -> pl.DataFrame:
-    keys = ["world", "jeditaskid", "computingsite", "jobstatus"]
-    return over.filter(pl.col("end") > since).group_by(keys).agg(njobs=pl.len().cast(pl.Int64))
 
 
 def _used(loop: Loop, over: pl.DataFrame, found: pl.DataFrame, wanted: IntArray) -> pl.DataFrame:
