@@ -210,15 +210,6 @@ class Backtest(Result):
             synthetic=self.synthetic,
         )
 
-    def setting(self, rank: int, margin_pct: int) -> dict[str, Any]:
-        """Return the row of ``by_setting`` of one setting with the current minimum."""
-        asked = Setting(rank, margin_pct, self.current.minimum_mb)
-        if asked not in self.grid:
-            raise ConfigError(
-                f"setting ({rank}, {margin_pct}) is not in the grid of this back-test"
-            )
-        return at_setting(self.by_setting, asked).row(0, named=True)
-
     def to_dict(self) -> dict[str, Any]:
         """Return the facts that are not tables."""
         return {

@@ -131,7 +131,7 @@ def test_by_hand_memory():
     assert row["work_coreh"] == 4.0
     weights = LossWeights.default("ramcount")
     loss = (0.5 * row["over_gbh"] + 4.0 + 0.5 * 3 + 10 * 1) / 4
-    assert math.isclose(result.setting(50, 10)["loss"], loss)
+    assert math.isclose(toys.row_of(result, 50, 10)["loss"], loss)
     assert result.weights == weights
 
 
@@ -197,7 +197,7 @@ def test_killed_jobs_are_lower_bounds():
     left_out = backtest(
         quantities, tasks, None, jobs, **how, assumptions=Assumptions(killed_as="exclude")
     )
-    assert left_out.setting(75, 10)["n_exceed"] == 0
+    assert toys.row_of(left_out, 75, 10)["n_exceed"] == 0
     assert any("left out" in line for line in left_out.caveats)
 
 
@@ -222,7 +222,7 @@ def test_killed_scouts_are_not_scored():
     )
     result = backtest(quantities, tasks, None, jobs, ranks=[75], margins=[10])
     assert (result.counts["n_scored"], result.counts["n_censored"]) == (21, 1)
-    assert result.setting(75, 10)["n_exceed"] == 1
+    assert toys.row_of(result, 75, 10)["n_exceed"] == 1
 
 
 def test_jobs_that_outgrew_their_limit_and_finished_are_told():
@@ -293,7 +293,7 @@ def test_the_size_of_queues_is_that_of_the_given_tasks():
     )
     queues = pl.DataFrame({"panda_queue": ["A", "B"], "corecount": [1, 1], "maxrss": [2000, 500]})
     row = backtest(pl.concat([jobs, other], how="vertical_relaxed"), tasks, queues, ranks=[75])
-    assert math.isclose(row.setting(75, 10)["slots_share"], 4 / 24)
+    assert math.isclose(toys.row_of(row, 75, 10)["slots_share"], 4 / 24)
 
 
 @pytest.mark.parametrize(("rules", "estimate"), [("document", 20_480), ("production", 10_240)])
@@ -307,12 +307,12 @@ def test_output_has_a_cap_in_production_alone(rules, estimate):
     made = Assumptions(rules=ScoutRules(rules))
     row = backtest(jobs, toys.tasks(1), parameter="outdiskcount", ranks=[75], assumptions=made)
     assert row.by_task["estimate"].to_list() == [estimate]
-    assert row.setting(75, 0)["exceed_rate"] == (0 if rules == "document" else 1)
+    assert toys.row_of(row, 75, 0)["exceed_rate"] == (0 if rules == "document" else 1)
 
 
 def test_shares_of_queues_that_are_not_known_are_null():
     jobs, tasks = one_task([1000] * 4, [1000] * 20)
-    row = backtest(jobs, tasks, ranks=[75], margins=[10]).setting(75, 10)
+    row = toys.row_of(backtest(jobs, tasks, ranks=[75], margins=[10]), 75, 10)
     assert (row["queues_share"], row["slots_share"]) == (None, None)
 
 
@@ -327,7 +327,7 @@ def test_queues_and_slots():
             "maxrss": [1100, 2198, 500, None],
         }
     )
-    row = backtest(jobs, tasks, queues, ranks=[75], margins=[10]).setting(75, 10)
+    row = toys.row_of(backtest(jobs, tasks, queues, ranks=[75], margins=[10]), 75, 10)
     assert row["queues_share"] == 0.5  # A has exactly 1100 MB per core, B 1099, C 500, D no limit
     assert math.isclose(row["slots_share"], 4 / 24)
 
@@ -346,9 +346,8 @@ def test_walltime_reach_counts_core_power():
     )
     # 90 x 1.5 = 135 HS06 s per event: 135 * 100 / (10 * 0.9) = 1500 s at power 10; 90 % of it at eff 100
     facts = tasks.with_columns(cpuefficiency=pl.lit(100))
-    row = backtest(jobs, facts, queues, parameter="cputime", ranks=[95], margins=[50]).setting(
-        95, 50
-    )
+    tried = backtest(jobs, facts, queues, parameter="cputime", ranks=[95], margins=[50])
+    row = toys.row_of(tried, 95, 50)
     assert math.isclose(row["queues_share"], 2 / 3)
 
 

@@ -119,7 +119,7 @@ def test_weights_decide(history):
     low, high = (judged(history, limit=1.0, loss=w) for w in (thrifty, careful))
     # retries at twice the request cost more than the head-room they save: not the lowest setting
     reserved, killed = (
-        [one.tried.setting(*one.judgement.best.pair)[name] for one in (low, high)]
+        [toys.row_of(one.tried, *one.judgement.best.pair)[name] for one in (low, high)]
         for name in ("over_gbh", "exceed_rate")
     )
     assert reserved[0] < reserved[1]
@@ -167,7 +167,7 @@ def test_the_paired_reach_of_a_candidate_is_that_of_the_task_rows(history):
     now = candidates.row(outcomes.current, named=True)
     assert row["gain"] == pytest.approx(mean / now["loss"])
     assert now["gain_lo"] == 0.0
-    whole = tried.setting(*other.pair)
+    whole = toys.row_of(tried, *other.pair)
     assert whole["loss"] == pytest.approx(two["cost_coreh"].sum() / two["work_coreh"].sum())
 
 

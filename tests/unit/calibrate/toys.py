@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.percentiles import Inputs
+from brokerlab.calibrate.percentiles import Backtest, Inputs, Setting
+from brokerlab.calibrate.percentiles.backtest import at_setting
 from brokerlab.calibrate.percentiles.history import history_of
 from brokerlab.gdpconfig import Config
 from brokerlab.scouts import ScoutRules
 
 T0 = datetime(2026, 1, 1)
+
+
+def row_of(tried: Backtest, rank: int, margin_pct: int) -> dict[str, Any]:
+    """The row of a back-test of one setting with the current minimum."""
+    asked = Setting(rank, margin_pct, tried.current.minimum_mb)
+    return at_setting(tried.by_setting, asked).row(0, named=True)
 
 
 def quantities(

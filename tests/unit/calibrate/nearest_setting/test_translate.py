@@ -84,7 +84,7 @@ def test_nearest_and_current_are_those_of_the_back_test(told, history):
     whole = backtest(quantities, tasks, toys.queues(), ranks=[75, 85, 95], margins=[5, 10, 20])
     sides = {"nearest": told.nearest, "cheapest": told.cheapest, "current": CURRENT}
     for who, setting in sides.items():
-        row, right = told.side(who), whole.setting(*setting.pair)
+        row, right = told.side(who), toys.row_of(whole, *setting.pair)
         assert row["exceed_rate_jobs"] == pytest.approx(right["exceed_rate"])
         for name in ("over_gbh", "n_lost"):
             assert row[name] == pytest.approx(right[name]), (who, name)
