@@ -11,9 +11,8 @@ import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.replaying import states
-from brokerlab.brokerage.replaying.clock import Clock
+from brokerlab.brokerage.replaying.clock import Clock, spread
 from brokerlab.engines import collect, narrow, same_engine, unpivot
-from brokerlab.numerics import IntArray, repeated
 
 MEASURES = ("njobs", *states.WEIGHTS)
 """What is counted: jobs, cores, disk traffic."""
@@ -63,7 +62,12 @@ class Changes:
         return replace(self, sides=tuple(sides))
 
     def at_instants(
-        self, by: Sequence[str], measures: Sequence[str], where: pl.Expr | None = None
+        self,
+        by: Sequence[str],
+        measures: Sequence[str],
+        where: pl.Expr | None = None,
+        *,
+        only: pl.DataFrame | None = None,
     ) -> pl.DataFrame:
         """Add changes up over time: what there is at every instant.
 
@@ -71,52 +75,34 @@ class Changes:
             by: Columns of the groups to count by; null is a value of its own.
             measures: Columns of the rows to add up.
             where: Condition on the groups.
+            only: ``snapshot`` and columns of ``by``: the combinations that are wanted; others are left out.
 
         Returns:
             ``snapshot``, ``by``, the measures; no row where the first measure is 0; sorted by ``snapshot`` and ``by``.
         """
-        levels = self._levels(by, measures, where)
-        key, place = levels.key, levels.place
-        instants = len(self.clock)
-        until = np.append(np.where(key[1:] == key[:-1], place[1:], instants), instants)[: len(key)]
-        length = np.where(levels.values[0] != 0, until - place, 0)
-        row, at = repeated(place, length)
-        # the rows come by key: those of one instant keep that order
-        order = np.argsort(at, kind="stable")
-        row = row[order]
-        return self._shown(levels, at[order], key[row], row, measures)
+        keys, levels = self._levels(by, measures, where)
+        if only is not None:
+            shared = [name for name in only.columns if name != "snapshot"]
+            wanted = only.unique().join(keys, on=shared, nulls_equal=True)
+            only = wanted.select("snapshot", "key")
+        there = levels.filter(pl.col(measures[0]) != 0)
+        found = spread(there, self.clock, ["key", *measures], only)
+        shown = keys.drop("key")[found["key"]]
+        return pl.DataFrame([found["snapshot"], *shown, *found.select(measures)])
 
-    def at_pairs(
-        self,
-        by: Sequence[str],
-        measures: Sequence[str],
-        pairs: pl.DataFrame,
-        where: pl.Expr | None = None,
-    ) -> pl.DataFrame:
-        """Return :meth:`at_instants` of some instants for some groups each: ``pairs``, ``snapshot`` and columns of ``by``."""
-        levels = self._levels(by, measures, where)
-        shared = [name for name in pairs.columns if name != "snapshot"]
-        placed = pl.DataFrame({"snapshot": self.clock.snapshots}).with_row_index("at")
-        asked = pairs.unique().join(placed, on="snapshot").select("at", *shared)
-        wanted = levels.keys.select("key", *shared).join(asked, on=shared, nulls_equal=True)
-        at = wanted["at"].cast(pl.Int64).to_numpy()
-        key = wanted["key"].cast(pl.Int64).to_numpy()
-        instants = len(self.clock)
-        row = (
-            np.searchsorted(levels.key * instants + levels.place, key * instants + at, "right") - 1
-        )
-        row = np.where((row >= 0) & (levels.key[row] == key), row, -1) if len(levels.key) else row
-        row, at, key = row[row >= 0], at[row >= 0], key[row >= 0]
-        there = levels.values[0][row] != 0
-        row, at, key = row[there], at[there], key[there]
-        order = np.lexsort((key, at))
-        return self._shown(levels, at[order], key[order], row[order], measures)
+    def _levels(
+        self, by: Sequence[str], measures: Sequence[str], where: pl.Expr | None
+    ) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Add the changes of each combination of some columns up over time.
 
-    def _levels(self, by: Sequence[str], measures: Sequence[str], where: pl.Expr | None) -> _Levels:
-        """Add the changes of each combination of some columns up over time."""
+        Returns:
+            The combinations, sorted, with their number ``key``; and by ``key`` what there is of the measures from
+            ``place`` to before ``until``.
+        """
         meant = pl.lit(value=True) if where is None else where.fill_null(value=False)
         inside = [side.groups.filter(meant).select("group", *by) for side in self.sides]
-        keys = pl.concat(inside).select(by).unique().sort(by).with_row_index("key")
+        keys = pl.concat(inside).select(by).unique().sort(by)
+        keys = keys.select(pl.int_range(pl.len(), dtype=pl.Int64).alias("key"), *by)
         instants = max(len(self.clock), 1)
         signed = []
         for side, own in zip(self.sides, inside, strict=True):
@@ -134,33 +120,13 @@ class Changes:
             .sort("key")
         )
         key, place = np.divmod(summed["key"].to_numpy(), instants)
-        begins = np.searchsorted(key, np.arange(len(keys)))[key] if len(key) else key
-        values = []
+        begins = np.searchsorted(key, key)
+        until = np.append(np.where(key[1:] == key[:-1], place[1:], instants), instants)[: len(key)]
+        levels = {"key": key, "place": place, "until": until}
         for name in measures:
             total = np.concatenate([[0], np.cumsum(summed[name].to_numpy())])
-            values.append(total[1:] - total[begins])
-        return _Levels(keys, key, place, values)
-
-    def _shown(
-        self, levels: _Levels, at: IntArray, key: IntArray, row: IntArray, measures: Sequence[str]
-    ) -> pl.DataFrame:
-        snapshot = pl.Series("snapshot", self.clock.snapshots[at], dtype=pl.Int64)
-        values = [
-            pl.Series(name, level[row], dtype=pl.Int64)
-            for name, level in zip(measures, levels.values, strict=True)
-        ]
-        shown = levels.keys.drop("key")[key]
-        return pl.DataFrame([snapshot, *shown.get_columns(), *values])
-
-
-@dataclass(frozen=True)
-class _Levels:
-    """What there is from each change on: by key and place, in this order."""
-
-    keys: pl.DataFrame
-    key: IntArray
-    place: IntArray
-    values: list[IntArray]
+            levels[name] = total[1:] - total[begins]
+        return keys, pl.DataFrame(levels)
 
 
 def job_changes(

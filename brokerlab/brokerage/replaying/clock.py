@@ -168,7 +168,7 @@ def as_of(
     everywhere = (held["place"] == 0).all() and (held["until"] == len(clock)).all()
     if everywhere and only is None:
         return held.select(*columns, time)
-    return _spread(held, clock, [*columns, time], only)
+    return spread(held, clock, [*columns, time], only)
 
 
 def _of_wanted(lazy: nw.LazyFrame[Any], only: pl.DataFrame) -> nw.LazyFrame[Any]:
@@ -234,7 +234,7 @@ def _numbers(frame: pl.DataFrame, entity: Sequence[str]) -> pl.Series:
     return pl.Series("thing", number)
 
 
-def _spread(
+def spread(
     held: pl.DataFrame, clock: Clock, columns: Sequence[str], only: pl.DataFrame | None
 ) -> pl.DataFrame:
     """Repeat rows for every instant that they hold at, or for the wanted ones among them, by instant."""

@@ -91,8 +91,7 @@ def job_tables(
     site, status = "computingsite", "jobstatus"
     table, everything = counts.table, counts.table(site, "gshare", status)
     columns = ["gshare", site, "resource_type", status]
-    own = None if shares is None else counts.changes.at_pairs(columns, ["njobs"], shares)
-    types = [table(*columns) if own is None else own]
+    types = [counts.changes.at_instants(columns, ["njobs"], only=shares)]
     if ids:
         queued = table("workqueue_id", site, "resource_type", status, where=resource)
         names = resource_work_queues.select(

@@ -102,7 +102,7 @@ def failure_counts(
     by = ["jeditaskid", "computingsite", "jobstatus"]
     timed = spans.with_columns(leave=nw.col("enter") + window).select(*by, "enter", "leave")
     changes = span_changes(timed, clock, by).by_parent(parents)
-    return changes.at_pairs(by, ["njobs"], pairs.select("snapshot", "jeditaskid"))
+    return changes.at_instants(by, ["njobs"], only=pairs.select("snapshot", "jeditaskid"))
 
 
 def sites_used(

@@ -62,7 +62,7 @@ def user_job_stats(changes: Changes, shares: pl.DataFrame) -> pl.DataFrame:
     """
     keys = ["snapshot", "computingsite", "gshare", "produsername"]
     meant = (pl.col("merging") == 0) & ~_STATUS.is_in(NOT_YET)
-    found = changes.at_pairs([*keys[1:], "jobstatus"], ["njobs"], shares, meant)
+    found = changes.at_instants([*keys[1:], "jobstatus"], ["njobs"], meant, only=shares)
     counted = found.drop_nulls("computingsite").group_by(keys)
     return counted.agg(
         nqueue=_summed("njobs", QUEUED), nrunning=_summed("njobs", ("running",))
@@ -104,7 +104,9 @@ def user_totals(changes: Changes, units: pl.DataFrame) -> pl.DataFrame:
 
 def _totals(changes: Changes, name: str, units: pl.DataFrame, where: pl.Expr) -> pl.DataFrame:
     keys = ["snapshot", name]
-    found = changes.at_pairs([name, "jobstatus"], ["njobs", "ncores"], units.select(keys), where)
+    found = changes.at_instants(
+        [name, "jobstatus"], ["njobs", "ncores"], where, only=units.select(keys)
+    )
     waiting = (*QUEUED, HELD)
     sums = found.group_by(keys).agg(
         nrunjobs=_summed("njobs", ("running",)),

@@ -78,7 +78,7 @@ def open_tasks(
     keys = ["snapshot", "jeditaskid"]
     there = span_changes(nw.from_native(spans.lazy()), clock, keys[1:])
     pairs = there.at_instants(keys[1:], ["njobs"]).select(keys)
-    used = used_events(jobs, clock).at_pairs(keys[1:], ["neventsused"], pairs)
+    used = used_events(jobs, clock).at_instants(keys[1:], ["neventsused"], only=pairs)
     full = (
         pairs.join(known, on="jeditaskid", maintain_order="left")
         .join(used, on=keys, how="left", maintain_order="left")
@@ -119,7 +119,7 @@ def task_resource_types(
     timed = states.times(states.prepared(own))
     spans = timed.with_columns(enter=nw.col("created"), leave=nw.col("over_at"))
     changes = span_changes(spans, clock, names[1:]).by_parent(parents)
-    counted = changes.at_pairs(names[1:], ["njobs"], pairs.select("snapshot", "jeditaskid"))
+    counted = changes.at_instants(names[1:], ["njobs"], only=pairs.select("snapshot", "jeditaskid"))
     return large_types(counted, "snapshot")
 
 

@@ -244,7 +244,7 @@ def test_pairs_are_the_instants_asked_for() -> None:
     by = ["gshare", "jobstatus"]
     whole = counts.changes.at_instants(by, ["njobs"])
     pairs = pl.DataFrame({"snapshot": [1, 0], "gshare": ["A", "B"]})
-    assert counts.changes.at_pairs(by, ["njobs"], pairs).equals(
+    assert counts.changes.at_instants(by, ["njobs"], only=pairs).equals(
         whole.join(pairs, on=["snapshot", "gshare"], how="semi")
     )
     assert isinstance(counts.changes, Changes)

@@ -166,7 +166,7 @@ def test_used_events(used: list[tuple[int, int, int]]) -> None:
         for place in (0, 1):
             expected = sum(n for t, p, n in used if t == number and p <= place)
             asked = pl.DataFrame({"snapshot": [place], "jeditaskid": [number]})
-            assert events.at_pairs(["jeditaskid"], ["n"], asked)["n"].sum() == expected
+            assert events.at_instants(["jeditaskid"], ["n"], only=asked)["n"].sum() == expected
 
 
 def test_resource_types_need_a_fifth() -> None:
