@@ -41,6 +41,10 @@ LEAST_MBPS = 20.0
 """No link of a lived world carries less [MB/s]."""
 QUEUED_SHARE = 0.85
 """Part of its links on which files are queued."""
+NUCLEUS_QUEUED = (600.0, 5000.0, 5000.0, 600.0)
+"""Files on their way to the nuclei of a lived world, the largest first and so on in turns: to half of them many, for good."""
+SWING, SWING_LIVED = 0.9, 0.45
+"""How far the files queued on a link swing, on the natural logarithm."""
 LOST_SHARE = 0.01
 """Share of the links of a snapshot that were not measured."""
 SNAPSHOTS_AT_ONCE = 200
@@ -60,7 +64,7 @@ def network_matrix(world: World) -> Iterator[pl.DataFrame]:
     quarter of the links has a throughput. Every row of a snapshot has the snapshot's time, so a
     decision sees fresh ones if ``network_every_h`` is at most 1. What was measured is what flowed, hardly ever what a
     link can carry: in a lived world, where outputs come from everywhere, `CARRIES` times as much is written, at least
-    `LEAST_MBPS`, and files are queued on `QUEUED_SHARE` of the links.
+    `LEAST_MBPS`, and files are queued on `QUEUED_SHARE` of the links, about `NUCLEUS_QUEUED` to each nucleus.
 
     Args:
         world: The world.
@@ -108,11 +112,23 @@ class _Links:
         self.express = self.queued & (rng.random(n) < 0.25)
         target = 0.5 * rng.standard_normal(len(world.sites))
         self.waiting = 2.98 + 1.75 * rng.standard_normal(n) + target[self.dst]
+        self.swing = SWING
+        if world.settings.lived:
+            self.swing, self.waiting = SWING_LIVED, self.waiting + self._steadied(world)
         self.phase = rng.random((2, n)) * 2 * np.pi
         self.period_s = rng.uniform([[20 * 3600], [60 * 3600]], [[50 * 3600], [200 * 3600]], (2, n))
         waiting = np.bincount(self.dst, weights=np.exp(self.waiting) * self.queued)
         self.jammed = self.dst == int(np.argmax(waiting))
         self.jam_s = np.array(JAM) * world.settings.days * DAY_S
+
+    def _steadied(self, world: World) -> FloatArray:
+        """Return what to add to ``waiting`` so that as many files as wanted are on their way to each nucleus."""
+        n_sites = len(world.sites)
+        place: IntArray = np.empty(n_sites, np.int64)
+        place[np.lexsort((-world.site_size, ~world.nucleus))] = np.arange(n_sites)
+        wanted = np.array(NUCLEUS_QUEUED)[place % len(NUCLEUS_QUEUED)]
+        files = np.bincount(self.dst, np.exp(self.waiting) * self.queued, n_sites)
+        return np.asarray(np.log(wanted / np.maximum(files, 1.0))[self.dst])
 
     def weekly(self, rng: np.random.Generator, days: int) -> FloatArray:
         """Return ln(MB/s) over a week, (days, links): a walk that forgets its start in some weeks."""
@@ -129,7 +145,9 @@ class _Links:
         shape = weekly.shape
         daily = weekly - 0.16 + 1.31 * self._wave(seconds, 0)
         hourly = daily - 1.04 + 1.85 * rng.standard_normal(shape)
-        backlog = self.waiting + 0.9 * self._wave(seconds, 1) + 0.15 * rng.standard_normal(shape)
+        backlog = (
+            self.waiting + self.swing * self._wave(seconds, 1) + 0.15 * rng.standard_normal(shape)
+        )
         jam = (seconds >= self.jam_s[0]) & (seconds < self.jam_s[1])
         backlog = backlog + JAM_LN * (jam[:, None] & self.jammed)
         express = 1.4 + 0.3 * (backlog - 2.98)

@@ -57,8 +57,8 @@ PLANTED = (
         "Less leaves out queues for tasks with disk traffic; more changes no decision.",
     ),
     Plant(
-        "NQUEUED_NUC_CAP_FOR_JOBS", "jobbroker", 2000, 50_000, 20_000, None, "thresholds",
-        "Most nuclei have more than 2,000 files on their way to them, so that their tasks get no queue and starve until "
+        "NQUEUED_NUC_CAP_FOR_JOBS", "jobbroker", 2000, 50_000, 10_000, None, "thresholds",
+        "Half of the nuclei have more than 2,000 files on their way to them, so that their tasks get no queue and starve until "
         "these have arrived.",
     ),
     Plant(

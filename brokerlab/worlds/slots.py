@@ -18,7 +18,7 @@ LOAD = 0.6
 FEWEST = 4
 """Jobs of its own size that a queue has room for at least."""
 UNWRITTEN = 0.1
-"""Part of the queues whose slots nobody has set: their pledge is what is known."""
+"""Part of the queues with a pledge whose slots nobody has set: the pledge is what is known."""
 STARTUP_S, STARTUP_SPREAD, STARTUP_LN_SD, DRAWS = 150.0, 0.4, 0.35, 40
 """Median start-up delay [s], how it differs between queues and inside one, and how many of each queue are drawn."""
 
@@ -27,7 +27,7 @@ def slots_of(world: World, parts: Sequence[Drawn], scripted: pl.DataFrame) -> In
     """Return the slots of every queue: as many as its part of the drawn work needs, and some more.
 
     Half of a queue's part is that of the jobs which were drawn to it, half that of its size. What is scripted to run there
-    leaves room for a job.
+    leaves room for a job. Queues of a special kind, to which no work is drawn, have room for a few: they are online.
 
     Args:
         world: The world.
@@ -46,7 +46,9 @@ def slots_of(world: World, parts: Sequence[Drawn], scripted: pl.DataFrame) -> In
     most: IntArray = np.zeros(world.n, np.int64)
     np.maximum.at(most, scripted["queue"].to_numpy(), scripted["cores"].to_numpy())
     jobs = np.maximum(jobs, np.where(most > 0, np.ceil(most / world.cores) + 1, 0))
-    return np.where(world.usable, jobs.astype(np.int64) * world.cores, 0)
+    there = world.usable.copy()
+    there[list(world.special.values())] = True
+    return np.where(there, jobs.astype(np.int64) * world.cores, 0)
 
 
 def scripted_use(world: World, parts: Sequence[Drawn]) -> pl.DataFrame:
@@ -109,9 +111,13 @@ def workers(world: World, slots: IntArray) -> IntArray:
 
 
 def operators_table(world: World, slots: IntArray) -> pl.DataFrame:
-    """Return the table ``slots`` as an operator has it: what was set, which is what is there but in times of trouble."""
+    """Return the table ``slots`` as an operator has it: what was set, which is what is there but in times of trouble.
+
+    Slots of a queue that pledges nothing are always set: nothing else says how many there are.
+    """
     rng, names = world.generator(122), np.array(world.names)
-    known = (slots > 0) & (rng.random(len(names)) >= UNWRITTEN)
+    pledged = (world.queues["pledgedcpu"] > 0).fill_null(value=False).to_numpy()
+    known = (slots > 0) & ((rng.random(len(names)) >= UNWRITTEN) | ~pledged)
     at = world.times(np.zeros(int(known.sum()), np.int64))
     return conform(
         "slots",

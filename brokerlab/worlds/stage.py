@@ -21,7 +21,7 @@ CYCLE = timedelta(hours=1)
 """From one brokerage to the next."""
 STATE = timedelta(days=1)
 """How long one state of queues, storage and links holds."""
-DAYS_OF_TASK = 5
+DAYS_OF_TASK = 14
 """So many days of a task have a state of their own; later ones take its last."""
 
 

@@ -114,6 +114,16 @@ def test_merges_come_when_their_group_is_over(made: Made) -> None:
     assert (both["creationtime"] > both["first_end"]).all()
 
 
+def test_slots_of_every_queue_in_use_are_known(made: Made) -> None:
+    queues, slots = made.table("queues"), made.table("slots")["pandaqueuename"].to_list()
+    online = queues.filter(status="online")
+    truth = made.capacity.group_by("panda_queue").agg(pl.col("slots").max())
+    assert (online.join(truth, on="panda_queue")["slots"] > 0).all()
+    unwritten = online.filter(~pl.col("panda_queue").is_in(slots))
+    assert unwritten.height < online.height / 3
+    assert (unwritten["pledgedcpu"] > 0).all()
+
+
 def test_tasks_of_production_go_where_the_rules_send_them(made: Made) -> None:
     truth = made.archive.truth("queues")
     weights = truth.group_by("jeditaskid").agg(pl.col("weight").sum())

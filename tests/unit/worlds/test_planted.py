@@ -1,14 +1,16 @@
 """What is planted in a lived world is in force in its gdpconfig, and its truth says so."""
 
+from datetime import timedelta
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import brokerlab.archive
 from brokerlab import worlds
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig.proposal.planted import TRUTH
-from brokerlab.worlds import planted
+from brokerlab.worlds import links, planted
 from tests.unit.worlds.conftest import ASKED, Made
 
 pytestmark = pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
@@ -58,3 +60,45 @@ def test_the_page_says_what_is_planted() -> None:
         assert f"| {plant.key} | {plant.planted} | {plant.best} | {plant.lowest:g}" in page, (
             plant.key
         )
+
+
+CAP = next(plant for plant in planted.PLANTED if plant.key == "NQUEUED_NUC_CAP_FOR_JOBS")
+FILES = "Production Output_queued"
+
+
+def waiting_files(archive: brokerlab.archive.Archive) -> pl.DataFrame:
+    """Return the files on their way to every nucleus at every noon: ``nucleus, day, files``."""
+    rows = archive.scan("network_matrix").filter(pl.col("ts").dt.hour() == 12, key=FILES)
+    day = pl.col("ts").dt.truncate("1d")
+    return rows.group_by(nucleus="dst", day=day).agg(files=pl.col("value").sum()).collect()
+
+
+def test_the_planted_cap_starves_the_same_half_of_the_nuclei_all_the_time(made: Made) -> None:
+    tasks = made.table("tasks").filter(prodsourcelabel="managed").select("nucleus").unique()
+    over = pl.col("files") > CAP.planted
+    seen = waiting_files(made.archive).group_by("nucleus").agg(over=over.mean())
+    seen = seen.join(tasks, on="nucleus")
+    steady = seen["over"].is_in([0.0, 1.0])
+    assert steady.sum() >= seen.height - 1  # everything waits longer to one of them for some hours
+    assert 1 / 3 <= (seen["over"] > 0.5).mean() <= 2 / 3
+
+
+def test_who_waits_is_asked_by_what_holds_on_that_day(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also after many days: the largest nucleus is over the cap for a week, then no more, and its tasks run."""
+    monkeypatch.setattr(links, "NUCLEUS_QUEUED", (600, 300, 300, 300))
+    monkeypatch.setattr(links, "JAM", (0.0, 0.6))
+    asked = {**ASKED, "days": 12.0, "network_every_h": 6.0, "planted": "wrong"}
+    worlds.synthesise(tmp_path, **asked)
+    archive = brokerlab.archive.open(tmp_path)
+    drawn = archive.scan("jobs").collect().join(archive.truth("tasks"), on="jeditaskid", how="semi")
+    bulk = drawn.filter(
+        pl.col("prodsourcelabel") == "managed", pl.col("specialhandling").is_null(),
+        pl.col("processingtype") != "pmerge", pl.col("parentid").is_null(),
+    )  # fmt: skip
+    came = archive.scan("tasks").select("jeditaskid", came="creationdate").collect()
+    waits = pl.col("creationtime") - pl.col("came")
+    waited = bulk.join(came, on="jeditaskid").filter(waits > timedelta(days=5))
+    assert waited["nucleus"].n_unique() == 1
+    assert waited.height > 10
