@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -103,6 +103,23 @@ class Attempts:
         """Time at which the end of the attempt is known, its ``modificationtime`` [s]."""
         begun = np.floor(self.created_s)
         return np.asarray(begun + self.queue_s + self.wall_s + self.report_s, dtype=np.float64)
+
+
+def finished(
+    root: IntArray,
+    slot: IntArray,
+    wall_s: IntArray,
+    cores: IntArray,
+    mem_mb: FloatArray,
+    eff: FloatArray,
+) -> Attempts:
+    """Return first attempts that finished, of which nothing else is asked."""
+    zero, one = np.zeros(len(root), np.int64), np.ones(len(root))
+    return Attempts(
+        root=root, attempt=zero, slot=slot, created_s=one, active_s=zero, queue_s=zero, wall_s=wall_s,
+        cores=cores, mem_mb=mem_mb, eff=eff, outcome=zero, ram_scale=one, wall_scale=one, report_s=zero,
+        last=np.ones(len(root), np.bool_),
+    )  # fmt: skip
 
 
 def draw_roots(
@@ -248,10 +265,7 @@ def run(
         )  # fmt: skip
         again = (now.outcome != FINISHED) & (rng.random(len(alive)) < 0.98)
         again &= attempt < MAX_ATTEMPT
-        rounds.append(
-            Attempts(**{**vars(now), "root": alive, "attempt": np.full(len(alive), attempt),
-                        "last": ~again})
-        )  # fmt: skip
+        rounds.append(replace(now, root=alive, attempt=np.full(len(alive), attempt), last=~again))
         again_at = now.done_s + rng.uniform(60, 900, len(alive))
         site = (now.outcome == FAILED) | (now.outcome == LOST)
         fresh = draw_slot(tasks, roots.task[alive], rng.random(len(alive)))

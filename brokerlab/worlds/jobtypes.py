@@ -211,7 +211,6 @@ class MergeType:
 
     wall_s: float = 343.0
     wall_sd: float = 0.147
-    queue_sd: float = 0.10
     eff: float = 0.289
     eff_sd: float = 0.12
     low_mb: float = 238.0

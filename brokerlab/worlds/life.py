@@ -30,7 +30,7 @@ from brokerlab.calibrate.simulation.state import (
 )
 from brokerlab.calibrate.simulation.world import World
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
-from brokerlab.worlds.arrays import take
+from brokerlab.worlds.arrays import take, where
 from brokerlab.worlds.block import decide, limits_of
 from brokerlab.worlds.chains import (
     BULK,
@@ -41,7 +41,7 @@ from brokerlab.worlds.chains import (
     RAISE_WALL,
     SCOUT,
     WALL_KILL,
-    Attempts,
+    finished,
     no_limits,
     payloads,
 )
@@ -330,20 +330,12 @@ class Life(Loop):
 
     def _ask(self, decided: BoolArray, known: IntArray) -> None:
         """Apply the rule of the scouts to those that are known."""
-        n = len(known)
-        zero, one = np.zeros(n, np.int64), np.ones(n)
-        rows = Attempts(
-            root=known, attempt=zero, slot=self.slot[known], created_s=one, active_s=zero,
-            queue_s=zero, wall_s=self.wall[known], cores=self.cores[known],
-            mem_mb=self.mem[known], eff=self.eff[known], outcome=zero, ram_scale=one,
-            wall_scale=one, report_s=zero, last=np.ones(n, np.bool_),
+        rows = finished(
+            known, self.slot[known], self.wall[known], self.cores[known], self.mem[known],
+            self.eff[known],
         )  # fmt: skip
         found = decide(self.drawn, self.work.tasks, self.work.roots, rows)
-        values = {
-            name: np.where(decided, new, getattr(self.requests, name))
-            for name, new in vars(found).items()
-        }
-        self.requests = Requests(**values)
+        self.requests = where(decided, found, self.requests)
 
     def _make(self, now: int) -> None:
         """Make the jobs that are due before the next brokerage; send those that it does not place."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -17,7 +17,6 @@ from brokerlab.worlds.chains import BULK, FINISHED, LOST, Attempts, Roots
 from brokerlab.worlds.life import OPEN_RUNS, OPEN_WAITS, Lived
 from brokerlab.worlds.light import LIGHT
 from brokerlab.worlds.paths import USUAL_S, Path, steps
-from brokerlab.worlds.places import Slots
 from brokerlab.worlds.story_frames import Story
 from brokerlab.worlds.tasks import Tasks
 from brokerlab.worlds.work import Work
@@ -47,7 +46,7 @@ def lived_blocks(
         r0, r1 = work.first_root[number : number + 2]
         tasks = take(tasks_lived, slice(t0, t1))
         roots = take(work.roots, slice(r0, r1))
-        roots = Roots(**{**vars(roots), "task": roots.task - t0})
+        roots = replace(roots, task=roots.task - t0)
         mine = np.flatnonzero((lived.job >= r0) & (lived.job < r1))
         rows, own = _attempts(roots, lived, mine, r0)
         created, pandaid = identify(
@@ -137,8 +136,7 @@ def _with_weights(work: Work, lived: Lived, world: World) -> Tasks:
     count /= 1 - world.fail[slots.queue]
     total = count.sum(axis=1, keepdims=True)
     weight = np.where(total > 0, count / np.maximum(total, 1e-12), slots.weight)
-    held = {field.name: getattr(slots, field.name) for field in fields(Slots)}
-    return replace(tasks, slots=Slots(**{**held, "weight": weight}))
+    return replace(tasks, slots=replace(slots, weight=weight))
 
 
 def _singles(work: Work, lived: Lived) -> IntArray:

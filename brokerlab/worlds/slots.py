@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -136,4 +137,4 @@ def with_pledges(world: World, slots: IntArray) -> World:
     """Return the world whose queues pledge what they have; opportunistic ones pledge nothing."""
     pledge = pl.when(pl.col("pledgedcpu") > 0).then(pl.Series(slots)).otherwise("pledgedcpu")
     queues = world.queues.with_columns(pledgedcpu=pledge.cast(world.queues.schema["pledgedcpu"]))
-    return World(**{**vars(world), "queues": queues})
+    return replace(world, queues=queues)

@@ -9,8 +9,9 @@ from typing import Any
 import polars as pl
 
 from brokerlab.brokerage import plugins
-from brokerlab.brokerage.replaying.build import Replay, build
+from brokerlab.brokerage.replaying.build import Replay
 from brokerlab.calibrate.simulation import QueueRules, Transfers, World, data, of_tables
+from brokerlab.calibrate.simulation.archive import replay_epochs
 from brokerlab.gdpconfig import Config
 from brokerlab.units import DAY_S
 from brokerlab.worlds.chains import MAX_ATTEMPT
@@ -75,36 +76,15 @@ def _config(archive: Any, begin: datetime) -> Config:
 
 def _states(settings: SynthSettings, archive: Any, work: Work) -> tuple[Replay, pl.DataFrame]:
     """Rebuild the brokerage's tables for the middle of every day; tasks have rows from their creation on."""
-    begin = settings.at(0)
     n_days = -(-settings.end_s // DAY_S)
     made = pl.DataFrame({"jeditaskid": work.taskid, "second": work.tasks.created_s})
     there = archive.scan("tasks").filter(pl.col("prodsourcelabel") == "managed")
-    rows = (
-        made.join(there.select("jeditaskid").collect(), on="jeditaskid")
-        .with_columns(day=(pl.col("second") // DAY_S).cast(pl.Int64))
-        .with_columns(
-            day=pl.int_ranges(
-                "day", pl.min_horizontal(pl.col("day") + DAYS_OF_TASK, pl.lit(n_days))
-            )
-        )
-        .explode("day")
-        .with_columns(
-            since=pl.lit(begin, pl.Datetime("us")) + pl.col("day") * pl.lit(STATE),
-            use_scout=pl.lit(value=False),
-            is_merging=pl.lit(value=False),
-        )
-        .with_columns(at=pl.col("since") + pl.lit(STATE / 2))
-        .sort("jeditaskid", "at")
-    )
-    replay = build(
-        archive,
-        tasks=rows.select("jeditaskid", "use_scout", "is_merging", "at"),
-        stage="jobs",
-        every=None,
-        label=None,
-    )
-    epochs = replay.instants.join(rows.select("at", "since").unique(), on="at")
-    return replay, epochs.select("snapshot", at="since")
+    first = (pl.col("second") // DAY_S).cast(pl.Int64)
+    days = pl.int_ranges(first, pl.min_horizontal(first + DAYS_OF_TASK, pl.lit(n_days)))
+    rows = made.join(there.select("jeditaskid").collect(), on="jeditaskid")
+    rows = rows.select("jeditaskid", epoch=days).explode("epoch")
+    begin, end = settings.at(0), settings.at(n_days * DAY_S)
+    return replay_epochs(archive, rows, begin, end, STATE, "jobs", "document")
 
 
 def _jobs(work: Work, until: datetime) -> pl.DataFrame:

@@ -41,11 +41,9 @@ class Tasks:
     kind: IntArray
     created_s: FloatArray
     late: BoolArray
-    files: IntArray
     files_per_job: IntArray
     n_jobs: IntArray
     merge_group: IntArray
-    n_merge: IntArray
     cores: IntArray
     ref_cores: IntArray
     events: FloatArray
@@ -227,11 +225,9 @@ def _draw_sizes(world: World, rng: np.random.Generator, quota: int) -> dict[str,
     used = int(np.searchsorted(total, quota * 1.02 + 20)) + 1
     drawn = {
         "kind": kind,
-        "files": n_jobs * per_job,
         "files_per_job": per_job,
         "n_jobs": n_jobs,
         "merge_group": group,
-        "n_merge": n_merge,
     }
     return {name: values[:used] for name, values in drawn.items()}
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from brokerlab.numerics import BoolArray, FloatArray, IntArray
+from brokerlab.numerics import BoolArray, IntArray
 from brokerlab.worlds.arrays import join, take
 from brokerlab.worlds.assemble import Drawn
 from brokerlab.worlds.block import decide
-from brokerlab.worlds.chains import BULK, MERGED, SCOUT, Attempts, Roots, merge_keys, needs
+from brokerlab.worlds.chains import BULK, MERGED, SCOUT, Roots, finished, merge_keys, needs
 from brokerlab.worlds.light import LIGHT
 from brokerlab.worlds.tasks import Tasks
 from brokerlab.worlds.world import World
@@ -41,9 +41,7 @@ class Work:
         roots: Jobs of these tasks; ``task`` counts through all blocks.
         first_task: (blocks + 1,) where the tasks of each block begin.
         first_root: (blocks + 1,) where its jobs begin.
-        complete: (tasks,) all jobs of the task are there.
         taskid: (tasks,) ``jeditaskid``.
-        built: (tasks,) time from creation to its scouts, where no build has to be waited for [s].
         has_build: (tasks,) its scouts wait for a build.
         brokered: (jobs, single ones too) the brokerage of production places it; scouts go to one or two quick queues.
         group: (jobs,) number of the merge that waits for its output, -1: none.
@@ -58,9 +56,7 @@ class Work:
     roots: Roots
     first_task: IntArray
     first_root: IntArray
-    complete: BoolArray
     taskid: IntArray
-    built: FloatArray
     has_build: BoolArray
     brokered: BoolArray
     group: IntArray
@@ -108,7 +104,7 @@ def work_of(
         block = part.block
         kept, row = np.unique(block.rows.root, return_index=True)
         own = take(block.roots, kept)
-        roots.append(Roots(**{**vars(own), "task": own.task + offset}))
+        roots.append(replace(own, task=own.task + offset))
         pandaid.append(block.pandaid[row])
         measures.append((block.measures, row))
     first_root = np.cumsum([0, *(len(r.task) for r in roots)])
@@ -127,9 +123,7 @@ def work_of(
         roots=every,
         first_task=first_task,
         first_root=first_root,
-        complete=np.concatenate([part.block.complete for part in parts]),
         taskid=np.concatenate([part.block.taskid for part in parts]),
-        built=_until_scouts(tasks, every),
         has_build=_with_build(tasks, every),
         brokered=brokered,
         group=group,
@@ -152,13 +146,7 @@ def with_requests(world: World, drawn: Drawn) -> Drawn:
     scouts = kept[block.roots.phase[kept] == SCOUT]
     roots = take(block.roots, scouts)
     cores, wall, mem, eff = needs(block.tasks, roots, roots.slot)
-    n = len(scouts)
-    zero, one = np.zeros(n, np.int64), np.ones(n)
-    rows = Attempts(
-        root=scouts, attempt=zero, slot=roots.slot, created_s=one, active_s=zero, queue_s=zero,
-        wall_s=np.floor(wall).astype(np.int64), cores=cores, mem_mb=mem, eff=eff, outcome=zero,
-        ram_scale=one, wall_scale=one, report_s=zero, last=np.ones(n, np.bool_),
-    )  # fmt: skip
+    rows = finished(scouts, roots.slot, np.floor(wall).astype(np.int64), cores, mem, eff)
     requests = decide(world, block.tasks, block.roots, rows)
     return replace(drawn, block=replace(block, requests=requests))
 
@@ -175,14 +163,6 @@ def _single(part: Drawn, tables: dict[str, pl.DataFrame], start_us: int) -> pl.D
         created_s=micro,
         wall_s=(pl.col("endtime") - pl.col("starttime")).dt.total_seconds(),
     )
-
-
-def _until_scouts(tasks: Tasks, roots: Roots) -> FloatArray:
-    """Return how long after its creation the scouts of each task come, as drawn [s]."""
-    scout = roots.phase == SCOUT
-    first = np.full(tasks.n, np.inf)
-    np.minimum.at(first, roots.task[scout], roots.created_s[scout])
-    return np.where(np.isfinite(first), first - tasks.created_s, 0.0)
 
 
 def _with_build(tasks: Tasks, roots: Roots) -> BoolArray:

@@ -280,7 +280,6 @@ def _replayed(
     where some were never made: jobs may wait for days until a queue can take them.
     """
     begin = pl.lit(period.begin, pl.Datetime("us"))
-    lasts = pl.lit(epoch)
     length = epoch // timedelta(microseconds=1)
     first, then = (
         (pl.col(name) - begin).dt.total_microseconds() // length
@@ -294,34 +293,53 @@ def _replayed(
         .group_by("jeditaskid")
         .agg(epoch=pl.int_ranges(first.min(), after).first())
     )
-    rows = (
-        spans.explode("epoch")
-        .filter(pl.col("epoch") <= last)
-        .with_columns(
-            use_scout=pl.lit(value=False),
-            is_merging=pl.lit(value=False),
-            since=begin + pl.col("epoch") * lasts,
-        )
-        .with_columns(
-            at=pl.min_horizontal(
-                pl.col("since") + pl.lit(epoch / 2), pl.lit(period.until, pl.Datetime("us"))
-            )
-        )
-        .sort("jeditaskid", "at")
-    )
+    rows = spans.explode("epoch").filter(pl.col("epoch") <= last)
+    return replay_epochs(archive, rows, period.begin, period.until, epoch, stage, rules)
+
+
+def replay_epochs(
+    archive: Any,
+    rows: pl.DataFrame,
+    begin: datetime,
+    until: datetime,
+    epoch: timedelta,
+    stage: str,
+    rules: RuleSetName,
+) -> tuple[Replay, pl.DataFrame]:
+    """Rebuild the brokerage's tables for the middle of epochs.
+
+    Args:
+        archive: The archive.
+        rows: ``jeditaskid``, ``epoch``: number of each epoch in which a task has a state.
+        begin: When the first epoch begins.
+        until: No state is later.
+        epoch: How long a state holds.
+        stage: The stage.
+        rules: The rule set.
+
+    Returns:
+        The replay, and ``snapshot``, ``at``: when its epoch begins.
+    """
+    since = pl.lit(begin, pl.Datetime("us")) + pl.col("epoch") * pl.lit(epoch)
+    middle = pl.min_horizontal(since + pl.lit(epoch / 2), pl.lit(until, pl.Datetime("us")))
+    asked = rows.select(
+        "jeditaskid",
+        at=middle,
+        since=since,
+        use_scout=pl.lit(value=False),
+        is_merging=pl.lit(value=False),
+    ).sort("jeditaskid", "at")
     replay = build(
         archive,
-        tasks=rows.drop("since", "epoch"),
+        tasks=asked.drop("since"),
         stage=stage,
         every=None,
         label=None,
         rules=ProductionRules(rules),
         class_rules=ClassRules(rules),
     )
-    epochs = replay.instants.join(rows.select("at", "since").unique(), on="at").select(
-        "snapshot", at="since"
-    )
-    return replay, epochs
+    epochs = replay.instants.join(asked.select("at", "since").unique(), on="at")
+    return replay, epochs.select("snapshot", at="since")
 
 
 def _slowness(jobs: pl.DataFrame) -> pl.DataFrame:
