@@ -638,18 +638,12 @@ def thresholds_drift(
     config: Config,
     validation: Validation | None = None,
 ) -> Drift:
-    """Simulate the values before a proposal and those it asks for on a later period, and ask the judge.
+    """Simulate the values before a proposal and those it asks for on a period after its own data, and ask the judge.
 
-    The accepted values are the current setting; the setting before is the other one, and what limits compare with. Where the
-    slots of queues are unknown, the answer must be the same with the slots seen and with so many times as many as the
-    proposal was made with. A keep, which compared many settings, cannot be checked.
-
-    Args:
-        proposal: Of :func:`brokerlab.calibrate.thresholds.calibrate`.
-        what_if: The simulation.
-        period: A period after the proposal's own data.
-        config: The configuration of the later archive; for keys that are not in the proposal.
-        validation: Whether the simulation gives back what was seen in that period; null: the caller vouches for it.
+    The accepted values are the current setting; the setting before is the other one, and what limits compare with; ``config`` is for
+    keys that are not in the proposal. Where the slots of queues are unknown, the answer must be the same with the slots seen and with
+    so many times as many as the proposal was made with. A keep, which compared many settings, cannot be checked. Without a
+    validation the caller vouches for the simulation.
 
     Source: calibration.md, sections 2 and 4.
     """

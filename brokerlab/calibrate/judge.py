@@ -151,15 +151,9 @@ class Question:
         enough: bool = True,
         luck: float = 0.0,
     ) -> dict[str, float | None]:
-        """Return a weighted mean over units as ``name, name_lo, name_hi``; ends are null where there are not units ``enough``.
+        """Return a weighted mean over (n,) values as ``name, name_lo, name_hi``; ends are null where there are not units ``enough``.
 
-        Args:
-            name: Of the number.
-            values: (n,) one per unit.
-            weights: (n,) above 0.
-            share: Values and ends lie between 0 and 1.
-            enough: Whether there are units enough for an interval.
-            luck: Half width of what all units share by the luck of simulations.
+        Of a ``share`` values and ends lie between 0 and 1; ``luck`` is the half width of what all units share by the luck of simulations.
         """
         if not enough:
             mean = float(weights @ values / weights.sum())
@@ -352,12 +346,24 @@ class Judgement(Result):
         """Compare two settings on all units, see ``table``; their intervals hold if neither was chosen on these units."""
         return compare_settings(self.outcomes, self.question, before, after)
 
-    def rechoose(self, objective: Mapping[str, float]) -> Any:
-        """Return the setting that the last choice falls on under another objective: quantities (of ``also``) to their weights."""
-        every = range(self.sums.n_blocks)
-        mean = sum(w * self.sums.mean(name, every) for name, w in objective.items())
-        place = self.sums.choose(every, self.question, self.inner, objective=np.asarray(mean))
-        return self.settings[place]
+    def rechoose(
+        self,
+        objective: Mapping[str, float] | None = None,
+        limits: Mapping[str, float] | None = None,
+    ) -> Any:
+        """Return the setting that the last choice falls on under another objective, or with other limits.
+
+        Args:
+            objective: Quantities (of ``also``) to their weights; null: as asked.
+            limits: Limited quantities to their largest accepted means; those of others stay.
+        """
+        every, most = range(self.sums.n_blocks), limits or {}
+        others = [replace(o, most=most.get(o.quantity, o.most)) for o in self.question.limits]
+        mean = None
+        if objective is not None:
+            mean = np.asarray(sum(w * self.sums.mean(name, every) for name, w in objective.items()))
+        asked = replace(self.question, limits=tuple(others))
+        return self.settings[self.sums.choose(every, asked, self.inner, objective=mean)]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the facts that are not tables."""

@@ -352,17 +352,8 @@ def translate_trial(
 ) -> Translation:
     """Translate the allocations that cost least of the stated loss into rank, margin and minimum of the scouts' rule.
 
-    The setting is judged on the tasks that were created from the first of the trial to its last.
-
-    Args:
-        trial: Of memory, on later tasks of the archive.
-        archive: The archive.
-        model: Name of the model in the trial.
-        name: What the allocations are called.
-        learnt: The records that the model learnt from: how long jobs usually take.
-        rules: By which scouts set the memory of their task.
-        n_boot: Draws of tasks.
-        seed: Of the draws.
+    The setting is judged on the tasks that were created from the first of the trial, which is of memory on later tasks of the archive,
+    to its last. ``learnt`` are the records that the model learnt from: they say how long jobs usually take.
     """
     allocated = allocate_by_stated_loss(trial, model, learnt)
     return translate(
@@ -540,9 +531,6 @@ def compared(
     Returns:
         ``table``, one row per side, and ``differences``, one row per entry of ``DIFFERENCES``; columns as in
         :class:`Translation`.
-
-    Raises:
-        InsufficientDataError: No task has work.
     """
     working = {who: side.filter(pl.col("work_coreh") > 0) for who, side in sides.items()}
     weights = capped_weights(working["current"]["work_coreh"].to_numpy())

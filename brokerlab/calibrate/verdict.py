@@ -170,17 +170,8 @@ def evidence_of(
 ) -> Evidence:
     """Collect what a reader needs to judge the values.
 
-    Args:
-        judgement: The judgement.
-        sentence: Its sentence.
-        effects: ``label, unit, before, after, diff, diff_lo, diff_hi, coverage``; a keep compares nothing.
-        windows: The data.
-        units: What was judged on, in the plural, as it stands in names of numbers.
-        numbers: Further numbers.
-        helps: Whom the change helps.
-        hurts: Whom it hurts.
-        synthetic: The archive was generated.
-        filters: Which part of the archive was looked at.
+    ``effects`` has ``label, unit, before, after, diff, diff_lo, diff_hi, coverage`` (a keep compares nothing); ``units`` says what was
+    judged on, in the plural, as it stands in names of numbers.
     """
     question = judgement.question
     compared = tuple(

@@ -167,13 +167,9 @@ def of_periods(
 ) -> Evidence:
     """Make evidence of the rates in periods that follow each other without overlap.
 
-    Every pair of neighbours is a span: the weight saw the first period, the outcome lies in the second.
-
-    Args:
-        rates: ``src, dst, closeness``, a column [MB/s] per period (null = nothing delivered).
-        periods: Name of the column to beginning and end, oldest first.
-        facts: Handed on.
-        now: Rate when the weight is taken, where that is not the rate in the last period but one.
+    Every pair of neighbours is a span: the weight saw the first period, the outcome lies in the second. ``rates`` has ``src, dst,
+    closeness`` and a column [MB/s] per period (null = nothing delivered), ``now`` names the rate when the weight is taken, where that is
+    not the one in the last period but one.
     """
     names = list(periods)
     if len(names) < FEWEST_PERIODS:

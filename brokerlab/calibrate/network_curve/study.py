@@ -262,13 +262,6 @@ def study_curve(
 ) -> Study:
     """Judge curves of throughput, against that of a rule set and plain alternatives.
 
-    Args:
-        evidence: Of one source.
-        rules: Rule set whose curve acts.
-        most_steps: Steps of the fitted curve at most.
-        n_boot: Bootstrap replicates over links.
-        seed: Of the deal of links to spans, and of the bootstrap.
-
     Returns:
         The study; ``frames``: ``checks`` (the best other weight against the current one on other sides of the data: ``side, name``,
         ``n_rows``, ``resampled`` (link, src, dst), ``n_units``, ``before, after, diff`` with ends), ``all_steps`` (what the steps of the
@@ -387,15 +380,6 @@ def study_exchange(
     seed: int = 1,
 ) -> Study:
     """Judge NW_QUEUE_IMPORTANCE: how many waiting files should weigh as much as one unit of throughput weight.
-
-    Args:
-        evidence: Of link metrics.
-        settings: What acts now.
-        rules: Rule set of the curve and of the line of the queued weight.
-        also: Importances to try beside those of the grid.
-        relevant: See :func:`study_weights`.
-        n_boot: Bootstrap replicates over links.
-        seed: Of the deal of links to spans, and of the bootstrap.
 
     Returns:
         The study; ``frames``: ``table`` (:func:`exchange_table`). ``facts``: ``queues`` (:func:`queue_facts`), ``later``

@@ -129,15 +129,7 @@ def load(
     processingtype: str = "",
     rules: str | ScoutRules = "document",
 ) -> Inputs:
-    """Load the tasks of a window and what their finished jobs say; null and empty bounds are none.
-
-    Args:
-        archive: Archive folder, or an opened archive.
-        start: First creation time of a task, UTC.
-        end: Tasks created at or after it are left out.
-        gshare: Only this share.
-        processingtype: Only this processing type.
-        rules: ``document``, ``production``, or a rule set of scouts.
+    """Load the tasks of a window and what their finished jobs say; arguments as :func:`brokerlab.calibrate.backtest`.
 
     Raises:
         ConfigError: An unknown rule set.

@@ -205,18 +205,10 @@ def study(
     loss: LossWeights | None = None,
     assumptions: Assumptions | None = None,
 ) -> Study:
-    """Take one parameter through back-test and judge.
+    """Take one parameter through back-test (see :func:`.backtest.backtest`) and judge.
 
-    Args:
-        inputs: From `load`.
-        name: Parameter.
-        question: Of `kills`: how settings are judged.
-        created_at: When a proposal is made, UTC without zone; null: when the last task was created.
-        ranks: Percentile ranks tried.
-        margins: Margins tried for ramcount [%]; the others' margins are fixed in the code.
-        minima: Minima tried for ramcount [MB] with another rank or margin, None among them: no minimum.
-        loss: Weights; None: the parameter's.
-        assumptions: Of the back-test.
+    Margins are tried for ramcount alone: the others' are fixed in the code. A proposal is made at ``created_at`` (UTC without zone), null:
+    when the last task was created.
     """
     tried = backtest(
         inputs.history,

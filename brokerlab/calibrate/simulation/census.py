@@ -135,13 +135,7 @@ def disk_traffic(base: pl.DataFrame) -> pl.DataFrame:
 def tables_of(
     found: pl.DataFrame, arrays: Arrays, wanted: IntArray, resource: pl.DataFrame
 ) -> dict[str, pl.DataFrame]:
-    """Make the count tables of the brokerage of production.
-
-    Args:
-        found: The census.
-        arrays: Codes of jobs and queues.
-        wanted: Rows of the tasks that will be brokered; ``task_resource_types`` is of these.
-        resource: ``workqueue_id``, ``queue_name`` of work queues that are resource queues.
+    """Make the count tables of the brokerage of production from a census; ``task_resource_types`` is of the tasks that are wanted.
 
     Returns:
         ``job_stats``, ``job_stats_rt``, ``job_stats_workqueue``, ``job_stats_gshare_only``, ``transferring_by_nucleus``,

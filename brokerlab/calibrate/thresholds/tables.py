@@ -7,7 +7,6 @@ changes, for whom, and what an interval holds.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -243,18 +242,11 @@ _CANDIDATES = {
 
 def sensitivity_of(judgement: Judgement) -> pl.DataFrame:
     """Choose on everything again, each limit halved and doubled: ``limit, factor, setting``."""
-    question, sums = judgement.question, judgement.sums
     rows = []
-    for limit in question.limits:
+    for limit in judgement.question.limits:
         for factor in (0.5, 2.0):
-            limits = tuple(
-                replace(one, most=one.most * factor) if one == limit else one
-                for one in question.limits
-            )
-            asked = replace(question, limits=limits)
-            place = sums.choose(range(sums.n_blocks), asked, judgement.inner)
-            name = limit.quantity.removeprefix(PREFIX)
-            rows.append((name, factor, judgement.settings[place].name))
+            setting = judgement.rechoose(limits={limit.quantity: limit.most * factor})
+            rows.append((limit.quantity.removeprefix(PREFIX), factor, setting.name))
     schema = {"limit": pl.String, "factor": pl.Float64, "setting": pl.String}
     return pl.DataFrame(rows, schema=schema, orient="row")
 
