@@ -146,14 +146,6 @@ class Translation:
         """What this cannot tell, in sentences."""
         return _notes(self.study, self.counts, self.estimator)
 
-    def side(self, who: Who) -> dict[str, Any]:
-        """Return one row of the table."""
-        return self.table.row(by_predicate=pl.col("who") == who, named=True)
-
-    def difference(self, name: Difference) -> dict[str, Any]:
-        """Return one row of the differences."""
-        return self.differences.row(by_predicate=pl.col("difference") == name, named=True)
-
     def to_dict(self) -> dict[str, Any]:
         """Return the facts that are not tables, and the tables as rows."""
         return {

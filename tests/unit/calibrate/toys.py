@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from brokerlab.calibrate.nearest_setting import Difference, Translation, Who
 from brokerlab.calibrate.percentiles import Backtest, Inputs, Setting
 from brokerlab.calibrate.percentiles.backtest import at_setting
 from brokerlab.calibrate.percentiles.history import history_of
@@ -15,6 +16,16 @@ from brokerlab.gdpconfig import Config
 from brokerlab.scouts import ScoutRules
 
 T0 = datetime(2026, 1, 1)
+
+
+def side(told: Translation, who: Who) -> dict[str, Any]:
+    """The row of one side of a translation."""
+    return told.table.row(by_predicate=pl.col("who") == who, named=True)
+
+
+def difference(told: Translation, name: Difference) -> dict[str, Any]:
+    """The row of one of its differences."""
+    return told.differences.row(by_predicate=pl.col("difference") == name, named=True)
 
 
 def row_of(tried: Backtest, rank: int, margin_pct: int) -> dict[str, Any]:

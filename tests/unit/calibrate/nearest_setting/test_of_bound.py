@@ -16,6 +16,7 @@ from brokerlab.estimators.evaluation import evaluate_later
 from brokerlab.estimators.learners import MODEL, learners
 from brokerlab.estimators.sources import of_archive
 from brokerlab.worlds import synthesise
+from tests.unit.calibrate import toys
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,7 @@ def test_the_limit_of_the_setting_is_what_the_bound_lets_through(trial, archive)
     blocks = found.study.judgement.blocks
     assert dates[0] <= blocks["start"].min()
     assert blocks["end"].max() <= dates[-1]
-    assert found.side("estimator")["n_tasks"] <= judged.height
+    assert toys.side(found, "estimator")["n_tasks"] <= judged.height
 
 
 def test_jobs_alone_get_no_proposal(trial, archive, tmp_path):

@@ -58,7 +58,7 @@ def test_three_on_the_same_jobs(told, history):
     assert told.table["who"].to_list() == ["estimator", "cheapest", "nearest", "current"]
     for name in ("n_tasks", "n_scored", "work_coreh"):
         assert told.table[name].n_unique() == 1, name
-    assert told.side("current")["n_tasks"] == 120
+    assert toys.side(told, "current")["n_tasks"] == 120
     estimator, cheapest, nearest, current = told.table["loss"].to_list()
     assert estimator < cheapest <= min(nearest, current)
     expected = {
@@ -68,14 +68,14 @@ def test_three_on_the_same_jobs(told, history):
         "estimator": current - estimator,
     }
     for name, value in expected.items():
-        row = told.difference(name)
+        row = toys.difference(told, name)
         assert row["loss"] == pytest.approx(value)
         assert row["pct_of_current"] == pytest.approx(100 * value / current)
         assert row["loss_lo"] <= row["loss"] <= row["loss_hi"]
-    assert told.side("estimator")["exceed_rate"] == 0
-    assert told.side("estimator")["over_allocation"] == pytest.approx(0.02)
+    assert toys.side(told, "estimator")["exceed_rate"] == 0
+    assert toys.side(told, "estimator")["over_allocation"] == pytest.approx(0.02)
     # paired: the difference is known better than either side
-    setting, side = told.difference("setting"), told.side("current")
+    setting, side = toys.difference(told, "setting"), toys.side(told, "current")
     assert setting["loss_hi"] - setting["loss_lo"] < side["loss_hi"] - side["loss_lo"]
 
 
@@ -84,7 +84,7 @@ def test_nearest_and_current_are_those_of_the_back_test(told, history):
     whole = backtest(quantities, tasks, toys.queues(), ranks=[75, 85, 95], margins=[5, 10, 20])
     sides = {"nearest": told.nearest, "cheapest": told.cheapest, "current": CURRENT}
     for who, setting in sides.items():
-        row, right = told.side(who), toys.row_of(whole, *setting.pair)
+        row, right = toys.side(told, who), toys.row_of(whole, *setting.pair)
         assert row["exceed_rate_jobs"] == pytest.approx(right["exceed_rate"])
         for name in ("over_gbh", "n_lost"):
             assert row[name] == pytest.approx(right[name]), (who, name)
@@ -131,10 +131,10 @@ def test_the_current_requests_gain_nothing(history):
     (replay,) = backtest(quantities, tasks, toys.queues()).each(lambda replay: replay)
     asked = replay.jobs.select("pandaid", allocated=pl.Series(replay.requests(CURRENT)))
     same = answered(*history, asked)
-    row = same.difference("estimator")
+    row = toys.difference(same, "estimator")
     assert (row["loss"], row["loss_lo"], row["loss_hi"]) == pytest.approx((0, 0, 0), abs=1e-12)
-    sides = [same.side(who)["loss"] for who in ("cheapest", "current")]
-    assert same.difference("restriction")["loss"] == pytest.approx(sides[0] - sides[1])
+    sides = [toys.side(same, who)["loss"] for who in ("cheapest", "current")]
+    assert toys.difference(same, "restriction")["loss"] == pytest.approx(sides[0] - sides[1])
 
 
 def test_the_limit_is_told_apart_from_the_restriction(history):
@@ -142,8 +142,12 @@ def test_the_limit_is_told_apart_from_the_restriction(history):
     thrifty = LossWeights(over=5.0, killed_coreh=0.1, n_exceed=0.0, n_lost=0.1)
     made = answered(*history, exactly(history[0]), loss=thrifty)
     assert made.cheapest != made.nearest
-    assert made.side("cheapest")["exceed_rate"] > 0.03 > made.side("nearest")["exceed_rate"]
-    assert made.difference("limit")["loss"] > 0
+    assert (
+        toys.side(made, "cheapest")["exceed_rate"]
+        > 0.03
+        > toys.side(made, "nearest")["exceed_rate"]
+    )
+    assert toys.difference(made, "limit")["loss"] > 0
 
 
 def test_tasks_that_the_estimator_learnt_from_are_not_compared(history, told):
@@ -152,7 +156,7 @@ def test_tasks_that_the_estimator_learnt_from_are_not_compared(history, told):
     late = tasks["jeditaskid"][60:]
     some = exactly(quantities.filter(pl.col("jeditaskid").is_in(late.implode())))
     made = answered(quantities, tasks, some)
-    assert made.side("nearest")["n_tasks"] == 60
+    assert toys.side(made, "nearest")["n_tasks"] == 60
     assert made.study.judgement.n_units == 120
     assert made.study.judgement.table.equals(told.study.judgement.table)
     assert made.verdict.sentence == told.verdict.sentence
@@ -181,7 +185,7 @@ def test_a_rule_that_cannot_be_beaten_is_kept(history):
     kept = answered(*history, exactly(history[0]), ranks=(75,), margins=(10, 40), max_exceed=0.5)
     assert kept.cheapest == kept.nearest == kept.study.current == CURRENT
     assert (kept.verdict.kind, kept.verdict.proposal.kind) == ("keep", "keep")
-    assert kept.difference("setting")["loss"] == 0
+    assert toys.difference(kept, "setting")["loss"] == 0
 
 
 def light_tasks(n=60):
@@ -202,15 +206,15 @@ def test_a_minimum_is_chosen_where_light_tasks_outgrow_their_scouts():
     made = answered(quantities, tasks, exactly(quantities), minima=(None, 200, 500), **how)
     assert made.nearest.minimum_mb == 500
     assert made.nearest.pair == (75, 11)  # a minimum is not set alone
-    assert made.side("nearest")["exceed_rate"] == 0
-    assert made.side("current")["exceed_rate_jobs"] == pytest.approx(0.5)
+    assert toys.side(made, "nearest")["exceed_rate"] == 0
+    assert toys.side(made, "current")["exceed_rate_jobs"] == pytest.approx(0.5)
     assert made.verdict.kind == "change"
     assert {c.key: c.new for c in made.verdict.proposal.changes}["SCOUT_RAMCOUNT_MIN"] == 500
     assert "set SCOUT_RAMCOUNT_MIN = 500" in made.verdict.sentence
     assert made.verdict.subject.endswith(" and SCOUT_RAMCOUNT_MIN")
     assert made.comparison.quantity("exceed_rate")["after"] == 0
     without = answered(quantities, tasks, exactly(quantities), **how)
-    assert without.side("nearest")["loss"] > made.side("nearest")["loss"]
+    assert toys.side(without, "nearest")["loss"] > toys.side(made, "nearest")["loss"]
     assert without.verdict.kind == "no_answer"
     # outcomes under another minimum are those of a back-test under it
     right = backtest(
@@ -304,9 +308,9 @@ def test_records_get_the_table_and_no_answer(parameter):
     made = translate(
         jobs, allocations, parameter=parameter, question=kills(n_boot=50), minima=(None,)
     )
-    assert made.side("estimator")["n_tasks"] == 3
-    assert made.side("estimator")["n_scored"] == 3 * 30  # the killed ones among them
-    assert made.side("estimator")["n_exceed"] <= 3
+    assert toys.side(made, "estimator")["n_tasks"] == 3
+    assert toys.side(made, "estimator")["n_scored"] == 3 * 30  # the killed ones among them
+    assert toys.side(made, "estimator")["n_exceed"] <= 3
     assert made.verdict.kind == "no_answer"
     assert made.verdict.sentence.startswith("No answer: 3 tasks can be scored and 20 are needed")
     assert "records carry no settings" in made.verdict.sentence
@@ -314,7 +318,7 @@ def test_records_get_the_table_and_no_answer(parameter):
     if parameter == "cputime":  # its margin is fixed in the code
         assert made.cheapest.margin_pct == made.nearest.margin_pct == 50
     assert any("too small" in note for note in made.notes)
-    assert made.side("current")["slots_share"] is None
+    assert toys.side(made, "current")["slots_share"] is None
 
 
 def test_rates_of_tasks_of_unequal_size():
@@ -324,7 +328,7 @@ def test_rates_of_tasks_of_unequal_size():
     made = translate(
         jobs, jobs.select("pandaid", allocated=pl.col("used") * factor), question=kills(n_boot=50)
     )
-    row = made.side("estimator")
+    row = toys.side(made, "estimator")
     assert (row["n_scored"], row["n_exceed"]) == (50, 30)
     assert row["exceed_rate_jobs"] == 0.6
     # the larger task counts as much as the median one: more than one of two, less than its jobs
@@ -339,8 +343,10 @@ def test_the_minimum_that_acts_is_that_of_the_current_setting(monkeypatch):
         records(), records().select("pandaid", allocated="used"), question=kills(n_boot=50)
     )
     assert made.study.current == Setting(rank=75, margin_pct=10, minimum_mb=900)
-    assert made.side("current")["label"] == "rank 75, margin 10 %, minimum 900 MB"
-    assert made.side("current")["over_allocation"] > 2  # 900 MB per core of four, 1000 MB used
+    assert toys.side(made, "current")["label"] == "rank 75, margin 10 %, minimum 900 MB"
+    assert (
+        toys.side(made, "current")["over_allocation"] > 2
+    )  # 900 MB per core of four, 1000 MB used
 
 
 def failed_of(inputs):
@@ -406,7 +412,7 @@ def test_an_archive_is_read_and_answered(archive):
         minima=(None, 500),
         question=kills(n_boot=100),
     )
-    assert made.side("estimator")["loss"] < made.side("current")["loss"]
+    assert toys.side(made, "estimator")["loss"] < toys.side(made, "current")["loss"]
     assert made.counts["jobs_without_allocation"] > 0
     assert any("the current setting stands in for them" in note for note in made.notes)
     assert any("could not have been known yet" in note for note in made.notes)
@@ -420,7 +426,7 @@ def test_an_archive_is_read_and_answered(archive):
     assert first + day <= created["start"].min()
     assert created["end"].max() < last - 2 * day
     assert cut.study.judgement.n_units < made.study.judgement.n_units
-    assert cut.side("current")["n_tasks"] < made.side("current")["n_tasks"]
+    assert toys.side(cut, "current")["n_tasks"] < toys.side(made, "current")["n_tasks"]
     with pytest.raises(InsufficientDataError, match=r"no task with finished jobs among .* from"):
         translate(archive, allocations, span=(last + day, last + 2 * day))
     # the end of a span is out, its begin is in
