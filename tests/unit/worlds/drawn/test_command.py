@@ -1,7 +1,9 @@
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
+from brokerlab import worlds
 from brokerlab.cli import app
 
 
@@ -27,3 +29,15 @@ def test_impossible_settings_leave_with_the_code_of_config_errors(tmp_path: Path
     assert code == 4
     assert "jobs = 0" in text
     assert not (tmp_path / "demo").exists()
+
+
+@pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
+def test_a_world_without_anything_wrong_does_not_drift_unless_it_is_asked_to(
+    tmp_path: Path,
+) -> None:
+    size = ["--jobs", "500", "--days", "2", "--seed", "4", "--queues", "40"]
+    code, _ = call(*size, "--lived", "--planted", "none", "--into", str(tmp_path))
+    assert code == 0
+    asked = {"jobs": 500, "days": 2.0, "seed": 4, "queues": 40, "lived": True, "planted": "none"}
+    assert worlds.is_made(tmp_path, **asked, drift=0.0) is not None
+    assert worlds.is_made(tmp_path, **asked, drift=0.03) is None
