@@ -51,7 +51,10 @@ def in_parts(facts: Facts) -> Iterator[Facts]:
     """Cut the tasks so that the pairs of a part fit into memory."""
     per_task = max(facts.queues.filter("q_candidate").height, 1)
     step = max(PAIRS_AT_ONCE // per_task, 1)
-    for start in range(0, max(facts.tasks.height, 1), step):
+    if facts.tasks.height <= step:
+        yield facts
+        return
+    for start in range(0, facts.tasks.height, step):
         tasks = facts.tasks.slice(start, step)
         yield replace(facts, tasks=tasks, listed=facts.listed.join(tasks, on="t", how="semi"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import polars as pl
@@ -139,10 +139,10 @@ class World:
         behind = (*looked_up, *(key for each in self.brokerage.made for key in each.keys))
         return sorted({*behind, *(name.removeprefix(SETTING) for name in read)})
 
-    @cached_property
+    @property
     def step_reads(self) -> frozenset[str]:
         """Facts of pairs that steps read."""
-        return frozenset(reads_of(self.steps))
+        return _reads(self.steps)
 
     @property
     def reads(self) -> set[str]:
@@ -261,6 +261,11 @@ def with_some_place(facts: Facts) -> Facts:
     nowhere = facts.listed.join(named, on="t", how="anti")
     tasks = facts.tasks.join(nowhere, on="t", how="anti", maintain_order="left")
     return replace(facts, tasks=tasks, listed=named)
+
+
+@lru_cache(maxsize=64)
+def _reads(steps: tuple[Step, ...]) -> frozenset[str]:
+    return frozenset(reads_of(steps))
 
 
 @lru_cache(maxsize=64)  # the same values again: plans are kept for them

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -98,6 +98,7 @@ def prepare(
     return Standing((chosen.prepare(tables, rules=rules, config=config, later=later),))
 
 
+@lru_cache(maxsize=16)
 def tables_that_change(brokerage: Brokerage[Any, Any]) -> tuple[str, ...]:
     """Return the names of the input tables that may change from cycle to cycle."""
     lookups = brokerage.lookups(brokerage.rule_set())
