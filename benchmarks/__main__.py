@@ -38,15 +38,14 @@ def machine() -> str:
     return f"{name}, {os.cpu_count()} cores{memory}"
 
 
-def text(lines: Sequence[sides.Line], *, whole: bool) -> str:
+def text(lines: Sequence[sides.Line], made: str) -> str:
     """Return the page: where and when, and the table."""
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in LIBRARIES)
     rows = [sides.COLUMNS, tuple("---" for _ in sides.COLUMNS), *map(sides.cells, lines)]
     table = "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows)
-    made = "`make bench`" if whole else "`python -m benchmarks` with a smaller world"
     return f"""# Benchmarks
 
-Made by {made} on {datetime.now(UTC):%Y-%m-%d}; not edited by hand. All worlds are synthetic and shuffled, but for the KTH SP2 log where
+Made by `{made}` on {datetime.now(UTC):%Y-%m-%d}; not edited by hand. All worlds are synthetic and shuffled, but for the KTH SP2 log where
 `BROKERLAB_DATA` has it. Every side of a line ran in a process of its own, one after the other. *CPU s* and *Peak GB* are those of
 ours. `python -m benchmarks.NAME --size N` runs one of them: {", ".join(f"`{name}`" for name in NAMES)}.
 
@@ -69,10 +68,11 @@ def main() -> None:
             lines.append(line)
             print(" | ".join(sides.cells(line)), flush=True)
     if not options.names and options.share == 1:
-        PAGE.write_text(text(lines, whole=True), encoding="utf-8")
+        PAGE.write_text(text(lines, "make bench"), encoding="utf-8")
         print(f"kept: {PAGE}")
     else:
-        print(text(lines, whole=False))
+        words = ["python -m benchmarks", *options.names, f"--share {options.share:g}"]
+        print(text(lines, " ".join(words)))
 
 
 if __name__ == "__main__":

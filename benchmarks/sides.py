@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import re
 import resource
 import subprocess
 import sys
@@ -18,9 +19,9 @@ import time
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 Figures = dict[str, float]
+MAKE = "make"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,13 +47,16 @@ class Line:
     peak_gb: float
 
 
-def usage() -> tuple[float, float]:
-    """Return CPU seconds and peak memory [GB] of this process and those that it started."""
-    own, children = (
-        resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    )
-    cpu = sum(each.ru_utime + each.ru_stime for each in (own, children))
-    return cpu, max(own.ru_maxrss, children.ru_maxrss) / 1024**2
+def cpu_s() -> float:
+    """Return CPU seconds of this process and of those that it started and that have ended."""
+    spent = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in spent)
+
+
+def peak_gb() -> float:
+    """Return the peak memory of this program [GB]: ``ru_maxrss`` begins with that of the process that started it."""
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text("ascii"))
+    return int(found[1]) / 1024**2 if found else float("nan")
 
 
 def run_side(module: str, side: str, folder: Path) -> None:
@@ -60,21 +64,24 @@ def run_side(module: str, side: str, folder: Path) -> None:
     from brokerlab.errors import BrokerlabWarning
 
     work = importlib.import_module(module).SIDES[side]
-    wall, (cpu, _) = time.perf_counter(), usage()
+    wall, cpu = time.perf_counter(), cpu_s()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BrokerlabWarning)
         own = work(folder)
-    spent, peak = usage()
-    figures = {"wall_s": time.perf_counter() - wall, "cpu_s": spent - cpu, "peak_gb": peak}
+    figures = {"wall_s": time.perf_counter() - wall, "cpu_s": cpu_s() - cpu, "peak_gb": peak_gb()}
     print(json.dumps(figures | own))
 
 
 def measure(module: str, side: str, folder: Path) -> Figures:
     """Run one side in a fresh process."""
-    command = [sys.executable, "-m", "benchmarks.sides", module, side, str(folder)]
-    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    output = _in_a_process(module, side, str(folder))
     figures: Figures = json.loads(output.splitlines()[-1])
     return figures
+
+
+def _in_a_process(*words: str) -> str:
+    command = [sys.executable, "-m", "benchmarks.sides", *words]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def run(name: str, size: int | None = None) -> list[Line]:
@@ -83,7 +90,7 @@ def run(name: str, size: int | None = None) -> list[Line]:
     chosen = module.SIZE if size is None else size
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        module.make(folder, chosen)
+        _in_a_process(name, MAKE, str(folder), str(chosen))
         figures = {side: measure(name, side, folder) for side in module.SIDES}
     lines: list[Line] = module.lines(figures, chosen)
     return lines
@@ -115,11 +122,9 @@ def million(number: float) -> str:
     return f"{number / 1e6:.3g} million" if number >= 1e6 else f"{number:,.0f}"
 
 
-def arguments() -> tuple[str, str, Path]:
-    """Return module, side and folder of the command line of a side's process."""
-    values: list[Any] = sys.argv[1:]
-    return values[0], values[1], Path(values[2])
-
-
 if __name__ == "__main__":
-    run_side(*arguments())
+    name, what, where, *size = sys.argv[1:]
+    if what == MAKE:
+        importlib.import_module(name).make(Path(where), int(size[0]))
+    else:
+        run_side(name, what, Path(where))

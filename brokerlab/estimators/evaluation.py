@@ -10,11 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from brokerlab.errors import InsufficientDataError
 from brokerlab.estimators.deployed import DEPLOYED, Rule, rules
 from brokerlab.estimators.doubts import Doubts, check_model
 from brokerlab.estimators.estimator import Predicted
 from brokerlab.estimators.hierarchy import Hierarchy
-from brokerlab.estimators.holdout import divide_in_time, fit_and_calibrate, replay_left_out
+from brokerlab.estimators.holdout import (
+    check_tasks,
+    divide_in_time,
+    fit_and_calibrate,
+    replay_left_out,
+)
 from brokerlab.estimators.learners import MODEL, Make
 from brokerlab.estimators.records import Quantity, checked
 from brokerlab.estimators.scoring.frontier import Setting
@@ -89,11 +95,12 @@ def evaluate_left_out(
         asked: ``variants, level, n_boot, seed`` as for :func:`evaluate_later`.
 
     Raises:
-        InsufficientDataError: There is only one task.
+        InsufficientDataError: Fewer than three tasks, or the deployed rule has no limit on the walltime of any job.
     """
     tested = {}
     for at, source in sources.items():
         records = checked(source.records)
+        check_tasks(records, "to learn from and to judge")
         tested[at] = _Tested(records, partial(_replay_left_out, records))
     trials, unlearnt = _trials(tested, makes, _quantity(sources), **asked)
     main = next(iter(trials.values()))
@@ -126,7 +133,7 @@ def evaluate_later(
             that are held against their promise; ``n_boot``, replicates of the bootstrap over tasks; its ``seed``.
 
     Raises:
-        InsufficientDataError: Fewer than three tasks: see `holdout.divide_in_time`.
+        InsufficientDataError: As for :func:`evaluate_left_out`; or see `holdout.divide_in_time`.
     """
     parts = {at: divide_in_time(checked(source.records)) for at, source in sources.items()}
     tested = {
@@ -204,10 +211,16 @@ def _trials(
 def _replay_rules(
     records: pl.DataFrame, quantity: Quantity, levels: tuple[float, ...]
 ) -> dict[str, Predicted]:
-    """Replay the deployed rules; another one than that of PanDA that answers for none of the jobs is left out."""
+    """Replay the deployed rules; another one than that of PanDA that answers for none of the jobs is left out.
+
+    Guesses of run times are held against that of PanDA: without any answer of its own there is nothing to be said.
+    """
     replayed = {each.name: each.replay(records, levels=levels) for each in rules(quantity)}
-    return {
-        name: each
-        for name, each in replayed.items()
-        if name == DEPLOYED[quantity] or np.isfinite(each.point).any()
-    }
+    answers = {name: each for name, each in replayed.items() if np.isfinite(each.point).any()}
+    reference = DEPLOYED[quantity]
+    if quantity == "walltime" and reference not in answers:
+        raise InsufficientDataError(
+            f"{reference} has no limit for any of {records.height} jobs; it needs five finished jobs of a task, or a task "
+            "with a longest walltime"
+        )
+    return {reference: replayed[reference], **answers}

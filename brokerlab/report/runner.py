@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -251,10 +251,9 @@ def _job(
         started=at or datetime.now(UTC),
         run_id=None if run_id is None else runs.checked_id(run_id),
     )
-    lack = _lack_of_memory(job)
-    if lack:
+    if lack := _lack_of_memory(job):
         warn_once(f"{job.name}: {lack}; {LESS_MEMORY}")
-    return replace(job, lack=lack)
+    return job
 
 
 def free_gb(system: Path = Path("/")) -> float:
@@ -324,7 +323,6 @@ class _Job:
     names: tuple[str, ...]
     started: datetime
     run_id: str | None
-    lack: str = ""  # of memory
 
     @property
     def home(self) -> Path:
@@ -375,7 +373,7 @@ def _make(
     job: _Job, run_id: str, folder: Path, inputs: Mapping[str, str] | None, kernel: Kernel
 ) -> Failure | None:
     """Run the notebook in a hidden folder, write the page and put everything in its place."""
-    clock = time.monotonic()
+    clock, lack = time.monotonic(), _lack_of_memory(job)
     try:
         failure = kernel.execute(job.source, folder, job.given)
         results, failure = _collect(job.params, folder, failure)
@@ -394,7 +392,7 @@ def _make(
             "digests": results.get("digests", {}),
             "proposals": made.proposals(folder),
             **({} if inputs is None else {"inputs": dict(inputs)}),
-            **({"memory": job.lack} if job.lack else {}),
+            **({"memory": lack} if lack else {}),
             "versions": made.versions(),
         }
         results = made.complete(results, manifest, folder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from threading import Lock
+from threading import Lock, get_ident
 
 import polars as pl
 
@@ -75,11 +75,11 @@ class Plans:
 def run_again(
     rules: Hashable, frame: pl.DataFrame, make: Callable[[pl.LazyFrame], pl.LazyFrame]
 ) -> pl.DataFrame:
-    """Run a plan on a frame: the one made before, where it was of the same rules and the same columns."""
-    plans = _plans(rules, tuple(frame.schema.items()))
+    """Run a plan on a frame: the one made before in this thread, where it was of the same rules and the same columns."""
+    plans = _plans(rules, tuple(frame.schema.items()), get_ident())
     return plans.frame("plan", {"frame": frame}, lambda lazy: make(lazy["frame"]))
 
 
 @lru_cache(maxsize=PLANS_KEPT)
-def _plans(rules: Hashable, schema: tuple[tuple[str, pl.DataType], ...]) -> Plans:  # noqa: ARG001
+def _plans(rules: Hashable, schema: tuple[tuple[str, pl.DataType], ...], thread: int) -> Plans:  # noqa: ARG001
     return Plans()

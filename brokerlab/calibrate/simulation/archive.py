@@ -71,7 +71,7 @@ def of_archive(
     shares as simulated; tasks that it holds back (caps of users, classes) are asked again at the next cycle.
 
     A job that is sent elsewhere needs the wall time of such jobs there, as far as the archive shows how slow queues are
-    (:func:`.pace.slowness`).
+    (:func:`slowness`).
 
     State of queues, storage, links and replicas is that of the middle of each epoch (of its part before the end), as
     :func:`brokerlab.brokerage.replaying.build` rebuilds it; pilots, batch workers and files queued on links are those seen,

@@ -39,16 +39,10 @@ def guess_errors(
         over tasks; with fewer than 8 the range without one of them; null with one), ``best_rule``.
 
     Raises:
-        InsufficientDataError: There is no such job, or the deployed rule answers for none.
+        InsufficientDataError: There is no such job.
     """
     guesses = _compared_guesses(trial)
     answered = np.logical_and.reduce([np.isfinite(each) for each in guesses.values()])
-    rule = trial.comparison.reference
-    if not np.isfinite(guesses[rule]).any():
-        raise InsufficientDataError(
-            f"{rule} has no limit for any of {answered.size} jobs; it needs five finished jobs of a task, or a task with a "
-            "longest walltime"
-        )
     kept = answered & (~trial.records["is_scout"] & ~trial.records["censored"]).to_numpy()
     if not kept.any():
         raise InsufficientDataError(f"guesses {trial.at}: no job has one of every estimator")
