@@ -1,0 +1,30 @@
+"""A world with nothing wrong: every report that decides keeps what is set, and says what it would have seen."""
+
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+import brokerlab
+from brokerlab import calibrate, worlds
+from brokerlab.calibrate import thresholds
+
+pytestmark = pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
+
+
+@pytest.mark.long
+def test_a_world_without_anything_wrong_ends_with_keep(tmp_path: Path) -> None:
+    worlds.synthesise(tmp_path, jobs=60_000, days=12, queues=60, seed=1, lived=True, planted="none")
+    archive = brokerlab.open(tmp_path)
+    assert calibrate.propose(calibrate.backtest(archive, "ramcount")).kind == "keep"
+    options = thresholds.Options(
+        points=3, replications=2, most_replications=3, most_keys=2, rounds=0
+    )
+    found = thresholds.study_archive(
+        archive, options, created_at=datetime(2026, 4, 1), screen_days=1
+    )
+    assert found.validation is not None
+    assert found.validation.ok
+    assert found.verdict.kind == "keep"
+    assert found.judgement is not None
+    assert found.judgement.smallest_seen <= options.relevant
