@@ -90,13 +90,9 @@ def value_of(plant: Plant, planted: Planted) -> int:
 
 
 def drawn(planted: Planted) -> dict[str, int | float]:
-    """Return what the draw of a world must know: the rule of its scouts; without a wrong setting nothing drifts either."""
+    """Return what the draw of a world must know: the rule of its scouts."""
     values = {plant.key: value_of(plant, planted) for plant in PLANTED}
-    memory: dict[str, int | float] = {
-        "ram_rank": values[RANK],
-        "ram_margin_pct": values[MARGIN],
-    }
-    return memory if planted == "wrong" else memory | {"drift": 0.0}
+    return {"ram_rank": values[RANK], "ram_margin_pct": values[MARGIN]}
 
 
 def config(settings: SynthSettings) -> pl.DataFrame:
