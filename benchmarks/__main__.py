@@ -16,7 +16,7 @@ from benchmarks import sides
 
 NAMES = (
     *("ingest", "scouts", "classes", "brokerage", "commands", "simulation", "workflows"),
-    "estimator_speed",
+    *("estimator_speed", "worlds"),
 )
 PAGE = Path("docs/benchmarks.md")
 LIBRARIES = ("polars", "duckdb", "numpy", "numba", "scikit-learn")
