@@ -53,6 +53,10 @@ PLANTED = (
         "One setting with the margin: with more of one less of the other is needed, and the loss is nearly the same.",
     ),
     Plant(
+        "IO_INTENSITY_CUTOFF", "jobbroker", 200, 10_000, 5000, None, "thresholds",
+        "Tasks with more input per second are bound to the few queues that have all of it, where they wait while others are idle.",
+    ),
+    Plant(
         "MAX_DISKIO_DEFAULT", "jobbroker", 2000, 2000, 2000, 2000, "thresholds",
         "Less leaves out queues for tasks with disk traffic; more changes no decision.",
     ),
@@ -61,15 +65,15 @@ PLANTED = (
         "Half of the nuclei have more than 2,000 files on their way to them, so that their tasks get no queue and starve until "
         "these have arrived.",
     ),
-    Plant(
-        "NUM_CUTOFF_TO_MOVE_INPUT", "jobbroker", 0, 100, 10, None, "thresholds",
-        "No input of an IO-intensive task may be moved, so that it is bound to the few queues that have all of it, where it "
-        "waits while others are idle.",
-    ),
 )  # fmt: skip
 """Sorted by report and key."""
-CALM = {"NW_THRESHOLD": 0}
-"""Further keys of a world without wrong settings: where links carry all that is sent, to leave slow ones out costs 6 % of turnaround."""
+FURTHER: dict[Planted, dict[str, int]] = {
+    "wrong": {"NUM_CUTOFF_TO_MOVE_INPUT": 0},
+    "none": {"NW_THRESHOLD": 0},
+}
+"""Further keys in force, of which nothing is said: no input of tasks over IO_INTENSITY_CUTOFF may be moved, which makes it matter (to let
+it be moved gains less than to raise the cutoff, as limits on bytes stay); where links carry all that is sent, to leave slow ones
+out costs 6 % of turnaround."""
 
 
 def checked(planted: str) -> Planted:
@@ -101,8 +105,7 @@ def config(settings: SynthSettings) -> pl.DataFrame:
     if not settings.lived:
         return usual
     values = {plant.key: str(value_of(plant, settings.planted)) for plant in PLANTED}
-    if settings.planted == "none":
-        values |= {key: str(value) for key, value in CALM.items()}
+    values |= {key: str(value) for key, value in FURTHER[settings.planted].items()}
     return usual.with_columns(value=pl.col("key").replace_strict(values, default=pl.col("value")))
 
 

@@ -14,7 +14,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarni
 
 @pytest.mark.long
 def test_a_world_without_anything_wrong_ends_with_keep(tmp_path: Path) -> None:
-    worlds.synthesise(tmp_path, jobs=60_000, days=12, queues=60, seed=1, lived=True, planted="none")
+    worlds.synthesise(
+        tmp_path, jobs=120_000, days=14, queues=100, seed=1, lived=True, planted="none"
+    )
     archive = brokerlab.open(tmp_path)
     assert calibrate.propose(calibrate.backtest(archive, "ramcount")).kind == "keep"
     options = thresholds.Options(

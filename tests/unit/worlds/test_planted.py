@@ -40,7 +40,9 @@ def test_a_world_without_anything_wrong_says_so(made: Made) -> None:
     assert not truth["wrong"].any()
     assert dict(truth.select("key", "best").iter_rows()) == values(made.archive)
     rows = made.table("gdpconfig").select("key", "value").iter_rows()
-    assert {key: str(value) for key, value in planted.CALM.items()}.items() <= dict(rows).items()
+    assert {key: str(value) for key, value in planted.FURTHER["none"].items()}.items() <= dict(
+        rows
+    ).items()
 
 
 def test_the_best_value_is_in_its_range_and_a_wrong_one_is_not() -> None:
