@@ -62,8 +62,8 @@ for sources in data.sources.values():
 
 # %%
 study = report.study(data, p)
-for part in study.jobs.values():
-    display(part.guesses)
+for guesses in study.guesses.values():
+    display(guesses)
 
 # %% [markdown]
 # ## By hand

@@ -15,12 +15,7 @@ from brokerlab.estimators.deployed import DEPLOYED, Rule, rules
 from brokerlab.estimators.doubts import Doubts, check_model
 from brokerlab.estimators.estimator import Predicted
 from brokerlab.estimators.hierarchy import Hierarchy
-from brokerlab.estimators.holdout import (
-    check_tasks,
-    divide_in_time,
-    fit_and_calibrate,
-    replay_left_out,
-)
+from brokerlab.estimators.holdout import divide_in_time, fit_and_calibrate, replay_left_out
 from brokerlab.estimators.learners import MODEL, Make
 from brokerlab.estimators.records import Quantity, checked
 from brokerlab.estimators.scoring.frontier import Setting
@@ -95,12 +90,11 @@ def evaluate_left_out(
         asked: ``variants, level, n_boot, seed`` as for :func:`evaluate_later`.
 
     Raises:
-        InsufficientDataError: Fewer than three tasks, or the deployed rule has no limit on the walltime of any job.
+        InsufficientDataError: There is only one task, or the deployed rule has no limit on the walltime of any job.
     """
     tested = {}
     for at, source in sources.items():
         records = checked(source.records)
-        check_tasks(records, "to learn from and to judge")
         tested[at] = _Tested(records, partial(_replay_left_out, records))
     trials, unlearnt = _trials(tested, makes, _quantity(sources), **asked)
     main = next(iter(trials.values()))
@@ -133,7 +127,7 @@ def evaluate_later(
             that are held against their promise; ``n_boot``, replicates of the bootstrap over tasks; its ``seed``.
 
     Raises:
-        InsufficientDataError: As for :func:`evaluate_left_out`; or see `holdout.divide_in_time`.
+        InsufficientDataError: Fewer than three tasks, see `holdout.divide_in_time`; or as for :func:`evaluate_left_out`.
     """
     parts = {at: divide_in_time(checked(source.records)) for at, source in sources.items()}
     tested = {

@@ -19,7 +19,7 @@ CALIBRATED_ON = 1 / 3
 FITTED, CALIBRATED = 1 / 2, 1 / 6
 """Shares of an archive's tasks, by first decision, that are fitted on and that calibrate; the rest tests."""
 FEWEST_TASKS = 3
-"""Tasks below which nothing is learnt and tested."""
+"""Tasks below which records are not divided in time."""
 
 E = TypeVar("E", bound=Estimator)
 
@@ -75,17 +75,6 @@ def fit_and_calibrate(estimator: E, records: pl.DataFrame) -> E:
     return estimator.conformalize(records.filter(late)) if n_late else estimator
 
 
-def check_tasks(records: pl.DataFrame, use: str) -> None:
-    """Refuse records of fewer than three tasks.
-
-    Raises:
-        InsufficientDataError: Says how many there are and what they are needed for.
-    """
-    n = records["jeditaskid"].n_unique()
-    if n < FEWEST_TASKS:
-        raise InsufficientDataError(f"{n} {plural(n, 'task')}, {FEWEST_TASKS} are needed {use}")
-
-
 def divide_in_time(records: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     """Divide records by task, in the order of their first decisions: to fit, to calibrate, to test.
 
@@ -97,8 +86,11 @@ def divide_in_time(records: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, p
     Raises:
         InsufficientDataError: Fewer than three tasks, or nothing ended before the first test.
     """
-    check_tasks(records, "to fit, to calibrate and to test on")
     tasks = records["jeditaskid"].unique(maintain_order=True)  # in the order of decisions
+    if len(tasks) < FEWEST_TASKS:
+        raise InsufficientDataError(
+            f"{len(tasks)} {plural(len(tasks), 'task')}, {FEWEST_TASKS} are needed to fit, to calibrate and to test on"
+        )
     n_fit, n_calibrate = int(len(tasks) * FITTED), max(1, int(len(tasks) * CALIBRATED))
     later = tasks[n_fit + n_calibrate :]
     testing = records.filter(pl.col("jeditaskid").is_in(later.to_list()))

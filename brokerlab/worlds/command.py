@@ -19,11 +19,8 @@ def synthesise(
     start: Annotated[str, typer.Option(help="First instant, UTC.")] = "2026-03-01",
     queues: Annotated[int, typer.Option(help="Queues [queues].")] = 140,
     drift: Annotated[
-        float | None,
-        typer.Option(
-            help="Change of campaign late in the period, on ln(memory); 0.03, and with --planted none no change, unless given."
-        ),
-    ] = None,
+        float, typer.Option(help="Change of campaign late in the period, on ln(memory).")
+    ] = 0.03,
     planted: Annotated[
         str,
         typer.Option(
@@ -49,11 +46,10 @@ def synthesise(
         "seed": seed,
         "start": start,
         "queues": queues,
+        "drift": drift,
         "lived": lived,
         "planted": planted,
     }
-    if drift is not None:
-        asked["drift"] = drift
     console = Console(soft_wrap=True, highlight=False)
     present = worlds.is_made(into, **asked)
     if present is not None:

@@ -88,10 +88,11 @@ def test_many_tasks_have_an_interval():
     assert again.equals(guesses)
 
 
-def test_two_tasks_teach_nothing():
-    for evaluate in (evaluate_left_out, evaluate_later):
-        with pytest.raises(InsufficientDataError, match="2 tasks, 3 are needed"):
-            evaluated(timed_tasks(2), evaluate)
+def test_too_few_tasks_teach_nothing():
+    with pytest.raises(InsufficientDataError, match="2 tasks, 3 are needed"):
+        evaluated(timed_tasks(2), evaluate_later)
+    with pytest.raises(InsufficientDataError, match="no other task to learn from"):
+        evaluated(timed_tasks(1))
 
 
 def test_jobs_that_end_after_the_first_tested_decision_teach_nothing():
