@@ -293,13 +293,7 @@ def advance(state: State, until: int) -> None:
 
 @compiled
 def withdraw(state: State, jobs: IntArray, now: int) -> None:
-    """Take waiting jobs back from their queues: those not yet offered out of the events, others out of their lines.
-
-    Args:
-        state: The arrays; changed.
-        jobs: Rows of jobs that wait, each once.
-        now: They are free from here on.
-    """
+    """Take waiting jobs back from their queues: those not yet offered out of the events, others out of their lines."""
     places, attempt, events = state.places, state.attempt, state.events
     n_widths = len(places.widths)
     leaves = np.zeros(len(attempt), np.bool_)

@@ -40,8 +40,6 @@ class Copy:
     """One of the simulated worlds, with its own seed.
 
     Attributes:
-        state: Jobs and queues.
-        mover: The links.
         placed: (jobs,) when it was placed last [us].
         gone: (jobs,) when the outputs of a job have arrived [us].
         last_start: (queues,) last start of a job [us], -1 before.
@@ -116,13 +114,7 @@ class Copy:
 
 @dataclass(frozen=True)
 class Group:
-    """Worlds whose settings say the same of waiting and of users.
-
-    Attributes:
-        worlds: Their numbers.
-        patience: When waiting has an end.
-        users: What the brokerage of users sees; null: there is no such brokerage.
-    """
+    """Worlds whose settings say the same of waiting and of users; without ``users`` where no brokerage of users is asked."""
 
     worlds: IntArray
     patience: Patience
@@ -188,12 +180,9 @@ class Loop:
         return self.copies[number * len(self.seeds) :][: len(self.seeds)]
 
     def ended(self, worlds: Iterable[int], asked: BoolArray, since: int) -> pl.DataFrame:
-        """Return attempts that have ended: ``world, job, computingsite, jobstatus, end`` [us].
+        """Return attempts that have ended since an instant [us]: ``world, job, computingsite, jobstatus, end`` [us].
 
-        Args:
-            worlds: Numbers of those that are asked for.
-            asked: (jobs,) whose attempts.
-            since: From this instant on [us].
+        ``asked`` says of every job whether its attempts are wanted.
         """
         parts = []
         for number in worlds:
@@ -339,11 +328,7 @@ def _joined(parts: list[tuple[IntArray, ...]], names: Sequence[str]) -> pl.DataF
 def choose(drawn: FloatArray, first: IntArray, last: IntArray, share: FloatArray) -> IntArray:
     """Return for every job the candidate whose part of [0, 1) its draw falls into; -1 without candidates.
 
-    Args:
-        drawn: (jobs,).
-        first: (jobs,) its first candidate.
-        last: (jobs,) behind its last one.
-        share: (candidates,) adds up to 1 over those of a task.
+    A job's candidates are ``first`` to before ``last``; ``share`` adds up to 1 over those of a task.
     """
     chosen = np.full(len(drawn), -1, np.int64)
     for row in range(len(drawn)):

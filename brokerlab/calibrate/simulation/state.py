@@ -96,8 +96,7 @@ class Places(NamedTuple):
     """Queues and their waiting lines.
 
     Attributes:
-        queues: Of `QUEUE`.
-        delay: Start-up delays of all queues, ascending inside a queue.
+        delay: Start-up delays of all queues, ascending inside a queue [us].
         widths: The different core counts of the jobs, ascending.
         change_queue: Queue of each change of slots ...
         change_slots: ... and its new slots.
@@ -142,12 +141,7 @@ class State(NamedTuple):
 
 
 def state_of(world: World, seed: int) -> State:
-    """Build the arrays of a run that has not begun; its clock stands at the beginning, or at the first ready time before it.
-
-    Args:
-        world: Jobs, queues and options.
-        seed: Of all draws.
-    """
+    """Build the arrays of a run that has not begun; its clock stands at the beginning, or at the first ready time before it."""
     jobs, n, rules = world.jobs, world.jobs.height, world.queueing
     ready = jobs["readytime"].to_physical().fill_null(NEVER).to_numpy()
     begin = int(ready.min(initial=micros(world.begin)))
@@ -287,29 +281,25 @@ def slots_from(world: World, begin: int) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class Arrays:
-    """What the loop works on.
+    """What the loop works on; -1 where there is none.
 
     Attributes:
         order: (jobs,) rows in the order of making.
         brokered: (jobs,) the brokerage places it.
-        task: (jobs,) row of ``tasks``, -1 for none.
+        task: (jobs,) row of ``tasks``.
         group: (jobs,) row of ``groups``.
         prepared: (jobs,) from creation to activation as seen [us].
-        input_bytes: (jobs,).
-        output_bytes: (jobs,).
-        home: (jobs,) site of the nucleus, -1 for none.
-        diskio: (jobs,) per core, in millionths of kB/s, -1 unknown.
+        home: (jobs,) site of the nucleus.
+        diskio: (jobs,) per core, in millionths of kB/s.
         tasks: Ids, ascending.
         snapshot: (epochs, tasks) row of the brokerage's ``tasks`` to ask for.
         epoch_at: (epochs,) from when on [us since 1970].
         groups: What jobs are counted by, see :data:`GROUPS`; rows may repeat but for their cores.
-        group_cores: (groups,) cores of such a job.
-        queue_names: Names of the queues, in the world's order.
+        queue_names: In the world's order.
         candidates: ``panda_queue`` (str), ``queue``: row of the queue whose slots a candidate has.
-        site: (queues,) -1 for none.
-        sites: Names.
+        site: (queues,).
         lacking: (tasks, queues) part of the input that the queue does not have; empty without data.
-        source: (tasks, sites) site that the input comes from, by destination, -1 for none; empty without data.
+        source: (tasks, sites) site that the input comes from, by destination; empty without data.
         us_per_byte: (sites * sites,) by source and destination.
     """
 
