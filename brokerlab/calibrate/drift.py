@@ -96,7 +96,7 @@ class Drift:
         effects: What the proposal states against what the later data show, one row per effect: ``quantity, unit`` (of
             the difference proposed minus current; totals in per cent of current, for archives differ in length)``,
             stated, stated_lo, stated_hi, measured, measured_lo, measured_hi, apart`` (the intervals do not meet; null = no interval).
-        judgement: What the judge says of the accepted setting on the later data; null = it was not asked.
+        judgement: Of the accepted setting on the later data; null = the judge was not asked.
         window: First and last time of what was scored; null = nothing was, or it is not known.
     """
 
@@ -130,7 +130,6 @@ class Again:
         better: The setting that the judge proposes, in words.
         effects: Label and unit of an effect to its row, and whether it is a total, which is compared in per cent of before.
         units: What was judged on, in the plural.
-        window: See `Drift`.
         notes: What the data cannot tell, in sentences.
     """
 
@@ -244,13 +243,9 @@ def _effects_beside(
 
 @dataclass(frozen=True)
 class LaterArchive:
-    """An archive that proposals are asked on; it is read once for all of a kind.
+    """An archive that proposals are asked on, from ``start`` to before ``end`` (UTC, null: no bound); read once for all.
 
-    Attributes:
-        archive: The archive.
-        start: Only what is from then on, UTC without zone; null: no bound.
-        end: Only what is before; null: no bound.
-        reports: Folder to look for the parts of merged proposals; null: none.
+    The parts of merged proposals are looked for in the folder ``reports``.
     """
 
     archive: Archive
@@ -436,14 +431,9 @@ def question_of(proposal: Proposal, config: Config) -> Asked:
 
 
 def percentiles_drift(proposal: Proposal, inputs: Inputs) -> Drift:
-    """Score a proposal's setting against the one before it on later tasks.
+    """Score a proposal's setting against the one before it on later tasks, see calibration.md 2.
 
-    Args:
-        proposal: On ranks and margins of one scout parameter.
-        inputs: Of the later archive, under the rule set of the proposal. Tasks created before the end of the proposal's own
-            data are left out, and those without a ``creationdate``.
-
-    Source: calibration.md 2.
+    Tasks created before the end of the proposal's own data are left out, and those without a ``creationdate``.
     """
     return answered(proposal, lambda: _replayed(proposal, inputs))
 
@@ -535,10 +525,7 @@ def exchange_drift(
     acting: NetworkSettings,
     rules: RuleSetName = "document",
 ) -> Drift:
-    """Judge the accepted importance of the queue on later links.
-
-    Source: network-weight.md 1, D2, D6; calibration.md 2.
-    """
+    """Judge the accepted importance of the queue on later links: network-weight.md 1, D2, D6; calibration.md 2."""
     return answered(proposal, lambda: _of_links(proposal, evidence, acting, rules))
 
 
@@ -640,10 +627,10 @@ def thresholds_drift(
 ) -> Drift:
     """Simulate the values before a proposal and those it asks for on a period after its own data, and ask the judge.
 
-    The accepted values are the current setting; the setting before is the other one, and what limits compare with; ``config`` is for
-    keys that are not in the proposal. Where the slots of queues are unknown, the answer must be the same with the slots seen and with
-    so many times as many as the proposal was made with. A keep, which compared many settings, cannot be checked. Without a
-    validation the caller vouches for the simulation.
+    The accepted values are the current setting; the setting before is the other one, and what limits compare with; ``config`` is
+    for keys that are not in the proposal. Where the slots of queues are unknown, the answer must be the same with the slots seen
+    and with so many times as many as the proposal was made with. A keep, which compared many settings, cannot be checked. Without
+    a validation the caller vouches for the simulation.
 
     Source: calibration.md, sections 2 and 4.
     """

@@ -77,13 +77,7 @@ CELLS = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """What must be kept: the mean over units of one quantity.
-
-    Attributes:
-        quantity: Name of the quantity.
-        most: Largest accepted mean.
-        share: The quantity lies between 0 and 1.
-    """
+    """What must be kept: the mean over units of a quantity is at most ``most``; a ``share`` lies between 0 and 1."""
 
     quantity: str
     most: float
@@ -103,7 +97,6 @@ class Question:
         blocks: Blocks of time.
         confidence: Two-sided, of every interval.
         n_boot: Bootstrap replicates.
-        seed: Same seed, same intervals.
     """
 
     objective: str = "loss"
@@ -151,9 +144,9 @@ class Question:
         enough: bool = True,
         luck: float = 0.0,
     ) -> dict[str, float | None]:
-        """Return a weighted mean over (n,) values as ``name, name_lo, name_hi``; ends are null where there are not units ``enough``.
+        """Return a weighted mean over (n,) values as ``name, name_lo, name_hi``; ends are null where not ``enough`` units are there.
 
-        Of a ``share`` values and ends lie between 0 and 1; ``luck`` is the half width of what all units share by the luck of simulations.
+        Of a ``share`` they lie between 0 and 1; ``luck`` is the half width of what units share by the luck of simulations.
         """
         if not enough:
             mean = float(weights @ values / weights.sum())
@@ -179,7 +172,7 @@ class Question:
         enough: bool = True,
         luck: Sequence[float] = (0.0, 0.0, 0.0),
     ) -> dict[str, float | None]:
-        """Return the same units under two settings as ``before, after, diff``, each as :meth:`interval` does."""
+        """Return the same units under two settings as ``before, after, diff``, each with its ``luck`` as :meth:`interval` does."""
         return {
             **self.interval("before", before, weights, share=share, enough=enough, luck=luck[0]),
             **self.interval("after", after, weights, share=share, enough=enough, luck=luck[1]),
@@ -194,7 +187,7 @@ class Outcomes:
     Attributes:
         units: One row per unit, sorted by ``time`` and ``unit``: ``unit``, ``time`` (UTC), ``weight`` (above 0), and perhaps
             ``block`` (ascending), where units come in blocks that were made apart; else blocks have equal numbers of units.
-        settings: The settings, in any form that is their own.
+        settings: In any form that is their own.
         current: Place of the current one.
         values: Takes places of settings; returns quantity to (n_units, n_places), finite.
         efforts: How much each setting changes, such as a number of keys: of settings whose means differ by less than half of
@@ -251,32 +244,27 @@ class Judgement(Result):
     """What the judge says.
 
     Attributes:
-        kind: The verdict.
-        case: Why.
+        case: Why, see `Case`.
         setting: The setting proposed; the current one for ``keep`` and ``no_answer``.
         best: The setting that the last choice, on everything, fell on, whatever the verdict.
-        current: The current setting.
-        table: One row per quantity over the scored units, ``before`` (current), ``after`` (settings chosen on earlier blocks) and ``diff``,
-            each with ``_lo, _hi``; ``limit`` (null: none), ``kept``.
+        table: One row per quantity over the scored units, ``before`` (current), ``after`` (settings chosen on earlier blocks)
+            and ``diff``, each with ``_lo, _hi``; ``limit`` (null: none), ``kept``.
         blocks: One row per block: ``block, start, end, n_units``, ``place`` (of the setting chosen on the blocks before it),
             and ``QUANTITY_before, QUANTITY_after`` (null, as ``place``, for the first).
-        candidates: One row per setting over all units: ``place``, ``QUANTITY`` and ``QUANTITY_se`` (of the mean), ``gain`` over the
-            current setting (part of the current mean), ``gain_lo`` (lower end, in the unit of the objective), ``most_gain`` (largest one that
-            its paired interval does not exclude, part of the current mean), ``kept`` (all limits, with a
+        candidates: One row per setting over all units: ``place``, ``QUANTITY`` and ``QUANTITY_se`` (of the mean), ``gain`` over
+            the current setting (part of the current mean), ``gain_lo`` (lower end, in the unit of the objective), ``most_gain``
+            (largest one that its paired interval does not exclude, part of the current mean), ``kept`` (all limits, with a
             margin of `ONE_SIDED` standard errors), ``is_current``, ``is_best``.
         chosen: (n_units,) place of the setting that each unit was scored under; -1 in the first block.
         inner: Inner limit, as a part of the stated one.
         broken: Limited quantities that the current setting breaks.
         over: Limited quantities that the chosen settings do not keep.
         cheapest_within: The setting of least objective that keeps all limits on all units; null: none does.
-        smallest_seen: Largest gain that is not excluded for some setting within the limits, as a part of the current mean: a larger
-            one would have been seen; null where it is not known.
+        smallest_seen: Largest gain that is not excluded for some setting within the limits, as a part of the current mean: a
+            larger one would have been seen; null where it is not known.
         units_missing: For ``no_answer`` for want of units: how many more would do; else 0.
         coverage: What intervals of the nominal level covered on a synthetic superpopulation with about as many units [1];
             null where that was not measured.
-        question: How it was judged.
-        outcomes: What was judged.
-        sums: Sums by block and setting that the choice was made from.
     """
 
     shows = Shows(
@@ -351,12 +339,7 @@ class Judgement(Result):
         objective: Mapping[str, float] | None = None,
         limits: Mapping[str, float] | None = None,
     ) -> Any:
-        """Return the setting that the last choice falls on under another objective, or with other limits.
-
-        Args:
-            objective: Quantities (of ``also``) to their weights; null: as asked.
-            limits: Limited quantities to their largest accepted means; those of others stay.
-        """
+        """Return the setting of the last choice under other weights of quantities (of ``also`` too), or with other limits."""
         every, most = range(self.sums.n_blocks), limits or {}
         others = [replace(o, most=most.get(o.quantity, o.most)) for o in self.question.limits]
         mean = None
@@ -397,12 +380,7 @@ def judge(outcomes: Outcomes, question: Question, *, also: Sequence[str] = ()) -
     """Choose block by block, score forward, and say what follows.
 
     Below `MIN_UNITS` the best setting is scored on the very units that it was chosen on: that describes them, and the
-    verdict is ``no_answer``.
-
-    Args:
-        outcomes: What every setting led to.
-        question: How to judge.
-        also: Further quantities whose sums are kept, for `Judgement.rechoose`.
+    verdict is ``no_answer``. Of the quantities ``also`` sums are kept, for `Judgement.rechoose`.
 
     Raises:
         InsufficientDataError: There are no units.
@@ -470,7 +448,6 @@ class Sums:
     """Sums over the units of each block, by setting: enough to choose on any run of blocks.
 
     Attributes:
-        current: Place of the current setting.
         edges: (n_blocks + 1,) places of units at which blocks begin.
         weight: (n_blocks,) sum of the weights, ``weight2`` of their squares.
         unit_weight: (n_units,) weights.
@@ -478,7 +455,6 @@ class Sums:
         cross: The same of squared weight times value.
         second: The same of squared weight times squared value.
         draws: Quantity to (n_replications, n_units, n_settings); without quantities where nothing was simulated.
-        efforts: See `Outcomes`.
     """
 
     current: int
@@ -561,13 +537,7 @@ class Sums:
         return np.asarray(error)
 
     def shared_error(self, name: str, blocks: Sequence[int], places: Any = None) -> FloatArray:
-        """Return standard errors of what units share by the luck of simulations; 0 where nothing was simulated.
-
-        Args:
-            name: Quantity.
-            blocks: Some blocks.
-            places: A setting for each block; null: (n_settings,) errors of all settings.
-        """
+        """Return errors of what units share by the luck of simulations: (n_settings,), or of a setting for each block."""
         runs, alone = self._luck(name, blocks, places, None)
         return np.asarray(np.sqrt(np.maximum(runs - alone, 0.0)))
 
@@ -746,7 +716,7 @@ def compare_blocks(
     blocks: Sequence[int],
     enough: bool,
 ) -> pl.DataFrame:
-    """Compare settings, ``before`` and ``after`` with a place for each of the blocks, on the units of these blocks: see `Judgement.table`."""
+    """Compare settings, ``before`` and ``after`` with a place for each of the blocks, on their units: see `Judgement.table`."""
     w = outcomes.weight[sums.edges[blocks[0]] : sums.edges[blocks[-1] + 1]]
     now, then = (_under(outcomes, sums, blocks, places) for places in (before, after))
     limits = {limit.quantity: limit for limit in question.limits}
@@ -804,14 +774,6 @@ def _tried(sums: Sums, candidates: pl.DataFrame, question: Question) -> pl.DataF
     return known if kept.is_empty() and none else kept
 
 
-@dataclass(frozen=True)
-class _Confirmed:
-    """Whether the setting chosen on everything is better there: by a lower objective, by less of the broken limits."""
-
-    lower: bool
-    relieved: bool
-
-
 def _confirmed(
     sums: Sums,
     candidates: pl.DataFrame,
@@ -819,17 +781,20 @@ def _confirmed(
     far: Sequence[str],
     over: Sequence[str],
     question: Question,
-) -> _Confirmed:
-    """Ask the setting chosen on everything, on everything; limits that the scores keep must be kept here, too."""
+) -> tuple[bool, bool]:
+    """Return whether the setting chosen on everything is better there: by a lower objective, by less of the broken limits.
+
+    Limits that the scores keep must be kept here, too.
+    """
     if best == sums.current:
-        return _Confirmed(lower=False, relieved=False)
+        return False, False
     now, then = (candidates.row(place, named=True) for place in (sums.current, best))
     kept = all(
         then[one.quantity] <= one.most for one in question.limits if one.quantity not in over
     )
     fewer = all(then[name] <= (1 - question.relevant) * now[name] for name in {*far, *over})
     gains = then["gain_lo"] is not None and then["gain_lo"] > 0
-    return _Confirmed(lower=kept and gains and (fewer or not over), relieved=kept and fewer)
+    return kept and gains and (fewer or not over), kept and fewer
 
 
 def _verdict(
@@ -838,21 +803,14 @@ def _verdict(
     far: Sequence[str],
     over: Sequence[str],
     seen: float | None,
-    confirmed: _Confirmed,
+    confirmed: tuple[bool, bool],
     n: int,
     question: Question,
 ) -> tuple[Kind, Case]:
-    """Return the verdict and why.
+    """Return the verdict and why, from the ``rows`` of the scores by quantity.
 
-    Args:
-        rows: Of the scores, by quantity.
-        broken: Limits that the current setting breaks by its interval.
-        far: Those that it breaks by as much as matters.
-        over: Limits that the scores do not keep.
-        seen: Largest gain that is not excluded; null: no other setting keeps the limits.
-        confirmed: What is chosen on everything, on everything.
-        n: Units.
-        question: How to judge.
+    The current setting breaks the limits ``broken`` by its interval, ``far`` ones by as much as matters; the scores do not keep
+    those ``over``. ``seen`` is the largest gain that is not excluded; null: no other setting keeps the limits.
     """
     if n < MIN_UNITS:
         return "no_answer", "few"
@@ -866,10 +824,10 @@ def _verdict(
         )
 
     lower = rows[question.objective]["diff_hi"] < 0
-    relieved = bool(far) and fewer(far)
-    if (lower and confirmed.lower) or (relieved and confirmed.relieved):
+    cheaper = lower and confirmed[0]
+    if cheaper or (far and fewer(far) and confirmed[1]):
         if not over:
-            return "change", "lower_loss" if lower and confirmed.lower else "fewer_breaches"
+            return "change", "lower_loss" if cheaper else "fewer_breaches"
         if fewer(over):
             return "improve", "better_not_within"
     if broken:

@@ -70,8 +70,7 @@ class Mechanism:
         name: The call.
         how: ``calibrated``: it may propose a value; ``screened``: it says whether a value changes decisions.
         report: The report that shows it.
-        keys: What it tries.
-        named: Keys that the report tries only if they are named (``-p keys=``); none: it tries all.
+        named: Keys that the report tries only if they are named (``-p keys=``).
     """
 
     name: str
@@ -200,16 +199,11 @@ def coverage() -> pl.DataFrame:
 
 
 def coverage_of(brokerage: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
-    """Return the coverage with what screens of one archive say.
+    """Return the coverage with what screens of one archive say of the keys of the brokerage (:class:`.Screen`) and the others.
 
-    Args:
-        brokerage: Keys of a :class:`brokerlab.calibrate.thresholds.Screen`.
-        others: Result of :func:`brokerlab.calibrate.key_screens.screen_keys`.
-
-    Returns:
-        The columns of :func:`coverage`; ``state`` (of the screen; null: not tried here), ``at`` (value that changes most
-        [unit of the key]), ``n_changed`` (tasks or jobs decided otherwise there), ``counts`` (tasks, jobs), ``beside`` (keys that are off
-        and were switched on to try it; null: none).
+    Its columns are those of :func:`coverage`; ``state`` (of the screen; null: not tried here), ``at`` (value that changes most
+    [unit of the key]), ``n_changed`` (tasks or jobs decided otherwise there), ``counts`` (tasks, jobs), ``beside`` (keys that are
+    off and were switched on to try it; null: none).
     """
     counted = brokerage.select(
         "key",

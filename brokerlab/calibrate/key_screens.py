@@ -47,13 +47,8 @@ def screen_keys(
 
     Scouts are read as at the first trigger of each task, retries asked for all tasks as they stand at the end of the
     archive, limits are asked of all recorded waits, and `ANALY_TIMEOUT` of the jobs that wait at the end of the archive.
-    What other decisions would have led to is not followed.
-
-    Args:
-        source: An archive with jobs, or its tables by name; keys whose tables are missing have a reason instead.
-        keys: Of :func:`screened_keys`, as the catalogue writes them; null: all.
-        rules: ``document`` or ``production``.
-        config: The configuration that acts; null: the archive's at its end, else the catalogue's defaults.
+    What other decisions would have led to is not followed. The configuration is by default the archive's at its end, else the
+    catalogue's defaults; keys (of :func:`screened_keys`; null: all) whose tables are missing have a reason instead.
 
     Returns:
         One row per key: ``key, component, unit``; ``part`` (scouts, retries, limits, analysis limit); ``current`` (null:

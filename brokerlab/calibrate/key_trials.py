@@ -22,13 +22,12 @@ class Trial:
     """One key with the values that are tried.
 
     Attributes:
-        row: The catalogue's row.
         current: Value in force; of a pattern the one of most of what it stands for; null: none.
         base: The configuration that the values are compared with: the one in force, with what `beside` says.
         entries: ``app/component/KEY`` of every entry that is set.
         configs: Value to the configuration with it; the current value is not among them.
         beside: Keys that switch off what reads this one, to the value at which they are switched on in all of these
-            configurations; empty: nothing does.
+            configurations.
     """
 
     row: CatalogueKey
@@ -48,11 +47,8 @@ def trial_of(
 ) -> Trial:
     """Return the values of a key to try; a pattern is set for everything it stands for, all alike.
 
-    Args:
-        config: The configuration that acts, without a history.
-        row: The key.
-        scopes: Placeholder (``prodsourcelabel``, ``workflow``) to the names that occur; one that is missing is a ConfigError.
-        switches: Keys without which nothing reads this one; those that are off are set to the middle of their range.
+    ``scopes``: placeholder (``prodsourcelabel``, ``workflow``) to the names that occur; one that is missing is a ConfigError.
+    ``switches``: keys without which nothing reads this one; those that are off are set to the middle of their range.
     """
     off = [one for one in switches if one.key != row.key and not _current(config, one, scopes)]
     beside = {one.key: grid(one, None, 3)[1] for one in off}

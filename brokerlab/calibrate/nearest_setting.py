@@ -99,10 +99,10 @@ class Translation:
         study: The settings, judged on all tasks, with allocations or without; the answer rests on it, not on the table.
         estimator: Name of the estimator.
         cheapest: The member of the family that costs least, whatever it exceeds.
-        table: Of the tasks with allocations, one row per ``who`` (estimator, cheapest, nearest, current): ``label, n_tasks, n_scored,
-            n_exceed, n_lost``; ``loss`` and ``exceed_rate`` (of first attempts) as the judge weighs tasks, with ``_lo, _hi``; over all jobs
-            ``exceed_rate_jobs, over_allocation`` (reserved and not used / used)``, used_, over_, waste_, reserved_<amount>,
-            killed_coreh, work_coreh``; ``slots_share``, mean of tasks.
+        table: Of the tasks with allocations, one row per ``who`` (estimator, cheapest, nearest, current): ``label, n_tasks,
+            n_scored, n_exceed, n_lost``; ``loss`` and ``exceed_rate`` (of first attempts) as the judge weighs tasks, with
+            ``_lo, _hi``; over all jobs ``exceed_rate_jobs, over_allocation`` (reserved and not used / used)``, used_, over_,
+            waste_, reserved_<amount>, killed_coreh, work_coreh``; ``slots_share``, mean of tasks.
         differences: One row per ``difference``, paired by task: ``of, against, loss, loss_lo, loss_hi,
             pct_of_current``. ``restriction``: cheapest - estimator, what is lost by having to set a rule;
             ``limit``: nearest - cheapest, lost for the limit; ``setting``: current - nearest;
@@ -344,8 +344,8 @@ def translate_trial(
 ) -> Translation:
     """Translate the allocations that cost least of the stated loss into rank, margin and minimum of the scouts' rule.
 
-    The setting is judged on the tasks that were created from the first of the trial, which is of memory on later tasks of the archive,
-    to its last. ``learnt`` are the records that the model learnt from: they say how long jobs usually take.
+    The setting is judged on the tasks that were created from the first of the trial, which is of memory on later tasks of the
+    archive, to its last. ``learnt`` are the records that the model learnt from: they say how long jobs usually take.
     """
     allocated = allocate_by_stated_loss(trial, model, learnt)
     return translate(
@@ -371,9 +371,9 @@ def translate_bound(
 ) -> Translation:
     """Translate a bound of walltime given at submission into rank and margin of the scouts' rule.
 
-    A bound that is refused allocates nothing: there the current setting stands in. The limit of the setting is the share of jobs that
-    the bound lets through: 1 - ``level``. With an archive it is judged on the tasks that were created from the first of the trial to
-    its last; without one, or one without tasks, the jobs of the trial answer alone, without a proposal.
+    A bound that is refused allocates nothing: there the current setting stands in. The limit of the setting is the share of jobs
+    that the bound lets through: 1 - ``level``. With an archive it is judged on the tasks that were created from the first of the
+    trial to its last; without one, or one without tasks, the jobs of the trial answer alone, without a proposal.
 
     Raises:
         InsufficientDataError: No bound of the level can be promised.
@@ -437,17 +437,7 @@ def stated_prices(
     """Return the ladder and the prices [core h] under which the cheapest allocation costs least of the stated loss.
 
     What failed once is multiplied, then given up. The share of slots that cannot take a job is not among the prices: it is not a
-    job's alone. Null weights and assumptions: the back-test's.
-
-    Raises:
-        ConfigError: Another parameter than ``ramcount`` or ``cputime``, or other than one retry.
-
-    Example:
-        >>> ladder, prices = stated_prices("ramcount")
-        >>> ladder.factor, ladder.attempts
-        (2.0, 2)
-        >>> prices
-        Prices(idle=0.5, lost=0.0, failure=0.5, waiting_s=0.0, burnt=1.0, giving_up=9.5)
+    job's alone. Another parameter than ``ramcount`` or ``cputime``, or other than one retry, is a ConfigError.
     """
     made = assumptions or Assumptions()
     if parameter_named(parameter).name == "outdiskcount" or len(made.retry_factors) != 1:
@@ -485,10 +475,9 @@ def score_sides(
     score = partial(
         _score_allocations, allocations=allocations, current=tried.current, weights=tried.weights
     )
-    found = tried.each(score)
     under = tried.under(list(dict.fromkeys(settings.values())))
     rows: dict[Who, pl.DataFrame] = {who: at_setting(under, one) for who, one in settings.items()}
-    rows["estimator"] = pl.concat(found).sort("jeditaskid")
+    rows["estimator"] = pl.concat(tried.each(score)).sort("jeditaskid")
     kept = {who: side.join(tasks, on="jeditaskid", how="semi") for who, side in rows.items()}
     if kept["estimator"].is_empty():
         raise InsufficientDataError(
@@ -515,14 +504,10 @@ def compared(
     parameter: Parameter,
     question: Question,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Lay results on the same tasks side by side.
+    """Lay results on the same tasks side by side: ``table`` and ``differences`` of :class:`Translation`.
 
     Loss and kill rate are means over tasks with the weights that the judge gives them, and its intervals; below `MIN_UNITS`
     tasks there are none. The rest are sums over all jobs.
-
-    Returns:
-        ``table``, one row per side, and ``differences``, one row per entry of ``DIFFERENCES``; columns as in
-        :class:`Translation`.
     """
     working = {who: side.filter(pl.col("work_coreh") > 0) for who, side in sides.items()}
     weights = capped_weights(working["current"]["work_coreh"].to_numpy())
@@ -592,13 +577,8 @@ RECORDS_ONLY = (
 def of_records(records: Any, parameter: str, rules: ScoutRules) -> Inputs:
     """Lay records out as the tables of a back-test; they carry no settings, so that no window of theirs is known.
 
-    Records are as for estimators, of memory for ``ramcount``, of walltime for ``cputime``; censored ones are failed jobs that were
-    killed at the limit of that quantity.
-
-    Raises:
-        ConfigError: A parameter that records say nothing of.
-        SchemaError: Columns missing.
-        DataError: Values that cannot be.
+    Records are as for estimators, of memory for ``ramcount``, of walltime for ``cputime``; censored ones are failed jobs that
+    were killed at the limit of that quantity.
     """
     if parameter not in ("ramcount", "cputime"):
         raise ConfigError(f"parameter='{parameter}': records are of ramcount or cputime")

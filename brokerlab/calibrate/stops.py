@@ -63,8 +63,6 @@ class ScoutHistory:
         later: The same, of jobs that ended after their task's trigger.
         outcomes: One row per task with such jobs: ``jeditaskid``, ``n_later``, ``n_finished``, ``core_h``,
             ``finished_core_h`` [core h].
-        rules: Rule set of the scouts.
-        config: The configuration that acts.
     """
 
     tasks: pl.DataFrame
@@ -110,11 +108,7 @@ class ScoutHistory:
         )
 
     def among(self, tasks: pl.DataFrame) -> ScoutHistory:
-        """Return the history of some tasks.
-
-        Raises:
-            InsufficientDataError: None of them has scouts that were read.
-        """
+        """Return the history of some tasks."""
         kept = self.tasks.join(tasks, on="jeditaskid", how="semi")
         if kept.is_empty():
             raise InsufficientDataError("none of these tasks has scouts that were read")
@@ -139,10 +133,7 @@ def read_scout_history(
 ) -> ScoutHistory:
     """Read the tasks with scouts (split rule ``US=2``, or 3 by now) and what their later jobs did.
 
-    Args:
-        source: An archive, or its tables by name (``jobs, files, tasks, datasets, queues``).
-        rules: Rule set; null: the document's.
-        config: The configuration; null: what is recorded at the last change of a job, else the catalogue's defaults.
+    The configuration is by default what is recorded at the last change of a job, else the catalogue's defaults.
     """
     chosen = rules or ScoutRules()
     tables = scans_of(source, TABLES)
@@ -223,14 +214,8 @@ def backtest_stops(
     """Compare tasks that the checks stop with tasks that they let through, by what their later jobs did.
 
     Each check is asked on its own. Tasks that were really stopped have no later jobs and say nothing: where the deployed
-    settings stop tasks, stricter values are judged well, laxer ones are not.
-
-    Args:
-        history: From :func:`read_scout_history`.
-        keys: Keys of :func:`stop_keys` of which other values are tried, besides the settings in force.
-        least_finished: Share of the later jobs that must finish for a task to have gone well [1].
-        n_boot: Replicates over tasks, for hours.
-        seed: Of the replicates.
+    settings stop tasks, stricter values are judged well, laxer ones are not. Of ``keys`` (see :func:`stop_keys`) other values are
+    tried, besides the settings in force. A task has gone well if ``least_finished`` of its later jobs finish [1].
 
     Raises:
         ConfigError: A key that no check reads, or `least_finished` outside 0 to 1.
@@ -367,12 +352,9 @@ KEYS = ["jeditaskid", "what"]
 
 @dataclass(frozen=True, kw_only=True)
 class ScoutRuleComparison:
-    """How two rule sets read the same scouts.
+    """How the rule set ``other`` reads the same scouts, as they stood at the first trigger of each task.
 
     Attributes:
-        current: Name of the rule set that is looked at.
-        other: Name of the other one.
-        n_tasks: Tasks tried, as they stood at their first trigger.
         n_values: What is decided of them: parameters, whether they are stopped, and by which check.
         n_changed: Of these, what the other set decides otherwise.
         switches: See :func:`brokerlab.rulesets.switch_by_switch`; rows are these decisions.

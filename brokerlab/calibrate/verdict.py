@@ -73,7 +73,6 @@ class Wording:
         now: Where the current setting stands.
         limit: What must be kept.
         keeping: Which setting would keep it, where the proposed one does not.
-        loss: The objective.
         units: What was judged on, in the plural.
         unknown: For ``depends``: what the data cannot tell, and what would settle it.
     """
@@ -170,8 +169,8 @@ def evidence_of(
 ) -> Evidence:
     """Collect what a reader needs to judge the values.
 
-    ``effects`` has ``label, unit, before, after, diff, diff_lo, diff_hi, coverage`` (a keep compares nothing); ``units`` says what was
-    judged on, in the plural, as it stands in names of numbers.
+    ``effects`` has ``label, unit, before, after, diff, diff_lo, diff_hi, coverage`` (a keep compares nothing); ``units`` says
+    what was judged on, in the plural, as it stands in names of numbers.
     """
     question = judgement.question
     compared = tuple(

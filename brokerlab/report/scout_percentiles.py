@@ -228,7 +228,7 @@ def _part(s: Study, p: Params, filters: str) -> Part:
         label = f"{parameter.thing.capitalize()} reserved, change"
         numbers.append(Number.of(reserved, "diff_pct", label=label, unit="%"))
     # a part of the tasks says what is, and proposes nothing for all of them
-    kind = "finding" if filters and s.acts else s.kind
+    kind = "finding" if filters and s.acts else s.verdict.kind
     return Part(
         name=parameter.name,
         title=f"{NAMES[parameter.name]}: {parameter.thing}",
@@ -261,7 +261,7 @@ HEADLINES = {
 def _headline(s: Study, p: Params, filters: str) -> str:
     exceed, loss = s.comparison.quantity("exceed_rate"), s.comparison.quantity("loss")
     seen = s.judgement.smallest_seen
-    sentence = HEADLINES[s.case]
+    sentence = HEADLINES[s.judgement.case]
     if filters and s.acts:
         sentence = "{filters}, no proposal: {best} kills {then:%} of jobs instead of {now:%}."
     return say(

@@ -94,11 +94,7 @@ def logged(mbps: FloatArray) -> FloatArray:
 
 
 def usable(rows: pl.DataFrame) -> pl.DataFrame:
-    """Keep links with a throughput that later delivered something.
-
-    Raises:
-        InsufficientDataError: Too few links, or all have the same throughput or the same outcome.
-    """
+    """Keep links with a throughput that later delivered something; refuse too few, and those that nothing tells apart."""
     kept = rows.filter(pl.col("mbps").is_finite(), pl.col("outcome") > 0)
     n = kept["group"].n_unique()
     if n < FEWEST_GROUPS:
@@ -126,16 +122,11 @@ def fit_steps(
     """Fit a monotone step curve that predicts what links later deliver.
 
     The fewest steps are taken whose error on unseen links is not above the least error by more than the
-    standard error of that difference. Weights are the expected ln(MB/s) of a step, moved to 1 for the lowest and 2 for the highest.
-
-    Args:
-        rows: ``mbps, outcome`` [MB/s], ``group``; links without one of the two are left out.
-        most: Steps at most (edges; a curve of 8 has 9 heights).
-        n_boot: Bootstrap replicates over groups of mirrored links.
-        seed: Of folds and bootstrap.
+    standard error of that difference. Weights are the expected ln(MB/s) of a step, moved to 1 for the lowest and 2 for the
+    highest. Links (``mbps, outcome`` [MB/s], ``group``) without one of the two are left out; replicates are over groups.
 
     Raises:
-        ConfigError: ``most`` below 1.
+        ConfigError: ``most`` steps below 1.
         InsufficientDataError: See :func:`usable`.
 
     Source: network-weight.md 1.
@@ -228,18 +219,12 @@ def curve_of(rules: RuleSetName) -> ThroughputCurve:
 
 
 def resolution(rows: pl.DataFrame, curve: ThroughputCurve, other: ThroughputCurve) -> pl.DataFrame:
-    """Return what the links of each step delivered later, and what they would weigh under another curve.
+    """Return what the links of each step delivered later, the lowest step first, and what they would weigh under another curve.
 
-    Args:
-        rows: ``mbps, outcome`` [MB/s], both not null.
-        curve: The steps.
-        other: The other curve.
-
-    Returns:
-        One row per step, the lowest first: ``step``, ``mbps_above`` (null: the lowest), ``weight``, ``n_rows``,
-        ``share`` of the links [1], ``q10, q50, q90`` of ``outcome`` [MB/s], ``beats_below``: how often a link of this step delivers
-        more later than one of the next step below that has links [1]; ``other, other_lo,
-        other_hi``: mean, least and largest weight under the other curve; ``edge``: in words. Null without links.
+    ``step``, ``mbps_above`` (null: the lowest), ``weight``, ``n_rows``, ``share`` of the links [1], ``q10, q50, q90`` of
+    ``outcome`` [MB/s], ``beats_below``: how often a link of this step delivers more later than one of the next step below that
+    has links [1]; ``other, other_lo, other_hi``: mean, least and largest weight under the other curve; ``edge``: in words. Null
+    without links.
     """
     mbps, outcome = rows["mbps"].to_numpy(), rows["outcome"].to_numpy()
     steps = np.searchsorted(np.array(curve.mbps_above), mbps, side="left")
@@ -287,8 +272,7 @@ def beside_current(
 ) -> pl.DataFrame:
     """Return the curve of a rule set and a fitted one with its interval, for drawing over the throughputs that occur.
 
-    Returns:
-        ``mbps`` [MB/s], ``weight, weight_lo, weight_hi`` (ends of the fitted one), ``curve`` (current, and as called).
+    ``mbps`` [MB/s], ``weight, weight_lo, weight_hi`` (ends of the fitted one), ``curve`` (current, and as called).
     """
     low, high = bounds_of(mbps)
     drawn = {
@@ -316,11 +300,7 @@ def log_curve(low: float, high: float) -> ThroughputCurve:
 
 
 def corners(curve: ThroughputCurve, low: float, high: float) -> pl.DataFrame:
-    """Return the corners of a step curve between two throughputs.
-
-    Returns:
-        ``mbps`` [MB/s], ascending from ``low`` to ``high``; ``weight`` from there up to the next row.
-    """
+    """Return the corners of a step curve: ``mbps``, ascending from ``low`` to ``high`` [MB/s]; ``weight`` up to the next row."""
     inside = [edge for edge in curve.mbps_above if low < edge < high]
     at = np.array([low, *inside, high])
     return pl.DataFrame(

@@ -89,14 +89,11 @@ class Evidence:
 
 
 def from_transfers(transfers: IntoFrame) -> Evidence:
-    """Make evidence of matrices of transfers.
+    """Make evidence of matrices of transfers: ``src_site, dst_site, from_date, to_date`` (UTC), ``bytes_xs`` [B]; any engine.
 
     Windows with a common end are subtracted from each other. The chain of the longest span is taken, and
     what fits beside it without overlap. ``mbps`` and ``outcome`` are bytes over the length of a period: the average rate that
     was asked for and delivered, not what the link could have carried.
-
-    Args:
-        transfers: ``src_site, dst_site, from_date, to_date`` (UTC), ``bytes_xs`` [B]; any engine.
 
     Raises:
         InsufficientDataError: Fewer than three periods that do not overlap, or no link in two of them.
@@ -167,9 +164,9 @@ def of_periods(
 ) -> Evidence:
     """Make evidence of the rates in periods that follow each other without overlap.
 
-    Every pair of neighbours is a span: the weight saw the first period, the outcome lies in the second. ``rates`` has ``src, dst,
-    closeness`` and a column [MB/s] per period (null = nothing delivered), ``now`` names the rate when the weight is taken, where that is
-    not the one in the last period but one.
+    Every pair of neighbours is a span: the weight saw the first period, the outcome lies in the second. ``rates`` has ``src,
+    dst, closeness`` and a column [MB/s] per period (null = nothing delivered), ``now`` names the rate when the weight is taken,
+    where that is not the one in the last period but one.
     """
     names = list(periods)
     if len(names) < FEWEST_PERIODS:
@@ -211,15 +208,10 @@ def of_periods(
 
 
 def counts(links: pl.DataFrame, *, active: pl.Expr) -> dict[str, float]:
-    """Count links, of those that are ``active`` also those that share their numbers with another one.
+    """Count links (``group``, ``mbps`` when the weight is taken), of the ``active`` ones also those that share their numbers.
 
-    Args:
-        links: One row per link: ``group``, ``mbps`` when the weight is taken (null: none).
-        active: Which links have any number.
-
-    Returns:
-        ``n_links``, ``n_with_mbps``, ``n_silent`` without; ``share_at_most_1``: of the throughputs at or below 1 MB/s, the
-        lowest edge of the document's curve [1]; ``n_active``, and of these ``n_groups`` distinct and ``n_mirrored``.
+    ``n_links``, ``n_with_mbps``, ``n_silent`` without; ``share_at_most_1``: of the throughputs at or below 1 MB/s, the
+    lowest edge of the document's curve [1]; ``n_active``, and of these ``n_groups`` distinct and ``n_mirrored``.
     """
     known, sizes = links["mbps"].drop_nulls(), links.filter(active).group_by("group").len()["len"]
     slow = float((known <= LOWEST_MBPS).mean() or 0.0)  # type: ignore[arg-type]  # of booleans
@@ -254,8 +246,7 @@ def mirror_groups(values: pl.DataFrame) -> pl.Series:
 def dealt(rows: pl.DataFrame, *, seed: int) -> pl.DataFrame:
     """Deal links (``group``) at random to the spans that occur, as many to each; mirrored links stay together.
 
-    Returns:
-        The rows of each link in its own span, sorted by span and link, with ``unit``: the number of the link in the draw.
+    The rows of each link in its own span come back, sorted by span and link, with ``unit``: its number in the draw.
 
     Example:
         >>> rows = pl.DataFrame({"group": [0, 0, 1, 1, 2, 2, 3, 3], "span": [0, 1] * 4})
@@ -297,14 +288,10 @@ NEWEST = pl.coalesce("mbps_1h", "mbps_1d", "mbps_1w")
 
 
 def from_metrics(network_matrix: IntoFrame) -> Evidence:
-    """Make evidence of the metrics of links: of a series of snapshots if there is one, else of a single one.
+    """Make evidence of the metrics of links (``src, dst, key, value, ts``; any engine), of a series of snapshots or a single one.
 
-    Args:
-        network_matrix: ``src, dst, key, value, ts``; any engine.
-
-    Returns:
-        Of a series: throughput as the document selects it at an instant, outcome ``dashb_mbps_1d`` a day later, in at most
-        four spans of as many instants. Of a single snapshot: see :func:`of_snapshot`.
+    Of a series: throughput as the document selects it at an instant, outcome ``dashb_mbps_1d`` a day later, in at most
+    four spans of as many instants. Of a single snapshot: see :func:`of_snapshot`.
 
     Raises:
         InsufficientDataError: A series too short for a choice and later scores, a snapshot without throughput.
@@ -424,11 +411,8 @@ def of_snapshot(network_matrix: IntoFrame, *, at: datetime) -> Evidence:
 def additivity(wide: pl.DataFrame) -> dict[str, float]:
     """Tell whether averages of throughput are volumes over the length of their windows.
 
-    Then a day is at most seven times the week and an hour at most 24 times the day.
-
-    Returns:
-        ``n_volume_pairs`` compared, ``n_above_volume`` that are larger than the volume allows, ``n_as_volume``: all that
-        were compared if none is larger, else 0.
+    Then a day is at most seven times the week and an hour at most 24 times the day. ``n_volume_pairs`` compared,
+    ``n_above_volume`` that are larger than the volume allows, ``n_as_volume``: all if none is larger, else 0.
     """
     pairs = above = 0
     for long, short in (("mbps_1w", "mbps_1d"), ("mbps_1d", "mbps_1h")):
@@ -441,7 +425,7 @@ def additivity(wide: pl.DataFrame) -> dict[str, float]:
 
 
 def hour_after(wide: pl.DataFrame) -> dict[str, float]:
-    """Return ``spearman_hour_after``: rank correlation of the last hour with the day's other 23 hours; empty below three links."""
+    """Return ``spearman_hour_after``: rank correlation of the last hour with the day's other 23; empty below three links."""
     both = wide.drop_nulls(["mbps_1d", "mbps_1h"])
     if both.height < 3:
         return {}

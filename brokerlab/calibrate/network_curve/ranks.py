@@ -102,7 +102,7 @@ class Ranked:
 
 
 def rank_values(outcome: FloatArray, weight: FloatArray, rows: FloatArray) -> FloatArray:
-    """Return values, one per row, whose mean weighted by ``rows`` is Spearman's rank correlation; equal values share their mean rank.
+    """Return values, one per row, whose mean weighted by ``rows`` is Spearman's rank correlation; equals share their mean rank.
 
     They are 0 everywhere where all outcomes or all weights are equal: they rank nothing.
 
@@ -127,10 +127,10 @@ def rank_values(outcome: FloatArray, weight: FloatArray, rows: FloatArray) -> Fl
 
 
 def top_values(outcome: FloatArray, weight: FloatArray, rows: FloatArray) -> FloatArray:
-    """Return values, one per row, whose mean weighted by ``rows`` says how often a link of the top tenth by outcome is ranked above another.
+    """Return values, one per row, whose mean says how often a link of the top tenth by outcome is ranked above another.
 
-    It is the area under the ROC curve: 1 where all of them are ranked first, 0.5 by chance; equal weights count half. Where all
-    outcomes are equal, 0.5 everywhere.
+    Their mean, weighted by ``rows``, is the area under the ROC curve: 1 where all of them are ranked first, 0.5 by chance; equal
+    weights count half. Where all outcomes are equal, 0.5 everywhere.
 
     Example:
         >>> float(top_values(np.arange(20.0), -np.arange(20.0), np.ones(20)).mean())

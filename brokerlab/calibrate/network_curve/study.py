@@ -1,7 +1,7 @@
 """Weights of links through the one judge: chosen on earlier links, scored on later ones that nothing was chosen by.
 
-What is independent is the link (mirrored links are one), so it is the unit; it is looked at in one span of time only. The answer
-about NW_QUEUE_IMPORTANCE may become a proposal.
+What is independent is the link (mirrored links are one), so it is the unit; it is looked at in one span of time only. The
+answer about NW_QUEUE_IMPORTANCE may become a proposal.
 """
 
 from __future__ import annotations
@@ -95,10 +95,11 @@ class Study:
 
     Attributes:
         judgement: Of the judge; settings are names of weights, quantities ``loss`` and ``top_rise``.
-        ranking: One row per weight, and ``chosen``, those chosen on earlier spans; on the links that scored: ``name, weight`` (in
-            words), ``spearman`` (rank correlation with what came later), ``diff`` (from the current one), ``within`` (correlation within
-            destinations at one instant), ``top`` (how often a link of the top tenth is ranked above another one), each with ``_lo, _hi``
-            (null where they are not known); ``mark`` (current; better: the interval of ``diff`` is above 0; else null).
+        ranking: One row per weight, and ``chosen``, those chosen on earlier spans; on the links that scored: ``name, weight``
+            (in words), ``spearman`` (rank correlation with what came later), ``diff`` (from the current one), ``within``
+            (correlation within destinations at one instant), ``top`` (how often a link of the top tenth is ranked above another
+            one), each with ``_lo, _hi`` (null where they are not known); ``mark`` (current; better: the interval of ``diff`` is
+            above 0; else null).
         unknown: Why the archive cannot tell although a weight is better (case ``depends`` of the judgement): ``demand`` (the
             names of the sites alone rank links that they have not seen no worse: what is ranked is how much was asked
             for), ``snapshot`` (nothing came later); null: it can.
@@ -142,7 +143,7 @@ class Study:
 
 
 def gain_of(losses: Mapping[str, float | None]) -> dict[str, float | None]:
-    """Return ``before, after, diff`` of the rank correlation with ``_lo, _hi``, from those of the loss, which is what it lacks to 1."""
+    """Return ``before, after, diff`` of the rank correlation with ``_lo, _hi``, from those of the loss, which is what it lacks."""
     return {
         f"{key}{end}": None if (loss := losses[f"{key}{other}"]) is None else whole - loss
         for key, whole in (("before", 1.0), ("after", 1.0), ("diff", 0.0))
@@ -160,19 +161,10 @@ def study_weights(
     n_boot: int = 500,
     seed: int = 1,
 ) -> tuple[Study, Ranked, FloatArray]:
-    """Judge weights by how they rank links by ``outcome``.
+    """Judge weights by how they rank links by ``outcome``; the study comes with the links that scored, and what weights say.
 
-    Args:
-        rows: As :func:`dealt` returns them: ``unit, span, query, src, dst, outcome`` (null: not scored) and what weights read.
-        weights: With the current one.
-        current: Name of the one that acts.
-        spans: From when to when each span is.
-        relevant: Smallest effect that matters, as a part of the current 1 - rank correlation.
-        n_boot: Bootstrap replicates.
-        seed: Of the bootstrap.
-
-    Returns:
-        The study; the links that scored; what every weight says of every row (n_rows, n_weights).
+    ``rows`` are of :func:`dealt`: ``unit, span, query, src, dst, outcome`` (null: not scored) and what weights read; ``current``
+    names the weight that acts; an effect matters from ``relevant`` on, as a part of the current 1 - rank correlation.
     """
     if rows["outcome"].drop_nulls().n_unique() < 2:
         raise InsufficientDataError("all links delivered the same; there is no ranking to score")
@@ -262,13 +254,12 @@ def study_curve(
 ) -> Study:
     """Judge curves of throughput, against that of a rule set and plain alternatives.
 
-    Returns:
-        The study; ``frames``: ``checks`` (the best other weight against the current one on other sides of the data: ``side, name``,
-        ``n_rows``, ``resampled`` (link, src, dst), ``n_units``, ``before, after, diff`` with ends), ``all_steps`` (what the steps of the
-        current and of the fitted curve tell: `resolution`, with ``curve``), ``error_by_size``, ``curve`` (the best logarithm in steps,
-        else the fitted one). ``facts``: ``compared`` (name in ``checks``), ``ahead_of_sites`` (``diff, diff_lo, diff_hi`` of the rank
-        correlation), ``silent`` (share of the rows with a throughput that delivered nothing later [1]), ``tied`` (share of pairs of
-        links to which the current curve gives one weight [1]).
+    ``frames``: ``checks`` (the best other weight against the current one on other sides of the data: ``side, name``,
+    ``n_rows``, ``resampled`` (link, src, dst), ``n_units``, ``before, after, diff`` with ends), ``all_steps`` (what the steps of
+    the current and of the fitted curve tell: `resolution`, with ``curve``), ``error_by_size``, ``curve`` (the best logarithm in
+    steps, else the fitted one). ``facts``: ``compared`` (name in ``checks``), ``ahead_of_sites`` (``diff, diff_lo, diff_hi`` of the
+    rank correlation), ``silent`` (share of the rows with a throughput that delivered nothing later [1]), ``tied`` (share of pairs
+    of links to which the current curve gives one weight [1]).
     """
     moved = pl.when(pl.col("outcome") > 0).then("outcome")
     measured = evidence.rows.filter(pl.col("mbps").is_finite()).with_columns(outcome=moved)
@@ -338,13 +329,10 @@ def _sides(
 def study_fallback(
     evidence: Evidence, *, rules: RuleSetName = "document", n_boot: int = 500, seed: int = 1
 ) -> Study:
-    """Judge weights of links without throughput, ranked among those that have one.
+    """Judge weights of links without throughput, ranked among those that have one; ``frames``: :func:`.weights.levels`.
 
     Links without a throughput that deliver something later are few; so a part of those with one is treated as if it had
     none. Blocked links (closeness -1) are left out.
-
-    Returns:
-        The study; ``frames``: ``levels`` (:func:`.weights.levels`).
 
     Raises:
         InsufficientDataError: Too few links with closeness and a later throughput.
@@ -381,10 +369,9 @@ def study_exchange(
 ) -> Study:
     """Judge NW_QUEUE_IMPORTANCE: how many waiting files should weigh as much as one unit of throughput weight.
 
-    Returns:
-        The study; ``frames``: ``table`` (:func:`exchange_table`). ``facts``: ``queues`` (:func:`queue_facts`), ``later``
-        (whether the outcome came after the queue), ``proposed`` (NW_QUEUE_IMPORTANCE to set; null = none; the cap stays: it is
-        the limit of the backlog check, too, and where the queued weight reads it no ranking can tell it from the importance).
+    ``frames``: ``table`` (:func:`exchange_table`). ``facts``: ``queues`` (:func:`queue_facts`), ``later`` (whether the outcome came
+    after the queue), ``proposed`` (NW_QUEUE_IMPORTANCE to set; null = none; the cap stays: it is the limit of the backlog check,
+    too, and where the queued weight reads it no ranking can tell it from the importance).
 
     Raises:
         ConfigError: NW_QUEUE_IMPORTANCE is no share.
@@ -420,11 +407,7 @@ def study_exchange(
 
 
 def waiting(queues: pl.DataFrame, curve: ThroughputCurve) -> pl.DataFrame:
-    """Return links with files waiting, with ``throughput_weight`` and ``outcome`` (minus ln of the hours that the queue takes).
-
-    Raises:
-        InsufficientDataError: Too few links with files waiting and files delivered.
-    """
+    """Return links with files waiting, with ``throughput_weight`` and ``outcome``: minus ln of the hours that the queue takes."""
     kept = queues.filter(pl.col("wait_h") > 0, pl.col("n_queued") > 0)
     n = kept["group"].n_unique()
     if n < FEWEST_GROUPS:
@@ -439,9 +422,8 @@ def waiting(queues: pl.DataFrame, curve: ThroughputCurve) -> pl.DataFrame:
 def queue_facts(queues: pl.DataFrame, cap: float) -> dict[str, float]:
     """Return how queues stand to the cap and to what is delivered.
 
-    Returns:
-        ``n_queues``; ``at_cap`` share with at least the cap, which the backlog check removes [1]; ``spearman_rate`` rank
-        correlation of the queue with the rate at which the link delivers.
+    ``n_queues``; ``at_cap`` share with at least the cap, which the backlog check removes [1]; ``spearman_rate`` rank
+    correlation of the queue with the rate at which the link delivers.
     """
     kept = queues.filter(pl.col("wait_h") > 0)
     if kept.height < 3:
@@ -456,12 +438,10 @@ def queue_facts(queues: pl.DataFrame, cap: float) -> dict[str, float]:
 
 
 def exchange_table(judgement: Judgement, cap: float, rules: RuleSetName) -> pl.DataFrame:
-    """Return every importance that was tried, over all links.
+    """Return every importance that was tried, over all links, by ``files`` that weigh as one unit of throughput weight.
 
-    Returns:
-        One row each, by ``files`` that weigh as much as one unit of throughput weight (null: any number): ``importance``,
-        ``score, score_lo, score_hi`` (rank correlation with how soon the files that wait are delivered), ``is_current``,
-        ``is_best``.
+    ``files`` (null: any number), ``importance``, ``score, score_lo, score_hi`` (rank correlation with how soon the files that wait
+    are delivered), ``is_current``, ``is_best``.
     """
     rows = judgement.candidates
     reach = t_factor(judgement.n_units, judgement.question.confidence) * pl.col("loss_se")
@@ -479,7 +459,7 @@ def exchange_table(judgement: Judgement, cap: float, rules: RuleSetName) -> pl.D
 
 
 def marks(table: pl.DataFrame, best: str) -> pl.DataFrame:
-    """Return the exchanges that are named in a chart, the current one and the best: ``files, score, label``; none with one part."""
+    """Return the exchanges that a chart names, the current one and the best: ``files, score, label``; none with one part."""
     label = pl.when("is_current").then(pl.lit("current")).when("is_best").then(pl.lit(best))
     named = table.filter(pl.col("files") > 0).select("files", "score", label=label)
     return named.drop_nulls("label")
@@ -490,12 +470,7 @@ def marks(table: pl.DataFrame, best: str) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class LinkStudy:
-    """What links say about every subject: ``metrics, transfers`` (throughput curves), ``fallback``, ``exchange``.
-
-    Attributes:
-        answers: By subject.
-        refused: Subject to the reason why nothing can be said about it.
-    """
+    """What links say about every subject (``metrics, transfers, fallback, exchange``), or why nothing can be said."""
 
     answers: Mapping[str, Study]
     refused: Mapping[str, str]
@@ -520,7 +495,7 @@ class LinkStudy:
 def study_links(
     links: Links, *, most_steps: int = MOST_STEPS, n_boot: int = 500, seed: int = 1
 ) -> LinkStudy:
-    """Judge the weights of every subject that the links can tell something about; :class:`InsufficientDataError` where that is none."""
+    """Judge the weights of every subject that links can tell something about; refuse where that is none."""
     draws: dict[str, Any] = {"rules": links.rules, "n_boot": n_boot, "seed": seed}
     asked: dict[str, Callable[[], Study]] = {
         name: partial(study_curve, evidence, most_steps=most_steps, **draws)
@@ -553,7 +528,7 @@ DECIMALS = 3
 
 
 def keys_of(rules: RuleSetName) -> tuple[str, ...]:
-    """Return the keys that the queued weight of a rule set reads: in ``document`` its line ends at 300 files, whatever the cap."""
+    """Return the keys that the queued weight reads: in ``document`` its line ends at 300 files, whatever the cap."""
     return KEYS if ProductionRules(rules).queued_line == "cap" else KEYS[:1]
 
 

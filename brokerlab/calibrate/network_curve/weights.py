@@ -32,14 +32,7 @@ FOLDS = 5
 
 @dataclass(frozen=True)
 class Weight:
-    """A weight of links.
-
-    Attributes:
-        name: Of the weight.
-        label: What it is called on a page.
-        weigh: How it is made.
-        offered: The judge may choose it; else it is only compared with.
-    """
+    """A weight of links: its name, what it is called on a page, how it is made; one not ``offered`` is only compared with."""
 
     name: str
     label: str
@@ -142,16 +135,9 @@ def line(closeness: pl.Series) -> FloatArray:
 
 
 def earned(seen: pl.DataFrame, curve: ThroughputCurve) -> pl.DataFrame:
-    """Return the mean weight that the later throughput of links of each closeness would earn.
+    """Return the mean weight that the later throughput of links of each closeness (null last) would earn: ``closeness, weight``.
 
     Falling with closeness (isotonic regression); links of unknown closeness have a mean of their own.
-
-    Args:
-        seen: ``closeness, outcome`` [MB/s], not null.
-        curve: Turns throughput into weight.
-
-    Returns:
-        One row per closeness, null last: ``closeness, weight``.
     """
     closeness, place = _levels(seen)
     worth = np.bincount(place, curve.weights(seen["outcome"].to_numpy())).astype(np.float64)
@@ -190,12 +176,11 @@ def levels(
     n_boot: int = 500,
     seed: int = 1,
 ) -> pl.DataFrame:
-    """Return what links of each closeness deliver, in the unit of the throughput weight.
+    """Return what links of each closeness (null = missing) deliver, in the unit of the throughput weight.
 
-    Returns:
-        One row per closeness, null = missing: ``closeness``, ``weight`` (earned), ``line`` (weight of the document),
-        ``weight_lo, weight_hi`` (ends of the earned one), ``n_links``, ``q50`` of the later throughput [MB/s],
-        ``share_known``: share of all links of that closeness that have a throughput [1].
+    ``closeness``, ``weight`` (earned), ``line`` (weight of the document), ``weight_lo, weight_hi`` (ends of the earned one),
+    ``n_links``, ``q50`` of the later throughput [MB/s], ``share_known``: share of all links of that closeness that have a
+    throughput [1].
     """
     closeness, place = _levels(rows)
     units = (rows["unit"].rank("dense") - 1).cast(pl.Int64).to_numpy()
@@ -225,9 +210,7 @@ def levels(
 def levels_by_setting(table: pl.DataFrame, fitted: str) -> pl.DataFrame:
     """Return the document's line and the fitted weights one below the other, for drawing.
 
-    Returns:
-        ``level`` (closeness in words), ``setting`` (current, `fitted`), ``weight, weight_lo, weight_hi`` (ends of the
-        fitted one).
+    ``level`` (closeness in words), ``setting`` (current, `fitted`), ``weight, weight_lo, weight_hi`` (ends of the fitted one).
     """
     level = pl.col("closeness").cast(pl.String).str.strip_suffix(".0").fill_null("missing")
     now = table.select(level=level, setting=pl.lit("current"), weight="line")
@@ -238,7 +221,7 @@ def levels_by_setting(table: pl.DataFrame, fitted: str) -> pl.DataFrame:
 
 
 def at(levels: pl.DataFrame, closeness: pl.Series) -> FloatArray:
-    """Return the weight at each closeness, from levels as of :func:`earned`; one between or beyond the levels seen is interpolated.
+    """Return the weight at each closeness, interpolated between levels as of :func:`earned`.
 
     Null closeness: the weight of links of unknown closeness, else as 7.7.
     """
@@ -252,11 +235,7 @@ def at(levels: pl.DataFrame, closeness: pl.Series) -> FloatArray:
 
 
 def fallback_weights(curve: ThroughputCurve) -> list[Weight]:
-    """Return the weights of links without throughput, ranked among those with one: ``hidden`` links have none.
-
-    Returns:
-        The document's line first; they read ``hidden, mbps`` (not null), ``closeness, outcome``.
-    """
+    """Return the weights of links without throughput, ranked among those with one (``hidden`` links have none), the line first."""
     shown = _by(curve)
 
     def hidden(weigh: Weigh) -> Weigh:
@@ -319,12 +298,9 @@ def exchange_weights(
 
 
 def predict(rows: pl.DataFrame, weights: Sequence[Weight]) -> FloatArray:
-    """Return what every weight says of every link, fitted on links of earlier spans only.
+    """Return what every weight says of every link, (n_rows, n_weights), fitted on links of earlier spans only.
 
     Links of the first span are weighed by fits on other links of it: five parts, each by the other four.
-
-    Returns:
-        (n_rows, n_weights).
     """
     first = rows["span"].min()
     part = pl.when(pl.col("span") == first).then(pl.col("unit").rank("dense") % FOLDS)

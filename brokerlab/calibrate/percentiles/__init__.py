@@ -1,8 +1,10 @@
 """Which percentile ranks, margins and minima the scouts should use: back-test, judge, comparison.
 
-data = load("archive")
-made = study(data, "ramcount", kills(0.02), ranks=range(50, 100))
-made.verdict.sentence, made.comparison.table, made.verdict.proposal
+::
+
+    data = load("archive")
+    made = study(data, "ramcount", kills(0.02), ranks=range(50, 100))
+    made.verdict.sentence, made.comparison.table, made.verdict.proposal
 """
 
 from brokerlab.calibrate.percentiles.backtest import Backtest, backtest, gap_summary
@@ -16,7 +18,7 @@ from brokerlab.calibrate.percentiles.parameters import (
     Setting,
     current_setting,
 )
-from brokerlab.calibrate.percentiles.retries import Retries, retry_factor
+from brokerlab.calibrate.percentiles.retries import Retries, judge_retries
 from brokerlab.calibrate.percentiles.study import Study, kills, propose, scored_tasks, study
 
 __all__ = [
@@ -34,10 +36,10 @@ __all__ = [
     "compare",
     "current_setting",
     "gap_summary",
+    "judge_retries",
     "kills",
     "load",
     "propose",
-    "retry_factor",
     "scored_tasks",
     "study",
 ]

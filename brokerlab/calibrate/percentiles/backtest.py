@@ -57,11 +57,7 @@ class Backtest(Result):
     of the attempts that were killed.
 
     Attributes:
-        parameter: What was replayed.
-        assumptions: What was taken for granted.
-        weights: Of the loss.
         grid: The settings, those with the current minimum first.
-        current: The one compared with.
         detail: Settings of ``by_task``.
         gap: Scouts against the rest, one row per task.
         counts: What was used and left out.
@@ -105,10 +101,8 @@ class Backtest(Result):
 
         A task's ``loss`` is its cost per core-hour of its own work, ``exceed_rate`` the share of its scored jobs whose
         first attempt is killed; the parts of the loss are given per core-hour of work, without their weights. A task's
-        weight are its core-hours, capped at those of the median task. Tasks without a time, or without work, are left out.
-
-        Raises:
-            InsufficientDataError: No task with work has a creation time.
+        weight are its core-hours, capped at those of the median task. Tasks without a time, or without work, are left out; if
+        none is left, that is an InsufficientDataError.
         """
         weights, margin = self.weights, self.current.margin_pct
         free = self.parameter.margin_key is not None
@@ -255,8 +249,8 @@ def backtest(
     trigger, and is scored on its other jobs.
 
     Args:
-        quantities: Of ``scouts.job_quantities``: finished jobs, or a history of them by chunk. Those of other tasks are not looked at, not
-            even for the size of queues: a choice must not know of a later period.
+        quantities: Of ``scouts.job_quantities``: finished jobs, or a history of them by chunk. Those of other tasks are not
+            looked at, not even for the size of queues: a choice must not know of a later period.
         tasks: ``jeditaskid, baseramcount`` [MB]``, basewalltime`` [s]``, cpuefficiency`` [%]``,
             processingtype, gshare, cputimeunit``; tasks not in it are not scored. Null: 0, 0, the rule
             set's default, no level.
@@ -268,15 +262,13 @@ def backtest(
         margins: Margins of the grid [%]; None: those of the parameter.
         minima: Minima of ramcount [MB], None among them: no minimum; the current one is always tried. A minimum is not set
             alone: the current rank with the current margin comes with the current minimum only.
-        current: Setting to compare with, as rank, margin and perhaps minimum; None: the deployed one without a minimum. Added to the grid if absent.
+        current: Setting to compare with, added to the grid: rank, margin and perhaps minimum; None: the deployed one without
+            a minimum.
         detail: Ranks and margins to keep task by task with the current minimum, besides the current ones, and those without
             a margin.
         loss: Weights; None: the parameter's defaults.
         assumptions: None: the defaults.
         synthetic: The archive was generated (for the caveats).
-
-    Returns:
-        A :class:`Backtest`.
 
     Raises:
         SchemaError: Columns missing.
@@ -415,13 +407,9 @@ FEWEST = 10
 
 
 def scout_gap(jobs: pl.DataFrame) -> pl.DataFrame:
-    """Compare the used scouts with the rest of each task.
+    """Compare the used scouts with the rest of each task, by their ``value`` (null and negative ones left out).
 
-    Args:
-        jobs: ``jeditaskid, role, value``; null and negative values are left out.
-
-    Returns:
-        One row per task with both, sorted: ``n_scouts, n_rest``, ``ratio_median`` (scouts over rest).
+    One row per task with both, sorted: ``n_scouts, n_rest``, ``ratio_median`` (scouts over rest).
     """
     sides = {"scouts": pl.col("role") == "scout", "rest": pl.col("role") == "rest"}
     values = {name: pl.col("value").filter(here) for name, here in sides.items()}
@@ -436,9 +424,8 @@ def scout_gap(jobs: pl.DataFrame) -> pl.DataFrame:
 def gap_summary(gap: pl.DataFrame) -> pl.DataFrame:
     """Average the gaps over tasks, with an interval by bootstrap over tasks.
 
-    Returns:
-        One row: ``ratio`` (geometric mean over tasks of the ratio of medians), ``lo, hi`` (null below `FEWEST` tasks),
-        ``share_lighter`` (of tasks whose scouts are below the rest), ``n_tasks``.
+    One row: ``ratio`` (geometric mean over tasks of the ratio of medians), ``lo, hi`` (null below `FEWEST` tasks),
+    ``share_lighter`` (of tasks whose scouts are below the rest), ``n_tasks``.
     """
     logs = gap["ratio_median"].drop_nulls().log().to_numpy()
     row: dict[str, float | None] = dict.fromkeys(("ratio", "lo", "hi", "share_lighter"))

@@ -114,18 +114,10 @@ def compare(
     parameter: Parameter,
     question: Question,
 ) -> Comparison:
-    """Put what the judge compared beside the amounts and ratios of the same tasks.
+    """Put what the judge compared (see ``Judgement.table``) beside the amounts and ratios of the same tasks.
 
-    Args:
-        judged: What the judge says of both, see ``Judgement.table``; where it gives no interval, nothing has one.
-        before: One row per task under one setting or set of settings, of ``Backtest.under``, with its ``weight`` for the
-            judged quantities, in the judge's order.
-        after: The same tasks under what is compared.
-        parameter: What was replayed.
-        question: Confidence, replicates, seed.
-
-    Raises:
-        ConfigError: They are not the same tasks.
+    ``before`` and ``after`` have one row per task in the judge's order, as of ``Backtest.under``, with its ``weight`` for the
+    judged quantities. Where the judge gives no interval, nothing has one. Other tasks after than before are a ConfigError.
 
     Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), section 13.3, for the amounts.
     """
@@ -239,20 +231,12 @@ def _strata(before: pl.DataFrame, after: pl.DataFrame, question: Question) -> pl
     weights = before["weight"].cast(pl.Float64).to_numpy()
     rows = []
     for stratum, level, places in levels_of(before).iter_rows():
-        row: dict[str, Any] = {
-            "stratum": stratum,
-            "level": level,
-            "n_tasks": len(places),
-            "n_scored": int(before["n_scored"].gather(places).sum()),
-        }
+        n_scored = int(before["n_scored"].gather(places).sum())
+        row: dict[str, Any] = {"stratum": stratum, "level": level, "n_tasks": len(places), "n_scored": n_scored}  # fmt: skip
         for name in JUDGED:
-            found = question.paired(
-                now[name][places],
-                then[name][places],
-                weights[places],
-                share=name == "exceed_rate",
-                enough=len(places) >= MIN_UNITS,
-            )
+            sides = (side[name][places] for side in (now, then))
+            how = {"share": name == "exceed_rate", "enough": len(places) >= MIN_UNITS}
+            found = question.paired(*sides, weights=weights[places], **how)
             row |= {f"{name}_{end}": value for end, value in found.items()}
         row["verdict"] = side_of(row["loss_diff_lo"], row["loss_diff_hi"], "gains", "loses")
         rows.append(row)

@@ -38,11 +38,10 @@ MIN_LEVEL_TASKS = 5
 def before_after(study: Study) -> pl.DataFrame:
     """Return one row per quantity, the current setting and those chosen on earlier tasks, and their difference.
 
-    Returns:
-        As ``Comparison.table``, without quantities that are not known: ``label``, ``unit`` (``%`` for shares), ``before``,
-        ``after``, ``diff``, ``diff_pct`` [% of before; null where nothing changes or there was next to nothing],
-        each with ``_lo, _hi``; ``coverage`` (measured, of intervals of this kind, share; null without an interval); ``mark``
-        ("judged" where the verdict rests on it, else null).
+    As ``Comparison.table``, without quantities that are not known: ``label``, ``unit`` (``%`` for shares), ``before``,
+    ``after``, ``diff``, ``diff_pct`` [% of before; null where nothing changes or there was next to nothing],
+    each with ``_lo, _hi``; ``coverage`` (measured, of intervals of this kind, share; null without an interval); ``mark``
+    ("judged" where the verdict rests on it, else null).
     """
     table = study.comparison.table.drop_nulls(["before", "after"])
     moved = pl.col("diff_hi") > pl.col("diff_lo")
@@ -61,13 +60,12 @@ def before_after(study: Study) -> pl.DataFrame:
 
 
 def by_level(study: Study) -> pl.DataFrame:
-    """Return what the comparison says of each level.
+    """Return what the comparison says of each level, most kills first in each stratum.
 
-    Returns:
-        ``stratum, level, name`` (both in words), ``n_tasks, n_scored``, ``before``, ``after`` (kills, mean over tasks [1]) with ``_lo, _hi``,
-        ``loss_diff, loss_diff_lo, loss_diff_hi`` [core h per core h of work], ``verdict`` (gains, loses, open, no change),
-        ``mark`` (worst: most kills, of levels with enough tasks, under the proposed setting or else the current one; else
-        null); most kills first in each stratum. Strata that divide the tasks as an earlier one does are left out.
+    ``stratum, level, name`` (both in words), ``n_tasks, n_scored``, ``before``, ``after`` (kills, mean over tasks [1]) with
+    ``_lo, _hi``, ``loss_diff, loss_diff_lo, loss_diff_hi`` [core h per core h of work], ``verdict`` (gains, loses, open, no
+    change), ``mark`` (worst: most kills, of levels with enough tasks, under the proposed setting or else the current one; else
+    null). Strata that divide the tasks as an earlier one does are left out.
     """
     sides = {
         f"{side}{end}": f"exceed_rate_{side}{end}"
@@ -130,9 +128,8 @@ def candidates(study: Study) -> pl.DataFrame:
 def frontier(study: Study) -> pl.DataFrame:
     """Return what every setting tried costs, and how often it kills, over all tasks.
 
-    Returns:
-        ``rank, margin_pct, minimum_mb, label``, ``waste`` (reserved and not used, killed attempts included, over used [1]),
-        ``kills, kills_lo, kills_hi`` (mean over tasks [1], two standard errors), ``setting`` (current, proposed; null).
+    ``rank, margin_pct, minimum_mb, label``, ``waste`` (reserved and not used, killed attempts included, over used [1]),
+    ``kills, kills_lo, kills_hi`` (mean over tasks [1], two standard errors), ``setting`` (current, proposed; null).
     """
     amount = study.parameter.amount
     wasted = pl.col(f"over_{amount}") + pl.col(f"waste_{amount}")
@@ -155,13 +152,11 @@ def frontier(study: Study) -> pl.DataFrame:
 
 
 def promises(study: Study) -> pl.DataFrame:
-    """Return what so few scouts can promise, for deployed and observed numbers of scouts.
+    """Return what so few scouts can promise, one row per number of scouts, deployed and observed; none where the limit is 0 or 1.
 
-    Returns:
-        One row per number of scouts: ``n_scouts``, ``n_tasks``, for each rank r of `RANKS_PROMISED`
-        ``rank_r, rank_r_lo, rank_r_hi`` (share of the jobs that it promises on average, without margin, between the
-        scouts below and above it), ``needed`` (rank that keeps the limit; null: none does); no row where the limit is 0
-        or 1.
+    ``n_scouts``, ``n_tasks``, for each rank r of `RANKS_PROMISED` ``rank_r, rank_r_lo, rank_r_hi`` (share of the jobs that it
+    promises on average, without margin, between the scouts below and above it), ``needed`` (rank that keeps the limit; null:
+    none does).
     """
     limit = limit_of(study.judgement)
     used = at_setting(study.by_task, study.current)["n_scouts"].value_counts()
@@ -183,10 +178,9 @@ def promises(study: Study) -> pl.DataFrame:
 def coverage(study: Study) -> pl.DataFrame:
     """Return, by number of scouts, the share of jobs within their request, as the judge weighs tasks.
 
-    Returns:
-        ``n_scouts, n_tasks``, ``setting`` (promised: the current rank without margin, for scouts like the rest; current,
-        proposed), ``kept, kept_lo, kept_hi`` (share of a task's jobs; ends null below `MIN_UNITS` tasks; of the promise those
-        of the scouts below and above the rank).
+    ``n_scouts, n_tasks``, ``setting`` (promised: the current rank without margin, for scouts like the rest; current,
+    proposed), ``kept, kept_lo, kept_hi`` (share of a task's jobs; ends null below `MIN_UNITS` tasks; of the promise those
+    of the scouts below and above the rank).
     """
     settings = {"current": study.current}
     settings |= {"proposed": study.best} if study.acts else {}
@@ -219,10 +213,9 @@ def coverage(study: Study) -> pl.DataFrame:
 def by_task(study: Study) -> pl.DataFrame:
     """Return what happened in each scored task.
 
-    Returns:
-        ``jeditaskid, n_scouts, n_scored``, ``gap`` (medians of scouts over those of the rest, minus one [1]), ``rank,
-        margin_pct`` (chosen on earlier tasks), ``estimate_before, estimate_after`` [the parameter's unit], ``before, after``
-        (kills, share of jobs).
+    ``jeditaskid, n_scouts, n_scored``, ``gap`` (medians of scouts over those of the rest, minus one [1]), ``rank,
+    margin_pct`` (chosen on earlier tasks), ``estimate_before, estimate_after`` [the parameter's unit], ``before, after``
+    (kills, share of jobs).
     """
     killed = pl.col("n_exceed") / pl.col("n_scored")
     gap = study.tried.gap.select("jeditaskid", gap=pl.col("ratio_median") - 1)
@@ -240,9 +233,8 @@ def by_task(study: Study) -> pl.DataFrame:
 def by_block(study: Study) -> pl.DataFrame:
     """Return the blocks of time: what was chosen on those before each, and what it did there.
 
-    Returns:
-        ``block, start, end, n_tasks``, ``chosen`` (name of the setting; null for the first), ``before``, ``after`` (kills, mean over
-        tasks [1]), ``loss_before, loss_after`` [core h per core h of work].
+    ``block, start, end, n_tasks``, ``chosen`` (name of the setting; null for the first), ``before``, ``after`` (kills, mean over
+    tasks [1]), ``loss_before, loss_after`` [core h per core h of work].
     """
     names = [_name(study, each) for each in study.judgement.settings]
     return study.judgement.blocks.select(
@@ -259,8 +251,7 @@ def by_block(study: Study) -> pl.DataFrame:
 def weights_moved(study: Study) -> pl.DataFrame:
     """Return the stated loss, and what would be chosen with one of its weights halved or doubled.
 
-    Returns:
-        ``weight``, ``value`` [core h per unit], ``halved``, ``doubled`` (the setting's name), ``why``.
+    ``weight``, ``value`` [core h per unit], ``halved``, ``doubled`` (the setting's name), ``why``.
     """
     moved = {change: _name(study, setting) for change, setting in study.rechosen.items()}
     why = study.tried.weights.why(study.parameter.name)

@@ -75,9 +75,8 @@ class Inputs:
         history: What their jobs say, by chunk.
         queues: Null: not known.
         window: First and last creation of a task; null: not known.
-        rules: Rule set of the scouts.
         config: The configuration that acts.
-        filters: Which part of the tasks was taken, such as gshare to its name; empty: all.
+        filters: Which part of the tasks was taken, such as gshare to its name.
     """
 
     archive: Archive | None

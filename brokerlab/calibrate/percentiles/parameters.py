@@ -66,17 +66,16 @@ def outdisk_kb(
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """The requests of some jobs in the unit of their limit: MB of memory, s of walltime, bytes of output.
+    """The requests of some jobs in the unit of their limit (MB of memory, s of walltime, bytes of output); all (n_jobs,).
 
     Attributes:
-        asked: (n_jobs,) estimates to requests, as the chapter writes it.
-        slope: (n_jobs,) request per unit of the estimate.
-        offset: (n_jobs,) request besides.
-        used: (n_jobs,) what the job used.
-        amount: (n_jobs,) amount reserved per unit of the request [amount unit].
-        demand: (n_jobs,) what is asked of a queue per unit of the estimate: MB per core, HS06 s per core, MB.
-        demand_besides: (n_jobs,) what is asked of a queue besides.
-        base_s: (n_jobs,) time that the queue must give besides [s].
+        asked: Estimates to requests, as the chapter writes it.
+        slope: Request per unit of the estimate.
+        offset: Request besides.
+        amount: Amount reserved per unit of the request [amount unit].
+        demand: What is asked of a queue per unit of the estimate: MB per core, HS06 s per core, MB.
+        demand_besides: What is asked of a queue besides.
+        base_s: Time that the queue must give besides [s].
     """
 
     asked: Callable[[FloatArray], FloatArray]
@@ -189,13 +188,7 @@ MINIMUM_KEY = "SCOUT_RAMCOUNT_MIN"
 
 
 class Setting(NamedTuple):
-    """One setting that the deployed system can have.
-
-    Attributes:
-        rank: Percentile rank.
-        margin_pct: Margin [%].
-        minimum_mb: SCOUT_RAMCOUNT_MIN [MB], of ramcount only; null: none.
-    """
+    """One setting that the deployed system can have: percentile rank, margin [%], SCOUT_RAMCOUNT_MIN [MB] (null: none)."""
 
     rank: int
     margin_pct: int
@@ -245,13 +238,11 @@ class Parameter:
 
     Attributes:
         name: Task column that scouts write.
-        rank_key: gdpconfig key of the percentile rank; None where the rank is fixed in the code.
-        margin_key: gdpconfig key of the margin; None where the margin is fixed in the code.
+        rank_key: gdpconfig key of the percentile rank; None where the rank is fixed in the code, as for ``margin_key``.
         rank: Deployed percentile rank.
         margin_pct: Deployed margin [%]; the factor 1.5 of cputime is a margin of 50.
         margins: Margins of the default grid [%].
-        amount: Suffix of the columns that hold what is reserved, used and wasted.
-        amount_unit: The same for people.
+        amount: Suffix of the columns that hold what is reserved, used and wasted; ``amount_unit`` for people.
         thing: What is reserved, for sentences.
         over: Weight of what is reserved and not used [core h per unit]; ``why_over`` justifies it.
         reads: Columns of the quantities, besides those that all parameters read.
@@ -382,11 +373,7 @@ PARAMETERS = {
 
 
 def parameter_named(name: str) -> Parameter:
-    """Return the parameter of that name.
-
-    Raises:
-        ConfigError: No such parameter.
-    """
+    """Return the parameter of that name."""
     if name not in PARAMETERS:
         raise ConfigError(f"parameter={name!r}: {nearest(name, PARAMETERS)}")
     return PARAMETERS[name]
@@ -475,11 +462,7 @@ class LossWeights:
 
     @classmethod
     def default(cls, parameter: str, **weights: float) -> LossWeights:
-        """Return the default weights of a parameter, single ones replaced.
-
-        Raises:
-            ConfigError: Unknown weight or parameter.
-        """
+        """Return the default weights of a parameter, single ones replaced."""
         over = parameter_named(parameter).over
         unknown = [
             f"{name}: {nearest(name, COMPONENTS)}" for name in weights if name not in COMPONENTS

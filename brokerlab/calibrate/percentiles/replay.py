@@ -48,8 +48,7 @@ class Reach:
     Attributes:
         slope: (n_tasks,) demand per unit of the estimate.
         offset: (n_tasks,) demand besides.
-        kind: (n_tasks,) which row of the capacities holds for the task.
-        offers: (n_kinds,) what the queues can give.
+        kind: (n_tasks,) which of the ``offers`` holds for the task.
     """
 
     slope: FloatArray
@@ -193,11 +192,10 @@ class Ledger:
     def outcomes(self, estimate: IntArray, tasks: slice) -> dict[str, FloatArray]:
         """Return what (n_tasks_in_slice, n_settings) whole estimates would have done, sums over the jobs of each task.
 
-        Returns:
-            Arrays of the same shape: ``n_exceed`` (jobs whose first attempt is killed), ``n_lost`` (killed in
-            every attempt), ``used`` (by the jobs that finish in some attempt), ``over`` (reserved and not used by that
-            attempt), ``waste`` (reserved by killed attempts; reserved in all is the sum of the three) [amount unit],
-            ``killed_coreh`` (of killed attempts), ``headroom`` (first request / use - 1, of all jobs).
+        Arrays of the same shape: ``n_exceed`` (jobs whose first attempt is killed), ``n_lost`` (killed in
+        every attempt), ``used`` (by the jobs that finish in some attempt), ``over`` (reserved and not used by that
+        attempt), ``waste`` (reserved by killed attempts; reserved in all is the sum of the three) [amount unit],
+        ``killed_coreh`` (of killed attempts), ``headroom`` (first request / use - 1, of all jobs).
         """
         numbers = np.arange(self.n_jobs.size)[tasks]
         x = estimate.astype(np.float64)
@@ -243,8 +241,9 @@ def _reserved(x: FloatArray, amounts: FloatArray) -> FloatArray:
 class Replay:
     """The scored jobs of some tasks of a back-test.
 
-    `line` is what they ask for, `ledger` what an estimate would have done, `reach` which queues can take a task (None: queues are
-    not known); ``tasks`` and ``scouts`` are those of a `Sample`, ``jobs`` has ``pandaid, task, censored, coreh`` of its scored jobs.
+    `line` is what they ask for, `ledger` what an estimate would have done, `reach` which queues can take a task (None: queues
+    are not known); ``tasks`` and ``scouts`` are those of a `Sample`, ``jobs`` has ``pandaid, task, censored, coreh`` of its
+    scored jobs.
     """
 
     tasks: pl.DataFrame
@@ -284,11 +283,10 @@ class Replay:
         )
 
     def estimates(self, settings: Sequence[Setting], tasks: slice = slice(None)) -> IntArray:
-        """Return what every task is told under every setting, as the whole number that is written.
+        """Return what every task is told under every setting, as the whole number that is written: (n_tasks, n_settings).
 
-        Returns:
-            (n_tasks, n_settings) MB (ramcount; per core if the task's unit is), mHS06 s per event (cputime), kB per event or
-            per MB (outdiskcount). Tasks without scouts: 0.
+        MB (ramcount; per core if the task's unit is), mHS06 s per event (cputime), kB per event or per MB (outdiskcount). Tasks
+        without scouts: 0.
         """
         scouts = SortedGroups(self.scouts.values, self.scouts.start[tasks], self.scouts.size[tasks])
         ranks = np.array([setting.rank for setting in settings], dtype=np.int64)
@@ -361,7 +359,7 @@ class Replay:
         return self.line.asked(estimate[self.jobs["task"].to_numpy()].astype(np.float64))
 
     def by_allocation(self, allocated: FloatArray, weights: LossWeights) -> pl.DataFrame:
-        """Return one row per task, sorted, with each job given what is stated for it; the columns of `by_task` that are not of a setting.
+        """Return one row per task, sorted, with each job given what is stated; columns of `by_task` that are of no setting.
 
         A killed job is tried again with the stated multiples of its allocation, as under a setting. What slots cannot take is
         that of the typical job of a task. ``allocated`` is in the order of ``jobs``, finite [MB or s].

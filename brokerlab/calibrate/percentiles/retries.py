@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from brokerlab.archive.given import Source, archive_of
 from brokerlab.calibrate.judge import MIN_UNITS, Judgement, Outcomes, Question, by_place, judge
 from brokerlab.calibrate.percentiles.backtest import backtest
-from brokerlab.calibrate.percentiles.history import History, Inputs, JobHistory, load
+from brokerlab.calibrate.percentiles.history import History, Inputs, JobHistory
 from brokerlab.calibrate.percentiles.parameters import (
     Assumptions,
     LossWeights,
@@ -40,8 +39,7 @@ class Retries(Result):
     """What factors would have cost, judged on later tasks.
 
     Attributes:
-        judgement: What the judge says; settings are factors, the objective is ``loss``: of retries, in core-hours per core-hour
-            of work of the task.
+        judgement: Settings are factors, the objective is ``loss``: of retries, in core-hours per core-hour of work of the task.
         observed: One row per job killed for its memory that was tried again, once, with a request: ``jeditaskid, pandaid,
             failed_mb, retry_mb`` (of the whole job), ``factor``.
         kills: Jobs killed for their memory.
@@ -59,7 +57,10 @@ class Retries(Result):
     kills: int
 
     def frame(self) -> pl.DataFrame:
-        """Return one row per factor: ``factor, loss, loss_se``, of its parts ``over`` (GB h), ``killed_coreh, n_lost`` (jobs given up) without their weights, all per core-hour of work, ``gain, gain_lo, is_current, is_best``."""
+        """Return one row per factor: ``factor, loss, loss_se, over, killed_coreh, n_lost, gain, gain_lo, is_current, is_best``.
+
+        The parts ``over`` (GB h), ``killed_coreh``, ``n_lost`` (jobs given up) are without weights; all per core-hour of work.
+        """
         factors = pl.Series("factor", self.judgement.settings, dtype=pl.Float64)
         names = ("loss", "loss_se", "over", "killed_coreh", "n_lost", "gain", "gain_lo", "is_current", "is_best")  # fmt: skip
         rows = self.judgement.candidates.sort("place")
@@ -84,34 +85,6 @@ def ask_retries(**how: Any) -> Question:
     return Question(reported=("over", "killed_coreh", "n_lost"), **how)
 
 
-def retry_factor(
-    source: Source,
-    *,
-    factors: Sequence[float] = FACTORS,
-    question: Question | None = None,
-    assumptions: Assumptions | None = None,
-    loss: LossWeights | None = None,
-    **chosen: Any,
-) -> Retries:
-    """Judge by how much a retry should ask for more memory than the attempt that was killed for it.
-
-    The current factor is the median of what retries asked for over what was killed.
-
-    Args:
-        source: An archive, or its tables by name, as for :func:`brokerlab.calibrate.backtest`.
-        factors: Those tried, above 1; the current one is added.
-        question: How they are judged, of `ask_retries`; null: with its defaults.
-        assumptions: Of the back-test; its ``retry_factors`` are left out.
-        loss: Its weights; null: those of ramCount.
-        **chosen: ``start, end, gshare, processingtype, rules`` of :func:`brokerlab.calibrate.backtest`.
-
-    Raises:
-        ConfigError: A factor that is not above 1, or an unknown choice.
-        InsufficientDataError: No such retry asked for more, or no task has jobs above their first request.
-    """
-    return judge_retries(load(archive_of(source), **chosen), factors, question, assumptions, loss)
-
-
 def judge_retries(
     inputs: Inputs,
     factors: Iterable[float] = FACTORS,
@@ -119,7 +92,15 @@ def judge_retries(
     assumptions: Assumptions | None = None,
     loss: LossWeights | None = None,
 ) -> Retries:
-    """As :func:`retry_factor`, from what was loaded."""
+    """Judge by how much a retry should ask for more memory than the attempt that was killed for it.
+
+    The current factor, the median of what retries asked for over what was killed, is tried too. ``question`` is of `ask_retries`;
+    of the ``assumptions`` the ``retry_factors`` are left out; the weights are by default those of ramCount.
+
+    Raises:
+        ConfigError: A factor that is not above 1.
+        InsufficientDataError: No such retry asked for more, or no task has jobs above their first request.
+    """
     wrong = [f"{each:g}" for each in factors if not 1 < each < math.inf]
     if wrong:
         raise ConfigError(f"factors {', '.join(wrong)}: allowed are finite ones above 1")

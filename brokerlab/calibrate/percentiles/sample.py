@@ -285,11 +285,10 @@ def _roles(finished: pl.DataFrame, failed: pl.DataFrame, made: Assumptions) -> p
     The first trigger comes when half of the scouts finished; every scout finished by then is used. Where
     fewer than half ever finish, all that did are used.
 
-    Returns:
-        One row per job, finished or not: ``jeditaskid, pandaid, role`` (``scout`` used, ``late_scout`` not
-        finished at the trigger or at all, ``rest``), ``marked`` (the task's scouts were marked),
-        ``after_second`` (created after the second trigger, the 100th job finished after
-        the first: its request was another).
+    One row per job, finished or not: ``jeditaskid, pandaid, role`` (``scout`` used, ``late_scout`` not
+    finished at the trigger or at all, ``rest``), ``marked`` (the task's scouts were marked),
+    ``after_second`` (created after the second trigger, the 100th job finished after
+    the first: its request was another).
 
     Source: scouts.md section 7, T1; "Dynamic Optimization of Task Parameters", triggers.
     """

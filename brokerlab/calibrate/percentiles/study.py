@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.judge import MIN_UNITS, Case, Judgement, Kind, Limit, Question, judge
+from brokerlab.calibrate.judge import MIN_UNITS, Judgement, Limit, Question, judge
 from brokerlab.calibrate.percentiles.backtest import Backtest, backtest
 from brokerlab.calibrate.percentiles.comparison import Comparison, compare
 from brokerlab.calibrate.percentiles.history import Inputs, JobHistory
@@ -45,12 +45,7 @@ NO_QUEUES = "Waiting: a back-test replays requests, not queues."
 
 
 def kills(most: float = 0.02, **how: Any) -> Question:
-    """Return the judge's question with a limit on first attempts killed.
-
-    Args:
-        most: Largest accepted share of jobs whose first attempt is killed, as a mean over tasks.
-        **how: Further attributes of :class:`Question`.
-    """
+    """Return the judge's question with a limit on first attempts killed, as a mean over tasks of the share of jobs."""
     return Question(limits=(Limit(quantity="exceed_rate", most=most),), **how)
 
 
@@ -61,7 +56,6 @@ class Study(Result):
     Attributes:
         inputs: What it was read from.
         tried: Back-test of all tasks, every setting.
-        judgement: What the judge says.
         created_at: When a proposal is made, UTC without zone; null: when the last task was created.
     """
 
@@ -102,16 +96,6 @@ class Study(Result):
     def parameter(self) -> Parameter:
         """Which."""
         return self.tried.parameter
-
-    @property
-    def kind(self) -> Kind:
-        """The verdict."""
-        return self.verdict.kind
-
-    @property
-    def case(self) -> Case:
-        """Why."""
-        return self.judgement.case
 
     @property
     def acts(self) -> bool:
@@ -207,8 +191,8 @@ def study(
 ) -> Study:
     """Take one parameter through back-test (see :func:`.backtest.backtest`) and judge.
 
-    Margins are tried for ramcount alone: the others' are fixed in the code. A proposal is made at ``created_at`` (UTC without zone), null:
-    when the last task was created.
+    Margins are tried for ramcount alone: the others' are fixed in the code. A proposal is made at ``created_at`` (UTC without
+    zone), null: when the last task was created.
     """
     tried = backtest(
         inputs.history,

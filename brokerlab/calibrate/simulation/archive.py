@@ -59,8 +59,9 @@ def of_archive(
     """Read a period of an archive; nothing in the world depends on the settings that will be tried.
 
     Where the brokerage is ``replayed``, jobs of the stage made from the beginning on are placed by it. Others stay where
-    they were: those of other labels, merge jobs, scouts (what their task asks for is what they used where they ran), those whose task the archive does not know, and those made before the
-    beginning, which wait or run on with what they had left of their wall time. Where it is as ``seen``, all jobs stay.
+    they were: those of other labels, merge jobs, scouts (what their task asks for is what they used where they ran), those whose
+    task the archive does not know, and those made before the beginning, which wait or run on with what they had left of their
+    wall time. Where it is as ``seen``, all jobs stay.
 
     What jobs need, slots and start-up delays: see :func:`.history.read`; queues are the parents of pseudo-queues. Where the
     simulation tries again itself, the archive's own retries of killed jobs are left out, and these need what their last
@@ -97,11 +98,8 @@ def of_archive(
         transfers: How data move; None: ``links`` where the archive knows replicas and files, else ``observed``; ``none`` where
             the brokerage is as seen.
         rules: Rule set that the brokerage and the timeouts decide by, ``document`` or ``production``.
-        queueing: Options of the queues; default: three attempts, or one where the brokerage is as seen, as every retry is a job of
-            its own in an archive.
-
-    Returns:
-        The world.
+        queueing: Options of the queues; default: three attempts, or one where the brokerage is as seen, as every retry is a
+            job of its own in an archive.
 
     Raises:
         ConfigError: An argument that cannot be.
@@ -180,7 +178,7 @@ def of_archive(
 
 
 def cycle_seen(archive: Any, stage: str = "jobs") -> str:
-    """Return the time from one brokerage to the next of a stage (``jobs``, ``analysis``) where the archive shows it, else ``1h``."""
+    """Return the time from one brokerage to the next of a stage where the archive shows it, else ``1h``."""
     jobs = archive.scan("jobs")
     names = jobs.collect_schema().names()
     mine = jobs.filter(pl.col("prodsourcelabel") == LABELS[stage])
@@ -306,19 +304,9 @@ def replay_epochs(
     stage: str,
     rules: RuleSetName,
 ) -> tuple[Replay, pl.DataFrame]:
-    """Rebuild the brokerage's tables for the middle of epochs.
+    """Rebuild the brokerage's tables for the middle of epochs; of ``rows`` each task has a state in its ``epoch`` (a number).
 
-    Args:
-        archive: The archive.
-        rows: ``jeditaskid``, ``epoch``: number of each epoch in which a task has a state.
-        begin: When the first epoch begins.
-        until: No state is later.
-        epoch: How long a state holds.
-        stage: The stage.
-        rules: The rule set.
-
-    Returns:
-        The replay, and ``snapshot``, ``at``: when its epoch begins.
+    With the replay comes ``snapshot``, ``at``: when its epoch begins, the first at ``begin``. No state is later than ``until``.
     """
     since = pl.lit(begin, pl.Datetime("us")) + pl.col("epoch") * pl.lit(epoch)
     middle = pl.min_horizontal(since + pl.lit(epoch / 2), pl.lit(until, pl.Datetime("us")))
@@ -416,17 +404,11 @@ ROUNDS = 20
 
 
 def slowness(jobs: pl.DataFrame) -> pl.DataFrame:
-    """Estimate how much longer jobs run at a queue than the same jobs do at a usual one.
+    """Estimate how much longer jobs run at a queue than the same jobs do at a usual one: ``panda_queue``, ``slowness``.
 
     The logarithm of the wall time is the sum of what the task needs (with so many cores) and of the queue; both are fitted
     in turns to the means of tasks at queues. Effects are drawn to none as far as chance alone makes queues differ
-    (empirical Bayes), so that where queues do not differ all are usual.
-
-    Args:
-        jobs: ``jeditaskid, corecount, panda_queue, wall_s`` of finished jobs.
-
-    Returns:
-        ``panda_queue``, ``slowness`` (1: usual), sorted.
+    (empirical Bayes), so that where queues do not differ all are usual (1).
     """
     known = jobs.drop_nulls().filter(pl.col("wall_s") > 0)
     cells = (

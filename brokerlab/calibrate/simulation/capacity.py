@@ -43,22 +43,14 @@ EVER = datetime.fromisoformat("1970-01-01")
 
 
 def levels(parts: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """Add up changes over time: ``panda_queue``, ``time`` and by how much each other column changes then.
-
-    Returns:
-        The same columns, one row per queue and time of a change, sorted; what the changes have added up to from there on.
-    """
+    """Add up changes over time: what they have come to by ``panda_queue`` and ``time`` of a change, sorted."""
     keys = ["panda_queue", "time"]
     changes = pl.concat(parts).group_by(keys).agg(pl.all().sum()).sort(keys)
     return changes.with_columns(pl.exclude(keys).cum_sum().over("panda_queue"))
 
 
 def in_use(jobs: pl.DataFrame) -> pl.DataFrame:
-    """Return the cores in use at every change: ``panda_queue``, ``time``, ``cores``, sorted by both.
-
-    Args:
-        jobs: ``computingsite``, ``starttime``, ``endtime``, ``corecount``, without nulls.
-    """
+    """Return the cores in use at every change: ``panda_queue``, ``time``, ``cores``, sorted by both."""
     edges = {"starttime": pl.col("corecount"), "endtime": -pl.col("corecount")}
     return levels(
         jobs.select(panda_queue="computingsite", time=time, cores=cores)
@@ -67,11 +59,9 @@ def in_use(jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 def spans(parts: Iterable[pl.DataFrame], capacity: pl.DataFrame) -> pl.DataFrame:
-    """Add up changes over time, see :func:`levels`, and return from when to when nothing changed, with the slots then.
+    """Add up changes over time, see :func:`levels`, and return from when to when (``until``) nothing changed, sorted by time.
 
-    Returns:
-        What :func:`levels` does, but for the last change of a queue, with ``until`` and the columns of ``capacity`` (null
-        before its first row), sorted by time.
+    The columns of ``capacity`` are those that hold then (null before its first row).
     """
     until = pl.col("time").shift(-1).over("panda_queue", order_by="time")
     known = levels(parts).with_columns(until=until).drop_nulls("until").sort("time")
@@ -89,14 +79,11 @@ def windows_of(begin: datetime, end: datetime, window: timedelta) -> pl.Series:
 def capacity_of(
     use: pl.DataFrame, *, begin: datetime, end: datetime, window: timedelta, quantile: float
 ) -> pl.DataFrame:
-    """Estimate the slots of every queue and window from the cores that were in use.
+    """Estimate the slots of every queue and window from the cores that were in use: ``panda_queue``, ``ts``, ``slots``, sorted.
 
     With the quantile 1, the maximum: what was seen running fits, so that the order of starts seen is possible in the
     simulation too. A queue that was never full seems smaller than it is, which delays no job that was seen to start. A
     window in which nothing ran says nothing: the one before holds (before the first use, the first).
-
-    Returns:
-        ``panda_queue``, ``ts``, ``slots``; one row per queue and window, sorted.
     """
     windows = windows_of(begin, end, window).to_frame("time")
     names = use.select("panda_queue").unique()
@@ -133,13 +120,10 @@ def capacity_of(
 
 
 def full_windows(jobs: pl.DataFrame, capacity: pl.DataFrame, *, window: timedelta) -> pl.DataFrame:
-    """Return the windows in which a queue was full: its busiest time is then its capacity, not a lower bound of it.
+    """Return the windows (``panda_queue``, ``ts``, sorted) in which a queue was full: its busiest time is then its capacity.
 
     It was full if jobs waited longer than a start-up takes for a 24th of the window while nearly as many cores were in use
     as at its busiest time, and if most of the time that they waited was such.
-
-    Returns:
-        ``panda_queue``, ``ts``, sorted.
     """
     rows = jobs.rename({"computingsite": "panda_queue"})
     late = rows.with_columns(since=pl.col("readytime") + pl.lit(PATIENCE))
@@ -164,10 +148,8 @@ def full_windows(jobs: pl.DataFrame, capacity: pl.DataFrame, *, window: timedelt
 def stalls(jobs: pl.DataFrame, capacity: pl.DataFrame) -> pl.DataFrame:
     """Return when queues started nothing though jobs waited for them and slots were free: they took no jobs then.
 
-    Slots are free that the widest job of the queue fits into.
-
-    Returns:
-        ``panda_queue``, ``begin``, ``end``, each at least `STALL` long, sorted.
+    Slots are free that the widest job of the queue fits into. ``panda_queue``, ``begin``, ``end``, each at least `STALL` long,
+    sorted.
     """
     rows = jobs.rename({"computingsite": "panda_queue"}).join(
         capacity.select("panda_queue").unique(), on="panda_queue", how="semi"
@@ -229,10 +211,8 @@ def stated_slots(
 
     Slots count that are set for any share in the middle of the window, those of all resource types together; before the first
     that were set for any queue, where nothing is known of the table, those first ones; a pledge counts above 0
-    (-1: opportunistic, 0 or null: none). Slots that were set after the end are not looked at.
-
-    Returns:
-        ``panda_queue``, ``ts``, ``slots``, ``source`` (slots, pledge), sorted.
+    (-1: opportunistic, 0 or null: none). Slots that were set after the end are not looked at. ``panda_queue``, ``ts``,
+    ``slots``, ``source`` (slots, pledge), sorted.
     """
     windows = windows_of(begin, end, window)
     ts = pl.select(snapshot=pl.int_range(len(windows)), ts=windows)
@@ -270,10 +250,8 @@ def with_sources(capacity: pl.DataFrame, full: pl.DataFrame, stated: pl.DataFram
 
     Set slots go before what was seen, a pledge before a busiest time at which nobody waited; never fewer slots than
     ran at once. A queue that was full in some windows has as many slots in others as in the full one before, else after.
-    Queues of which slots are stated though they ran nothing are added.
-
-    Returns:
-        ``panda_queue``, ``ts``, ``slots``, ``source`` (slots, full, pledge, busiest, see `KNOWN` and `LOWER`), sorted.
+    Queues of which slots are stated though they ran nothing are added. ``panda_queue``, ``ts``, ``slots``, ``source`` (slots,
+    full, pledge, busiest, see `KNOWN` and `LOWER`), sorted.
     """
     key = ["panda_queue", "ts"]
     both = capacity.join(
@@ -297,13 +275,10 @@ def with_sources(capacity: pl.DataFrame, full: pl.DataFrame, stated: pl.DataFram
 
 
 def upper_slots(capacity: pl.DataFrame, queues: pl.DataFrame, most: float) -> pl.DataFrame:
-    """Return the slots at the upper end of what they may be: only lower bounds grow.
+    """Return the slots, also of ``queues``, at the upper end of what they may be: only lower bounds grow.
 
     A queue of which slots are stated in another window has at most as many as then; another at most ``most`` times its
     busiest time, and no fewer than the median queue at its busiest. So has one that ran nothing.
-
-    Returns:
-        The columns of ``capacity``, with rows for ``queues``, sorted.
     """
     first = capacity["ts"].min()
     idle = queues.select(
@@ -323,14 +298,9 @@ def upper_slots(capacity: pl.DataFrame, queues: pl.DataFrame, most: float) -> pl
 
 
 def read_capacity(given: pl.DataFrame | str | Path) -> pl.DataFrame:
-    """Read slots that somebody knows.
+    """Read slots that somebody knows, of a frame or a file (``.parquet``, else CSV): ``panda_queue``, ``slots`` [cores], sorted.
 
-    Args:
-        given: A frame, or a file (``.parquet``, else CSV with a header): ``panda_queue``, ``slots`` [cores], perhaps ``ts``
-            (from here on, UTC without zone; null or absent: always).
-
-    Returns:
-        ``panda_queue``, ``ts``, ``slots``, sorted.
+    ``ts`` (from here on, UTC without zone) may be null or absent: always.
 
     Raises:
         ConfigError: There is no such file.

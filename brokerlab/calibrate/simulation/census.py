@@ -42,23 +42,12 @@ def look(
     found: IntArray,
     due: IntArray,
 ) -> tuple[int, int, int]:
-    """Write down the jobs of an instant that are not over: those at queues, and those that are to get one.
+    """Write down the jobs of an instant that are not over: those at queues, and those that are to get one; times in us.
 
-    Args:
-        attempt: Of the event loop.
-        order: Rows in the order of making.
-        created: When each was made [us].
-        brokered: Whether the brokerage places it.
-        gone: When its outputs have arrived, for jobs that are done [us].
-        first: Place in the order before which all are over.
-        last: Place in the order from which on none is looked at.
-        now: The instant [us].
-        until: Jobs that may get a queue from then on are left out [us].
-        found: (3, jobs) filled with rows, states and queues of jobs at queues.
-        due: (2, jobs) filled with rows of jobs without a queue, and from when on each may have one [us].
-
-    Returns:
-        How many are at queues, how many are due, and the next ``first``.
+    ``found``: (3, jobs) filled with rows, states and queues of jobs at queues; ``due``: (2, jobs) filled with rows of jobs
+    without a queue, and from when on each may have one, if before ``until``. Before the place ``first`` of the ``order`` of
+    making all are over, from ``last`` on none is looked at; ``gone``: when the outputs of jobs that are done have arrived.
+    Returns how many are at queues, how many are due, and the next ``first``.
     """
     n, n_due, begin = 0, 0, -1
     for place in range(first, last):
@@ -90,11 +79,10 @@ def look(
 
 
 def counted_of(found: pl.DataFrame, arrays: Arrays) -> pl.DataFrame:
-    """Count jobs by world, queue, status and every column of the groups.
+    """Count jobs by world, queue, status and every column of the groups; combinations may repeat.
 
-    Returns:
-        ``world, computingsite, jobstatus, njobs, ncores``, ``traffic`` per core of those ``measured`` jobs that have one, and
-        the columns of the groups; combinations may repeat.
+    ``world, computingsite, jobstatus, njobs, ncores``, ``traffic`` per core of those ``measured`` jobs that have one, and
+    the columns of the groups.
     """
     diskio = pl.col("diskio")
     jobs = found.with_columns(group=arrays.group[found["job"]], diskio=arrays.diskio[found["job"]])
@@ -115,10 +103,9 @@ def counted_of(found: pl.DataFrame, arrays: Arrays) -> pl.DataFrame:
 
 
 def by_share(found: pl.DataFrame, arrays: Arrays) -> pl.DataFrame:
-    """Count jobs by queue, share, work queue and status in every world, as fast rebrokerage reads it.
+    """Count jobs by queue, share, work queue and status in every world, its ``snapshot``, as fast rebrokerage reads it.
 
-    Returns:
-        ``snapshot`` (the world), ``computingsite, gshare, workqueue_id, jobstatus, njobs``; jobs without share are left out.
+    Jobs without share are left out.
     """
     known = counted_of(found, arrays).drop_nulls("gshare").rename({"world": "snapshot"})
     return known.select("snapshot", "computingsite", "gshare", "workqueue_id", "jobstatus", "njobs")
@@ -135,11 +122,7 @@ def disk_traffic(base: pl.DataFrame) -> pl.DataFrame:
 def tables_of(
     found: pl.DataFrame, arrays: Arrays, wanted: IntArray, resource: pl.DataFrame
 ) -> dict[str, pl.DataFrame]:
-    """Make the count tables of the brokerage of production from a census; ``task_resource_types`` is of the tasks that are wanted.
-
-    Returns:
-        ``job_stats``, ``job_stats_rt``, ``job_stats_workqueue``, ``job_stats_gshare_only``, ``transferring_by_nucleus``,
-        ``core_stats``, ``diskio_usage``, ``task_resource_types``, each with ``world``.
+    """Make the count tables of the brokerage of production from a census; ``task_resource_types`` is of the tasks wanted.
 
     Source: production-jobs.md.
     """

@@ -84,11 +84,7 @@ class Limits:
 
     @classmethod
     def of(cls, given: Mapping[str, float]) -> Self:
-        """Return the defaults but for what is given by name.
-
-        Raises:
-            ConfigError: Unknown names, or values that make no sense.
-        """
+        """Return the defaults but for what is given by name; unknown names and values that make no sense are refused."""
         known = {entry.name: entry.type for entry in fields(cls)}
         unknown = [f"{name!r}: {nearest(name, list(known))}" for name in given if name not in known]
         if unknown:
@@ -99,13 +95,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Steps:
-    """The values of both sides in ascending order.
-
-    Attributes:
-        gaps: (n-1,) from each value to the next.
-        side: (n,) 1 for one side, -1 for the other.
-        task: (n,) task of the value, 0 .. n_tasks-1.
-    """
+    """The values of both sides in ascending order, ``gaps`` from each to the next, ``side`` 1 or -1, ``task`` from 0."""
 
     gaps: FloatArray
     side: IntArray
@@ -158,13 +148,9 @@ class Steps:
 
 @dataclass(frozen=True)
 class Sides:
-    """The jobs of the period on both sides.
+    """The jobs of the period on both sides: ``pandaid, computingsite, gshare, task, when`` (made), ``wait_s, killed``.
 
-    Attributes:
-        observed: ``pandaid, computingsite, gshare, task, when`` (made), ``wait_s, killed``.
-        simulated: The same; of several runs with ``run``, from 0.
-        paired: Row i of both is the same job at the same queue.
-        runs: How many simulated runs there are.
+    Simulated ones of several runs have ``run``, from 0; ``paired``: row i of both is the same job at the same queue.
     """
 
     observed: pl.DataFrame
@@ -175,11 +161,10 @@ class Sides:
     def distances(self, by: str, repeats: int, seed: int) -> pl.DataFrame:
         """Return the distances of every group of observed jobs, sorted by group.
 
-        Returns:
-            ``by, n_jobs, n_simulated`` (per run), ``mean_observed_h, mean_simulated_h, wasserstein_h`` with
-            ``wasserstein_h_lo, wasserstein_h_hi``, ``ks, correlation, kills_observed, kills_simulated``; what needs
-            simulated jobs is null where there are none. And of each of `RUNS` how far a run is from the others together:
-            ``<name>_most`` of all runs, ``<name>_usual`` (median); 0 for one run.
+        ``by, n_jobs, n_simulated`` (per run), ``mean_observed_h, mean_simulated_h, wasserstein_h`` with
+        ``wasserstein_h_lo, wasserstein_h_hi``, ``ks, correlation, kills_observed, kills_simulated``; what needs
+        simulated jobs is null where there are none. And of each of `RUNS` how far a run is from the others together:
+        ``<name>_most`` of all runs, ``<name>_usual`` (median); 0 for one run.
         """
         parts = self.simulated.partition_by(by, as_dict=True, maintain_order=True)
         rows = []
@@ -278,11 +263,7 @@ class Sides:
 
 
 def quantiles(jobs: pl.DataFrame, by: Sequence[str], name: str) -> pl.DataFrame:
-    """Return percentiles of ``wait_s`` at `RANKS` by group.
-
-    Returns:
-        The group columns, ``n`` jobs, ``rank``, the percentile by the name that is given; sorted by group and rank.
-    """
+    """Return percentiles of ``wait_s`` at `RANKS` by group, by the name that is given, with ``n`` jobs and ``rank``; sorted."""
     ordered = jobs.sort(*by, "wait_s")
     groups = ordered.group_by(by, maintain_order=True).agg(n=pl.len())
     number = np.repeat(np.arange(groups.height), groups["n"].to_numpy())
@@ -325,11 +306,7 @@ def judged(
     What was seen is one run of the world, and chance moves it as it moves the others. So each distance is held to its limit
     or to the usual distance between runs, whichever is more; and where one of the runs is beyond that in any of them,
     all of them are held to as many times as much. A simulation that is right fails so at one queue in as many as there are
-    runs and one more, whatever the number of limits.
-
-    Returns:
-        The queues with ``judged``, ``reach`` (times the limits, or the usual distances, that are allowed; 1 for one run),
-        ``fails``, sorted.
+    runs and one more, whatever the number of limits. ``reach``: times the limits, or the usual distances, that are allowed.
 
     Source: randomisation test with one statistic, the largest of standardised distances (Westfall and Young, Resampling-Based
         Multiple Testing, 1993).

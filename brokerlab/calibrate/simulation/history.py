@@ -83,14 +83,9 @@ def read(
     busiest time of a window in which jobs waited, else the pledge, else the busiest time, a lower bound; start-up delays
     are a model and are read from the time before it.
 
-    Returns:
-        What jobs need and are, those of the stage that were made from the beginning on marked ``ours``; and ``queues``
-        (without slots), ``capacity`` (with ``source``: where slots come from, see :func:`.capacity.with_sources`), ``delays``
-        (from the time before the period), ``left_out`` and ``seen`` as a :class:`.world.World` has them.
-
-    Raises:
-        DataError: Jobs have no queues.
-        InsufficientDataError: No job of the period has run.
+    What jobs need and are comes first, those of the stage that were made from the beginning on marked ``ours``; then ``queues``
+    (without slots), ``capacity`` (see :func:`.capacity.with_sources`), ``delays``, ``left_out`` and ``seen`` as a
+    :class:`.world.World` has them.
     """
     rows = _rows(archive, period.until)
     ran = rows.filter(pl.col("reason").is_null())
@@ -198,14 +193,12 @@ def _queues(
 
 
 def delays_of(jobs: pl.DataFrame, claims: pl.DataFrame, capacity: pl.DataFrame) -> pl.DataFrame:
-    """Return the start-up delays of jobs that became ready while their queue had free slots.
+    """Return the start-up delays (``panda_queue, delay_s, own``) of jobs that became ready while their queue had free slots.
 
     Slots are free that are enough for everybody who runs or is ready, the jobs that became ready at the same time among
     them: of a batch larger than its queue most jobs wait for slots, though at first none of it runs. Where most of a queue's
     delays are those of a start-up, longer ones are not: the queue took no jobs then, or these jobs waited for something else.
-
-    Returns:
-        ``panda_queue``, ``delay_s``, ``own`` (false: of all queues where delays are those of a start-up); sorted.
+    A delay that is not its ``own`` is of all queues where delays are those of a start-up.
     """
     rows = jobs.select("readytime", "starttime", "corecount", panda_queue="computingsite")
     seen = (
@@ -369,17 +362,13 @@ _USED = ("jeditaskid", "masterid", "type", "nfiles", "nfilesused")
 def unmade_jobs(
     archive: Any, ran: pl.DataFrame, label: str, begin: datetime, end: datetime
 ) -> pl.DataFrame:
-    """Return the jobs that the unused files of open tasks would make.
+    """Return the jobs that the unused files of open tasks would make: rows of finished jobs with a ``pandaid`` of their own.
 
-    They ask for a queue from when their task's scouts were over, or from when its last job was made: nothing but the
-    brokerage holds them back then. Those that asked before the beginning are left out: under another setting they would
-    not wait any more, and what is asked is what a setting does once it rules. A task's files (``nfilestobeused`` where that is
-    known) make as many jobs as those used did. They need what the finished jobs of their task needed, one after the other; a task none of whose jobs finished says
-    nothing of what others would need.
-
-    Returns:
-        Rows as those of ``ran``: copies of finished jobs with a ``pandaid`` of their own, made (``creationtime``,
-        ``readytime``) when they asked; ``reason`` is `UNMADE`.
+    They ask for a queue (``creationtime, readytime``) from when their task's scouts were over, or from when its last job was
+    made: nothing but the brokerage holds them back then. Those that asked before the beginning are left out: under another
+    setting they would not wait any more, and what is asked is what a setting does once it rules. A task's files
+    (``nfilestobeused`` where that is known) make as many jobs as those used did. They need what the finished jobs of their task
+    needed, one after the other; a task none of whose jobs finished says nothing of what others would need.
     """
     none = ran.clear()
     if not archive.has("datasets") or not archive.has("tasks"):

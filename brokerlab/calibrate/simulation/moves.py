@@ -17,9 +17,7 @@ class Mover:
     """The links of a world, inputs and outputs apart, and what was moved for each job.
 
     Attributes:
-        world: Data, sites and rates.
-        inputs_free: (links,) from when on each is free for inputs [us].
-        outputs_free: (links,) the same for outputs.
+        inputs_free: (links,) from when on each is free for inputs [us], ``outputs_free`` for outputs.
         moved: (jobs,) bytes that travelled for it.
         spent: (jobs,) time from its placements to its inputs being there [us].
     """
@@ -39,13 +37,7 @@ class Mover:
         return cls(world, free, free.copy(), nothing, nothing.copy())
 
     def bring_inputs(self, job: IntArray, queue: IntArray, asked: IntArray) -> IntArray:
-        """Return when the inputs of jobs are at their queues [us].
-
-        Args:
-            job: Rows, in the order in which they are served.
-            queue: Where each goes.
-            asked: From when on it may travel [us].
-        """
+        """Return when the inputs of jobs, which ask from ``asked`` on and are served in this order, are at their queues [us]."""
         arrays, mode = self.world.arrays, self.world.transfers.mode
         if mode == "observed":
             self.spent[job] += arrays.prepared[job]
@@ -61,13 +53,7 @@ class Mover:
         return there
 
     def send_outputs(self, state: State, log: Records, gone: IntArray) -> None:
-        """Send off the outputs of the attempts that have ended.
-
-        Args:
-            state: Of the event loop.
-            log: Attempts.
-            gone: When each job's outputs have arrived [us]; filled.
-        """
+        """Send off the outputs of the attempts that have ended, and fill in when each job's have arrived (``gone``) [us]."""
         job, end = log["job"].copy(), log["end"].copy()
         over = state.attempt["status"][job] == DONE
         over &= state.attempt["number"][job] == log["number"]
@@ -103,17 +89,7 @@ class Mover:
 
 @compiled
 def queue_up(link: IntArray, asked: IntArray, lasts: IntArray, free: IntArray) -> IntArray:
-    """Let transfers pass their links one after the other: ``end = max(asked, end before) + lasts``.
-
-    Args:
-        link: Of each transfer, in the order in which they are served.
-        asked: When each could begin [us].
-        lasts: How long each takes [us].
-        free: (links,) from when on each is free [us]; changed.
-
-    Returns:
-        When each is through [us].
-    """
+    """Let transfers, in this order, pass their links: ``end = max(asked, end before) + lasts`` [us]; ``free`` is changed."""
     end = np.empty(len(link), np.int64)
     for row in range(len(link)):
         begin = max(asked[row], free[link[row]])

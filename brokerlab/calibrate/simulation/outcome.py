@@ -43,13 +43,10 @@ class Outcome(Result):
             (of the last attempt), ``overtime`` (its outputs had arrived, too), ``waiting_s`` (creation to last start, or
             to the end of the simulation), ``transfer_s`` (of inputs), ``running_s`` (last attempt), ``transferred_bytes``,
             ``lost_core_s`` (killed attempts), ``first_site`` and ``first_wait_s`` (of the first attempt: inputs there to
-            start, or to the end of the simulation; null where none was ready), ``state`` (finished, failed, waiting, running at the end; a finished job's
-            outputs may still be on their way: ``overtime`` is null).
+            start, or to the end of the simulation; null where none was ready), ``state`` (finished, failed, waiting, running
+            at the end; a finished job's outputs may still be on their way: ``overtime`` is null).
         queues: One row per seed and queue, sorted, in the period: ``seed, panda_queue, used_core_s, capacity_core_s,
             utilisation`` (null without capacity), ``n_jobs`` (judged jobs last there).
-        seeds: Of the worlds.
-        config: The settings.
-        world: What was simulated.
     """
 
     shows = Shows(
@@ -174,9 +171,9 @@ def run(world: World, *, config: Config | None = None, seeds: Sequence[int] = (1
 
     Where the brokerage places jobs, at every cycle the queues stand where they are; its own rules decide once for all tasks
     with jobs that have no queue, in all worlds: the jobs made in the coming cycle, those that found no candidate before,
-    killed ones that try again and those taken back. Each job draws one of its task's candidates by their shares (in the order of the
-    queue's name). It waits at the queue from when it was made and its inputs are there. Timeouts and fast rebrokerage, asked
-    at every cycle, take jobs back that wait too long: the brokerage places them again at once, by its rules as they stand
+    killed ones that try again and those taken back. Each job draws one of its task's candidates by their shares (in the order
+    of the queue's name). It waits at the queue from when it was made and its inputs are there. Timeouts and fast rebrokerage,
+    asked at every cycle, take jobs back that wait too long: the brokerage places them again at once, by its rules as they stand
     then. All tasks of a cycle see the same numbers of jobs.
 
     Every draw depends on the seed, the job and how often it was placed or tried alone: common random numbers under any settings.

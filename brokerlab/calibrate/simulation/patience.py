@@ -42,8 +42,6 @@ class Patience:
     """The rules about waiting under some settings; only jobs that the brokerage placed are taken back.
 
     Attributes:
-        rules: The rule set.
-        config: The settings.
         tables: ``queues`` and ``slots`` by snapshot (null: every one), ``resource_work_queues``.
         fast: What fast rebrokerage reads of the settings: share and threshold, ratio, fraction; empty: no share has a threshold
             of its own, without which it does nothing.
@@ -97,14 +95,7 @@ class Patience:
         return held.defined_s, held.holding_s, limits, held.own, self.fast
 
     def act(self, loop: Loop, found: pl.DataFrame, now: int, snapshot: int) -> bool:
-        """Take jobs back in some worlds; tells whether some were.
-
-        Args:
-            loop: All worlds; changed.
-            found: The census of those asked for.
-            now: The instant [us since 1970].
-            snapshot: Which state of the queues holds.
-        """
+        """Take jobs of a census back in their worlds, at an instant [us since 1970]; tells whether some were."""
         placed = found.filter(loop.arrays.brokered[found["job"]])
         waits = placed.filter(pl.col("state") <= ACTIVATED)
         fast = self._fast(loop, found, waits, snapshot) if self.fast else waits.clear()

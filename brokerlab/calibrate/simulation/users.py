@@ -35,7 +35,6 @@ class Users:
     """What the settings and the static world say about users.
 
     Attributes:
-        config: The settings.
         window: Jobs that ended so long ago count for their task (TW_DONE_JOB_STAT) [us].
         tasks: ``jeditaskid`` with what classes read of it, one row per task.
         units: ``jeditaskid, username, user`` (as registered), ``workinggroup``.
@@ -94,8 +93,8 @@ class Users:
     ) -> dict[str, pl.DataFrame]:
         """Make the count tables of the brokerage of users, with ``world``, for the tasks ``wanted``.
 
-        Files of a task's input count as its jobs where progress is asked for; queues of all types count for the usage of users; a
-        killed job counts as failed.
+        Files of a task's input count as its jobs where progress is asked for; queues of all types count for the usage of users;
+        a killed job counts as failed.
 
         Source: analysis-jobs.md 1; classes.md 4, 5, 7.
         """

@@ -59,7 +59,6 @@ class Validation(Result):
         quantiles: ``computingsite``, ``gshare``, ``n``, ``rank``, ``observed_s``, ``simulated_s``.
         by_queue: The same by ``computingsite`` alone.
         limits: What it was held to.
-        world: What was simulated.
         runs: Simulated runs.
         open: No, but yes were the runs by `SPARE` farther from one another, as more of them may be.
     """
@@ -136,11 +135,9 @@ class Validation(Result):
         return {name: int((found == name).sum()) for name in STATES}
 
     def broken_limits(self) -> pl.DataFrame:
-        """Return at how many queues each limit is broken.
+        """Return at how many queues each limit of :data:`LIMITS` is broken, most often broken first.
 
-        Returns:
-            One row per limit of :data:`LIMITS`, most often broken first: ``limit``, ``value`` (of :class:`.comparison.Limits`),
-            ``n_queues``, ``n_jobs`` of these queues.
+        ``limit``, ``value`` (of :class:`.comparison.Limits`), ``n_queues``, ``n_jobs`` of these queues.
         """
         rows = []
         for name, entry in LIMITS.items():
@@ -153,11 +150,9 @@ class Validation(Result):
         )
 
     def waits(self, ranks: Sequence[float] = (50.0, 90.0)) -> pl.DataFrame:
-        """Return percentiles of the waits of every queue that has simulated jobs.
+        """Return percentiles of the waits of every queue that has simulated jobs, sorted by rank, state and queue.
 
-        Returns:
-            One row per rank and queue, sorted by rank, state and queue: ``rank``, ``panda_queue``, ``observed_h``,
-            ``simulated_h`` [h], ``state`` (of `STATES`).
+        ``rank``, ``panda_queue``, ``observed_h``, ``simulated_h`` [h], ``state`` (of `STATES`).
         """
         fails = pl.col("fails")
         state = (

@@ -135,12 +135,7 @@ def split_periods(
     proof_start: datetime | None = None,
     end: datetime | None = None,
 ) -> tuple[Period, Period]:
-    """Return the periods asked for, or both halves of the archive, its first day left to fill the queues.
-
-    Raises:
-        ConfigError: What was asked for is empty or in the wrong order.
-        InsufficientDataError: The archive has too few days, or no times.
-    """
+    """Return the periods asked for, or both halves of the archive, its first day left to fill the queues."""
     made = pl.col("creationtime")
     first, last = archive.scan("jobs").select(made.min(), last=made.max()).collect().row(0)
     if first is None:
@@ -166,11 +161,7 @@ def _day(at: datetime) -> datetime:
 
 
 def believe(archive: Archive, period: Period, what_if: WhatIf) -> Validation:
-    """Ask whether the simulation gives back a period: first with every job at its own queue, which is cheap.
-
-    Returns:
-        What is wrong with the queues alone; else with queues and brokerage together.
-    """
+    """Ask whether the simulation gives back a period: first with every job at its own queue, which is cheap, then as it is."""
     known = what_if.options["capacity"] if isinstance(what_if, GridWhatIf) else None
     world = simulation.of_archive(
         archive, start=period.start, end=period.end, brokerage="seen", drain="0h", capacity=known

@@ -1,8 +1,8 @@
 """From keys to a proposal: search on one period, judge on both, and again where queues may have more slots than were seen.
 
-Every key alone over its grid, the others beside the best one, and the values between say which settings are worth judging; all of it
-looks at the first period alone, so that the later one scores what it had no part in finding. What a key does beside the best one is
-asked of each, since one that starves tasks hides what the others do to them.
+Every key alone over its grid, the others beside the best one, and the values between say which settings are worth judging;
+all of it looks at the first period alone, so that the later one scores what it had no part in finding. What a key does beside
+the best one is asked of each, since one that starves tasks hides what the others do to them.
 """
 
 from __future__ import annotations
@@ -62,14 +62,13 @@ slots.
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
-    """Everything that was found out about some keys.
+    """Everything that was found out about some keys; tables are empty where nothing was simulated.
 
     Attributes:
         case: Keys, periods, options: what was asked.
-        verdict: The answer.
         screen: What other values would have decided; without rows where all keys were simulated.
         validation: Whether the simulation gives back what was seen; null where the caller vouched for it, or was not asked.
-        tried: See :func:`.tables.tried_frame`; empty if nothing was simulated.
+        tried: See :func:`.tables.tried_frame`.
         together: Names of the keys that were searched together.
         judgement: What the judge says; null if nothing was simulated.
         proof: The scored period before and after, see :func:`.tables.proof_of`; empty where the choice was to leave all as
@@ -392,12 +391,10 @@ STEP = 0.03
 
 
 def search(first: Simulations) -> tuple[tuple[Setting, ...], pl.DataFrame, tuple[str, ...]]:
-    """Search the first period.
+    """Search the first period: return the settings worth judging, what was tried, and the keys that were searched together.
 
-    Returns:
-        The settings worth judging, at least one: of those that may be the best, since their interval reaches below that of
-        the best within the limits, and below 0, the `MOST_JUDGED` best; what was tried, see :func:`.tables.tried_frame`;
-        names of the keys that were searched together.
+    Worth judging are, of those that may be the best (their interval reaches below that of the best within the limits, and below
+    0), the `MOST_JUDGED` best, at least one.
     """
     options = first.options
     known = first.among(one for key in first.space.keys for one in first.space.single(key.name))

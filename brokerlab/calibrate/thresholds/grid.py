@@ -31,17 +31,10 @@ VERSION = 8
 
 @dataclass(frozen=True)
 class GridWhatIf:
-    """Simulations of an archive's periods.
+    """Simulations of an archive's periods, see :func:`of_archive`; ``worlds`` are read as far as they are needed.
 
-    Another process reads the worlds itself: they are larger than what they are read from.
-
-    Attributes:
-        path: Folder of the archive.
-        periods: The periods.
-        drain: See :func:`of_archive`.
-        options: See :func:`of_archive`.
-        digest: Of the archive, the rules that decide and everything the worlds depend on.
-        worlds: Period to its world, as far as they were needed.
+    Another process reads the worlds itself: they are larger than what they are read from. ``digest`` is of the archive, the rules
+    that decide and everything the worlds depend on.
     """
 
     path: Path
@@ -80,7 +73,7 @@ class GridWhatIf:
         return str(self.options["cycle"])
 
     def sources(self) -> pl.DataFrame:
-        """Return ``panda_queue``, ``source`` of the slots in the first world that was read, see ``simulation.capacity``; empty where none was."""
+        """Return ``panda_queue``, ``source`` of the slots in the first world that was read, see ``simulation.capacity``."""
         worlds = [self.worlds[period] for period in self.periods if period in self.worlds]
         return worlds[0].sources if worlds else pl.DataFrame()
 
@@ -118,8 +111,8 @@ def of_archive(
 
     The tasks that are judged are made in a period but its last ``drain``, in which they may end: nothing after the period
     is looked at but how long jobs that were made in it took, so that what is chosen on one knows nothing of a later one.
-    An empty ``cycle`` is what the archive shows; ``capacity`` are known slots (:func:`.capacity.read_capacity`; null or an empty text: none
-    but the archive's); further options are those of :func:`simulation.of_archive`.
+    An empty ``cycle`` is what the archive shows; ``capacity`` are known slots (:func:`.capacity.read_capacity`; null or an empty
+    text: none but the archive's); further options are those of :func:`simulation.of_archive`.
 
     Raises:
         ConfigError: A period that is not longer than ``drain``; no such file of slots.

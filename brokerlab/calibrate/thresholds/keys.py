@@ -42,15 +42,7 @@ THIRD = 1 / 3
 
 @dataclass(frozen=True, kw_only=True)
 class Threshold:
-    """One key.
-
-    Attributes:
-        key: As the catalogue writes it.
-        component: Where it is read.
-        stage: Which decision reads it.
-        grows: What grows when it is raised.
-        shrinks: What shrinks when it is raised.
-    """
+    """One key: where it is read, which decision reads it, what grows and what shrinks when it is raised."""
 
     key: str
     component: str
@@ -109,7 +101,7 @@ class Threshold:
         return None
 
     def grid(self, current: Any = None, *, points: int = POINTS) -> tuple[Any, ...]:
-        """Return values to try between the guard rails, ``points`` of them and the current one (null: none, it then stands at the end).
+        """Return values to try between the guard rails: ``points`` of them and the current one (null: none, it stands at the end).
 
         On a linear scale the half and the double of the current one are too: where it lies near an end, steps are too wide there.
 
@@ -156,10 +148,7 @@ THRESHOLDS: tuple[Threshold, ...] = tuple(Threshold(**row) for row in ROWS)
 
 
 def threshold_of(name: str) -> Threshold:
-    """Return what is known of a key: as the catalogue writes it, or one exact key of a pattern.
-
-    Raises:
-        ConfigError: No such threshold; names the nearest.
+    """Return what is known of a key: as the catalogue writes it, or one exact key of a pattern; ConfigError names the nearest.
 
     Example:
         >>> threshold_of("NQUEUELIMITSITE_Express").key

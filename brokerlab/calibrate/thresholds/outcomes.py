@@ -27,7 +27,6 @@ class Quantity:
     """Something that anyone could care about; less is better for all of them.
 
     Attributes:
-        name: Of the quantity.
         label: In words.
         unit: Of the value as shown.
         least: Smallest value that can be told from nothing [unit]: no change is given in per cent of less.
@@ -140,12 +139,13 @@ class Outcome:
     def by_seed(cls, simulated: Simulated) -> dict[int, Outcome]:
         """Read what a simulation says, by seed.
 
-        Args:
-            simulated: With ``tasks`` (``seed, jeditaskid, turnaround_s``; ``gshare, user_class, created_at,
-                n_finished, mean_waiting_s, transferred_bytes, lost_core_s, used_core_s, censored`` where known), and ``queues``
-                (``seed, panda_queue, used_core_s, capacity_core_s, n_jobs``), ``fairness`` (``seed, by, jain``) and
-                ``jobs`` (``jeditaskid, creationtime``: a task begins with its first) where there are any. A turnaround
-                that is censored counts up to the end. SchemaError where columns are missing.
+        It has ``tasks`` (``seed, jeditaskid, turnaround_s``; ``gshare, user_class, created_at, n_finished, mean_waiting_s,
+        transferred_bytes, lost_core_s, used_core_s, censored`` where known), and ``queues`` (``seed, panda_queue, used_core_s,
+        capacity_core_s, n_jobs``), ``fairness`` (``seed, by, jain``) and ``jobs`` (``jeditaskid, creationtime``: a task begins with its
+        first) where there are any. A turnaround that is censored counts up to the end.
+
+        Raises:
+            SchemaError: Columns are missing.
         """
         tasks, queues = _tasks(simulated), _queues(getattr(simulated, "queues", None))
         return {

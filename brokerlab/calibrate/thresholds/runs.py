@@ -64,12 +64,7 @@ class Store:
 
     @classmethod
     def at(cls, folder: str | Path | None, what_if: WhatIf) -> Store:
-        """Open a folder, or make it; null: nothing is kept.
-
-        Raises:
-            ConfigError: The simulation does not say what its results depend on besides settings, seed and period.
-            DataError: It cannot be made.
-        """
+        """Open a folder, or make it; null: nothing is kept. A simulation must say what its results depend on."""
         digest = getattr(what_if, "digest", None)
         if folder is not None and (not isinstance(digest, str) or not digest):
             raise ConfigError(
@@ -98,17 +93,7 @@ class Store:
 
 @dataclass
 class Runs:
-    """The simulations of a study.
-
-    Attributes:
-        what_if: The simulation.
-        store: Where results are kept.
-        workers: Processes at most; 1: no others are started.
-        missing: What could not be run.
-        n_simulated: Replications simulated by this study.
-        n_kept: Replications found in the store.
-        seconds: Time spent simulating [s].
-    """
+    """The simulations of a study, in at most so many processes (``workers``; 1: no others are started); times in seconds."""
 
     what_if: WhatIf
     store: Store = Store(Kept(None), "")
@@ -157,9 +142,7 @@ class Runs:
     def _run(self, wanted: Iterable[Task], *, apart: bool = False) -> None:
         """Make runs; those of settings that fail together are made again one by one.
 
-        Args:
-            wanted: The runs.
-            apart: Only in other processes: those that made them before were killed, as this one might be.
+        ``apart``: only in other processes, for those that made them before were killed, as this one might be.
         """
         tasks, before = list(wanted), time.perf_counter()
         again: list[Task] = []

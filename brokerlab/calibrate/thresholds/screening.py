@@ -73,8 +73,8 @@ def screen(
     """Try every value of every key on the brokerages of a period.
 
     Decisions are made again with the state of queues as it was: what other decisions would have led to is not followed,
-    so that a key that changes nothing here may still do so elsewhere, but not the other way round. ``stage`` is what a simulation
-    would hold, of `HOLDS`.
+    so that a key that changes nothing here may still do so elsewhere, but not the other way round. ``stage`` is what a
+    simulation would hold, of `HOLDS`.
 
     Source: calibration.md 2 (the sensitivity of a key comes from the rules themselves).
     """

@@ -133,11 +133,7 @@ FEWEST_VALUES = 2
 
 @dataclass(frozen=True)
 class Setting:
-    """Values of some keys; none: what acts now.
-
-    Attributes:
-        values: (key as asked, value), sorted by key; a value of None is no entry.
-    """
+    """Values of some keys (key as asked, value; None: no entry), sorted by key; none: what acts now."""
 
     values: tuple[tuple[str, Any], ...] = ()
 
@@ -179,7 +175,6 @@ class Key:
 
     Attributes:
         name: As asked: a key, or a pattern, which then has one value for all it stands for.
-        threshold: What is known of it.
         places: ``app/component/KEY`` of every entry that is set.
         current: Value in force; of a pattern the one of most of what it stands for.
         mixed: What a pattern stands for has different values now.
@@ -196,12 +191,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Space:
-    """The keys of a study and the configuration that acts.
-
-    Attributes:
-        config: The configuration.
-        keys: The keys, in the order asked for.
-    """
+    """The keys of a study, in the order asked for, and the configuration that acts."""
 
     config: Config
     keys: tuple[Key, ...]
@@ -246,10 +236,6 @@ def space_of(
     """Look the keys up, and the values to try; a pattern is set for every global share that occurs.
 
     ``grids`` gives values by key, to which the current one is added; other keys have the default grid of ``points`` values.
-
-    Raises:
-        ConfigError: Keys that are unknown or without any share, values out of the guard rails, grids of one value; all at
-            once.
     """
     given = {name: list(values) for name, values in (grids or {}).items()}
     problems = [f"grids: {name!r} is not among the keys" for name in given if name not in keys]
@@ -309,9 +295,7 @@ class Case:
     """What is asked.
 
     Attributes:
-        space: Keys and configuration.
         periods: Of the choice, and scored.
-        options: Objective, limits, simulations.
         created_at: Of the proposal, UTC without zone.
         rules: Rule set that simulations decide by, ``document`` or ``production``.
         archive_digest: Null without an archive.

@@ -57,10 +57,6 @@ class Simulations:
     """Settings simulated in some periods.
 
     Attributes:
-        space: Keys and configuration.
-        options: Objective and limits.
-        runs: The simulations.
-        blocks: The periods, one after the other.
         before: The setting that limits compare with.
         current: The setting that the judge compares with.
         least: Spans of a period at least.

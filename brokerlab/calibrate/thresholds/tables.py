@@ -47,14 +47,12 @@ _SHOWN = {
 
 
 def as_shown(table: pl.DataFrame, n_tasks: int) -> pl.DataFrame:
-    """Return a comparison of the judge in words and units.
+    """Return a comparison of the judge in words and units, one row per quantity of `QUANTITIES`; nulls where it is not known.
 
-    Returns:
-        One row per quantity of `QUANTITIES`: ``quantity, label, unit, before, after, diff, diff_lo, diff_hi`` (interval of the
-        difference; null below so many units as the judge asks for), ``diff_pct, diff_pct_lo, diff_pct_hi`` (the same in per
-        cent of ``before``; null where that is almost nothing), ``limit`` (null: none) [``limit_unit``], ``limited`` (by how much
-        what is limited is above now: of bytes and lost core-hours for the same work) and ``kept``,
-        ``coverage`` (null: not measured). Nulls where the simulation does not know the quantity.
+    ``quantity, label, unit, before, after, diff, diff_lo, diff_hi`` (interval of the difference; null below so many units as
+    the judge asks for), ``diff_pct, diff_pct_lo, diff_pct_hi`` (the same in per cent of ``before``; null where that is almost
+    nothing), ``limit`` (null: none) [``limit_unit``], ``limited`` (by how much what is limited is above now: of bytes and lost
+    core-hours for the same work) and ``kept``, ``coverage`` (null: not measured).
     """
     known = {row["quantity"]: row for row in table.iter_rows(named=True)}
     limits = {
@@ -86,11 +84,10 @@ def as_shown(table: pl.DataFrame, n_tasks: int) -> pl.DataFrame:
 
 
 def tried_frame(first: Simulations, known: Sequence[Setting]) -> pl.DataFrame:
-    """Compare settings with the current one on the first period.
+    """Compare settings with the current one on the first period, one row per setting and quantity, in the order tried.
 
-    Returns:
-        One row per setting and quantity, in the order tried: ``setting`` (words), ``key`` and ``value`` (null for several
-        keys), ``n_keys``, ``replications`` and the columns of :func:`as_shown`; none for the current setting.
+    ``setting`` (words), ``key`` and ``value`` (null for several keys), ``n_keys``, ``replications`` and the columns of
+    :func:`as_shown`.
     """
     parts = []
     for one in known:
@@ -115,11 +112,10 @@ def tried_frame(first: Simulations, known: Sequence[Setting]) -> pl.DataFrame:
 def by_stratum(
     simulations: Simulations, settings: tuple[Setting, Setting], block: int
 ) -> pl.DataFrame:
-    """Compare two settings inside each level of what tasks are known by, on one period.
+    """Compare two settings inside each level of what tasks are known by, on one period, the worst first.
 
-    Returns:
-        One row per ``stratum`` and ``level``: ``n_tasks, before, after, diff, diff_lo, diff_hi, diff_pct`` of the objective and
-        ``verdict`` (gains, loses: the interval excludes 0; open), ``role`` (worst; null: not), the worst first.
+    ``stratum``, ``level``, ``n_tasks, before, after, diff, diff_lo, diff_hi, diff_pct`` of the objective and ``verdict`` (gains,
+    loses: the interval excludes 0; open), ``role`` (worst; null: not).
     """
     objective, tasks = simulations.options.objective, simulations.tasks(simulations.blocks[block])
     rows: list[dict[str, Any]] = []
@@ -153,11 +149,10 @@ _STRATA = {
 def by_queue(
     current: Sequence[Outcome], other: Sequence[Outcome], confidence: float
 ) -> pl.DataFrame:
-    """Compare how full queues are; intervals over replications.
+    """Compare how full queues are, the largest change first; intervals over replications.
 
-    Returns:
-        One row per queue, the largest change first: ``panda_queue, n_jobs_before, n_jobs_after`` (mean over replications),
-        ``used_before, used_after`` (part of the slots), ``diff, diff_lo, diff_hi`` and ``verdict`` (fuller, emptier, open).
+    ``panda_queue, n_jobs_before, n_jobs_after`` (mean over replications), ``used_before, used_after`` (part of the slots),
+    ``diff, diff_lo, diff_hi`` and ``verdict`` (fuller, emptier, open).
     """
     n = len(current)
     factor = t_factor(n, confidence) / float(np.sqrt(n)) if n > 1 else None
@@ -193,13 +188,11 @@ def proof_of(table: pl.DataFrame, objective: str) -> pl.DataFrame:
 
 
 def candidates_of(judgement: Judgement, n_tasks: int) -> pl.DataFrame:
-    """Return what the judge chose among, beside the current setting, on all periods.
+    """Return what the judge chose among, beside the current setting, on all periods, least objective first.
 
-    Returns:
-        One row per setting, least objective first: ``setting, n_keys``, ``after`` (mean or total of the objective), ``diff,
-        diff_lo, diff_hi`` (interval by which the judge asks whether it is better), the same in per cent of the current setting
-        (``diff_pct`` ...; null where that is almost nothing), ``broken`` (limits, comma list), ``lowers`` (by its whole
-        interval), ``role`` (chosen; null: not).
+    ``setting, n_keys``, ``after`` (mean or total of the objective), ``diff, diff_lo, diff_hi`` (interval by which the judge asks
+    whether it is better), the same in per cent of the current setting (``diff_pct`` ...; null where that is almost nothing),
+    ``broken`` (limits, comma list), ``lowers`` (by its whole interval), ``role`` (chosen; null: not).
     """
     quantity, known = quantity_of(judgement.question.objective), judgement.candidates
     times = n_tasks if quantity.total else 1
@@ -255,12 +248,9 @@ def front_frame(tried: pl.DataFrame, proposed: Setting) -> pl.DataFrame:
     """Return every setting tried, by all objectives, on the first period; empty if nothing was simulated.
 
     Points that differ by less than their uncertainty are told apart all the same: the front is for looking, the judge goes
-    by intervals.
-
-    Returns:
-        One row per setting: ``setting``, ``n_keys``; of each objective NAME: ``NAME``, and ``NAME_pct, NAME_pct_lo,
-        NAME_pct_hi`` [% of now; 0 for the current setting, null where it is not known]; ``on_front``; ``role``: current,
-        proposed, on the front, tried, in this order.
+    by intervals. ``setting``, ``n_keys``; of each objective NAME: ``NAME``, and ``NAME_pct, NAME_pct_lo, NAME_pct_hi`` [% of now;
+    0 for the current setting, null where it is not known]; ``on_front``; ``role``: current, proposed, on the front, tried, in this
+    order.
     """
     if tried.is_empty():
         return pl.DataFrame()

@@ -16,7 +16,6 @@ from brokerlab.calibrate.judge import (
     Outcomes,
     Question,
     Sums,
-    _Confirmed,
     _verdict,
     by_place,
     capped_weights,
@@ -180,10 +179,7 @@ def test_a_breach_that_nothing_mends_is_no_answer_and_never_keep():
 
 ENDS = {"before": 1.0, "after": 0.9, "diff": -0.1, "diff_lo": -0.2, "diff_hi": -0.05}
 KILLS = ("kills",)
-YES, LOWER, FEWER, NO = (
-    _Confirmed(lower=lower, relieved=relieved)
-    for lower, relieved in ((True, True), (True, False), (False, True), (False, False))
-)
+YES, LOWER, FEWER, NO = (True, True), (True, False), (False, True), (False, False)
 
 
 @pytest.mark.parametrize(
