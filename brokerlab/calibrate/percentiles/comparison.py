@@ -234,9 +234,13 @@ def _strata(before: pl.DataFrame, after: pl.DataFrame, question: Question) -> pl
         n_scored = int(before["n_scored"].gather(places).sum())
         row: dict[str, Any] = {"stratum": stratum, "level": level, "n_tasks": len(places), "n_scored": n_scored}  # fmt: skip
         for name in JUDGED:
-            sides = (side[name][places] for side in (now, then))
-            how = {"share": name == "exceed_rate", "enough": len(places) >= MIN_UNITS}
-            found = question.paired(*sides, weights=weights[places], **how)
+            found = question.paired(
+                now[name][places],
+                then[name][places],
+                weights[places],
+                share=name == "exceed_rate",
+                enough=len(places) >= MIN_UNITS,
+            )
             row |= {f"{name}_{end}": value for end, value in found.items()}
         row["verdict"] = side_of(row["loss_diff_lo"], row["loss_diff_hi"], "gains", "loses")
         rows.append(row)
