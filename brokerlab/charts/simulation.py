@@ -8,10 +8,9 @@ from brokerlab.charts.primitives import Chart, scatter
 
 
 def waits_chart(waits: pl.DataFrame) -> Chart:
-    """Draw simulated against observed waits, a point per queue; equal ones lie on the line.
+    """Draw simulated against observed waits, a point per queue: ``observed_h``, ``simulated_h`` [h, above 0], ``state``.
 
-    Args:
-        waits: ``observed_h``, ``simulated_h`` [h, above 0], ``state``, ``panda_queue``.
+    Equal ones lie on the line.
     """
     return scatter(
         waits,

@@ -40,15 +40,8 @@ SETTINGS = {
 
 
 PALETTE = (
-    "#d98c00",
-    "#00856a",
-    "#33475b",
-    "#4aa3df",
-    "#7a5aa6",
-    "#8a6d3b",
-    "#5e8c31",
-    "#b5588f",
-    "#98a2ad",
+    *("#d98c00", "#00856a", "#33475b", "#4aa3df", "#7a5aa6"),
+    *("#8a6d3b", "#5e8c31", "#b5588f", "#98a2ad"),
 )
 """Colours of everything that has no fixed one; none is red, and their lightness differs."""
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")

@@ -11,17 +11,17 @@ from brokerlab.lazy import lazy
 if TYPE_CHECKING:
     from brokerlab.gdpconfig.config import Config, Found
     from brokerlab.gdpconfig.difference import diff
-    from brokerlab.gdpconfig.keys import calibratable, catalogue
+    from brokerlab.gdpconfig.keys import catalogue
     from brokerlab.gdpconfig.validation import Finding, validate
 
-__all__ = ["Config", "Finding", "Found", "calibratable", "catalogue", "diff", "validate"]
+__all__ = ["Config", "Finding", "Found", "catalogue", "diff", "validate"]
 
 __getattr__, __dir__ = lazy(
     __name__,
     {
         **dict.fromkeys(("Config", "Found"), "config"),
         **dict.fromkeys(("Finding", "validate"), "validation"),
-        **dict.fromkeys(("calibratable", "catalogue"), "keys"),
+        "catalogue": "keys",
         "diff": "difference",
     },
 )

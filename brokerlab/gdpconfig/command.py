@@ -294,9 +294,10 @@ def _now() -> datetime:
 
 
 def _config(path: Path | None, at: datetime | None) -> Config:
-    from brokerlab.gdpconfig.present import present
+    from brokerlab.gdpconfig.config import Config
 
-    return present(path, at)
+    config = Config.empty() if path is None else Config.from_file(path)
+    return config if at is None else config.at(at)
 
 
 def _shown(value: object) -> str:

@@ -42,9 +42,8 @@ class Found:
     """Where a value comes from.
 
     Attributes:
-        value: The value that the system acts on; null = none.
+        value: What the system acts on; null = none.
         entry: The stored entry; null = the default of the catalogue.
-        row: The catalogue row.
     """
 
     value: Any
@@ -54,10 +53,7 @@ class Found:
 
 @dataclass(frozen=True, repr=False)
 class Config(Result):
-    """A configuration; made by :meth:`from_frame`, :meth:`from_file` or :meth:`empty`.
-
-    Attributes:
-        entries: The stored entries, in the order of the table.
+    """A configuration; made by :meth:`from_frame`, :meth:`from_file` or :meth:`empty`; entries in the order of the table.
 
     Example:
         >>> config = Config.empty().with_values({"SCOUT_RAMCOUNT_RANK": 80})
@@ -70,17 +66,8 @@ class Config(Result):
     shows = Shows(
         about="settings, one row per entry; keys without an entry have their default",
         columns={"app": "", "component": "", "key": "", "value": "", "type": "", "vo": ""},
-        keys=(
-            "app",
-            "component",
-            "key",
-            "vo",
-        ),
-        next=(
-            ".get(key)",
-            ".with_values({key: value})",
-            "gdpconfig.catalogue()",
-        ),
+        keys=("app", "component", "key", "vo"),
+        next=(".get(key)", ".with_values({key: value})", "gdpconfig.catalogue()"),
     )
 
     entries: tuple[Entry, ...] = ()
@@ -102,7 +89,11 @@ class Config(Result):
 
     @classmethod
     def from_file(cls, path: str | Path) -> Config:
-        """Read a CSV or JSON export; see :func:`brokerlab.gdpconfig.entry.entries_of_file`."""
+        """Read a CSV or JSON export (see :func:`brokerlab.gdpconfig.entry.entries_of_file`), or the folder of an archive."""
+        if Path(path).is_dir():
+            from brokerlab import archive
+
+            return cls.from_frame(archive.open(path).scan("gdpconfig"))
         return cls(stored.entries_of_file(path))
 
     def frame(self) -> pl.DataFrame:
@@ -128,14 +119,11 @@ class Config(Result):
         return any(entry.has_history for entry in self.entries)
 
     def at(self, time: datetime, *, latency_s: float = 0.0) -> Config:
-        """Return the configuration that acts at a time.
+        """Return the configuration that acts at a time, with entries that hold, without their times; itself without a history.
 
         Args:
             time: UTC without zone.
             latency_s: A change acts this much later [s]; production caches values for up to an hour.
-
-        Returns:
-            The entries that hold, without their times; the same object if there is no history.
 
         Raises:
             ConfigError: The time has a zone.
@@ -156,16 +144,9 @@ class Config(Result):
         )
 
     def candidates(self, app: str, component: str, key: str, vo: str | None = None) -> Candidates:
-        """Return the entries that a look-up finds, the one that is used first.
+        """Return the entries that a look-up finds, the one that is used first; among equals in the order of the table.
 
-        Args:
-            app: Name of the app.
-            component: Name of the component.
-            key: Exact key.
-            vo: With a VO: its entries, then those without VO. Null: all entries, VO not looked at.
-
-        Returns:
-            Entries; among equals in the order of the table.
+        With a VO its entries, then those without VO; null: all entries, VO not looked at.
 
         Raises:
             ConfigError: An entry holds for a part of the time and no time was chosen with :meth:`at`.
@@ -203,24 +184,11 @@ class Config(Result):
     def lookup_raw(
         self, component: str, key: str, *, app: str = DEFAULT_APP, vo: str | None = None
     ) -> Any:
-        """Look one exact key up as the real system does, without catalogue and defaults.
+        """Look one exact key up as the real system does, without catalogue and defaults; null ``vo``: the query has none.
 
-        Args:
-            component: Name of the component.
-            key: Exact key.
-            app: Name of the app.
-            vo: VO condition of the query; null = none.
-
-        Returns:
-            The value of the first candidate converted by its type; null if there is none, or if it cannot be
-            converted (with a :class:`BrokerlabWarning`).
+        Null if there is no entry, or if it cannot be converted by its type (with a :class:`BrokerlabWarning`).
 
         Source: docs/rules/gdpconfig.md, Look-up rules, 1 to 3; vectors ``config_value``.
-
-        Example:
-            >>> rows = [{"app": "jedi", "component": "dbproxy", "key": "K", "value": "7", "type": "int"}]
-            >>> Config.from_rows(rows).lookup_raw("dbproxy", "K", app="jedi", vo="atlas")
-            7
         """
         return self._look_up((app, component, key), vo)[0]
 
@@ -233,7 +201,7 @@ class Config(Result):
         vo: str | None = None,
         **scope: str | None,
     ) -> Any:
-        """Return the value that the system acts on.
+        """Return the value that the system acts on, else the default of the catalogue, else null.
 
         Args:
             key: Exact key, asked alone; or a pattern of the catalogue, asked with its fallback chain.
@@ -243,9 +211,6 @@ class Config(Result):
                 with a fixed VO or without one takes no notice of it.
             **scope: Values of the placeholders, e.g. ``prodsourcelabel="user", gshare="Express"``. Names
                 that the pattern does not have are left aside; a null value means that no entry can exist.
-
-        Returns:
-            The typed value, else the default of the catalogue, else null.
 
         Raises:
             ConfigError: Unknown key or placeholder, a place where the key is never read, a missing value for a
@@ -292,13 +257,11 @@ class Config(Result):
     def with_values(self, values: Mapping[str, Value]) -> Config:
         """Return the configuration with other values: "what if".
 
+        The entry that the look-up finds has the new value; a key without entry gets one without VO.
+
         Args:
             values: Exact key -> value of the catalogue's type; null removes the entry. ``app/component/KEY``
                 names the place of a key that is read in several.
-
-        Returns:
-            A copy in which the entry that the look-up finds has the new value; a key without entry gets one
-            without VO.
 
         Raises:
             ConfigError: Unknown keys, patterns, wrong types; all in one message.

@@ -17,15 +17,10 @@ _SCHEMA = dict.fromkeys(
 def diff(old: Config, new: Config) -> pl.DataFrame:
     """Return the entries that two configurations do not share.
 
-    Args:
-        old: The one before.
-        new: The one after.
-
-    Returns:
-        One row per place and VO whose used entry differs, sorted by app, component, key, VO; all String:
-        ``app, component, key, vo`` (null = all), ``change`` (added, removed, changed), ``old, new`` (text of the
-        value, null = no entry), ``default`` (what the catalogue says acts without an entry, null = unknown key),
-        ``unit``. Remarks, and entries that are never used because an equal one comes first, are not looked at.
+    One row per place and VO whose used entry differs, sorted by app, component, key, VO; all String:
+    ``app, component, key, vo`` (null = all), ``change`` (added, removed, changed), ``old, new`` (text of the
+    value, null = no entry), ``default`` (what the catalogue says acts without an entry, null = unknown key),
+    ``unit``. Remarks, and entries that are never used because an equal one comes first, are not looked at.
 
     Raises:
         ConfigError: A configuration has a history; compare ``config.at(time)``.

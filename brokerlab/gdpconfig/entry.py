@@ -27,12 +27,9 @@ _KEY = ("app", "component", "key")
 
 @dataclass(frozen=True)
 class Entry:
-    """One row of the table ``gdpconfig``.
+    """One row of the table ``gdpconfig``; names are case-sensitive.
 
     Attributes:
-        app: Name of the app, e.g. ``jedi``; case-sensitive like every name here.
-        component: Component that reads it, e.g. ``dbproxy``.
-        key: Exact key.
         value: Text of the value; null for JSON entries.
         value_json: JSON text; null for all others.
         type: ``str|string, int|integer, float, bool|boolean, json`` in any case.
@@ -116,14 +113,7 @@ def _entry(row: Mapping[str, object]) -> Entry:
 
 
 def entries_of_rows(rows: Iterable[Mapping[str, object]], source: str) -> tuple[Entry, ...]:
-    """Turn rows into entries, in their order.
-
-    Args:
-        rows: One mapping per entry; names in any case, unknown columns are left aside.
-        source: Where they come from, for the message.
-
-    Returns:
-        The entries.
+    """Turn rows into entries, in their order; names in any case, unknown columns are left aside.
 
     Raises:
         DataError: Rows without app, component or key, or with times that make no sense; all in one message.
@@ -162,15 +152,8 @@ def _check_columns(found: Iterable[str], source: str) -> None:
         )
 
 
-def entries_of_frame(frame: IntoFrame, source: str = "gdpconfig") -> tuple[Entry, ...]:
-    """Turn a table into entries, in its order.
-
-    Args:
-        frame: Anything narwhals accepts; columns of :class:`Entry` in any case.
-        source: Name for the messages.
-
-    Returns:
-        The entries.
+def entries_of_frame(frame: IntoFrame) -> tuple[Entry, ...]:
+    """Turn a table of any engine into entries, in its order; columns of :class:`Entry` in any case.
 
     Raises:
         SchemaError: A required column is missing, or two differ only in case.
@@ -179,19 +162,15 @@ def entries_of_frame(frame: IntoFrame, source: str = "gdpconfig") -> tuple[Entry
     import narwhals.stable.v2 as nw
 
     table: pl.DataFrame = nw.from_native(frame).lazy().collect("polars").to_native()
-    _check_columns(table.columns, source)
-    return entries_of_rows(table.iter_rows(named=True), source)
+    _check_columns(table.columns, "gdpconfig")
+    return entries_of_rows(table.iter_rows(named=True), "gdpconfig")
 
 
 def entries_of_file(path: str | Path) -> tuple[Entry, ...]:
-    """Read a CSV or JSON export.
+    """Read a CSV or JSON export, in the order of the file.
 
-    Args:
-        path: ``.csv`` with a header line, or ``.json`` with a list of objects (alone or as the only list of
-            an object). UTF-8, with or without byte order mark. The word ``NULL`` is null.
-
-    Returns:
-        The entries, in the order of the file.
+    ``.csv`` with a header line, or ``.json`` with a list of objects (alone or as the only list of an object). UTF-8, with or
+    without byte order mark. The word ``NULL`` is null.
 
     Raises:
         SchemaError: A required column is missing.

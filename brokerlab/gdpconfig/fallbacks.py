@@ -16,11 +16,9 @@ PLACEHOLDER = re.compile(r"<([^<>]+)>")
 
 @dataclass(frozen=True)
 class Chain:
-    """The keys to ask one after the other.
+    """The keys to ask one after the other; a template with a placeholder that has no value is passed over.
 
-    Attributes:
-        keys: Templates; one with a placeholder that has no value in the look-up is passed over.
-        non_zero: The first value that is not 0 wins, instead of the first that is defined.
+    If ``non_zero``, the first value that is not 0 wins, instead of the first that is defined.
     """
 
     keys: tuple[str, ...]
@@ -85,13 +83,10 @@ def scope_names(pattern: str) -> tuple[set[str], set[str]]:
 
 
 def has_scope(pattern: str, key: str, scope: Mapping[str, str]) -> bool:
-    """Whether an exact key acts for a scope only: all of it stands in the name of the key.
+    """Whether an exact key of a pattern acts for a scope only: all of it stands in the name of the key.
 
-    Args:
-        pattern: Catalogue key or pattern that the key belongs to.
-        key: The exact key.
-        scope: Values of placeholders. The name may hold further ones; of these only a resource type may hold
-            underscores, so that "A_B" is not read as a share "B" of a label that ends in "A".
+    The name may hold further placeholders; of these only a resource type may hold underscores, so that "A_B" is not read as a
+    share "B" of a label that ends in "A".
 
     Example:
         >>> pattern = "MIN_WEIGHT_<prodsourcelabel>[_<gshare>]"
@@ -112,14 +107,9 @@ def has_scope(pattern: str, key: str, scope: Mapping[str, str]) -> bool:
 
 
 def expand(pattern: str, scope: Mapping[str, str]) -> list[str]:
-    """Return the exact keys to ask, in order.
+    """Return the exact keys to ask, in order; a missing value leaves out the forms that need it.
 
-    Args:
-        pattern: Catalogue key or pattern.
-        scope: Values of the placeholders; one that is missing leaves out the forms that need it.
-
-    Returns:
-        The keys. ``<cores>`` follows from the first five letters of the resource type.
+    ``<cores>`` follows from the first five letters of the resource type.
 
     Example:
         >>> expand("DISK_THRESHOLD[_<gshare>]", {"gshare": "MC 16 simul"})

@@ -7,12 +7,11 @@ Source: docs/rules/gdpconfig.md, Columns and Calibration.
 
 from __future__ import annotations
 
-import csv
 import re
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
-from typing import Literal, cast
+from typing import cast
 
 import polars as pl
 
@@ -26,16 +25,6 @@ PILOT_APP = "pilot"
 MAX_KEY_LENGTH = 250
 """No key of the catalogue, with any scope, comes near this many characters."""
 
-CALIBRATED_SCOPES = ("scout", "exhausted", "brokerage", "throttle", "rebrokerage")
-LINEAR_UNITS = frozenset(
-    {
-        *("%", "fraction", "percentile", "ratio", "factor", "h", "tenths of jobs"),
-        # not named by the rule: ranges of one or two decades, 0 is an ordinary value
-        *("min", "days", "weight", "priority", "attempts"),
-    }
-)
-"""Units searched on a linear scale; all others (sizes, counts, rates) on a logarithmic one."""
-
 
 @dataclass(frozen=True)
 class CatalogueKey:
@@ -43,16 +32,13 @@ class CatalogueKey:
 
     Attributes:
         key: Exact key or pattern: ``<x>`` required, ``[_<x>]`` optional.
-        app: Where the entry is stored.
         components: The components that read it; several where it depends on the activity.
         type: ``int, float, bool, str, json, any``.
-        unit: Unit of the value; "tenths of jobs" is divided by 10 to get a fraction.
+        unit: Of the value; "tenths of jobs" is divided by 10 to get a fraction.
         default_text: What the code uses if the key is absent, in words.
         vo: VO of the look-up: a fixed name, the task's, or ``any`` for none.
         used_by: Chapter and rule, or component.
-        effect: What it does.
-        minimum: Lower sensible bound [unit], null = none.
-        maximum: Upper sensible bound [unit], null = none.
+        minimum: Lower sensible bound [unit], null = none; as ``maximum``.
         documented: ``yes`` or where it stands instead.
         scope: Part of the system it belongs to.
     """
@@ -113,15 +99,10 @@ class CatalogueKey:
 
 
 def parse_default(text: str, type_name: str) -> Value:
-    """Read the catalogue's ``default`` as a value.
+    """Read the catalogue's ``default`` as a value; of a bool the remark of ``none (true)`` says what an absent key acts like.
 
-    Args:
-        text: A number, ``true|false``, a word, ``none ...`` or ``not read`` for no value, a number
-            followed by a remark, or an expression in words (no value; ``Config.get`` computes it).
-        type_name: Type of the key.
-
-    Returns:
-        The value or null. For a bool the remark of ``none (true)`` says what an absent key acts like.
+    It is a number, ``true|false``, a word, ``none ...`` or ``not read`` for no value, a number followed by a remark, or an
+    expression in words (no value; ``Config.get`` computes it).
 
     Source: docs/rules/gdpconfig.md, Columns.
 
@@ -143,32 +124,23 @@ def parse_default(text: str, type_name: str) -> Value:
     return float(number[1]) if type_name == "float" else int(number[1])
 
 
-def _bound(text: str) -> float | None:
-    return float(text) if text else None
-
-
 @cache
 def rows() -> tuple[CatalogueKey, ...]:
     """Return the rows of the catalogue, in its order."""
-    text = resources.files("brokerlab.gdpconfig").joinpath("catalogue.csv").read_text("utf-8")
+    table = catalogue().rename(_NAMED)
     return tuple(
-        CatalogueKey(
-            key=row["key"],
-            app=row["app"],
-            components=tuple(row["component"].split("|")),
-            type=row["type"],
-            unit=row["unit"],
-            default_text=row["default"],
-            vo=row["vo"],
-            used_by=row["used_by"],
-            effect=row["effect"],
-            minimum=_bound(row["sensible_min"]),
-            maximum=_bound(row["sensible_max"]),
-            documented=row["documented"],
-            scope=row["scope"],
-        )
-        for row in csv.DictReader(text.splitlines())
+        CatalogueKey(**row | {"components": tuple(row["components"].split("|"))})
+        for row in table.iter_rows(named=True)
     )
+
+
+_NAMED = {
+    "component": "components",
+    "default": "default_text",
+    "sensible_min": "minimum",
+    "sensible_max": "maximum",
+}
+"""Columns of the catalogue to attributes of a row, where they differ."""
 
 
 @cache
@@ -208,15 +180,7 @@ def rows_of(key: str) -> tuple[CatalogueKey, ...]:
 
 
 def find(key: str, app: str | None = None, component: str | None = None) -> CatalogueKey:
-    """Return the catalogue row of a key at a place.
-
-    Args:
-        key: Exact key or pattern.
-        app: Name of the app; null = wherever the catalogue says.
-        component: Name of the component; null = wherever the catalogue says.
-
-    Returns:
-        The row.
+    """Return the catalogue row of a key, exact or a pattern, at a place; null = wherever the catalogue says.
 
     Raises:
         ConfigError: The key is unknown, is never read at that place, or the place is needed to tell.
@@ -251,10 +215,7 @@ def find(key: str, app: str | None = None, component: str | None = None) -> Cata
 
 
 def resolve(name: str) -> tuple[str, str, str]:
-    """Return the place of ``KEY`` or ``app/component/KEY``.
-
-    Raises:
-        ConfigError: The key is unknown, is a pattern, or its place is not unique.
+    """Return the place of ``KEY`` or ``app/component/KEY``; refuse a pattern, and a place that is not unique.
 
     Example:
         >>> resolve("SCOUT_RAMCOUNT_RANK")
@@ -269,11 +230,7 @@ def resolve(name: str) -> tuple[str, str, str]:
 
 
 def check_value(row: CatalogueKey, key: str, value: Value) -> None:
-    """Refuse a value that is not of the catalogue's type; null and type ``any`` are always good.
-
-    Raises:
-        ConfigError: What was found and what is needed.
-    """
+    """Refuse a value that is not of the catalogue's type; null and type ``any`` are always good."""
     allowed: dict[str, tuple[type, ...]] = {
         "int": (int,),
         "float": (int, float),
@@ -291,11 +248,7 @@ def check_value(row: CatalogueKey, key: str, value: Value) -> None:
 
 
 def only_component(row: CatalogueKey) -> str:
-    """Return the component of a row that has only one.
-
-    Raises:
-        ConfigError: It depends on the activity.
-    """
+    """Return the component of a row that has only one; refuse one where it depends on the activity."""
     if len(row.components) > 1:
         raise ConfigError(
             f"gdpconfig key {row.key!r} is read in {' and '.join(row.components)}: "
@@ -311,76 +264,16 @@ def nearest_key(key: str) -> str:
 
 
 def catalogue() -> pl.DataFrame:
-    """Return the catalogue as a table.
+    """Return the catalogue as a table, one row per app, component(s) and key, in the order of the file.
 
-    Returns:
-        One row per app, component(s) and key, in the order of the file: ``key, app, component, type, unit,
-        default`` (text), ``vo, used_by, effect`` (String), ``sensible_min, sensible_max`` (Float64 [unit],
-        null = no bound), ``documented, scope`` (String).
+    ``key, app, component, type, unit, default`` (text), ``vo, used_by, effect`` (String), ``sensible_min, sensible_max``
+    (Float64 [unit], null = no bound), ``documented, scope`` (String).
 
     Example:
         >>> catalogue().shape
         (148, 13)
     """
-    return pl.DataFrame(
-        {
-            "key": [row.key for row in rows()],
-            "app": [row.app for row in rows()],
-            "component": ["|".join(row.components) for row in rows()],
-            "type": [row.type for row in rows()],
-            "unit": [row.unit for row in rows()],
-            "default": [row.default_text for row in rows()],
-            "vo": [row.vo for row in rows()],
-            "used_by": [row.used_by for row in rows()],
-            "effect": [row.effect for row in rows()],
-            "sensible_min": pl.Series([row.minimum for row in rows()], dtype=pl.Float64),
-            "sensible_max": pl.Series([row.maximum for row in rows()], dtype=pl.Float64),
-            "documented": [row.documented for row in rows()],
-            "scope": [row.scope for row in rows()],
-        }
-    )
-
-
-@dataclass(frozen=True)
-class SearchRange:
-    """How one key may be searched.
-
-    Attributes:
-        key: The catalogue row.
-        minimum: Smallest value to try [unit of the key]; 1 instead of 0 on a logarithmic scale.
-        maximum: Largest value to try [unit of the key].
-        scale: ``linear`` or ``log``.
-        integer: Only whole numbers.
-    """
-
-    key: CatalogueKey
-    minimum: float
-    maximum: float
-    scale: Literal["linear", "log"]
-    integer: bool
-
-
-def calibratable() -> tuple[SearchRange, ...]:
-    """Return the keys offered to calibration, in catalogue order.
-
-    Returns:
-        Rows of the scopes scout, exhausted, brokerage, throttle and rebrokerage with a numeric type and both
-        bounds.
-
-    Source: docs/rules/gdpconfig.md, Calibration.
-
-    Example:
-        >>> {r.key.key: (r.minimum, r.maximum, r.scale) for r in calibratable()}["SCOUT_DISK_IO_CAP"]
-        (100.0, 100000.0, 'log')
-    """
-    ranges = []
-    for row in rows():
-        numeric = row.type in ("int", "float")
-        if row.scope not in CALIBRATED_SCOPES or not numeric:
-            continue
-        if row.minimum is None or row.maximum is None:
-            continue
-        scale: Literal["linear", "log"] = "linear" if row.unit in LINEAR_UNITS else "log"
-        minimum = 1.0 if scale == "log" and row.minimum <= 0 else row.minimum
-        ranges.append(SearchRange(row, minimum, row.maximum, scale, row.type == "int"))
-    return tuple(ranges)
+    text = resources.files("brokerlab.gdpconfig").joinpath("catalogue.csv").read_bytes()
+    bounds = ("sensible_min", "sensible_max")
+    table = pl.read_csv(text, infer_schema=False)
+    return table.with_columns(pl.exclude(bounds).fill_null(""), pl.col(bounds).cast(pl.Float64))

@@ -7,8 +7,16 @@ from typing import Any, Literal
 import numpy as np
 
 from brokerlab.errors import ConfigError
-from brokerlab.gdpconfig.keys import LINEAR_UNITS, CatalogueKey
+from brokerlab.gdpconfig.keys import CatalogueKey
 
+LINEAR_UNITS = frozenset(
+    {
+        *("%", "fraction", "percentile", "ratio", "factor", "h", "tenths of jobs"),
+        # not named by the rule: ranges of one or two decades, 0 is an ordinary value
+        *("min", "days", "weight", "priority", "attempts"),
+    }
+)
+"""Units searched on a linear scale; all others (sizes, counts, rates) on a logarithmic one."""
 APART = 1.5
 """Factor by which other values keep away from the half and the double of the current one."""
 DECADES = 10**4
@@ -19,15 +27,8 @@ def grid(row: CatalogueKey, current: Any, points: int) -> list[Any]:
     """Return values from the least to the largest sensible one, the current one, its half and its double among them.
 
     Values from a little below the half to a little above the double are left out, so that no two are nearly the same;
-    so is a 0 that only means the default.
-
-    Args:
-        row: The catalogue's row.
-        current: Value in force; null = none.
-        points: How many, the current one, its half and its double not counted.
-
-    Raises:
-        ConfigError: The key is no number, or has no bounds.
+    so is a 0 that only means the default. ``points`` does not count the current one (null = none), its half and its double.
+    A key that is no number, or has no bounds, is a ConfigError.
 
     Example:
         >>> from brokerlab.gdpconfig.keys import rows_of
@@ -67,7 +68,7 @@ def near_values(row: CatalogueKey, current: Any) -> list[Any]:
 
 
 def scale_of(row: CatalogueKey) -> Literal["linear", "log"]:
-    """Return how a key is searched: ``linear`` or ``log`` (sizes, counts, rates)."""
+    """Return how a key is searched (docs/rules/gdpconfig.md, Calibration): ``linear`` or ``log`` (sizes, counts, rates)."""
     return "linear" if row.unit in LINEAR_UNITS or row.type == "bool" else "log"
 
 

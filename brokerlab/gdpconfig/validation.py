@@ -30,7 +30,7 @@ class Finding:
     Attributes:
         kind: ``unknown key, pattern, never read there, undefined, type, bounds`` or ``repeated``.
         place: ``app/component/key``.
-        vo: VO of the entry; empty = all.
+        vo: Empty = all.
         message: What was found, what is allowed, what to do.
     """
 
@@ -44,14 +44,7 @@ class Finding:
 
 
 def validate(config: Config | IntoFrame, *, strict: bool = False) -> tuple[Finding, ...]:
-    """Compare a configuration with the catalogue.
-
-    Args:
-        config: The configuration, or its table.
-        strict: Raise instead of warn.
-
-    Returns:
-        The findings, sorted by kind and place; empty if all is well.
+    """Compare a configuration, or its table, with the catalogue; the findings, sorted by kind and place.
 
     Raises:
         ConfigError: There are findings and ``strict`` is set.

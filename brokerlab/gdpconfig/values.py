@@ -45,15 +45,7 @@ _CONVERTERS: dict[str, Callable[[str], Value]] = {
 
 
 def convert(value: str | None, value_json: str | None, type_name: str | None) -> Value:
-    """Convert a stored entry by its type.
-
-    Args:
-        value: Text of the value; read by every type except ``json``.
-        value_json: JSON text; read by type ``json`` only.
-        type_name: ``str|string, int|integer, float, bool|boolean, json`` in any case.
-
-    Returns:
-        The typed value. ``bool`` is true only for "true" in any case.
+    """Convert a stored entry by its type, in any case; ``bool`` is true only for "true" in any case.
 
     Raises:
         ValueError: Unknown type, no value, text that is not of the type, or a float that is not a number.

@@ -12,7 +12,6 @@ from pydantic import Field, field_validator
 from brokerlab import archive as archives
 from brokerlab import words
 from brokerlab.gdpconfig import Config
-from brokerlab.gdpconfig.present import present
 from brokerlab.gdpconfig.proposal import (
     ApplyFiles,
     Item,
@@ -113,7 +112,7 @@ def load(p: Params) -> Config:
     source = p.config or p.archive
     if not source or (not p.config and not archives.open(source).has("gdpconfig")):
         return Config.empty()
-    config = present(source)
+    config = Config.from_file(source)
     return config.at(p.at or kit.now()) if config.has_history else config
 
 

@@ -14,7 +14,7 @@ from brokerlab.calibrate.percentiles import PARAMETERS
 from brokerlab.calibrate.percentiles.history import load
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.gdpconfig import Config
-from brokerlab.gdpconfig.proposal import Proposal
+from brokerlab.gdpconfig.proposal import loads
 from brokerlab.report import find, run
 from brokerlab.report import scout_percentiles as report
 from brokerlab.scouts import ScoutRules
@@ -130,7 +130,7 @@ def test_proposals_fit_the_configuration_of_the_archive(done, archive):
         wanted = part["verdict"]["kind"] != "no_answer" and part["name"] in ("ramcount", "cputime")
         assert path.exists() == wanted
         if wanted:
-            proposal = Proposal.from_json(path.read_text())
+            proposal = loads(path.read_text())
             proposal.verify(config)
             acts = part["verdict"]["kind"] in ("change", "improve")
             assert proposal.kind == ("change" if acts else "keep")

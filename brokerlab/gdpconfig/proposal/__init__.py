@@ -6,21 +6,13 @@ them for a meeting.
 """
 
 from brokerlab.gdpconfig.proposal.apply import ApplyFiles, apply_files, write_apply_files
-from brokerlab.gdpconfig.proposal.conflict import Conflict, conflicts
+from brokerlab.gdpconfig.proposal.conflict import conflicts
 from brokerlab.gdpconfig.proposal.document import Proposal
 from brokerlab.gdpconfig.proposal.filed import Broken, Filed, find, newest, read_all
 from brokerlab.gdpconfig.proposal.filters import filter_problems, tasks_in_words
-from brokerlab.gdpconfig.proposal.listing import State, overview, state_of
+from brokerlab.gdpconfig.proposal.listing import overview, state_of
 from brokerlab.gdpconfig.proposal.merging import merge
-from brokerlab.gdpconfig.proposal.parts import (
-    Affected,
-    Change,
-    Digests,
-    Effect,
-    Evidence,
-    Source,
-    Window,
-)
+from brokerlab.gdpconfig.proposal.parts import Affected, Effect, Evidence, Window
 from brokerlab.gdpconfig.proposal.reviewing import Item, Review, review
 from brokerlab.gdpconfig.proposal.statements import render
 from brokerlab.gdpconfig.proposal.text import dumps, loads, read, verified, write
@@ -30,17 +22,12 @@ __all__ = [
     "Affected",
     "ApplyFiles",
     "Broken",
-    "Change",
-    "Conflict",
-    "Digests",
     "Effect",
     "Evidence",
     "Filed",
     "Item",
     "Proposal",
     "Review",
-    "Source",
-    "State",
     "Window",
     "after_applying",
     "apply_files",

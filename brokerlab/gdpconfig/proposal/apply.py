@@ -40,12 +40,9 @@ class ApplyFiles:
 
 
 def apply_files(name: str, document: Proposal, config: Config) -> ApplyFiles:
-    """Write what puts a proposal into effect, and what takes it back, in every form that can hold its values.
+    """Write what puts a change into effect, and what takes it back, in every form that can hold its values.
 
-    Args:
-        name: What the files are called.
-        document: Of kind "change"; of a merged one the document itself is among the files.
-        config: The configuration that acts; keys that the proposal does not touch may differ from its base.
+    Of a merged proposal the document itself is among the files. Keys that it does not touch may differ from its base.
     """
     after = document.applied_to(config, touched_only=True)
     back = document.revert(after, created_at=document.created_at)
@@ -65,11 +62,7 @@ def apply_files(name: str, document: Proposal, config: Config) -> ApplyFiles:
 
 
 def write_apply_files(sets: Iterable[ApplyFiles], config: Config, folder: str | Path) -> list[str]:
-    """Write files into a folder, which is made, with the base of the patches; nothing where there are no files.
-
-    Returns:
-        The names of the files.
-    """
+    """Write files into a folder, which is made, with the base of the patches, and return their names; nothing without files."""
     files = {name: text for one in sets for name, text in one.files.items()}
     if not files:
         return []

@@ -24,14 +24,7 @@ def keys_digest(config: Config, changes: Sequence[Change]) -> str:
 
 
 def told_digest(changes: Sequence[Change]) -> str:
-    """Return what :func:`keys_digest` gives for the base that the changes were made for.
-
-    Example:
-        >>> config = Config.empty()
-        >>> changes = changes_of(config, ["SCOUT_RAMCOUNT_RANK"], {"SCOUT_RAMCOUNT_RANK": 80})
-        >>> told_digest(changes) == keys_digest(config, changes)
-        True
-    """
+    """Return what :func:`keys_digest` gives for the base that the changes were made for."""
     return _states_digest(
         (change.place, change.vo, change.before, change.old) for change in changes
     )
@@ -47,11 +40,7 @@ def _states_digest(states: Iterable[tuple[str, str | None, Stored | None, Value]
 
 
 def changes_of(before: Config, names: Iterable[str], values: Mapping[str, Value]) -> list[Change]:
-    """Return the changes from a configuration to new values; names without one keep what they have.
-
-    Raises:
-        ConfigError: Unknown keys, wrong types, or a history without a chosen time.
-    """
+    """Return the changes from a configuration to new values; names without one keep what they have."""
     after = before.with_values(values)
     changes = []
     for name in names:

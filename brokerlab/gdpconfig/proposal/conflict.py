@@ -71,15 +71,10 @@ class Conflict:
 def conflicts(
     filed: Iterable[Filed], *, config: Config | None = None, touched_only: bool = False
 ) -> tuple[Conflict, ...]:
-    """Return everything that keeps proposals from being put in together; the order given does not matter.
+    """Return everything that keeps proposals from being put in together, sorted; the order given does not matter.
 
-    Args:
-        filed: The proposals.
-        config: The configuration that acts now, each must fit it; null: all must be made for the same base.
-        touched_only: Other keys of that configuration may have changed.
-
-    Returns:
-        Sorted by place, kind and names; empty if they can be merged.
+    Each must fit the configuration that acts now, if one is given; else all must be made for the same base. With
+    ``touched_only`` other keys of that configuration may have changed.
     """
     parts = sorted(filed, key=lambda one: (one.name, one.proposal.digest))
     found = set[Conflict]()

@@ -33,7 +33,7 @@ MAX_NOTE = 2000
 
 @dataclass(frozen=True, repr=False)
 class Proposal(Result):
-    """A proposal or a "keep"; made by :meth:`to_change`, :meth:`to_keep` or :meth:`from_json`.
+    """A proposal or a "keep"; made by :meth:`to_change`, :meth:`to_keep` or :func:`.text.loads`.
 
     Attributes:
         kind: ``change`` or ``keep``.
@@ -65,15 +65,8 @@ class Proposal(Result):
     shows = Shows(
         about="a proposal, one row per key",
         columns={"component": "", "key": "", "old": "", "new": "", "unit": ""},
-        keys=(
-            "app",
-            "component",
-            "key",
-        ),
-        next=(
-            ".applied_to(config)",
-            ".to_json()",
-        ),
+        keys=("app", "component", "key"),
+        next=(".applied_to(config)", ".to_json()"),
     )
 
     kind: Kind
@@ -113,13 +106,11 @@ class Proposal(Result):
             archive_digest: Digest of the archive; null = none.
             rules_digest: Digest or name of the rules; null = none.
 
-        Returns:
-            The proposal, of kind "change".
-
         Raises:
             ConfigError: Unknown keys, wrong types, or a history without a chosen time.
-            ProposalError: Texts with control characters or bidirectional controls; values outside the guard rails, or none that differs from what acts now; or evidence from
-                some tasks only (``evidence.filters``) for a key that would act beyond them.
+            ProposalError: Texts with control characters or bidirectional controls; values outside the guard rails, or none that
+                differs from what acts now; or evidence from some tasks only (``evidence.filters``) for a key that would act
+                beyond them.
         """
         digests = (archive_digest, rules_digest)
         return cls._made("change", config, values, title, created_at, evidence, digests)
@@ -220,13 +211,7 @@ class Proposal(Result):
         approver: str | None = None,
         comment: str | None = None,
     ) -> Proposal:
-        """Return the proposal with notes of people; its digest stays.
-
-        Args:
-            ticket: Where it is discussed; null = as it is, empty = none. As the others.
-            author: Who proposes it.
-            approver: Who agreed.
-            comment: Anything else.
+        """Return the proposal with notes of people; null = as it is, empty = none; its digest stays.
 
         Raises:
             ProposalError: A text is too long, or has control characters.
@@ -244,25 +229,17 @@ class Proposal(Result):
         return {name: text for name, text in every.items() if text}
 
     def verify(self, config: Config, *, touched_only: bool = False) -> None:
-        """Refuse any configuration but the base.
+        """Refuse any configuration but the base; every key that differs is named.
 
-        Args:
-            config: The configuration that acts now.
-            touched_only: Look at the proposal's own keys only; other keys may have changed since.
-
-        Raises:
-            ProposalError: The base differs; every key that does is named.
+        With ``touched_only`` other keys than the proposal's own may have changed since.
         """
         problems = self.differences(config, touched_only=touched_only)
         reject(problems, f"the configuration is not the base of {self.title!r}")
 
     def differences(self, config: Config | None, *, touched_only: bool = False) -> list[str]:
-        """Return everything in which a configuration differs from the base, keys that nobody knows left out.
+        """Return everything in which a configuration differs from the base, keys that nobody knows left out; as :meth:`verify`.
 
-        Args:
-            config: The configuration that acts now; null: not known. Then the old values are compared with the
-                defaults of the catalogue, and nothing else is.
-            touched_only: Look at the proposal's own keys only.
+        Without a configuration the old values are compared with the defaults of the catalogue, and nothing else is.
         """
         known = [one for one in self.changes if not base.key_problems(one, new_value=False)]
         if config is None:
@@ -287,14 +264,7 @@ class Proposal(Result):
         return Config(tuple(entries))
 
     def revert(self, config: Config, *, created_at: datetime) -> Proposal:
-        """Return the proposal that takes this one back.
-
-        Args:
-            config: The configuration with this proposal in it.
-            created_at: UTC without zone.
-
-        Returns:
-            A proposal with this configuration as its base.
+        """Return the proposal that takes this one back, from the configuration with this one in it, which is its base.
 
         Raises:
             ProposalError: The proposal is a "keep", or its values are not what acts now.
@@ -336,69 +306,26 @@ class Proposal(Result):
 
         return text.digest(self)
 
-    def diff(self) -> pl.DataFrame:
-        """Return the changes as a table.
-
-        Returns:
-            One row per key, in the order of the document: ``app, component, key, vo, action, old, new, unit``
-            (String, null = none), ``minimum, maximum`` (Float64 [unit]).
-        """
-        return pl.DataFrame(
-            [
-                {
-                    "app": change.app,
-                    "component": change.component,
-                    "key": change.key,
-                    "vo": change.vo,
-                    "action": change.action,
-                    "old": None if change.old is None else str(change.old),
-                    "new": None if change.new is None else str(change.new),
-                    "unit": change.unit,
-                    "minimum": change.minimum,
-                    "maximum": change.maximum,
-                }
-                for change in self.changes
-            ],
-            schema={
-                **dict.fromkeys(["app", "component", "key", "vo", "action"], pl.String),
-                **dict.fromkeys(["old", "new", "unit"], pl.String),
-                **dict.fromkeys(["minimum", "maximum"], pl.Float64),
-            },
-        )
-
-    def apply(
-        self,
-        config: Config,
-        *,
-        form: Literal["sql", "json", "patch"] = "sql",
-        touched_only: bool = False,
-    ) -> str:
-        """Return the statements; see :func:`brokerlab.gdpconfig.proposal.statements.render`."""
-        from brokerlab.gdpconfig.proposal import statements
-
-        return statements.render(self, config, form=form, touched_only=touched_only)
-
     def to_json(self) -> str:
         """Return the document; see :func:`brokerlab.gdpconfig.proposal.text.dumps`."""
         from brokerlab.gdpconfig.proposal import text
 
         return text.dumps(self)
 
-    @classmethod
-    def from_json(cls, document: str) -> Proposal:
-        """Read a document; see :func:`brokerlab.gdpconfig.proposal.text.loads`."""
-        from brokerlab.gdpconfig.proposal import text
-
-        return text.loads(document)
-
     def frame(self) -> pl.DataFrame:
-        """Return one row per key: ``app, component, key, unit``, ``old`` and ``new`` as text."""
+        """Return one row per key, in the order of the document.
+
+        ``app, component, key, vo, action, unit, old, new`` (String, null = none), ``minimum, maximum`` (Float64 [unit]).
+        """
+        names = ("app", "component", "key", "vo", "action", "unit")
         rows = [
-            (one.app, one.component, one.key, one.unit, str(one.old), str(one.new))
+            {name: getattr(one, name) for name in (*names, "minimum", "maximum")}
+            | {side: None if (value := getattr(one, side)) is None else str(value) for side in ("old", "new")}
             for one in self.changes
-        ]
-        names = ("app", "component", "key", "unit", "old", "new")
-        return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+        ]  # fmt: skip
+        rails = dict.fromkeys(("minimum", "maximum"), pl.Float64)
+        schema = {**dict.fromkeys((*names, "old", "new"), pl.String), **rails}
+        return pl.DataFrame(rows, schema=schema)
 
     def headline(self) -> str:
         """Return what it says, in a line."""
@@ -406,10 +333,6 @@ class Proposal(Result):
 
 
 def reject(problems: list[str], what: str) -> None:
-    """Raise one error with all problems, or none.
-
-    Raises:
-        ProposalError: There are problems.
-    """
+    """Raise one error with all problems, or none."""
     if problems:
         raise ProposalError(f"{what}:\n" + "\n".join(f"  {problem}" for problem in problems))

@@ -24,12 +24,10 @@ class Filed:
 
     Attributes:
         name: What it is called in messages: the path as given.
-        proposal: The document.
-        report: Report that made it; null = it does not lie in the folder of a run.
-        run: Run of the report; null as before.
-        folder: Folder of the run, to find the page and its tables; null as before.
-        archive: Archive that the run was asked about, as given to it; null as before.
-        started: Start of the run, ISO 8601; null as before.
+        report: Report that made it; null = it does not lie in the folder of a run, as all that follow.
+        folder: Folder of the run, to find the page and its tables.
+        archive: Archive that the run was asked about, as given to it.
+        started: Start of the run, ISO 8601.
     """
 
     name: str
@@ -70,14 +68,7 @@ class Filed:
 
 @dataclass(frozen=True)
 class Broken:
-    """A file that is named like a proposal and is no sound one.
-
-    Attributes:
-        name: The path as given.
-        problem: What is wrong, in one line.
-        report: As for :class:`Filed`.
-        run: As for :class:`Filed`.
-    """
+    """A file that is named like a proposal and is no sound one, with its path as given and, in one line, what is wrong."""
 
     name: str
     problem: str
@@ -86,12 +77,7 @@ class Broken:
 
 
 def read(path: str | Path, reports: str | Path | None = None) -> Filed:
-    """Read a proposal with where it lies.
-
-    Args:
-        path: The file.
-        reports: Folder of reports to look for the run that made it, where it does not lie in the folder of one;
-            null: none.
+    """Read a proposal with where it lies; one that lies in no run is looked for in a folder of reports.
 
     Raises:
         ProposalError: The file cannot be read or is not a sound proposal.
@@ -105,11 +91,7 @@ def read(path: str | Path, reports: str | Path | None = None) -> Filed:
 
 
 def read_all(paths: Iterable[str | Path], reports: str | Path | None = None) -> list[Filed]:
-    """Read several proposals; as :func:`read`.
-
-    Raises:
-        ProposalError: Files that cannot be read or are not sound; all in one message.
-    """
+    """Read several proposals as :func:`read`; everything that is wrong with any of them is told at once."""
     found, problems = [], []
     for path in paths:
         try:
@@ -122,14 +104,10 @@ def read_all(paths: Iterable[str | Path], reports: str | Path | None = None) -> 
 
 
 def find(folder: str | Path) -> list[Filed | Broken]:
-    """Find the proposals of a folder of reports.
+    """Find the proposals of a folder of reports, runs or proposals, at any depth; or one proposal.
 
-    Args:
-        folder: Folder with reports, runs or proposals, at any depth; or one proposal.
-
-    Returns:
-        Every file ``proposal*.json``, sorted by path, hidden folders (runs that are not finished) left out; what
-        cannot be read, or was left by a run that failed, is told, not left out.
+    Every file ``proposal*.json``, sorted by path, hidden folders (runs that are not finished) left out; what cannot be read, or
+    was left by a run that failed, is told, not left out.
 
     Raises:
         ProposalError: There is no such folder.
@@ -164,14 +142,9 @@ def _visible(root: Path) -> list[Path]:
 
 
 def newest(filed: Iterable[Filed]) -> tuple[list[Filed], list[Filed]]:
-    """Tell the newest proposals from those that a later run of the same report has put another in place of.
+    """Tell the newest proposals, in the order given, from those that a later run of the same report has put another in place of.
 
-    Args:
-        filed: Of :func:`find`.
-
-    Returns:
-        Those that count, in the order given, and those that do not. Two are in each other's place if report, archive
-        and name of the file are the same; what lies in no run stands for itself.
+    Two are in each other's place if report, archive and name of the file are the same; what lies in no run stands for itself.
     """
     given = list(filed)
     last: dict[tuple[str, str | None, str], Filed] = {}

@@ -11,7 +11,6 @@ from typing import Literal
 
 import polars as pl
 
-from brokerlab.errors import ProposalError
 from brokerlab.gdpconfig.config import Config
 from brokerlab.gdpconfig.proposal import base
 from brokerlab.gdpconfig.proposal.document import Proposal
@@ -36,7 +35,7 @@ class State:
     Attributes:
         word: ``applicable``; ``applicable, other keys changed`` (only with ``touched_only``); ``applied already``;
             ``kept`` (a keep whose values act); ``base changed``.
-        why: What differs from the base, one line per entry; empty if nothing does.
+        why: What differs from the base, one line per entry.
     """
 
     word: Word
@@ -44,17 +43,7 @@ class State:
 
 
 def state_of(proposal: Proposal, config: Config) -> State:
-    """Say whether a proposal can be applied to a configuration.
-
-    Args:
-        proposal: The proposal.
-        config: The configuration that acts now.
-
-    Returns:
-        Its :class:`State`.
-
-    Raises:
-        ConfigError: The configuration has a history: choose ``config.at(time)``.
+    """Say whether a proposal can be applied to a configuration, which has no history.
 
     Example:
         >>> from datetime import datetime
@@ -65,39 +54,25 @@ def state_of(proposal: Proposal, config: Config) -> State:
         >>> state_of(made, config).word, state_of(made, made.applied_to(config)).word
         ('applicable', 'applied already')
     """
-    differs = _refusal(proposal, config, touched_only=False)
+    keep = proposal.kind == "keep"
+    differs = tuple(proposal.differences(config))
     if not differs:
-        return State("kept" if proposal.kind == "keep" else "applicable")
-    if not _refusal(proposal, config, touched_only=True):
-        keep = proposal.kind == "keep"
+        return State("kept" if keep else "applicable")
+    if not proposal.differences(config, touched_only=True):
         return State("kept" if keep else "applicable, other keys changed", differs)
-    if proposal.kind == "change" and not any(
+    if not keep and not any(
         base.base_problem(config, change.reversed()) for change in proposal.changes
     ):
         return State("applied already", differs)
     return State("base changed", differs)
 
 
-def _refusal(proposal: Proposal, config: Config, *, touched_only: bool) -> tuple[str, ...]:
-    """Return why a configuration is not the base; nothing if it is."""
-    try:
-        proposal.verify(config, touched_only=touched_only)
-    except ProposalError as error:
-        return tuple(line.strip() for line in str(error).splitlines()[1:])
-    return ()
-
-
 def overview(filed: Iterable[Filed | Broken], config: Config | None = None) -> pl.DataFrame:
-    """Return proposals as a table.
+    """Return proposals as a table, one row each, in the order given; null config: nothing is said of the state.
 
-    Args:
-        filed: Of :func:`brokerlab.gdpconfig.proposal.filed.find`.
-        config: The configuration that acts now; null: nothing is said of the state.
-
-    Returns:
-        One row per proposal, in the order given; all String, null = not known: ``name, report, run, kind``
-        (change, keep, broken), ``keys, scope`` (VO of each entry), ``change`` (old -> new with unit), ``effect``
-        (the first one, with its interval), ``state``, ``why`` (what differs from the base), ``title``.
+    All String, null = not known: ``name, report, run, kind`` (change, keep, broken), ``keys, scope`` (VO of each entry),
+    ``change`` (old -> new with unit), ``effect`` (the first one, with its interval), ``state``, ``why`` (what differs from the
+    base), ``title``.
     """
     rows = [_broken(one) if isinstance(one, Broken) else _row(one, config) for one in filed]
     return pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String))

@@ -30,7 +30,7 @@ def merge(
     config: Config | None = None,
     touched_only: bool = False,
 ) -> Proposal:
-    """Make one proposal of several.
+    """Make one proposal of several: verified, applied and taken back as any other; "keep" if all are.
 
     What each promises was measured with its own keys alone, and the document says so. The order given does not
     matter; where no two have the same keys, merging in steps gives the same as merging at once.
@@ -41,9 +41,6 @@ def merge(
         config: The configuration that acts now; it becomes the base. Null: all were made for the same base, which
             stays.
         touched_only: Other keys than those of the proposals may have changed; asks for ``config``.
-
-    Returns:
-        The proposal: verified, applied and taken back as any other. "keep" if all are.
 
     Raises:
         ProposalError: Fewer than two, one that takes another back, or conflicts: all of them, each with both names.

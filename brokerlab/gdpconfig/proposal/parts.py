@@ -16,13 +16,7 @@ from brokerlab.gdpconfig.values import Value
 
 @dataclass(frozen=True)
 class Stored:
-    """The content of an entry.
-
-    Attributes:
-        value: Text of the value; null for JSON.
-        value_json: JSON text; null for all other types.
-        type: Type as stored.
-    """
+    """The content of an entry: text of the value, or JSON text, and the type as stored."""
 
     value: str | None
     value_json: str | None
@@ -39,8 +33,6 @@ class Change:
     """One key: what acts now and what is to act.
 
     Attributes:
-        app: App of the entry.
-        component: Component of the entry.
         key: Exact key, scope suffix included.
         vo: VO of the entry that is written; null = all.
         unit: Unit of the values.
@@ -48,8 +40,7 @@ class Change:
         new: Value that is to act; the same for "keep".
         before: The entry as stored now; null = there is none and the default acts.
         after: The entry as it is to be; null = no entry.
-        minimum: Guard rail [unit], null = none.
-        maximum: Guard rail [unit], null = none.
+        minimum: Guard rail [unit], null = none; as ``maximum``.
     """
 
     app: str
@@ -141,13 +132,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Window:
-    """A period of the data.
-
-    Attributes:
-        name: What it was used for, e.g. ``choice`` or ``proof``.
-        start: First instant (UTC without zone).
-        end: End, exclusive (UTC without zone).
-    """
+    """A period of the data (UTC without zone, the end excluded), named by what it was used for, e.g. ``choice`` or ``proof``."""
 
     name: str
     start: datetime
@@ -156,12 +141,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Affected:
-    """Who gains or loses.
-
-    Attributes:
-        who: Group of tasks, users or queues.
-        how: What changes for them, with the number.
-    """
+    """Who gains or loses: a group of tasks, users or queues, and what changes for them, with the number."""
 
     who: str
     how: str
@@ -215,9 +195,6 @@ class Source:
     """One of the proposals that a merged one was made from, and where its proof stands.
 
     Attributes:
-        title: Its title.
-        verdict: Its verdict.
-        digest: Digest of its document.
         keys: Places of its keys; its effects were measured with these alone.
         report: Report that made it; null = not known.
         run: Run of the report; null = not known.

@@ -22,14 +22,9 @@ PLACE = ("app", "component", "key", "vo")
 
 
 def document(config: Config) -> Row:
-    """Return a configuration as the JSON document that a patch fits.
+    """Return a configuration as the JSON document that a patch fits, and that :meth:`Config.from_file` reads.
 
-    Args:
-        config: Any configuration.
-
-    Returns:
-        ``digest``, and ``entries``: one object per entry, sorted by app, component, key; among equals in the order
-        of the table. :meth:`Config.from_file` reads it.
+    ``digest``, and ``entries``: one object per entry, sorted by app, component, key; among equals in the order of the table.
 
     Example:
         >>> document(Config.empty().with_values({"SCOUT_RAMCOUNT_RANK": 80}))["entries"][0]["value"]
@@ -49,16 +44,9 @@ def _row(entry: Entry) -> Row:
 
 
 def operations(changes: tuple[Change, ...], before: Config, after: Config) -> list[Row]:
-    """Return the operations that turn the document of one configuration into that of another.
+    """Return the operations (``op, path, value``) that turn the document of the base into that of the base with changes in it.
 
-    Args:
-        changes: What is between them.
-        before: The base.
-        after: The base with the changes in it.
-
-    Returns:
-        Objects with ``op, path, value``: a test of the digest; for every change a test of what is there and what
-        is put there; the new digest.
+    A test of the digest; for every change a test of what is there and what is put there; the new digest.
     """
     base = document(before)
     steps = [_step("test", "/digest", base["digest"])]

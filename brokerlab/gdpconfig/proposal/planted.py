@@ -37,17 +37,12 @@ other keys nothing is known."""
 
 
 def compare_with_planted(items: Sequence[Item], planted: pl.DataFrame) -> pl.DataFrame:
-    """Compare what was proposed with what was planted.
+    """Compare what was proposed with what was planted, see `TRUTH`.
 
-    Args:
-        items: Proposals that were made from the archive.
-        planted: Its truth, see `TRUTH`.
-
-    Returns:
-        One row per planted key, those that are wrong first, then one per other key that a proposal changes:
-        ``key`` (with its scope), ``wrong`` (null: not planted), ``planted, best`` (a range where one counts as right; null:
-        not planted), ``proposed`` (null: no change), ``verdict`` (change, improve, keep; null: no proposal names the key),
-        ``label`` of the proposal, ``outcome`` (see `Outcome`) and ``trades``.
+    One row per planted key, those that are wrong first, then one per other key that a proposal changes:
+    ``key`` (with its scope), ``wrong`` (null: not planted), ``planted, best`` (a range where one counts as right; null:
+    not planted), ``proposed`` (null: no change), ``verdict`` (change, improve, keep; null: no proposal names the key),
+    ``label`` of the proposal, ``outcome`` (see `Outcome`) and ``trades``.
     """
     named = {
         change.key: (item, change)
@@ -80,14 +75,7 @@ def compare_with_planted(items: Sequence[Item], planted: pl.DataFrame) -> pl.Dat
 
 
 def count_outcomes(compared: pl.DataFrame) -> dict[str, int]:
-    """Count what a comparison gave.
-
-    Args:
-        compared: From `compare_with_planted`.
-
-    Returns:
-        Keys by name of the count: ``wrong`` and ``right`` ones planted, of them ``found`` and ``kept``; ``others`` changed.
-    """
+    """Count what a comparison gave: ``wrong`` and ``right`` keys planted, of them ``found`` and ``kept``; ``others`` changed."""
     return {
         "wrong": compared.filter("wrong").height,
         "found": compared.filter(outcome="found").height,

@@ -74,7 +74,6 @@ class Item:
             that acts already; ``outdated``: made for another configuration; ``synthetic``: a change made from a synthetic
             archive beside others that are not, never to be set.
         label: Its number where it is to be decided, else empty.
-        filed: The proposal and where it lies.
         state: How it stands to the configuration that acts.
         not_again: A later run of its report with the same parameters that did not write it again; null: none.
     """
@@ -300,17 +299,12 @@ def _merged(decide: Sequence[Item], config: Config, created_at: datetime) -> Pro
 
 
 def proposals_frame(made: Review, *, seen_from: str | Path = ".") -> pl.DataFrame:
-    """Return one row per proposal, and per file that is no sound one.
+    """Return one row per proposal, and per file that is no sound one; links are relative to the folder ``seen_from``.
 
-    Args:
-        made: The review.
-        seen_from: Folder that links are relative to.
-
-    Returns:
-        ``group`` (of :class:`Item`, or broken), ``label, report, run, href`` (of the page that proves it; null: none),
-        ``file, digest, keys, state, why`` (what differs from the base, or is broken; null: nothing), ``title, verdict,
-        not_again, filters`` (tasks of the evidence in words; null: not stated), ``ticket,
-        author, approver, comment`` (null: none) and ``synthetic``.
+    ``group`` (of :class:`Item`, or broken), ``label, report, run, href`` (of the page that proves it; null: none),
+    ``file, digest, keys, state, why`` (what differs from the base, or is broken; null: nothing), ``title, verdict,
+    not_again, filters`` (tasks of the evidence in words; null: not stated), ``ticket,
+    author, approver, comment`` (null: none) and ``synthetic``.
     """
     rows = [
         {
@@ -354,9 +348,8 @@ def _href(filed: Filed, seen_from: Path) -> str | None:
 def changes_frame(items: Sequence[Item]) -> pl.DataFrame:
     """Return one row per key that a proposal changes, or keeps.
 
-    Returns:
-        ``label``; ``place`` (app/component), ``key, vo`` (null: all), ``unit, old, new`` (text, every figure),
-        ``minimum, maximum`` (guard rails [unit]; null: none), ``effect`` (what the key does).
+    ``label``; ``place`` (app/component), ``key, vo`` (null: all), ``unit, old, new`` (text, every figure),
+    ``minimum, maximum`` (guard rails [unit]; null: none), ``effect`` (what the key does).
     """
     rows = [
         {
@@ -386,13 +379,11 @@ def count_keys(items: Sequence[Item]) -> int:
 
 
 def effects_frame(items: Sequence[Item]) -> pl.DataFrame:
-    """Return everything that proposals promise.
+    """Return everything that proposals promise, one row per effect.
 
-    Returns:
-        One row per effect: ``label, origin, quantity, unit, current, proposed``; ``difference, difference_lo,
-        difference_hi`` with its ``level`` and measured ``coverage``
-        [share; null: not known]; ``change_pct, change_pct_lo, change_pct_hi`` [% of current; null where there is
-        almost nothing now]; ``interval`` (see :attr:`.parts.Effect.interval`).
+    ``label, origin, quantity, unit, current, proposed``; ``difference, difference_lo, difference_hi`` with its ``level`` and
+    measured ``coverage`` [share; null: not known]; ``change_pct, change_pct_lo, change_pct_hi`` [% of current; null where there is
+    almost nothing now]; ``interval`` (see :attr:`.parts.Effect.interval`).
     """
     rows = [
         {
@@ -453,13 +444,9 @@ def conflicts_frame(found: Sequence[Conflict]) -> pl.DataFrame:
 
 
 def answers_frame(answers: Mapping[str, Answer]) -> pl.DataFrame:
-    """Return what a later archive says of proposals.
+    """Return what a later archive says of proposals, by their digests.
 
-    Args:
-        answers: Digest of a proposal to the answer.
-
-    Returns:
-        ``digest, status`` (in words), ``sentence, role`` (look again: it does not hold; null: not so).
+    ``digest, status`` (in words), ``sentence, role`` (look again: it does not hold; null: not so).
     """
     names = ("digest", "status", "sentence", "role")
     rows = [
@@ -477,14 +464,8 @@ def answers_frame(answers: Mapping[str, Answer]) -> pl.DataFrame:
 def agenda_frame(made: Review, proposals: pl.DataFrame, answers: pl.DataFrame) -> pl.DataFrame:
     """Return what is to be decided, with what proves it and whether it still holds.
 
-    Args:
-        made: The review.
-        proposals: From `proposals_frame`.
-        answers: From `answers_frame`.
-
-    Returns:
-        `changes_frame` of what is to be decided, with ``verdict``, the main effect (``quantity, change_pct, change_pct_lo,
-        change_pct_hi, coverage``; null: none), ``href, digest, proof`` (report), ``status, sentence, role``.
+    `changes_frame` of that, with ``verdict``, the main effect (``quantity, change_pct, change_pct_lo, change_pct_hi, coverage``;
+    null: none), ``href, digest, proof`` (report), ``status, sentence, role``.
     """
     items = made.of("decide")
     effects = effects_frame(items).unique("label", keep="first", maintain_order=True)
@@ -506,14 +487,7 @@ def agenda_frame(made: Review, proposals: pl.DataFrame, answers: pl.DataFrame) -
 
 
 def rest_frame(proposals: pl.DataFrame) -> pl.DataFrame:
-    """Return what is not to be decided.
-
-    Args:
-        proposals: From `proposals_frame`.
-
-    Returns:
-        Its rows with ``reason`` (of `REASONS`), ``keys`` (the file where it is broken), ``detail`` (why, else the verdict).
-    """
+    """Return what is not to be decided: rows of `proposals_frame` with ``reason, detail``; of broken ones ``keys`` is the file."""
     refused = pl.col("group").is_in(["outdated", "broken"])
     return proposals.filter(pl.col("group") != "decide").with_columns(
         reason=pl.col("group").replace_strict(REASONS, default=None),
@@ -523,14 +497,9 @@ def rest_frame(proposals: pl.DataFrame) -> pl.DataFrame:
 
 
 def promises_frame(effects: pl.DataFrame, most: int) -> pl.DataFrame:
-    """Return the first effects of each proposal, as many of each.
+    """Return the first effects of each proposal that have a percentage and change something, with ``proposal`` (number, origin).
 
-    Args:
-        effects: From `effects_frame`.
-        most: Rows of all together, about; at least two of each proposal.
-
-    Returns:
-        Rows that change something and have a percentage, with ``proposal`` (its number and origin).
+    Of each as many, about ``most`` of all together, and at least two.
     """
     known = effects.drop_nulls("change_pct").filter(pl.col("interval") != "unchanged")
     each = max(2, most // max(1, known["label"].n_unique()))

@@ -42,13 +42,7 @@ _UNSAFE = re.compile(r"[\x00-\x1f\x7f\\\u2028\u2029]")
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement with named parameters.
-
-    Attributes:
-        sql: Text with ``:name`` parameters.
-        params: Their values, all text; null = NULL.
-        place: ``app/component/KEY`` of the entry.
-    """
+    """One statement with named parameters, all text (null = NULL), on the entry ``place`` (``app/component/KEY``)."""
 
     sql: str
     params: Mapping[str, str | None]
@@ -56,9 +50,6 @@ class Statement:
 
     def with_literals(self) -> str:
         """Return the text with the values in it, quoted.
-
-        Raises:
-            ProposalError: A value has characters that databases quote in different ways.
 
         Example:
             >>> Statement("DELETE FROM T WHERE KEY = :key", {"key": "it's"}).with_literals()
@@ -69,11 +60,7 @@ class Statement:
 
 
 def quoted(value: str | None) -> str:
-    """Return a text as an SQL literal that every database reads alike.
-
-    Raises:
-        ProposalError: The value has a backslash or a control character, or is too long.
-    """
+    """Return a text as an SQL literal that every database reads alike; refuse one that some would not."""
     if value is None:
         return "NULL"
     if _UNSAFE.search(value):
@@ -135,7 +122,7 @@ def _where(change: Change) -> tuple[list[str], dict[str, str | None]]:
 def render(
     proposal: Proposal, config: Config, *, form: Form = "sql", touched_only: bool = False
 ) -> str:
-    """Return what puts a proposal into effect, with what takes it back.
+    """Return what puts a proposal into effect, with what takes it back, as the text of a file.
 
     Args:
         proposal: The proposal, of kind "change".
@@ -143,9 +130,6 @@ def render(
         form: ``sql`` for a text of statements, ``json`` for statements with parameters, ``patch`` for a JSON Patch
             of the document of the base (:mod:`brokerlab.gdpconfig.proposal.patch`).
         touched_only: Other keys than those of the proposal may have changed.
-
-    Returns:
-        The text of the file.
 
     Raises:
         ProposalError: The proposal is a "keep", the base differs, or a value cannot stand in SQL text.

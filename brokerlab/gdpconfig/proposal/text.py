@@ -38,11 +38,7 @@ _OPTIONAL = ("sources", "takes_back", *NOTES)
 
 
 def dumps(proposal: Proposal) -> str:
-    """Return a proposal as JSON, with a digest of its own content.
-
-    Raises:
-        ProposalError: A number is NaN or infinite.
-    """
+    """Return a proposal as JSON, with a digest of its own content; NaN and infinity are refused."""
     document = _document(proposal)
     try:
         document["digest"] = _digest(document)
@@ -71,13 +67,6 @@ def _document(proposal: Proposal) -> dict[str, Any]:
 
 def loads(text: str, source: str = "the proposal") -> Proposal:
     """Read a proposal from JSON.
-
-    Args:
-        text: The document.
-        source: Where it comes from, for the message.
-
-    Returns:
-        The proposal.
 
     Raises:
         ProposalError: No JSON, another or newer schema, fields that are missing, unknown or of a wrong type,
@@ -113,11 +102,7 @@ def _no_number(name: str) -> None:
 
 
 def read(path: str | Path) -> Proposal:
-    """Read a proposal from a file; as :func:`loads`.
-
-    Raises:
-        ProposalError: The file cannot be read or is not a sound proposal.
-    """
+    """Read a proposal from a file; as :func:`loads`."""
     with reading(path):
         return loads(text_of(path), str(path))
 
@@ -125,15 +110,9 @@ def read(path: str | Path) -> Proposal:
 def verified(
     paths: Iterable[str | Path], config: Config | None, *, touched_only: bool = False
 ) -> list[Proposal]:
-    """Read proposals, and refuse those that are not sound or were made for another configuration.
+    """Read proposals, and refuse those that are not sound or were made for another configuration, everything wrong at once.
 
-    Args:
-        paths: The files.
-        config: The configuration that acts now; null: not known, as for :meth:`.Proposal.differences`.
-        touched_only: Other keys than those of a proposal may have changed since.
-
-    Raises:
-        ProposalError: Everything that is wrong with any of them.
+    A null configuration is not known, see :meth:`.Proposal.differences`.
     """
     documents, wrong = [], []
     acting = (
@@ -161,11 +140,7 @@ def verified(
 
 
 def text_of(path: str | Path) -> str:
-    """Return the text of a file.
-
-    Raises:
-        ProposalError: It cannot be read or is not UTF-8.
-    """
+    """Return the text of a file; refuse one that cannot be read or is not UTF-8."""
     try:
         return Path(path).read_bytes().decode("utf-8-sig")
     except OSError as error:
@@ -175,11 +150,7 @@ def text_of(path: str | Path) -> str:
 
 
 def write(text: str, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write a text to a new file, completely or not at all.
-
-    Raises:
-        ProposalError: The file exists and ``overwrite`` is not set, or cannot be written.
-    """
+    """Write a text to a new file, completely or not at all; one that exists is refused unless ``overwrite`` is set."""
     file = Path(path)
     if file.exists() and not overwrite:
         raise ProposalError(f"{file} exists; choose another name or allow to overwrite it")

@@ -23,15 +23,7 @@ GROUPS = ("gshare", "queue", "user class")
 
 
 def in_words(filed: Filed, config: Config | None = None) -> str:
-    """Return a proposal as text for a person.
-
-    Args:
-        filed: The proposal and where it lies.
-        config: The configuration that acts now; null: nothing is said of the state.
-
-    Returns:
-        Sections with a heading each; lines are not wrapped.
-    """
+    """Return a proposal as text for a person, in sections with a heading each; null config: nothing is said of the state."""
     proposal = filed.proposal
     evidence = proposal.evidence
     lines = [f"{proposal.kind}: {proposal.title}", evidence.verdict]
@@ -157,15 +149,7 @@ def _proof(filed: Filed, source: Source) -> list[str]:
 
 
 def after_applying(proposal: Proposal, name: str) -> list[str]:
-    """Say what to look at after a change was applied: which quantities, until when, and how to take it back.
-
-    Args:
-        proposal: The change.
-        name: Its file, for the commands.
-
-    Returns:
-        One line each; empty for a keep.
-    """
+    """Say what to look at after a change was applied: which quantities, until when, and how to take it back; nothing of a keep."""
     if proposal.kind == "keep":
         return []
     effects = proposal.evidence.effects

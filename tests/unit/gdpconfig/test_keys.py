@@ -7,7 +7,7 @@ import re
 import pytest
 
 from brokerlab.errors import ConfigError
-from brokerlab.gdpconfig import calibratable, catalogue, keys
+from brokerlab.gdpconfig import catalogue, keys
 from brokerlab.gdpconfig.fallbacks import CHAINS, chain, scope_names
 
 TYPES = {"int", "float", "bool", "str", "json", "any"}
@@ -127,22 +127,6 @@ def test_catalogue_has_every_row() -> None:
     assert table.height == len(keys.rows())
     ranks = table.filter(table["key"] == "SCOUT_RAMCOUNT_RANK").to_dicts()[0]
     assert (ranks["default"], ranks["sensible_min"], ranks["sensible_max"]) == ("75", 50.0, 100.0)
-
-
-def test_calibratable() -> None:
-    ranges = {one.key.key: one for one in calibratable()}
-    rank, cap = (
-        ranges["SCOUT_RAMCOUNT_RANK"],
-        ranges["SCOUT_MAX_IO_INTENSITY_FOR_EXHAUSTED_<prodsourcelabel>"],
-    )
-    assert (rank.minimum, rank.maximum, rank.scale, rank.integer) == (50, 100, "linear", True)
-    assert (cap.minimum, cap.scale) == (1, "log")
-    assert ranges["NW_QUEUE_IMPORTANCE"].integer is False
-    assert "NW_ACTIVE" not in ranges  # bool
-    assert "USER_USAGE_THRESHOLD_A" in ranges  # the throttle of user tasks reads it
-    assert "SLOPPY_DISPATCH_RATIO" not in ranges  # another part of the system
-    for one in ranges.values():
-        assert 0 < one.minimum < one.maximum or one.scale == "linear"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig.keys import rows_of
-from brokerlab.gdpconfig.ranges import grid, near_values
+from brokerlab.gdpconfig.ranges import grid, near_values, scale_of
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,14 @@ from brokerlab.gdpconfig.ranges import grid, near_values
 )
 def test_grid_of_a_key(key: str, current: object, expected: list[object]) -> None:
     assert grid(rows_of(key)[0], current, 3) == expected
+
+
+def test_scale_of_a_key() -> None:
+    """Shares, ranks, factors, hours and the like on a linear scale, sizes and counts on a logarithmic one."""
+    scales = {
+        key: scale_of(rows_of(key)[0]) for key in ("SCOUT_RAMCOUNT_RANK", "SCOUT_DISK_IO_CAP")
+    }
+    assert scales == {"SCOUT_RAMCOUNT_RANK": "linear", "SCOUT_DISK_IO_CAP": "log"}
 
 
 def test_a_key_without_a_range_is_refused() -> None:

@@ -174,7 +174,7 @@ def test_a_value_longer_than_a_literal_has_no_sql_text() -> None:
 
 
 def test_json_sets_and_takes_back_one_row_each(database: sqlite3.Connection) -> None:
-    document = json.loads(proposal().apply(BASE, form="json"))
+    document = json.loads(render(proposal(), BASE, form="json"))
     for side, config in (("forward", proposal().applied_to(BASE)), ("inverse", BASE)):
         for one in document[side]:
             rows = database.execute(in_sqlite(one["sql"]), one["params"]).rowcount
