@@ -23,10 +23,9 @@ import numpy as np
 import polars as pl
 
 from benchmarks.real_systems import System, systems
-from brokerlab.estimators.allocation import GRID
 from brokerlab.estimators.allocation.priced import PRICE, allocate_at_prices, level_of
 from brokerlab.estimators.deployed import log_rules, rules
-from brokerlab.estimators.estimator import Estimator, Predicted
+from brokerlab.estimators.estimator import GRID, Estimator, Predicted
 from brokerlab.estimators.held import hold
 from brokerlab.estimators.holdout import fit_and_calibrate, replay_left_out
 from brokerlab.estimators.leader import BestSoFar
@@ -96,7 +95,7 @@ def predict_unseen(
     if learnt is not None:
         found["system"] = timed(partial(learnt.replay, system.records, levels=ALL_LEVELS))
     if system.records["jeditaskid"].n_unique() > 1:
-        predicted = replay_left_out(make, system.records, levels=ALL_LEVELS, groups=groups)
+        predicted = replay_left_out(system.records, make, levels=ALL_LEVELS, groups=groups)
         found["tasks"] = predicted, math.nan
     return found
 

@@ -65,9 +65,6 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-_CALLS = {
-    **dict.fromkeys(("ingest", "open", "profile"), "archive"),
-    "compare": "results",
-}
+_CALLS = {**dict.fromkeys(("ingest", "open", "profile"), "archive"), "compare": "results"}
 _ROOMS = dict.fromkeys(set(__all__) - _CALLS.keys() - {"__version__"}, "")
 __getattr__, __dir__ = lazy(__name__, _ROOMS | _CALLS)

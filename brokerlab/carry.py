@@ -34,12 +34,9 @@ from brokerlab.errors import DataError
 from brokerlab.temporary import TemporaryFolder
 
 TASK = "jeditaskid"
-CHUNK_ROWS = 200_000
-"""Rows of the larger table in a chunk, about."""
-BATCH_ROWS = 500_000
-"""Rows dealt out at a time."""
-WORKERS = min(2, os.cpu_count() or 1)
-"""Chunks worked on at once; Polars uses the other cores."""
+CHUNK_ROWS = 200_000  # rows of the larger table in a chunk, about
+BATCH_ROWS = 500_000  # rows dealt out at a time
+WORKERS = min(2, os.cpu_count() or 1)  # chunks worked on at once; Polars uses the other cores
 
 Chunk = dict[str, pl.DataFrame]
 T = TypeVar("T")
@@ -70,21 +67,7 @@ def whole(content: T) -> Chunks[T]:
 def deal(
     tables: Mapping[str, nw.LazyFrame[Any]], beside: Mapping[str, pl.DataFrame], *, least: int = 1
 ) -> Chunks[Chunk]:
-    """Deal tables out by task.
-
-    Args:
-        tables: The large tables by name, two at most, of any engine but both or none of Spark, with the column
-            ``jeditaskid``; rows where it is null are left out.
-        beside: Tables that fit into memory, with the same column: each chunk gets the rows of its tasks.
-        least: So many chunks at least, where what the function makes of a task is larger than its rows.
-
-    Returns:
-        The chunks. Spark DataFrames are dealt out and worked on by Spark; all else on this machine, through temporary files
-        where it is more than one chunk.
-
-    Raises:
-        DataError: Some of the large tables are Spark's, some are not.
-    """
+    """Deal tables out by task."""
     engines = {name: table.implementation for name, table in tables.items()}
     by_spark = [engine.is_pyspark() for engine in engines.values()]
     if any(by_spark) and not all(by_spark):
@@ -191,13 +174,7 @@ def spread(
     number_of: Callable[[pl.DataFrame], pl.Series],
     files: Sequence[Path],
 ) -> None:
-    """Append the rows of every batch to one of several files, to be read with ``pl.read_ipc_stream``.
-
-    Args:
-        batches: Frames of one schema; at least one.
-        number_of: Which file each row of a batch goes to.
-        files: The files, made anew.
-    """
+    """Append the rows of every batch to one of several files, to be read with ``pl.read_ipc_stream``."""
     with ExitStack() as stack:
         writers: list[Any] = []
         for batch in batches:

@@ -42,8 +42,7 @@ def _version(asked_for: bool) -> None:  # noqa: FBT001 - the callback of an opti
 def main(
     *,
     version: Annotated[  # noqa: ARG001 - acts by its callback
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Say of an error where it was raised.")

@@ -25,8 +25,7 @@ def compiled_in_place(function: Compiled) -> Compiled:
     References to arrays are then not counted. The counting is atomic, and in small functions called millions of times
     it is most of the time: an event loop without it is ten times as fast.
 
-    Source:
-        https://github.com/numba/numba/issues/2345, where Numba's developers name the option.
+    Source: https://github.com/numba/numba/issues/2345, where Numba's developers name the option.
     """
     try:
         return cast("Compiled", numba.njit(cache=True, **_UNCOUNTED)(function))

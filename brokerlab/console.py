@@ -16,17 +16,11 @@ from brokerlab.errors import collect_warnings
 
 @dataclass
 class Asked:
-    """Options of ``brokerlab`` itself, set anew by every command line.
+    """Options of ``brokerlab`` itself, set anew by every command line."""
 
-    Attributes:
-        quiet: No notes and no progress.
-        verbose: Of an error, where it was raised.
-        answered: A line for programs was printed.
-    """
-
-    quiet: bool = False
-    verbose: bool = False
-    answered: bool = False
+    quiet: bool = False  # no notes and no progress
+    verbose: bool = False  # of an error, where it was raised
+    answered: bool = False  # A line for programs was printed
 
 
 ASKED = Asked()

@@ -23,17 +23,7 @@ Types = Mapping[str, nw.dtypes.DType]
 
 
 def narrow(frame: Any, table: str, columns: Types, required: Sequence[str]) -> nw.LazyFrame[Any]:
-    """Select the named columns in their types; an absent optional one becomes null.
-
-    Args:
-        frame: What narwhals accepts: Polars, a DuckDB relation, a Spark DataFrame.
-        table: Name for messages.
-        columns: Name to type.
-        required: Columns that must be there.
-
-    Raises:
-        SchemaError: Required columns are missing, all of them named.
-    """
+    """Select the named columns in their types; an absent optional one becomes null."""
     lazy: nw.LazyFrame[Any] = nw.from_native(frame).lazy()
     present = lazy.collect_schema().names()
     missing = [name for name in required if name not in present]
@@ -55,11 +45,7 @@ def collect(frame: nw.LazyFrame[Any]) -> pl.DataFrame:
 
 
 def same_engine(frames: Mapping[str, nw.LazyFrame[Any]]) -> None:
-    """Refuse tables that are to be joined but live in different engines.
-
-    Raises:
-        DataError: There is more than one engine.
-    """
+    """Refuse tables that are to be joined but live in different engines."""
     found = {name: frame.implementation.value for name, frame in frames.items()}
     if len(set(found.values())) > 1:
         said = ", ".join(f"{name}: {engine}" for name, engine in found.items())
@@ -69,15 +55,7 @@ def same_engine(frames: Mapping[str, nw.LazyFrame[Any]]) -> None:
 def unpivot(
     frame: nw.LazyFrame[Any], on: Sequence[str], keep: Sequence[str], *, name: str, value: str
 ) -> nw.LazyFrame[Any]:
-    """Stack columns of one type, reading the table once.
-
-    Args:
-        frame: The table.
-        on: The columns.
-        keep: Columns repeated for each of them.
-        name: New column: the name of the stacked one.
-        value: New column: its value.
-    """
+    """Stack columns of one type, reading the table once."""
     if not frame.implementation.is_duckdb():
         narrowed = frame.select(*keep, *on)
         return narrowed.unpivot(list(on), index=list(keep), variable_name=name, value_name=value)

@@ -83,17 +83,11 @@ class BrokerlabWarning(_Message, UserWarning):
     """Issued for findings that the real system would tolerate; errors with ``strict=True``."""
 
 
-WARNED: set[str] = set()
-"""Messages of this session; none is repeated before every answer."""
+WARNED: set[str] = set()  # messages of this session; none is repeated before every answer
 
 
 def warn_once(message: str, *, stacklevel: int = 1) -> None:
-    """Issue a `BrokerlabWarning`, each message once per session and once per :func:`collect_warnings`.
-
-    Args:
-        message: What was found.
-        stacklevel: Callers between this one and the line that is to be named.
-    """
+    """Issue a `BrokerlabWarning`, each message once per session and once per :func:`collect_warnings`."""
     if message not in WARNED:
         warnings.warn(message, BrokerlabWarning, stacklevel=stacklevel + 1)
         WARNED.add(message)
@@ -101,11 +95,7 @@ def warn_once(message: str, *, stacklevel: int = 1) -> None:
 
 @contextmanager
 def collect_warnings() -> Iterator[list[str]]:
-    """Keep what brokerlab warns of, each message once, and pass on all other warnings.
-
-    Yields:
-        The messages; filled when the block ends without an error.
-    """
+    """Keep what brokerlab warns of, each message once, and pass on all other warnings."""
     messages: list[str] = []
     before = WARNED.copy()
     WARNED.clear()
@@ -128,9 +118,6 @@ def reading(path: str | Path) -> Iterator[None]:
     """Make sure that whatever is wrong with a file ends in an error of ours that names it.
 
     Our own errors get its name where they lack it. A panic of Polars is no ``Exception``, so all but interrupts are caught.
-
-    Args:
-        path: The file.
 
     Example:
         >>> with reading("jobs.csv"):
@@ -156,9 +143,6 @@ def reading(path: str | Path) -> Iterator[None]:
 @contextmanager
 def writing(path: str | Path) -> Iterator[None]:
     """Turn what a full or closed disk makes engines raise into a `DataError` that names the place.
-
-    Args:
-        path: The file or folder that is written.
 
     Example:
         >>> with writing("out"):
@@ -196,13 +180,6 @@ def _reason(error: BaseException) -> str:
 def nearest(name: str, valid: Iterable[str]) -> str:
     """Return a hint naming the closest valid name, or list them all when none is close.
 
-    Args:
-        name: The name that was not understood.
-        valid: The names that are.
-
-    Returns:
-        A sentence part such as ``did you mean 'rank'?`` or ``allowed: a, b, c``.
-
     Example:
         >>> nearest("rnak", ["rank", "margin"])
         "did you mean 'rank'?"
@@ -219,11 +196,6 @@ def nearest(name: str, valid: Iterable[str]) -> str:
 
 def shown(text: str, most: int, *, allowed: str = "\n\t") -> str:
     r"""Return a text as a person can see it: characters that show nothing, or change the order of others, by their numbers.
-
-    Args:
-        text: Perhaps a name that data hold.
-        most: Characters from which on its middle is left out.
-        allowed: Characters that stay.
 
     Source: Unicode 16, general categories; Unicode Technical Report 36, 2.11 (bidirectional text spoofing).
 

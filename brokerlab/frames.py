@@ -19,26 +19,7 @@ _SHOWN = 3
 def prepared(
     tables: Mapping[str, Any], contracts: Mapping[str, type[dy.Schema]], *, exact: bool = False
 ) -> dict[str, pl.DataFrame]:
-    """Return every table of the contracts as a Polars frame; one error lists all that is wrong.
-
-    Args:
-        tables: Table name to frame (anything narwhals accepts), list of dicts, or mapping of columns. Absent
-            tables are empty, absent columns null, columns that no rule reads are left out.
-        contracts: Table name to dataframely class.
-        exact: Columns that no contract has are refused instead.
-
-    Returns:
-        Table name to frame with the contract's columns in its order, rows in the given order.
-
-    Raises:
-        SchemaError: Unknown tables (and columns), values of another type, nulls in required columns.
-
-    Example:
-        >>> class Jobs(dy.Schema):
-        ...     pandaid = dy.Int64(nullable=False)
-        >>> prepared({"jobs": [{"pandaid": 7}]}, {"jobs": Jobs})["jobs"].rows()
-        [(7,)]
-    """
+    """Return every table of the contracts as a Polars frame; one error lists all that is wrong."""
     problems = [
         f"unknown table '{name}': {nearest(name, contracts)}" for name in tables.keys() - contracts
     ]
@@ -70,15 +51,7 @@ def columns_of(frame: pl.DataFrame, schema: Mapping[str, pl.DataType]) -> pl.Dat
 
 
 def polars_frame(table: Any, contract: type[dy.Schema]) -> pl.DataFrame:
-    """Return a table as a Polars frame.
-
-    Args:
-        table: A frame of any engine, a list of dicts (one per row) or a mapping of columns (name to values).
-        contract: What columns made from Python values are, if they can be.
-
-    Raises:
-        SchemaError: It is none of these.
-    """
+    """Return a table as a Polars frame."""
     if isinstance(table, pl.DataFrame):
         return table
     if isinstance(table, Mapping):

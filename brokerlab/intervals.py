@@ -32,17 +32,6 @@ def ratio_variance(
 
     .. math:: v = \frac{T}{T-1} \frac{\sum_t (y_t - r x_t)^2}{(\sum_t x_t)^2}
 
-    Args:
-        num2: (n,) sum over tasks of y².
-        num_den: (n,) sum over tasks of y x.
-        den2: Sum over tasks of x².
-        den: Sum over tasks of x.
-        ratio: (n,) r = sum y / sum x.
-        n_tasks: T; below 2 the variance is infinite.
-
-    Returns:
-        (n,) never negative.
-
     Source: Cochran, Sampling Techniques, 3rd edition (1977), section 6.3.
     """
     if n_tasks < 2 or den <= 0:
@@ -129,24 +118,8 @@ def share_interval(
     the share, the upper bound is raised to Hall's, which takes the skewness out: a limit that is met by
     the bound alone must not rest on the bad tasks not having been drawn.
 
-    Args:
-        share: (n,) shares r in 0..1; NaN gives 0..1.
-        variance: (n,) of :func:`ratio_variance`.
-        n_jobs: Number of jobs behind the share.
-        n_tasks: Number of tasks.
-        confidence: Two-sided, such as 0.95.
-        skewness: (n,) of the tasks' residuals y - r x; None: not corrected for.
-
-    Returns:
-        Lower and upper bounds, (n,) each.
-
     Source: Korn and Graubard, Survey Methodology 24 (1998) 193; Clopper and Pearson (1934),
     doi:10.1093/biomet/26.4.404; Hall, J. R. Statist. Soc. B 54 (1992) 221.
-
-    Example:
-        >>> lo, hi = share_interval(np.array([0.0]), np.array([0.0]), 500, 30, 0.95)
-        >>> round(float(hi[0]), 4)
-        0.1157
     """
     tail = (1 - confidence) / 2
     factor = t_factor(n_tasks, confidence)
@@ -178,15 +151,6 @@ def bootstrap_weights(
 ) -> Iterator[npt.NDArray[np.float64]]:
     """Yield how often each task is drawn, replicate by replicate, in blocks that fit in memory.
 
-    Args:
-        n_tasks: Number of tasks drawn from, with replacement.
-        n_boot: Number of replicates in all.
-        seed: Same seed, same weights.
-        cells: Size of one block.
-
-    Yields:
-        (n_block, n_tasks) counts; each row sums to ``n_tasks``.
-
     Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapters 6 and 13.
     """
     rng = np.random.default_rng(seed)
@@ -200,16 +164,7 @@ def bootstrap_weights(
 
 
 def bootstrap_totals(totals: FloatArray, *, n_boot: int, seed: int) -> FloatArray:
-    """Return the column totals of every bootstrap replicate over tasks.
-
-    Args:
-        totals: (n_tasks, n_columns) per-task sums.
-        n_boot: Number of replicates.
-        seed: Same seed, same replicates; the same for every call with as many tasks, hence paired.
-
-    Returns:
-        (n_boot, n_columns).
-    """
+    """Return the column totals of every bootstrap replicate over tasks."""
     blocks = [
         weights @ totals for weights in bootstrap_weights(len(totals), n_boot=n_boot, seed=seed)
     ]
@@ -225,11 +180,6 @@ def percentile_interval(
     normal values it holds 90 % instead of 95 %. The tails are therefore taken where the Student interval
     would end, with the variance of n-1.
 
-    Args:
-        replicates: (n_boot, n) of a statistic.
-        confidence: Two-sided.
-        n_tasks: Number of tasks drawn from, at least 2.
-
     Source: Hesterberg, The American Statistician 69 (2015) 371, doi:10.1080/00031305.2015.1089789, section 4.3.
     """
     wide = t_factor(n_tasks, confidence) * np.sqrt(n_tasks / (n_tasks - 1))
@@ -240,10 +190,8 @@ def percentile_interval(
     return low, high
 
 
-CONFIDENCE = 0.95
-"""Nominal level of every interval that is not asked for another one."""
-N_BOOT = 2000
-"""Replicates where nothing else is asked for."""
+CONFIDENCE = 0.95  # nominal level of every interval that is not asked for another one
+N_BOOT = 2000  # replicates where nothing else is asked for
 LEAST_SPREAD = 0.2
 """Smallest standard error of a replicate, as a part of the sample's: replicates without spread would reach to infinity."""
 MEASURED = {50: 0.94, 200: 0.95, 800: 0.95}
@@ -257,13 +205,7 @@ MEASURED_POOLED = {50: 0.80, 200: 0.86, 800: 0.90}
 def measured_coverage(
     n_units: int, confidence: float = CONFIDENCE, measured: Mapping[int, float] = MEASURED
 ) -> float | None:
-    """Return what intervals covered with about as many units; null at levels not measured.
-
-    Args:
-        n_units: Number of units.
-        confidence: Nominal level.
-        measured: Units to coverage of nominal 95 % intervals.
-    """
+    """Return what intervals covered with about as many units; null at levels not measured."""
     nearest = min(measured, key=lambda n: abs(np.log(n / max(n_units, 1))))
     return measured[nearest] if confidence == CONFIDENCE else None
 
@@ -287,25 +229,8 @@ def studentised(
     The mean is linearised (a ratio of two totals) in the sample and in every replicate. With few units the tails are
     taken further out than the nominal level says, by as much as coverage on a superpopulation of synthetic tasks asked for.
 
-    Args:
-        values: (n,) one value per unit.
-        weights: (n,) above 0; capped where few units hold most of the weight.
-        confidence: Two-sided level that is wanted.
-        n_boot: Replicates.
-        seed: Same seed, same replicates; the same for every call with as many units, hence paired.
-        share: Values lie between 0 and 1, and so do the ends; where all are 0, or all are 1, the other end is that of as
-            many independent trials.
-
-    Returns:
-        Mean and both ends.
-
     Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), section 12.5; Hall, Annals of Statistics 16
     (1988) 927, doi:10.1214/aos/1176350933.
-
-    Example:
-        >>> x, low, high = studentised(np.array([1.0, 2.0, 3.0, 4.0]), np.ones(4))
-        >>> low < x < high
-        True
     """
     n = values.size
     v, a = weights, weights * values
@@ -340,10 +265,8 @@ def _spread(a2: Any, av: Any, v2: Any, mean: Any, v: Any, n: int) -> Any:
     return np.sqrt(square * n / max(n - 1, 1)) / v
 
 
-CELLS = 4_000_000
-"""Sums by unit, or replicate, and group and measure that are drawn again at once."""
-Sums = Mapping[str, FloatArray]
-"""Sums by measure, one entry per group, or per replicate and group."""
+CELLS = 4_000_000  # sums by unit, or replicate, and group and measure that are drawn again at once
+Sums = Mapping[str, FloatArray]  # sums by measure, one entry per group, or per replicate and group
 Formula = str | tuple[str, str] | Callable[[Sums], FloatArray]
 """A measure's total, a ratio of two totals, or what follows from the totals of all measures."""
 
@@ -365,25 +288,8 @@ def clustered(
     What is of one task (user, day, queue) rises and falls together, so whole units are drawn again. The same seed
     gives the same draws to every call with as many units: differences between calls are paired.
 
-    Args:
-        frame: The column ``unit``, those of ``by`` and numeric measures; several rows of a unit add up.
-        formulas: Name to a measure (its total), a pair of measures (total over total) or a function of all totals.
-        unit: Column of the unit of resampling.
-        by: Columns of the groups; none: one group, also where there is no row.
-        measures: Measures that functions read, beside those that the other formulas name.
-        units: All units, also those without a row; null: the units that the group has.
-        n_boot: Replicates.
-        seed: Same seed, same replicates.
-        confidence: Two-sided nominal level.
-
-    Returns:
-        One row per group, sorted: ``by``; for each formula ``name, name_lo, name_hi`` (Float64; null where it is not
-        defined, null ends with fewer than two units); ``resampled`` (the unit's column), ``n_units``.
-
-    Example:
-        >>> jobs = pl.DataFrame({"task": [1, 2, 2], "good": [1, 0, 2], "all": [2, 1, 3]})
-        >>> clustered(jobs, {"rate": ("good", "all")}, unit="task").select("rate", "n_units").row(0)
-        (0.5, 2)
+    One row per group, sorted: ``by``; for each formula ``name, name_lo, name_hi`` (Float64; null where it is not
+    defined, null ends with fewer than two units); ``resampled`` (the unit's column), ``n_units``.
     """
     named = [
         n for f in formulas.values() if not callable(f) for n in ([f] if isinstance(f, str) else f)
@@ -428,14 +334,8 @@ def shares(
 ) -> pl.DataFrame:
     """Divide several totals by one, as :func:`clustered`, one row per part.
 
-    Returns:
-        One row per group and part, groups sorted, parts in the given order: ``by``, ``part``, ``total``, ``whole``
-        (sums), ``share, share_lo, share_hi``, ``resampled``, ``n_units``; no row without a group.
-
-    Example:
-        >>> jobs = pl.DataFrame({"task": [1, 2, 2], "good": [1, 0, 2], "all": [2, 1, 3]})
-        >>> shares(jobs, ["good"], "all", unit="task").select("part", "share", "n_units").rows()
-        [('good', 0.5, 2)]
+    One row per group and part, groups sorted, parts in the given order: ``by``, ``part``, ``total``, ``whole``
+    (sums), ``share, share_lo, share_hi``, ``resampled``, ``n_units``; no row without a group.
     """
     floats = dict.fromkeys(("total", "whole", "share", "share_lo", "share_hi"), pl.Float64)
     schema: dict[str, Any] = {name: frame.schema[name] for name in by} | {"part": pl.String}
@@ -457,16 +357,7 @@ def shares(
 
 
 def summed(frame: pl.DataFrame, keys: Sequence[str], columns: Sequence[str]) -> pl.DataFrame:
-    """Sum columns by group, bit for bit the same in any order of the rows.
-
-    Args:
-        frame: Keys and numbers.
-        keys: Columns that name the groups.
-        columns: Columns to sum.
-
-    Returns:
-        One row per group, sorted: keys and sums (Float64).
-    """
+    """Sum columns by group, bit for bit the same in any order of the rows."""
     names = list(dict.fromkeys(columns))
     rows = frame.select(*keys, pl.col(names).cast(pl.Float64)).sort(*keys, *names)
     sums, starts = sums_of(rows, keys, names)
@@ -477,11 +368,7 @@ def summed(frame: pl.DataFrame, keys: Sequence[str], columns: Sequence[str]) -> 
 def sums_of(
     rows: pl.DataFrame, keys: Sequence[str], columns: Sequence[str]
 ) -> tuple[FloatArray, IntArray]:
-    """Sum columns of rows that are sorted by their keys, one after the other.
-
-    Returns:
-        (n_groups, n_columns) sums, and the first row of each group.
-    """
+    """Sum columns of rows that are sorted by their keys, one after the other."""
     numbers = rows.select(columns).to_numpy().astype(np.float64).reshape(rows.height, len(columns))
     if not rows.height:
         return numbers, np.empty(0, dtype=np.int64)

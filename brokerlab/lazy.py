@@ -17,18 +17,7 @@ R = TypeVar("R")
 def lazy(
     package: str, homes: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` of a package.
-
-    Args:
-        package: Its ``__name__``.
-        homes: Name to where it is, below the package: ``module`` for what has the same name there, ``module:attribute`` for
-            what has another one, an empty text for a module of that name.
-
-    Example:
-        >>> find, names = lazy("brokerlab", {"BrokerlabError": "errors", "units": ""})
-        >>> find("BrokerlabError").__name__, find("units").__name__, names()
-        ('BrokerlabError', 'brokerlab.units', ['BrokerlabError', 'units'])
-    """
+    """Return ``__getattr__`` and ``__dir__`` of a package."""
 
     def find(name: str) -> Any:
         if name not in homes:
@@ -43,9 +32,6 @@ def lazy(
 
 def call(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Let a public call refuse settings that it does not have, naming the nearest.
-
-    Args:
-        name: As users call it.
 
     Example:
         >>> @call("scouts.guess")

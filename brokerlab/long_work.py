@@ -22,14 +22,7 @@ R = TypeVar("R")
 
 
 class Kept:
-    """A folder with one Parquet file per result.
-
-    Args:
-        folder: Made if it is not there; None keeps nothing.
-
-    Raises:
-        DataError: It cannot be made.
-    """
+    """A folder with one Parquet file per result."""
 
     def __init__(self, folder: str | Path | None) -> None:
         self.folder = None if folder is None else Path(folder)
@@ -67,17 +60,6 @@ def in_processes(
     """Do tasks in processes: one that is killed takes its task with it and nothing else.
 
     What this process has warned of is not repeated by others.
-
-    Args:
-        work: Takes what is shared and a task; a function of a module.
-        shared: Sent to each process once.
-        tasks: Any number.
-        workers: Processes at a time, at most.
-        tries: How often a task is begun whose process is killed.
-
-    Yields:
-        Each task, in the order in which they end, with its result or its error; ``BrokenProcessPool``: its process was killed
-        every time.
     """
     waiting: queue.SimpleQueue[T] = queue.SimpleQueue()
     ended: queue.SimpleQueue[tuple[T, R | Exception]] = queue.SimpleQueue()
@@ -131,8 +113,7 @@ def _keep_busy(
         ended.put((task, result))
 
 
-_HELD: list[Any] = []
-"""What a process was started for: the work, and what is shared."""
+_HELD: list[Any] = []  # what a process was started for: the work, and what is shared
 
 
 def _hold(work: Callable[[S, T], R], shared: S, warned: set[str]) -> None:

@@ -26,23 +26,7 @@ def percentile(values: Sequence[float], rank: float) -> tuple[float, list[float]
 
     ``k = (n-1) * rank / 100``; ``x[k]`` where k is whole, else ``x[f]*(c-k) + x[c]*(k-f)``.
 
-    Args:
-        values: n numbers in any order; at least one.
-        rank: Percentile rank, 0 to 100.
-
-    Returns:
-        The value, and the *origins*: the one or two list members it was made of, lower first.
-
-    Raises:
-        ValueError: The list is empty or the rank is outside 0..100.
-
     Source: scouts.md section 4.
-
-    Example:
-        >>> percentile([63, 149], 95)
-        (144.7, [63, 149])
-        >>> percentile([5.0], 75)
-        (5.0, [5.0])
     """
     if not values:
         raise ValueError("percentile of an empty list: an empty list means 'parameter not set'")
@@ -63,16 +47,6 @@ def noise_cdf(
 
     ``F = (1-p) Phi(z) + p G(z)`` with ``G(z) = Phi(z) - exp(-a z s + (a s)^2/2) Phi(z - a s)`` for
     sign +1 (``z = x/s``, rate ``a``), mirrored for -1.
-
-    Args:
-        x: (tasks, M).
-        sd: (tasks,), above 0.
-        share: (tasks,) p.
-        scale: (tasks,) mean of the tail, above 0.
-        sign: +1 or -1.
-
-    Returns:
-        (tasks, M) probabilities.
     """
     from scipy.special import log_ndtr, ndtr  # slow to load, and hardly anybody asks
 
@@ -89,11 +63,6 @@ MOST_TIMES = 1000.0
 def percent_of(change: float | None, base: float | None, *, least: float = 0.0) -> float | None:
     """Return a change in per cent of what there was; null where that is almost nothing, so that no part of it means anything.
 
-    Args:
-        change: The change; null: none is known.
-        base: What there was, in the same unit; null: not known.
-        least: Smallest base that can be told from nothing.
-
     Example:
         >>> percent_of(-3.0, 12.0), percent_of(2.0, 5e-10), percent_of(-1e-16, 1e-16, least=1e-6)
         (-25.0, None, None)
@@ -105,27 +74,15 @@ def percent_of(change: float | None, base: float | None, *, least: float = 0.0) 
 
 @dataclass(frozen=True)
 class SortedGroups:
-    """Values sorted inside consecutive groups: what every grouped order statistic reads.
+    """Values sorted inside consecutive groups: what every grouped order statistic reads."""
 
-    Attributes:
-        values: (n_values,) ascending inside each group.
-        start: (n_groups,) index of the first value of each group.
-        size: (n_groups,) number of values of each group, may be 0.
-    """
-
-    values: FloatArray
-    start: IntArray
-    size: IntArray
+    values: FloatArray  # (n_values,) ascending inside each group
+    start: IntArray  # (n_groups,) index of the first value of each group
+    size: IntArray  # (n_groups,) number of values of each group, may be 0
 
     @classmethod
     def of(cls, group: IntArray, values: FloatArray, n_groups: int) -> SortedGroups:
-        """Sort values by group, then by value.
-
-        Args:
-            group: (n_values,) group number 0 .. n_groups-1 of each value.
-            values: (n_values,) numbers without NaN.
-            n_groups: Number of groups, so that empty ones keep their place.
-        """
+        """Sort values by group, then by value."""
         size = np.bincount(group, minlength=n_groups).astype(np.int64)
         start = np.concatenate(([0], np.cumsum(size)[:-1])).astype(np.int64)
         if np.any(group[1:] < group[:-1]):
@@ -133,14 +90,7 @@ class SortedGroups:
         return cls(_sorted_runs(values.astype(np.float64), start, size), start, size)
 
     def percentile(self, rank: float) -> FloatArray:
-        """Return the percentile of every group; NaN for empty groups.
-
-        Args:
-            rank: Percentile rank, 0 to 100.
-
-        Returns:
-            (n_groups,) equal bit for bit to :func:`percentile` of each group.
-        """
+        """Return the percentile of every group; NaN for empty groups."""
         return interpolated(*self.order_statistics(rank))
 
     def order_statistics(self, rank: float) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -12,10 +12,8 @@ import polars as pl
 
 from brokerlab.errors import ConfigError
 
-TEXT, PAGE = 600, 4_000
-"""Characters of a headline in a text, and in a notebook."""
-WIDEST = 60
-"""Characters of a cell that are shown."""
+TEXT, PAGE = 600, 4_000  # characters of a headline in a text, and in a notebook
+WIDEST = 60  # characters of a cell that are shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +35,7 @@ class Shows:
     rows: int = 8
 
 
-_OWN = ("column", "a", "b")
-"""Columns that a comparison adds."""
+_OWN = ("column", "a", "b")  # columns that a comparison adds
 
 
 class Result:

@@ -136,14 +136,7 @@ class RuleSet:
     rules: RuleSetName
 
     def __init_subclass__(cls, chapter: str, table: str = "switches.csv") -> None:
-        """Read the switches of a chapter, after those of the base.
-
-        Args:
-            chapter: Rows of the table, in the order of the fields.
-            table: CSV in the package: ``chapter, switch``, a value for each of ``NAMES``, ``allowed`` (words with ``|``
-                between, or numbers from ``least..most``, ``whole`` in front; empty: True and False, or any number from 0 on),
-                ``source, sentence, note`` of :class:`Switch`.
-        """
+        """Read the switches of a chapter, after those of the base."""
         rows = [row for row in _table(table) if row["chapter"] == chapter]
         own = {row["switch"]: _switch(row, cls.NAMES) for row in rows}
         fields_ = [name for name in cls.__annotations__ if name in own]
@@ -157,11 +150,7 @@ class RuleSet:
         cls.__doc__ = f"{inspect.cleandoc(cls.__doc__ or '')}\n\nAttributes:\n{notes}\n"
 
     def __init__(self, rules: str | None = None, **switches: Any) -> None:
-        """Take a rule set, by default the first, then single switches.
-
-        Raises:
-            ConfigError: Unknown rule set or switch, or a value that a switch cannot have.
-        """
+        """Take a rule set, by default the first, then single switches."""
         rules = self.NAMES[0] if rules is None else rules
         problems = []
         if rules not in self.NAMES:
@@ -200,20 +189,9 @@ R = TypeVar("R", bound=RuleSet)
 def differences(chapter: str | None = None) -> pl.DataFrame:
     """List every switch of every chapter.
 
-    Args:
-        chapter: One of :data:`CHAPTERS`; null for all.
-
-    Returns:
-        One row per switch, in the order of their declarations: ``chapter``, ``switch``, ``document`` and ``production``
-        (its values, as text; equal where the page has a slip, or another reading of it can be chosen), ``source`` (page
-        and section), ``sentence`` (null where the pages are silent), ``note`` (what the switch means).
-
-    Raises:
-        ConfigError: Unknown chapter.
-
-    Example:
-        >>> differences("matching").filter(pl.col("switch") == "tests_exempt")["production"].item()
-        'True'
+    One row per switch, in the order of their declarations: ``chapter``, ``switch``, ``document`` and ``production``
+    (its values, as text; equal where the page has a slip, or another reading of it can be chosen), ``source`` (page
+    and section), ``sentence`` (null where the pages are silent), ``note`` (what the switch means).
     """
     if chapter is not None and chapter not in CHAPTERS:
         raise ConfigError(f"chapter={chapter!r}: {nearest(chapter, CHAPTERS)}")
@@ -241,13 +219,7 @@ def single_switches(rules: R, other: R) -> dict[str, R]:
 def changed_outcomes(here: pl.DataFrame, there: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Return the rows whose outcome differs between two sets, with the second one's outcome.
 
-    Args:
-        here: ``keys`` and outcome columns, one row per key.
-        there: The same columns; a key that one side lacks differs.
-        keys: Columns that name a row.
-
-    Returns:
-        ``keys`` and the outcome columns of ``there``.
+    ``keys`` and the outcome columns of ``there``.
     """
     names = [name for name in here.columns if name not in keys]
     both = here.join(
@@ -268,19 +240,10 @@ def switch_by_switch(
 ) -> pl.DataFrame:
     """Compare two rule sets, and say how much of the difference each switch makes alone.
 
-    Args:
-        outcomes: What a set decides: ``keys`` and outcome columns, one row per key.
-        rules: The set that is looked at.
-        other: The one it is compared with.
-        keys: Columns that name a row.
-        only: Switches to try; null: all on which the sets differ.
-        there: Outcomes of the other side where it differs in more than this set; null: those of ``other``.
-
-    Returns:
-        One row per switch on which the sets differ, the one that explains most first: ``switch``, ``note``, ``source`` (as
-        of :func:`differences`), ``here``, ``there`` (its values, as text), ``n_changed`` (rows that it alone changes),
-        ``explained`` (part [1] of the rows in which the sides differ that it alone brings to the other's outcome; 0 where
-        none does).
+    One row per switch on which the sets differ, the one that explains most first: ``switch``, ``note``, ``source`` (as
+    of :func:`differences`), ``here``, ``there`` (its values, as text), ``n_changed`` (rows that it alone changes),
+    ``explained`` (part [1] of the rows in which the sides differ that it alone brings to the other's outcome; 0 where
+    none does).
     """
     here = outcomes(rules)
     together = changed_outcomes(here, outcomes(other) if there is None else there, keys)

@@ -15,10 +15,6 @@ def jsonschema() -> ModuleType:
     For that check it imports a package that builds a grammar for two seconds, whenever it is installed, and no schema
     here has the formats, nor has one of notebooks or of charts. Whoever imported jsonschema before keeps the check;
     the package itself can be imported afterwards as ever.
-
-    Example:
-        >>> jsonschema().Draft202012Validator({"type": "string"}).is_valid(1)
-        False
     """
     unasked = _GRAMMAR not in sys.modules
     if unasked:

@@ -12,38 +12,21 @@ from brokerlab.numerics import FloatArray
 
 @dataclass(frozen=True)
 class Offers:
-    """What queues offer, in ascending order.
+    """What queues offer, in ascending order."""
 
-    Attributes:
-        offered: (n_queues,) ascending; infinite where a queue has no limit.
-        slots_above: (n_queues + 1,) share of the slots at or above each place.
-    """
-
-    offered: FloatArray
-    slots_above: FloatArray
+    offered: FloatArray  # (n_queues,) ascending; infinite where a queue has no limit
+    slots_above: FloatArray  # (n_queues + 1,) share of the slots at or above each place
 
     @classmethod
     def of(cls, offered: FloatArray, slots: FloatArray) -> Offers:
-        """Sort queues by what they offer.
-
-        Args:
-            offered: (n_queues,) in the unit of the demand.
-            slots: (n_queues,) size of each queue; all 0: no slot is reached.
-        """
+        """Sort queues by what they offer."""
         order = np.argsort(offered, kind="stable")
         total = max(float(slots.sum()), np.finfo(float).tiny)
         above = np.cumsum(slots[order][::-1])[::-1] / total
         return cls(offered[order], np.append(above, 0.0))
 
     def shares(self, demand: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the share of the queues, and of the slots, that offer at least each demand.
-
-        Args:
-            demand: Any shape; infinite is met by queues without a limit only.
-
-        Returns:
-            Two arrays of its shape; NaN where there is no queue.
-        """
+        """Return the share of the queues, and of the slots, that offer at least each demand."""
         if self.offered.size == 0:
             return np.full(demand.shape, np.nan), np.full(demand.shape, np.nan)
         at = np.searchsorted(self.offered, demand.ravel(), side="left").reshape(demand.shape)

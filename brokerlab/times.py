@@ -22,19 +22,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def duration_us(text: str, name: str = "every") -> int:
-    """Read a duration such as ``10m`` as microseconds.
-
-    Args:
-        text: A whole number and one of s, m, h, d.
-        name: Name of the argument, for the message.
-
-    Raises:
-        ConfigError: It is no such text, or not longer than nothing.
-
-    Example:
-        >>> duration_us("10m")
-        600000000
-    """
+    """Read a duration such as ``10m`` as microseconds."""
     number, unit = str(text)[:-1], str(text)[-1:]
     if unit not in _UNITS or not (number.isascii() and number.isdigit()) or int(number) == 0:
         raise ConfigError(f"{name}={text!r}: allowed is a whole number of s, m, h or d, e.g. '10m'")
@@ -60,11 +48,6 @@ def grain(
 ) -> str:
     """Return the finest step of a chart over time that divides a window into at most so many.
 
-    Args:
-        window: First and last instant.
-        steps: Of `STEPS`, the finest first; the last one where each is too fine.
-        most: Steps at most.
-
     Example:
         >>> window = datetime(2026, 3, 1), datetime(2026, 3, 28)
         >>> grain(window), grain(window, FINE, 130)
@@ -75,11 +58,7 @@ def grain(
 
 
 def numbered_instants(table: pl.DataFrame, name: str) -> tuple[IntArray, IntArray]:
-    """Return the numbers of instants, ``snapshot``, and the times [us since 1970], ``at``, in the order of time.
-
-    Raises:
-        DataError: A column is missing, a value is null, or a snapshot comes twice.
-    """
+    """Return the numbers of instants, ``snapshot``, and the times [us since 1970], ``at``, in the order of time."""
     problems = [f"{name}.{n}: missing" for n in ("snapshot", "at") if n not in table]
     if not problems:
         nulls = table.select(pl.col("snapshot", "at").null_count()).row(0, named=True)

@@ -9,34 +9,15 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-THIN = "\u202f"
-"""Narrow no-break space: between groups of digits and between a number and its unit."""
-MOST_DECIMALS = 6
-"""Smaller parts than a millionth are zero on a page."""
-SHARP = 1e-6
-"""An interval narrower than this part of its value is rounding, not uncertainty."""
-SMALL_SHARE = 1e-4
-"""A smaller part of a whole is only said to be smaller."""
-MISSING = "–"
-"""What a page shows where there is no number."""
+THIN = "\u202f"  # narrow no-break space: between groups of digits and between a number and its unit
+MOST_DECIMALS = 6  # smaller parts than a millionth are zero on a page
+SHARP = 1e-6  # an interval narrower than this part of its value is rounding, not uncertainty
+SMALL_SHARE = 1e-4  # A smaller part of a whole is only said to be smaller
+MISSING = "–"  # what a page shows where there is no number
 
 
 def number(value: float | None, decimals: int = 0) -> str:
-    """Format a number with thin spaces between groups of three digits and a true minus sign.
-
-    Args:
-        value: Any number; null, NaN and infinity show as a dash.
-        decimals: Digits after the point; negative ones round to tens, hundreds, ...
-
-    Returns:
-        The text. A value that rounds to zero has no sign.
-
-    Example:
-        >>> number(1234567.891, 1).replace(THIN, "_")
-        '1_234_567.9'
-        >>> number(-0.04, 1), number(None)
-        ('0.0', '–')
-    """
+    """Format a number with thin spaces between groups of three digits and a true minus sign."""
     if value is None or not math.isfinite(value):
         return MISSING
     rounded = round(float(value), decimals)
@@ -52,24 +33,7 @@ def decimals_for(
     With an interval: one or two significant digits of its half width, as the Particle Data Group
     rounds (two when they are 10 to 35, else one). Without: three significant digits of the value.
 
-    Args:
-        value: The number itself.
-        lo: Lower end of its interval, null if there is none.
-        hi: Upper end.
-        fewest: Decimals at least; a negative number allows tens, hundreds, ... (0: a count of jobs is
-            not rounded to hundreds on a page).
-
-    Returns:
-        Decimals, at most six.
-
-    Source:
-        Particle Data Group, Review of Particle Physics, section 5.3 "Rounding".
-
-    Example:
-        >>> decimals_for(4.1, 3.2, 5.0), decimals_for(4.1, 3.87, 4.33), decimals_for(1234.5)
-        (1, 2, 0)
-        >>> decimals_for(32564, -40495, 151442), decimals_for(32564, -40495, 151442, fewest=-3)
-        (0, -3)
+    Source: Particle Data Group, Review of Particle Physics, section 5.3 "Rounding".
     """
     half = (hi - lo) / 2 if lo is not None and hi is not None else 0.0
     if math.isfinite(half) and half > SHARP * abs(value or 0.0):
@@ -87,21 +51,7 @@ def measured(
     hi: float | None = None,
     decimals: int | None = None,
 ) -> str:
-    """Format a number with its interval, all three with the same decimals.
-
-    Args:
-        value: The estimate; null shows as a dash.
-        lo: Lower end of the interval; without it only the value is shown.
-        hi: Upper end.
-        decimals: Decimals if they are to be the same as elsewhere; default what the data support.
-
-    Returns:
-        Such as ``4.1 (3.2 to 5.0)``.
-
-    Example:
-        >>> measured(4.12, 3.21, 5.04), measured(12.5), measured(None)
-        ('4.1 (3.2 to 5.0)', '12.5', '–')
-    """
+    """Format a number with its interval, all three with the same decimals."""
     places = decimals_for(value, lo, hi) if decimals is None else decimals
     text = number(value, places)
     if text == MISSING or lo is None or hi is None or lo == hi == value:
@@ -110,18 +60,7 @@ def measured(
 
 
 def duration(seconds: float | None) -> str:
-    """Format a run time for people.
-
-    Args:
-        seconds: Time [s]; null shows as a dash.
-
-    Returns:
-        Such as ``4.2 s``, ``3 min 12 s`` or ``2 h 05 min``, with thin spaces.
-
-    Example:
-        >>> duration(192).replace(THIN, " "), duration(7500).replace(THIN, " ")
-        ('3 min 12 s', '2 h 05 min')
-    """
+    """Format a run time for people."""
     if seconds is None or not math.isfinite(seconds):
         return MISSING
     if seconds < 60:
@@ -134,18 +73,7 @@ def duration(seconds: float | None) -> str:
 
 
 def instant(at: datetime | None) -> str:
-    """Format an instant with its zone; a time without zone is UTC, as everywhere in an archive.
-
-    Args:
-        at: The instant; null shows as a dash.
-
-    Returns:
-        Such as ``2026-03-24 12:00 UTC``.
-
-    Example:
-        >>> instant(datetime(2026, 3, 24, 12))
-        '2026-03-24 12:00 UTC'
-    """
+    """Format an instant with its zone; a time without zone is UTC, as everywhere in an archive."""
     if at is None:
         return MISSING
     utc = at.astimezone(UTC) if at.tzinfo else at
@@ -206,12 +134,7 @@ def listed(parts: Sequence[str], word: str = "and") -> str:
 
 
 def short_percent(value: float) -> str:
-    """Write a share as a percentage with the digits that a decision needs.
-
-    Example:
-        >>> short_percent(0.02), short_percent(0.01234), short_percent(0.1234)
-        ('2 %', '1.23 %', '12.3 %')
-    """
+    """Write a share as a percentage with the digits that a decision needs."""
     percents = 100 * value
     return f"{percents:.{1 if abs(percents) >= 10 else 2}f}".rstrip("0").rstrip(".") + " %"
 
@@ -237,14 +160,7 @@ def plural(n: float | None, word: str) -> str:
 
 
 def days_of(first: datetime, last: datetime) -> str:
-    """Write a span of days.
-
-    Example:
-        >>> days_of(datetime(2026, 3, 11), datetime(2026, 3, 24))
-        '11 to 24 March 2026'
-        >>> days_of(datetime(2026, 2, 27), datetime(2026, 3, 1))
-        '27 February to 1 March 2026'
-    """
+    """Write a span of days."""
     end = f"{last.day} {last:%B} {last.year}"
     if first.date() == last.date():
         return end

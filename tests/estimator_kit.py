@@ -76,7 +76,7 @@ def assert_never_looks_ahead(estimator, records, *, levels=LEVELS, cuts=5, seed=
     first = estimator.replay(frame, levels=levels)
     _assert_well_formed(first, frame, levels)
     rng = np.random.default_rng(seed)
-    events = order(frame).events
+    events = order(frame)
     for cut in np.linspace(0, events.size, cuts + 2).astype(int)[1:-1]:
         before = np.sort(~events[:cut][events[:cut] < 0])
         changed = _with_another_future(frame, events[:cut], rng)

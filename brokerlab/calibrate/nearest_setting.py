@@ -36,7 +36,7 @@ from brokerlab.calibrate.percentiles.replay import Replay
 from brokerlab.calibrate.percentiles.study import Study, kills, study
 from brokerlab.calibrate.verdict import Verdict, limit_of
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
-from brokerlab.estimators.allocation import Ladder, Prices, amount_per_unit, cheapest
+from brokerlab.estimators.allocation import Prices, amount_per_unit, cheapest
 from brokerlab.estimators.records import checked
 from brokerlab.estimators.trial import Trial
 from brokerlab.frames import prepared
@@ -406,16 +406,15 @@ def allocate_by_stated_loss(trial: Trial, model: str, learnt: pl.DataFrame) -> F
     seconds = records.join(usual, on="kind", how="left", nulls_equal=True, maintain_order="left")
     wall_s = seconds["usual"].fill_null(learnt["wall_s"].median()).to_numpy()
     cores = records["cores"].cast(pl.Float64).to_numpy()
-    ladder, prices = stated_prices("ramcount")
+    factor, prices = stated_prices("ramcount")
     known = np.isfinite(predicted.bounds[:, 0])
     first = np.full(known.size, np.inf)
     first[known] = cheapest(
         predicted.bounds[known],
         levels=predicted.levels,
-        ladder=ladder,
         prices=prices,
+        retry_factor=factor,
         amount=amount_per_unit("memory", wall_s=wall_s[known]),
-        cores=cores[known],
         core_hours=(cores * wall_s / HOUR_S)[known],
     ).first
     return first
@@ -433,11 +432,15 @@ def stated_prices(
     *,
     loss: LossWeights | None = None,
     assumptions: Assumptions | None = None,
-) -> tuple[Ladder, Prices]:
-    """Return the ladder and the prices [core h] under which the cheapest allocation costs least of the stated loss.
+) -> tuple[float, Prices]:
+    """Return the factor of the one retry and the prices [core h] under which the cheapest allocation costs least of the stated loss.
 
-    What failed once is multiplied, then given up. The share of slots that cannot take a job is not among the prices: it is not a
-    job's alone. Another parameter than ``ramcount`` or ``cputime``, or other than one retry, is a ConfigError.
+    The share of slots that cannot take a job is not among the prices: it is not a job's alone. Another parameter than
+    ``ramcount`` or ``cputime``, or other than one retry, is a ConfigError.
+
+    Example:
+        >>> stated_prices("ramcount")
+        (2.0, Prices(idle=0.5, lost=0.0, failure=0.5, burnt=1.0, giving_up=9.5))
     """
     made = assumptions or Assumptions()
     if parameter_named(parameter).name == "outdiskcount" or len(made.retry_factors) != 1:
@@ -457,8 +460,7 @@ def stated_prices(
             weights.n_lost - weights.n_exceed, 0.0
         ),  # the second kill is not counted again
     )
-    ladder = Ladder(kind="factor", factor=made.retry_factors[0], attempts=2)
-    return ladder, prices
+    return made.retry_factors[0], prices
 
 
 # --- allocations beside settings --------------------------------------------------------------------------------------

@@ -46,29 +46,18 @@ class Section:
 class Card:
     """A model card.
 
-    Attributes:
-        name: Of the estimator.
-        quantity: What it bounds.
-        intended_use: For what it was made, one sentence each.
-        trained_on: Whose jobs, how many, of when, one sentence each.
-        features: What it reads of a job, all known when the job is decided.
-        measured: One row per level.
-        do_not_trust: Where it should not be believed, one sentence each; never empty.
-        licence: Under which it may be used.
-        versions: Library to version that it was made with.
-
     Source: Mitchell et al., Model Cards for Model Reporting, FAT* 2019, doi:10.1145/3287560.3287596.
     """
 
-    name: str
-    quantity: Quantity
-    intended_use: tuple[str, ...]
-    trained_on: tuple[str, ...]
-    features: tuple[str, ...]
-    measured: tuple[Measured, ...]
-    do_not_trust: tuple[str, ...]
-    licence: str = LICENCE
-    versions: Mapping[str, str]
+    name: str  # of the estimator
+    quantity: Quantity  # what it bounds
+    intended_use: tuple[str, ...]  # for what it was made, one sentence each
+    trained_on: tuple[str, ...]  # whose jobs, how many, of when, one sentence each
+    features: tuple[str, ...]  # what it reads of a job, all known when the job is decided
+    measured: tuple[Measured, ...]  # one row per level
+    do_not_trust: tuple[str, ...]  # where it should not be believed, one sentence each; never empty
+    licence: str = LICENCE  # under which it may be used
+    versions: Mapping[str, str]  # library to version that it was made with
 
     def __post_init__(self) -> None:
         """Refuse a card without limits: every model has some."""

@@ -128,14 +128,7 @@ def _first(frame: pl.DataFrame, column: str) -> str | None:
 def check_model(
     trial: Trial, model: str, learnt: Callable[[int | None], pl.DataFrame], *, by_task: bool
 ) -> Doubts:
-    """Check a model on the jobs of a trial that are no scouts.
-
-    Args:
-        trial: The trial.
-        model: Name of the model.
-        learnt: Returns what the model had learnt from when it was tested on a task, or on all (None).
-        by_task: Each task had its own model.
-    """
+    """Check a model on the jobs of a trial that are no scouts."""
     judged = trial.production
     which = judged["jeditaskid"].unique(maintain_order=True).to_list() if by_task else [None]
     supports = [

@@ -12,9 +12,16 @@ import polars as pl
 
 from brokerlab.errors import ConfigError
 from brokerlab.estimators.records import checked
-from brokerlab.estimators.replaying import Order, order
+from brokerlab.estimators.replaying import order
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 from brokerlab.results import Result, Shows
+
+GRID: tuple[float, ...] = (
+    *(0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75),
+    *(0.8, 0.825, 0.85, 0.875, 0.9, 0.91, 0.92, 0.93, 0.94, 0.95, 0.955, 0.96, 0.965, 0.97),
+    *(0.975, 0.98, 0.985, 0.99, 0.9925, 0.995, 0.9975, 0.999),
+)
+"""Levels asked of an estimator: dense where the choice between one attempt and two is made."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,10 +42,7 @@ class Predicted(Result):
     shows = Shows(
         about="what an estimator expected of jobs, one row per job",
         keys=("pandaid",),
-        next=(
-            "estimators.compare(records, estimators, quantity=...)",
-            ".at(level)",
-        ),
+        next=("estimators.compare(records, estimators, quantity=...)", ".at(level)"),
     )
 
     pandaid: IntArray
@@ -79,11 +83,7 @@ class Predicted(Result):
 
 
 def checked_levels(levels: Sequence[float]) -> tuple[float, ...]:
-    """Return levels as they were asked for.
-
-    Raises:
-        ConfigError: None is given, or they are not ascending between 0 and 1.
-    """
+    """Return levels as they were asked for."""
     asked = tuple(float(level) for level in levels)
     between = all(0 < level < 1 for level in asked)
     if not asked or not between or any(b <= a for a, b in pairwise(asked)):
@@ -129,7 +129,7 @@ class Ordered:
     """What an estimator has that says of jobs what follows from the order in which they are decided and end."""
 
     def _predicted(
-        self, frame: pl.DataFrame, orderly: Order, levels: tuple[float, ...]
+        self, frame: pl.DataFrame, events: IntArray, levels: tuple[float, ...]
     ) -> Predicted:
         raise NotImplementedError
 
@@ -141,8 +141,7 @@ class Ordered:
             ConfigError: Impossible levels, or the estimator is not fitted.
         """
         asked, frame = checked_levels(levels), checked(records)
-        decisions = Order(~np.arange(frame.height, dtype=np.int64), frame.height)
-        return self._predicted(frame, decisions, asked).frame()
+        return self._predicted(frame, ~np.arange(frame.height, dtype=np.int64), asked).frame()
 
     def replay(self, records: Any, *, levels: Sequence[float]) -> Predicted:
         """Bound every job as it is decided; see :meth:`Estimator.replay`, and :meth:`predict` for errors."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -72,30 +72,18 @@ class Evaluation:
         return {**counts, "division": self.division.to_dicts(), "limits": limits}
 
 
-class _Tested(NamedTuple):
-    """Jobs that are judged by one clock, and how an estimator predicts them without having learnt from them."""
-
-    records: pl.DataFrame
-    replay: Callable[[Make, tuple[float, ...]], Predicted]
+Replay = Callable[..., Predicted]
+"""Called with what makes an estimator, and ``levels``: how it predicts jobs without having learnt from them."""
 
 
 def evaluate_left_out(
     sources: Mapping[At, Source], makes: Mapping[str, Make], **asked: Any
 ) -> Evaluation:
-    """Test every estimator on each task, fitted on the other tasks; the saved model learns from all of them.
-
-    Args:
-        sources: Records of whole tasks by clock, the one of the deployed system first.
-        makes: Of `learners.learners`, the hierarchy among them.
-        asked: ``variants, level, n_boot, seed`` as for :func:`evaluate_later`.
-
-    Raises:
-        InsufficientDataError: There is only one task, or the deployed rule has no limit on the walltime of any job.
-    """
-    tested = {}
+    """Test every estimator on each task, fitted on the other tasks; the saved model learns from all of them."""
+    tested: dict[At, tuple[pl.DataFrame, Replay]] = {}
     for at, source in sources.items():
         records = checked(source.records)
-        tested[at] = _Tested(records, partial(_replay_left_out, records))
+        tested[at] = records, partial(replay_left_out, records)
     trials, unlearnt = _trials(tested, makes, _quantity(sources), **asked)
     main = next(iter(trials.values()))
 
@@ -111,29 +99,12 @@ def evaluate_left_out(
     )
 
 
-def _replay_left_out(records: pl.DataFrame, make: Make, levels: tuple[float, ...]) -> Predicted:
-    return replay_left_out(make, records, levels=levels)
-
-
 def evaluate_later(
     sources: Mapping[At, Source], makes: Mapping[str, Make], **asked: Any
 ) -> Evaluation:
-    """Fit on the earlier tasks of an archive, calibrate on the next ones, test on the latest; the tested model is saved.
-
-    Args:
-        sources: Records of the archive by clock, the one of the deployed system first.
-        makes: Of `learners.learners`, the hierarchy among them.
-        asked: ``variants``: rules with other settings, whose curves are drawn, by name and setting; ``level`` of the bounds
-            that are held against their promise; ``n_boot``, replicates of the bootstrap over tasks; its ``seed``.
-
-    Raises:
-        InsufficientDataError: Fewer than three tasks, see `holdout.divide_in_time`; or as for :func:`evaluate_left_out`.
-    """
+    """Fit on the earlier tasks of an archive, calibrate on the next ones, test on the latest; the tested model is saved."""
     parts = {at: divide_in_time(checked(source.records)) for at, source in sources.items()}
-    tested = {
-        at: _Tested(testing, partial(_replay_later, *parts[at]))
-        for at, (_, _, testing) in parts.items()
-    }
+    tested = {at: (part[2], partial(_replay_later, *part)) for at, part in parts.items()}
     trials, unlearnt = _trials(tested, makes, _quantity(sources), **asked)
     main = next(iter(trials.values()))
     fitting, calibrating, _ = parts[main.at]
@@ -157,6 +128,7 @@ def _replay_later(
     calibrating: pl.DataFrame,
     testing: pl.DataFrame,
     make: Make,
+    *,
     levels: tuple[float, ...],
 ) -> Predicted:
     return make().fit(fitting).conformalize(calibrating).replay(testing, levels=levels)
@@ -167,7 +139,7 @@ def _quantity(sources: Mapping[At, Source]) -> Quantity:
 
 
 def _trials(
-    tested: Mapping[At, _Tested],
+    tested: Mapping[At, tuple[pl.DataFrame, Replay]],
     makes: Mapping[str, Make],
     quantity: Quantity,
     *,
@@ -182,7 +154,7 @@ def _trials(
     levels = trial_levels(level)
     for at, (records, replay) in tested.items():
         predicted = _replay_rules(records, quantity, levels)
-        predicted |= {name: replay(make, levels) for name, make in makes.items()}
+        predicted |= {name: replay(make, levels=levels) for name, make in makes.items()}
         predicted, unlearnt = without_silent(predicted, list(makes))
         trials[at] = run_trial(
             records,

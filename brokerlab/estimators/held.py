@@ -11,17 +11,15 @@ import polars as pl
 from scipy import stats
 
 from brokerlab.compiled import compiled
-from brokerlab.estimators.allocation.distribution import GRID
-from brokerlab.estimators.estimator import Estimator, Predicted, checked_levels
+from brokerlab.estimators.estimator import GRID, Estimator, Predicted, checked_levels
+from brokerlab.estimators.hierarchy.kernels import keep
 from brokerlab.estimators.records import Quantity, checked
 from brokerlab.estimators.replaying import order
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 from brokerlab.scouts.quantities import floats
 
-WINDOW = 2000
-"""Latest scores that are kept."""
-TRUSTED = 50.0
-"""Jobs that the estimator's own promise counts as, beside the scores."""
+WINDOW = 2000  # latest scores that are kept
+TRUSTED = 50.0  # jobs that the estimator's own promise counts as, beside the scores
 RATE = 0.005
 """Step of the level after each job: that of the source, after the first 150 jobs; before, one over the jobs and `TRUSTED`."""
 AIMED = 0.5
@@ -94,24 +92,6 @@ def use_at(grid: FloatArray, told: FloatArray, score: float) -> float:
 
 
 @compiled
-def add(misses: Misses, score: float) -> None:
-    """Keep a score; the oldest one leaves."""
-    window = misses.latest.size
-    size, place = min(misses.added[0], window), misses.added[0] % window
-    if size == window:
-        gone = np.searchsorted(misses.ascending, misses.latest[place])
-        for k in range(gone, size - 1):
-            misses.ascending[k] = misses.ascending[k + 1]
-        size -= 1
-    at = np.searchsorted(misses.ascending[:size], score)
-    for k in range(size, at, -1):
-        misses.ascending[k] = misses.ascending[k - 1]
-    misses.ascending[at] = score
-    misses.latest[place] = score
-    misses.added[0] += 1
-
-
-@compiled
 def reach(
     misses: Misses,
     promised: FloatArray,
@@ -177,7 +157,8 @@ def walk(
                 continue
             if jobs.killed[row] and jobs.use[row] < jobs.limit[row]:
                 score = np.inf  # it would have used more
-            add(misses, score)
+            keep(misses.latest, misses.ascending, misses.added[0], score)
+            misses.added[0] += 1
             step = max(RATE, 1 / (TRUSTED + misses.added[0]))
             for k in range(levels.size):
                 if jobs.seen[row] < fewest[k]:
@@ -414,11 +395,7 @@ class HeldBounds:
 def hold(
     records: Any, told: Predicted, quantity: Quantity, *, levels: Sequence[float]
 ) -> Predicted:
-    """Hold what any estimator told of jobs, at the levels of `GRID` at least, to its levels; nothing was missed before.
-
-    Returns:
-        As :meth:`HeldBounds.replay`.
-    """
+    """Hold what any estimator told of jobs, at the levels of `GRID` at least, to its levels; nothing was missed before."""
     asked = checked_levels(levels)
     return _hold(checked(records), told, quantity, asked, _nothing_missed(asked))
 
@@ -448,7 +425,7 @@ def _hold(
 ) -> Predicted:  # fmt: skip
     logs = np.log(told.bounds[:, [told.levels.index(level) for level in GRID]])
     jobs = _jobs(frame, logs, told.seen, quantity)
-    bounds, own = _walk(jobs, order(frame).events, levels, misses, quantity)
+    bounds, own = _walk(jobs, order(frame), levels, misses, quantity)
     return _promised(frame, told.seen, levels, bounds, own, told.point, jobs)
 
 

@@ -11,40 +11,28 @@ import polars as pl
 from brokerlab.errors import InsufficientDataError
 from brokerlab.estimators.estimator import Estimator, Predicted, checked_levels
 from brokerlab.estimators.records import checked
-from brokerlab.estimators.replaying import known
+from brokerlab.estimators.replaying import known, order
 from brokerlab.words import plural
 
 CALIBRATED_ON = 1 / 3
 """Share of the tasks, the latest, that bounds are calibrated on; at least one of two tasks or more."""
 FITTED, CALIBRATED = 1 / 2, 1 / 6
 """Shares of an archive's tasks, by first decision, that are fitted on and that calibrate; the rest tests."""
-FEWEST_TASKS = 3
-"""Tasks below which records are not divided in time."""
+FEWEST_TASKS = 3  # tasks below which records are not divided in time
 
 E = TypeVar("E", bound=Estimator)
 
 
 def replay_left_out(
-    make: Callable[[], Estimator],
     records: Any,
+    make: Callable[[], Estimator],
     *,
     levels: Sequence[float],
     groups: int | None = None,
 ) -> Predicted:
     """Predict every job as it is decided, by an estimator that has learnt from the other tasks only.
 
-    Args:
-        make: Returns a new estimator.
-        records: As :class:`records.Records`, of two tasks or more.
-        levels: Of the bounds.
-        groups: Tasks are left out in so many groups, not one by one: every so many-th task by its first decision. None:
-            one by one.
-
-    Returns:
-        Predictions of all jobs, in the order of the checked records.
-
-    Raises:
-        InsufficientDataError: There is only one task.
+    Tasks are left out one by one, or in so many groups: every so many-th one by its first decision.
     """
     frame, asked = checked(records), checked_levels(levels)
     bounds, point = np.empty((frame.height, len(asked))), np.empty(frame.height)
@@ -60,7 +48,7 @@ def replay_left_out(
             )
         predicted = fit_and_calibrate(make(), others).replay(frame[rows], levels=asked)
         bounds[rows], point[rows] = predicted.bounds, predicted.point
-    return Predicted(frame["pandaid"].to_numpy(), known(frame), asked, bounds, point)
+    return Predicted(frame["pandaid"].to_numpy(), known(frame, order(frame)), asked, bounds, point)
 
 
 def fit_and_calibrate(estimator: E, records: pl.DataFrame) -> E:
@@ -79,12 +67,6 @@ def divide_in_time(records: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, p
     """Divide records by task, in the order of their first decisions: to fit, to calibrate, to test.
 
     Jobs that ended after the first decision of a tested task teach nothing: they are in none of the three.
-
-    Args:
-        records: As :func:`records.checked` returns them.
-
-    Raises:
-        InsufficientDataError: Fewer than three tasks, or nothing ended before the first test.
     """
     tasks = records["jeditaskid"].unique(maintain_order=True)  # in the order of decisions
     if len(tasks) < FEWEST_TASKS:

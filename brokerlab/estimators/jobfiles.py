@@ -51,17 +51,7 @@ class Sifted:
 
 
 def sift(path: Path, use: Use) -> Sifted:
-    """Read a file of jobs.
-
-    Args:
-        path: Parquet, or CSV with a heading line, by the end of its name; columns as in
-            :class:`records.Records`, others are left out.
-        use: Whether its ``jobs`` are to be predicted, or were ``seen`` to finish.
-
-    Raises:
-        DataError: It is not there, cannot be read, or is of another kind.
-        SchemaError: Columns are missing: all of them, with the nearest name in the file.
-    """
+    """Read a file of jobs."""
     with reading(path):
         frame = _read(path)
         wrong = [
@@ -83,11 +73,7 @@ def sift(path: Path, use: Use) -> Sifted:
 
 
 def write(frame: pl.DataFrame, path: Path) -> None:
-    """Write a frame as Parquet or CSV, by the end of the name; a file of that name is replaced as a whole.
-
-    Raises:
-        DataError: Another kind of name, or it cannot be written.
-    """
+    """Write a frame as Parquet or CSV, by the end of the name; a file of that name is replaced as a whole."""
     check_name(path)
     made = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
     try:
@@ -103,11 +89,7 @@ def write(frame: pl.DataFrame, path: Path) -> None:
 
 
 def check_name(path: Path) -> None:
-    """Refuse names of other kinds of files.
-
-    Raises:
-        DataError: It is neither Parquet nor CSV.
-    """
+    """Refuse names of other kinds of files."""
     if path.suffix not in {".parquet", ".csv"}:
         raise DataError(f"{path}: a name that ends in .parquet or .csv is needed")
 

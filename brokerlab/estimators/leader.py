@@ -9,10 +9,9 @@ import numpy as np
 import polars as pl
 
 from brokerlab.compiled import compiled
-from brokerlab.estimators.allocation.distribution import GRID
 from brokerlab.estimators.allocation.priced import PRICE, allocate_at_prices, level_of
 from brokerlab.estimators.deployed import log_rules, rules
-from brokerlab.estimators.estimator import Estimator, Predicted, checked_levels
+from brokerlab.estimators.estimator import GRID, Estimator, Predicted, checked_levels
 from brokerlab.estimators.held import HeldBounds
 from brokerlab.estimators.hierarchy import Hierarchy
 from brokerlab.estimators.likejobs import LikeJobs
@@ -21,8 +20,7 @@ from brokerlab.estimators.records import Quantity, checked
 from brokerlab.estimators.replaying import order
 from brokerlab.numerics import FloatArray, IntArray
 
-OTHERS = 20.0
-"""Jobs of the task that the mean cost over the jobs of all tasks counts as."""
+OTHERS = 20.0  # jobs of the task that the mean cost over the jobs of all tasks counts as
 
 
 @compiled
@@ -57,10 +55,6 @@ class BestSoFar:
     of all tasks like 20 of them. So it is hardly ever much worse than the best of its candidates, whatever the system is.
 
     It is a rule: it says one number at every level and promises no coverage.
-
-    Args:
-        quantity: ``"memory"`` or ``"walltime"``.
-        candidates: Estimators, the one for the first jobs first; None: `candidates` of the quantity.
 
     Source: own; choosing by what predictions made in advance cost: Cesa-Bianchi, Lugosi, Prediction, Learning, and Games
     (2006), doi:10.1017/CBO9780511546921, chapter 2.
@@ -131,7 +125,7 @@ class BestSoFar:
         """Replay from what the candidates, in their order, told of the jobs at the levels of `GRID`."""
         frame = checked(records)
         given = np.column_stack([self._given(each) for each in told.values()])
-        chosen = self._walk(frame, order(frame).events, given, keeps=False)
+        chosen = self._walk(frame, order(frame), given, keeps=False)
         return self._predicted(frame, next(iter(told.values())).seen, given, chosen, levels)
 
     def _given(self, told: Predicted) -> FloatArray:

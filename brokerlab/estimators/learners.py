@@ -10,22 +10,12 @@ from brokerlab.estimators.estimator import Estimator
 from brokerlab.estimators.hierarchy import Hierarchy
 from brokerlab.estimators.records import Quantity
 
-MODEL = "hierarchy"
-"""The estimator that is never left out."""
+MODEL = "hierarchy"  # the estimator that is never left out
 Make = Callable[[], Estimator]
 
 
 def learners(quantity: Quantity, *names: str, seed: int = 0) -> Mapping[str, Make]:
-    """Return how estimators that learn are made, the hierarchy first.
-
-    Args:
-        quantity: ``memory`` or ``walltime``.
-        names: Those wanted beside the hierarchy; none: all.
-        seed: Of those that draw.
-
-    Raises:
-        ConfigError: There is no estimator of a name.
-    """
+    """Return how estimators that learn are made, the hierarchy first."""
     from brokerlab.estimators.quantiles import LinearQuantiles, QuantileBoosting
 
     makes: tuple[Make, ...] = (

@@ -11,7 +11,7 @@ from brokerlab.compiled import compiled
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.estimators.estimator import Ordered, Predicted
 from brokerlab.estimators.records import UNITS, Quantity, checked
-from brokerlab.estimators.replaying import Order, Past, codes, known, order
+from brokerlab.estimators.replaying import Past, codes, known, order
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.scouts.quantities import floats
 
@@ -137,12 +137,6 @@ class LikeJobs(Ordered):
 
     It tells a distribution and promises nothing; `held.Held` holds its bounds to their levels.
 
-    Args:
-        quantity: ``"memory"`` or ``"walltime"``.
-
-    Raises:
-        ConfigError: An unknown quantity.
-
     Source: own; the choice among weights by predictions made in advance: Dawid, J. R. Stat. Soc. A 147 (1984) 278,
     doi:10.2307/2981683. The widths were chosen on the first half of the KTH log.
     """
@@ -174,18 +168,18 @@ class LikeJobs(Ordered):
         return self
 
     def _predicted(
-        self, frame: pl.DataFrame, orderly: Order, levels: tuple[float, ...]
+        self, frame: pl.DataFrame, events: IntArray, levels: tuple[float, ...]
     ) -> Predicted:
-        found, _ = self._walk(frame, orderly, (MEDIAN, *levels))
-        together, walked, past = self._past.before(frame, orderly)
+        found, _ = self._walk(frame, events, (MEDIAN, *levels))
+        together, walked, past = self._past.before(frame, events)
         seen = known(together, walked)[past:]
         return Predicted(frame["pandaid"].to_numpy(), seen, levels, found[:, 1:], found[:, 0])
 
     def _walk(
-        self, frame: pl.DataFrame, orderly: Order, levels: tuple[float, ...]
+        self, frame: pl.DataFrame, events: IntArray, levels: tuple[float, ...]
     ) -> tuple[FloatArray, FloatArray]:
         """Return quantiles of the jobs of a frame, and what each weight of plain uses missed by then."""
-        together, walked, past = self._past.before(frame, orderly)
+        together, walked, past = self._past.before(frame, events)
         task, n_tasks = codes(together, "jeditaskid")
         room = np.minimum(np.bincount(task, minlength=n_tasks), OWN).astype(np.int64)
         requested = floats(together, "requested")
@@ -195,5 +189,5 @@ class LikeJobs(Ordered):
         jobs = np.log(np.column_stack(columns))
         losses, found = self._losses.copy(), np.empty((together.height, len(levels)))
         first = np.concatenate([[0], np.cumsum(room)[:-1]]).astype(np.int64)
-        walk(walked.events, jobs, past, task, room, first, losses, np.array(levels), found)
+        walk(walked, jobs, past, task, room, first, losses, np.array(levels), found)
         return found[past:], losses

@@ -60,12 +60,7 @@ class TraceEvaluation:
 
 
 def read_tasks(folder: Path) -> tuple[dict[At, Source], dict[float, Source]]:
-    """Read the whole tasks of a folder of real data as `sources.real_tasks` does, also at other speeds.
-
-    Returns:
-        Records by clock at `IDS_PER_S`, and those of submission by speed of numbering jobs [1/s], that one first; empty
-        where there are none.
-    """
+    """Read the whole tasks of a folder of real data as `sources.real_tasks` does, also at other speeds."""
     tasks = real_tasks(folder, "memory", ids_per_s=IDS_PER_S)
     if not tasks:
         return {}, {}
@@ -80,12 +75,6 @@ def evaluate_traces(
     """Size the runs of workflow traces as they are submitted, by the views of earlier runs of their task type and by rules.
 
     Nothing is learnt from another trace. Allocations come from what the views tell, bounds are held to their levels.
-
-    Args:
-        sources: Records of memory by the name of the trace: :func:`sources.of_trace`.
-        level: Of the bounds that are held against their promise.
-        n_boot: Replicates of the bootstrap over task types.
-        seed: Of the bootstrap.
     """
     levels = trial_levels(level)
     frames, judged = [], []
@@ -135,20 +124,14 @@ def judge_speeds(
 ) -> pl.DataFrame:
     """Judge the deployed rule and the hierarchy on whole tasks, each left out, under clocks of other speeds.
 
-    Args:
-        sources: Records by speed of numbering jobs [1/s]: of `read_tasks`.
-        make: Makes the hierarchy.
-        level: Of its bounds.
-
-    Returns:
-        One row per speed and estimator: ``ids_per_s`` and the columns of `frontier.score_settings`; no row without records.
+    One row per speed and estimator: ``ids_per_s`` and the columns of `frontier.score_settings`; no row without records.
     """
     frames = []
     levels = trial_levels(level)
     for speed, source in sources.items():
         records = checked(source.records)
         rule = rules("memory")[0]
-        predicted = replay_left_out(make, records, levels=levels)
+        predicted = replay_left_out(records, make, levels=levels)
         priced = allocate_at_prices(predicted, prices=(PRICE,))
         allocations: dict[Setting, FloatArray] = {
             (rule.name, None): rule.replay(records, levels=levels).point,

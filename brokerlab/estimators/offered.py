@@ -16,8 +16,7 @@ from brokerlab.scouts.quantities import floats
 
 WORST = 1.05
 """Times the best simple rule that an estimator may be at most to be offered for systems of a kind."""
-LEVEL = 0.95
-"""Level of the bounds that must be kept."""
+LEVEL = 0.95  # level of the bounds that must be kept
 
 
 def coverage(judged: Judged, held: Predicted, level: float) -> dict[str, float | None]:
@@ -34,16 +33,7 @@ def coverage(judged: Judged, held: Predicted, level: float) -> dict[str, float |
 def score_on_same_jobs(
     judged: Judged, given: Sequence[FloatArray], *, guesses: bool
 ) -> tuple[list[tuple[float, float]], int]:
-    """Score what each estimator would give on the jobs that every one gives something.
-
-    Args:
-        judged: The jobs.
-        given: Of each estimator (n,) [MB or s], in their order; infinite: nothing.
-        guesses: They are guesses, scored by their mean absolute error [s]; else allocations, by waste over use.
-
-    Returns:
-        Of each its score and the share of jobs above what was given; and how many jobs there are.
-    """
+    """Score what each estimator would give on the jobs that every one gives something."""
     same = np.logical_and.reduce([np.isfinite(each) for each in given])
     if not guesses:
         sums = [judged.sums(each, same) for each in given]
@@ -61,18 +51,7 @@ def judge_allocations(
     *,
     system: str,
 ) -> pl.DataFrame:
-    """Score allocations of one system, rules and models, on the jobs that each gives something.
-
-    Args:
-        records: As :func:`records.checked` returns them.
-        quantity: Of the records.
-        rules: Name to (n,) what each job is given; infinite: what was requested. One that gives nothing is left out.
-        models: Name to the same, and the bounds that it promises: of :func:`held.hold`.
-        system: Its name.
-
-    Returns:
-        One row each, as :func:`offers` reads them.
-    """
+    """Score allocations of one system, rules and models, on the jobs that each gives something."""
     judged = Judged.of(records, quantity, "production")
     asked = floats(records, "requested")
     asked = np.where(asked > 0, asked, np.inf)
@@ -108,15 +87,9 @@ def judge_allocations(
 def offers(frame: pl.DataFrame) -> pl.DataFrame:
     """Return, by kind of system, what was unseen and estimator or rule, how it compares with the best simple rule, and whether it is offered.
 
-    Args:
-        frame: One row per system and estimator: ``kind, unseen, system, estimator, learns`` (it is no simple rule), ``silent``
-            (it says nothing), ``ratio`` (of its score to that of the best simple rule; null: not told), ``upper_0.95`` (end of
-            the interval of the coverage of its 95 % bounds; null: it promises none).
-
-    Returns:
-        ``kind, unseen, estimator, learns, systems, mean`` (geometric), ``worst, worst_on``, ``short`` (systems whose 95 % bounds are kept
-        less often than chance allows), ``silent`` (systems on which it says nothing), ``offered``: of rules all, of estimators those that
-        were judged on every system of the kind and are good on all.
+    ``kind, unseen, estimator, learns, systems, mean`` (geometric), ``worst, worst_on``, ``short`` (systems whose 95 % bounds are kept
+    less often than chance allows), ``silent`` (systems on which it says nothing), ``offered``: of rules all, of estimators those that
+    were judged on every system of the kind and are good on all.
     """
     system = pl.col("system")
     rows = frame.group_by("kind", "unseen", "estimator", "learns", maintain_order=True).agg(
@@ -149,11 +122,7 @@ def defaults(offered: pl.DataFrame) -> pl.DataFrame:
 def exceptions(frame: pl.DataFrame) -> pl.DataFrame:
     """Return the systems on which the default of their kind is above `WORST` times the best simple rule: none but rules, where nothing is offered.
 
-    Args:
-        frame: As of :func:`offers`, with ``best_rule``, the best simple rule of the system.
-
-    Returns:
-        ``kind, unseen, system, estimator`` (the default), ``ratio, best_rule``, in the order of the frame.
+    ``kind, unseen, system, estimator`` (the default), ``ratio, best_rule``, in the order of the frame.
     """
     chosen = defaults(offers(frame)).select("kind", "unseen", "estimator")
     worse = frame.filter(pl.col("ratio") > WORST)

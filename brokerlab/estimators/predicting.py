@@ -38,19 +38,7 @@ class Bounded:
 def bound_file(
     saved: Saved, jobs: Path, seen: Path | None = None, *, levels: Sequence[float]
 ) -> Bounded:
-    """Bound the jobs of a file from a saved model and the jobs that have finished since: by `HeldBounds`.
-
-    Args:
-        saved: The model; its estimator then has seen the finished jobs.
-        jobs: Columns as :data:`jobfiles.NEEDED` says.
-        seen: Finished jobs.
-        levels: Of the bounds.
-
-    Raises:
-        DataError: A file cannot be read, or no row of the jobs can be predicted.
-        SchemaError: Columns are missing.
-        ConfigError: Impossible levels.
-    """
+    """Bound the jobs of a file from a saved model and the jobs that have finished since: by `HeldBounds`."""
     asked = checked_levels(levels)
     waiting = sift(jobs, "jobs")
     finished = sift(seen, "seen") if seen else None

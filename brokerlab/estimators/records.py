@@ -51,8 +51,7 @@ class Records(dy.Schema):
         }
     )
     started_s = dy.Float64(
-        nullable=True,
-        metadata={"unit": "s", "meaning": "when it began to run; null: not known"},
+        nullable=True, metadata={"unit": "s", "meaning": "when it began to run; null: not known"}
     )
     ended_s = dy.Float64(
         nullable=True, metadata={"unit": "s", "meaning": "when its use is known; null: never"}
@@ -72,15 +71,7 @@ class Records(dy.Schema):
 def checked(records: Any) -> pl.DataFrame:
     """Return records in the order in which they are decided, held to their contract.
 
-    Args:
-        records: Columns as in :class:`Records`; other columns are left out.
-
-    Returns:
-        The contract's columns, sorted by ``decided_s, pandaid``.
-
-    Raises:
-        SchemaError: A column is missing or of a wrong type, or null where none may be.
-        DataError: Values that cannot be: everything that is wrong at once.
+    The contract's columns, sorted by ``decided_s, pandaid``.
     """
     frame = prepared({"records": records}, {"records": Records})["records"]
     wrong = {

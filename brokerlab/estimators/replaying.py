@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import polars as pl
 
@@ -13,32 +11,12 @@ from brokerlab.numerics import IntArray
 _MANY_PIECES = 64
 
 
-@dataclass(frozen=True)
-class Order:
-    """What happens, one thing after the other.
-
-    Attributes:
-        events: (m,) ``row`` where a job's end is seen, ``~row`` (negative) where a job is decided; rows of
-            the checked records.
-        n: Number of records.
-    """
-
-    events: IntArray
-    n: int
-
-
-def order(records: pl.DataFrame) -> Order:
-    """Merge decisions and ends into one list that a compiled loop can walk.
+def order(records: pl.DataFrame) -> IntArray:
+    """Merge decisions (~row) and ends (row) of checked records into one list of events that a compiled loop can walk.
 
     A job is known to another one if it ended at or before the other is decided: at one instant ends come
     first, by pandaid, then decisions, by pandaid. A job that ends at the instant of its own decision
     is seen right after it. A job without an end is never seen.
-
-    Args:
-        records: As :func:`records.checked` returns them.
-
-    Returns:
-        Every row decided once, and seen at most once, after it was decided.
     """
     decided = records["decided_s"].to_numpy()
     ended = records["ended_s"].fill_null(float("nan")).to_numpy()
@@ -52,7 +30,8 @@ def order(records: pl.DataFrame) -> Order:
     tie = np.concatenate([rows, np.where(at_once, seen, pandaid[seen])])
     is_end = np.concatenate([np.zeros(rows.size, dtype=np.int64), np.ones(seen.size, np.int64)])
     events = np.concatenate([~rows, seen])
-    return Order(events[np.lexsort((is_end, tie, phase, time))], rows.size)
+    ordered: IntArray = events[np.lexsort((is_end, tie, phase, time))]
+    return ordered
 
 
 class Past:
@@ -66,11 +45,7 @@ class Past:
         self._pieces.clear()
 
     def add(self, records: pl.DataFrame) -> None:
-        """Keep finished jobs, in the order of their ends; those without an end are left out.
-
-        Args:
-            records: As :func:`records.checked` returns them.
-        """
+        """Keep finished jobs, in the order of their ends; those without an end are left out."""
         ended = records.filter(pl.col("ended_s").is_not_null()).sort("ended_s", "pandaid")
         self._pieces.append(ended)
         if len(self._pieces) > _MANY_PIECES:
@@ -81,40 +56,22 @@ class Past:
         return pl.concat(self._pieces) if self._pieces else None
 
     def before(
-        self, records: pl.DataFrame, orderly: Order, *, others: bool = True
-    ) -> tuple[pl.DataFrame, Order, int]:
-        """Put what was seen before records.
-
-        Args:
-            records: As :func:`records.checked` returns them.
-            orderly: What happens to them.
-            others: Jobs of other tasks than theirs, too.
-
-        Returns:
-            All rows, what happens to them, and how many of them were seen before.
-        """
+        self, records: pl.DataFrame, events: IntArray, *, others: bool = True
+    ) -> tuple[pl.DataFrame, IntArray, int]:
+        """Put what was seen before records: all rows, their events, and how many were seen; ``others``: of other tasks, too."""
         seen = self.frame()
         if seen is None:
-            return records, orderly, 0
+            return records, events, 0
         if not others:
             seen = seen.filter(pl.col("jeditaskid").is_in(records["jeditaskid"].unique().implode()))
-        past, events = seen.height, orderly.events
+        past = seen.height
         shifted = np.where(events >= 0, events + past, events - past)
         walked = np.concatenate([np.arange(past, dtype=np.int64), shifted])
-        return pl.concat([seen, records]), Order(walked, past + records.height), past
+        return pl.concat([seen, records]), walked, past
 
 
 def codes(records: pl.DataFrame, *columns: str) -> tuple[IntArray, int]:
-    """Number the groups of rows that are equal in some columns.
-
-    Args:
-        records: Any frame.
-        columns: Such as ``"jeditaskid"``, or ``"jeditaskid", "queue"``; null is a value of its own.
-
-    Returns:
-        (n,) number of each row's group, from 0 in the order of first appearance, and how many groups
-        there are.
-    """
+    """Number groups of rows that are equal in some columns, from 0 as they first appear; return how many there are, too."""
     groups = records.select(columns).unique(maintain_order=True).with_row_index("code")
     found = records.select(columns).join(
         groups, on=columns, how="left", nulls_equal=True, maintain_order="left"
@@ -122,18 +79,9 @@ def codes(records: pl.DataFrame, *columns: str) -> tuple[IntArray, int]:
     return found["code"].cast(pl.Int64).to_numpy(), groups.height
 
 
-def known(records: pl.DataFrame, orderly: Order | None = None) -> IntArray:
-    """Count the finished jobs of the same task that are known when each job is decided.
-
-    Args:
-        records: As :func:`records.checked` returns them.
-        orderly: Their order, where it is at hand.
-
-    Returns:
-        (n,) jobs that ended in time and were not killed at a limit.
-    """
+def known(records: pl.DataFrame, events: IntArray) -> IntArray:
+    """Count the jobs of the same task, not killed at a limit, that are known to have ended when each job is decided."""
     task, n_tasks = codes(records, "jeditaskid")
-    events = (orderly or order(records)).events
     counts = np.zeros(records.height, dtype=np.int64)
     finished = ~records["censored"].to_numpy()
     _count(events, task, finished, np.zeros(n_tasks, dtype=np.int64), counts)

@@ -28,8 +28,7 @@ from brokerlab.estimators.card import Card
 from brokerlab.estimators.records import UNITS, Quantity, checked
 from brokerlab.estimators.tree_check import check_trees
 
-CONTRACT = 1
-"""Version of the folder that this brokerlab writes and reads."""
+CONTRACT = 1  # version of the folder that this brokerlab writes and reads
 MODEL, MANIFEST = "model.skops", "manifest.json"
 CLASSES: Mapping[str, str] = {
     "Hierarchy": "brokerlab.estimators.hierarchy",
@@ -79,11 +78,7 @@ class Saveable(Protocol):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Return an estimator that predicts what the one of this state predicted.
-
-        Raises:
-            KeyError, TypeError, ValueError: It is no such state; told as a damaged model.
-        """
+        """Return an estimator that predicts what the one of this state predicted."""
         ...
 
 

@@ -24,15 +24,7 @@ FEATURES: Mapping[Quantity, tuple[str, ...]] = {
 def card_of(
     trial: Trial, model: str, learnt: pl.DataFrame, *, source: str, doubts: Sequence[str]
 ) -> Card:
-    """Return the card of a model as it was tested in a trial.
-
-    Args:
-        trial: The trial.
-        model: Name of the model.
-        learnt: The records that the saved model has learnt from.
-        source: Whose jobs these are, in words.
-        doubts: Where it should not be trusted, in sentences.
-    """
+    """Return the card of a model as it was tested in a trial."""
     table = trial.comparison.table.filter(
         pl.col("estimator") == model, pl.col("level").is_not_null()
     )
@@ -67,15 +59,7 @@ def card_of(
 def save_tested(
     estimator: Saveable, folder: Path, card: Card, learnt: pl.DataFrame, *, level: float
 ) -> Path:
-    """Save a model with its manifest and card into a new folder.
-
-    Args:
-        estimator: Fitted.
-        folder: Does not exist yet.
-        card: Of the model.
-        learnt: The records of its fit and calibration.
-        level: At which it was tested, beside those of the card.
-    """
+    """Save a model with its manifest and card into a new folder."""
     about = About(
         levels=tuple(sorted({level, *(each.level for each in card.measured)})),
         features=card.features,

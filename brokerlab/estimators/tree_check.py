@@ -17,12 +17,6 @@ def check_trees(state: Any) -> None:
     scikit-learn follows the numbers in a tree without looking: those of a file that was tampered with end
     the process, or read memory that is not theirs.
 
-    Args:
-        state: What a model file holds: dicts, lists, arrays and scikit-learn models.
-
-    Raises:
-        ValueError: A tree of a boosted model is not sound.
-
     Source: skops 0.16, reasons for types that it does not trust; scikit-learn pull request 34558.
     """
     for model in _models(state):

@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 
 from brokerlab.estimators import scoring
-from brokerlab.estimators.allocation import GRID
 from brokerlab.estimators.allocation.priced import (
     PRICE,
     PRICES,
@@ -18,7 +17,7 @@ from brokerlab.estimators.allocation.priced import (
     level_of,
     repeat_at_price,
 )
-from brokerlab.estimators.estimator import Predicted
+from brokerlab.estimators.estimator import GRID, Predicted
 from brokerlab.estimators.held import hold
 from brokerlab.estimators.offered import judge_allocations, offers
 from brokerlab.estimators.records import Quantity, checked
@@ -34,18 +33,13 @@ from brokerlab.estimators.scoring.measures import FEW_TASKS
 from brokerlab.estimators.sources.source import At
 from brokerlab.numerics import FloatArray
 
-LEVELS = (0.9, 0.95, 0.99)
-"""Levels of the bounds in the table of all estimators."""
+LEVELS = (0.9, 0.95, 0.99)  # levels of the bounds in the table of all estimators
 POLICY = "{} + cheapest allocation"
 """What the cheapest allocation from an estimator's distribution is called."""
 
 
 def trial_levels(level: float) -> tuple[float, ...]:
-    """Return the levels that predictions for a trial are needed at.
-
-    Args:
-        level: At which bounds are held against their promise.
-    """
+    """Return the levels that predictions for a trial are needed at."""
     return tuple(sorted({*GRID, *scoring.GRID, *LEVELS, level}))
 
 
@@ -106,14 +100,9 @@ class Trial:
     def against_deployed(self, estimator: str, measure: str) -> dict[str, Any] | None:
         """Return how an estimator compares with the deployed rule on the jobs of which both can be judged.
 
-        Args:
-            estimator: Its name; a model is taken at the level that is compared.
-            measure: One of :data:`scoring.tables.PAIRED`.
-
-        Returns:
-            ``value, reference`` (of the rule), ``ratio, ratio_lo, ratio_hi``: the interval over tasks; with fewer than 8 tasks
-            the range when one of them is left out; null where neither can be told; ``few_tasks``. None where they cannot be
-            compared.
+        ``value, reference`` (of the rule), ``ratio, ratio_lo, ratio_hi``: the interval over tasks; with fewer than 8 tasks
+        the range when one of them is left out; null where neither can be told; ``few_tasks``. None where they cannot be
+        compared.
         """
         rows = self.comparison.paired.filter(
             self.compared,
@@ -128,12 +117,7 @@ class Trial:
 
         The setting is chosen with hindsight, for every estimator alike.
 
-        Args:
-            exceed: Highest share of jobs [1]; None: no setting is as rare.
-            averaged: Judge by means over tasks, else by all jobs together.
-
-        Returns:
-            Rows of ``curves``, the least over-allocation first.
+        Rows of ``curves``, the least over-allocation first.
         """
         best = (
             least_within(part, exceed, averaged=averaged)
@@ -153,25 +137,13 @@ class Trial:
 def without_silent(
     predicted: Mapping[str, Predicted], names: Sequence[str]
 ) -> tuple[dict[str, Predicted], tuple[str, ...]]:
-    """Leave out estimators that refuse every bound, as those do that have learnt nothing.
-
-    Args:
-        predicted: Name to predictions.
-        names: Of those that may be left out.
-
-    Returns:
-        The others, and the names of those left out.
-    """
+    """Leave out estimators that refuse every bound, as those do that have learnt nothing."""
     silent = tuple(name for name in names if not np.isfinite(predicted[name].bounds).any())
     return {name: each for name, each in predicted.items() if name not in silent}, silent
 
 
 def with_range(paired: pl.DataFrame) -> pl.DataFrame:
-    """Put, where tasks are few, the range without one of them into the place of the interval of the ratio.
-
-    Args:
-        paired: Of :attr:`scoring.Comparison.paired`: ``few_tasks, ratio_lo, ratio_hi, without_lo, without_hi``.
-    """
+    """Put, where tasks are few, the range without one of them into the place of the interval of the ratio."""
     return paired.with_columns(
         pl.when("few_tasks").then(f"without_{end}").otherwise(f"ratio_{end}").alias(f"ratio_{end}")
         for end in ("lo", "hi")
@@ -192,25 +164,7 @@ def run_trial(
     n_boot: int = 2000,
     seed: int = 0,
 ) -> Trial:
-    """Judge what estimators said of the same jobs.
-
-    Args:
-        records: As :class:`records.Records`.
-        predicted: Name to predictions of all records at `trial_levels`.
-        at: When a job was decided.
-        quantity: Of the records.
-        level: At which bounds are held against their promise.
-        models: Names of the estimators that tell distributions.
-        policies: Those of them of whose distributions the cheapest allocation is made, too.
-        more: Further allocations whose curves are drawn, as for `frontier.score_settings`.
-        queues: As for :func:`scoring.compare`.
-        n_boot: Replicates of the bootstrap over tasks.
-        seed: Of the bootstrap.
-
-    Raises:
-        SchemaError, DataError, ConfigError: See :func:`scoring.compare_predictions`.
-        InsufficientDataError: No job that is no scout, or none that finished.
-    """
+    """Judge what estimators said of the same jobs."""
     frame = checked(records)
     asked: dict[str, Any] = {"quantity": quantity, "n_boot": n_boot, "seed": seed}
     priced = {POLICY.format(name): allocate_at_prices(predicted[name]) for name in policies}

@@ -42,12 +42,7 @@ def mark(trial: Trial) -> pl.Expr:
 
 
 def why_not_offered(offers: pl.DataFrame, estimator: str) -> str | None:
-    """Say, in a clause, why an estimator is not offered as default; None: it is.
-
-    Args:
-        offers: Of `offered.offers`, of one kind of systems.
-        estimator: One of them.
-    """
+    """Say, in a clause, why an estimator is not offered as default; None: it is."""
     row = offers.filter(estimator=estimator).row(0, named=True)
     if row["offered"]:
         return None
@@ -71,14 +66,8 @@ def default_of(offers: pl.DataFrame) -> str | None:
 def change_of(trial: Trial, estimator: str, measure: str) -> dict[str, Any] | None:
     """Return how an estimator changes an over-allocation or a waste of the deployed rule.
 
-    Args:
-        trial: The trial.
-        estimator: Its name; a model is taken at the level that is compared.
-        measure: One of :data:`scoring.tables.PAIRED`.
-
-    Returns:
-        As :meth:`Trial.against_deployed`, with ``change, change_lo, change_hi`` (ratio - 1); None where they cannot be compared,
-        or the rule has less than 0.1 % of use.
+    As :meth:`Trial.against_deployed`, with ``change, change_lo, change_hi`` (ratio - 1); None where they cannot be compared,
+    or the rule has less than 0.1 % of use.
     """
     row = trial.against_deployed(estimator, measure)
     if row is None or row["reference"] < LEAST_REFERENCE:
@@ -184,12 +173,7 @@ def best_model(matched: pl.DataFrame) -> dict[str, Any] | None:
 def chosen_elsewhere(trial: Trial, *, average: str = "tasks") -> pl.DataFrame:
     """Return models at settings that exceed no more often than the deployed rule, chosen for each task on all other tasks.
 
-    Args:
-        trial: The trial.
-        average: ``tasks``: means over tasks; ``jobs``: over all jobs.
-
-    Returns:
-        Rows of ``trial.at_deployed``; the ends of ``ratio`` are null with fewer than 8 tasks.
+    Rows of ``trial.at_deployed``; the ends of ``ratio`` are null with fewer than 8 tasks.
     """
     rows = trial.at_deployed.filter(average=average, chosen_on=OTHERS)
     enough = pl.col("tasks") >= FEW_TASKS
@@ -254,9 +238,7 @@ def coverage_by_clock(trials: Mapping[At, Trial], model: str) -> pl.DataFrame:
         row, level = trial.comparison.row(model), trial.comparison.level
         judged = Judged.of(trial.records, trial.quantity, "production")
         strata = trial.comparison.strata.filter(
-            pl.col("estimator") == model,
-            pl.col("level") == level,
-            pl.col("stratum_by") != "all",
+            pl.col("estimator") == model, pl.col("level") == level, pl.col("stratum_by") != "all"
         )
         rows.append(
             {
@@ -326,10 +308,7 @@ def frontier_points(
     )
     named = pl.col("setting").is_null() | chosen.fill_null(value=False)
     return pl.concat(
-        [
-            points.with_columns(named=named),
-            limit.with_columns(named=pl.int_range(pl.len()) == 0),
-        ]
+        [points.with_columns(named=named), limit.with_columns(named=pl.int_range(pl.len()) == 0)]
     )
 
 

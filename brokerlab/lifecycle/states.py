@@ -13,8 +13,7 @@ from brokerlab.lifecycle.classification import spans
 from brokerlab.lifecycle.status_log import EARLY
 from brokerlab.units import HOUR_S
 
-WAITING = (*EARLY, "activated", "sent", "starting")
-"""States before a job runs, in order."""
+WAITING = (*EARLY, "activated", "sent", "starting")  # states before a job runs, in order
 
 
 def waiting_states(

@@ -10,8 +10,7 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
-OVER = ("finished", "failed", "cancelled", "closed")
-"""Statuses after which nothing happens."""
+OVER = ("finished", "failed", "cancelled", "closed")  # statuses after which nothing happens
 EARLY = ("pending", "waiting", "defined", "assigned", "throttled")
 """Statuses before a job is activated."""
 ORDER = (
@@ -27,12 +26,7 @@ def entries(log: nw.LazyFrame[Any], *keep: str) -> nw.LazyFrame[Any]:
     An entry holds until the next one of its job. Entries of one instant come in the order of :data:`ORDER`, so that
     the last of them holds; entries without a time are none.
 
-    Args:
-        log: ``pandaid, jobstatus, modificationtime``, and what is kept.
-        keep: Further columns of the log.
-
-    Returns:
-        ``pandaid``, ``entry`` (its status), ``enter``, ``following`` (time of the next entry; null: the last one), ``keep``.
+    ``pandaid``, ``entry`` (its status), ``enter``, ``following`` (time of the next entry; null: the last one), ``keep``.
     """
     rank = nw.lit(len(ORDER))
     for place, status in enumerate(ORDER):

@@ -6,10 +6,7 @@ Pure functions decide one text against another; their batch forms (``decide_pair
 
 from brokerlab.matching.architecture import Request, parse_architecture
 from brokerlab.matching.catchall import Catchall, read_catchall, read_catchalls
-from brokerlab.matching.connectivity import (
-    Connectivity,
-    parse_connectivity,
-)
+from brokerlab.matching.connectivity import Connectivity, parse_connectivity
 from brokerlab.matching.cpu import match_cpu
 from brokerlab.matching.fairshare_policy import parse as parse_policy
 from brokerlab.matching.gpu import GpuNode, match_gpu

@@ -23,22 +23,9 @@ _TWO_NUMBERS = re.compile(r"-\d+\.\d+$")
 def release_mode(transhome: str | None, transuses: str | None) -> tuple[Mode, Release | None]:
     """Return how the release of a user task is looked for, and the release.
 
-    Args:
-        transhome: Of the task, such as ``AnalysisTransforms-AthAnalysis_21.2.100``.
-        transuses: Of the task, such as ``Atlas-21.0.38``.
-
-    Returns:
-        Mode and release; no release in mode ``standalone``, and where transhome does not name one: no queue has it.
+    Mode and release; no release in mode ``standalone``, and where transhome does not name one: no queue has it.
 
     Source: docs/rules/matching.md 9.
-
-    Example:
-        >>> release_mode("AnalysisTransforms-AthAnalysis_21.2.100", None)[1]
-        Release(repository='atlas', project='AthAnalysis', release='21.2.100')
-        >>> release_mode("AnalysisTransforms", "Atlas-21.0.38")[1]
-        Release(repository='atlas', project='AtlasOffline', release='21.0.38')
-        >>> release_mode(None, None)
-        ('standalone', None)
     """
     home = _PREFIX.sub("", transhome or "").replace("_", "-")
     parts = home.split("-")

@@ -49,21 +49,9 @@ class Request:
 def parse_architecture(architecture: str | None) -> Request:
     """Read a task's architecture, in the JSON or in the old format; never raises, whatever the text.
 
-    Args:
-        architecture: As in the task parameters; null asks for nothing. A text that is a JSON object is in the
-            JSON format, everything else (a JSON list or number, JSON in quotes) in the old one.
-
-    Returns:
-        The request; what could not be read is in its notes, and in ``invalid`` if nothing can be decided with it.
+    The request; what could not be read is in its notes, and in ``invalid`` if nothing can be decided with it.
 
     Source: docs/rules/matching.md 2.
-
-    Example:
-        >>> request = parse_architecture("x86_64-el9-gcc13-opt@el9#x86_64-intel&nvidia:vram>=40960")
-        >>> request.sw_platform, request.base_platform, request.cpu_specs[0].vendor, request.gpu_spec.vram
-        ('x86_64-el9-gcc13-opt', 'el9', 'intel', '>=40960')
-        >>> parse_architecture('{"sw_platform": "x86_64-el9-gcc13-opt"}').cpu_specs
-        ()
     """
     if architecture is None:
         return Request(sw_platform=None)

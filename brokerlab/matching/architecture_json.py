@@ -111,12 +111,7 @@ class _Reader:
 
 
 def read_object(document: dict[str, Any], text: str) -> dict[str, Any]:
-    """Return the fields of a request in the JSON format.
-
-    Args:
-        document: The parsed text.
-        text: The text, for the positions of the notes.
-    """
+    """Return the fields of a request in the JSON format."""
     reader = _Reader(text)
     for key in document:
         if key not in KEYS:

@@ -65,16 +65,7 @@ def value_of(catchall: str | None, key: str) -> str | None:
 def read_catchall(catchall: str | None, params: Mapping[str, Any] | str | None = None) -> Catchall:
     """Read what the brokerage needs from a queue's catchall; never raises, whatever the text.
 
-    Args:
-        catchall: Comma list of ``key`` or ``key=value``; null is empty.
-        params: Extra parameters of the queue, as a mapping or JSON text; one of the same name wins. Text that is no
-            JSON object holds none.
-
     Source: docs/rules/matching.md 9; 002, Special Brokerage for ATLAS Full-chain.
-
-    Example:
-        >>> read_catchall("bareNucleus=only,useJumboJobs", {"bareNucleus": "allow"}).bare_mode
-        'allow'
     """
     extra = _mapping(params)
 
@@ -101,12 +92,8 @@ def read_catchall(catchall: str | None, params: Mapping[str, Any] | str | None =
 def read_catchalls(queues: pl.DataFrame) -> pl.DataFrame:
     """Read every distinct catchall of a table of queues.
 
-    Args:
-        queues: ``catchall``, and ``params`` (JSON text) where there are extra parameters; repeated or not.
-
-    Returns:
-        ``catchall``, ``params`` and one column per field of :class:`Catchall`, one row per distinct pair, sorted;
-        join with ``nulls_equal=True``.
+    ``catchall``, ``params`` and one column per field of :class:`Catchall`, one row per distinct pair, sorted;
+    join with ``nulls_equal=True``.
 
     Source: docs/rules/matching.md 9.
     """

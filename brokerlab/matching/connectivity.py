@@ -21,17 +21,7 @@ class Connectivity:
 def parse_connectivity(wnconnectivity: str | None) -> Connectivity:
     """Read ``network#stack``.
 
-    Args:
-        wnconnectivity: Of the queue; null and '' give nothing. The network is what stands before the first ``#``; the
-            stack is there only with exactly one ``#`` and text after it.
-
     Source: docs/rules/matching.md 9.
-
-    Example:
-        >>> parse_connectivity("http#IPv6")
-        Connectivity(network='http', ip_stack='IPv6')
-        >>> parse_connectivity("full#IPv4#x")
-        Connectivity(network='full', ip_stack=None)
     """
     network, *rest = (wnconnectivity or "").split("#")
     return Connectivity(network or None, (rest[0] or None) if len(rest) == 1 else None)

@@ -14,16 +14,6 @@ def match_cpu(
 ) -> bool:
     """Tell whether a queue has one of the CPUs that a task accepts.
 
-    Args:
-        cpu_specs: What the task accepts.
-        cpu: CPUs of the queue; None where it describes hardware but no CPU, which fits nothing.
-        rules: Switches ``empty_arch_accepts``, ``item_without_arch_is_any``.
-
-    Raises:
-        DescriptionError: The queue names no ``arch``.
-        RequestError: An item names no ``arch`` where it has to.
-        PatternError: An architecture that has to be read as a regexp cannot be.
-
     Source: docs/rules/matching.md 4, 7.
     """
     if cpu is None:

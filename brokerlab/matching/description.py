@@ -50,32 +50,18 @@ class Tags:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A published description as read.
+    """A published description as read."""
 
-    Attributes:
-        cmtconfigs: Platforms available without a container; empty where nothing is published.
-        containers: ``any``, ``/cvmfs`` or prefixes; None where nothing is published.
-        cvmfs: ``any``, ``atlas``, ``nightlies``; None where nothing is published.
-        tags: Installed software; None where nothing is published.
-        cpu: CPUs; None without an entry of type cpu.
-        gpu: GPUs; None without an entry of type gpu.
-        invalid: Part -> what is wrong with it; asking for such a part is an error.
-    """
-
-    cmtconfigs: Texts
-    containers: Texts | None
-    cvmfs: Texts | None
-    tags: Tags | None
-    cpu: Hardware | None
-    gpu: Hardware | None
-    invalid: Mapping[str, str]
+    cmtconfigs: Texts  # platforms available without a container; empty where nothing is published
+    containers: Texts | None  # ``any``, ``/cvmfs`` or prefixes; None where nothing is published
+    cvmfs: Texts | None  # ``any``, ``atlas``, ``nightlies``; None where nothing is published
+    tags: Tags | None  # installed software; None where nothing is published
+    cpu: Hardware | None  # CPUs; None without an entry of type cpu
+    gpu: Hardware | None  # GPUs; None without an entry of type gpu
+    invalid: Mapping[str, str]  # part -> what is wrong with it; asking for such a part is an error
 
     def need(self, part: str) -> Any:
-        """Return a part that the decision needs.
-
-        Raises:
-            DescriptionError: It is missing or has another form.
-        """
+        """Return a part that the decision needs."""
         if part in self.invalid:
             raise DescriptionError(self.invalid[part])
         value = getattr(self, part)
@@ -84,11 +70,7 @@ class Description:
         return value
 
     def hardware(self, kind: str) -> Hardware | None:
-        """Return the CPUs or GPUs.
-
-        Raises:
-            DescriptionError: The architectures have another form.
-        """
+        """Return the CPUs or GPUs."""
         if "architectures" in self.invalid:
             raise DescriptionError(self.invalid["architectures"])
         return self.cpu if kind == "cpu" else self.gpu
@@ -98,20 +80,9 @@ class Description:
 def read_description(data: str | None) -> Description:
     """Read the JSON that a queue publishes.
 
-    Args:
-        data: One JSON object as text.
-
-    Returns:
-        The description; parts of another form than the chapter's are named in ``invalid``.
-
-    Raises:
-        DescriptionError: The text is no JSON object.
+    The description; parts of another form than the chapter's are named in ``invalid``.
 
     Source: docs/rules/matching.md 1, ``sw_tags``.
-
-    Example:
-        >>> read_description('{"cvmfs": ["atlas"], "architectures": [{"type": "cpu", "arch": ["x86_64"]}]}').cvmfs
-        ('atlas',)
     """
     try:
         document = json.loads(data or "")

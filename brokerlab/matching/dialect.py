@@ -12,8 +12,7 @@ import re
 import unicodedata
 from dataclasses import dataclass, field
 
-MAX_REPEAT = 1000
-"""RE2's own limit of a counted repetition."""
+MAX_REPEAT = 1000  # RE2's own limit of a counted repetition
 
 DOLLAR = "\x00$"
 """Stands for ``$`` in the translation: what it becomes depends on the text that is matched."""
@@ -67,11 +66,7 @@ class Translation:
     word_boundary: bool = False
 
     def run(self) -> str:
-        """Return the expression in RE2 syntax, with :data:`DOLLAR` for each ``$``.
-
-        Raises:
-            Outside: A construct that the engine does not have.
-        """
+        """Return the expression in RE2 syntax, with :data:`DOLLAR` for each ``$``."""
         readers = {"\\": self._escape, "[": self._class, "(": self._group, "{": self._repeat}
         while self.position < len(self.source):
             character = self.source[self.position]

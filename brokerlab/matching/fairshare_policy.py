@@ -36,17 +36,11 @@ _MEANS_ZERO = re.compile(r"[ \t]*[+-]?0+(\.0*)?[ \t]*%*[ \t]*")
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One condition of a sub-policy on one attribute of the task.
+    """One condition of a sub-policy on one attribute of the task."""
 
-    Attributes:
-        key: ``type``, ``group``, ``gshare`` or ``priority``.
-        text: The expression, or the comparison with its operator.
-        position: Where the text starts in the policy.
-    """
-
-    key: str
-    text: str
-    position: int
+    key: str  # ``type``, ``group``, ``gshare`` or ``priority``
+    text: str  # the expression, or the comparison with its operator
+    position: int  # where the text starts in the policy
 
     def without_place(self) -> Clause:
         """Return the clause as it is anywhere: to find it again."""
@@ -58,11 +52,7 @@ class Clause:
         return self.text.replace("*", ".*")
 
     def holds(self, value: Any) -> bool | None:
-        """Tell whether the clause holds for a value of its attribute; None when it cannot be evaluated.
-
-        Raises:
-            PatternError: The expression is malformed, or outside of the linear-time engine.
-        """
+        """Tell whether the clause holds for a value of its attribute; None when it cannot be evaluated."""
         if self.key == PRIORITY:
             return compare_priority(value, self.text)
         if self.text == ANY or (self.key == "gshare" and value is None):
@@ -107,21 +97,13 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class SubPolicy:
-    """One sub-policy.
+    """One sub-policy."""
 
-    Attributes:
-        text: As written.
-        position: Where it starts in the policy.
-        clauses: At most one per key, in the order in which they are evaluated.
-        value: Text of its last field.
-        notes: What is odd about it.
-    """
-
-    text: str
-    position: int
-    clauses: tuple[Clause, ...]
-    value: str
-    notes: tuple[Note, ...]
+    text: str  # as written
+    position: int  # where it starts in the policy
+    clauses: tuple[Clause, ...]  # at most one per key, in the order in which they are evaluated
+    value: str  # text of its last field
+    notes: tuple[Note, ...]  # what is odd about it
 
     @property
     def is_zero(self) -> bool:
@@ -136,17 +118,11 @@ class SubPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A policy as read.
+    """A policy as read."""
 
-    Attributes:
-        given: As given.
-        subpolicies: In order; none for a null or empty policy.
-        notes: Everything odd about the text, by position.
-    """
-
-    given: str | None
-    subpolicies: tuple[SubPolicy, ...]
-    notes: tuple[Note, ...]
+    given: str | None  # as given
+    subpolicies: tuple[SubPolicy, ...]  # in order; none for a null or empty policy
+    notes: tuple[Note, ...]  # everything odd about the text, by position
 
     @property
     def text(self) -> str:
@@ -158,20 +134,7 @@ class Policy:
 def parse(policy: str | None) -> Policy:
     """Read a policy; never raises, whatever the text.
 
-    Args:
-        policy: ``queues.fairsharepolicy``; null and empty have no sub-policies.
-
-    Returns:
-        The sub-policies with their positions, and notes on everything that does not mean what it seems to.
-
     Source: docs/rules/zero-share.md 3.
-
-    Example:
-        >>> policy = parse("type=evgen:100%, type=any:0%")
-        >>> [clause.text for clause in policy.subpolicies[0].clauses]
-        ['evgen']
-        >>> print(policy.notes[0])
-        at 16 ' type=any': blanks before the key: an unknown field, it restricts nothing
     """
     if not policy:
         return Policy(policy, (), ())
@@ -249,15 +212,7 @@ def _value_notes(fields: list[str], start: int) -> list[Note]:
 def compare_priority(currentpriority: int | None, text: str) -> bool | None:
     """Evaluate ``currentpriority`` against a comparison such as ``>=500``; None when it cannot be evaluated.
 
-    Args:
-        currentpriority: Null equals nothing and has no order.
-        text: Operator and number, with or without blanks around.
-
     Source: docs/rules/zero-share.md 2.6, 3.10.
-
-    Example:
-        >>> compare_priority(500, ">= 400"), compare_priority(None, "!=400"), compare_priority(500, "=400")
-        (True, True, None)
     """
     found = _COMPARISON.fullmatch(text)
     if found is None:

@@ -12,23 +12,14 @@ from brokerlab.matching.versions import compare_version
 
 @dataclass(frozen=True, slots=True)
 class GpuNode:
-    """GPUs of one kind seen on worker nodes of a queue.
+    """GPUs of one kind seen on worker nodes of a queue."""
 
-    Attributes:
-        vendor: Such as ``NVIDIA``; null satisfies no request, as below.
-        model: Such as ``NVIDIA A100-SXM4-80GB``.
-        vram: Memory [MB]; 0 satisfies no request either.
-        architecture: Microarchitecture, such as ``Ampere``.
-        framework_version: Version of the CUDA toolkit.
-        driver_version: Version of the kernel driver.
-    """
-
-    vendor: str | None = None
-    model: str | None = None
-    vram: int | None = None
-    architecture: str | None = None
-    framework_version: str | None = None
-    driver_version: str | None = None
+    vendor: str | None = None  # such as ``NVIDIA``; null satisfies no request, as below
+    model: str | None = None  # such as ``NVIDIA A100-SXM4-80GB``
+    vram: int | None = None  # memory [MB]; 0 satisfies no request either
+    architecture: str | None = None  # microarchitecture, such as ``Ampere``
+    framework_version: str | None = None  # version of the CUDA toolkit
+    driver_version: str | None = None  # version of the kernel driver
 
 
 Nodes = Sequence[GpuNode]
@@ -104,22 +95,10 @@ def match_gpu(spec: GpuSpec, nodes: Nodes) -> str | None:
     Each attribute is tested on its own. Vendor, model and microarchitecture have to be there on any node; memory,
     toolkit and driver have to comply on every node.
 
-    Args:
-        spec: The request.
-        nodes: GPUs seen at the queue; none satisfies only a request without any attribute.
-
-    Returns:
-        ``gpu_vendor``, ``gpu_model``, ``gpu_vram``, ``gpu_microarchitecture``, ``gpu_version``, ``gpu_driver``, or
-        None when the queue satisfies the request.
-
-    Raises:
-        PatternError: Vendor or model is malformed, or outside of the linear-time engine.
+    ``gpu_vendor``, ``gpu_model``, ``gpu_vram``, ``gpu_microarchitecture``, ``gpu_version``, ``gpu_driver``, or
+    None when the queue satisfies the request.
 
     Source: docs/rules/matching.md 5.
-
-    Example:
-        >>> match_gpu(GpuSpec("nvidia", vram=">=40960"), [GpuNode("NVIDIA", "Tesla V100", 16384)])
-        'gpu_vram'
     """
     for name, is_requested, is_satisfied in _TESTS:
         if is_requested(spec) and not is_satisfied(spec, nodes):

@@ -18,17 +18,7 @@ _ALTERNATIVES = re.compile(r"\(([A-Za-z0-9_.+-]+(?:\|[A-Za-z0-9_.+-]+)*)\)([A-Za
 def is_regexp(sw_platform: str | None, *, by_characters: bool) -> bool:
     r"""Tell whether a platform is a regexp.
 
-    Args:
-        sw_platform: Of the task; None is no regexp.
-        by_characters: It is one when it holds one of ``( ) [ ] | * ? + \ ^ $``; otherwise when, read as a regexp,
-            it does not match itself from the start (a malformed one does not).
-
     Source: docs/rules/matching.md 6.3.
-
-    Example:
-        >>> text = "x86_64-.*-opt"
-        >>> is_regexp(text, by_characters=True), is_regexp(text, by_characters=False)
-        (True, False)
     """
     if sw_platform is None:
         return False
@@ -43,14 +33,9 @@ def is_regexp(sw_platform: str | None, *, by_characters: bool) -> bool:
 def resolve_platform(sw_platform: str | None, description: Description | None) -> str | None:
     """Resolve a regexp platform to what a queue has.
 
-    Args:
-        sw_platform: The regexp; None stands for nothing.
-        description: Of the queue; None where it publishes none.
-
-    Returns:
-        The first of ``cmtconfigs`` that the regexp matches in full; else, for ``(a|b)rest``, the first alternative
-        among the architectures of the queue's CPUs, with the rest. None where nothing fits, where the literal
-        platform is published, or where the regexp cannot be read.
+    The first of ``cmtconfigs`` that the regexp matches in full; else, for ``(a|b)rest``, the first alternative
+    among the architectures of the queue's CPUs, with the rest. None where nothing fits, where the literal
+    platform is published, or where the regexp cannot be read.
 
     Source: docs/rules/matching.md 6.3.
     """
@@ -84,14 +69,8 @@ def platform_at(
 ) -> tuple[str | None, str | None]:
     """Return what to compare at a queue, and what the platform resolves to.
 
-    Args:
-        sw_platform: Of the task; None where it has no architecture.
-        description: Of the queue.
-        rules: Switches ``regexp_by_characters``, ``resolve_before_compare``.
-
-    Returns:
-        The platform to look for among ``cmtconfigs`` and tags (None: there is none), and the resolution, tried
-        whether or not the platform counts as a regexp (None: nothing to resolve, or not resolved).
+    The platform to look for among ``cmtconfigs`` and tags (None: there is none), and the resolution, tried
+    whether or not the platform counts as a regexp (None: nothing to resolve, or not resolved).
 
     Source: docs/rules/matching.md 6.2, 6.3.
     """

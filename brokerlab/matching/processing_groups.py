@@ -14,16 +14,6 @@ PROCESSING_GROUPS = (*_OF_THEIR_OWN, TEST, OTHERS)
 def processing_group(processingtype: str | None) -> str:
     """Return the processing group of a processing type.
 
-    Args:
-        processingtype: Of the task; null, ``test`` itself and everything unknown is ``others``.
-
-    Returns:
-        One of :data:`PROCESSING_GROUPS`.
-
     Source: docs/rules/zero-share.md 2.
-
-    Example:
-        >>> [processing_group(text) for text in ("simul", "ptest", "test", None)]
-        ['simul', 'test', 'others', 'others']
     """
     return _GROUPS.get(processingtype or "", OTHERS)

@@ -18,33 +18,18 @@ _NUMBERED = re.compile(r"-\d+\.\d+\.\d+$")
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What a task's ``transhome`` names.
+    """What a task's ``transhome`` names."""
 
-    Attributes:
-        repository: ``atlas`` or ``nightlies``, on CVMFS.
-        project: Such as ``Athena``; None for a nightly.
-        release: Such as ``24.0.40``; None for a nightly, and where transhome has no ``-``.
-    """
-
-    repository: str
-    project: str | None
-    release: str | None
+    repository: str  # ``atlas`` or ``nightlies``, on CVMFS
+    project: str | None  # such as ``Athena``; None for a nightly
+    release: str | None  # such as ``24.0.40``; None for a nightly, and where transhome has no ``-``
 
 
 @lru_cache(maxsize=4096)
 def parse_transhome(transhome: str) -> Release:
     """Return repository, project and release.
 
-    Args:
-        transhome: Of the task, such as ``Athena-24.0.40``.
-
     Source: docs/rules/matching.md 6.
-
-    Example:
-        >>> parse_transhome("AthDerivation-21.2.2.0")
-        Release(repository='atlas', project='AthDerivation', release='21.2.2.0')
-        >>> parse_transhome("Athena-main-2024-01-01T2101").repository
-        'nightlies'
     """
     if _NIGHTLY.search(transhome) and not _NUMBERED.search(transhome):
         return Release(NIGHTLIES, None, None)
@@ -61,16 +46,6 @@ def has_container(
     rules: MatchingRules,
 ) -> bool:
     """Tell whether a queue can run a fat container.
-
-    Args:
-        container_name: Of the task.
-        description: Of the queue.
-        all_tags: Description under the name ``ALL``, with every tag of the grid; None without one.
-        only_tags: The task sets ``onlytagsforfc``.
-        rules: Switch ``container_tags_always``.
-
-    Raises:
-        DescriptionError: A part that is needed is missing.
 
     Source: docs/rules/matching.md 6.1.
     """
@@ -98,16 +73,6 @@ def has_release(
     rules: MatchingRules,
 ) -> bool:
     """Tell whether a queue has a release, cache or nightly for a platform.
-
-    Args:
-        release: What the task needs.
-        platform: What to look for among ``cmtconfigs`` and tags; None where a regexp could not be resolved.
-        description: Of the queue.
-        in_container: The task names a base platform.
-        rules: Switches ``base_platform_forbids_cmtconfigs``, ``tags_after_cvmfs``.
-
-    Raises:
-        DescriptionError: A part that is needed is missing.
 
     Source: docs/rules/matching.md 6.2.
     """

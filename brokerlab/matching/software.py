@@ -38,8 +38,7 @@ REASONS = (
 
 UNPUBLISHED, UNREADABLE = "release_not_auto", "sw_description_invalid"
 """Reasons of queues of which nothing is known."""
-OF_QUEUE = "sw_tags.data"
-"""Begins the problems that are the queue's; the others are the task's."""
+OF_QUEUE = "sw_tags.data"  # begins the problems that are the queue's; the others are the task's
 
 AUTO_QUEUE, ANY_QUEUE = ("AUTO",), ("ANY",)
 
@@ -152,11 +151,6 @@ class Examined:
 def examine(request: Request, queue: SoftwareQueue, *, rules: MatchingRules) -> Examined:
     """Decide what depends on the architecture alone: rows 1 to 8, and what the platform stands for.
 
-    Args:
-        request: What the architecture asks for.
-        queue: What is offered.
-        rules: All switches but the one of zero share.
-
     Source: docs/rules/matching.md 3, 6.3.
     """
     if queue.releases == ANY_QUEUE:
@@ -200,15 +194,7 @@ def match_software(
 ) -> Match:
     """Decide whether a queue can provide a task's software and hardware.
 
-    Args:
-        task: What is asked for.
-        queue: What is offered.
-        all_tags: Description under the name ``ALL``, with every tag of the grid; None without one.
-        rules: All switches but the one of zero share.
-        examined: What :func:`examine` found for the task's architecture at the queue, if it was asked before.
-
-    Returns:
-        The decision; what cannot be read rejects with ``sw_description_invalid``, nothing is raised.
+    The decision; what cannot be read rejects with ``sw_description_invalid``, nothing is raised.
 
     Source: docs/rules/matching.md 3.
     """
@@ -295,10 +281,5 @@ def _hardware(
 
 
 def preference(level: str | None, at_queue: Mapping[str, float]) -> float:
-    """Return the factor of the brokerage weight for a preferred level of the CPU architecture (6.4).
-
-    Args:
-        level: The one that a task prefers; None: none.
-        at_queue: Level to the share of the queue's logical CPUs [%].
-    """
+    """Return the factor of the brokerage weight for a preferred level of the CPU architecture (6.4)."""
     return 1.0 if level is None else 1.0 + at_queue.get(level, 0.0) / 100

@@ -37,14 +37,7 @@ ANALYSIS_COLUMNS = ("architecture", "transhome", "container_name", "transuses")
 ALL_TAGS = "ALL"
 DOCUMENT = MatchingRules()
 
-_GPU_COLUMNS = (
-    "vendor",
-    "model",
-    "vram",
-    "architecture",
-    "framework_version",
-    "driver_version",
-)
+_GPU_COLUMNS = ("vendor", "model", "vram", "architecture", "framework_version", "driver_version")
 
 
 @dataclass(frozen=True)
@@ -71,18 +64,6 @@ def software_pairs(
 ) -> pl.DataFrame:
     """Decide for every distinct request and every queue whether the queue can provide its software and hardware.
 
-    Args:
-        requests: ``architecture, transhome, container_name, onlytagsforfc`` of tasks, repeated or not; of analysis
-            tasks ``transuses`` in the place of ``onlytagsforfc``.
-        queues: ``panda_queue`` (parents for pseudo-queues) and ``releases`` (list of texts, or such a list as JSON).
-        sw_tags: ``panda_queue, data`` (JSON object as text); the queue ``ALL`` holds every tag of the grid.
-        worker_node_gpu: ``panda_queue, vendor, model, vram`` [MB], ``architecture, framework_version,
-            driver_version``; null: unknown, and attributes of GPUs are not asked for.
-        worker_node_cpu_level: ``panda_queue, cpu_architecture_level, pct_within_queue`` [%]; none for no monitoring.
-        rules: All switches but the one of zero share.
-        analysis: The tasks are users': releases are read as docs/rules/matching.md 9 says.
-
-    Returns:
         The four request columns, ``panda_queue``, ``accept`` (bool), ``reason`` (why rejected, one of
         :data:`brokerlab.matching.software.REASONS`; null where accepted), ``platform`` (what a regexp platform stands
         for there, or null), ``preference_weight`` (f64, 1 to 2); one row per distinct request and distinct queue,
@@ -91,7 +72,7 @@ def software_pairs(
     Warns:
         BrokerlabWarning: Descriptions, requests and releases that cannot be read, with number and examples.
 
-    Source: docs/rules/matching.md.
+        Source: docs/rules/matching.md.
     """
     columns, task_of = (ANALYSIS_COLUMNS, analysis_task) if analysis else (REQUEST_COLUMNS, _task)
     kinds = requests.select(columns).unique(maintain_order=True)
@@ -124,15 +105,8 @@ def platform_pairs(
 ) -> pl.DataFrame:
     """Decide for every distinct architecture and every queue whether the queue publishes its platform.
 
-    Args:
-        requests: ``architecture`` of tasks, repeated or not.
-        queues: See :func:`software_pairs`.
-        sw_tags: See :func:`software_pairs`.
-        rules: See :func:`software_pairs`.
-
-    Returns:
-        ``architecture, panda_queue, accept``: an AUTO queue with the platform among its ``cmtconfigs``, or
-        with images for any. An architecture without platform is nowhere.
+    ``architecture, panda_queue, accept``: an AUTO queue with the platform among its ``cmtconfigs``, or
+    with images for any. An architecture without platform is nowhere.
 
     Source: docs/rules/matching.md 6.
     """

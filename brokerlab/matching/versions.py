@@ -10,8 +10,7 @@ from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
-MAX_LENGTH = 100
-"""Longest version read [characters]."""
+MAX_LENGTH = 100  # longest version read [characters]
 
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
@@ -39,19 +38,7 @@ def _version(text: str) -> Version | None:
 def compare_version(version: str, comparison: str) -> bool | None:
     """Compare a version with a comparison string.
 
-    Args:
-        version: Version, or a whole number as text.
-        comparison: Operator, then a version, with or without blanks around it; ``=`` means ``==``.
-
-    Returns:
-        Whether it is satisfied; None, which counts as not satisfied, when there is no known operator or
-        either side is no version.
-
     Source: docs/rules/matching.md 2.3.
-
-    Example:
-        >>> compare_version("12.10", ">=12.9"), compare_version("12", "== 12.0"), compare_version("12", "<>11")
-        (True, True, None)
     """
     found = COMPARISON.match(comparison)
     left = _version(version)

@@ -156,26 +156,10 @@ def zero_share(
 ) -> Decision:
     """Decide whether a policy forbids one task.
 
-    Args:
-        policy: ``fairsharepolicy`` of the queue; null or empty accepts everything.
-        processingtype: Of the task; its processing group is what ``type=`` looks at, null is ``others``.
-        workinggroup: Of the task; null is matched as an empty text.
-        gshare: Of the task; null satisfies every ``gshare=``.
-        currentpriority: Of the task; null satisfies order comparisons, which cannot be evaluated.
-        merging: The chunk merges; its priority is not looked at.
-        rules: Switches ``merge_priority``, ``tests_exempt``.
-
-    Returns:
-        The decision. An expression that is malformed, or outside of the linear-time engine, ends the evaluation
-        and accepts (reason ``error``); :func:`parse` says where it stands.
+    The decision. An expression that is malformed, or outside of the linear-time engine, ends the evaluation
+    and accepts (reason ``error``); :func:`parse` says where it stands.
 
     Source: docs/rules/zero-share.md 2.
-
-    Example:
-        >>> zero_share("type=evgen:100%,type=any:0%", "simul")
-        Decision(zero_share=True, rule_index=1, reason='matched_zero', priority_error=False)
-        >>> zero_share("type=evgen:100%,type=any:0%", "validation", rules=MatchingRules("production")).reason
-        'test_exempt'
     """
     columns: dict[str, Sequence[Any]] = {
         "processingtype": [processingtype],
@@ -198,12 +182,6 @@ def decide_pairs(
 ) -> pl.DataFrame:
     """Decide every distinct policy for every distinct kind of task.
 
-    Args:
-        policies: Policies of the queues, repeated or not.
-        tasks: ``processingtype, workinggroup, gshare, currentpriority, is_merging``, repeated or not.
-        rules: Switches ``merge_priority``, ``tests_exempt``.
-
-    Returns:
         ``policy``, the five task columns, ``zero_share`` (bool), ``rule_index`` (i64, null if no sub-policy
         decided), ``reason``, ``priority_error`` (bool); one row per distinct policy and distinct task row, policies
         and task rows in the order of their first appearance. Join with ``nulls_equal=True``.
@@ -211,7 +189,7 @@ def decide_pairs(
     Warns:
         BrokerlabWarning: Policies with findings that change their meaning, with number and examples.
 
-    Source: docs/rules/zero-share.md 2.
+        Source: docs/rules/zero-share.md 2.
     """
     kinds = tasks.select(TASK_COLUMNS).unique(maintain_order=True)
     columns = {name: kinds[name].to_list() for name in TASK_COLUMNS}

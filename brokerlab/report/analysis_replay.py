@@ -23,8 +23,7 @@ from brokerlab.report.kit import Block, Caveat, Chart, Number, Page, Table, Verd
 from brokerlab.report.needs import Needs
 from brokerlab.words import days_of
 
-SMALL = 0.005
-"""Checks that remove a smaller share of the pairs in both loops are left to the files."""
+SMALL = 0.005  # checks that remove a smaller share of the pairs in both loops are left to the files
 OVER_USERS = "In brackets: 95 % intervals over users."
 
 
@@ -105,8 +104,7 @@ def page(period: Period, s: Study) -> Page:
             "Fairness between users": _fairness_blocks(t),
             f"{current.capitalize()} against {other} rules": shared.rule_set_blocks(s.rule_sets),
             "Which settings matter": shared.key_blocks(
-                s.keys,
-                note=" So do all jobs that a value holds back or lets through.",
+                s.keys, note=" So do all jobs that a value holds back or lets through."
             ),
         },
         caveats=[*shared.caveats(period, s.keys, s.odd), *_own_caveats(t)],
@@ -320,7 +318,7 @@ def _fairness_blocks(t: UserTasks) -> list[Block | None]:
             caption=f"How evenly {t.users.height} users are served: Jain's index",
             columns={"what": "What is divided", "index": "Index [1]"},
             note=f"{OVER_USERS} Jain's index is 1 where all users have the same, and 1/n where one of n has all.",
-        ),
+        )
     ]
 
 

@@ -33,10 +33,8 @@ from brokerlab.report.needs import Needs
 from brokerlab.report.switches import switch_table
 from brokerlab.words import days_of, thin
 
-CHECKS_DRAWN = 12
-"""Checks in the first chart, those that remove most."""
-SMALL = 0.005
-"""Checks that remove a smaller share of the pairs are left to the files [1]."""
+CHECKS_DRAWN = 12  # checks in the first chart, those that remove most
+SMALL = 0.005  # checks that remove a smaller share of the pairs are left to the files [1]
 FACTORS = {
     "work": "running against waiting work",
     "data": "input already there",
@@ -227,7 +225,7 @@ def _check_blocks(t: ProductionTasks, rules: ProductionRules) -> list[Block | No
                 "In brackets, here and below: 95 % intervals over tasks. A pair counts for the first check that it fails, "
                 f"of temporary problems for the last. {n_small} checks that remove less than 0.5 % are in the files."
             ),
-        ),
+        )
     ]
 
 
@@ -299,7 +297,7 @@ def _weight_blocks(t: ProductionTasks) -> list[Block | None]:
                 "share": "Share [% of the variance]",
             },
             note=SPREAD,
-        ),
+        )
     ]
 
 

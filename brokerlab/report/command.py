@@ -161,15 +161,7 @@ def _run(
 
 
 def split(pairs: Iterable[str]) -> dict[str, str]:
-    """Split ``NAME=VALUE`` pairs.
-
-    Raises:
-        ConfigError: A pair without ``=`` or a name given twice; all at once.
-
-    Example:
-        >>> split(["rank=75", "archive=data/a=b"])
-        {'rank': '75', 'archive': 'data/a=b'}
-    """
+    """Split ``NAME=VALUE`` pairs."""
     values: dict[str, str] = {}
     problems = []
     for pair in pairs:

@@ -35,8 +35,7 @@ from brokerlab.report.needs import Needs, Rows
 from brokerlab.words import listed
 
 DEMO = "data/demo"
-MODEL_FOLDER = "model"
-"""Folder of the saved model beside the page."""
+MODEL_FOLDER = "model"  # folder of the saved model beside the page
 TITLES = {"tasks": "Real tasks", "archive": "The archive"}
 """Whose jobs estimators are tested on, by the name of the part."""
 SOURCES = {
@@ -49,8 +48,7 @@ SETTINGS = {
     "keep": "Keep {setting}: no other one is shown to lower the loss.",
     "no_answer": "Nearest, not proposed: {setting}; {after:%} of first attempts killed later, limit {limit:%}.",
 }
-LARGEST_SHOWN = 2.0
-"""Exceed rates above so many times those of the named points are not drawn."""
+LARGEST_SHOWN = 2.0  # exceed rates above so many times those of the named points are not drawn
 
 
 class Params(kit.Params):
@@ -91,11 +89,7 @@ def titles(archive: Archive | None) -> dict[str, str]:
 
 
 def archive_at(archive: str = DEMO) -> Archive | None:
-    """Open an archive; None where none is named, or the usual one is not there.
-
-    Raises:
-        DataError: A folder was named and is none.
-    """
+    """Open an archive; None where none is named, or the usual one is not there."""
     absent = archive in ("", DEMO) and not Path(DEMO).is_dir()
     return None if absent else open_archive(archive or DEMO)
 
@@ -230,11 +224,7 @@ def overview(
 
 
 def frontier(
-    trial: Trial,
-    finding: str,
-    points: pl.DataFrame,
-    *,
-    titles: Mapping[str, str] | None = None,
+    trial: Trial, finding: str, points: pl.DataFrame, *, titles: Mapping[str, str] | None = None
 ) -> Chart:
     """Return the chart of exceed rates against over-allocation; without ``titles`` its axes are those of memory."""
     lines = points.filter(pl.col("role") != "rule").with_columns(

@@ -45,10 +45,6 @@ OF_VERDICT: Mapping[Kind, int] = MappingProxyType(
 def of_report(kind: Kind, proposals: Iterable[Mapping[str, Any]]) -> int:
     """Return the exit code of a report with `--exit-code`; without it every report that ran gives 0.
 
-    Args:
-        kind: Of its verdict.
-        proposals: Of its manifest.
-
     Example:
         >>> of_report("keep", []), of_report("keep", [{"kind": "change"}]), of_report("no_answer", [])
         (0, 10, 6)

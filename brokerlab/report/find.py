@@ -4,10 +4,8 @@ from pathlib import Path
 
 from brokerlab.errors import ConfigError, nearest
 
-PACKAGED = Path(__file__).parent / "notebooks"
-"""Where a wheel carries the notebooks."""
-REPOSITORY = Path(__file__).parents[2] / "notebooks"
-"""Where a clone keeps them."""
+PACKAGED = Path(__file__).parent / "notebooks"  # where a wheel carries the notebooks
+REPOSITORY = Path(__file__).parents[2] / "notebooks"  # where a clone keeps them
 
 
 def folder() -> Path:
@@ -22,11 +20,7 @@ def names(notebooks: Path | None = None) -> list[str]:
 
 
 def notebook(name: str, notebooks: Path | None = None) -> Path:
-    """Return the notebook of a report, whose name has hyphens or underscores.
-
-    Raises:
-        ConfigError: There is no such report; names the nearest.
-    """
+    """Return the notebook of a report, whose name has hyphens or underscores."""
     where = folder() if notebooks is None else notebooks
     path = where / f"{name.replace('-', '_')}.ipynb"
     if name.replace("_", "-") not in names(where):

@@ -50,15 +50,7 @@ def _rebuild(root: Path) -> Path:
 
 
 def entries(root: Path) -> list[dict[str, Any]]:
-    """Return one entry per run, newest first.
-
-    Returns:
-        Dictionaries with report, run_id, page (relative path, null if there is none), question,
-        kind (of its verdict: change, improve, keep, no_answer; finding: it decides nothing; failed),
-        kinds (its own and those of its parts), verdict, others, window, archive, synthetic, date (ISO 8601, UTC, or null),
-        shown_date, state (finished, failed or damaged), thumbnail (relative path of a chart, or null)
-        and number (the main one: label, value, text; or null).
-    """
+    """Return one entry per run, newest first."""
     folders = [
         run
         for report in root.iterdir()

@@ -16,8 +16,7 @@ from brokerlab.temporary import TemporaryFolder, sweep
 
 KERNEL_START_S = 120
 """Patience for a kernel to answer [s]; a loaded batch node takes longer than papermill's 60 s."""
-TERMINATED = 143
-"""Exit code of a program that was told to end by SIGTERM."""
+TERMINATED = 143  # exit code of a program that was told to end by SIGTERM
 LESS_MEMORY = "ask for a shorter period (start, end), or fewer tasks where the report takes max_tasks, or give it more memory"
 """What helps where memory is too small."""
 OUT_OF_MEMORY = (
@@ -81,11 +80,7 @@ class Kernel:
         self._is_stopped = False
 
     def execute(self, source: Path, folder: Path, given: Mapping[str, Any]) -> Failure | None:
-        """Run a notebook; return why it stopped, if it did.
-
-        Raises:
-            KeyboardInterrupt: The kernel was stopped.
-        """
+        """Run a notebook; return why it stopped, if it did."""
         notebooks = papermill()
         try:
             notebooks.execute_notebook(
@@ -161,9 +156,6 @@ def interruptible() -> Iterator[None]:
     """Make sure that Ctrl-C ends the runs, and that a scheduler that takes them back (SIGTERM) leaves nothing either.
 
     Our handler raises, and is remembered in case the exception is swallowed on its way.
-
-    Raises:
-        SystemExit: With `TERMINATED`, after SIGTERM.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread gets signals
@@ -189,11 +181,6 @@ def _own_kernel(folder: Path) -> Any:
 
     A user's `python3` kernelspec may belong to another environment; then the notebook would run
     another brokerlab, or none.
-
-    Args:
-        folder: One that only this user can enter. The kernel listens on files in it, not on TCP ports that everybody on
-            the machine can connect to, where the system has such files and their names fit. (Jupyter's own choice is
-            one fixed name in the working directory: two runs started there at once would talk to each other's kernels.)
     """
     from ipykernel.kernelspec import get_kernel_dict
     from jupyter_client.kernelspec import KernelSpec

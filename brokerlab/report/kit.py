@@ -26,13 +26,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import ErrorDetails
 
 from brokerlab import words
-from brokerlab.errors import (
-    ConfigError,
-    DataError,
-    InsufficientDataError,
-    nearest,
-    shown,
-)
+from brokerlab.errors import ConfigError, DataError, InsufficientDataError, nearest, shown
 from brokerlab.report.needs import Needs
 from brokerlab.report.results import RESERVED, Kind
 from brokerlab.rulesets import RuleSet, RuleSetName
@@ -49,12 +43,10 @@ BEFORE_AFTER, GAINS, CERTAINTY = "Before and after", "Who gains, who loses", "Ho
 """Sections of a page that compares settings, in this order; a report may name others."""
 VARIABLE, USUAL = "BROKERLAB_DATA", "../shared/data"
 """Environment variable that names the folder of real data, and the usual one."""
-HEADLINE_WORDS = 20
-"""Longest headline."""
+HEADLINE_WORDS = 20  # longest headline
 LONGEST_TEXT = 500
 """Characters of a text in a cell or a sentence from which on its middle is left out; the files have it."""
-MOST_PERCENT = 9999
-"""A larger percentage is a change of almost nothing; the files have it."""
+MOST_PERCENT = 9999  # A larger percentage is a change of almost nothing; the files have it
 
 
 # --- what may be asked ------------------------------------------------------------------------------------------------
@@ -68,16 +60,11 @@ def _without_zone(at: datetime | None) -> datetime | None:
 
 Instant = Annotated[datetime | None, AfterValidator(_without_zone)]
 """A time without zone, UTC; null: no bound."""
-Share = Annotated[float, Field(ge=0, le=1)]
-"""A part of a whole [1]."""
+Share = Annotated[float, Field(ge=0, le=1)]  # A part of a whole [1]
 
 
 def allowed(check: Callable[[], object]) -> None:
-    """Turn what a library call refuses into what a parameter may not be.
-
-    Raises:
-        ValueError: With the message of the call's `ConfigError`.
-    """
+    """Turn what a library call refuses into what a parameter may not be."""
     try:
         check()
     except ConfigError as error:
@@ -99,11 +86,7 @@ AnyDuration = Annotated[str, AfterValidator(lambda text: text and _a_duration(te
 
 
 def data_folder(data: str = "") -> Path | None:
-    """Return the folder of real data; without a name that of ``BROKERLAB_DATA`` or ``../shared/data``, None if not there.
-
-    Raises:
-        DataError: A folder was named and is not there.
-    """
+    """Return the folder of real data; without a name that of ``BROKERLAB_DATA`` or ``../shared/data``, None if not there."""
     if data:
         folder = Path(data)
         if not folder.is_dir():
@@ -142,11 +125,7 @@ class Bare(BaseModel):
 
     @classmethod
     def checked(cls, values: Mapping[str, Any]) -> Self:
-        """Return the parameters.
-
-        Raises:
-            ConfigError: Unknown names and impossible values, all at once.
-        """
+        """Return the parameters."""
         try:
             return cls.model_validate(dict(values))
         except ValidationError as error:
@@ -240,12 +219,7 @@ def _problem(error: ErrorDetails, known: Sequence[str]) -> str:
 
 
 def parameters_cell(params: type[Bare]) -> str:
-    """Return the tagged cell of a report's notebook: ``name: type = default  # description``.
-
-    Example:
-        >>> parameters_cell(Params).splitlines()[4]
-        'start: str = ""  # only from this instant on, empty for all [ISO 8601, UTC]'
-    """
+    """Return the tagged cell of a report's notebook: ``name: type = default  # description``."""
     lines = []
     for name, entry in params.model_fields.items():
         default = entry.get_default(call_default_factory=True)
@@ -295,14 +269,7 @@ class Measured:
 
 
 def say(template: str, row: Mapping[str, Any] | None = None, **values: Any) -> str:
-    """Fill a template; a name with ``_lo`` and ``_hi`` beside it in ``row`` is written with its interval.
-
-    Example:
-        >>> say("{rate:%} of {n} jobs at {queue}", {"rate": 0.012, "rate_lo": 0.009, "rate_hi": 0.016}, n=120, queue="A")
-        '1.20 % (0.90 to 1.60) of 120 jobs at A'
-        >>> say("{n:#queue} of {all:#site}", n=1, all=2)
-        '1 queue of 2 sites'
-    """
+    """Fill a template; a name with ``_lo`` and ``_hi`` beside it in ``row`` is written with its interval."""
     known = dict(row or {}) | values
     names = {name for _, name, _, _ in string.Formatter().parse(template) if name}
     return template.format_map({name: _worded(known, name) for name in names})
@@ -430,12 +397,7 @@ def unit_of(label: str) -> str:
 
 
 def cell(value: Any, lo: float | None = None, hi: float | None = None, unit: str = "") -> str:
-    """Return the text of a cell; digits are those that the interval supports.
-
-    Example:
-        >>> cell(0.0412, 0.0321, 0.0504, "%"), cell(None), cell(True), cell(1234).replace(words.THIN, " "), cell(0.5)
-        ('4.1 (3.2 to 5.0)', '–', 'yes', '1 234', '0.5')
-    """
+    """Return the text of a cell; digits are those that the interval supports."""
     if value is None or isinstance(value, str):
         return shown(value or words.MISSING, LONGEST_TEXT)
     if isinstance(value, bool):
@@ -459,25 +421,15 @@ def cell(value: Any, lo: float | None = None, hi: float | None = None, unit: str
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """A chart function of `brokerlab.charts` over a frame; the finding is its title and alternative text.
+    """A chart function of `brokerlab.charts` over a frame; the finding is its title and alternative text."""
 
-    Attributes:
-        draw: Called with the frame and the options.
-        frame: Aggregated; written as a table, too.
-        finding: A sentence.
-        sample: Sample size, and what bars and bands mean.
-        options: Of the function.
-        name: Stable and unique in its part; null: that of the function.
-        note: Below the chart: what its words mean.
-    """
-
-    draw: Callable[..., alt.TopLevelMixin]
-    frame: pl.DataFrame
-    finding: str
-    sample: str = ""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    name: str | None = None
-    note: str = ""
+    draw: Callable[..., alt.TopLevelMixin]  # called with the frame and the options
+    frame: pl.DataFrame  # aggregated; written as a table, too
+    finding: str  # A sentence
+    sample: str = ""  # sample size, and what bars and bands mean
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the function
+    name: str | None = None  # stable and unique in its part; null: that of the function
+    note: str = ""  # below the chart: what its words mean
 
     @property
     def stem(self) -> str:
@@ -629,11 +581,7 @@ def answers(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def publish(page: Page, params: Basic) -> dict[str, Any]:
-    """Write charts, tables, proposals, `results.json` and the page into ``params.out_dir``.
-
-    Returns:
-        What `results.json` holds.
-    """
+    """Write charts, tables, proposals, `results.json` and the page into ``params.out_dir``."""
     from brokerlab.report import publishing
 
     return publishing.publish(page, params)

@@ -19,12 +19,7 @@ PLACE = ("app", "component", "key")
 
 
 def command(report: str, given: Mapping[str, Any], out_root: str | Path = "reports") -> str:
-    """Return the command line that asks for a report with these parameters.
-
-    Example:
-        >>> command("scout-percentiles", {"archive": "data/demo", "ranks": [50, 99], "start": None})
-        'brokerlab report scout-percentiles -p archive=data/demo -p ranks=50,99 -p start='
-    """
+    """Return the command line that asks for a report with these parameters."""
     words = ["brokerlab", "report", report]
     for name, value in given.items():
         words += ["-p", f"{name}={typed(value)}"]

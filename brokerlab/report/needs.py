@@ -17,17 +17,11 @@ from brokerlab.errors import MissingTableError
 
 @dataclass(frozen=True)
 class Rows:
-    """What must be among the jobs.
+    """What must be among the jobs."""
 
-    Attributes:
-        what: It, in words.
-        count: How many there are: one number over ``jobs``; null counts as 0.
-        least: So many are needed.
-    """
-
-    what: str
-    count: pl.Expr
-    least: int = 1
+    what: str  # it, in words
+    count: pl.Expr  # how many there are: one number over ``jobs``; null counts as 0
+    least: int = 1  # so many are needed
 
     @classmethod
     def tasks(cls, what: str, where: pl.Expr, least: int = 1) -> Rows:
@@ -70,11 +64,7 @@ class Needs:
         return f"about {needed:.1f} GB of memory are needed for {n_jobs:,} jobs, {free_gb:.1f} GB are free"
 
     def opened(self, archive: Archive) -> Archive:
-        """Return an archive with the tables that are derived.
-
-        Raises:
-            MissingTableError: Which tables it lacks or has without rows, and which it has.
-        """
+        """Return an archive with the tables that are derived."""
         whole = self.derive(archive)
         if lack := self._lack_of_tables(whole):
             present = ", ".join(whole.tables) or "none"

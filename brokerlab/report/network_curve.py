@@ -346,10 +346,7 @@ def _curve_caveats(title: str, result: Study, rules: RuleSetName) -> list[Caveat
     steps, share = result.frames["all_steps"], result.facts["silent"]
     few = steps.filter(pl.col("curve") == rules, pl.col("n_rows") < FEW_ROWS)
     height = f"{title}: few links, height not tested: {'; '.join(few['edge'])} MB/s."
-    return [
-        Caveat(n=share > 0, text=say(silent, x=share)),
-        Caveat(n=few.height, text=height),
-    ]
+    return [Caveat(n=share > 0, text=say(silent, x=share)), Caveat(n=few.height, text=height)]
 
 
 def _queue_caveats(facts: Mapping[str, float | None]) -> list[Caveat]:

@@ -34,15 +34,7 @@ def papermill() -> ModuleType:
 
 
 def model(notebook: Path, *, ours: bool) -> type[Bare]:
-    """Return the parameters of a notebook.
-
-    Args:
-        notebook: An `.ipynb` with one cell tagged `parameters`.
-        ours: The notebook is the package's own: the report's file has its parameters.
-
-    Raises:
-        ReportError: There is no such cell, or a default is not a plain value.
-    """
+    """Return the parameters of a notebook."""
     name = f"brokerlab.report.{notebook.stem}"
     if ours and util.find_spec(name):
         found = getattr(import_module(name), "Params", None)

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 FOLDER, TOGETHER = "apply", "together"
 """Folder of the files to apply; what those of all proposals as one are called."""
-EFFECTS_DRAWN = 6
-"""Of all proposals together, the first ones of each document."""
+EFFECTS_DRAWN = 6  # of all proposals together, the first ones of each document
 KINDS: dict[str, Kind] = {
     "decide": "change",
     "outdated": "no_answer",

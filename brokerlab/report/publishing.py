@@ -29,8 +29,7 @@ from brokerlab.report.results import RESERVED, jsonable, write_json
 
 ROWS_IN_RESULTS = 2000
 """Tables with at most so many rows are also written as CSV, and stand in `results.json`."""
-FORMULA = r"^[=+\-@\t\r]"
-"""Texts that a spreadsheet would take for a formula."""
+FORMULA = r"^[=+\-@\t\r]"  # texts that a spreadsheet would take for a formula
 
 
 def publish(page: Page, params: Basic) -> dict[str, Any]:

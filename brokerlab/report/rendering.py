@@ -26,21 +26,14 @@ from brokerlab.words import THIN, thin
 ID_ATTRIBUTE = re.compile(r'\bid="([^"]+)"')
 ID_REFERENCE = re.compile(r'(url\(#|href="#)')
 SETTING = re.compile(r"(?<![\w-])[A-Z][A-Z0-9]*(?:_[A-Za-z0-9]+)+\b")
-LONG = re.compile(r"\w{16,}")
-"""Names that narrow columns break."""
+LONG = re.compile(r"\w{16,}")  # names that narrow columns break
 BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:h|s|min|[kMGT]B)\b)")
-PAGE_BYTES = 2_900_000
-"""Largest page; charts beyond it stay pictures."""
-CONTENTS_FROM = 4
-"""A page with more sections has a table of contents."""
+PAGE_BYTES = 2_900_000  # largest page; charts beyond it stay pictures
+CONTENTS_FROM = 4  # A page with more sections has a table of contents
 
 
 def render(results: Mapping[str, Any], folder: Path) -> str:
-    """Return the page of a run as HTML below 3 MB; charts are read from ``charts/`` in its folder.
-
-    Raises:
-        ReportError: A chart that the page names is not there.
-    """
+    """Return the page of a run as HTML below 3 MB; charts are read from ``charts/`` in its folder."""
     page = results["page"]
     charts = {chart["chart"]: chart for chart in _charts(page)}
     svgs = {name: inline_svg(folder, name, chart["finding"]) for name, chart in charts.items()}
@@ -77,7 +70,7 @@ def environment() -> Environment:
 
 
 def together(text: str) -> str:
-    """Keep a unit with its number and a product of units on one line; minus signs are true ones.
+    r"""Keep a unit with its number and a product of units on one line; minus signs are true ones.
 
     Example:
         >>> together("margin -10 % [GB h], 1 h").replace(THIN, "_").replace("\u00a0", "~")
@@ -126,9 +119,6 @@ def inline_svg(folder: Path, name: str, finding: str) -> Markup:
 
     Identifiers inside are made unique: two charts that both have a ``clip0`` would else clip each
     other.
-
-    Raises:
-        ReportError: The file is missing or is not SVG.
     """
     path = folder / "charts" / f"{name}.svg"
     try:

@@ -22,8 +22,7 @@ from brokerlab.report.kit import Block, Caveat, Chart, Table, say
 from brokerlab.report.needs import Needs, Rows
 from brokerlab.report.switches import switch_table
 
-MOST_REASONS = 8
-"""Reasons against the queues where jobs ran that are drawn."""
+MOST_REASONS = 8  # reasons against the queues where jobs ran that are drawn
 SWITCH_SAMPLE = "brokerages to try single switches of the rules on, 0: none [1]"
 CHANGES = {
     "pairs": "decided otherwise, in all",
@@ -107,7 +106,7 @@ def history_blocks(agreement: pl.DataFrame, disagreement: pl.DataFrame) -> list[
             ),
             sample=say("{whole:#job} of {n_units:#task}; 95 % intervals over tasks.", candidate),
             note="Below the candidates: the check that speaks against the queue where jobs ran.",
-        ),
+        )
     ]
 
 

@@ -11,8 +11,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-RESERVED = "out_dir"
-"""Parameter that the runner sets: the folder that becomes the run."""
+RESERVED = "out_dir"  # parameter that the runner sets: the folder that becomes the run
 Kind = Literal["change", "improve", "keep", "no_answer", "finding", "failed"]
 """The answers of a calibration, that of a report that proposes nothing, and the run that broke before it had one."""
 KIND_WORDS: Mapping[str, str] = types.MappingProxyType(

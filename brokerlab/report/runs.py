@@ -39,9 +39,6 @@ def free_id(home: Path, started: datetime, given: Mapping[str, Any]) -> str:
 def checked_id(run_id: str) -> str:
     """Return an id that was asked for.
 
-    Raises:
-        ConfigError: It cannot be the name of a folder.
-
     Example:
         >>> checked_id("scheduled__2026-03-24T04:00:00+00:00")
         'scheduled__2026-03-24T04:00:00+00:00'
@@ -102,11 +99,7 @@ def digest_of_file(path: Path) -> str:
 
 
 def finished(folder: Path, inputs: Mapping[str, str]) -> bool:
-    """Tell whether a run is there already; one that failed, or whose files cannot be read, is not.
-
-    Raises:
-        ReportError: It is, with other inputs; every difference is named.
-    """
+    """Tell whether a run is there already; one that failed, or whose files cannot be read, is not."""
     try:
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
@@ -143,9 +136,6 @@ def workshop(home: Path, run_id: str) -> Iterator[Path]:
     """Give a run an empty hidden folder that no other process works in.
 
     Whoever was killed in it before has left files and no lock; they go.
-
-    Raises:
-        ReportError: The run is being made by another process.
     """
     folder = home / f".{run_id}.unfinished"
     with contextlib.ExitStack() as stack:

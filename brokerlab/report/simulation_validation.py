@@ -20,8 +20,7 @@ from brokerlab.report import kit
 from brokerlab.report.kit import Caveat, Chart, Number, Page, Table, Verdict, say
 from brokerlab.report.needs import Needs, Rows
 
-RANK = 90.0
-"""Percentile of the waits that is drawn [%]."""
+RANK = 90.0  # percentile of the waits that is drawn [%]
 MEANING = {
     "placement": ("the brokerage sends another number of jobs", "% of those seen"),
     "waiting": ("waits differ by more, and by more than a part of the mean wait", "h"),

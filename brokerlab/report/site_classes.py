@@ -83,8 +83,7 @@ class Params(kit.Params):
     hi_hours: list[float] = Field([0, 0.5, 1, 2, 4, 8], description="least limits of hi to try [h]")
     lo_hours: list[float] = Field([0, 1, 3, 6, 12, 24], description="least limits of lo to try [h]")
     long_jobs: list[float] = Field(
-        [0, 1, 2, 3, 5, 10],
-        description="long-queued jobs from which a queue is not hi [jobs]",
+        [0, 1, 2, 3, 5, 10], description="long-queued jobs from which a queue is not hi [jobs]"
     )
     queues_shown: int = Field(16, ge=1, description="queues in the chart of classes over time [1]")
     n_boot: int = Field(1000, ge=20, description="bootstrap replicates over days [1]")

@@ -15,11 +15,10 @@ FILES = ("index.html", "results.json", "manifest.json", "notebook.ipynb")
 def of_run(run: Run, exit_code: int) -> dict[str, Any]:
     """Return what a scheduler wants to know of a run, finished or failed.
 
-    Returns:
-        ``report, run_id, state`` (finished, failed), ``reused`` (it was there already), ``verdict`` (kind, sentence),
-        ``verdicts`` (of every part: name, kind), ``exit_code, exit_reason, folder, page, outputs`` (relative to the
-        folder), ``proposals`` (file, kind, title, digest, keys), ``digests, parameters, started, duration_s`` [s] (of
-        the run itself), ``error`` (null, or in one line).
+    ``report, run_id, state`` (finished, failed), ``reused`` (it was there already), ``verdict`` (kind, sentence),
+    ``verdicts`` (of every part: name, kind), ``exit_code, exit_reason, folder, page, outputs`` (relative to the
+    folder), ``proposals`` (file, kind, title, digest, keys), ``digests, parameters, started, duration_s`` [s] (of
+    the run itself), ``error`` (null, or in one line).
     """
     manifest, page = run.manifest, run.results["page"]
     verdict = page["verdict"]

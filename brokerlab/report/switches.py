@@ -12,14 +12,7 @@ from brokerlab.report.kit import Table
 def switch_table(
     switches: pl.DataFrame, effects: Mapping[str, str], *, caption: str, name: str = "rule_switches"
 ) -> Table:
-    """Lay out what every switch does, those that do nothing in the note.
-
-    Args:
-        switches: See :func:`brokerlab.rulesets.switch_by_switch`.
-        effects: Its columns of what a switch does, with their labels; where all are 0 it does nothing.
-        caption: What the table says.
-        name: Of the table.
-    """
+    """Lay out what every switch does, those that do nothing in the note."""
     does = pl.any_horizontal(pl.col(name).fill_null(0) != 0 for name in effects)
     idle = switches.filter(~does)["switch"].sort()
     nothing = f" Change nothing here: {', '.join(idle)}." if len(idle) else ""

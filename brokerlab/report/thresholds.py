@@ -30,8 +30,7 @@ from brokerlab.report.needs import Needs, Rows
 MORE_SLOTS = "{n} queues: slots unknown, at least those seen in use; an answer counts that is the same with {most} times as many."
 LIMITED = "of now; for the same work {limited} %, limit {limit} %"
 FARTHEST = "{key} sends most jobs elsewhere, {shift:%} at {at}"
-BARS = 12
-"""Keys drawn of the screen, those that could change most."""
+BARS = 12  # keys drawn of the screen, those that could change most
 
 
 _DAY = pl.col("creationtime").dt.truncate("1d")

@@ -27,8 +27,7 @@ from brokerlab.report.needs import Needs
 from brokerlab.report.switches import switch_table
 from brokerlab.words import days_of
 
-LEVELS_SHOWN = 3
-"""Lines of each stratum, those with most jobs."""
+LEVELS_SHOWN = 3  # lines of each stratum, those with most jobs
 KIND_NAMES = {
     "same": "treated alike",
     "other_time": "timed out by the same rule at another time",

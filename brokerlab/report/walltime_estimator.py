@@ -56,8 +56,7 @@ AXES = {
     "over_title": "limit beyond the run [% of run time]",
     "exceed_title": "jobs beyond their limit [%]",
 }
-ANSWERED = 0.9
-"""Share of the jobs that a setting must give a limit to be drawn."""
+ANSWERED = 0.9  # share of the jobs that a setting must give a limit to be drawn
 
 
 class Params(estimates.Params):

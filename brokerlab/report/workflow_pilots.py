@@ -25,8 +25,7 @@ from brokerlab.workflows.readers.collection import USUAL, describe_workflows, re
 from brokerlab.workflows.rules import PilotRules
 from brokerlab.workflows.strategies import NAMES, WORDS
 
-NEEDED = (NOTES, PAPER, ONE_JOB, PER_TASK)
-"""Strategies that the page speaks of."""
+NEEDED = (NOTES, PAPER, ONE_JOB, PER_TASK)  # strategies that the page speaks of
 COMPARED = (*NEEDED, "pilot_levels:paper_serial", "one_job_best", "level", "level_overlap")
 """Strategies that are compared where nothing else is said."""
 HEADLINES = {
@@ -37,8 +36,7 @@ HEADLINES = {
 }
 """Whether the notes' rules take longer, shorter or both at some queue, to the headline."""
 NOTES_OVER = "Turnaround, notes' over paper's rule, {system}"
-LONG_H = 24.0
-"""Median wait of an hour on one host above which a queue is saturated [h]."""
+LONG_H = 24.0  # median wait of an hour on one host above which a queue is saturated [h]
 
 
 class Params(kit.Common):

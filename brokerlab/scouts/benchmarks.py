@@ -21,11 +21,6 @@ def bench_corepower(
 
     Hosts are matched once per distinct (site, host), not per job.
 
-    Args:
-        jobs: Rows with ``computingsite`` and, where benchmarks are on, ``modificationhost``.
-        queues: ``panda_queue, atlas_site``.
-        hosts: Of :func:`host_tables`; None switches benchmarks off.
-
     Source: docs/rules/scouts.md 3.2.
     """
     if hosts is None:
@@ -51,11 +46,7 @@ def bench_corepower(
 
 
 def host_tables(worker_nodes: Any, cpu_benchmarks: Any) -> tuple[pl.DataFrame, pl.DataFrame] | None:
-    """Collect the tables of host benchmarks, of any engine; None where neither is given.
-
-    Raises:
-        ConfigError: One of them is missing.
-    """
+    """Collect the tables of host benchmarks, of any engine; None where neither is given."""
     given = [table is not None for table in (worker_nodes, cpu_benchmarks)]
     if not any(given):
         return None

@@ -55,8 +55,7 @@ class Check:
     def run(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Evaluate the check where ``open``, and close the tasks on which it fires.
 
-        Returns:
-            The frame with ``evaluated``, ``why_not`` (null where it fires) and :attr:`fired`.
+        The frame with ``evaluated``, ``why_not`` (null where it fires) and :attr:`fired`.
         """
         why = pl.when("open").then(self.why_not()).otherwise(pl.lit(NOT_EVALUATED))
         frame = frame.with_columns(why_not=why, evaluated="open")
@@ -101,10 +100,7 @@ class Decisions(Result):
             "numbers": "",
         },
         keys=("jeditaskid",),
-        next=(
-            "scouts.next_status(tasks, scouts, result)",
-            "scouts.write_tasks(tasks, scouts)",
-        ),
+        next=("scouts.next_status(tasks, scouts, result)", "scouts.write_tasks(tasks, scouts)"),
     )
 
     verdicts: pl.DataFrame
@@ -152,12 +148,7 @@ def _fraction(part: pl.Expr, whole: str) -> pl.Expr:
 
 
 def checks(rules: ScoutRules) -> tuple[Check, ...]:
-    """Return the checks X1 to X7 in the order in which they run.
-
-    Args:
-        rules: Switches ``wrong_cputime``, ``wrong_ramcount``, ``leak_exhausts``, ``short_jobs_exhaust``,
-            ``short_cutoff_counts``, ``growth_needs_more_files``.
-    """
+    """Return the checks X1 to X7 in the order in which they run."""
     return (
         _cputime(rules),
         _ramcount(rules),
@@ -254,11 +245,7 @@ def _leak(rules: ScoutRules) -> Check:
 
 
 def many_short_jobs(rules: ScoutRules) -> tuple[tuple[str, pl.Expr], ...]:
-    """Return what ends X4 before its split rule may change: too few short jobs, or too few jobs to come.
-
-    Args:
-        rules: Switch ``short_cutoff_counts``.
-    """
+    """Return what ends X4 before its split rule may change: too few short jobs, or too few jobs to come."""
     expected = pl.min_horizontal(_jobs_of_cutoff(rules))
     share = _fraction(pl.col("n_short"), "total_short_base")
     return (

@@ -25,8 +25,7 @@ from brokerlab.scouts.tables import deal
 from brokerlab.scouts.used_jobs import Choice, all_settings, queue_settings, refuse_impossible
 
 MAX_SCOUTS = 1000
-TABLES = ("jobs", "files", "tasks", "datasets", "queues")
-"""Without them scouts say nothing."""
+TABLES = ("jobs", "files", "tasks", "datasets", "queues")  # without them scouts say nothing
 OPTIONAL = ("jobs_files", "worker_nodes", "cpu_benchmarks")
 PARAMETER_KEYS = {
     "cputime": "SCOUT_CPUTIME_RANK",
@@ -63,14 +62,8 @@ class ScoutResult(Result):
             "iointensity": "kB/s",
             "expected_jobs": "",
         },
-        keys=(
-            "jeditaskid",
-            "trigger",
-        ),
-        next=(
-            "scouts.exhausted(archive, scouts=result)",
-            "compare(result, other)",
-        ),
+        keys=("jeditaskid", "trigger"),
+        next=("scouts.exhausted(archive, scouts=result)", "compare(result, other)"),
     )
 
     parameters: pl.DataFrame
@@ -178,21 +171,13 @@ def job_quantities(
 ) -> pl.DataFrame:
     """Compute what every finished job says about its task, before any percentile.
 
-    Args:
-        source: As for :func:`estimate`.
-        rules: Rule set; default the document's.
-        at: See there.
-        seed: See there.
-        max_jobs: Most jobs per task; None for all.
-
-    Returns:
-        One row per (jeditaskid, pandaid) with a finished primary input file, sorted by both:
-        the job's columns as recorded, ``finish_time`` (its last change), ``is_scout``, ``cores``,
-        ``corepower`` [HS06/core], ``duration_s``, ``n_events``, ``input_mb``, ``cputime_hs06s`` [HS06 s per
-        event], ``cputime_eligible``, ``ram_kb`` (per core where ``ram_per_core``, else whole job),
-        ``outdisk_bytes`` (per event where ``outdisk_per_event``, else per MB of input), ``workdisk_mb``,
-        ``iointensity_kbps``, ``diskio_kbps``, ``leak_kbps`` (per core), ``leak_x2``, ``cpu_efficiency_pct``,
-        ``maxpss_kb``. Null where the job says nothing about the quantity.
+    One row per (jeditaskid, pandaid) with a finished primary input file, sorted by both:
+    the job's columns as recorded, ``finish_time`` (its last change), ``is_scout``, ``cores``,
+    ``corepower`` [HS06/core], ``duration_s``, ``n_events``, ``input_mb``, ``cputime_hs06s`` [HS06 s per
+    event], ``cputime_eligible``, ``ram_kb`` (per core where ``ram_per_core``, else whole job),
+    ``outdisk_bytes`` (per event where ``outdisk_per_event``, else per MB of input), ``workdisk_mb``,
+    ``iointensity_kbps``, ``diskio_kbps``, ``leak_kbps`` (per core), ``leak_x2``, ``cpu_efficiency_pct``,
+    ``maxpss_kb``. Null where the job says nothing about the quantity.
 
     Source: docs/rules/scouts.md 2, 3, 5, 12.
     """

@@ -46,8 +46,7 @@ FRACTIONS = {
     "inefficient_fraction": "inefficient_tenths",
     "required_rate": "SS",
 }
-STOPPABLE = ("scouting", "ready", "running")
-"""Statuses from which a task may become exhausted."""
+STOPPABLE = ("scouting", "ready", "running")  # statuses from which a task may become exhausted
 
 
 class ExhaustedResult(Decisions):
@@ -118,14 +117,8 @@ def exhausted(
 def each_check(tasks: Any, scouts: ScoutResult, *, config: Config | None = None) -> pl.DataFrame:
     """Ask every check of every task on its own, whatever the others say.
 
-    Args:
-        tasks: The table, as it was before its scouts were read.
-        scouts: See :func:`exhausted`.
-        config: See there.
-
-    Returns:
-        One row per task, sorted: ``jeditaskid``, ``eligible`` (its scouts succeeded and, in production, more than 20 jobs
-        are to come: the checks run), and a Boolean column per check, ``X1`` to ``X7``: it fires; false where the task is not eligible.
+    One row per task, sorted: ``jeditaskid``, ``eligible`` (its scouts succeeded and, in production, more than 20 jobs
+    are to come: the checks run), and a Boolean column per check, ``X1`` to ``X7``: it fires; false where the task is not eligible.
 
     Source: docs/rules/exhausted.md 1 and 2.
     """
@@ -200,16 +193,7 @@ def _edit_split_rule(frame: pl.DataFrame, rules: ScoutRules) -> pl.DataFrame:
 
 
 def edit_split_rule(splitrule: str, *, raises_max_files: bool) -> str:
-    """Relax the limits that make jobs short (X4 step 3).
-
-    Args:
-        splitrule: Split rule of a task.
-        raises_max_files: Raise maximal files per job below 200 to 200, besides removing files and GB per job.
-
-    Example:
-        >>> edit_split_rule("US=2,NF=3,MF=50,MC=5", raises_max_files=True)
-        'US=2,MF=200,MC=5'
-    """
+    """Relax the limits that make jobs short (X4 step 3)."""
     rule = remove_tag(remove_tag(splitrule, "NF"), "NG")
     limit = tag_value(rule, "MF")
     if not raises_max_files or limit is None or limit >= MIN_MAX_FILES:

@@ -17,12 +17,8 @@ INPUT_PER_SCOUT_MB = 50_000  # while scouting
 def file_sums(rows: pl.DataFrame) -> pl.DataFrame:
     """Sum the rows of each task before jobs are capped or replaced.
 
-    Args:
-        rows: Output of ``per_job.rows``.
-
-    Returns:
-        Per ``jeditaskid``: ``num_finished_jobs`` (jobs with a finished primary file), ``n_bad``,
-        ``plain_bytes``, ``events_all``, ``events_finished``.
+    Per ``jeditaskid``: ``num_finished_jobs`` (jobs with a finished primary file), ``n_bad``,
+    ``plain_bytes``, ``events_all``, ``events_finished``.
     """
     return rows.group_by("jeditaskid").agg(
         num_finished_jobs=((pl.col("n_ok") > 0) & pl.col("pandaid").is_not_null()).sum(),
@@ -48,12 +44,7 @@ def dataset_sums(datasets: pl.DataFrame, *, merge: bool) -> pl.DataFrame:
 def expected_jobs(tasks: pl.DataFrame, *, merge: bool) -> pl.DataFrame:
     """Extrapolate the number of jobs, in all and still to be made.
 
-    Args:
-        tasks: Settings with the columns of :func:`file_sums` and :func:`dataset_sums`, nulls as 0.
-        merge: Merge jobs have no expectation: all 0.
-
-    Returns:
-        ``expected_jobs, expected_jobs_event, new_jobs`` Int64, one row per task.
+    ``expected_jobs, expected_jobs_event, new_jobs`` Int64, one row per task.
     """
     if merge:
         zero = pl.zeros(tasks.height, dtype=pl.Int64, eager=True)
@@ -92,13 +83,7 @@ def _rescaled(counts: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
 def success(tasks: pl.DataFrame, *, merge: bool) -> pl.DataFrame:
     """Decide whether the scouts of each task succeeded.
 
-    Args:
-        tasks: Settings with ``num_finished_jobs``, ``n_bad``, ``SS`` and ``min_ok_rate``
-            (``SCOUT_MIN_OK_RATE_EXHAUSTED_<label>``, fraction, null: off).
-        merge: The success rate is not formed for merge jobs.
-
-    Returns:
-        ``success_rate`` (null unless the task uses scouts or nothing finished) and ``succeeded``.
+    ``success_rate`` (null unless the task uses scouts or nothing finished) and ``succeeded``.
     """
     ok, bad = pl.col("num_finished_jobs"), pl.col("n_bad")
     formed = uses_scouts() & pl.lit(not merge)
@@ -108,6 +93,5 @@ def success(tasks: pl.DataFrame, *, merge: bool) -> pl.DataFrame:
     lowered = pl.min_horizontal(required, pl.when(required.is_not_null()).then("min_ok_rate"))
     threshold = lowered.fill_null(0.0)
     return tasks.with_columns(ten=pl.lit(10.0)).select(
-        success_rate=rate,
-        succeeded=(ok > 0) & (rate.fill_null(1.0) >= threshold),
+        success_rate=rate, succeeded=(ok > 0) & (rate.fill_null(1.0) >= threshold)
     )

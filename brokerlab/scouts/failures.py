@@ -20,23 +20,10 @@ _JOBS = {"jeditaskid": _I, "jobstatus": _S, "prodsourcelabel": _S, "hs06sec": _I
 def failure_metrics(jobs: Any) -> pl.DataFrame:
     """Compute how much of each task failed: ``task_formulas.task_failure_metrics`` of all tasks at once.
 
-    Args:
-        jobs: ``jobs`` table of any engine; ``hs06sec`` [HS06 s], null counts as 0 beside known values.
-
-    Returns:
-        One row per task with a job labelled managed or user, sorted by ``jeditaskid``: ``num_failed``,
-        ``single_failure_rate`` and ``failed_hep_score_ratio`` (three digits), ``failed_hep_score_hour``.
-
-    Raises:
-        SchemaError: Columns are missing.
+    One row per task with a job labelled managed or user, sorted by ``jeditaskid``: ``num_failed``,
+    ``single_failure_rate`` and ``failed_hep_score_ratio`` (three digits), ``failed_hep_score_hour``.
 
     Source: docs/rules/scouts.md 15, ``task_failure_metrics``.
-
-    Example:
-        >>> jobs = pl.DataFrame({"jeditaskid": [1] * 7, "pandaid": range(7), "prodsourcelabel": ["user"] * 7,
-        ...     "jobstatus": ["failed"] * 3 + ["finished"] * 4, "starttime": [None] * 7, "endtime": [None] * 7})
-        >>> failure_metrics(jobs).select("num_failed", "single_failure_rate").row(0)
-        (3, 0.429)
     """
     problems: list[str] = []
     lazy = narrow(jobs, "jobs", _JOBS, problems)

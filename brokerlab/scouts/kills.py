@@ -6,8 +6,7 @@ import polars as pl
 
 MEMORY_CODES = (1212, 1235)
 """Pilot error codes of a payload out of memory, or above its allowed memory."""
-WALLTIME_CODES = (1213,)
-"""Pilot error code of a job that reached its time limit."""
+WALLTIME_CODES = (1213,)  # pilot error code of a job that reached its time limit
 
 
 def kill_cause() -> pl.Expr:

@@ -21,42 +21,22 @@ MAX_GB = 100
 
 @dataclass(frozen=True)
 class Origin:
-    """One job that defined outDiskCount, and what its task asks for.
+    """One job that defined outDiskCount, and what its task asks for."""
 
-    Attributes:
-        out_total: Bytes of all outputs, logs excluded.
-        out_big: Bytes of the largest output dataset.
-        target_gb: Wanted size of the largest output, ``TN`` [GB].
-        outdiskcount: New outDiskCount [kB per event or MB].
-        workdiskcount: New workDiskCount [MB].
-        per_event: The unit of outDiskCount is per event.
-        input_mb: Effective primary input [MB].
-        n_events: Effective events.
-        inputfilebytes: All input of the job [B].
-        plain_bytes: Plain size of the primary input [B].
-    """
-
-    out_total: int
-    out_big: int
-    target_gb: int
-    outdiskcount: int
-    workdiskcount: int
-    per_event: bool
-    input_mb: float | None
-    n_events: int | None
-    inputfilebytes: int | None
-    plain_bytes: int
+    out_total: int  # bytes of all outputs, logs excluded
+    out_big: int  # bytes of the largest output dataset
+    target_gb: int  # wanted size of the largest output, ``TN`` [GB]
+    outdiskcount: int  # new outDiskCount [kB per event or MB]
+    workdiskcount: int  # new workDiskCount [MB]
+    per_event: bool  # the unit of outDiskCount is per event
+    input_mb: float | None  # effective primary input [MB]
+    n_events: int | None  # effective events
+    inputfilebytes: int | None  # all input of the job [B]
+    plain_bytes: int  # plain size of the primary input [B]
 
 
 def gb_per_job(origin: Origin, rules: ScoutRules) -> int | None:
     """Compute nGBPerJob from one origin; null where something needed is missing.
-
-    Args:
-        origin: The job and its task.
-        rules: Switches ``ng_input_in_bytes``, ``ng_at_least_one``.
-
-    Returns:
-        GB per job, 0 (or 1) to 100.
 
     Source: docs/rules/scouts.md 5.10.
 
@@ -88,13 +68,7 @@ def gb_per_job(origin: Origin, rules: ScoutRules) -> int | None:
 def new_ng(origins: pl.DataFrame, outputs: Any, rules: ScoutRules) -> pl.DataFrame:
     """Compute nGBPerJob of every task that sets a target size of its output.
 
-    Args:
-        origins: Of :func:`origins_of`.
-        outputs: ``jobs_files`` of any engine.
-        rules: Rule set.
-
-    Returns:
-        ``jeditaskid, newng`` [GB] of the tasks where it is set. The last valid origin wins.
+    ``jeditaskid, newng`` [GB] of the tasks where it is set. The last valid origin wins.
     """
     sized = origins.join(_output_sizes(outputs, origins["pandaid"]), on="pandaid", how="inner")
     found = [
@@ -112,13 +86,7 @@ def new_ng(origins: pl.DataFrame, outputs: Any, rules: ScoutRules) -> pl.DataFra
 
 
 def origins_of(tasks: pl.DataFrame, jobs: Jobs, outdisk: Percentile) -> pl.DataFrame:
-    """Return one row per (task with a target size, origin), lower origin first.
-
-    Args:
-        tasks: Settings with the new ``outdiskcount`` and ``workdiskcount``.
-        jobs: Jobs of the tasks.
-        outdisk: The percentile of outDiskCount with the rows of its origins.
-    """
+    """Return one row per (task with a target size, origin), lower origin first."""
     per_task = tasks.select(
         "jeditaskid",
         target_gb="TN",
@@ -179,23 +147,7 @@ def jobs_of_files(
     A job takes files in order as long as input, output and work directory together stay below the limit; a file that
     does not fit even alone makes a job by itself.
 
-    Args:
-        sizes: Of the files [B].
-        events: In the files.
-        limit_gb: nGBPerJob [GB].
-        outdiskcount: Output [kB per event, or per MB of input].
-        workdiskcount: Work directory of a job [MB].
-        per_event: The unit of ``outdiskcount`` is per event.
-
-    Returns:
-        The number of each file's job, from 0 on.
-
     Source: 003, nGBPerJob.
-
-    Example:
-        >>> need = {"outdiskcount": 0, "workdiskcount": 0, "per_event": False}
-        >>> jobs_of_files([GB, GB, GB, GB], [1, 1, 1, 1], limit_gb=2.5, **need)
-        [0, 0, 1, 1]
     """
     numbers: list[int] = []
     job, used = 0, 0.0

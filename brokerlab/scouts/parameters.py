@@ -28,36 +28,22 @@ MAX_WALLTIME = 999_999_999
 
 @dataclass(frozen=True)
 class ScoutConfig:
-    """The settings of gdpconfig that do not depend on the task (app jedi, component dbproxy).
+    """The settings of gdpconfig that do not depend on the task (app jedi, component dbproxy)."""
 
-    Attributes:
-        cputime_rank: Percentile rank of cpuTime.
-        ramcount_rank: Percentile rank of ramCount.
-        ramcount_margin_pct: Margin on ramCount [%].
-        ramcount_min_mb: Lower limit of ramCount [MB]; None for none.
-        diskio_cap_kbps: Upper limit of diskIO [kB/s]; None for none.
-    """
-
-    cputime_rank: float = 95
-    ramcount_rank: float = 75
-    ramcount_margin_pct: float = 10
-    ramcount_min_mb: float | None = None
-    diskio_cap_kbps: float | None = None
+    cputime_rank: float = 95  # percentile rank of cpuTime
+    ramcount_rank: float = 75  # percentile rank of ramCount
+    ramcount_margin_pct: float = 10  # margin on ramCount [%]
+    ramcount_min_mb: float | None = None  # lower limit of ramCount [MB]; None for none
+    diskio_cap_kbps: float | None = None  # upper limit of diskIO [kB/s]; None for none
 
 
 @dataclass(frozen=True)
 class Jobs:
-    """Jobs in the order in which they are processed, with the number of their task.
+    """Jobs in the order in which they are processed, with the number of their task."""
 
-    Attributes:
-        frame: One row per job, sorted by (jeditaskid, pandaid).
-        task: (n_jobs,) row number of the job's task.
-        n_tasks: Number of tasks, those without jobs included.
-    """
-
-    frame: pl.DataFrame
-    task: IntArray
-    n_tasks: int
+    frame: pl.DataFrame  # one row per job, sorted by (jeditaskid, pandaid)
+    task: IntArray  # (n_jobs,) row number of the job's task
+    n_tasks: int  # number of tasks, those without jobs included
 
     def values(self, name: str) -> FloatArray:
         """Return a column as float64, NaN where null."""
@@ -118,17 +104,14 @@ class Percentile:
         groups = jobs.sorted_by_task(values)
         lower, upper, _ = groups.order_statistics(rank)
         return cls(
-            groups.percentile(rank),
-            jobs.last_equal(values, lower),
-            jobs.last_equal(values, upper),
+            groups.percentile(rank), jobs.last_equal(values, lower), jobs.last_equal(values, upper)
         )
 
 
 def cputime(tasks: pl.DataFrame, jobs: Jobs, rank: float) -> tuple[pl.DataFrame, Percentile]:
     """Compute cpuTime: percentile of HS06 s per event, times 1.5, in milli below 10 (5.1).
 
-    Returns:
-        ``cputime``, ``cputimeunit`` (null: unit unchanged), ``exec_time`` [s], ``old_cputime``.
+    ``cputime``, ``cputimeunit`` (null: unit unchanged), ``exec_time`` [s], ``old_cputime``.
     """
     eligible = flags(jobs.frame, "cputime_eligible") & ~flags(tasks, "cputime_fixed")[jobs.task]
     found = Percentile.of(jobs, np.where(eligible, jobs.values("cputime_hs06s"), np.nan), rank)
@@ -160,8 +143,7 @@ def ramcount(
 ) -> tuple[pl.DataFrame, Percentile]:
     """Compute ramCount: percentile of memory with margin and minimum [MB] (5.2).
 
-    Returns:
-        ``ramcount`` and ``ramunit`` (null: not set).
+    ``ramcount`` and ``ramunit`` (null: not set).
     """
     minimum = -np.inf if config.ramcount_min_mb is None else config.ramcount_min_mb
     per_job = jobs.values("ram_kb")
@@ -184,13 +166,7 @@ def ramcount(
 
 
 def whole_ram_mb(percentile_kb: FloatArray, margin_pct: Any, minimum_mb: Any) -> FloatArray:
-    """Put margin and minimum on percentiles of memory and cut to whole MB, as production does (5.2).
-
-    Args:
-        percentile_kb: Percentiles [kB]; NaN stays.
-        margin_pct: Margin, or one for each [%].
-        minimum_mb: Least result, or one for each [MB]; minus infinity for none.
-    """
+    """Put margin and minimum on percentiles of memory and cut to whole MB, as production does (5.2)."""
     value = np.trunc(np.floor_divide(percentile_kb * (100 + margin_pct), 100) / KB)
     return np.asarray(np.maximum(np.where(value < 0, 1, value), minimum_mb))
 
@@ -239,8 +215,7 @@ def io_parameters(
 ) -> tuple[pl.DataFrame, IntArray]:
     """Compute ioIntensity (maximum) and diskIO (floored mean) [kB/s] (5.5, 5.6).
 
-    Returns:
-        ``iointensity, iointensityunit, diskio, diskiounit`` and the row of the job with the maximum.
+    ``iointensity, iointensityunit, diskio, diskiounit`` and the row of the job with the maximum.
     """
     per_job = jobs.values("iointensity_kbps")
     highest = jobs.maximum(per_job)
@@ -265,8 +240,7 @@ def io_parameters(
 def walltime(tasks: pl.DataFrame, jobs: Jobs) -> tuple[pl.DataFrame, IntArray]:
     """Compute walltime: CPU time per MB of input, never below the task's value (5.7).
 
-    Returns:
-        ``walltime`` [s per MB of input] and ``walltimeunit``, and the row of the deciding job.
+    ``walltime`` [s per MB of input] and ``walltimeunit``, and the row of the deciding job.
     """
     cpu = jobs.values("cpu_s")
     longest = jobs.maximum(cpu)
@@ -294,12 +268,7 @@ def memory_leak(jobs: Jobs) -> pl.DataFrame:
 
 
 def cpu_efficiency(jobs: Jobs, low_pct: FloatArray) -> tuple[pl.DataFrame, IntArray]:
-    """Compute the median CPU efficiency [%] and count the inefficient jobs (5.9).
-
-    Args:
-        jobs: The jobs.
-        low_pct: (n_tasks,) ``SCOUT_LOW_CPU_EFFICIENCY_<label>`` [%].
-    """
+    """Compute the median CPU efficiency [%] and count the inefficient jobs (5.9)."""
     values = jobs.values("cpu_efficiency_pct")
     median = np.trunc(jobs.sorted_by_task(values).percentile(50))
     columns = pl.select(
@@ -311,12 +280,7 @@ def cpu_efficiency(jobs: Jobs, low_pct: FloatArray) -> tuple[pl.DataFrame, IntAr
 
 
 def short_jobs(jobs: Jobs, limit_s: FloatArray) -> pl.DataFrame:
-    """Count the short jobs, at all queues and at those that force copy to scratch (8).
-
-    Args:
-        jobs: The jobs.
-        limit_s: (n_tasks,) longest duration of a short job [s].
-    """
+    """Count the short jobs, at all queues and at those that force copy to scratch (8)."""
     duration = jobs.values("payload_duration_s")
     short = duration <= limit_s[jobs.task]
     longest = jobs.maximum(np.where(short, duration, np.nan))

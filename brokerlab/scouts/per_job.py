@@ -46,11 +46,10 @@ def effective_bytes() -> pl.Expr:
 def file_sums(chunk: Chunk, *, merge: bool) -> pl.DataFrame:
     """Sum the primary files of each (task, job), finished and not.
 
-    Returns:
-        One row per (jeditaskid, pandaid), also one for the files without a job (pandaid null):
-        ``n_ok`` finished files, ``is_bad`` 1 if a file can no longer be tried, ``input_bytes`` effective,
-        ``plain_bytes``, ``file_events`` effective, ``has_pseudo`` 0/1 (all four over finished files),
-        ``n_files``, ``events_all`` and ``events_finished`` over the primary input datasets (docs/rules/scouts.md 8).
+    One row per (jeditaskid, pandaid), also one for the files without a job (pandaid null):
+    ``n_ok`` finished files, ``is_bad`` 1 if a file can no longer be tried, ``input_bytes`` effective,
+    ``plain_bytes``, ``file_events`` effective, ``has_pseudo`` 0/1 (all four over finished files),
+    ``n_files``, ``events_all`` and ``events_finished`` over the primary input datasets (docs/rules/scouts.md 8).
     """
     file, dataset = pl.col("type"), pl.col("dataset_type")
     primary = chunk["datasets"].filter(pl.col("masterid").is_null())
@@ -106,13 +105,8 @@ def rows(chunk: Chunk, *, merge: bool = False) -> pl.DataFrame:
 def jobset_rows(jobs: pl.DataFrame, event_service: pl.DataFrame) -> pl.DataFrame:
     """Replace event-service jobs by all finished jobs of their jobset (docs/rules/scouts.md 2.5).
 
-    Args:
-        jobs: The jobs of the chunk.
-        event_service: Rows of :func:`rows` with ``eventservice`` 1.
-
-    Returns:
-        Rows of the same columns: sizes of the row that brought each job in, the job's own columns, and
-        ``through_jobset`` true where the job had no input file row of its own (it read no pseudo input).
+    Rows of the same columns: sizes of the row that brought each job in, the job's own columns, and
+    ``through_jobset`` true where the job had no input file row of its own (it read no pseudo input).
     """
     own = JOB_COLUMNS | HOST_COLUMN | HISTORY_COLUMNS
     sums = [name for name in event_service.columns if name not in own]
@@ -126,13 +120,7 @@ def jobset_rows(jobs: pl.DataFrame, event_service: pl.DataFrame) -> pl.DataFrame
 
 
 def cap(frame: pl.DataFrame, max_scouts: int | None, seed: int) -> pl.DataFrame:
-    """Keep at most ``max_scouts`` jobs per task, those with the smallest seeded hash (docs/rules/scouts.md 11).
-
-    Args:
-        frame: Rows with jeditaskid, pandaid.
-        max_scouts: The cap; None keeps all.
-        seed: Part of the hash, so that another draw can be made.
-    """
+    """Keep at most ``max_scouts`` jobs per task, those with the smallest seeded hash (docs/rules/scouts.md 11)."""
     if max_scouts is None or frame.is_empty():
         return frame
     size = pl.len().over("jeditaskid")

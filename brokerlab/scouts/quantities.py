@@ -59,14 +59,6 @@ def has_scout_mark() -> pl.Expr:
 def job_quantities_of(rows: pl.DataFrame, rules: ScoutRules) -> pl.DataFrame:
     """Derive every quantity of every job.
 
-    Args:
-        rows: One row per used job: columns of ``per_job.rows`` for finished jobs, the task's settings of
-            ``settings.task_settings``, ``queue_corepower`` and ``bench_corepower`` [HS06/core].
-        rules: Rule set.
-
-    Returns:
-        The same rows with the columns named in :func:`brokerlab.scouts.job_quantities`.
-
     Source: docs/rules/scouts.md 2.7, 3, 5.
     """
     service = pl.col("eventservice")
@@ -98,9 +90,7 @@ def _corepower() -> pl.Expr:
     """HS06 per core: host benchmark, else queue, else 10; 0 counts as unknown (3.2)."""
     bench, queue = pl.col("bench_corepower"), pl.col("queue_corepower")
     return pl.coalesce(
-        pl.when(bench != 0).then(bench),
-        pl.when(queue != 0).then(queue),
-        pl.lit(DEFAULT_COREPOWER),
+        pl.when(bench != 0).then(bench), pl.when(queue != 0).then(queue), pl.lit(DEFAULT_COREPOWER)
     )
 
 

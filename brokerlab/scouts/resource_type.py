@@ -25,24 +25,9 @@ def resource_types(tasks: Any, types: Any) -> pl.DataFrame:
     maxrampercore``. The documents do not say what follows; here a null bound is open, no or 0 cores count as
     1, no memory counts as 0, and the first matching row of ``types`` is taken.
 
-    Args:
-        tasks: ``corecount``; ``ramcount`` [MB], per core by ``ramunit``, else of the whole job.
-        types: Table ``resource_types``: ``resource_name, mincore, maxcore`` [cores], ``minrampercore,
-            maxrampercore`` [MB].
-
-    Returns:
-        ``jeditaskid, resource_type`` sorted by ``jeditaskid``; null where no type matches.
-
-    Raises:
-        SchemaError: Columns are missing.
+    ``jeditaskid, resource_type`` sorted by ``jeditaskid``; null where no type matches.
 
     Source: docs/rules/scouts.md 9.
-
-    Example:
-        >>> types = pl.DataFrame({"resource_name": ["SCORE", "MCORE"], "mincore": [None, 2], "maxcore": [1, None]})
-        >>> tasks = pl.DataFrame({"jeditaskid": [1, 2], "corecount": [1, 8]})
-        >>> resource_types(tasks, types).rows()
-        [(1, 'SCORE'), (2, 'MCORE')]
     """
     frame, table = small(tasks, "tasks", _TASKS), small(types, "resource_types", _TYPES)
     asked = pl.col("corecount").fill_null(0)

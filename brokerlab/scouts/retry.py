@@ -21,8 +21,7 @@ from brokerlab.scouts.rules import ScoutRules
 from brokerlab.scouts.tables import INPUT_TYPES, narrow, raise_for, small
 from brokerlab.units import HOUR_S
 
-PENDING_TIMEOUT_H = 168
-"""Static setting behind ``PENDING_TIMEOUT_<label>`` [h]."""
+PENDING_TIMEOUT_H = 168  # static setting behind ``PENDING_TIMEOUT_<label>`` [h]
 
 LABELS = MappingProxyType(
     {
@@ -63,11 +62,7 @@ class RetryResult(Decisions):
 
 
 def retry_rules(rules: ScoutRules) -> tuple[Check, ...]:
-    """Return E1 and E3 to E8 in the order in which they are tested.
-
-    Args:
-        rules: ``zero_attempts_reject`` decides what ``JOB_MAX_ATTEMPT`` of 0 means.
-    """
+    """Return E1 and E3 to E8 in the order in which they are tested."""
     return (
         _pending(),
         _at_least("E3", "task_max_attempt", "attemptnr"),
@@ -164,36 +159,13 @@ def retry_checks(
 ) -> RetryResult:
     """Say of every task whether it would go to exhausted, or its retry be rejected, and why.
 
-    Args:
-        tasks: ``tasks`` table; ``attemptnr``, ``status``, ``frozentime``, ``parent_tid`` are read, null
-            ends the check that needs it.
-        jobs: ``jobs`` table of any engine; what it holds has happened.
-        files: ``files`` table; None: E7 is not known.
-        scouts: Result with ``min_cpu_efficiency`` [%], made from all finished jobs; None: E8 is not known.
-        config: gdpconfig; default the catalogue's defaults.
-        rules: Rule set; default the one of ``scouts``, else the document's.
-        at: Instant of the look [UTC]; None: E1 is not known.
-        ignore: An operator asks to ignore E3 to E8.
-        pending_timeout_h: Where ``PENDING_TIMEOUT_<label>`` is not set [h].
-
-    Returns:
-        Verdicts and trace, sorted by ``jeditaskid``.
-
-    Raises:
-        SchemaError: Columns are missing.
+    Verdicts and trace, sorted by ``jeditaskid``.
 
     Source: docs/rules/exhausted.md 3.
     """
     rules = rules or (scouts.rules if scouts else ScoutRules())
     config = config or Config.empty()
-    frame = _inputs(
-        small(tasks, "tasks", _TASKS),
-        jobs,
-        files,
-        scouts,
-        config,
-        pending_timeout_h,
-    )
+    frame = _inputs(small(tasks, "tasks", _TASKS), jobs, files, scouts, config, pending_timeout_h)
     frame = _with_pending(frame, at).with_columns(ignored=pl.lit(ignore), open=pl.lit(value=True))
     order, traces = retry_rules(rules), []
     for check in order:

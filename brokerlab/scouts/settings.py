@@ -11,26 +11,16 @@ from brokerlab.gdpconfig import Config
 from brokerlab.scouts.rules import ScoutRules
 from brokerlab.scouts.split_rule import set_tag, tag_columns
 
-AFTER_AVALANCHE = 3
-"""Value of the scout flag ``US`` once the scouts have spoken."""
+AFTER_AVALANCHE = 3  # value of the scout flag ``US`` once the scouts have spoken
 FIXED_CPUTIME_UNITS = ["HS06sPerEventFixed", "mHS06sPerEventFixed"]
 
 
 def task_settings(tasks: pl.DataFrame, rules: ScoutRules, *, merge: bool) -> pl.DataFrame:
     """Resolve the settings of every task.
 
-    Args:
-        tasks: Columns of ``tables.TASK_COLUMNS``, key ``jeditaskid``.
-        rules: Rule set; ``default_cpu_efficiency`` fills a null ``cpuefficiency``.
-        merge: Settings for the merge jobs of the task (docs/rules/scouts.md 10).
-
-    Returns:
-        One row per task, sorted by ``jeditaskid``: the columns given, the split rule's tags, and
-        ``base_time_s``, ``efficiency_pct``, ``base_ram_mb``, ``ram_per_core``, ``ram_fixed``,
-        ``outdisk_per_event``, ``outdisk_fixed``, ``cputime_fixed``, ``asked_unit``, ``old_ram_mb``.
-
-    Raises:
-        DataError: Two rows of one task.
+    One row per task, sorted by ``jeditaskid``: the columns given, the split rule's tags, and
+    ``base_time_s``, ``efficiency_pct``, ``base_ram_mb``, ``ram_per_core``, ``ram_fixed``,
+    ``outdisk_per_event``, ``outdisk_fixed``, ``cputime_fixed``, ``asked_unit``, ``old_ram_mb``.
 
     Source: docs/rules/scouts.md 1, 3.4, 5, 10.
     """
@@ -64,14 +54,8 @@ def task_settings(tasks: pl.DataFrame, rules: ScoutRules, *, merge: bool) -> pl.
 def label_settings(config: Config, labels: pl.Series, keys: Mapping[str, str]) -> pl.DataFrame:
     """Read the settings that depend on the task's label, once per label.
 
-    Args:
-        config: gdpconfig.
-        labels: ``prodsourcelabel`` of the tasks; a null label has settings without scope only.
-        keys: Column name to key of the catalogue, ``..._<prodsourcelabel>``.
-
-    Returns:
-        One row per distinct label: ``prodsourcelabel`` and one Float64 column per key, a truth value as 1 or
-        0; null where nothing is set and the catalogue has no default.
+    One row per distinct label: ``prodsourcelabel`` and one Float64 column per key, a truth value as 1 or
+    0; null where nothing is set and the catalogue has no default.
     """
     rows = [
         [label, *(config.get(key, prodsourcelabel=label or "") for key in keys.values())]
@@ -94,13 +78,7 @@ def has_no_job_limits() -> pl.Expr:
 def splitrule_with(tasks: pl.DataFrame, tag: str, value: pl.Expr) -> pl.DataFrame:
     """Set one tag of split rules, once per distinct rule and value.
 
-    Args:
-        tasks: ``jeditaskid, splitrule`` (null: no rule yet) and what ``value`` needs.
-        tag: Two letters, e.g. ``NG``.
-        value: The new number, not null.
-
-    Returns:
-        ``jeditaskid, splitrule`` of these tasks.
+    ``jeditaskid, splitrule`` of these tasks.
     """
     asked = tasks.select("jeditaskid", "splitrule", value=value)
     pairs = asked.select("splitrule", "value").unique()

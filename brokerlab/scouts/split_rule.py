@@ -17,18 +17,13 @@ from types import MappingProxyType
 
 import polars as pl
 
-from brokerlab.archive.contracts.tasks import (
-    INT64_DIGITS,
-    split_rule_digits,
-    split_rule_pattern,
-)
+from brokerlab.archive.contracts.tasks import INT64_DIGITS, split_rule_digits, split_rule_pattern
 from brokerlab.units import GB
 
 SCOUT_TAGS = ("US", "SS", "NF", "NE", "NG", "MF", "TN", "LI", "IL", "MC")
 """Tags that the parameters and the exhausted checks read."""
 
-ALLOW_INPUT_LAN = MappingProxyType({1: "use", 2: "only"})
-"""Meaning of the numbers of ``IL``."""
+ALLOW_INPUT_LAN = MappingProxyType({1: "use", 2: "only"})  # meaning of the numbers of ``IL``
 
 
 @cache
@@ -37,23 +32,7 @@ def _compiled(tag: str) -> re.Pattern[str]:
 
 
 def tag_value(splitrule: str | None, tag: str) -> int | None:
-    """Return the number behind one tag.
-
-    Args:
-        splitrule: The rule; null means no rule at all.
-        tag: Two letters, e.g. ``NF``.
-
-    Returns:
-        The first occurrence's number, null if the tag is absent, has no digits, or has more than 18.
-
-    Source: docs/rules/scouts.md 1.
-
-    Example:
-        >>> tag_value("AN=1,2,3,NF=5,NF=7", "NF")
-        5
-        >>> tag_value("NF=5", "NE") is None
-        True
-    """
+    """Return the number behind one tag."""
     found = _compiled(tag).search(splitrule or "")
     if found is None or len(found[1].lstrip("-")) > INT64_DIGITS:
         return None
@@ -61,20 +40,7 @@ def tag_value(splitrule: str | None, tag: str) -> int | None:
 
 
 def tag_column(tag: str, splitrule: str = "splitrule") -> pl.Expr:
-    """Return the expression of one tag's number: :func:`tag_value` of a whole column.
-
-    Args:
-        tag: Two letters, e.g. ``NF``.
-        splitrule: Name of the string column with the rules; null means no rule.
-
-    Returns:
-        Int64 expression named by the tag; null as in :func:`tag_value`.
-
-    Example:
-        >>> rules = pl.DataFrame({"splitrule": ["US=2,NF=3", None, "NF=x"]})
-        >>> rules.select(tag_column("US"), tag_column("NF")).rows()
-        [(2, 3), (None, None), (None, None)]
-    """
+    """Return the expression of one tag's number: :func:`tag_value` of a whole column."""
     digits = split_rule_digits(pl.col(splitrule), tag)
     return digits.cast(pl.Int64, strict=False).alias(tag)
 
@@ -142,18 +108,7 @@ def _files_per_job(files: int | None, dynamic: int | None, per_input: int | None
 def parse(splitrule: str | None) -> SplitRule:
     """Read a split rule.
 
-    Args:
-        splitrule: The rule; null and the empty string mean that every tag is absent.
-
-    Returns:
-        The rule in words.
-
     Source: docs/rules/scouts.md 1 and 15.
-
-    Example:
-        >>> rule = parse("US=2,NF=3,NG=14,IL=1,TW=-1")
-        >>> rule.usescout, rule.nfilesperjob, rule.maxsizeperjob, rule.allowinputlan, rule.t1weight
-        (True, 3, 15032385536, 'use', -1)
     """
     value = partial(tag_value, splitrule)
     lan = value("IL")
@@ -189,20 +144,7 @@ def _has_tag(item: str, tag: str) -> bool:
 def remove_tag(splitrule: str | None, tag: str) -> str:
     """Delete every item of one tag; the others keep their order.
 
-    Args:
-        splitrule: The rule; null counts as empty.
-        tag: Two letters, e.g. ``NF``.
-
-    Returns:
-        The new rule; the empty string if nothing is left.
-
     Source: docs/rules/scouts.md 15, ``split_rule_edit``.
-
-    Example:
-        >>> remove_tag("US=2,NF=3,MC=5", "NF")
-        'US=2,MC=5'
-        >>> remove_tag("NF=3", "NF")
-        ''
     """
     return ",".join(item for item in _items(splitrule) if not _has_tag(item, tag))
 
@@ -210,21 +152,7 @@ def remove_tag(splitrule: str | None, tag: str) -> str:
 def set_tag(splitrule: str | None, tag: str, value: int) -> str:
     """Replace one tag's number in place, every time it occurs, or append it.
 
-    Args:
-        splitrule: The rule; null counts as empty.
-        tag: Two letters, e.g. ``NF``.
-        value: The new number.
-
-    Returns:
-        The new rule.
-
     Source: docs/rules/scouts.md 15, ``split_rule_edit``.
-
-    Example:
-        >>> set_tag("US=2,MF=50,MC=5", "MF", 200)
-        'US=2,MF=200,MC=5'
-        >>> set_tag("US=2", "NG", 4)
-        'US=2,NG=4'
     """
     new = f"{tag}={value}"
     items = _items(splitrule)

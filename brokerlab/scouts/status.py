@@ -19,8 +19,7 @@ from brokerlab.scouts.write import set_splitrule
 SCOUTING = ("scouting", "ready")
 NONE_SUCCEEDED = "no scout jobs succeeded"
 TOO_FEW_SUCCEEDED = "not enough scout jobs succeeded"
-EXHAUSTED_H = 48
-"""Static setting: an exhausted task is finished after this time [h]."""
+EXHAUSTED_H = 48  # static setting: an exhausted task is finished after this time [h]
 
 _S = nw.String()
 _TASKS = {"jeditaskid": nw.Int64(), "status": _S, "oldstatus": _S, "splitrule": _S}
@@ -38,17 +37,9 @@ def next_status(
 ) -> pl.DataFrame:
     """Say which status a task has after its scouts were read.
 
-    Args:
-        tasks: ``tasks`` table with the status before.
-        scouts: Result for these tasks: whether their scouts succeeded.
-        exhausted: Verdicts on these tasks.
-        forced_avalanche: An operator forces the avalanche: of all tasks, or of those with these ids.
-        tolerated: Failed scouts are tolerated for the source: of all tasks, or of those with these ids.
-
-    Returns:
-        One row per task of ``scouts``, sorted by ``jeditaskid``: ``status``; ``oldstatus``, the status before
-        where the task became exhausted, else as it was; ``splitrule`` with what the checks changed, and with
-        ``US=3`` where the scouts succeeded in scouting; ``message``: the reason code, or why it is broken.
+    One row per task of ``scouts``, sorted by ``jeditaskid``: ``status``; ``oldstatus``, the status before
+    where the task became exhausted, else as it was; ``splitrule`` with what the checks changed, and with
+    ``US=3`` where the scouts succeeded in scouting; ``message``: the reason code, or why it is broken.
 
     Source: docs/rules/exhausted.md 1, table of the resulting status.
     """
@@ -108,13 +99,8 @@ def _chosen(tasks: Tasks) -> pl.Expr:
 def is_overdue(at: datetime, *, hours: float = EXHAUSTED_H) -> pl.Expr:
     """Tell whether an exhausted task goes to ``finishing`` by itself.
 
-    Args:
-        at: Instant of the look [UTC].
-        hours: How long a task may stay exhausted [h].
-
-    Returns:
-        Expression over ``status, statechangetime, splitrule`` of ``tasks``; False where the rule ``DF`` forbids it,
-        or the time of the change is null.
+    Expression over ``status, statechangetime, splitrule`` of ``tasks``; False where the rule ``DF`` forbids it,
+    or the time of the change is null.
 
     Source: docs/rules/exhausted.md 3, last paragraph.
     """
@@ -127,9 +113,8 @@ def is_overdue(at: datetime, *, hours: float = EXHAUSTED_H) -> pl.Expr:
 def status_of_retry() -> pl.Expr:
     """Return the status that a retry gives back to an exhausted task.
 
-    Returns:
-        Expression over ``oldstatus, splitrule``: ``running``, or ``scouting`` unless the scouts had passed
-        (``US=3``), then ``running`` too; null where the task was exhausted from anything else.
+    Expression over ``oldstatus, splitrule``: ``running``, or ``scouting`` unless the scouts had passed
+    (``US=3``), then ``running`` too; null where the task was exhausted from anything else.
 
     Source: docs/rules/exhausted.md 3, last paragraph.
     """

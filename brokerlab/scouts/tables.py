@@ -78,21 +78,7 @@ def deal(
 ) -> carry.Chunks[carry.Chunk]:
     """Deal jobs and files out by task, narrowed to what scouts read.
 
-    Args:
-        jobs: Table of any engine.
-        files: Table of any engine; of Spark, if the jobs are.
-        datasets: Table of any engine; small.
-        beside: Further small tables by name, with ``jeditaskid``.
-        hosts: The jobs' hosts are needed too.
-        history: Unfinished jobs, times of creation and change, and scout marks are needed too.
-        more: Further columns of jobs, null where absent.
-
-    Returns:
-        Chunks with ``jobs, files, datasets`` and the tables beside.
-
-    Raises:
-        SchemaError: Required columns are missing, all of them named.
-        DataError: One of jobs and files comes from Spark, the other does not.
+    Chunks with ``jobs, files, datasets`` and the tables beside.
     """
     problems: list[str] = []
     columns = JOB_COLUMNS | (HOST_COLUMN if hosts else {}) | (HISTORY_COLUMNS if history else {})
@@ -119,12 +105,6 @@ def narrow(
     """Select the named columns in their types; an absent optional one becomes null.
 
     NaN and infinities become null too: they say nothing (``brokerlab ingest`` quarantines their rows).
-
-    Args:
-        frame: What narwhals accepts: Polars, a DuckDB relation, a Spark DataFrame.
-        table: Name for messages.
-        columns: Name to type.
-        problems: Missing required columns are appended here.
     """
     lazy: nw.LazyFrame[Any] = nw.from_native(frame).lazy()
     present = lazy.collect_schema().names()

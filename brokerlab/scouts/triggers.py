@@ -35,16 +35,7 @@ def triggers(
     T2a and T2b (production) are the 5th and the 100th finished job of the task, scouts included; T2
     (document) is the 100th job that finished after the first trigger.
 
-    Args:
-        jobs: ``jobs`` table of any engine; a job ends at ``modificationtime`` [UTC].
-        files: ``files`` table.
-        tasks: ``tasks`` table; only its ids are read.
-        datasets: ``datasets`` table.
-        rules: Switch ``second_trigger_counts``; default the document's rule set.
-        trigger_period_s: The first trigger is looked at only every so many seconds; 0 for at once.
-
-    Returns:
-        ``jeditaskid, trigger, at`` [UTC], sorted by both first; a trigger that never came has no row.
+    ``jeditaskid, trigger, at`` [UTC], sorted by both first; a trigger that never came has no row.
 
     Source: 003, introduction; docs/rules/scouts.md 7.
     """
@@ -71,11 +62,7 @@ def _of_chunk(chunk: Chunk, rules: ScoutRules, period_s: int) -> pl.DataFrame:
 
 
 def mark_scouts(jobs: pl.DataFrame) -> pl.DataFrame:
-    """Keep the scouts of each task: the marked jobs, or its first ten where none is marked.
-
-    Args:
-        jobs: ``jeditaskid, pandaid, creationtime`` [UTC] and ``specialhandling``, or ``is_scout`` in its place.
-    """
+    """Keep the scouts of each task: the marked jobs, or its first ten where none is marked."""
     marked = pl.col("is_scout") if "is_scout" in jobs.columns else has_scout_mark()
     ordered = jobs.sort("jeditaskid", "creationtime", "pandaid", nulls_last=True).with_columns(
         marked=marked,
@@ -89,12 +76,7 @@ def mark_scouts(jobs: pl.DataFrame) -> pl.DataFrame:
 def first_trigger(scouts: pl.DataFrame, period_s: int = 0) -> pl.DataFrame:
     """Find T1, or T1b where fewer than half of the scouts finished.
 
-    Args:
-        scouts: Output of :func:`mark_scouts` with ``jobstatus`` and ``modificationtime`` [UTC].
-        period_s: See :func:`triggers`.
-
-    Returns:
-        ``jeditaskid, trigger, at``; tasks of which scouts still run and less than half finished have no row.
+    ``jeditaskid, trigger, at``; tasks of which scouts still run and less than half finished have no row.
     """
     finished = pl.col("jobstatus") == "finished"
     times = pl.col("modificationtime").filter(finished).sort()

@@ -122,12 +122,7 @@ class Choice:
 
 
 def refuse_impossible(at: object, max_scouts: int | None) -> None:
-    """Raise one error for all arguments that make no sense.
-
-    Raises:
-        ConfigError: An argument is of the wrong kind or out of range.
-        DataError: Two instants of one task.
-    """
+    """Raise one error for all arguments that make no sense."""
     problems = []
     if max_scouts is not None and max_scouts < 1:
         problems.append(f"max_scouts={max_scouts}: allowed is at least 1, or None for no cap")
@@ -207,12 +202,7 @@ def _used_jobs(
 def as_of(found: pl.DataFrame, at: pl.DataFrame) -> pl.DataFrame:
     """Take back what happened after an instant: later jobs have not finished, or do not exist.
 
-    Args:
-        found: Output of ``per_job.rows``.
-        at: ``jeditaskid, at`` [UTC].
-
-    Returns:
-        The rows with ``at``; files of jobs that ended later count as unfinished.
+    The rows with ``at``; files of jobs that ended later count as unfinished.
     """
     known = found.join(at, on="jeditaskid", how="inner")
     created = pl.coalesce("creationtime", "starttime", "modificationtime") <= pl.col("at")

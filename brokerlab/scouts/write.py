@@ -38,17 +38,8 @@ def write_tasks(
 ) -> pl.DataFrame:
     """Replace the task columns by what the scouts said.
 
-    Args:
-        tasks: ``tasks`` table of any engine.
-        scouts: Result of :func:`brokerlab.scouts.estimate`.
-        exhausted: Verdicts; their status is written, the one before goes to ``oldstatus``.
-        merge_scouts: Result for the merge jobs (``merge=True``).
-        resource_types: Table ``resource_types``: ``resource_type`` is found again from the new memory. None,
-            or no match: it stays.
-
-    Returns:
-        All columns of ``tasks``, the written ones added where absent, sorted by ``jeditaskid``. Tasks
-        without a result are unchanged.
+    All columns of ``tasks``, the written ones added where absent, sorted by ``jeditaskid``. Tasks
+    without a result are unchanged.
 
     Source: docs/rules/scouts.md 9, 10; docs/rules/exhausted.md 1.
     """

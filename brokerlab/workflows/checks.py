@@ -7,16 +7,10 @@ from collections.abc import Iterable, Sequence
 import networkx as nx
 import polars as pl
 
-from brokerlab.workflows.errors import (
-    CycleError,
-    MissingRuntime,
-    TaskTooWide,
-    WorkflowError,
-)
+from brokerlab.workflows.errors import CycleError, MissingRuntime, TaskTooWide, WorkflowError
 
 SHOWN = 5
-MISSING_SHOWN = 10
-"""Tasks named that lack a run time (workflows.md 14)."""
+MISSING_SHOWN = 10  # tasks named that lack a run time (workflows.md 14)
 Problem = tuple[type[WorkflowError], str]
 
 
@@ -42,11 +36,7 @@ def check(name: str, tasks: pl.DataFrame, edges: pl.DataFrame) -> None:
 
 
 def check_width(name: str, ids: Sequence[str], hosts: Sequence[int], machine: int) -> None:
-    """Refuse tasks that are wider than the machine.
-
-    Raises:
-        TaskTooWide: Names them.
-    """
+    """Refuse tasks that are wider than the machine."""
     wide = [f"{task} ({n})" for task, n in zip(ids, hosts, strict=True) if n > machine]
     if wide:
         raise TaskTooWide(

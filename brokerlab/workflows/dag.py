@@ -72,12 +72,6 @@ class Dag:
     def levels_of(self, tasks: Collection[int]) -> tuple[tuple[int, ...], ...]:
         """Return the levels of some tasks: parents outside of them are left out.
 
-        Args:
-            tasks: The considered set.
-
-        Returns:
-            The tasks of level 0, of level 1, ...; each in the order of the workflow.
-
         Source: workflows.md 2.
         """
         considered = set(tasks)
@@ -123,11 +117,7 @@ class Dag:
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
     def check_fits(self, machine: int) -> None:
-        """Refuse to run on a machine that is narrower than a task.
-
-        Raises:
-            TaskTooWide: Names the tasks.
-        """
+        """Refuse to run on a machine that is narrower than a task."""
         check_width(self.name, self.ids, self.hosts, machine)
 
     def tasks_frame(self) -> pl.DataFrame:
@@ -161,30 +151,7 @@ def workflow(
 ) -> Dag:
     """Check tasks and edges and return the workflow they are.
 
-    Args:
-        tasks: As `contracts.Tasks`; anything narwhals accepts. No row: an empty workflow.
-        edges: As `contracts.Edges`; an edge that stands twice counts once.
-        name: Of the workflow.
-        default_runtime: For tasks without one [s].
-        stretch: Factor on all run times and estimates.
-        findings: What the reader found odd.
-
-    Returns:
-        The workflow.
-
-    Raises:
-        ConfigError: An impossible `stretch`.
-        SchemaError: A column is missing or of another type.
-        WorkflowError: Or one of its kinds, see :func:`brokerlab.workflows.checks.check`.
-
     Source: workflows.md 1.1.
-
-    Example:
-        >>> import polars as pl
-        >>> tasks = pl.DataFrame({"task_id": ["a", "b", "c"], "runtime": [120, 200, 300]})
-        >>> dag = workflow(tasks, pl.DataFrame({"parent": ["a", "a"], "child": ["b", "c"]}))
-        >>> dag.widths, dag.longest_path
-        ((1, 2), 420.0)
     """
     if not (math.isfinite(stretch) and stretch > 0):
         raise ConfigError(f"workflow {name!r}: stretch={stretch!r}: a number above 0 is allowed")

@@ -18,52 +18,30 @@ Mode = Literal["pilot", "individual"]
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A group that was looked at: the first so many levels on so many hosts.
+    """A group that was looked at: the first so many levels on so many hosts."""
 
-    Attributes:
-        levels: How many.
-        hosts: Of its pilot [hosts].
-        exec: Its run time on them [s].
-        request: Its run time and padding [s].
-        wait: Estimated wait of what the ratio is made of [s].
-        ratio: Wait over run time: small is good.
-    """
-
-    levels: int
-    hosts: int
-    exec: float
-    request: float
-    wait: float
-    ratio: float
+    levels: int  # how many
+    hosts: int  # of its pilot [hosts]
+    exec: float  # its run time on them [s]
+    request: float  # its run time and padding [s]
+    wait: float  # estimated wait of what the ratio is made of [s]
+    ratio: float  # wait over run time: small is good
 
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """What becomes of the next levels.
+    """What becomes of the next levels."""
 
-    Attributes:
-        mode: ``pilot``: one job for the tasks; ``individual``: a job per task.
-        whole: All levels that are left were taken, and the rule for that case decided.
-        levels: The tasks of each level of the group.
-        hosts: Of the pilot [hosts].
-        exec: Run time of the group [s].
-        request: Walltime of the pilot [s].
-        wait: Its estimated wait [s].
-        candidates: Groups looked at, smallest first.
-        ear: Time until the running pilots end [s].
-        time: When it was decided [s].
-    """
-
-    mode: Mode
-    whole: bool
-    levels: tuple[tuple[int, ...], ...]
-    hosts: int
-    exec: float
-    request: float
-    wait: float
-    candidates: tuple[Candidate, ...] = ()
-    ear: float = 0.0
-    time: float = math.nan
+    mode: Mode  # ``pilot``: one job for the tasks; ``individual``: a job per task
+    whole: bool  # all levels that are left were taken, and the rule for that case decided
+    levels: tuple[tuple[int, ...], ...]  # the tasks of each level of the group
+    hosts: int  # of the pilot [hosts]
+    exec: float  # run time of the group [s]
+    request: float  # walltime of the pilot [s]
+    wait: float  # its estimated wait [s]
+    candidates: tuple[Candidate, ...] = ()  # groups looked at, smallest first
+    ear: float = 0.0  # time until the running pilots end [s]
+    time: float = math.nan  # when it was decided [s]
 
     @property
     def tasks(self) -> tuple[int, ...]:
@@ -134,23 +112,14 @@ class Scene:
 
 
 def ratio(wait: float, run: float) -> float:
-    """Return the wait per run time; a group of length 0 is as good as can be if it does not wait.
-
-    Example:
-        >>> ratio(50, 100), ratio(0, 0), ratio(1, 0)
-        (0.5, 0.0, inf)
-    """
+    """Return the wait per run time; a group of length 0 is as good as can be if it does not wait."""
     if run:
         return wait / run
     return math.inf if wait else 0.0
 
 
 def asked_once(wait: Wait) -> Wait:
-    """Return an estimate that remembers its answers and refuses impossible ones.
-
-    Raises:
-        DataError: When asked: the answer is negative or no number.
-    """
+    """Return an estimate that remembers its answers and refuses impossible ones."""
     known: dict[tuple[int, float], float] = {}
 
     def asked(n: int, request: float) -> float:
@@ -288,11 +257,6 @@ def _pilot(scene: Scene, k: int, looked_at: Sequence[Candidate], *, whole: bool)
 
 def best_hosts(scene: Scene, k: int, *, waste_bound: float = math.inf) -> int:
     """Return the hosts on which the first k levels are expected to end first; the fewest of equal ones.
-
-    Args:
-        scene: What is left.
-        k: Levels.
-        waste_bound: Largest share of the host time that may stay idle.
 
     Source: workflows.md 6.4 (``prediction``), 10 (``one_job_best``).
     """

@@ -36,19 +36,7 @@ class BatchJobs(dy.Schema):
 
 
 def checked_jobs(jobs: Any, hosts: int) -> pl.DataFrame:
-    """Hold jobs to the contract and to the machine.
-
-    Args:
-        jobs: One row per job with the columns of `BatchJobs`; None: no jobs.
-        hosts: Hosts of the machine.
-
-    Returns:
-        The columns of the contract, rows in the given order.
-
-    Raises:
-        SchemaError: Missing columns, other types, nulls.
-        DataError: Ids that come twice; values that no job can have; jobs wider than the machine. All at once.
-    """
+    """Hold jobs to the contract and to the machine."""
     table = prepared({} if jobs is None else {"jobs": jobs}, {"jobs": BatchJobs})["jobs"]
     span = f"0 to {LONGEST_S:g}"
     wrong = {
@@ -127,21 +115,7 @@ def of_swf(
 ) -> Load:
     """Clean a log by rule R.
 
-    Args:
-        log: As read by `brokerlab.workflows.swf.read`.
-        hosts: Hosts of the machine; None: what the header says.
-        overrun: One of `OVERRUNS`.
-        partition: Take only the jobs of one partition (a site of a grid's log); None: all.
-
-    Returns:
-        The jobs, and how many rows each rule touched.
-
-    Raises:
-        ConfigError: Unknown ``overrun``, or neither header nor caller tells the hosts.
-        InsufficientDataError: No job is left.
-
-    Source:
-        workflows.md 1.4, rule R.
+    Source: workflows.md 1.4, rule R.
     """
     rows = log.jobs if partition is None else log.jobs.filter(pl.col("partition") == partition)
     name = pl.coalesce(pl.col("job").cast(pl.String), pl.format("line {}", "line"))
@@ -179,25 +153,7 @@ def of_table(
 ) -> Load:
     """Clean a table of jobs that any system wrote, by rule R.
 
-    Args:
-        jobs: One row per job, anything narwhals accepts.
-        columns: What each column is called: ``job_id, submit, start, end`` (timestamps, or seconds), ``cores`` (used),
-            ``cores_requested``, ``request`` [s], ``queue``, ``user``, ``status``; the first four are needed.
-        hosts: Hosts of the machine; None: the most that were in use at once.
-        cores_per_host: Cores that make a host; part of a host counts as a whole one.
-        queue: Take only the jobs of one queue; None: all.
-        overrun: One of `OVERRUNS`.
-
-    Returns:
-        The jobs that ran, with seconds from the earliest submission, and how many rows each rule touched.
-
-    Raises:
-        ConfigError: Unknown names among ``columns``, needed ones missing, impossible settings.
-        DataError: The table has no such columns, or they hold no times or numbers.
-        InsufficientDataError: No job is left.
-
-    Source:
-        workflows.md 1.5.
+    Source: workflows.md 1.5.
     """
     _check_names(columns, cores_per_host)
     frame = nw.from_native(jobs).lazy()

@@ -19,8 +19,7 @@ KTH, LCG = "kth_sp2.swf.gz", "LCG-2005.swf.gz"
 LCG_SITES = (40, 52, 41)
 """Sites of the LCG log with most work; the first that the file has is taken."""
 GENERATED_HOSTS, GENERATED_DAYS = 64, 14.0
-ANY_HOSTS = 2**20
-"""Hosts of a machine whose number is not known yet: wider than any job."""
+ANY_HOSTS = 2**20  # hosts of a machine whose number is not known yet: wider than any job
 DAY_S = 86400.0
 JOBS = list(BatchJobs.columns())
 SOURCES = {
@@ -70,10 +69,9 @@ class Machines:
     def describe(self) -> pl.DataFrame:
         """Return one row per machine.
 
-        Returns:
-            ``system, cluster, policy``, ``hosts``, ``jobs`` (of the background), ``days`` (its length [d]), ``load``
-            (host time used over host time there is [1]), ``asked`` (host time asked for over host time used [1]; null
-            without load); the other columns of ``sources``.
+        ``system, cluster, policy``, ``hosts``, ``jobs`` (of the background), ``days`` (its length [d]), ``load``
+        (host time used over host time there is [1]), ``asked`` (host time asked for over host time used [1]; null
+        without load); the other columns of ``sources``.
         """
         rows = [
             {
@@ -93,16 +91,7 @@ class Machines:
 
 
 def recorded_machines(folder: str | Path, policies: Sequence[str], *, load: float) -> Machines:
-    """Return the KTH SP2 under every policy, and a site of the LCG under the first.
-
-    Args:
-        folder: Of the logs.
-        policies: Names of policies.
-        load: Load of the site: its hosts are not in the log.
-
-    Raises:
-        DataError: None of the logs is there.
-    """
+    """Return the KTH SP2 under every policy, and a site of the LCG under the first."""
     folder = Path(folder)
     result: Machines | None = None
     if (folder / KTH).is_file():
@@ -124,30 +113,14 @@ def recorded_machines(folder: str | Path, policies: Sequence[str], *, load: floa
 def usual_machines(
     folder: str | Path | None, policies: Sequence[str], *, load: float, seed: int
 ) -> Machines:
-    """Return the machines of the logs, or a generated one where there is no folder of logs.
-
-    Args:
-        folder: Of the logs, or none.
-        policies: Names of policies.
-        load: See `recorded_machines`.
-        seed: See `generated_machines`.
-    """
+    """Return the machines of the logs, or a generated one where there is no folder of logs."""
     if folder is None:
         return generated_machines(policies, seed=seed)
     return recorded_machines(folder, policies, load=load)
 
 
 def archived_machine(archive: Archive, policy: str, *, load: float) -> Machines:
-    """Return the busiest queue of an archive, on as many hosts of one core as make the load.
-
-    Args:
-        archive: An opened archive.
-        policy: Name of the policy.
-        load: Load of the queue: the archive does not tell how many slots it had.
-
-    Raises:
-        InsufficientDataError: No job ran there.
-    """
+    """Return the busiest queue of an archive, on as many hosts of one core as make the load."""
     ran = archive.scan("jobs").filter(pl.col("starttime").is_not_null())
     counts = ran.group_by("computingsite").len().drop_nulls().collect()
     if counts.is_empty():
@@ -161,12 +134,7 @@ def archived_machine(archive: Archive, policy: str, *, load: float) -> Machines:
 
 
 def generated_machines(policies: Sequence[str], *, seed: int) -> Machines:
-    """Return a machine with a generated load under every policy.
-
-    Args:
-        policies: Names of policies.
-        seed: Of the load.
-    """
+    """Return a machine with a generated load under every policy."""
     jobs = synthetic.background(days=GENERATED_DAYS, hosts=GENERATED_HOSTS, seed=seed)
     made = Load(
         jobs,

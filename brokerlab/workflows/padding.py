@@ -19,24 +19,7 @@ def padded(n: int, run: float, ear: float, wait: Wait, rules: PilotRules) -> flo
 
     A pilot that would start before its predecessors are done needs the gap on top of its run time.
 
-    Args:
-        n: Hosts.
-        run: Run time of the group on them [s].
-        ear: Time until the pilots that run now end [s].
-        wait: Estimated wait.
-        rules: ``padding`` says how, ``tolerance_s`` when to stop.
-
-    Returns:
-        Seconds.
-
     Source: workflows.md 7; row W9.
-
-    Example:
-        >>> steps = {999: 400, 1500: 500, 4500: 700}
-        >>> def wait(n, request):
-        ...     return next((w for limit, w in steps.items() if request <= limit), 4000)
-        >>> padded(1, 1000, 4000, wait, PilotRules("paper")), padded(1, 1000, 4300, wait, PilotRules("paper"))
-        (4300.0, 4600.0)
     """
     if rules.padding == "none" or ear <= 0 or wait(n, run) >= ear:
         return run
@@ -78,12 +61,6 @@ def walltime(request: float, rules: PilotRules) -> int:
     """Return the walltime [s] that is submitted for a request.
 
     Source: workflows.md 3; row W15.
-
-    Example:
-        >>> walltime(4600.0, PilotRules("paper")), walltime(500, PilotRules("peer"))
-        (4600, 600)
-        >>> walltime(600, PilotRules("peer", margin=1.0))
-        660
     """
     wanted = request * rules.margin
     if rules.round_to == "next_minute":

@@ -11,8 +11,7 @@ from brokerlab.workflows.queues import Queue
 from brokerlab.workflows.runs import Run
 from brokerlab.workflows.strategies import partition
 
-MOST_LEVELS = 12
-"""There are 2 to the power of (levels - 1) partitions."""
+MOST_LEVELS = 12  # there are 2 to the power of (levels - 1) partitions
 
 
 def best_partition(
@@ -23,18 +22,6 @@ def best_partition(
     most_levels: int = MOST_LEVELS,
 ) -> Run:
     """Run every partition of the levels into consecutive pilots, and return the run that ended first.
-
-    Args:
-        dag: The workflow.
-        queue: Makes a queue in the state in which the workflow is submitted.
-        submit_time: When it is [s].
-        most_levels: Of a workflow that is tried, at most 12.
-
-    Returns:
-        The first of the best, fewer pilots first; `strategy` is ``partition:`` and the sizes of the groups.
-
-    Raises:
-        ConfigError: More levels than that.
 
     Source: workflows.md 10.
     """

@@ -51,12 +51,7 @@ class Job:
         return instant(self.start + self.request)
 
     def begin(self, now: float, ready: Collection[int]) -> None:
-        """Take over the hosts.
-
-        Args:
-            now: The instant [s].
-            ready: Tasks of it whose parents are all done.
-        """
+        """Take over the hosts."""
         self.start, self.outcome, self.free = now, "running", self.hosts
         self.left = set(self.tasks)
         for task in ready:
@@ -67,11 +62,7 @@ class Job:
         heapq.heappush(self.ready, (self.tasks[task], task))
 
     def start_ready(self, dag: Dag, now: float) -> list[int]:
-        """Start the ready tasks that fit, in their order, up to the first that does not.
-
-        Returns:
-            Those started.
-        """
+        """Start the ready tasks that fit, in their order, up to the first that does not."""
         begun = []
         while self.ready and dag.hosts[self.ready[0][1]] <= self.free:
             _, task = heapq.heappop(self.ready)

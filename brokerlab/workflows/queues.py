@@ -26,8 +26,7 @@ class Queue(Protocol):
     def advance(self, until: float) -> float:
         """Go on to an instant [s], or to the first one before it in which a job of ours starts.
 
-        Returns:
-            The instant reached. Before ``until``: `settle` of that instant is done and `started` tells which jobs started.
+        The instant reached. Before ``until``: `settle` of that instant is done and `started` tells which jobs started.
         """
         ...
 
@@ -60,12 +59,6 @@ class WaitQueue:
     """A queue without a machine: a job submitted at t starts at t + its wait.
 
     For teaching and for worked examples.
-
-    Args:
-        wait: Estimated wait of so many hosts for so many seconds [s].
-        hosts: Of the machine [hosts].
-        actual: Real wait of a submission [s] by its number from 0, where it is not the estimated one.
-        now: The present [s].
     """
 
     def __init__(
@@ -119,12 +112,7 @@ class WaitQueue:
 
 
 def constant(seconds: float) -> Wait:
-    """Return a wait that is the same for every request [s].
-
-    Example:
-        >>> constant(50)(8, 3600)
-        50
-    """
+    """Return a wait that is the same for every request [s]."""
     return lambda hosts, request: seconds  # noqa: ARG005
 
 
@@ -135,27 +123,12 @@ def linear(
     per_second: float = 0.0,
     per_host_second: float = 0.0,
 ) -> Wait:
-    """Return a wait that grows with hosts, seconds and their product.
-
-    Example:
-        >>> linear(base=10, per_host=2, per_second=0.5)(4, 100)
-        68.0
-    """
+    """Return a wait that grows with hosts, seconds and their product."""
     return lambda n, w: base + per_host * n + per_second * w + per_host_second * n * w
 
 
 def stepped(steps: Mapping[float, float], *, of: Callable[[int, float], float]) -> Wait:
-    """Return a wait in steps: that of the smallest limit which holds the request, else that of the largest.
-
-    Args:
-        steps: Limit -> wait [s].
-        of: What is held against the limits, of hosts and seconds.
-
-    Example:
-        >>> wait = stepped({1000: 60, 4000: 900}, of=lambda hosts, seconds: seconds)
-        >>> wait(1, 1000), wait(1, 1001), wait(1, 9999)
-        (60, 900, 900)
-    """
+    """Return a wait in steps: that of the smallest limit which holds the request, else that of the largest."""
     limits = sorted(steps)
 
     def found(hosts: int, request: float) -> float:
@@ -166,13 +139,7 @@ def stepped(steps: Mapping[float, float], *, of: Callable[[int, float], float]) 
 
 
 class BatchQueue:
-    """The batch-queue simulator as the manager sees it.
-
-    Args:
-        sim: Advanced to the instant at which the workflow is submitted; it is used up.
-        estimate: Estimated wait [s] at an instant [s] of a request of so many hosts for so many seconds, such as one fitted
-            on an archive; None: the queue itself is carried forward, every job lasting its whole request.
-    """
+    """The batch-queue simulator as the manager sees it."""
 
     def __init__(
         self, sim: Simulation, estimate: Callable[[float, int, float], float] | None = None

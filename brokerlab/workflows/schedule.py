@@ -13,8 +13,7 @@ from brokerlab.errors import ConfigError
 from brokerlab.workflows.dag import Dag
 
 Key = tuple[int, float, str]
-PLACES = 6
-"""Instants are whole microseconds, as in the batch queue."""
+PLACES = 6  # instants are whole microseconds, as in the batch queue
 
 
 def instant(seconds: float) -> float:
@@ -30,13 +29,7 @@ def instant(seconds: float) -> float:
 def keys(
     dag: Dag, levels: Sequence[Sequence[int]], estimate: Mapping[int, float] | None = None
 ) -> dict[int, Key]:
-    """Return the order in which ready tasks start: level, longest estimate first, task id.
-
-    Args:
-        dag: The workflow.
-        levels: Of the considered set.
-        estimate: Estimates that were corrected since [s].
-    """
+    """Return the order in which ready tasks start: level, longest estimate first, task id."""
     known = estimate or {}
     return {
         task: (number, -known.get(task, dag.estimate[task]), dag.ids[task])
@@ -57,19 +50,6 @@ def makespan(
 
     A task is ready when its parents in the group are done; ready tasks start in the order of `keys` as hosts get free,
     and one that does not fit holds back those behind it.
-
-    Args:
-        dag: The workflow.
-        levels: Of the group; parents outside of it count as done.
-        n: Hosts, at least 1 and as many as its widest task.
-        mode: ``barrier``: a level starts when the one before it is done.
-        estimate: Estimates that were corrected since [s].
-
-    Returns:
-        Seconds; 0 for an empty group.
-
-    Raises:
-        ConfigError: Fewer hosts than 1, or than a task takes.
 
     Source: workflows.md 3; row W10.
     """

@@ -15,17 +15,7 @@ from brokerlab.workflows.dag import Dag, workflow
 
 
 def fork_join(width: int, *, runtime: float, rounds: int = 2) -> Dag:
-    """Return 1-n-1-n-1: a task, then as many side by side, joined, and again (EMAN).
-
-    Args:
-        width: Tasks side by side.
-        runtime: Of every task [s].
-        rounds: Forks.
-
-    Example:
-        >>> fork_join(3, runtime=60).widths
-        (1, 3, 1, 3, 1)
-    """
+    """Return 1-n-1-n-1: a task, then as many side by side, joined, and again (EMAN)."""
     _at_least_one(width=width, rounds=rounds)
     edges: list[tuple[str, str]] = []
     for turn in range(rounds):
@@ -35,17 +25,7 @@ def fork_join(width: int, *, runtime: float, rounds: int = 2) -> Dag:
 
 
 def pipelines(width: int, length: int, *, runtime: float) -> Dag:
-    """Return a split, parallel pipelines, a merge (BLAST).
-
-    Args:
-        width: Pipelines.
-        length: Tasks of each.
-        runtime: Of every task [s].
-
-    Example:
-        >>> pipelines(4, 2, runtime=60).widths
-        (1, 4, 4, 1)
-    """
+    """Return a split, parallel pipelines, a merge (BLAST)."""
     _at_least_one(width=width, length=length)
     edges: list[tuple[str, str]] = []
     for place in range(width):
@@ -55,12 +35,7 @@ def pipelines(width: int, length: int, *, runtime: float) -> Dag:
 
 
 def gaussian(n: int, *, runtime: float) -> Dag:
-    """Return Gaussian elimination of n columns: a triangle of 2 (n - 1) levels, at most n - 1 wide.
-
-    Example:
-        >>> gaussian(4, runtime=60).widths
-        (1, 3, 1, 2, 1, 1)
-    """
+    """Return Gaussian elimination of n columns: a triangle of 2 (n - 1) levels, at most n - 1 wide."""
     if n < 2:
         raise ConfigError(f"n={n}: must be at least 2")
     edges: list[tuple[str, str]] = []
@@ -75,16 +50,7 @@ def gaussian(n: int, *, runtime: float) -> Dag:
 
 
 def fft(points: int, *, runtime: float) -> Dag:
-    """Return a fast Fourier transform: a tree that splits the input, then butterflies.
-
-    Args:
-        points: A power of two.
-        runtime: Of every task [s].
-
-    Example:
-        >>> fft(4, runtime=60).widths
-        (1, 2, 4, 4, 4)
-    """
+    """Return a fast Fourier transform: a tree that splits the input, then butterflies."""
     steps = points.bit_length() - 1
     if points < 2 or points != 2**steps:
         raise ConfigError(f"points={points}: must be a power of two, at least 2")
@@ -97,11 +63,7 @@ def fft(points: int, *, runtime: float) -> Dag:
 
 
 def usual(stretch: float = 1.0) -> dict[str, Dag]:
-    """Return workflows by name for where no recorded ones are at hand.
-
-    Args:
-        stretch: Factor on the run times of tasks.
-    """
+    """Return workflows by name for where no recorded ones are at hand."""
     made = (
         fork_join(40, runtime=900 * stretch),
         pipelines(20, 3, runtime=1200 * stretch),

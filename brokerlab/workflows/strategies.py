@@ -71,24 +71,7 @@ class Strategy:
 def strategy(name: str, *, rules: PilotRules | None = None, **options: Any) -> Strategy:
     """Return a strategy by name.
 
-    Args:
-        name: One of `NAMES`; ``pilot_levels:paper`` is short for the rule set, ``pilot_levels:paper_idle`` for ``paper``
-            with the switch ``cancel_idle``, ``pilot_levels:paper_serial`` for ``paper`` where the next pilot is submitted
-            when the one before it has ended (shape check S7).
-        rules: Rule set of ``pilot_levels``, default ``notes``. The others pad and round as ``paper`` does.
-        options: ``waste_bound`` of ``one_job_best``: largest share of its host time that may stay idle.
-
-    Returns:
-        The strategy.
-
-    Raises:
-        ConfigError: Unknown name, rule set or option.
-
     Source: workflows.md 10.
-
-    Example:
-        >>> strategy("pilot_levels").label, strategy("level_overlap").again
-        ('pilot_levels:notes', 'start')
     """
     kind, _, variant = name.partition(":")
     if kind == "pilot_levels":
@@ -115,9 +98,6 @@ def strategy(name: str, *, rules: PilotRules | None = None, **options: Any) -> S
 
 def partition(groups: tuple[int, ...]) -> Strategy:
     """Return the strategy that submits the levels in groups of these sizes, as ``level_overlap`` does with single ones.
-
-    Args:
-        groups: Levels of each pilot, first to last.
 
     Source: workflows.md 10 (``best_partition``).
     """

@@ -15,8 +15,7 @@ import polars as pl
 
 from brokerlab.errors import DataError, reading
 
-UNKNOWN = -1
-"""What a field holds where nothing is known."""
+UNKNOWN = -1  # what a field holds where nothing is known
 
 FIELDS: dict[str, pl.DataType] = {
     "job": pl.Int64(),
@@ -99,17 +98,7 @@ class SwfLog:
 def read(path: str | Path) -> SwfLog:
     """Read a log, packed or not.
 
-    Args:
-        path: The file; gzip and zstd are recognised by content.
-
-    Returns:
-        Jobs, header and quarantine; rows = jobs + quarantine.
-
-    Raises:
-        DataError: No such file, damaged, or without a single job.
-
-    Source:
-        workflows.md 1.4.
+    Source: workflows.md 1.4.
     """
     with reading(path):
         lines = _lines(Path(path))

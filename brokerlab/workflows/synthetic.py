@@ -8,8 +8,7 @@ import polars as pl
 from brokerlab.errors import ConfigError
 
 DAY_S = 86400.0
-OVER = (1.0, 1.5, 2.0, 4.0, 10.0)
-"""Multiples of their run time that users ask for."""
+OVER = (1.0, 1.5, 2.0, 4.0, 10.0)  # multiples of their run time that users ask for
 
 
 def background(

@@ -3,166 +3,149 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from brokerlab.errors import ConfigError, DataError
 from brokerlab.estimators.allocation import kernels
-from brokerlab.estimators.allocation.distribution import Tail, checked_quantiles
-from brokerlab.estimators.allocation.ladder import KINDS, Ladder
-from brokerlab.estimators.allocation.prices import Prices
-from brokerlab.numerics import FloatArray
+from brokerlab.estimators.records import Quantity
+from brokerlab.numerics import FloatArray, IntArray
+from brokerlab.units import HOUR_S, KB
 
 
 @dataclass(frozen=True)
-class Allocations:
-    """What to give each job, and what that is expected to cost; arrays (n,).
+class Prices:
+    r"""What one attempt at allocation a of a job that needs y costs, all in one currency.
 
-    Where a row had no finite quantile, ``first`` is the maximum and everything else is not a number.
+    With w the amount per unit of the quantity (`amount_per_unit`), an attempt that succeeds costs ``idle * w * (a - y)``, one
+    that fails ``lost * w * a + burnt * core-hours + failure``, and ``giving_up`` on top where no retry can follow.
 
-    Attributes:
-        first: First allocation [MB or s].
-        second: What follows if it fails; not a number where it cannot fail or nothing follows.
-        cost: Expected, of all attempts, in the currency of the prices.
-        attempts: Expected number of attempts.
-        exceed: Probability that the first attempt fails.
-        given_up: Probability that every attempt fails.
+    Source: sizing.md, section 3, is idle 1, lost 1 and nothing else.
     """
 
-    first: FloatArray
-    second: FloatArray
-    cost: FloatArray
-    attempts: FloatArray
-    exceed: FloatArray
-    given_up: FloatArray
+    idle: float = 1.0
+    lost: float = 1.0  # of walltime: the core-hours until the limit
+    failure: float = 0.0
+    burnt: float = 0.0  # where the amount is not core-hours already: of memory
+    giving_up: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse prices that are negative, not finite, or all 0."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        bad = [f"{name}={value}" for name, value in values.items() if not 0 <= value < float("inf")]
+        if bad or not any(values.values()):
+            raise ConfigError(
+                f"prices {', '.join(bad) or 'all 0'}: allowed are finite numbers of at least 0, one of "
+                "them above 0"
+            )
+
+
+def amount_per_unit(
+    quantity: Quantity, *, wall_s: FloatArray | float = HOUR_S, cores: FloatArray | float = 1.0
+) -> FloatArray:
+    """Return the amount that one unit of an allocation holds: GB h per MB for the run, or core h per second on all cores.
+
+    A run of less than a second counts as one.
+    """
+    if quantity == "memory":
+        return np.maximum(np.asarray(wall_s, dtype=np.float64), 1.0) / HOUR_S / KB
+    return np.asarray(cores, dtype=np.float64) / HOUR_S
+
+
+class Allocations(NamedTuple):
+    """What to give each job (n,); where nothing is known ``first`` is infinite, and the others are not a number."""
+
+    first: FloatArray  # [MB or s]
+    cost: FloatArray  # expected, of all attempts, in the currency of the prices
+    given_up: FloatArray  # probability that every attempt fails
 
 
 def cheapest(
     quantiles: Any,
     *,
     levels: Sequence[float],
-    ladder: Ladder | None = None,
     prices: Prices | None = None,
-    tail: Tail | None = None,
+    retry_factor: float | None = None,
     amount: FloatArray | float = 1.0,
-    cores: FloatArray | float = 1.0,
     core_hours: FloatArray | float = 0.0,
-    wait_s: FloatArray | float = 0.0,
-    largest: FloatArray | None = None,
 ) -> Allocations:
     r"""Choose each job's first allocation so that all its attempts together are expected to cost least.
 
     .. math:: \min_{a_1} \sum_k w \, a_k \, (c_i P(a_{k-1} < y \le a_k) + c_l P(y > a_k))
               + c_k P(y > a_k) - w c_i E[y]
 
-    with a_2, a_3, ... from the ladder, :math:`c_i` and :math:`c_l` the prices of idle and lost amounts, w the
-    amount per unit and :math:`c_k` everything a failure costs besides. Duration and need are taken to be
-    independent.
+    with :math:`c_i` and :math:`c_l` the prices of idle and lost amounts, w the amount per unit and :math:`c_k` everything a
+    failure costs besides. Duration and need are taken to be independent. Without a ``retry_factor`` any larger allocation may
+    follow a failure; with one a job is tried once more at so many times the first, then given up.
 
-    A job is taken to need just one of its quantiles, each with the probability that lies between its level
-    and the one before: nothing is gained between two of them. The costs of allocations at quantiles are right
-    whatever lies in between, but for what the use takes off all of them alike.
-
-    Args:
-        quantiles: (n, g) of what each job needs [MB or s], not falling along a row; infinite: not known.
-        levels: (g,) rising, above 0; a last level of 1 says that nothing lies beyond.
-        ladder: Of retries; None: any.
-        prices: None: idle and lost amounts count 1, nothing else counts.
-        tail: Where the needs above the last finite quantile lie.
-        amount: (n,) or one: w, of :func:`amount_per_unit`; above 0.
-        cores: (n,) or one, for ladders per core.
-        core_hours: (n,) or one: of an attempt that fails, for ``prices.burnt``.
-        wait_s: (n,) or one: expected wait of a retry in the queue [s], for ``prices.waiting_s``.
-        largest: (n,) largest value seen, for that ladder; None, or not a number: the last finite quantile.
-
-    Returns:
-        One entry per row. Equal costs: the smaller allocation. None is below the least need: it would only fail,
-        which could be cheap where giving up is.
-
-    Raises:
-        ConfigError: Impossible levels; a limit on attempts with giving up for nothing.
-        DataError: Impossible quantiles, amounts, cores, core-hours or waits.
+    A job is taken to need just one of its quantiles (n, levels), not falling along a row, infinite where not known, each with
+    the probability between its level and the one before. What is left above the last one falls off exponentially at the rate
+    of the last two, see `kernels.fill_atoms`. Of equal costs the smaller allocation is taken; none is below the least need: it
+    would only fail, which could be cheap where giving up is.
 
     Source: own; with one retry at the largest value seen it is the rule of Tovar et al., IEEE TPDS 29 (2018)
     240, doi:10.1109/TPDS.2017.2762310.
-
-    Example:
-        >>> found = cheapest([[1000.0, 5000.0]], levels=[0.9, 1.0])
-        >>> float(found.first[0]), float(found.second[0]), round(float(found.exceed[0]), 3)
-        (1000.0, 5000.0, 0.1)
-        >>> float(cheapest([[1000.0, 5000.0]], levels=[0.9, 1.0], prices=Prices(failure=4e4)).first[0])
-        5000.0
     """
-    climbed, paid, beyond = ladder or Ladder(), prices or Prices(), tail or Tail()
-    if climbed.attempts is not None and not paid.giving_up:
+    paid = prices or Prices()
+    if retry_factor is not None and not (1 < retry_factor < float("inf") and paid.giving_up):
         raise ConfigError(
-            f"attempts={climbed.attempts} with giving_up=0: giving up would be the cheapest way out; "
-            "give it a price"
+            f"retry_factor={retry_factor} with giving_up={paid.giving_up}: a finite factor above 1 is allowed, and "
+            "giving up must cost something, or it would be the cheapest way out"
         )
-    asked, found = checked_quantiles(quantiles, levels)
-    per_job = _per_job(
-        found.shape[0], amount=amount, cores=cores, core_hours=core_hours, wait_s=wait_s
+    asked, found = _checked_quantiles(quantiles, levels)
+    n = found.shape[0]
+    amounts, hours = _per_job(n, amount=amount, core_hours=core_hours)
+    priced = np.column_stack(
+        [
+            paid.idle * amounts,
+            (paid.lost - paid.idle) * amounts,
+            paid.failure + paid.burnt * hours,
+            np.full(n, paid.giving_up),
+        ]
     )
-    scale = per_job["cores"] if climbed.per_core else np.ones(found.shape[0])
-    answers = np.empty((found.shape[0], kernels.GIVEN_UP + 1))
-    kernels.allocate(
-        asked,
-        found,
-        beyond.halvings,
-        beyond.multiple,
-        KINDS.index(climbed.kind),
-        climbed.factor,
-        np.array(climbed.rungs, dtype=np.float64),
-        scale,
-        _largest(largest, found.shape[0]),
-        climbed.maximum * scale,
-        climbed.attempts or kernels.NO_LIMIT,
-        _priced(paid, per_job),
-        answers,
-    )
+    answers = np.empty((n, kernels.GIVEN_UP + 1))
+    kernels.allocate(asked, found, retry_factor or 0.0, priced, answers)
     return Allocations(*(np.ascontiguousarray(column) for column in answers.T))
 
 
-def _per_job(n: int, **given: FloatArray | float) -> dict[str, FloatArray]:
+def _per_job(n: int, **given: FloatArray | float) -> list[FloatArray]:
     """Lay out what is told per job; everything wrong at once."""
-    laid, problems = {}, []
+    laid, problems = [], []
     for name, values in given.items():
         array = np.asarray(values, dtype=np.float64)
+        least = "at least" if name == "core_hours" else "above"
         if array.shape not in ((), (n,)):
             problems.append(f"{name} of shape {array.shape}: one number or ({n},) is needed")
-            continue
-        zero = name in ("core_hours", "wait_s")
-        if not (np.isfinite(array) & ((array >= 0) if zero else (array > 0))).all():
-            problems.append(
-                f"{name}: finite numbers {'of at least' if zero else 'above'} 0 are needed"
-            )
-        laid[name] = np.broadcast_to(array, (n,)).astype(np.float64)
+        elif not (np.isfinite(array) & ((array > 0) | (array == 0) & (least != "above"))).all():
+            problems.append(f"{name}: finite numbers {least} 0 are needed")
+        else:
+            laid.append(np.broadcast_to(array, (n,)).astype(np.float64))
     if problems:
         raise DataError("cheapest allocation: " + "; ".join(problems))
     return laid
 
 
-def _largest(given: FloatArray | None, n: int) -> FloatArray:
-    """Return the largest values seen; not a number: not told."""
-    if given is None:
-        return np.full(n, np.nan)
-    told = np.asarray(given, dtype=np.float64)
-    if told.shape != (n,) or (told <= 0).any():
-        raise DataError(f"largest of shape {told.shape}: ({n},) values above 0 are needed")
-    return told
+def _checked_quantiles(quantiles: Any, levels: Sequence[float]) -> tuple[FloatArray, FloatArray]:
+    """Return levels and quantiles as arrays."""
+    asked = np.asarray(levels, dtype=np.float64)
+    if asked.ndim != 1 or not asked.size or not (np.diff(np.r_[0.0, asked]) > 0).all() or asked[-1] > 1:  # fmt: skip
+        raise ConfigError(f"levels {list(levels)[:5]}: rising numbers above 0 up to 1 are needed")
+    found = np.ascontiguousarray(quantiles, dtype=np.float64)
+    if found.ndim != 2 or found.shape[1] != asked.size:
+        raise DataError(
+            f"quantiles of shape {found.shape}: (jobs, {asked.size}) is needed, one column per level"
+        )
+    wrong = {
+        "above 0 is allowed": ~(found > 0).all(axis=1),
+        "a row must not fall": (found[:, 1:] < found[:, :-1]).any(axis=1),
+    }
+    problems = [_told(said, np.flatnonzero(rows)) for said, rows in wrong.items() if rows.any()]
+    if problems:
+        raise DataError("quantiles: " + "; ".join(problems))
+    return asked, found
 
 
-def _priced(prices: Prices, per_job: dict[str, FloatArray]) -> FloatArray:
-    """Return the columns of prices that the kernel reads, (n, 5)."""
-    amount = per_job["amount"]
-    return np.column_stack(
-        [
-            prices.idle * amount,
-            (prices.lost - prices.idle) * amount,
-            prices.failure + prices.burnt * per_job["core_hours"],
-            prices.waiting_s * per_job["wait_s"],
-            np.full(amount.size, prices.giving_up),
-        ]
-    )
+def _told(said: str, rows: IntArray) -> str:
+    return f"{said}, {rows.size} rows are wrong, such as {', '.join(map(str, rows[:5]))}"

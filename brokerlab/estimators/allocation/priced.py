@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from brokerlab.estimators.allocation.cheapest import cheapest
-from brokerlab.estimators.allocation.ladder import Ladder
-from brokerlab.estimators.allocation.prices import Prices
+from brokerlab.estimators.allocation.cheapest import Prices, cheapest
 from brokerlab.estimators.estimator import Predicted
 from brokerlab.numerics import FloatArray
 
@@ -19,42 +17,16 @@ PRICE = 2.0
 
 
 def level_of(price: float) -> float:
-    """Return the level that stands for a price: of the bound that costs least where no retry follows.
-
-    Example:
-        >>> level_of(1.0)
-        0.5
-    """
+    """Return the level that stands for a price: of the bound that costs least where no retry follows."""
     return price / (1 + price)
 
 
-def price_of(level: float) -> float:
-    """Return the price that a level stands for.
+def allocate_at_prices(predicted: Predicted, *, prices: Sequence[float] = PRICES) -> Predicted:
+    """Give each job the first allocation of least expected cost, for each price of a failed attempt in uses of the job.
 
-    Example:
-        >>> price_of(0.5)
-        1.0
-    """
-    return level / (1 - level)
-
-
-def allocate_at_prices(
-    predicted: Predicted, *, prices: Sequence[float] = PRICES, ladder: Ladder | None = None
-) -> Predicted:
-    """Give each job the first allocation of least expected cost, for each price of a failed attempt.
-
-    Costs count in uses of the job as it was guessed, so that small and large jobs weigh alike: what is held and not used by
-    the attempt that succeeds, and the price of every one that fails. Durations are not known when a job is decided, so that
-    every attempt is taken to last as long.
-
-    Args:
-        predicted: Bounds at many levels, as :data:`distribution.GRID`; infinite where nothing is known.
-        prices: Of a failed attempt, what it held among it [uses of the job], ascending, above 0.
-        ladder: Of retries; None: any larger allocation may follow.
-
-    Returns:
-        Allocations in place of bounds, with levels that stand for the prices, `level_of`: they promise no coverage; infinite
-        where nothing is known.
+    The levels of what is returned stand for the prices, `level_of`: they promise no coverage. Costs count in uses of the job as
+    it was guessed, so that small and large jobs weigh alike: what is held and not used by the attempt that succeeds, and the
+    price of every one that fails. Durations are not known when a job is decided, so that every attempt is taken to last as long.
     """
     known = np.isfinite(predicted.point) & np.isfinite(predicted.bounds[:, 0])
     bounds = np.full((known.size, len(prices)), np.inf)
@@ -62,7 +34,6 @@ def allocate_at_prices(
         bounds[known, place] = cheapest(
             predicted.bounds[known],
             levels=predicted.levels,
-            ladder=ladder,
             prices=Prices(lost=0.0, failure=price),
             amount=1 / predicted.point[known],
         ).first

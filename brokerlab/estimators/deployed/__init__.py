@@ -24,14 +24,6 @@ _LAST_TWO = PercentileWalltime(Seen(50, least=2, most=2))
 def rules(quantity: Quantity, *, scouts: int = SCOUT_JOBS) -> list[Rule]:
     """Return the deployed rules of a quantity, nothing seen yet; the one of PanDA first.
 
-    Args:
-        quantity: ``memory`` or ``walltime``.
-        scouts: Jobs that scout a task. PanDA's estimate is made when half of them have finished, and
-            stays as it is when so many jobs have.
-
-    Raises:
-        ConfigError: There is no such quantity, or no scout.
-
     Source: sizing.md, sections 4, 6 and 8; scouts.md, sections 5 and 7.
     """
     if quantity not in UNITS:

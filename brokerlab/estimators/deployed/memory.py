@@ -23,21 +23,14 @@ class ScoutMemory:
     that were seen differ in cores: per core, after subtracting a base; the job then gets
     ``ramCount x cores + base``. Jobs killed at a limit say nothing, as in production.
 
-    Attributes:
-        seen: Which finished jobs, which rank.
-        margin_pct: Margin [%].
-        minimum_mb: SCOUT_RAMCOUNT_MIN [MB]; None: no minimum.
-        base_mb: Memory that does not grow with the cores [MB]; above 0: always per core.
-        per_core: Always per core, as in a task whose unit is MBPerCore.
-
     Source: scouts.md, section 5.2 (production); sizing.md, sections 6 and 7.
     """
 
-    seen: Seen
-    margin_pct: float = 10
-    minimum_mb: float | None = None
-    base_mb: float = 0.0
-    per_core: bool = False
+    seen: Seen  # which finished jobs, which rank
+    margin_pct: float = 10  # margin [%]
+    minimum_mb: float | None = None  # SCOUT_RAMCOUNT_MIN [MB]; None: no minimum
+    base_mb: float = 0.0  # memory that does not grow with the cores [MB]; above 0: always per core
+    per_core: bool = False  # always per core, as in a task whose unit is MBPerCore
 
     def __call__(self, records: pl.DataFrame, events: IntArray) -> FloatArray:
         """Return the memory [MB]; NaN where too few jobs have finished."""
@@ -63,17 +56,12 @@ class PercentileMemory:
 
     A job that was killed counts with what it had used by then.
 
-    Attributes:
-        seen: Which finished jobs, which rank.
-        factor: Margin as a factor.
-        minimum_mb: Least answer [MB].
-
     Source: sizing.md, sections 4 and 6.
     """
 
-    seen: Seen
-    factor: float = 1.0
-    minimum_mb: float = 0.0
+    seen: Seen  # which finished jobs, which rank
+    factor: float = 1.0  # margin as a factor
+    minimum_mb: float = 0.0  # least answer [MB]
 
     def __call__(self, records: pl.DataFrame, events: IntArray) -> FloatArray:
         """Return the memory [MB]; NaN where too few jobs have finished."""
@@ -89,15 +77,7 @@ class PercentileMemory:
 def several_cores(
     events: IntArray, task: IntArray, cores: FloatArray, values: FloatArray, seen: Seen
 ) -> np.ndarray:
-    """Tell where a job and the jobs that its estimate is made of do not all have as many cores.
-
-    Args:
-        events: Of :class:`replaying.Order`.
-        task: (n,) code of the task.
-        cores: (n,) cores.
-        values: (n,) what the estimate is made of; NaN: the job says nothing.
-        seen: Which jobs enter.
-    """
+    """Tell where a job and the jobs that its estimate is made of do not all have as many cores."""
     counted = np.where(np.isnan(values), np.nan, cores)
     largest = replace(seen, rank=100)
     most = largest.percentile(events, task, counted)

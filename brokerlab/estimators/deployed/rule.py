@@ -10,7 +10,7 @@ import polars as pl
 
 from brokerlab.estimators.estimator import Ordered, Predicted
 from brokerlab.estimators.records import checked
-from brokerlab.estimators.replaying import Order, Past, known
+from brokerlab.estimators.replaying import Past, known
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.scouts.quantities import floats
 
@@ -19,24 +19,15 @@ class Formula(Protocol):
     """What a rule says of each job from what was seen when it is decided."""
 
     def __call__(self, records: pl.DataFrame, events: IntArray) -> FloatArray:
-        """Return (n,) bounds [MB or s]; NaN where too little was seen.
-
-        Args:
-            records: As :func:`records.checked` returns them.
-            events: Of :class:`replaying.Order`.
-        """
+        """Return (n,) bounds [MB or s]; NaN where too little was seen."""
         ...
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """A column as it is recorded: what was asked for, or what the system gave.
+    """A column as it is recorded: what was asked for, or what the system gave."""
 
-    Attributes:
-        column: ``requested`` or ``sent``.
-    """
-
-    column: str
+    column: str  # ``requested`` or ``sent``
 
     def __call__(self, records: pl.DataFrame, events: IntArray) -> FloatArray:  # noqa: ARG002
         """Return the column; NaN where it is null."""
@@ -45,15 +36,10 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Anew:
-    """One formula until another one has seen enough.
+    """One formula until another one has seen enough."""
 
-    Attributes:
-        first: Says what it says until then.
-        later: Is NaN until then.
-    """
-
-    first: Formula
-    later: Formula
+    first: Formula  # says what it says until then
+    later: Formula  # is NaN until then
 
     def __call__(self, records: pl.DataFrame, events: IntArray) -> FloatArray:
         """Return what the later formula says; where it says nothing, what the first does."""
@@ -67,10 +53,6 @@ class Rule(Ordered):
     A rule knows one number, not a distribution: it is the bound at every level and the point. Where the
     rule has seen too little it is what was requested, and infinite where nothing was. There is nothing
     to fit or to calibrate, only finished jobs of the same task to be seen.
-
-    Args:
-        name: In tables.
-        formula: What it says.
     """
 
     def __init__(self, name: str, formula: Formula) -> None:
@@ -96,11 +78,11 @@ class Rule(Ordered):
         return self
 
     def _predicted(
-        self, frame: pl.DataFrame, orderly: Order, levels: tuple[float, ...]
+        self, frame: pl.DataFrame, events: IntArray, levels: tuple[float, ...]
     ) -> Predicted:
         """Put what was seen of the tasks before the events, and ask the formula."""
-        together, walked, past = self._past.before(frame, orderly, others=False)
-        said = self.formula(together, walked.events)[past:]
+        together, walked, past = self._past.before(frame, events, others=False)
+        said = self.formula(together, walked)[past:]
         requested = frame["requested"].fill_null(np.inf).to_numpy()
         bound = np.where(np.isnan(said), requested, said)
         return Predicted(

@@ -45,14 +45,8 @@ class Seen:
     def percentile(self, events: IntArray, group: IntArray, values: FloatArray) -> FloatArray:
         """Return the percentile that is known when each job is decided.
 
-        Args:
-            events: Of :class:`replaying.Order`.
-            group: (n,) group of each job, from 0.
-            values: (n,) what a job says once it is seen; NaN: nothing, it is not counted.
-
-        Returns:
-            (n,) by the formula of :func:`numerics.percentile`, bit for bit; NaN where fewer than ``least``
-            jobs of the group were seen.
+        (n,) by the formula of :func:`numerics.percentile`, bit for bit; NaN where fewer than ``least``
+        jobs of the group were seen.
         """
         n_groups = int(group.max()) + 1 if group.size else 0
         result = np.full(values.size, np.nan)

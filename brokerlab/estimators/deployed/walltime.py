@@ -25,19 +25,13 @@ class ScoutWalltime:
     job of unknown events gets the percentile of the task's wall times, with the same safety: a log of a
     batch system knows no events. Jobs killed at a limit say nothing; an unknown core power is 10.
 
-    Attributes:
-        seen: Which finished jobs, which rank.
-        safety: Factor on the percentile.
-        base_s: Wall time that does not grow with the events [s].
-        efficiency_pct: CPU efficiency of one core [%], above 0.
-
     Source: scouts.md, sections 3, 5.1 (production: S04) and 15; calibration.md 1.
     """
 
-    seen: Seen
-    safety: float = CPUTIME_SAFETY
-    base_s: float = 600.0
-    efficiency_pct: float = 90.0
+    seen: Seen  # which finished jobs, which rank
+    safety: float = CPUTIME_SAFETY  # factor on the percentile
+    base_s: float = 600.0  # wall time that does not grow with the events [s]
+    efficiency_pct: float = 90.0  # CPU efficiency of one core [%], above 0
 
     def __call__(self, records: pl.DataFrame, events: IntArray) -> FloatArray:
         """Return the limit [s]; NaN where too few jobs have finished."""
@@ -64,16 +58,12 @@ class PercentileWalltime:
 
     A job that was killed counts with the time it ran.
 
-    Attributes:
-        seen: Which finished jobs, which rank.
-        of_request: Take shares of the request instead, and multiply by the request.
-
     Source: sizing.md, sections 7 and 8; Tsafrir, Etsion, Feitelson, IEEE TPDS 18 (2007) 789,
     doi:10.1109/TPDS.2007.70606.
     """
 
-    seen: Seen
-    of_request: bool = False
+    seen: Seen  # which finished jobs, which rank
+    of_request: bool = False  # take shares of the request instead, and multiply by the request
 
     def __call__(self, records: pl.DataFrame, events: IntArray) -> FloatArray:
         """Return the wall time [s]; NaN where too few jobs have finished."""

@@ -124,7 +124,7 @@ class Hierarchy(Result):
         """
         frame = checked(records)
         self.atoms = scores.of_model(self.beliefs)
-        found = self._walk(deepcopy(self.seen), frame, order(frame).events, (0.5,))
+        found = self._walk(deepcopy(self.seen), frame, order(frame), (0.5,))
         counts = frame.select(~pl.col("is_scout") & pl.col("ended_s").is_not_null()).to_series()
         self.atoms = scores.of_tasks(
             self.atoms, found.task, found.kind, found.score, counts.to_numpy()
@@ -208,7 +208,7 @@ class Hierarchy(Result):
             ConfigError: See :func:`estimator.checked_levels`.
         """
         frame, asked = checked(records), checked_levels(levels)
-        found = self._walk(deepcopy(self.seen), frame, order(frame).events, asked)
+        found = self._walk(deepcopy(self.seen), frame, order(frame), asked)
         return _predicted(frame, found, asked)
 
     def _walk(

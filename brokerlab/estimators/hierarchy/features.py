@@ -23,13 +23,7 @@ def logarithms(records: pl.DataFrame, quantity: Quantity) -> FloatArray:
 
 
 def first_known(known: FloatArray, task: IntArray, origin: FloatArray) -> None:
-    """Fill, in place, what is not known of origins with what is known first of a job of the task.
-
-    Args:
-        known: (n, d - 1) logarithms of the features, NaN where not known.
-        task: (n,) numbers of the tasks.
-        origin: (t, d - 1) logarithms, one row per task; NaN where no job before told any.
-    """
+    """Fill, in place, what is not known of origins with what is known first of a job of the task."""
     news = np.isfinite(known) & np.isnan(origin[task])
     for feature in np.flatnonzero(news.any(axis=0)):
         told = np.flatnonzero(news[:, feature])
@@ -38,17 +32,6 @@ def first_known(known: FloatArray, task: IntArray, origin: FloatArray) -> None:
 
 
 def design(known: FloatArray, task: IntArray, origin: FloatArray) -> FloatArray:
-    """Return the (n, d) rows of the linear model.
-
-    Args:
-        known: (n, d - 1) logarithms of the features.
-        task: (n,) numbers of the tasks.
-        origin: (t, d - 1) logarithms of the first job of each task that tells them. Features are taken
-            relative to them: so slopes are what happens inside tasks, and what tells tasks apart is the
-            level's alone.
-
-    Returns:
-        1, and the difference of each logarithm; 0 where one of the two is not known.
-    """
+    """Return the (n, d) rows of the linear model."""
     apart = known - origin[task]
     return np.column_stack([np.ones(len(known)), np.where(np.isfinite(apart), apart, 0.0)])

@@ -38,16 +38,7 @@ class Levels:
     def fit(
         cls, tasks: pl.DataFrame, level: FloatArray, quantity: Quantity
     ) -> tuple[Levels, FloatArray]:
-        """Learn from tasks.
-
-        Args:
-            tasks: A row per task: ``kind, requested``.
-            level: (t,) their levels, on the scale of logarithms.
-            quantity: What a single task is compared with: 2000 MB, or an hour.
-
-        Returns:
-            The regression, and what it expects of each task from the others alone.
-        """
+        """Learn from tasks."""
         mean, known = float(level.mean()), _known(tasks)
         if level.size == 1:
             return cls(mean), np.full(1, FIRST_LEVEL[quantity])

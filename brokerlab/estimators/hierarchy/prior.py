@@ -103,14 +103,7 @@ def sampled(records: pl.DataFrame) -> pl.DataFrame:
 
 
 def sums_of(task: IntArray, pair: IntArray, x: FloatArray, y: FloatArray) -> Sums:
-    """Sum jobs by task and by pair of task and queue.
-
-    Args:
-        task: (n,) numbers from 0; none is left out.
-        pair: (n,) numbers from 0; none is left out, pairs of one task have consecutive numbers.
-        x: (n, d) features.
-        y: (n,) logarithm of use, less what is expected of the task.
-    """
+    """Sum jobs by task and by pair of task and queue."""
     n_pairs, n_tasks, d = int(pair.max()) + 1, int(task.max()) + 1, x.shape[1]
     task_of = np.zeros(n_pairs, dtype=np.int64)
     task_of[pair] = task
@@ -132,10 +125,6 @@ def _added(group: IntArray, values: FloatArray, n: int) -> FloatArray:
 
 def fitted(sums: Sums, first: Beliefs) -> Beliefs:
     """Find the beliefs under which the tasks are likeliest, held near the first ones.
-
-    Args:
-        sums: Of the tasks.
-        first: Where to start, and what to stay near to where tasks say little.
 
     Source: type II maximum likelihood with a normal penalty; Bishop, Pattern Recognition and Machine
     Learning (2006), sections 3.3 to 3.5.

@@ -24,19 +24,7 @@ def of_model(beliefs: Beliefs) -> FloatArray:
 def of_tasks(
     own: FloatArray, task: IntArray, kind: IntArray, score: FloatArray, used: BoolArray
 ) -> FloatArray:
-    """Mix the model's own scores with those of calibration tasks.
-
-    Args:
-        own: (classes, atoms) scores of the model.
-        task: (n,) numbers of the tasks.
-        kind: (n,) classes of the decisions.
-        score: (n,) scores.
-        used: (n,) rows that count.
-
-    Returns:
-        (classes, atoms) ascending scores of equal probability. In a class, each task counts once,
-        and 3 tasks as much as the model.
-    """
+    """Mix the model's own scores with those of calibration tasks."""
     mixed = own.copy()
     levels = (np.arange(ATOMS) + 0.5) / ATOMS
     for each in range(kernels.CLASSES):

@@ -57,11 +57,7 @@ class State:
 
     @classmethod
     def of_kept(cls, d: int, kept: Mapping[str, Any]) -> State:
-        """Return the state of what :meth:`kept` returned.
-
-        Raises:
-            ValueError: Its arrays are of another form: compiled steps follow them without looking.
-        """
+        """Return the state of what :meth:`kept` returned."""
         pairs = zip(kept["pair_tasks"], kept["pair_queues"], strict=True)
         state = cls(
             d,
@@ -80,13 +76,7 @@ class State:
     def numbers(
         self, records: pl.DataFrame, expect: Callable[[pl.DataFrame], FloatArray]
     ) -> tuple[IntArray, IntArray]:
-        """Return the numbers of the task and of the pair of each row; what is new is numbered.
-
-        Args:
-            records: Columns ``jeditaskid, queue``, and what ``expect`` reads. Jobs whose queue is not
-                known count as those of one more queue.
-            expect: Gives the ``level`` of new tasks from the first row of each.
-        """
+        """Return the numbers of the task and of the pair of each row; what is new is numbered."""
         by = ["jeditaskid", "queue"]
         met = records.select(by).with_row_index("row").group_by(by, maintain_order=True).agg("row")
         keys = list(met.select(by).iter_rows())

@@ -17,8 +17,7 @@ from brokerlab.estimators.replaying import order
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.units import MB
 
-FEWEST = 3
-"""Finished jobs of a task below which like jobs of all tasks are asked instead."""
+FEWEST = 3  # finished jobs of a task below which like jobs of all tasks are asked instead
 
 
 class Views:
@@ -74,7 +73,7 @@ class Views:
         frame, asked = checked(records), checked_levels(levels)
         plain = self.population.replay(frame, levels=asked)
         bounds = np.column_stack([plain.point, plain.bounds])
-        events, tasks = order(frame).events, deepcopy(self._tasks)
+        events, tasks = order(frame), deepcopy(self._tasks)
         return self._predicted(frame, events, plain.seen, bounds, asked, tasks)
 
     def _predicted(

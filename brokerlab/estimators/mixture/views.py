@@ -67,15 +67,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Distribution:
-    """What a run may need, on a grid.
+    """What a run may need, on a grid."""
 
-    Attributes:
-        memory_b: (g,) ascending upper ends of the cells [bytes].
-        mass: (g,) probability of each cell; sums to 1.
-    """
-
-    memory_b: FloatArray
-    mass: FloatArray
+    memory_b: FloatArray  # (g,) ascending upper ends of the cells [bytes]
+    mass: FloatArray  # (g,) probability of each cell; sums to 1
 
     def quantile(self, level: float) -> float:
         """Return the least end of a cell that is enough with at least this probability [bytes]."""
@@ -102,9 +97,6 @@ class Mixture:
     Student kernel on log memory whose width follows their robust spread. Views are mixed in proportion
     to the likelihood of all runs that came after them so far (Bayesian model averaging on predictions
     made in advance), three percent shared by all, so that surprises stay possible.
-
-    Args:
-        views: The views.
 
     Source: own; weighting by predictions made in advance: Dawid, J. R. Stat. Soc. A 147 (1984) 278,
     doi:10.2307/2981683.

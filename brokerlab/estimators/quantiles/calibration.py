@@ -94,10 +94,6 @@ class Calibration:
     held in each of them: that promises nothing for a new task, see :meth:`table`. With every job a
     task of its own this is split conformal prediction.
 
-    Args:
-        groups: Name of a group to its scores.
-        together: Scores of all; None: not calibrated, bounds are those of the model.
-
     Source: Lee, Barber, Willett, Distribution-free inference with hierarchical data (2023),
     arXiv:2306.06342; scores by the fitted distribution: Chernozhukov, Wüthrich, Zhu, PNAS 118
     (2021) e2107794118, doi:10.1073/pnas.2107794118.
@@ -109,14 +105,7 @@ class Calibration:
 
     @classmethod
     def of(cls, score: FloatArray, task: IntArray, names: Sequence[str], group: IntArray) -> Self:
-        """Keep the scores of calibration jobs.
-
-        Args:
-            score: (n,) normal scores; infinite for killed jobs.
-            task: (n,) their tasks.
-            names: Of the groups.
-            group: (n,) place of each job's group in the names.
-        """
+        """Keep the scores of calibration jobs."""
         if not score.size:
             return cls({}, None)
         found = {
@@ -146,8 +135,7 @@ class Calibration:
     def table(self, levels: Sequence[float]) -> pl.DataFrame:
         """Say for what the bounds hold.
 
-        Returns:
-            One row per group and level: ``group`` (null: all others), ``level, tasks, jobs, score, holds_for``.
+        One row per group and level: ``group`` (null: all others), ``level, tasks, jobs, score, holds_for``.
         """
         everyone = self.together
         rows = []

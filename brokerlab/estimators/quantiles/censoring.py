@@ -15,31 +15,15 @@ BEYOND = (
 
 
 class Weighted(NamedTuple):
-    """Rows of a weighted quantile regression.
+    """Rows of a weighted quantile regression."""
 
-    Attributes:
-        row: (m,) rows of the input; a killed job may be there twice.
-        value: (m,) what they are counted with.
-        weight: (m,) how much.
-    """
-
-    row: IntArray
-    value: FloatArray
-    weight: FloatArray
+    row: IntArray  # (m,) rows of the input; a killed job may be there twice
+    value: FloatArray  # (m,) what they are counted with
+    weight: FloatArray  # (m,) how much
 
 
 def reached(value: FloatArray, censored: BoolArray, group: IntArray) -> FloatArray:
-    """Return the probability that a job of its group uses at most what a killed one had used.
-
-    Args:
-        value: (n,) what was used, comparable inside a group (the models take it against the anchor).
-        censored: (n,) killed: at least that much.
-        group: (n,) number of each job's group, from 0.
-
-    Returns:
-        (n,) the Kaplan-Meier estimate of the group, of all jobs where the group has fewer than 30 or only
-        killed ones; 0 where nothing finished. NaN for jobs that were not killed.
-    """
+    """Return the probability that a job of its group uses at most what a killed one had used."""
     result = np.full(value.size, np.nan)
     if not censored.any():
         return result
@@ -63,13 +47,6 @@ def redistributed(
 
     A job killed at c counts (level - F(c)) / (1 - F(c)) at c and the rest beyond all others, if
     F(c) is below the level; else it counts at c, being above the quantile there already.
-
-    Args:
-        value: (n,) what was used.
-        censored: (n,) killed.
-        known: (n,) F of the killed ones, as :func:`reached` returns it.
-        weight: (n,) how much each job counts.
-        level: Of the quantile.
 
     Source: Wang and Wang, JASA 104 (2009) 1117, doi:10.1198/jasa.2009.tm08230.
     """

@@ -19,13 +19,6 @@ def independent_values(x: FloatArray, task: IntArray) -> FloatArray:
     with K tasks, n rows and :math:`\rho` the share of a column's variance that lies between tasks: what is the same
     for all jobs of a task was seen K times, however many jobs there are.
 
-    Args:
-        x: (n, p) NaN where not known; counts as the column's mean.
-        task: (n,) number of each row's task, from 0, none left out.
-
-    Returns:
-        (p,) 0 for a column that never varies.
-
     Source: the design effect of cluster samples, Kish, Survey Sampling (1965),
     ISBN 0-471-10949-5.
     """

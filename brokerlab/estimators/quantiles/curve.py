@@ -10,8 +10,7 @@ import numpy as np
 
 from brokerlab.numerics import FloatArray
 
-KNOTS = (0.5, 0.8, 0.95)
-"""Levels that the models are fitted at."""
+KNOTS = (0.5, 0.8, 0.95)  # levels that the models are fitted at
 NARROWEST = 0.01
 """Least difference of logarithms at neighbouring knots: requests are hardly told apart below a percent."""
 NARROWER = 0.1
@@ -27,25 +26,14 @@ def normal_score(level: float) -> float:
 
 @dataclass(frozen=True)
 class Apart:
-    """How far neighbouring knots may be from each other.
+    """How far neighbouring knots may be from each other."""
 
-    Attributes:
-        least: (2,) differences of logarithms at least.
-        most: (2,) at most.
-    """
-
-    least: FloatArray
-    most: FloatArray
+    least: FloatArray  # (2,) differences of logarithms at least
+    most: FloatArray  # (2,) at most
 
     @classmethod
     def of(cls, overall: FloatArray, *, learnt: bool) -> Self:
-        """Return the limits from the quantiles of all jobs.
-
-        Args:
-            overall: (3,) of all jobs together.
-            learnt: There were tasks enough to learn which jobs spread more than others; else all jobs
-                spread alike.
-        """
+        """Return the limits from the quantiles of all jobs."""
         gaps = np.maximum(NARROWEST, np.diff(overall))
         if not learnt:
             return cls(gaps, gaps)
@@ -67,13 +55,7 @@ class Apart:
 
 
 def value_at(quantiles: FloatArray, z: FloatArray) -> FloatArray:
-    """Return the value at a normal score.
-
-    Args:
-        quantiles: (n, 3) as :meth:`Apart.rearranged` returns them.
-        z: (n,) scores; infinite ones give infinite values. Below the median the line of the first two
-            knots goes on, above the last knot that of the last two.
-    """
+    """Return the value at a normal score."""
     low, middle, high = quantiles.T
     first, last = (middle - low) / (_Z[1] - _Z[0]), (high - middle) / (_Z[2] - _Z[1])
     result: FloatArray = np.where(

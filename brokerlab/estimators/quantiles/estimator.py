@@ -17,7 +17,7 @@ from brokerlab.estimators.quantiles.curve import score_of, value_at
 from brokerlab.estimators.quantiles.features import FEATURES, Known, Reader
 from brokerlab.estimators.quantiles.models import Lines, Model, Sample, Trees
 from brokerlab.estimators.records import UNITS, Quantity, Records, checked
-from brokerlab.estimators.replaying import Order, Past, codes, order
+from brokerlab.estimators.replaying import Past, codes, order
 from brokerlab.frames import prepared
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 
@@ -29,16 +29,7 @@ _NOTHING = Calibration({}, None)
 
 
 class QuantileRegression(Ordered):
-    """What both estimators share; see :class:`QuantileBoosting`.
-
-    Args:
-        quantity: ``"memory"`` or ``"walltime"``.
-        capped: Bound no job above what was requested for it: for logs whose jobs are stopped there.
-        seed: Of the draw of rows that are fitted.
-
-    Raises:
-        ConfigError: An unknown quantity.
-    """
+    """What both estimators share; see :class:`QuantileBoosting`."""
 
     name: str
     MOST_ROWS: ClassVar[int]
@@ -66,13 +57,6 @@ class QuantileRegression(Ordered):
 
         Every job enters with what was known when it was decided. Tasks count the same, however many jobs
         they have; of a task no more are drawn than are needed for the rows that are fitted.
-
-        Args:
-            records: As :class:`records.Records`.
-
-        Raises:
-            SchemaError, DataError: See :func:`records.checked`.
-            InsufficientDataError: No job has finished.
         """
         frame = checked(records)
         usable = frame["ended_s"].is_not_null()
@@ -114,13 +98,6 @@ class QuantileRegression(Ordered):
 
         Groups are how many jobs of the task were seen. A killed job is above every bound. Scouts are
         seen, but do not count where other jobs do: those that follow scouts are to be bounded.
-
-        Args:
-            records: As :class:`records.Records`.
-
-        Raises:
-            SchemaError, DataError: See :func:`records.checked`.
-            ConfigError: The estimator is not fitted.
         """
         frame = checked(records)
         known, quantiles = self._known(frame, order(frame))
@@ -135,18 +112,14 @@ class QuantileRegression(Ordered):
         return self
 
     def update(self, records: Any) -> Self:
-        """See finished jobs: what later jobs of their tasks are told of them. The models stay.
-
-        Raises:
-            SchemaError, DataError: See :func:`records.checked`.
-        """
+        """See finished jobs: what later jobs of their tasks are told of them. The models stay."""
         self._past.add(checked(records))
         return self
 
     def _predicted(
-        self, frame: pl.DataFrame, orderly: Order, levels: tuple[float, ...]
+        self, frame: pl.DataFrame, events: IntArray, levels: tuple[float, ...]
     ) -> Predicted:
-        known, quantiles = self._known(frame, orderly)
+        known, quantiles = self._known(frame, events)
         groups = _groups(known)
         scores = [self.calibration.scores(SEEN_CLASSES, groups, level) for level in levels]
         bounds = np.column_stack(
@@ -161,11 +134,11 @@ class QuantileRegression(Ordered):
             bounds, point = np.minimum(bounds, limit[:, None]), np.minimum(point, limit)
         return Predicted(frame["pandaid"].to_numpy(), known.seen, levels, bounds, point)
 
-    def _known(self, frame: pl.DataFrame, orderly: Order) -> tuple[Known, FloatArray]:
+    def _known(self, frame: pl.DataFrame, events: IntArray) -> tuple[Known, FloatArray]:
         """Return what is known of each row, with the jobs seen before, and the fitted quantiles."""
         if self._reader is None or self._model is None:
             raise ConfigError(f"{self.name}: call fit first, or load a model that was saved")
-        together, walked, past = self._past.before(frame, orderly, others=False)
+        together, walked, past = self._past.before(frame, events, others=False)
         all_known = self._reader.read(together, walked)
         known = Known(all_known.x[past:], all_known.anchor[past:], all_known.seen[past:])
         return known, self._model.quantiles(known.x)

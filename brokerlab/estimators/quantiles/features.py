@@ -15,7 +15,7 @@ import polars as pl
 
 from brokerlab.estimators.deployed.seen import Seen
 from brokerlab.estimators.records import Quantity
-from brokerlab.estimators.replaying import Order, codes, known
+from brokerlab.estimators.replaying import codes, known
 from brokerlab.numerics import FloatArray, IntArray
 
 CATEGORIES = ("kind", "queue")
@@ -46,17 +46,11 @@ _LARGEST, _LAST_TWO = Seen(100, most=None), Seen(50, most=2)
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of each job when it is decided.
+    """What is known of each job when it is decided."""
 
-    Attributes:
-        x: (n, len(FEATURES)) NaN where not known; the first two columns are codes.
-        anchor: (n,) ln of the best simple guess [MB or s].
-        seen: (n,) finished jobs of the task that were known.
-    """
-
-    x: FloatArray
-    anchor: FloatArray
-    seen: IntArray
+    x: FloatArray  # (n, len(FEATURES)) NaN where not known; the first two columns are codes
+    anchor: FloatArray  # (n,) ln of the best simple guess [MB or s]
+    seen: IntArray  # (n,) finished jobs of the task that were known
 
 
 @dataclass(frozen=True)
@@ -88,23 +82,16 @@ class Reader:
         return cls(quantity, {name: _common(records, name) for name in CATEGORIES}, base, means)
 
     def read(
-        self, records: pl.DataFrame, orderly: Order, *, apart: pl.DataFrame | None = None
+        self, records: pl.DataFrame, events: IntArray, *, apart: pl.DataFrame | None = None
     ) -> Known:
-        """Return what is known of each row when it is decided.
-
-        Args:
-            records: As :func:`records.checked` returns them.
-            orderly: What happens to them.
-            apart: Records of the fit, when these are among them: what a task's own jobs add to the
-                mean of its kind is then taken out.
-        """
+        """Return what is known of each row when it is decided."""
         logs = {name: _logarithm(records[name]) for name in (*SIZES, "requested", "used")}
-        guesses, contrasts = self._guesses(records, orderly, logs)
+        guesses, contrasts = self._guesses(records, events, logs)
         anchor = self._base(records, apart)
         for name in reversed(ANCHORS[self.quantity]):
             anchor = np.where(np.isnan(guesses[name]), anchor, guesses[name])
         pairs = records.with_columns(jeditaskid=pl.Series(_pairs(records)))
-        seen = known(records, orderly)
+        seen = known(records, events)
         columns = [
             *(self._code(records[name], name) for name in CATEGORIES),
             *(logs[name] for name in SIZES),
@@ -112,16 +99,16 @@ class Reader:
             *(guesses[name] - anchor for name in GUESSES),
             anchor,
             np.log1p(seen),
-            np.log1p(known(pairs, orderly)),
+            np.log1p(known(pairs, events)),
             records["is_scout"].cast(pl.Float64).to_numpy(),
         ]
         return Known(np.column_stack(columns), anchor, seen)
 
     def _guesses(
-        self, records: pl.DataFrame, orderly: Order, logs: Mapping[str, FloatArray]
+        self, records: pl.DataFrame, events: IntArray, logs: Mapping[str, FloatArray]
     ) -> tuple[dict[str, FloatArray], list[FloatArray]]:
         """Return ln uses as simple rules guess them, and how the sizes differ from those of jobs seen."""
-        events, (task, _), pair = orderly.events, codes(records, "jeditaskid"), _pairs(records)
+        (task, _), pair = codes(records, "jeditaskid"), _pairs(records)
         used, asked = logs["used"], logs["requested"]
         size = logs[SIZE_OF[self.quantity]]
         guesses = {

@@ -25,23 +25,14 @@ FEW_ROWS = 50_000  # are predicted for by one thread
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows of a fit.
+    """Rows of a fit."""
 
-    Attributes:
-        x: (n, p) as :class:`features.Known` has them.
-        y: (n,) ln use against the anchor.
-        weight: (n,) how much each counts; the mean is 1.
-        censored: (n,) killed: at least that much.
-        reached: (n,) share of its group that uses at most what a killed one had used.
-        task: (n,) numbers of the tasks.
-    """
-
-    x: FloatArray
-    y: FloatArray
-    weight: FloatArray
-    task: IntArray
-    censored: BoolArray
-    reached: FloatArray
+    x: FloatArray  # (n, p) as :class:`features.Known` has them
+    y: FloatArray  # (n,) ln use against the anchor
+    weight: FloatArray  # (n,) how much each counts; the mean is 1
+    task: IntArray  # (n,) numbers of the tasks
+    censored: BoolArray  # (n,) killed: at least that much
+    reached: FloatArray  # (n,) share of its group that uses at most what a killed one had used
 
     def weighted(self, level: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return x, y and weights for a quantile, killed jobs redistributed."""
@@ -68,17 +59,11 @@ class Model(Protocol):
 
 @dataclass(frozen=True)
 class Trees:
-    """Histogram gradient boosting with the quantile loss, one model per knot.
+    """Histogram gradient boosting with the quantile loss, one model per knot."""
 
-    Attributes:
-        models: Of scikit-learn.
-        used: (p,) columns that the models were fitted to.
-        apart: How far knots may be from each other.
-    """
-
-    models: Sequence[Any]
-    used: BoolArray
-    apart: Apart
+    models: Sequence[Any]  # of scikit-learn
+    used: BoolArray  # (p,) columns that the models were fitted to
+    apart: Apart  # how far knots may be from each other
 
     @classmethod
     def fit(cls, sample: Sample, *, seed: int) -> Self:

@@ -31,18 +31,7 @@ def add_up(
     counts: BoolArray,
     sums: FloatArray,
 ) -> None:
-    """Add the jobs that count to the sums of their tasks, one after the other.
-
-    Args:
-        bound: (n,) what each job was given.
-        used: (n,) what it used.
-        censored: (n,) it was killed, and would have used more.
-        hours: (n,) what a unit of the quantity weighs, as long as the job lasts or on all of its cores.
-        largest: (n,) largest use seen before; NaN: none.
-        task: (n,) code of its task.
-        counts: (n,) whether it counts.
-        sums: (n_tasks, len(COUNTED)) changed.
-    """
+    """Add the jobs that count to the sums of their tasks, one after the other."""
     for row in range(bound.size):
         if not counts[row]:
             continue

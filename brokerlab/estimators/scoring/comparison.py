@@ -48,14 +48,8 @@ class Comparison(Result):
 
     shows = Shows(
         about="estimators judged on the same jobs, one row per estimator and level",
-        keys=(
-            "estimator",
-            "level",
-        ),
-        next=(
-            ".paired",
-            ".row(estimator)",
-        ),
+        keys=("estimator", "level"),
+        next=(".paired", ".row(estimator)"),
     )
 
     quantity: Quantity
@@ -182,27 +176,7 @@ def compare_predictions(
     n_boot: int = N_BOOT,
     seed: int = 0,
 ) -> Comparison:
-    """Judge what estimators said when they were replayed: see :func:`compare`.
-
-    Args:
-        records: As for :func:`compare`.
-        predicted: Name to predictions of all records at :func:`all_levels`.
-        settings: Of estimators among them what they say at every level of the grid, where a level is a setting and no promise;
-            None: what was predicted.
-        quantity: As for :func:`compare`, as all others.
-        levels: See there.
-        level: See there.
-        grid: See there.
-        reference: See there.
-        queues: See there.
-        judge: See there.
-        confidence: See there.
-        n_boot: See there.
-        seed: See there.
-
-    Raises:
-        SchemaError, DataError, ConfigError, InsufficientDataError: See :func:`compare`.
-    """
+    """Judge what estimators said when they were replayed: see :func:`compare`."""
     frame = checked(records)
     judged = Judged.of(frame, quantity, judge)
     chosen = DEPLOYED[quantity] if reference is None else reference

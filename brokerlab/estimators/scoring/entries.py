@@ -16,19 +16,12 @@ from brokerlab.numerics import FloatArray
 
 @dataclass(frozen=True)
 class Entry:
-    """One bound per judged job.
+    """One bound per judged job."""
 
-    Attributes:
-        estimator: Its name.
-        level: Of the bound; None for a rule that says one number at every level.
-        bound: (n,) [MB or s].
-        judged: The jobs.
-    """
-
-    estimator: str
-    level: float | None
-    bound: FloatArray = field(repr=False)
-    judged: Judged = field(repr=False)
+    estimator: str  # its name
+    level: float | None  # of the bound; None for a rule that says one number at every level
+    bound: FloatArray = field(repr=False)  # (n,) [MB or s]
+    judged: Judged = field(repr=False)  # the jobs
 
     @cached_property
     def sums(self) -> FloatArray:
@@ -57,11 +50,7 @@ def without_levels(predicted: Predicted) -> bool:
 def check_said(
     name: str, predicted: Predicted, pandaid: np.ndarray, levels: Sequence[float]
 ) -> None:
-    """Refuse predictions that are not of all records, in their order, or lack a level, or hold NaN.
-
-    Raises:
-        DataError: What is wrong.
-    """
+    """Refuse predictions that are not of all records, in their order, or lack a level, or hold NaN."""
     if not np.array_equal(predicted.pandaid, pandaid):
         raise DataError(
             f"predictions of '{name}': {predicted.pandaid.size} jobs, {pandaid.size} records in the order of"

@@ -19,10 +19,8 @@ from brokerlab.numerics import FloatArray
 ENOUGH = 0.999
 """Share of the jobs that a setting must give an answer for to be compared with others."""
 MEASURES = ("exceed", "over_allocation", "exceed_task_mean", "over_allocation_task_mean")
-GROUP = ("jeditaskid", "queue", "cores")
-"""What a rule can tell jobs apart by."""
-PRICES = np.geomspace(1e-4, 1e5, 400)
-"""Of an exceeding job, in over-allocations of one usual job."""
+GROUP = ("jeditaskid", "queue", "cores")  # what a rule can tell jobs apart by
+PRICES = np.geomspace(1e-4, 1e5, 400)  # of an exceeding job, in over-allocations of one usual job
 Setting = tuple[str, float | None]
 """An estimator and its level, price or margin; None: it has no setting."""
 
@@ -32,14 +30,8 @@ def score_settings(
 ) -> pl.DataFrame:
     """Judge allocations of the jobs that are no scouts.
 
-    Args:
-        records: As :class:`records.Records`.
-        allocations: Estimator and setting to (n,) allocations in the order of the checked records; infinite: no answer.
-        quantity: Of the records.
-
-    Returns:
-        One row per setting, in their order: ``estimator, setting, answered`` (share of jobs), ``exceed, over_allocation``
-        (pooled), ``exceed_task_mean, over_allocation_task_mean``.
+    One row per setting, in their order: ``estimator, setting, answered`` (share of jobs), ``exceed, over_allocation``
+    (pooled), ``exceed_task_mean, over_allocation_task_mean``.
     """
     judged = Judged.of(checked(records), quantity, "production")
     rows = []
@@ -73,11 +65,6 @@ def least_within(
     """Return the setting of least over-allocation that exceeds no more often than asked; None where none does.
 
     Settings that leave jobs without an answer are not compared.
-
-    Args:
-        curve: Rows of `score_settings` of one estimator.
-        exceed: Highest share of jobs [1].
-        averaged: Judge by the means over tasks, else by all jobs together.
     """
     end = "_task_mean" if averaged else ""
     within = curve.filter(
@@ -98,16 +85,7 @@ def limit_curve(
     which gives the corners of the convex frontier: no allocation that is the same for all jobs of a group lies below it. It
     knows the uses it is judged by, so small groups are fitted closely: a bound, not a promise.
 
-    Args:
-        records: The jobs that are judged, as :func:`records.checked` returns them; censored ones are left out.
-        by: What makes a group.
-        pooled: Count every job and every unit alike; else average exceed rates and over-allocations of tasks.
-
-    Returns:
-        ``exceed`` (share of jobs), rising, and ``over_allocation`` (allocated above use / use), falling.
-
-    Raises:
-        InsufficientDataError: There is no finished job.
+    ``exceed`` (share of jobs), rising, and ``over_allocation`` (allocated above use / use), falling.
     """
     frame = records.filter(~pl.col("censored"))
     if frame.is_empty():
@@ -128,12 +106,7 @@ def limit_curve(
 
 
 def over_allocation_at(curve: pl.DataFrame, exceed: float) -> float:
-    """Return the over-allocation of a limit curve at an exceed rate, between its corners on the line through them.
-
-    Args:
-        curve: Of `limit_curve`.
-        exceed: Share of jobs [1].
-    """
+    """Return the over-allocation of a limit curve at an exceed rate, between its corners on the line through them."""
     return float(np.interp(exceed, curve["exceed"].to_numpy(), curve["over_allocation"].to_numpy()))
 
 

@@ -52,17 +52,7 @@ class Judged:
 
     @classmethod
     def of(cls, records: pl.DataFrame, quantity: Quantity, judge: Judge) -> Judged:
-        """Choose the judged jobs.
-
-        Args:
-            records: As :func:`records.checked` returns them.
-            quantity: ``memory`` or ``walltime``.
-            judge: ``production``: all but the scouts; ``all``: scouts, too.
-
-        Raises:
-            ConfigError: An unknown quantity or choice.
-            InsufficientDataError: No job is left.
-        """
+        """Choose the judged jobs."""
         wrong = [f"quantity '{quantity}': {nearest(quantity, UNITS)}"] * (quantity not in UNITS)
         wrong += [f"judge '{judge}': {nearest(judge, JUDGES)}"] * (judge not in JUDGES)
         if wrong:
@@ -73,9 +63,9 @@ class Judged:
             raise InsufficientDataError(
                 f"records: none of {records.height} jobs is to be judged; all are scouts"
             )
-        orderly = order(records)
+        events = order(records)
         used, task = floats(records, "used"), codes(records, "jeditaskid")[0]
-        largest = Seen(100, most=None).percentile(orderly.events, task, used)
+        largest = Seen(100, most=None).percentile(events, task, used)
         chosen = records[rows]
         task, n_tasks = codes(chosen, "jeditaskid")
         weight = chosen["wall_s" if quantity == "memory" else "cores"].to_numpy()
@@ -84,7 +74,7 @@ class Judged:
             rows=rows,
             task=task,
             tasks=chosen["jeditaskid"].unique(maintain_order=True).to_numpy()[:n_tasks],
-            known=known(records, orderly)[rows],
+            known=known(records, events)[rows],
             cores=floats(chosen, "cores"),
             used=used[rows],
             censored=chosen["censored"].to_numpy(),
@@ -102,15 +92,10 @@ class Judged:
         task, if that is larger, and then twice as much each time. Of memory an attempt lasts as long as
         the job; of wall time a killed attempt costs its bound on all cores.
 
-        Args:
-            bound: (n,) [MB or s].
-            rows: (n,) the jobs that count; None: all.
-
-        Returns:
-            (n_tasks, len(COUNTED)): ``jobs, answered, unknown`` (killed below the bound), ``scored`` (the
-            rest of the answered), ``exceed, at_limit`` (of these, killed exactly at the bound); of finished
-            jobs ``used, bound, over`` (bound above use) [MB or s], ``usage, waste`` (allocated and not used,
-            killed attempts whole), ``killed`` (their part) [GB h or core h], ``retries``.
+        (n_tasks, len(COUNTED)): ``jobs, answered, unknown`` (killed below the bound), ``scored`` (the
+        rest of the answered), ``exceed, at_limit`` (of these, killed exactly at the bound); of finished
+        jobs ``used, bound, over`` (bound above use) [MB or s], ``usage, waste`` (allocated and not used,
+        killed attempts whole), ``killed`` (their part) [GB h or core h], ``retries``.
 
         Source: sizing.md, section 3.
         """

@@ -30,19 +30,12 @@ OTHERS, SAME = "other tasks", "same jobs"
 
 @dataclass(frozen=True)
 class Curve:
-    """Sums of one estimator at ascending levels, and of the reference, on the same jobs.
+    """Sums of one estimator at ascending levels, and of the reference, on the same jobs."""
 
-    Attributes:
-        estimator: Its name.
-        levels: (L,) ascending.
-        sums: (L, n_tasks, len(COUNTED)).
-        reference: (n_tasks, len(COUNTED)).
-    """
-
-    estimator: str
-    levels: FloatArray
-    sums: FloatArray
-    reference: FloatArray
+    estimator: str  # its name
+    levels: FloatArray  # (L,) ascending
+    sums: FloatArray  # (L, n_tasks, len(COUNTED))
+    reference: FloatArray  # (n_tasks, len(COUNTED))
 
     @classmethod
     def of(cls, entries: Sequence[Entry], reference: Entry) -> Curve:
@@ -68,15 +61,7 @@ class Curve:
         )
 
     def least(self, measure: str, *, without: bool) -> tuple[IntArray, BoolArray]:
-        """Find the least level that exceeds no more often than the reference.
-
-        Args:
-            measure: ``exceed`` or ``exceed_task_mean``.
-            without: Look, for each task, at all other tasks only; else at all.
-
-        Returns:
-            (n_tasks,) place of the level, the largest where none is enough, and whether one is.
-        """
+        """Find the least level that exceeds no more often than the reference."""
         top, bottom = np.moveaxis(np.array([parts(each, measure) for each in self.sums]), 1, 0)
         top_ref, bottom_ref = parts(self.reference, measure)
         if without:
@@ -104,18 +89,11 @@ def at_deployed(
     ``other tasks``: for every task from all other tasks, so that no judged job has a say in its own level;
     ``same jobs``: one level from the judged jobs themselves, which describes and promises nothing.
 
-    Args:
-        curves: One per estimator.
-        confidence: Of the intervals: tasks are drawn with replacement; the choice is not made anew.
-        n_boot: Draws.
-        seed: Of the draws.
-
-    Returns:
-        One row per (estimator, average, chosen_on): ``average`` (``jobs``: pooled; ``tasks``: means over
-        tasks), ``level`` (median over the tasks), ``level_lo, level_hi``; ``exceed, exceed_reference``,
-        ``no_higher`` (whether it came true), ``not_met`` (tasks for which no level of the grid was
-        enough: the largest is taken); ``over_allocation, over_reference, ratio, ratio_lo, ratio_hi``,
-        ``saved`` (1 - ratio), ``jobs, tasks``. Of a single task there are no others.
+    One row per (estimator, average, chosen_on): ``average`` (``jobs``: pooled; ``tasks``: means over
+    tasks), ``level`` (median over the tasks), ``level_lo, level_hi``; ``exceed, exceed_reference``,
+    ``no_higher`` (whether it came true), ``not_met`` (tasks for which no level of the grid was
+    enough: the largest is taken); ``over_allocation, over_reference, ratio, ratio_lo, ratio_hi``,
+    ``saved`` (1 - ratio), ``jobs, tasks``. Of a single task there are no others.
     """
     asked: dict[str, Any] = {"confidence": confidence, "n_boot": n_boot, "seed": seed}
     rows = [

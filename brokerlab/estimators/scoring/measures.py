@@ -29,12 +29,7 @@ MEASURES: dict[str, tuple[str, str, bool]] = {
 
 
 def parts(sums: FloatArray, measure: str) -> tuple[FloatArray, FloatArray]:
-    """Return (n_tasks,) numerators and denominators; a measure is the ratio of their totals.
-
-    Args:
-        sums: (n_tasks, len(COUNTED)) of :meth:`Judged.sums`.
-        measure: Key of :data:`MEASURES`.
-    """
+    """Return (n_tasks,) numerators and denominators; a measure is the ratio of their totals."""
     over, under, averaged = MEASURES[measure]
     top, bottom = sums[:, PLACE[over]], sums[:, PLACE[under]]
     if not averaged:
@@ -63,11 +58,6 @@ def exact(hits: float, jobs: float, confidence: float) -> Interval:
     """Return a share of independent jobs with its exact interval.
 
     Source: Clopper and Pearson, Biometrika 26 (1934) 404, doi:10.1093/biomet/26.4.404.
-
-    Example:
-        >>> found = exact(95, 100, 0.95)
-        >>> round(found.lo, 4), round(found.hi, 4)
-        (0.8872, 0.9836)
     """
     if jobs <= 0:
         return Interval(float("nan"), float("nan"), float("nan"))
@@ -121,16 +111,7 @@ def differences(
     n_boot: int,
     seed: int,
 ) -> list[Difference]:
-    """Compare sums of the same jobs under two estimators, by several measures.
-
-    Args:
-        one: (n_tasks, len(COUNTED)) sums of the one.
-        other: Of the other, the same jobs.
-        measures: Keys of :data:`MEASURES`.
-        confidence: Of the intervals: tasks are drawn with replacement, the same for all measures.
-        n_boot: Draws.
-        seed: Of the draws.
-    """
+    """Compare sums of the same jobs under two estimators, by several measures."""
     some = (one[:, PLACE["jobs"]] > 0) | (other[:, PLACE["jobs"]] > 0)
     one, other = one[some], other[some]
     columns = np.column_stack(

@@ -35,13 +35,6 @@ class Slots(dy.Schema):
 def offers(queues: Any, quantity: Quantity) -> Offers:
     """Sort queues by memory per core or by the time of a job.
 
-    Args:
-        queues: Columns as in :class:`Slots`.
-        quantity: ``memory`` or ``walltime``.
-
-    Raises:
-        SchemaError: A column has a wrong type.
-
     Source: production-jobs.md, checks on memory and walltime.
     """
     frame = prepared({"queues": queues}, {"queues": Slots})["queues"]

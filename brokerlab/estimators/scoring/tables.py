@@ -34,22 +34,16 @@ def overall(
 ) -> pl.DataFrame:
     """Judge every entry on all of its jobs.
 
-    Args:
-        entries: Of one comparison.
-        confidence: Of the intervals.
-        offered: What the queues offer; None: not known.
-
-    Returns:
-        One row per (estimator, level) in the given order: ``jobs`` (judged), ``share_without`` (of them
-        without an answer), ``unknown`` (killed below their bound: nobody knows), ``at_limit`` (killed
-        exactly at it, counted as exceeding); ``coverage`` of the others with the exact binomial interval
-        ``coverage_lo, coverage_hi`` and the one whose unit of chance is the task, ``cluster_lo,
-        cluster_hi`` (:func:`intervals.share_interval`); ``exceed,
-        exceed_task_mean``; ``over_allocation`` (sum of bound above use / sum of use) pooled and
-        ``over_allocation_task_mean``; ``width`` (sum of bounds / sum of use); ``waste_gbh`` or
-        ``waste_coreh`` and its part ``killed_*`` (attempts that were killed), ``waste_per_usage,
-        killed_per_usage, retries, retries_per_job``; ``reachable`` (mean share of the slots that offer as
-        much as jobs are given; null without queues). GB h are of 1e9 bytes, as in the chapter.
+    One row per (estimator, level) in the given order: ``jobs`` (judged), ``share_without`` (of them
+    without an answer), ``unknown`` (killed below their bound: nobody knows), ``at_limit`` (killed
+    exactly at it, counted as exceeding); ``coverage`` of the others with the exact binomial interval
+    ``coverage_lo, coverage_hi`` and the one whose unit of chance is the task, ``cluster_lo,
+    cluster_hi`` (:func:`intervals.share_interval`); ``exceed,
+    exceed_task_mean``; ``over_allocation`` (sum of bound above use / sum of use) pooled and
+    ``over_allocation_task_mean``; ``width`` (sum of bounds / sum of use); ``waste_gbh`` or
+    ``waste_coreh`` and its part ``killed_*`` (attempts that were killed), ``waste_per_usage,
+    killed_per_usage, retries, retries_per_job``; ``reachable`` (mean share of the slots that offer as
+    much as jobs are given; null without queues). GB h are of 1e9 bytes, as in the chapter.
 
     Source: sizing.md, sections 3 and 7.
     """
@@ -90,10 +84,9 @@ def _overall(entry: Entry, confidence: float) -> dict[str, object]:
 def per_task(entries: Sequence[Entry]) -> pl.DataFrame:
     """Judge every entry on each task alone.
 
-    Returns:
-        One row per (estimator, level, jeditaskid) in the given order: ``jobs, scored, exceed`` (share),
-        ``over_allocation, width, waste_per_usage, killed_per_usage, retries_per_job``; null where a
-        task has no such job.
+    One row per (estimator, level, jeditaskid) in the given order: ``jobs, scored, exceed`` (share),
+    ``over_allocation, width, waste_per_usage, killed_per_usage, retries_per_job``; null where a
+    task has no such job.
     """
     names = [name for name, (_, _, averaged) in MEASURES.items() if not averaged]
     frames = [
@@ -125,10 +118,9 @@ def _ratio(sums: FloatArray, name: str) -> FloatArray:
 def by_scouts(entries: Sequence[Entry], confidence: float) -> pl.DataFrame:
     """Judge every entry by how many finished jobs of the task were known when a job was decided.
 
-    Returns:
-        One row per (estimator, level, known) that has jobs: ``known`` (such as ``1-4``), ``known_least``,
-        ``tasks, jobs, share_without, coverage, cluster_lo, cluster_hi`` (interval over tasks), ``exceed,
-        over_allocation``.
+    One row per (estimator, level, known) that has jobs: ``known`` (such as ``1-4``), ``known_least``,
+    ``tasks, jobs, share_without, coverage, cluster_lo, cluster_hi`` (interval over tasks), ``exceed,
+    over_allocation``.
     """
     rows = []
     for each in entries:
@@ -184,18 +176,10 @@ def paired(
 ) -> pl.DataFrame:
     """Compare every entry with the reference, on the jobs of which both can be judged.
 
-    Args:
-        entries: Of one comparison.
-        reference: One of them.
-        confidence: Of the intervals: tasks are drawn with replacement.
-        n_boot: Draws.
-        seed: Of the draws.
-
-    Returns:
-        One row per (estimator, level, measure): ``value, reference`` (of the deployed rule on the same
-        jobs), ``difference, lo, hi``, ``ratio, ratio_lo, ratio_hi``, ``without_lo, without_hi`` (range of
-        the ratio when one task is left out), ``jobs, tasks``, ``few_tasks`` (fewer than 8: the
-        interval rests on hardly anything). Null where it cannot be told.
+    One row per (estimator, level, measure): ``value, reference`` (of the deployed rule on the same
+    jobs), ``difference, lo, hi``, ``ratio, ratio_lo, ratio_hi``, ``without_lo, without_hi`` (range of
+    the ratio when one task is left out), ``jobs, tasks``, ``few_tasks`` (fewer than 8: the
+    interval rests on hardly anything). Null where it cannot be told.
 
     Source: Hesterberg, The American Statistician 69 (2015) 371, doi:10.1080/00031305.2015.1089789.
     """

@@ -59,8 +59,7 @@ def of_archive(
         DataError: No archive, or one without jobs.
         InsufficientDataError: No job is left.
 
-    Source:
-        archive.md sections 1 to 4; scouts.md sections 3.1, 3.3 and 5.3.
+    Source: archive.md sections 1 to 4; scouts.md sections 3.1, 3.3 and 5.3.
     """
     check_choices(quantity, at)
     if isinstance(labels, str) or not labels:

@@ -18,8 +18,7 @@ from brokerlab.estimators.sources.source import At, Source, check_choices, sifte
 from brokerlab.scouts.quantities import has_scout_mark
 
 PATTERN = "job_records_*.csv*"
-TASK_FILES = f"panda-invex-jobs/{PATTERN}"
-"""Whole tasks in a folder of real data."""
+TASK_FILES = f"panda-invex-jobs/{PATTERN}"  # whole tasks in a folder of real data
 FORMAT = "invex"
 
 
@@ -32,16 +31,7 @@ class _Read:
 
 
 def real_tasks(folder: Path, quantity: Quantity, *, ids_per_s: float = 10.0) -> dict[At, Source]:
-    """Read the whole tasks of a folder of real data by both clocks; empty where it has none.
-
-    Args:
-        folder: Files are `TASK_FILES` in it.
-        quantity: As for :func:`of_invex`.
-        ids_per_s: Jobs that the whole system creates [1/s]: their clock, as they have no times.
-
-    Raises:
-        DataError, SchemaError, InsufficientDataError: See :func:`of_invex`.
-    """
+    """Read the whole tasks of a folder of real data by both clocks; empty where it has none."""
     files = sorted(folder.glob(TASK_FILES))
     clocks = get_args(At) if files else ()
     return {at: of_invex(files, quantity, at=at, ids_per_s=ids_per_s) for at in clocks}
@@ -66,23 +56,7 @@ def of_invex(
     The core power of a queue follows from ``hs06sec`` of its jobs. The files hold no type and no error
     code: ``kind`` is null, and no job is known to be killed at a limit; failed ones are left out.
 
-    Args:
-        files: A folder (files named ``job_records_<task>.csv``, also packed), a file, or several files.
-        quantity: ``memory`` [MB of the whole job] or ``walltime`` [s].
-        at: When an estimate is needed: at the creation of a job (``submit``) or at its ``start``.
-        ids_per_s: Jobs that the whole system creates, of any task [1/s].
-
-    Returns:
-        Records, counts of the rows left out, and notes.
-
-    Raises:
-        ConfigError: A quantity or moment that does not exist, or no speed above 0.
-        DataError: No such file, one that cannot be read, or of another kind.
-        SchemaError: A file without the columns needed.
-        InsufficientDataError: No job is left.
-
-    Source:
-        calibration.md 1; archive.md section 13.5.
+    Source: calibration.md 1; archive.md section 13.5.
     """
     check_choices(quantity, at)
     if not 0 < ids_per_s < float("inf"):

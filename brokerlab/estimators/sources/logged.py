@@ -40,24 +40,10 @@ def of_log(jobs: Any, *, at: At = "submit", unknown_wait_s: float | None = None)
     The task is the user: nothing else in a log says which jobs are alike. A run as long as its request
     or longer was stopped there, or should have been: its time is cut there and ``censored``.
 
-    Args:
-        jobs: As :func:`brokerlab.workflows.swf.read` gives them: ``submit_s, wait_s, run_s, requested_s``
-            [s], ``hosts_requested`` and ``user``; other columns are left out.
-        at: When an estimate is needed: at the submission of a job, or at its ``start``.
-        unknown_wait_s: Taken where the log does not know the wait [s]; None: such a job is left out, as
-            nobody can say when its time was known.
+    Records, with ``pandaid`` the row of the log, from 0; ``requested`` and ``sent`` are what the user
+    asked for. Counts of the rows left out: those that did not run, or say too little of themselves.
 
-    Returns:
-        Records, with ``pandaid`` the row of the log, from 0; ``requested`` and ``sent`` are what the user
-        asked for. Counts of the rows left out: those that did not run, or say too little of themselves.
-
-    Raises:
-        ConfigError: A moment that does not exist, or a wait below 0.
-        SchemaError: A column has a wrong type.
-        InsufficientDataError: No job is left.
-
-    Source:
-        sizing.md, section 8; workflows.md 1.4.
+    Source: sizing.md, section 8; workflows.md 1.4.
     """
     check_choices("walltime", at)
     frame = prepared({"jobs": jobs}, {"jobs": LoggedJobs})["jobs"].with_row_index("row").lazy()

@@ -44,11 +44,7 @@ class Source(Result):
             "censored": "",
         },
         keys=("pandaid",),
-        next=(
-            "estimators.Hierarchy(quantity)",
-            ".counts",
-            ".notes",
-        ),
+        next=("estimators.Hierarchy(quantity)", ".counts", ".notes"),
     )
 
     quantity: Quantity
@@ -57,15 +53,7 @@ class Source(Result):
     notes: tuple[str, ...]
 
     def between(self, start: datetime | None, end: datetime | None) -> Source:
-        """Keep the tasks whose first job is decided in a window.
-
-        Args:
-            start: First instant, UTC without zone; None: no bound.
-            end: The instant after the last one.
-
-        Raises:
-            InsufficientDataError: No task is in the window.
-        """
+        """Keep the tasks whose first job is decided in a window."""
         if start is None and end is None:
             return self
         low, high = (
@@ -91,11 +79,7 @@ class Source(Result):
 
 
 def check_choices(quantity: str, at: str) -> None:
-    """Refuse a quantity or a moment that does not exist.
-
-    Raises:
-        ConfigError: One of them, or both.
-    """
+    """Refuse a quantity or a moment that does not exist."""
     allowed = {"quantity": (quantity, get_args(Quantity)), "at": (at, get_args(At))}
     wrong = [
         f"{name} = '{value}': {nearest(value, known)}"
@@ -115,21 +99,7 @@ def sifted(
     refused: int = 0,
     notes: tuple[str, ...] = (),
 ) -> Source:
-    """Keep the rows that none of the reasons speaks against, and count the others by the first that does.
-
-    Args:
-        rows: One row per job, with everything that the expressions read.
-        reasons: Why a row is left out, and the condition; null counts as false. A reason may hold
-            ``{}``: the job's status.
-        columns: Of the records, from the columns of ``rows``.
-        quantity: Of the records.
-        refused: Rows that could not be read at all.
-        notes: For the result.
-
-    Raises:
-        InsufficientDataError: No row is left; the message says why.
-        SchemaError, DataError: See :func:`brokerlab.estimators.records.checked`.
-    """
+    """Keep the rows that none of the reasons speaks against, and count the others by the first that does."""
     told = pl.coalesce(
         [
             pl.when(where.fill_null(value=False)).then(

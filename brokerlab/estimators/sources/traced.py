@@ -44,17 +44,7 @@ def of_trace(runs: Any, quantity: Quantity) -> Source:
     share. Memory is the peak, that a limit kills at. A trace holds no request for time. The characters that a run read
     stand for its input.
 
-    Args:
-        runs: Columns as in :class:`TracedRuns`; other columns are left out.
-        quantity: ``memory`` [MB] or ``walltime`` [s].
-
-    Returns:
-        Records, with ``pandaid`` the row, from 0, and counts of the rows left out.
-
-    Raises:
-        ConfigError: A quantity that does not exist.
-        SchemaError: A column has a wrong type, or ``process`` or ``submit`` is null.
-        InsufficientDataError: No run is left.
+    Records, with ``pandaid`` the row, from 0, and counts of the rows left out.
     """
     check_choices(quantity, "submit")
     frame = prepared({"runs": runs}, {"runs": TracedRuns})["runs"].with_row_index("row")
@@ -89,11 +79,7 @@ def of_trace(runs: Any, quantity: Quantity) -> Source:
 
 
 def read_runs(path: Path | str) -> pl.DataFrame:
-    """Read a Nextflow trace (CSV, also gzip); ``-`` means null.
-
-    Raises:
-        DataError: The file is not there or no CSV.
-    """
+    """Read a Nextflow trace (CSV, also gzip); ``-`` means null."""
     try:
         return pl.read_csv(
             path, null_values="-", infer_schema_length=None, schema_overrides={"tag": pl.String}

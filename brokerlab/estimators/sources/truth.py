@@ -27,20 +27,9 @@ def true_misses(
     The probability is that of a job of this task, at this queue, with these cores and events: what an
     estimator could know at best. Its mean over jobs tells a coverage without the chance of each job.
 
-    Args:
-        archive: A synthetic archive, or its folder.
-        records: Jobs of it, as :func:`of_archive` gives them.
-        bounds: (n,) of the records in the order of their decision [MB or s]; infinite: never exceeded.
-        quantity: ``memory`` or ``walltime``.
-
-    Returns:
-        ``pandaid, miss`` (0 to 1) in the order of the records. Null where the truth does not say: of
-        scouts, which have a gap and spread of their own, of jobs whose events are not known, and of tasks
-        that were laid out one by one.
-
-    Raises:
-        ConfigError: A quantity that does not exist.
-        DataError: The archive has no truth, none of the tasks has, or the bounds are not one per record.
+    ``pandaid, miss`` (0 to 1) in the order of the records. Null where the truth does not say: of
+    scouts, which have a gap and spread of their own, of jobs whose events are not known, and of tasks
+    that were laid out one by one.
     """
     check_choices(quantity, "submit")
     opened = archive if isinstance(archive, Archive) else archives.open(archive)

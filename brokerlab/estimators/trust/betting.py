@@ -24,21 +24,8 @@ def fortune(places: FloatArray) -> FloatArray:
     and let each of them run. If the places p are even and independent, the fortune is a martingale: it
     reaches 10^x with probability at most 10^-x, however long one plays and whenever one looks.
 
-    Args:
-        places: (n,) from 0 to 1, in the order of the jobs.
-
-    Returns:
-        (n,) log10 of the fortune after each job.
-
     Source: Vovk, Nouretdinov and Gammerman 2003, Testing Exchangeability On-Line, ICML, section 4 (simple
         mixture); Ville's inequality for the bound.
-
-    Example:
-        >>> import numpy as np
-        >>> even = fortune((np.arange(1, 1000) * 0.618034) % 1)
-        >>> close_to_one = fortune(np.linspace(0.9, 1, 100))
-        >>> bool(even.max() < 1), bool(close_to_one[-1] > 20)
-        (True, True)
     """
     power = np.array(POWERS)
     tiny = np.finfo(float).tiny
@@ -65,20 +52,9 @@ def bet_against(
     the model were right. Jobs that are decided together share what the model gets wrong of their task: a
     fortune is evidence against the model as a whole, not against the order alone.
 
-    Args:
-        records: The jobs; of killed ones see :func:`judged.places`.
-        predicted: Expectations of these jobs: more levels show more.
-        seed: Of the draws between two levels; see :func:`judged.places`.
-        confidence: 1 - this is the probability of a wrong alarm.
-
-    Returns:
-        One row: ``n, log10_largest`` (the largest fortune), ``after`` (jobs up to there), ``at_s`` (its
-        decision), ``log10_final``, ``p`` (at most this likely for a right model), ``verdict``: ``as
-        expected`` or ``not as expected``.
-
-    Raises:
-        InsufficientDataError: No job that was not killed at a limit.
-        DataError: See :func:`judged.matched`.
+    One row: ``n, log10_largest`` (the largest fortune), ``after`` (jobs up to there), ``at_s`` (its
+    decision), ``log10_final``, ``p`` (at most this likely for a right model), ``verdict``: ``as
+    expected`` or ``not as expected``.
 
     Source: see :func:`fortune`.
     """

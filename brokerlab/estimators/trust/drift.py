@@ -25,20 +25,9 @@ def largest_deviation(
     limit law is that of Brownian motion. A late D means that misses went wrong all along; an early one
     that they were wrong up to there, and made up for it.
 
-    Args:
-        records: The jobs to be judged, all of them predicted.
-        predicted: Expectations of these jobs.
-        level: One of ``predicted.levels``.
-        confidence: 1 - this is the p-value below which the verdict is ``drifts``.
-
-    Returns:
-        One row: ``n, missed, statistic`` (D), ``p``, ``after`` (jobs up to there), ``at_s`` (its decision),
-        ``missed_before, expected_before, missed_after, expected_after``, ``verdict``: ``as asked`` or
-        ``misses too often`` or ``misses too rarely`` up to there.
-
-    Raises:
-        ConfigError: An unknown level.
-        InsufficientDataError: No job can be judged.
+    One row: ``n, missed, statistic`` (D), ``p``, ``after`` (jobs up to there), ``at_s`` (its decision),
+    ``missed_before, expected_before, missed_after, expected_after``, ``verdict``: ``as asked`` or
+    ``misses too often`` or ``misses too rarely`` up to there.
 
     Source: Page 1954, doi:10.1093/biomet/41.1-2.100; the law of the largest distance: Feller, An
         Introduction to Probability Theory and Its Applications II, X.5.

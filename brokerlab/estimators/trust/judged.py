@@ -18,18 +18,8 @@ ROUNDING = 1 + 1e-9  # a use that is larger by the last bits of a product is as 
 def judged(records: Any, predicted: Predicted, level: float) -> pl.DataFrame:
     """Say of every job whether it kept to its bound.
 
-    Args:
-        records: The jobs to be judged, all of them predicted; see :class:`records.Records`.
-        predicted: Expectations of these jobs, and maybe of others.
-        level: One of ``predicted.levels``.
-
-    Returns:
-        The records in the order of their decision, and ``seen, bound, missed``: null where nobody can
-        say, as the bound is infinite or the job was killed below it.
-
-    Raises:
-        ConfigError: The level was not predicted.
-        DataError: A job was not predicted; or see :func:`records.checked`.
+    The records in the order of their decision, and ``seen, bound, missed``: null where nobody can
+    say, as the bound is infinite or the job was killed below it.
     """
     if level not in predicted.levels:
         known = ", ".join(f"{each:g}" for each in predicted.levels)
@@ -46,11 +36,7 @@ def judged(records: Any, predicted: Predicted, level: float) -> pl.DataFrame:
 
 
 def matched(records: Any, predicted: Predicted) -> tuple[pl.DataFrame, np.ndarray]:
-    """Return records in the order of their decision, and the row of each among the predictions.
-
-    Raises:
-        DataError: A job was not predicted; or see :func:`records.checked`.
-    """
+    """Return records in the order of their decision, and the row of each among the predictions."""
     frame = checked(records)
     wanted = frame["pandaid"].to_numpy()
     if np.array_equal(wanted, predicted.pandaid):
@@ -76,16 +62,7 @@ def places(records: Any, predicted: Predicted, *, seed: int) -> pl.DataFrame:
     a killed job the place of its limit is found so, and its own drawn evenly from there to 1: were killed
     jobs left out, high places would be missing, and a right model would look wrong.
 
-    Args:
-        records: The jobs to be placed.
-        predicted: Expectations; infinite bounds count as never exceeded.
-        seed: Of the draws.
-
-    Returns:
-        ``pandaid, jeditaskid, decided_s, censored, place`` in the order of the decision.
-
-    Raises:
-        DataError: See :func:`matched`.
+    ``pandaid, jeditaskid, decided_s, censored, place`` in the order of the decision.
 
     Source: Dunn and Smyth 1996, Randomized Quantile Residuals, doi:10.1080/10618600.1996.10474708.
     """

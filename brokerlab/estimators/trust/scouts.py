@@ -11,8 +11,7 @@ from brokerlab.errors import InsufficientDataError
 from brokerlab.estimators.records import checked
 from brokerlab.numerics import FloatArray
 
-LEAST = 3
-"""Jobs on each side that a comparison needs."""
+LEAST = 3  # jobs on each side that a comparison needs
 _SCHEMA = {
     "jeditaskid": pl.Int64,
     "n_scouts": pl.Int64,
@@ -34,17 +33,8 @@ def scouts_against_rest(
     equal spread; where the two groups do not overlap at all, there is no interval, and the test is the
     exact one of Mann and Whitney.
 
-    Args:
-        records: Jobs of several tasks; censored ones are left out; see :class:`records.Records`.
-        per_core: Divide the use by the cores, as the deployed rule does.
-        confidence: 1 - this is the probability of a wrong alarm in any of the tasks.
-
-    Returns:
-        One row per task with three scouts and three others, sorted: ``jeditaskid, n_scouts, n_others, exceeds, lo, hi, p``,
-        ``p_adjusted`` (Holm, over the tasks), ``verdict``: ``alike``, ``scouts use less``, ``scouts use more``.
-
-    Raises:
-        InsufficientDataError: No task has three of each.
+    One row per task with three scouts and three others, sorted: ``jeditaskid, n_scouts, n_others, exceeds, lo, hi, p``,
+    ``p_adjusted`` (Holm, over the tasks), ``verdict``: ``alike``, ``scouts use less``, ``scouts use more``.
 
     Source: calibration.md 3; Brunner and Munzel 2000,
         doi:10.1002/(SICI)1521-4036(200001)42:1<17::AID-BIMJ17>3.0.CO;2-U; Holm 1979,

@@ -18,8 +18,7 @@ STRATA: tuple[str | tuple[str, ...], ...] = (
     "cores",
     ("jeditaskid", "queue", "cores"),
 )
-LEAST = 200
-"""Jobs that a stratum must have to be judged."""
+LEAST = 200  # jobs that a stratum must have to be judged
 _ALL = "all"
 _JOINED = " / "
 _UNKNOWN = "unknown"
@@ -42,25 +41,11 @@ def coverage_by(
     its exact central interval is given. Jobs of a task share what a model gets wrong: misses then come
     together, and even a right model leaves the interval more often.
 
-    Args:
-        records: The jobs to be judged, all of them predicted.
-        predicted: Expectations of these jobs.
-        level: One of ``predicted.levels``.
-        by: Columns, each alone or several together: ``jeditaskid, kind, queue, cores, is_scout`` and
-            ``seen`` (finished jobs of the task known at the decision, in steps).
-        least: Smaller strata are left out.
-        confidence: Of the interval.
-
-    Returns:
-        All jobs first, then by ``stratum_by`` in the order of ``by`` and by ``stratum``: ``stratum_by,
-        stratum, n`` (jobs judged), ``missed, coverage``, ``lo, hi`` (interval of the coverage at the
-        level), ``p`` (exact central test of the level: so far out on either side), ``inside``,
-        ``verdict`` (``inside``, ``misses too often``, ``misses too rarely``), ``unsaid`` (jobs not judged:
-        the bound is infinite, or they were killed below it).
-
-    Raises:
-        ConfigError: An unknown column, or level.
-        DataError: See :func:`judged.matched`.
+    All jobs first, then by ``stratum_by`` in the order of ``by`` and by ``stratum``: ``stratum_by,
+    stratum, n`` (jobs judged), ``missed, coverage``, ``lo, hi`` (interval of the coverage at the
+    level), ``p`` (exact central test of the level: so far out on either side), ``inside``,
+    ``verdict`` (``inside``, ``misses too often``, ``misses too rarely``), ``unsaid`` (jobs not judged:
+    the bound is infinite, or they were killed below it).
 
     Source: calibration.md 3 (real scouts are no random sample).
     """

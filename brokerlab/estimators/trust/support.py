@@ -11,8 +11,7 @@ from brokerlab.estimators.records import checked
 
 CLASSES = ("kind", "queue", "cores", ("kind", "queue", "cores"))
 RANGES = ("events", "input_mb", "corepower", "requested")
-ALLOWED = 0.05
-"""Share of jobs outside from which a feature counts as not learnt."""
+ALLOWED = 0.05  # share of jobs outside from which a feature counts as not learnt
 
 
 def support(learnt: Any, records: Any, *, allowed: float = ALLOWED) -> pl.DataFrame:
@@ -21,19 +20,10 @@ def support(learnt: Any, records: Any, *, allowed: float = ALLOWED) -> pl.DataFr
     A class (queue, kind, cores) is outside where no job learnt from had it; a number where it is below
     the smallest or above the largest. Nothing known (null) is inside only where it was learnt, too.
 
-    Args:
-        learnt: The records given to ``fit`` (and ``conformalize``).
-        records: The jobs to be predicted.
-        allowed: Share of jobs outside that is no reason for a warning.
-
-    Returns:
-        One row per feature: ``feature, learnt_jobs, n, outside, share, lo, hi`` (exact interval of the
-        share at 95 %; jobs come in tasks, so it is too narrow), ``learnt_from, learnt_to`` (range; null
-        for classes), ``example`` (the most frequent value outside), ``verdict``: ``learnt``, ``partly
-        learnt`` (more than allowed are outside), ``not learnt`` (all are).
-
-    Raises:
-        InsufficientDataError: No job on either side.
+    One row per feature: ``feature, learnt_jobs, n, outside, share, lo, hi`` (exact interval of the
+    share at 95 %; jobs come in tasks, so it is too narrow), ``learnt_from, learnt_to`` (range; null
+    for classes), ``example`` (the most frequent value outside), ``verdict``: ``learnt``, ``partly
+    learnt`` (more than allowed are outside), ``not learnt`` (all are).
     """
     old, new = checked(learnt), checked(records)
     if old.is_empty() or new.is_empty():

@@ -14,10 +14,8 @@ from brokerlab.frames import prepared
 
 SHORTEST_S = 10_000
 """Wall time below which the ratio of two whole numbers says little of a core power [s]."""
-STEP = 0.01
-"""Relative change from month to month that counts as a step."""
-DEFAULT = 12.0
-"""Core power of sites that have no benchmark [HS06 per core]."""
+STEP = 0.01  # relative change from month to month that counts as a step
+DEFAULT = 12.0  # core power of sites that have no benchmark [HS06 per core]
 
 
 class Nodes(dy.Schema):
@@ -88,12 +86,6 @@ def inside(nodes: Any) -> Inside:
 
     All nodes of the site are there, so that there is no interval; another site has other nodes.
 
-    Args:
-        nodes: Columns as in :class:`Nodes`; rows without slots or power are left out.
-
-    Raises:
-        InsufficientDataError: No node is left.
-
     Source: calibration.md 5.
     """
     frame = prepared({"nodes": nodes}, {"nodes": Nodes})["nodes"]
@@ -123,12 +115,6 @@ def drift(usage: Any) -> Drift:
     The core power of a site in a month is the sum of normalised over the sum of plain wall time. Rows
     below 10,000 s are left out: both sums are whole numbers. Whether a site counts elapsed time or time of
     all cores does not matter, both sums do the same.
-
-    Args:
-        usage: Columns as in :class:`Usage`.
-
-    Raises:
-        InsufficientDataError: No row is long enough.
 
     Source: calibration.md 5; Wilson, JASA 22 (1927) 209, doi:10.2307/2276774.
     """

@@ -26,20 +26,10 @@ def guess_errors(
 
     Models guess their median, rules their limit.
 
-    Args:
-        trial: Of walltime.
-        confidence: Of the intervals.
-        n_boot: Draws of tasks.
-        seed: Of the draws.
-
-    Returns:
-        One row per estimator that guesses, the least error first, on the jobs of which all of these do: ``at, estimator, jobs,
-        mae_s, median_s, accuracy`` (means over all jobs; see `errors_of`), ``error`` (mean over tasks of
-        summed error / summed time), ``ratio`` (error / that of the rule of least error), ``ratio_lo, ratio_hi`` (interval
-        over tasks; with fewer than 8 the range without one of them; null with one), ``best_rule``.
-
-    Raises:
-        InsufficientDataError: There is no such job.
+    One row per estimator that guesses, the least error first, on the jobs of which all of these do: ``at, estimator, jobs,
+    mae_s, median_s, accuracy`` (means over all jobs; see `errors_of`), ``error`` (mean over tasks of
+    summed error / summed time), ``ratio`` (error / that of the rule of least error), ``ratio_lo, ratio_hi`` (interval
+    over tasks; with fewer than 8 the range without one of them; null with one), ``best_rule``.
     """
     guesses = _compared_guesses(trial)
     answered = np.logical_and.reduce([np.isfinite(each) for each in guesses.values()])
@@ -82,12 +72,7 @@ def _compared_guesses(trial: Trial) -> dict[str, FloatArray]:
 
 
 def errors_of(guess: FloatArray, used: FloatArray) -> dict[str, Any]:
-    """Return ``jobs``, ``mae_s, median_s`` (mean and median absolute error), ``accuracy`` (mean of smaller / larger).
-
-    Args:
-        guess: (n,) [s].
-        used: (n,) [s].
-    """
+    """Return ``jobs``, ``mae_s, median_s`` (mean and median absolute error), ``accuracy`` (mean of smaller / larger)."""
     error = np.abs(guess - used)
     return {
         "jobs": used.size,

@@ -113,18 +113,7 @@ def _upper(bound: Mapping[str, Any]) -> float | None:
 
 
 def read_logs(folder: Path, *, max_jobs: int) -> tuple[dict[str, Log], dict[str, str]]:
-    """Read every log of a folder whose jobs have a user, a run time and a request.
-
-    Args:
-        folder: Of real data; logs are ``swf-logs/*.swf.gz`` in it.
-        max_jobs: Jobs taken of a log, the first by submission.
-
-    Returns:
-        Logs by name, and why others were left out, by name.
-
-    Raises:
-        DataError: A file cannot be read.
-    """
+    """Read every log of a folder whose jobs have a user, a run time and a request."""
     logs: dict[str, Log] = {}
     left_out: dict[str, str] = {}
     for path in sorted(folder.glob(PATTERN)):
@@ -144,14 +133,7 @@ def read_logs(folder: Path, *, max_jobs: int) -> tuple[dict[str, Log], dict[str,
 
 
 def predict_log(jobs: Any) -> dict[str, FloatArray]:
-    """Let every simple rule and like jobs say how long each job runs, when it is submitted.
-
-    Args:
-        jobs: Records of walltime, as :func:`sources.of_log` gives them.
-
-    Returns:
-        Name to (n,) run times [s], in the order of the checked records; infinite where a bound is refused.
-    """
+    """Let every simple rule and like jobs say how long each job runs, when it is submitted."""
     frame = checked(jobs)
     said = {each.name: each.replay(frame, levels=(LEVEL,)).point for each in log_rules()}
     ours = HeldBounds(LikeJobs("walltime"), "walltime").replay(frame, levels=(LEVEL,))
@@ -169,23 +151,10 @@ def compare_predictions(
 ) -> pl.DataFrame:
     """Score what was predicted of the later half of a log, and compare each with the best peer.
 
-    Args:
-        jobs: Records, as for :func:`predict_log`.
-        predicted: Name to (n,) run times [s]; infinite: no answer, the job is not scored.
-        peers: Names of the predictions of which the one with least mean absolute error is the best peer; by default those
-            of the simple rules.
-        confidence: Of the intervals: users are drawn with replacement, all methods on the same draws.
-        n_boot: Draws.
-        seed: Of the draws.
-
-    Returns:
-        One row per name: ``method, jobs, answered`` (share of the jobs, on which all else is told), ``mae_s`` (mean absolute error), ``median_s`` (median absolute error), ``accuracy``
-        (mean of smaller / larger of prediction and run), ``under`` (share of jobs that run longer) with ``under_lo,
-        under_hi``, ``over_allocation`` (time predicted above the runs / time run), ``best_peer``, ``ratio`` (mean absolute
-        error / that of the best peer), ``ratio_lo, ratio_hi``.
-
-    Raises:
-        ConfigError: A peer is none of the predictions.
+    One row per name: ``method, jobs, answered`` (share of the jobs, on which all else is told), ``mae_s`` (mean absolute error), ``median_s`` (median absolute error), ``accuracy``
+    (mean of smaller / larger of prediction and run), ``under`` (share of jobs that run longer) with ``under_lo,
+    under_hi``, ``over_allocation`` (time predicted above the runs / time run), ``best_peer``, ``ratio`` (mean absolute
+    error / that of the best peer), ``ratio_lo, ratio_hi``.
 
     Source: sizing.md, section 8.
     """
@@ -241,13 +210,7 @@ def _scored(name: str, said_s: FloatArray, run_s: FloatArray) -> dict[str, objec
 
 
 def compare_logs(logs: Mapping[str, Log], *, n_boot: int = 2000, seed: int = 0) -> LogComparison:
-    """Predict every log by all methods, and compare them on its later half.
-
-    Args:
-        logs: By name, at least one.
-        n_boot: Draws of users for intervals.
-        seed: Of the draws.
-    """
+    """Predict every log by all methods, and compare them on its later half."""
     methods, strata, campaigns = [], [], []
     for name, log in logs.items():
         predicted = predict_log(log.jobs)

@@ -19,29 +19,19 @@ from brokerlab.estimators.walltime import corepower, sites, spread
 NODE_FILES = "gridka-node-benchmarks-*/*.csv*"
 USAGE_FILES = "osg-apel-monthly/*.parquet"
 CPU_FILES = "atlas-user-jobs-cputime-*/*.parquet"
-MOST_TASKS = 20
-"""Tasks of an archive that are looked at: those at most queues."""
+MOST_TASKS = 20  # tasks of an archive that are looked at: those at most queues
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PowerData:
-    """What is known of queues and sites; null: nothing.
+    """What is known of queues and sites; null: nothing."""
 
-    Attributes:
-        timed: Production jobs as :class:`sites.TimedJobs`.
-        nodes: Of one site, as :class:`corepower.Nodes`.
-        usage: As :class:`corepower.Usage`.
-        cpu_times: ``queue, cpu_s`` of analysis jobs.
-        from_archive: The timed jobs are those of the archive.
-        synthetic: The timed jobs were generated.
-    """
-
-    timed: pl.DataFrame | None
-    nodes: pl.DataFrame | None
-    usage: pl.DataFrame | None
-    cpu_times: pl.DataFrame | None
-    from_archive: bool
-    synthetic: bool
+    timed: pl.DataFrame | None  # production jobs as :class:`sites.TimedJobs`
+    nodes: pl.DataFrame | None  # of one site, as :class:`corepower.Nodes`
+    usage: pl.DataFrame | None  # as :class:`corepower.Usage`
+    cpu_times: pl.DataFrame | None  # ``queue, cpu_s`` of analysis jobs
+    from_archive: bool  # the timed jobs are those of the archive
+    synthetic: bool  # the timed jobs were generated
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -128,15 +118,7 @@ def _drift_numbers(drift: corepower.Drift) -> dict[str, float]:
 
 
 def read_power(folder: Path | None, archive: Archive | None) -> PowerData:
-    """Read timed jobs from the whole tasks of a folder, else from an archive, and the other tables of the folder.
-
-    Args:
-        folder: Of real data; null: none.
-        archive: Its tasks at most queues are taken where the folder has no whole task; null: none.
-
-    Raises:
-        DataError: A file cannot be read, or is of another kind.
-    """
+    """Read timed jobs from the whole tasks of a folder, else from an archive, and the other tables of the folder."""
     files = _files(folder, TASK_FILES)
     stored = None if files else archive
     return PowerData(
@@ -150,16 +132,7 @@ def read_power(folder: Path | None, archive: Archive | None) -> PowerData:
 
 
 def study_power(data: PowerData, *, n_boot: int = 1000, seed: int = 0) -> PowerStudy | None:
-    """Measure what core power explains.
-
-    Args:
-        data: Of `read_power`.
-        n_boot: Draws of queues for intervals.
-        seed: Of the draws.
-
-    Returns:
-        Null without timed jobs.
-    """
+    """Measure what core power explains."""
     if data.timed is None:
         return None
     return PowerStudy(
@@ -251,10 +224,7 @@ def _usage(paths: Sequence[Path]) -> pl.DataFrame | None:
 
 
 def _cpu_times(paths: Sequence[Path]) -> pl.DataFrame | None:
-    columns = {
-        "queue": pl.col("SITE"),
-        "cpu_s": pl.col("CPU_CONSUMPTION_TIME").cast(pl.Float64),
-    }
+    columns = {"queue": pl.col("SITE"), "cpu_s": pl.col("CPU_CONSUMPTION_TIME").cast(pl.Float64)}
     return _selected(paths, columns)
 
 

@@ -13,7 +13,7 @@ import dataframely as dy
 import numpy as np
 import polars as pl
 
-from brokerlab.estimators.walltime.spread import FEWEST_QUEUES, drawn_sums, moments, split
+from brokerlab.estimators.walltime.spread import FEWEST_QUEUES, drawn_sums, moments, shares
 from brokerlab.frames import prepared
 
 TIMES = ("wall", "cpu")
@@ -42,14 +42,9 @@ def power_slopes(jobs: Any, *, confidence: float = 0.95) -> pl.DataFrame:
     differ in it, ln(events), plus a normal effect of the queue; by restricted maximum likelihood. A
     core power is one number per queue, so the interval has as many degrees of freedom as queues less 2.
 
-    Args:
-        jobs: Columns as in :class:`TimedJobs`.
-        confidence: Of the interval.
-
-    Returns:
-        One row per task and time, by these: ``jeditaskid, time`` (wall, cpu), ``jobs, queues, slope,
-        slope_lo, slope_hi, between_sd, within_sd`` (of the queue's effect and of a job, in logarithms), ``missing`` (why
-        there is no slope; null: there is one).
+    One row per task and time, by these: ``jeditaskid, time`` (wall, cpu), ``jobs, queues, slope,
+    slope_lo, slope_hi, between_sd, within_sd`` (of the queue's effect and of a job, in logarithms), ``missing`` (why
+    there is no slope; null: there is one).
 
     Source: calibration.md 5; Laird, Ware, Biometrics 38 (1982) 963, doi:10.2307/2529876.
     """
@@ -74,21 +69,13 @@ def queue_shares(
 ) -> pl.DataFrame:
     """Split the variance of ln(time) into that between queues and that inside, with and without core power.
 
-    Args:
-        jobs: Columns as in :class:`TimedJobs`.
-        confidence: Of the intervals: queues are drawn with replacement.
-        n_boot: Draws.
-        seed: Of the draws.
-
-    Returns:
-        One row per task, time and ``scaled`` (the time was multiplied by core power): ``jeditaskid, time,
-        scaled, jobs, queues, sd, sd_lo, sd_hi, within_sd, share, share_lo, share_hi`` (of the variance,
-        between queues); tasks at fewer than 5 queues are left out.
+    One row per task, time and ``scaled`` (the time was multiplied by core power): ``jeditaskid, time,
+    scaled, jobs, queues, sd, sd_lo, sd_hi, within_sd, share, share_lo, share_hi`` (of the variance,
+    between queues); tasks at fewer than 5 queues are left out.
 
     Source: calibration.md 5.
     """
     rng = np.random.default_rng(seed)
-    tails = [(1 - confidence) / 2, (1 + confidence) / 2]
     rows = []
     for task, time, part in _parts(_timed(jobs), per_event=False):
         if part["queue"].n_unique() < FEWEST_QUEUES:
@@ -96,9 +83,6 @@ def queue_shares(
         for scaled in (False, True):
             value = pl.col("y") + (pl.col("x") if scaled else 0)
             sums = moments(part.select("queue", y=value))
-            sd, within, share = split(sums.sum(axis=0))
-            drawn = np.array([split(each) for each in drawn_sums(sums, rng, n_boot)])
-            (sd_lo, sd_hi), (lo, hi) = (np.quantile(drawn[:, k], tails) for k in (0, 2))
             rows.append(
                 {
                     "jeditaskid": task,
@@ -106,13 +90,7 @@ def queue_shares(
                     "scaled": scaled,
                     "jobs": part.height,
                     "queues": sums.shape[0],
-                    "sd": sd,
-                    "sd_lo": sd_lo,
-                    "sd_hi": sd_hi,
-                    "within_sd": within,
-                    "share": share,
-                    "share_lo": lo,
-                    "share_hi": hi,
+                    **shares(sums, rng, n_boot=n_boot, confidence=confidence),
                 }
             )
     return pl.DataFrame(rows, schema=_SHARES)
@@ -127,17 +105,10 @@ def power_gain(
     same) is carried over: as it is, with slope -1, with the slope that the others have, and, to compare,
     the mean of the queue's own other jobs. The error of a job is the absolute logarithm of told / taken.
 
-    Args:
-        jobs: Columns as in :class:`TimedJobs`.
-        confidence: Of the intervals: queues are drawn with replacement, all ways on the same draws.
-        n_boot: Draws.
-        seed: Of the draws.
-
-    Returns:
-        One row per task, time and ``way``: ``jeditaskid, time, way, jobs, queues, error`` (mean over the
-        queues of the mean over their jobs), ``ratio, ratio_lo, ratio_hi`` (error / that without core power),
-        ``job_error, job_ratio`` (the same where every job counts the same); tasks at fewer than 5 queues
-        are left out.
+    One row per task, time and ``way``: ``jeditaskid, time, way, jobs, queues, error`` (mean over the
+    queues of the mean over their jobs), ``ratio, ratio_lo, ratio_hi`` (error / that without core power),
+    ``job_error, job_ratio`` (the same where every job counts the same); tasks at fewer than 5 queues
+    are left out.
     """
     rng = np.random.default_rng(seed)
     tails = [(1 - confidence) / 2, (1 + confidence) / 2]
@@ -174,11 +145,7 @@ def power_gain(
 def queue_means(jobs: Any) -> pl.DataFrame:
     """Return the mean logarithm of core time per event of every queue, less the mean over the task's queues.
 
-    Args:
-        jobs: Columns as in :class:`TimedJobs`.
-
-    Returns:
-        ``jeditaskid, time, queue, jobs, corepower, per_event``; by these, of tasks at 5 queues or more.
+    ``jeditaskid, time, queue, jobs, corepower, per_event``; by these, of tasks at 5 queues or more.
     """
     parts = [
         part.group_by("queue", maintain_order=True)

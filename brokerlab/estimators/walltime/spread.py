@@ -8,8 +8,7 @@ import polars as pl
 from brokerlab.errors import InsufficientDataError
 from brokerlab.numerics import FloatArray
 
-FEWEST_QUEUES = 5
-"""Queues below which nothing is said of differences between queues."""
+FEWEST_QUEUES = 5  # queues below which nothing is said of differences between queues
 
 
 def between_queues(
@@ -17,18 +16,7 @@ def between_queues(
 ) -> dict[str, float]:  # fmt: skip
     """Split the variance of ln(time) of any jobs into that between and inside queues.
 
-    Args:
-        queues: Of the jobs.
-        seconds: Their times [s]; those that are not above 0 are left out.
-        confidence: Of the interval of the share: queues are drawn with replacement.
-        n_boot: Draws.
-        seed: Of the draws.
-
-    Returns:
-        ``jobs, queues, sd, within_sd, share, share_lo, share_hi``.
-
-    Raises:
-        InsufficientDataError: Fewer than 5 queues.
+    ``jobs, queues, sd, within_sd, share, share_lo, share_hi``.
     """
     part = pl.DataFrame({"queue": queues, "s": seconds}).filter(pl.col("s") > 0)
     sums = moments(part.select("queue", y=pl.col("s").log()))
@@ -36,18 +24,27 @@ def between_queues(
         raise InsufficientDataError(
             f"jobs at {sums.shape[0]} queues: {FEWEST_QUEUES} or more are needed"
         )
-    rng = np.random.default_rng(seed)
+    found = shares(sums, np.random.default_rng(seed), n_boot=n_boot, confidence=confidence)
+    del found["sd_lo"], found["sd_hi"]
+    return {"jobs": part.height, "queues": sums.shape[0], **found}
+
+
+def shares(
+    sums: FloatArray, rng: np.random.Generator, *, n_boot: int, confidence: float
+) -> dict[str, float]:
+    """Return ``sd, sd_lo, sd_hi, within_sd, share, share_lo, share_hi``: what `split` says, queues drawn with replacement."""
     sd, within, share = split(sums.sum(axis=0))
-    drawn = np.array([split(each)[2] for each in drawn_sums(sums, rng, n_boot)])
-    lo, hi = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2])
+    drawn = np.array([split(each) for each in drawn_sums(sums, rng, n_boot)])
+    tails = [(1 - confidence) / 2, (1 + confidence) / 2]
+    (sd_lo, sd_hi), (lo, hi) = (np.quantile(drawn[:, k], tails).tolist() for k in (0, 2))
     return {
-        "jobs": part.height,
-        "queues": sums.shape[0],
         "sd": sd,
+        "sd_lo": sd_lo,
+        "sd_hi": sd_hi,
         "within_sd": within,
         "share": share,
-        "share_lo": float(lo),
-        "share_hi": float(hi),
+        "share_lo": lo,
+        "share_hi": hi,
     }
 
 

@@ -55,18 +55,11 @@ def compare_values(
 ) -> pl.DataFrame:
     """Rate the queues with other values of single numbers of the rules.
 
-    Args:
-        ratings: From :func:`rate_queues`.
-        values: Values by number of the rules, such as ``percentile_low``; the current one is added.
-        n_boot: Bootstrap replicates over days.
-        seed: Of the bootstrap.
-
-    Returns:
-        One row per number, in their order, and value: ``key, value, current, is_current``, ``what`` (number and value in
-        words, such as "least hi limit 2 h"); of all (queue, instant) cells
-        the shares [1] ``differs`` (another class, a queue without class taken for mid), ``better``, ``worse``, ``hi`` and
-        ``lo`` (then); ``slots, jobs`` (shares [1] of the slots and jobs that are at differing cells), all with ``_lo,
-        _hi``; ``n_queues`` whose usual class changes; ``resampled, n_units``.
+    One row per number, in their order, and value: ``key, value, current, is_current``, ``what`` (number and value in
+    words, such as "least hi limit 2 h"); of all (queue, instant) cells
+    the shares [1] ``differs`` (another class, a queue without class taken for mid), ``better``, ``worse``, ``hi`` and
+    ``lo`` (then); ``slots, jobs`` (shares [1] of the slots and jobs that are at differing cells), all with ``_lo,
+    _hi``; ``n_queues`` whose usual class changes; ``resampled, n_units``.
     """
     about, daily = [], []
     for place, (key, tried) in enumerate(values.items()):
@@ -133,14 +126,7 @@ class RuleSetComparison:
 def compare_rule_sets(
     ratings: QueueRatings, other: ClassRules, *, n_boot: int = N_BOOT, seed: int = 1
 ) -> RuleSetComparison:
-    """Class the same queues by another rule set, and by each of its differences alone.
-
-    Args:
-        ratings: From :func:`rate_queues`.
-        other: The rule set to compare with; waits are read as those of the period.
-        n_boot: Bootstrap replicates over days.
-        seed: Of the bootstrap.
-    """
+    """Class the same queues by another rule set, and by each of its differences alone."""
     other = replace(other, wait_time=ratings.rules.wait_time)
     there = ratings.under(other)
     totals = clustered(
@@ -224,16 +210,10 @@ def _usually_moved(here: pl.DataFrame, there: pl.DataFrame) -> int:
 def binding_limits(ratings: QueueRatings, *, n_boot: int = N_BOOT, seed: int = 1) -> pl.DataFrame:
     """Say what sets the limits of hi and lo: a percentile of the queues, or the hours that count at least.
 
-    Args:
-        ratings: From :func:`rate_queues`.
-        n_boot: Bootstrap replicates over days.
-        seed: Of the bootstrap.
-
-    Returns:
-        Two rows, hi and lo, none without a limit: ``limit``, ``rank`` [1] of the percentile, ``percentile_s, limit_s``
-        (medians over the instants [s]), ``hours_s`` (the limit at least [s]), ``in_class`` (share [1] of the cells with a
-        class that have this one); shares [1] of the instants ``by_percentile`` and ``cut`` (the percentile is the
-        999,999 s at which upper limits are cut) with ``_lo, _hi``; ``resampled, n_units``.
+    Two rows, hi and lo, none without a limit: ``limit``, ``rank`` [1] of the percentile, ``percentile_s, limit_s``
+    (medians over the instants [s]), ``hours_s`` (the limit at least [s]), ``in_class`` (share [1] of the cells with a
+    class that have this one); shares [1] of the instants ``by_percentile`` and ``cut`` (the percentile is the
+    999,999 s at which upper limits are cut) with ``_lo, _hi``; ``resampled, n_units``.
     """
     rules = ratings.rules
     timed = _limits(ratings)

@@ -25,8 +25,7 @@ from brokerlab.lifecycle.classification.wait_stats import (
 )
 from brokerlab.times import duration_us, rounded
 
-COVERED = 0.99
-"""Part of the sampled jobs that a status log must know to be asked for their waits."""
+COVERED = 0.99  # part of the sampled jobs that a status log must know to be asked for their waits
 KEYS = ["snapshot", "queue"]
 _MERGED_OR_PROBE = (
     (pl.col("processingtype") == MERGE) | (pl.col("produsername") == PROBE_USER)
@@ -105,21 +104,7 @@ def read_period(
     every: str = "1h",
     rules: ClassRules | None = None,
 ) -> Period:
-    """Read what the classes of a period are made from.
-
-    Args:
-        archive: The archive; ``jobs`` at least.
-        start: First instant, UTC; null: four days after the first merge job or probe was made, when the sample of waits
-            is full, or half of a shorter archive.
-        end: Last instant; null: the last merge job or probe was made then. Later, classes fade for want of jobs.
-        every: Step of the instants.
-        rules: The rule set; null = ``document``.
-
-    Raises:
-        ConfigError: The step is not readable.
-        DataError: The archive cannot be read, or has no table of jobs.
-        EmptyPeriodError: There is no analysis job, or no instant lies in the period.
-    """
+    """Read what the classes of a period are made from."""
     rules = ClassRules() if rules is None else rules
     first, last, n_sampled = _span(archive)
     instants = _instants(first, last, start, end, every)

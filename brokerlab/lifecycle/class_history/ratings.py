@@ -18,8 +18,7 @@ from brokerlab.lifecycle.classification import ClassRules, SiteClasses
 from brokerlab.results import Result, Shows
 
 CLASSES = ("hi", "mid", "lo")
-NONE = "none"
-"""A queue without class; the brokerage takes it for mid."""
+NONE = "none"  # A queue without class; the brokerage takes it for mid
 PARTS = (*CLASSES, NONE)
 RANK = {"hi": 0, "mid": 1, "lo": 2}
 _DEFAULT = "mid"
@@ -32,12 +31,9 @@ STATISTICS = (
     "empty_long_queue",
 )
 """Switches that alter the statistics of the waits."""
-USUAL = 0.5
-"""A queue is usually of a class that it has at more than this part of the instants."""
-CHANGING = "changing"
-"""A queue without usual class."""
-COARSER = (1, 2, 3, 4, 6, 8, 12, 24, 48, 96, 192)
-"""Instants that a chart may join."""
+USUAL = 0.5  # A queue is usually of a class that it has at more than this part of the instants
+CHANGING = "changing"  # A queue without usual class
+COARSER = (1, 2, 3, 4, 6, 8, 12, 24, 48, 96, 192)  # instants that a chart may join
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -70,10 +66,7 @@ class QueueRatings(Result):
             "jobs": "",
             "reason": "",
         },
-        keys=(
-            "snapshot",
-            "queue",
-        ),
+        keys=("snapshot", "queue"),
         next=(
             "lifecycle.class_history.class_shares(marked)",
             "lifecycle.class_history.rate_tasks(result)",
@@ -141,10 +134,6 @@ def classes(
 def rate_queues(period: Period, rules: ClassRules | None = None) -> QueueRatings:
     """Rate the queues at every instant.
 
-    Args:
-        period: From :func:`read_period`.
-        rules: The rule set; null = that of the period.
-
     Source: docs/rules/classes.md 1 to 3.
     """
     return _rated(period, rules or period.rules, None, _cells(period))
@@ -193,13 +182,9 @@ def _cells(period: Period) -> pl.DataFrame:
 def mark_changes(cells: pl.DataFrame) -> pl.DataFrame:
     """Mark, in every cell, its class, and whether it changed since the instant before.
 
-    Args:
-        cells: ``snapshot, queue, class_name, used``.
-
-    Returns:
-        The cells, sorted, with ``hi, mid, lo, none`` (0 or 1), ``modal`` (the class that the queue has most of the time;
-        ties: the better), ``in_modal``, ``change, up, down, jump`` (between hi and lo), ``cell`` (always 1) and
-        ``watched`` (1; 0 at the first instant, before which no change can be seen).
+    The cells, sorted, with ``hi, mid, lo, none`` (0 or 1), ``modal`` (the class that the queue has most of the time;
+    ties: the better), ``in_modal``, ``change, up, down, jump`` (between hi and lo), ``cell`` (always 1) and
+    ``watched`` (1; 0 at the first instant, before which no change can be seen).
     """
     rank = pl.col("used").replace_strict(RANK, return_dtype=pl.Int64)
     modal = (
@@ -223,15 +208,9 @@ def mark_changes(cells: pl.DataFrame) -> pl.DataFrame:
 def class_shares(marked: pl.DataFrame, *, n_boot: int = N_BOOT, seed: int = 1) -> pl.DataFrame:
     """Divide cells, slots and jobs among the classes.
 
-    Args:
-        marked: From :func:`mark_changes`.
-        n_boot: Bootstrap replicates.
-        seed: Of the bootstrap.
-
-    Returns:
-        One row per class, hi, mid, lo, none: ``class_name``; ``cells, slots, jobs`` (shares [1] of the cells, and of the
-        slots and jobs at them) with ``_lo, _hi`` over days; ``over_queues``: the cells with ``_lo, _hi`` over queues;
-        ``resampled, n_units`` (of the first).
+    One row per class, hi, mid, lo, none: ``class_name``; ``cells, slots, jobs`` (shares [1] of the cells, and of the
+    slots and jobs at them) with ``_lo, _hi`` over days; ``over_queues``: the cells with ``_lo, _hi`` over queues;
+    ``resampled, n_units`` (of the first).
     """
     long = pl.concat(
         marked.select(
@@ -270,17 +249,8 @@ def stability(
 ) -> pl.DataFrame:
     """Say how long queues keep their class.
 
-    Args:
-        marked: From :func:`mark_changes`.
-        step_days: Step of the instants [d].
-        unit: What is resampled: ``day``, or ``queue``.
-        by: Columns of groups, such as ``queue``.
-        n_boot: Bootstrap replicates.
-        seed: Of the bootstrap.
-
-    Returns:
-        One row per group: ``hi, mid, lo, none, in_modal`` (shares [1] of the cells), ``per_day`` (changes per queue and
-        day), ``up, down, jump`` (shares [1] of the changes), each with ``_lo, _hi``; ``resampled, n_units``.
+    One row per group: ``hi, mid, lo, none, in_modal`` (shares [1] of the cells), ``per_day`` (changes per queue and
+    day), ``up, down, jump`` (shares [1] of the changes), each with ``_lo, _hi``; ``resampled, n_units``.
     """
     formulas: dict[str, Formula] = {name: (name, "cell") for name in (*PARTS, "in_modal")}
     formulas |= {"per_day": ("change", "days")}
@@ -309,12 +279,8 @@ def usual_class() -> pl.Expr:
 def count_usual(queues: pl.DataFrame) -> dict[str, int]:
     """Count queues by the class that they usually have.
 
-    Args:
-        queues: From :func:`stability` by queue: ``hi, mid, lo, none`` [1].
-
-    Returns:
-        ``n_queues``; ``usually_hi, usually_mid, usually_lo, usually_none``: at more than half of the instants; ``changing``:
-        none of these; ``never``: without class at every instant.
+    ``n_queues``; ``usually_hi, usually_mid, usually_lo, usually_none``: at more than half of the instants; ``changing``:
+    none of these; ``never``: without class at every instant.
 
     Example:
         >>> shares = {"hi": [0.9, 0.5], "mid": [0.1, 0.5], "lo": [0.0, 0.0], "none": [0.0, 0.0]}
@@ -343,13 +309,7 @@ def busiest_queues(marked: pl.DataFrame, most: int) -> list[str]:
 def class_spells(cells: pl.DataFrame, queues: Sequence[str], *, most: int = 4500) -> pl.DataFrame:
     """Return from when to when queues had which class, on a grid coarse enough for a chart.
 
-    Args:
-        cells: Rated cells.
-        queues: Which, in order.
-        most: Spells at most; with more the commonest class of 2, 3, 4, ... instants stands for all of them.
-
-    Returns:
-        ``queue, class_name, start, end``, sorted by the order of the queues, then by time; ``instants`` per step.
+    ``queue, class_name, start, end``, sorted by the order of the queues, then by time; ``instants`` per step.
     """
     times = cells["at"].unique().sort()
     step = times[1] - times[0] if len(times) > 1 else None
@@ -385,12 +345,7 @@ def _spells(cells: pl.DataFrame, size: int) -> pl.DataFrame:
 
 
 def slots_over_time(cells: pl.DataFrame, step: str) -> pl.DataFrame:
-    """Return the analysis slots that run at queues of each class: ``time, class_name, slots`` (mean over the instants).
-
-    Args:
-        cells: Rated cells.
-        step: Length of a step.
-    """
+    """Return the analysis slots that run at queues of each class: ``time, class_name, slots`` (mean over the instants)."""
     timed = cells.with_columns(time=pl.col("at").dt.truncate(step))
     instants = timed.group_by("time").agg(instants=pl.col("snapshot").n_unique())
     kinds = pl.DataFrame({"class_name": PARTS})
@@ -404,9 +359,8 @@ def slots_over_time(cells: pl.DataFrame, step: str) -> pl.DataFrame:
 def missing_classes(cells: pl.DataFrame) -> pl.DataFrame:
     """Say why queues have no class.
 
-    Returns:
-        One row per reason, the commonest first: ``reason``, ``share`` (of all cells [1]), ``cells``, ``queues`` (with
-        such a cell), ``jobs`` (analysis jobs made there then).
+    One row per reason, the commonest first: ``reason``, ``share`` (of all cells [1]), ``cells``, ``queues`` (with
+    such a cell), ``jobs`` (analysis jobs made there then).
     """
     return (
         cells.filter(pl.col("class_name") == NONE)

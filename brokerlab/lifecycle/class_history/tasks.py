@@ -14,10 +14,8 @@ from brokerlab.lifecycle.classification.share_usage import TOP
 
 TASK_CLASSES = ("S", "A", "B", "C")
 NOT_RATED = "not_rated"
-NO_NAME = "(none)"
-"""Name of tasks without share or user."""
-ALL = "(all)"
-"""Stands for all shares, or users."""
+NO_NAME = "(none)"  # name of tasks without share or user
+ALL = "(all)"  # stands for all shares, or users
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +48,6 @@ class TaskRatings:
 def rate_tasks(ratings: QueueRatings) -> TaskRatings | None:
     """Rate the tasks at every instant; None where the archive has no task of a user in a status that is rated.
 
-    Args:
-        ratings: Classes of queues; tasks are rated by the same rules.
-
     Source: docs/rules/classes.md 4 and 5.
     """
     period, rules = ratings.period, ratings.rules
@@ -82,15 +77,8 @@ def task_classes_by(
 ) -> pl.DataFrame:
     """Divide tasks among the classes, over the instants at which they were active.
 
-    Args:
-        tasks: From :func:`rate_tasks`.
-        by: ``gshare`` or ``user``.
-        n_boot: Bootstrap replicates over days.
-        seed: Of the bootstrap.
-
-    Returns:
-        One row for `ALL` tasks, then one per group: ``by``, ``n_tasks``, ``S, A, B, C, not_rated`` (shares [1] of the
-        cells) with ``_lo, _hi``, ``resampled, n_units``.
+    One row for `ALL` tasks, then one per group: ``by``, ``n_tasks``, ``S, A, B, C, not_rated`` (shares [1] of the
+    cells) with ``_lo, _hi``, ``resampled, n_units``.
     """
     names = (*TASK_CLASSES, NOT_RATED)
     flags = {name: (pl.col("class_name") == name).cast(pl.Int64) for name in names}
@@ -107,8 +95,7 @@ def changed_tasks(
 ) -> pl.DataFrame:
     """Return the shares of the cells with another class under other rules, ``differs``, and of those without any, ``unrated``.
 
-    Returns:
-        One row: both [1], with ``_lo, _hi``; what is unrated under both is in neither.
+    One row: both [1], with ``_lo, _hi``; what is unrated under both is in neither.
     """
     keys = ["snapshot", "jeditaskid"]
     both = here.cells.join(there.cells.select(*keys, there="class_name"), on=keys, how="left")
@@ -124,15 +111,9 @@ def changed_tasks(
 def slots_of_users(tasks: TaskRatings, *, n_boot: int = N_BOOT, seed: int = 1) -> pl.DataFrame:
     """Return what each user occupies, and the classes of the user's tasks.
 
-    Args:
-        tasks: From :func:`rate_tasks`.
-        n_boot: Bootstrap replicates over days.
-        seed: Of the bootstrap.
-
-    Returns:
-        One row per user, those with most slots at hi and mid queues first: ``user, n_tasks``; ``slots_hi, slots_mid,
-        slots_lo`` (means over the ``instants`` at which the user had active jobs [slots]); ``peak_a`` (most at hi queues),
-        ``peak_b`` (most at hi and mid ones) [slots]; the classes as in :func:`task_classes_by`, null without tasks.
+    One row per user, those with most slots at hi and mid queues first: ``user, n_tasks``; ``slots_hi, slots_mid,
+    slots_lo`` (means over the ``instants`` at which the user had active jobs [slots]); ``peak_a`` (most at hi queues),
+    ``peak_b`` (most at hi and mid ones) [slots]; the classes as in :func:`task_classes_by`, null without tasks.
     """
     both = pl.col("slots_hi") + pl.col("slots_mid")
     means = [f"slots_{name}" for name in CLASSES]
@@ -157,13 +138,7 @@ def slots_of_users(tasks: TaskRatings, *, n_boot: int = N_BOOT, seed: int = 1) -
 def tasks_over_time(tasks: TaskRatings, instants: pl.DataFrame, step: str) -> pl.DataFrame:
     """Return the mean number of active tasks by class and share, step by step; 0 where there is none.
 
-    Args:
-        tasks: From :func:`rate_tasks`.
-        instants: ``at`` of every instant.
-        step: Length of a step.
-
-    Returns:
-        ``time, gshare, class_name, tasks``, sorted.
+    ``time, gshare, class_name, tasks``, sorted.
     """
     at = instants.select(time=pl.col("at").dt.truncate(step))
     kinds = tasks.cells.select("gshare", "class_name").unique()
@@ -181,16 +156,10 @@ def shares_against_targets(
 ) -> pl.DataFrame:
     """Say what runs in every leaf share against its target.
 
-    Args:
-        usage: Attribute ``share_usage`` of a period.
-        n_boot: Bootstrap replicates over days.
-        seed: Of the bootstrap.
-
-    Returns:
-        One row per leaf, the largest ``usage`` first: ``gshare``; ``usage`` (HS06 running over target, summed over the
-        instants [1]; null without a target) and ``above`` (share [1] of the instants above the target) with ``_lo, _hi``;
-        ``running_hs, target_hs, queuing_hs`` (means [HS06]); ``off_target`` (the interval of ``usage`` is without 1; null
-        without an interval); ``resampled, n_units``.
+    One row per leaf, the largest ``usage`` first: ``gshare``; ``usage`` (HS06 running over target, summed over the
+    instants [1]; null without a target) and ``above`` (share [1] of the instants above the target) with ``_lo, _hi``;
+    ``running_hs, target_hs, queuing_hs`` (means [HS06]); ``off_target`` (the interval of ``usage`` is without 1; null
+    without an interval); ``resampled, n_units``.
 
     Source: docs/rules/classes.md 7.
     """
@@ -212,12 +181,7 @@ def shares_against_targets(
 
 
 def shares_over_time(usage: pl.DataFrame, step: str) -> pl.DataFrame:
-    """Return what runs over its target, leaf by leaf: ``time, gshare, usage`` [1], null without a target.
-
-    Args:
-        usage: Attribute ``share_usage`` of a period.
-        step: Length of a step.
-    """
+    """Return what runs over its target, leaf by leaf: ``time, gshare, usage`` [1], null without a target."""
     timed = _leaves(usage).group_by("gshare", time=pl.col("at").dt.truncate(step))
     sums = timed.agg(pl.col("running_hs", "target_hs").sum())
     ratio = pl.when(pl.col("target_hs") > 0).then(pl.col("running_hs") / pl.col("target_hs"))

@@ -25,8 +25,7 @@ STEERED, SAMPLED = "steered", "sampled"
 BANDS = ((0.0, 1.0), (1.0, 3.0), (3.0, 10.0), (10.0, float("inf")))
 """Sums of weights that are told apart: from, below [jobs]."""
 QUANTILES = {"median_s": 0.5, "p90_s": 0.9}
-POINTS = 400
-"""Waits at which the bootstrap of a quantile looks."""
+POINTS = 400  # waits at which the bootstrap of a quantile looks
 TIMES_S = tuple(float(value) for value in np.geomspace(60, 7 * 86_400, 61))
 """Waits at which curves are drawn [s]."""
 
@@ -34,9 +33,8 @@ TIMES_S = tuple(float(value) for value in np.geomspace(60, 7 * 86_400, 61))
 def jobs_at_classes(ratings: QueueRatings) -> pl.DataFrame:
     """Return the analysis jobs of the period with what their queue was rated when they were made.
 
-    Returns:
-        One row per job at a queue that is rated or could be: ``snapshot, queue, day``, ``kind`` (`STEERED`, `SAMPLED`),
-        ``wait_s`` (null: not started), ``class_name, w_cl95upp`` [s], ``sum_of_weights`` [jobs].
+    One row per job at a queue that is rated or could be: ``snapshot, queue, day``, ``kind`` (`STEERED`, `SAMPLED`),
+    ``wait_s`` (null: not started), ``class_name, w_cl95upp`` [s], ``sum_of_weights`` [jobs].
     """
     about = ratings.cells.select(*KEYS, "day", "class_name", "w_cl95upp", "sum_of_weights")
     kind = pl.when("is_sampled").then(pl.lit(SAMPLED)).otherwise(pl.lit(STEERED))
@@ -50,14 +48,8 @@ def jobs_at_classes(ratings: QueueRatings) -> pl.DataFrame:
 def waits_by_class(jobs: pl.DataFrame, *, n_boot: int = N_BOOT, seed: int = 1) -> pl.DataFrame:
     """Say how long jobs waited, by the class that their queue had when they were made.
 
-    Args:
-        jobs: From :func:`jobs_at_classes`.
-        n_boot: Bootstrap replicates over days.
-        seed: Of the bootstrap.
-
-    Returns:
-        One row per kind and class with a job: ``kind, class_name, n`` (jobs that started), ``n_not_started``, ``mean_s``,
-        ``median_s, p90_s`` [s] with ``_lo, _hi``.
+    One row per kind and class with a job: ``kind, class_name, n`` (jobs that started), ``n_not_started``, ``mean_s``,
+    ``median_s, p90_s`` [s] with ``_lo, _hi``.
     """
     rows = []
     for kind in (STEERED, SAMPLED):
@@ -79,19 +71,7 @@ def wait_quantiles(
 ) -> dict[str, float | None]:
     """Return the quantiles of waits with intervals over days.
 
-    Args:
-        jobs: ``wait_s`` [s], ``day``.
-        n_boot: Bootstrap replicates.
-        seed: Of the bootstrap.
-
-    Returns:
-        ``median_s, p90_s`` [s] with ``_lo, _hi``; null without jobs, null ends with fewer than two days.
-
-    Example:
-        >>> from datetime import date
-        >>> days = [date(2026, 3, 1), date(2026, 3, 2)]
-        >>> wait_quantiles(pl.DataFrame({"wait_s": [10.0, 30.0], "day": days}), n_boot=100)["median_s"]
-        20.0
+    ``median_s, p90_s`` [s] with ``_lo, _hi``; null without jobs, null ends with fewer than two days.
     """
     waits = jobs["wait_s"].to_numpy()
     if not len(waits):
@@ -131,12 +111,8 @@ def _quantile(names: list[str], points: FloatArray, rank: float, sums: Sums) -> 
 def compare_medians(waits: pl.DataFrame) -> pl.DataFrame:
     """Say whether steered jobs waited as their classes promise: at hi queues for less long than at mid ones, and so on.
 
-    Args:
-        waits: From :func:`waits_by_class`.
-
-    Returns:
-        One row per pair of neighbouring classes whose medians have intervals: ``quick, slow``, ``order``: ``right`` (the
-        interval of the slower class lies above), ``wrong`` (it lies below) or ``unclear`` (they overlap).
+    One row per pair of neighbouring classes whose medians have intervals: ``quick, slow``, ``order``: ``right`` (the
+    interval of the slower class lies above), ``wrong`` (it lies below) or ``unclear`` (they overlap).
     """
     rows = {row["class_name"]: row for row in waits.filter(kind=STEERED).to_dicts()}
     pairs = []
@@ -155,14 +131,8 @@ def compare_medians(waits: pl.DataFrame) -> pl.DataFrame:
 def still_waiting(jobs: pl.DataFrame, *, n_boot: int = N_BOOT, seed: int = 1) -> pl.DataFrame:
     """Return the share of the steered jobs that waited beyond some time.
 
-    Args:
-        jobs: From :func:`jobs_at_classes`.
-        n_boot: Bootstrap replicates over days.
-        seed: Of the bootstrap.
-
-    Returns:
-        One row per class with a job that started and time, sorted: ``class_name, time_s`` [s], ``share`` [1] with ``_lo,
-        _hi``, ``n_units`` (days).
+    One row per class with a job that started and time, sorted: ``class_name, time_s`` [s], ``share`` [1] with ``_lo,
+    _hi``, ``n_units`` (days).
     """
     known = jobs.filter(pl.col("kind") == STEERED).drop_nulls("wait_s")
     times = {f"t{place}": time for place, time in enumerate(TIMES_S)}
@@ -184,16 +154,9 @@ def limits_by_weight(
 ) -> pl.DataFrame:
     """Say how far the upper limit of one wait lies above the mean, and whether it held, by how many jobs count.
 
-    Args:
-        ratings: From :func:`rate_queues`.
-        jobs: From :func:`jobs_at_classes`.
-        n_boot: Bootstrap replicates over days.
-        seed: Of the bootstrap.
-
-    Returns:
-        One row per band of the sum of weights that has cells, and ``all``: ``band``; ``cells, share`` [1] of the cells with
-        a limit; ``ratio`` (median of limit over mean); ``cut`` (share [1] of cells whose limit is cut at 999,999 s);
-        ``steered, sampled`` (shares [1] of the jobs that waited beyond the limit; null without jobs) with ``_lo, _hi``.
+    One row per band of the sum of weights that has cells, and ``all``: ``band``; ``cells, share`` [1] of the cells with
+    a limit; ``ratio`` (median of limit over mean); ``cut`` (share [1] of cells whose limit is cut at 999,999 s);
+    ``steered, sampled`` (shares [1] of the jobs that waited beyond the limit; null without jobs) with ``_lo, _hi``.
     """
     known = _with_limit(ratings.cells)
     cells = (
@@ -264,12 +227,8 @@ def band_name(low: float, high: float) -> str:
 def limits_by_queue(cells: pl.DataFrame) -> pl.DataFrame:
     """Return medians over the instants, by queue.
 
-    Args:
-        cells: Rated cells.
-
-    Returns:
-        One row per queue with a limit, sorted: ``queue``; ``mean_s`` (weighted mean wait), ``limit_s`` (upper limit of one
-        wait) [s]; ``sum_of_weights, n`` [jobs].
+    One row per queue with a limit, sorted: ``queue``; ``mean_s`` (weighted mean wait), ``limit_s`` (upper limit of one
+    wait) [s]; ``sum_of_weights, n`` [jobs].
     """
     named = _with_limit(cells).rename({"w_mean": "mean_s", "w_cl95upp": "limit_s"})
     numbers = pl.col("mean_s", "limit_s", "sum_of_weights", "n")
@@ -281,15 +240,8 @@ def describe_queues(
 ) -> pl.DataFrame:
     """Say of each queue how long it keeps its class, which it usually has, and how long jobs wait.
 
-    Args:
-        marked: From :func:`mark_changes` of rated cells.
-        step_days: Step of the instants [d].
-        n_boot: Bootstrap replicates over days.
-        seed: Of the bootstrap.
-
-    Returns:
-        One row per queue, most jobs first: the columns of :func:`stability`, :func:`usual_classes` and
-        :func:`limits_by_queue`, and ``usual``, see :func:`usual_class`; those of limits are null without one.
+    One row per queue, most jobs first: the columns of :func:`stability`, :func:`usual_classes` and
+    :func:`limits_by_queue`, and ``usual``, see :func:`usual_class`; those of limits are null without one.
     """
     kept = stability(marked, step_days, by=["queue"], n_boot=n_boot, seed=seed)
     usual = kept.join(usual_classes(marked), on="queue")

@@ -29,24 +29,9 @@ def user_slots(
 ) -> pl.DataFrame:
     """Count the active jobs of users, without merge jobs and probes.
 
-    Args:
-        jobs: Table ``jobs`` of any engine: ``computingsite, prodsourcelabel, gshare, processingtype, produsername,
-            jobstatus, corecount`` (null counts as 0), perhaps times: without any, the statuses hold at every instant.
-        status_log: ``pandaid, jobstatus, modificationtime`` of the same engine; null = the jobs' own times.
-        at: The instant, several of them, or a table ``snapshot``, ``at``.
-        totals: Add the sum over the users of each queue and share, as user ``_total``.
-
-    Returns:
-        One row per instant, queue, share and user with an active job, sorted: ``snapshot, at, computingsite, gshare,
-        produsername``, ``n`` (jobs) and ``slots`` of ``defined, assigned, activated, starting, running``, ``nqueue``
-        and ``slotsqueue`` (sum of the first four).
-
-    Raises:
-        SchemaError: Columns are missing.
-        DataError: The instants are not usable, or the tables live in different engines.
-
-    Source:
-        docs/rules/classes.md 1.3.
+    One row per instant, queue, share and user with an active job, sorted: ``snapshot, at, computingsite, gshare,
+    produsername``, ``n`` (jobs) and ``slots`` of ``defined, assigned, activated, starting, running``, ``nqueue``
+    and ``slotsqueue`` (sum of the first four).
     """
     instants = Instants.of(at)
     table, log = spans.read(jobs, status_log)
@@ -77,21 +62,8 @@ def user_slots(
 def share_job_stats(jobs: Any, *, status_log: Any | None = None, at: At) -> pl.DataFrame:
     """Sum the HS06 of the active jobs of each share.
 
-    Args:
-        jobs: Table ``jobs`` of any engine: ``gshare, jobstatus, hs06`` [HS06] (null counts as 0), times.
-        status_log: ``pandaid, jobstatus, modificationtime`` of the same engine; null = the jobs' own times.
-        at: The instant, several of them, or a table ``snapshot``, ``at``.
-
-    Returns:
-        One row per instant, share and status with an active job, sorted: ``snapshot, at, gshare, jobstatus, njobs``
-        (jobs), ``hs`` [HS06].
-
-    Raises:
-        SchemaError: Columns are missing.
-        DataError: The instants are not usable, or the tables live in different engines.
-
-    Source:
-        docs/rules/classes.md 7.
+    One row per instant, share and status with an active job, sorted: ``snapshot, at, gshare, jobstatus, njobs``
+    (jobs), ``hs`` [HS06].
     """
     instants = Instants.of(at)
     table, log = spans.read(jobs, status_log)

@@ -22,10 +22,8 @@ from brokerlab.units import DAY_S, HOUR_S
 
 RATE_STATUSES = ("running", "holding", "transferring", "finished", "cancelled")
 """Jobs of these statuses count for the slot to-running rate."""
-GRID_S = 600
-"""Windows of the rate are rounded down to this [s]."""
-DELAY_S = 300
-"""Starts of the last moments are not known yet [s]."""
+GRID_S = 600  # windows of the rate are rounded down to this [s]
+DELAY_S = 300  # starts of the last moments are not known yet [s]
 WINDOWS = {"strr_6h": 6 * HOUR_S, "strr_1d": DAY_S}
 _US = 1_000_000
 
@@ -37,23 +35,11 @@ def queue_activity(jobs: Any, *, at: At, vo: str | None = None) -> pl.DataFrame:
     ``floor10`` rounding down to ten minutes. Of an archive, a job counts as running from its start to its end.
     The job-sized part is one query per measure in the engine of ``jobs``.
 
-    Args:
-        jobs: Table ``jobs`` of any engine: ``computingsite, jobstatus, corecount`` (null and 0 contribute nothing),
-            ``starttime``, perhaps ``vo, prodsourcelabel, statechangetime, modificationtime``.
-        at: The instant, several of them, or a table ``snapshot``, ``at``.
-        vo: Virtual organisation to count; null = all jobs.
+    One row per instant and queue with a start in the last 24 h, sorted: ``snapshot, at, computingsite, strr_6h,
+    strr_1d`` (cores per hour), ``analysis_starts_1d`` (jobs labelled user that started in the 24 h to the instant;
+    null in every row if no job has a label).
 
-    Returns:
-        One row per instant and queue with a start in the last 24 h, sorted: ``snapshot, at, computingsite, strr_6h,
-        strr_1d`` (cores per hour), ``analysis_starts_1d`` (jobs labelled user that started in the 24 h to the instant;
-        null in every row if no job has a label).
-
-    Raises:
-        SchemaError: Columns are missing.
-        DataError: The instants are not usable.
-
-    Source:
-        docs/rules/classes.md 3, under the table.
+    Source: docs/rules/classes.md 3, under the table.
     """
     instants = Instants.of(at)
     table, _ = spans.read(jobs, None)

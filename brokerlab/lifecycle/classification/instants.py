@@ -20,26 +20,14 @@ At: TypeAlias = datetime | Sequence[datetime] | pl.DataFrame
 
 @dataclass(frozen=True)
 class Instants:
-    """Instants in the order of time.
+    """Instants in the order of time."""
 
-    Attributes:
-        snapshots: Number of each instant.
-        at_us: The instants [us since 1970], ascending.
-    """
-
-    snapshots: IntArray
-    at_us: IntArray
+    snapshots: IntArray  # number of each instant
+    at_us: IntArray  # the instants [us since 1970], ascending
 
     @classmethod
     def of(cls, at: At) -> Instants:
         """Read the argument ``at``.
-
-        Args:
-            at: One instant (snapshot 0), several (numbered as given), or a table ``snapshot``, ``at``.
-
-        Raises:
-            ConfigError: A time has a zone.
-            DataError: A column is missing, a value is null, or a snapshot comes twice.
 
         Example:
             >>> Instants.of(datetime(1970, 1, 1, 0, 1)).at_us.tolist()

@@ -20,23 +20,14 @@ _US = 1_000_000
 
 
 class Sample(NamedTuple):
-    """Jobs of all queues, sorted by queue, then by entering.
+    """Jobs of all queues, sorted by queue, then by entering."""
 
-    Attributes:
-        begin: First row of each queue, and the number of rows at the end.
-        enter: The job belongs to the sample from here [us since 1970] ...
-        leave: ... until before here.
-        time: Start of waits, creation of queued jobs [us since 1970].
-        value: Wait [s].
-        basis: Bit of what the wait was read from.
-    """
-
-    begin: IntArray
-    enter: IntArray
-    leave: IntArray
-    time: IntArray
-    value: FloatArray
-    basis: IntArray
+    begin: IntArray  # first row of each queue, and the number of rows at the end
+    enter: IntArray  # the job belongs to the sample from here [us since 1970]
+    leave: IntArray  # ... until before here
+    time: IntArray  # start of waits, creation of queued jobs [us since 1970]
+    value: FloatArray  # wait [s]
+    basis: IntArray  # bit of what the wait was read from
 
 
 @compiled

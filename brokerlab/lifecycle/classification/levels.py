@@ -19,11 +19,6 @@ def with_cells(frame: nw.LazyFrame[Any], instants: Instants, *times: str) -> nw.
 
     The instants lie on steps from the first one on: times of one cell ``c`` have passed at exactly the instants of
     step ``c`` and later.
-
-    Args:
-        frame: A table with the times; null stays null.
-        instants: The instants.
-        times: Names of the columns.
     """
     step, first = instants.step_us, int(instants.at_us[0])
     last = int(instants.at_us[-1]) - first
@@ -55,15 +50,7 @@ def levels(
 ) -> pl.DataFrame:
     """Add up what begins and ends.
 
-    Args:
-        changes: ``keys``, ``measures`` (whole numbers), ``enter``, ``leave``: places of the first instant at which
-            the row counts, and of the first at which it does not any more.
-        keys: Columns to sum by; null is a key too.
-        measures: What to sum.
-        instants: The instants.
-
-    Returns:
-        ``snapshot, at``, keys, measures, for the instants at which some row of the key counts; sorted.
+    ``snapshot, at``, keys, measures, for the instants at which some row of the key counts; sorted.
     """
     rows = changes.filter(pl.col("enter") < pl.col("leave"))
     one = pl.lit(1, pl.Int64).alias("rows")

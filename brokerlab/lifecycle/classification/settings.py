@@ -27,16 +27,7 @@ def class_settings(
 ) -> pl.DataFrame:
     """Look the thresholds up.
 
-    Args:
-        config: gdpconfig; with a history, ``snapshots`` must have ``at``.
-        rules: The rule set, for the default of threshold B.
-        snapshots: ``snapshot``, perhaps ``at``; null = the one snapshot 0.
-
-    Returns:
-        ``snapshot`` and the columns of ``KEYS`` (slots, slots, %, %, jobs, jobs), sorted by snapshot.
-
-    Raises:
-        ConfigError: A key has a history and no time is given.
+    ``snapshot`` and the columns of ``KEYS`` (slots, slots, %, %, jobs, jobs), sorted by snapshot.
 
     Example:
         >>> class_settings(Config.empty(), ClassRules()).row(0)

@@ -18,14 +18,10 @@ from brokerlab.results import Result, Shows
 
 RUNNING = ("sent", "running")
 QUEUING = ("activated",)
-LARGEST = 999_999.0
-"""Usage against a target that is not there."""
-UNKNOWN_RATIO = 1e6
-"""Siblings without target come last."""
-IDLE_USAGE = 0.85
-"""A share below this part of its target may be idle."""
-TOP = "L1 "
-"""Prefix of the rows that sum up the leaves of a top-level share."""
+LARGEST = 999_999.0  # usage against a target that is not there
+UNKNOWN_RATIO = 1e6  # siblings without target come last
+IDLE_USAGE = 0.85  # A share below this part of its target may be idle
+TOP = "L1 "  # prefix of the rows that sum up the leaves of a top-level share
 
 
 class Shares(dy.Schema):
@@ -90,29 +86,7 @@ class ShareUsage(Result):
 
 
 def share_usage(shares: Any, share_job_stats: Any) -> ShareUsage:
-    """Hold what runs in every leaf share against its part of all that runs.
-
-    Args:
-        shares: ``name, value`` (relative to the siblings), ``parent`` (null = top level), in the order of definition.
-        share_job_stats: ``gshare, jobstatus, hs`` [HS06], perhaps ``snapshot`` (absent: one instant); what runs
-            in a share that is no leaf raises the targets of all leaves.
-
-    Returns:
-        Usage of leaves and top-level shares at every snapshot that occurs (one, 0, without rows).
-
-    Raises:
-        SchemaError: Columns are missing or have another type.
-        DataError: The shares are no tree: a name comes twice, a parent is unknown, shares are their own ancestors.
-
-    Source:
-        docs/rules/classes.md 7.
-
-    Example:
-        >>> shares = pl.DataFrame({"name": ["A", "B"], "value": [1, 3], "parent": [None, None]})
-        >>> stats = pl.DataFrame({"gshare": ["A", "B"], "jobstatus": "running", "hs": [60.0, 40.0]})
-        >>> share_usage(shares, stats).ranked_leaves().select("gshare", "target_hs", "usage_perc").rows()
-        [('B', 75.0, 0.5333333333333333), ('A', 25.0, 2.4)]
-    """
+    """Hold what runs in every leaf share against its part of all that runs."""
     tables = prepared({"shares": shares, "share_job_stats": share_job_stats}, CONTRACTS)
     tree = Tree.of(tables["shares"])
     stats = tables["share_job_stats"].with_columns(pl.col("snapshot").fill_null(0))
@@ -152,11 +126,7 @@ class Tree:
 
     @classmethod
     def of(cls, shares: pl.DataFrame) -> Tree:
-        """Normalise the values: children add up to their parent, the top level to 100.
-
-        Raises:
-            DataError: The shares are no tree.
-        """
+        """Normalise the values: children add up to their parent, the top level to 100."""
         parents = dict(shares.select("name", "parent").iter_rows())
         names = shares["name"]
         problems = [

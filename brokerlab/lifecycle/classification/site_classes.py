@@ -19,8 +19,7 @@ from brokerlab.results import Result, Shows
 from brokerlab.units import HOUR_S
 
 HI, MID, LO = 1, 0, -1
-STALE_MINUTES = 120
-"""Older statistics are ignored [min]."""
+STALE_MINUTES = 120  # older statistics are ignored [min]
 GRID = "GRID"
 
 
@@ -87,10 +86,7 @@ class SiteClasses(Result):
             "long_q_mean": "s",
             "reason": "",
         },
-        keys=(
-            "snapshot",
-            "computingsite",
-        ),
+        keys=("snapshot", "computingsite"),
         next=("lifecycle.classification.user_usage(user_slots, result.classes)",),
     )
 
@@ -104,39 +100,12 @@ class SiteClasses(Result):
 
 
 def site_classes(
-    wait_stats: Any,
-    queues: Any,
-    activity: Any | None = None,
-    *,
-    rules: ClassRules | None = None,
+    wait_stats: Any, queues: Any, activity: Any | None = None, *, rules: ClassRules | None = None
 ) -> SiteClasses:
     """Rate queues by the wait that a job must expect: ``ranking = max(w_cl95upp, long_q_mean)``.
 
-    Args:
-        wait_stats: ``computingsite, w_cl95upp, long_q_n, long_q_mean``, perhaps ``snapshot`` (absent: one instant) and
-            ``age_minutes`` (rows older than 120 are ignored).
-        queues: ``panda_queue``, ``resource_type`` (or ``resource_type_q``): ``GRID``, ``hpc``, ``cloud``, ...
-        activity: ``computingsite, strr_6h, strr_1d, analysis_starts_1d``, perhaps ``snapshot``; queues that are
-            absent started nothing.
-        rules: The rule set; null = ``document``.
-
-    Returns:
-        Classes, and the percentiles they come from.
-
-    Raises:
-        SchemaError: Columns have another type, or activity does not say which jobs are analysis jobs where the rules
-            ask for them.
-
-    Source:
-        docs/rules/classes.md 3; switches hi_test, percentile_basis, percentile_low, percentile_high,
-        hi_limit_hours, lo_limit_hours, short_queue_jobs, empty_percentile, recent_activity.
-
-    Example:
-        >>> stats = pl.DataFrame({"computingsite": ["A"], "w_cl95upp": [60.0], "long_q_n": [0], "long_q_mean": [9.0]})
-        >>> queues = pl.DataFrame({"panda_queue": ["A"], "resource_type": ["GRID"]})
-        >>> busy = pl.DataFrame({"computingsite": ["A"], "analysis_starts_1d": [5]})
-        >>> site_classes(stats, queues, busy).classes.select("computingsite", "class", "class_name").row(0)
-        ('A', 1, 'hi')
+    Source: docs/rules/classes.md 3; switches hi_test, percentile_basis, percentile_low, percentile_high,
+    hi_limit_hours, lo_limit_hours, short_queue_jobs, empty_percentile, recent_activity.
     """
     rules = ClassRules() if rules is None else rules
     given = {"wait_stats": wait_stats, "queues": queues}

@@ -23,22 +23,6 @@ def site_classes_at(
     vo: str | None = None,
     rules: ClassRules | None = None,
 ) -> SiteClasses:
-    """Rate queues from jobs: :func:`wait_stats`, :func:`queue_activity` and :func:`site_classes` in one call.
-
-    Args:
-        jobs: Table ``jobs`` of any engine, see the first two.
-        queues: ``panda_queue, resource_type`` (or ``resource_type_q``), ``workflow``.
-        status_log: ``pandaid, jobstatus, modificationtime`` of the engine of ``jobs``; null = the jobs' own times.
-        at: The instant, several of them, or a table ``snapshot``, ``at``.
-        vo: Virtual organisation whose starts count; null = all jobs.
-        rules: The rule set; null = ``document``.
-
-    Returns:
-        Classes and percentiles of every instant.
-
-    Raises:
-        SchemaError: Columns are missing or have another type.
-        DataError: The instants are not usable, or the tables live in different engines.
-    """
+    """Rate queues from jobs: :func:`wait_stats`, :func:`queue_activity` and :func:`site_classes` in one call."""
     stats = wait_stats(jobs, queues, status_log=status_log, at=at, rules=rules)
     return site_classes(stats, queues, queue_activity(jobs, at=at, vo=vo), rules=rules)

@@ -32,12 +32,7 @@ LOG: Types = {"pandaid": INT, "jobstatus": TEXT, "modificationtime": TIME}
 
 
 def read(jobs: Any, status_log: Any) -> tuple[nw.LazyFrame[Any], nw.LazyFrame[Any] | None]:
-    """Narrow jobs and log, of any one engine, to what is read.
-
-    Raises:
-        SchemaError: Required columns are missing.
-        DataError: The tables live in different engines.
-    """
+    """Narrow jobs and log, of any one engine, to what is read."""
     table = narrow(jobs, "jobs", JOBS, ("computingsite", "jobstatus"))
     if status_log is None:
         return table, None
@@ -56,13 +51,7 @@ def status_spans(
 ) -> nw.LazyFrame[Any]:
     """Say when jobs had which status, those after which nothing happens left out.
 
-    Args:
-        jobs: Result of :func:`read`, filtered.
-        log: Status log of the same engine; null = the times of the jobs, which also tell of jobs without an entry.
-        keep: Columns of jobs to keep.
-
-    Returns:
-        ``keep``, ``status``, ``enter`` (null: always), ``leave`` (null: to this day).
+    ``keep``, ``status``, ``enter`` (null: always), ``leave`` (null: to this day).
     """
     timed = jobs.with_columns(changed=changed())
     never = nw.lit(None).cast(TIME)

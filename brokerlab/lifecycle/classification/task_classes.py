@@ -27,10 +27,8 @@ NAMES = {S: "S", A: "A", B: "B", C: "C"}
 EXPRESS_ANALYSIS = "Express Analysis"
 STATUSES = ("scouting", "scouted", "running", "pending", "throttled")
 """Tasks in these statuses are rated."""
-AGE_S = 30 * DAY_S
-"""Tasks changed within this time are rated [s]."""
-SHARE_PROGRESS_PCT = 90
-"""Progress from which the page makes a task of User Analysis S [%]."""
+AGE_S = 30 * DAY_S  # tasks changed within this time are rated [s]
+SHARE_PROGRESS_PCT = 90  # progress from which the page makes a task of User Analysis S [%]
 _US = 1_000_000
 
 
@@ -93,10 +91,7 @@ class TaskClasses(Result):
 
     shows = Shows(
         about="classes of tasks, one row per snapshot and task",
-        keys=(
-            "snapshot",
-            "jeditaskid",
-        ),
+        keys=("snapshot", "jeditaskid"),
         next=('brokerage.replay(archive, stage="analysis")',),
     )
 
@@ -120,37 +115,8 @@ def task_classes(
 ) -> TaskClasses:
     """Rate the active tasks of users.
 
-    Args:
-        tasks: ``jeditaskid, username, gshare, tasktype, prodsourcelabel, status, modificationtime``; with ``snapshot``
-            the state at that instant, without it the state at all of them.
-        task_progress: ``jeditaskid, nfiles, nfilesfinished, nfilesfailed`` (files), ``njobs`` (jobs), perhaps
-            ``snapshot``; tasks without a row, and nulls, have 0.
-        usage: :attr:`UserUsage.users`; without ``snapshot`` it holds at all instants. ``produsername`` is compared
-            with the tasks' ``username``.
-        at: The instant, several of them, or a table ``snapshot``, ``at``.
-        config: gdpconfig; null = defaults.
-        rules: The rule set; null = ``document``.
-
-    Returns:
-        The tasks of type anal in status scouting, scouted, running, pending or throttled, changed in the last 30 days.
-
-    Raises:
-        SchemaError: Columns are missing or have another type.
-        ConfigError: A key has an impossible value.
-        DataError: The instants are not usable.
-
-    Source:
-        docs/rules/classes.md 5; switches task_rules, threshold_inclusive, express_is_s, missing_usage; keys
-        of gdpconfig component analy_eval.
-
-    Example:
-        >>> from datetime import datetime
-        >>> task = {"jeditaskid": 1, "username": "ann", "gshare": "User Analysis", "tasktype": "anal"}
-        >>> task |= {"prodsourcelabel": "user", "status": "running", "modificationtime": datetime(2026, 3, 1)}
-        >>> progress = pl.DataFrame({"jeditaskid": [1], "nfiles": [10], "nfilesfinished": [9], "njobs": [5]})
-        >>> found = task_classes(pl.DataFrame([task]), progress, at=datetime(2026, 3, 2)).classes
-        >>> found.select("pct_finished", "class", "class_name", "to_express").row(0)
-        (90.0, 2, 'S', True)
+    Source: docs/rules/classes.md 5; switches task_rules, threshold_inclusive, express_is_s, missing_usage; keys of
+    gdpconfig component analy_eval.
     """
     rules = ClassRules() if rules is None else rules
     config = Config.empty() if config is None else config

@@ -38,19 +38,8 @@ def task_states(tasks: Any, *, status_log: Any | None = None, at: At) -> pl.Data
     A task's row tells its status from its last change on, before that the status log, entry by entry; a task without
     an entry counts as running from its start (else its creation) on. ``gshare`` is that of the row at all instants.
 
-    Args:
-        tasks: Table ``tasks`` of any engine: ``jeditaskid, username, gshare, tasktype, prodsourcelabel, status,
-            modificationtime``, perhaps ``creationdate, starttime, statechangetime``.
-        status_log: Table ``task_status_log`` of the same engine: ``jeditaskid, status, modificationtime``.
-        at: The instant, several of them, or a table ``snapshot``, ``at``.
-
-    Returns:
-        One row per instant and task in a status that is rated, sorted: ``snapshot, at, jeditaskid, username, gshare,
-        tasktype, prodsourcelabel, status, modificationtime`` (the instant itself where the task changed later).
-
-    Raises:
-        SchemaError: Columns are missing.
-        DataError: The instants are not usable, or the tables live in different engines.
+    One row per instant and task in a status that is rated, sorted: ``snapshot, at, jeditaskid, username, gshare,
+    tasktype, prodsourcelabel, status, modificationtime`` (the instant itself where the task changed later).
     """
     instants = Instants.of(at)
     required = (*_KEPT, "status", "modificationtime")
@@ -121,19 +110,8 @@ def task_progress(states: pl.DataFrame, files: Any, datasets: Any, jobs: Any) ->
     A file that is finished or failed became so when its job was changed for the last time. The archive knows the last
     job of a file only: ``njobs`` leaves out jobs that were tried again by then.
 
-    Args:
-        states: ``snapshot, at, jeditaskid``: what is wanted, :func:`task_states`.
-        files: Table ``files`` of any engine: ``jeditaskid, datasetid, pandaid, status``.
-        datasets: Table ``datasets`` of the same engine: ``jeditaskid, datasetid, masterid, type, nfiles``.
-        jobs: Table ``jobs`` of the same engine: ``pandaid, creationtime, modificationtime``.
-
-    Returns:
-        One row per row of states, sorted: ``snapshot, jeditaskid, nfiles, nfilesfinished, nfilesfailed`` (files of the
-        master datasets of type input or pseudo_input), ``njobs`` (distinct jobs on them); 0 where there is none.
-
-    Raises:
-        SchemaError: Columns are missing.
-        DataError: The tables live in different engines.
+    One row per row of states, sorted: ``snapshot, jeditaskid, nfiles, nfilesfinished, nfilesfailed`` (files of the
+    master datasets of type input or pseudo_input), ``njobs`` (distinct jobs on them); 0 where there is none.
     """
     wanted = states.select("snapshot", "at", pl.col("jeditaskid").cast(pl.Int64))
     instants = Instants.of(wanted.select("snapshot", "at").unique())

@@ -19,10 +19,8 @@ from brokerlab.lifecycle.classification.settings import class_settings
 from brokerlab.lifecycle.classification.site_classes import GRID, HI, LO, MID
 from brokerlab.results import Result, Shows
 
-SHARES = ("User Analysis", "Express Analysis")
-"""Shares whose slots are held against a user."""
-TOTAL = "_total"
-"""Stands for all users."""
+SHARES = ("User Analysis", "Express Analysis")  # shares whose slots are held against a user
+TOTAL = "_total"  # stands for all users
 COUNTS = ("nqueue", "nrunning", "slotsqueue", "slotsrunning")
 CLASSES = {"hi": HI, "mid": MID, "lo": LO}
 
@@ -76,10 +74,7 @@ class UserUsage(Result):
             "rem_slots_a": "",
             "rem_slots_b": "",
         },
-        keys=(
-            "snapshot",
-            "produsername",
-        ),
+        keys=("snapshot", "produsername"),
         next=("lifecycle.classification.task_classes(states, progress, result.users)",),
     )
 
@@ -103,30 +98,7 @@ def user_usage(
 
     Only queues of type GRID that have a class count, in the shares User Analysis and Express Analysis.
 
-    Args:
-        user_slots: ``computingsite, gshare, produsername, nqueue, nrunning, slotsqueue, slotsrunning``, perhaps
-            ``snapshot`` and ``at``; null counts as 0, a user that is null as a user.
-        classes: ``computingsite, resource_type, class``, perhaps ``snapshot``: :attr:`SiteClasses.classes`.
-        config: gdpconfig; null = defaults.
-        rules: The rule set; null = ``document``.
-
-    Returns:
-        The users with a row at such a queue, even if all its numbers are 0.
-
-    Raises:
-        SchemaError: Columns have another type.
-        ConfigError: A threshold has a history and the slots have no ``at``.
-
-    Source:
-        docs/rules/classes.md 4; keys USER_USAGE_THRESHOLD_A, USER_USAGE_THRESHOLD_B; switch
-        default_threshold_b.
-
-    Example:
-        >>> slots = {"computingsite": ["A"], "gshare": ["User Analysis"], "produsername": ["ann"]}
-        >>> classes = {"computingsite": ["A"], "resource_type": ["GRID"], "class": [1]}
-        >>> usage = user_usage(pl.DataFrame({**slots, "slotsrunning": [400]}), pl.DataFrame(classes))
-        >>> usage.users.select("produsername", "slots_hi", "rem_slots_a", "rem_slots_b").row(1)
-        ('ann', 400, 600.0, 7600.0)
+    Source: docs/rules/classes.md 4; keys USER_USAGE_THRESHOLD_A, USER_USAGE_THRESHOLD_B; switch default_threshold_b.
     """
     rules = ClassRules() if rules is None else rules
     config = Config.empty() if config is None else config

@@ -22,10 +22,8 @@ from brokerlab.units import DAY_S, HOUR_S
 USER = "user"
 USER_ANALYSIS = "User Analysis"
 MERGE = "pmerge"
-PROBE_USER = "gangarbt"
-"""The user of the probes that measure queues."""
-SAMPLE_S = 4 * DAY_S
-"""Jobs changed within this time are the sample [s]."""
+PROBE_USER = "gangarbt"  # the user of the probes that measure queues
+SAMPLE_S = 4 * DAY_S  # jobs changed within this time are the sample [s]
 BASES = ("status_log", "activatedtime", "creationtime")
 """What a wait is read from; bits of ``kernels.Sample.basis``."""
 _SEEN_ACTIVE = [
@@ -68,28 +66,13 @@ def wait_stats(
     first times and spans are computed in the engine of ``jobs``, once for all instants; what is left of a job (five
     numbers) is weighed here.
 
-    Args:
-        jobs: Table ``jobs`` of any engine: ``pandaid, computingsite, prodsourcelabel, gshare, processingtype,
-            produsername, jobstatus, creationtime, modificationtime``, perhaps ``statechangetime, activatedtime,
-            starttime, table``. Times are UTC; jobs without queue or without a time that is needed do not count.
-        queues: ``panda_queue, workflow``: read where starting jobs count for push queues only; null = none known.
-        status_log: ``pandaid, jobstatus, modificationtime`` of the same engine; null = the jobs' own times.
-        at: The instant, several of them, or a table ``snapshot``, ``at``.
-        rules: The rule set; null = ``document``.
+    One row per instant and queue with a job in the sample, sorted: ``snapshot, at, computingsite, n`` (jobs),
+    ``mean, stdev, median, cl95upp`` [s], ``sum_of_weights, w_mean, w_stdev, w_cl95upp`` [s], ``long_q_n`` (jobs),
+    ``long_q_mean`` [s], ``reason`` (``degenerate``: all waits are equal, no upper limit; ``no_wait``: the mean is
+    0, no long queue; else null), ``wait_basis`` (what waits were read from).
 
-    Returns:
-        One row per instant and queue with a job in the sample, sorted: ``snapshot, at, computingsite, n`` (jobs),
-        ``mean, stdev, median, cl95upp`` [s], ``sum_of_weights, w_mean, w_stdev, w_cl95upp`` [s], ``long_q_n`` (jobs),
-        ``long_q_mean`` [s], ``reason`` (``degenerate``: all waits are equal, no upper limit; ``no_wait``: the mean is
-        0, no long queue; else null), ``wait_basis`` (what waits were read from).
-
-    Raises:
-        SchemaError: Columns are missing.
-        DataError: The instants are not usable, or the tables live in different engines.
-
-    Source:
-        docs/rules/classes.md 1 and 2; switches half_life_hours, sample_status, wait_time, effective_n,
-        long_q_status, empty_long_queue.
+    Source: docs/rules/classes.md 1 and 2; switches half_life_hours, sample_status, wait_time, effective_n,
+    long_q_status, empty_long_queue.
     """
     rules = ClassRules() if rules is None else rules
     instants = Instants.of(at)

@@ -13,25 +13,14 @@ from brokerlab.lifecycle.classification.kernels import moments
 from brokerlab.numerics import FloatArray
 from brokerlab.units import HOUR_S
 
-LARGEST_S = 999_999.0
-"""Upper limits are cut here [s]."""
-ROUNDING = 1e-9
-"""A relative standard deviation below is the rounding of waits that are all equal."""
+LARGEST_S = 999_999.0  # upper limits are cut here [s]
+ROUNDING = 1e-9  # A relative standard deviation below is the rounding of waits that are all equal
 
 
 def upper_limit(
     mean: FloatArray, stdev: FloatArray, freedom: FloatArray, cl: float = 0.95
 ) -> FloatArray:
     """Bound one wait from above: ``min(mean + stdev * t_cl(freedom), 999999)``.
-
-    Args:
-        mean: Mean waits [s].
-        stdev: Standard deviations, population form [s].
-        freedom: Degrees of freedom, any positive real.
-        cl: One-sided confidence level.
-
-    Returns:
-        Limits [s]; NaN where all waits are equal or there are no degrees of freedom.
 
     Source: docs/rules/classes.md 2, items 5 to 7.
     """
@@ -75,34 +64,13 @@ class WeightedLimit:
 
 
 def weighted_upper_limit(
-    values: Sequence[float],
-    ages: Sequence[float],
-    *,
-    half_life_hours: float = 6,
-    cl: float = 0.95,
+    values: Sequence[float], ages: Sequence[float], *, half_life_hours: float = 6, cl: float = 0.95
 ) -> WeightedLimit:
     """Weigh waits by their age and bound one job's wait from above.
 
     ``w = 2 ** (-age / half-life)``; the effective number of jobs is the sum of weights + 1.
 
-    Args:
-        values: Waits [s].
-        ages: How long ago each job started [s], whole seconds.
-        half_life_hours: Half-life of a weight [h], above 0.
-        cl: One-sided confidence level, between 0 and 1.
-
-    Raises:
-        ConfigError: Half-life or confidence level are impossible.
-        DataError: The lists differ in length.
-
     Source: docs/rules/classes.md 2.
-
-    Example:
-        >>> limit = weighted_upper_limit([0, 600], [0, 0])
-        >>> limit.sum_of_weights, limit.w_mean, limit.w_stdev, round(limit.upper, 1)
-        (2.0, 300.0, 300.0, 1176.0)
-        >>> weighted_upper_limit([500], [60]).upper is None
-        True
     """
     if not half_life_hours > 0 or not 0 < cl < 1:
         raise ConfigError(

@@ -7,11 +7,7 @@
 """
 
 from brokerlab.lifecycle.timeouts.decide import Timeouts, decide
-from brokerlab.lifecycle.timeouts.fast import (
-    FastRebrokerage,
-    fast_rebrokerage,
-    fast_rebrokerage_at,
-)
+from brokerlab.lifecycle.timeouts.fast import FastRebrokerage, fast_rebrokerage, fast_rebrokerage_at
 from brokerlab.lifecycle.timeouts.histories import Histories, histories
 from brokerlab.lifecycle.timeouts.history import would_fire
 from brokerlab.lifecycle.timeouts.rule import TimeoutRule

@@ -29,14 +29,6 @@ def analysis_rebrokerage(
 ) -> pl.DataFrame:
     """Return the jobs of waiting analysis groups that go back to brokerage.
 
-    Args:
-        tables: ``jobs, queues, status_log`` of the contracts.
-        at: The instant, UTC without zone.
-        config: The configuration at the instant.
-
-    Returns:
-        Rows of the form of :data:`brokerlab.lifecycle.timeouts.decide.SCHEMA`, one per job.
-
     Source: docs/rules/waiting.md 3.
     """
     now = microseconds_of(at)

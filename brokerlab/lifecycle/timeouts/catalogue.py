@@ -12,25 +12,14 @@ from brokerlab.lifecycle.timeouts.statuses import ACTIVE_TABLE, DEFINED_TABLE
 from brokerlab.lifecycle.timeouts.words import fixed
 from brokerlab.units import DAY_S, HOUR_S
 
-URGENT = 800
-"""Priority from which a job is urgent."""
-MUST_STAY = 2
-"""``relocationflag`` of a job that may not move."""
+URGENT = 800  # priority from which a job is urgent
+MUST_STAY = 2  # ``relocationflag`` of a job that may not move
 
 
 def timeout_rules(
     rules: TimeoutRules, limits: Limits, *, least_transferring_s: int = 0
 ) -> tuple[TimeoutRule, ...]:
-    """Return the rules of a rule set in the chapter's order.
-
-    Args:
-        rules: The rule set; it decides which rules there are and what they ask.
-        limits: The limits that are set.
-        least_transferring_s: No queue lets jobs be transferring for shorter [s].
-
-    Returns:
-        Rules over the columns of :func:`brokerlab.lifecycle.timeouts.facts.facts`; a name may come twice.
-    """
+    """Return the rules of a rule set in the chapter's order."""
     return (
         *_waiting(rules, limits),
         *_queued(rules),

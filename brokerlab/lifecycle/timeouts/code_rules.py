@@ -13,8 +13,7 @@ from brokerlab.units import DAY_S, HOUR_S
 SOURCE = "docs/rules/waiting.md 2.2"
 ES_MERGE = 2
 CO_JUMBO = 5
-ES_PRIORITY = 900
-"""Event service jobs of this priority and more are killed after a day."""
+ES_PRIORITY = 900  # event service jobs of this priority and more are killed after a day
 
 
 def _rule(

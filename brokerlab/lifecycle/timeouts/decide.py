@@ -57,15 +57,8 @@ class Timeouts(Result):
             "age_h": "h",
             "limit_h": "h",
         },
-        keys=(
-            "pandaid",
-            "rule",
-            "action",
-        ),
-        next=(
-            ".by_job()",
-            "lifecycle.waiting(archive)",
-        ),
+        keys=("pandaid", "rule", "action"),
+        next=(".by_job()", "lifecycle.waiting(archive)"),
     )
 
     fired: pl.DataFrame
@@ -163,8 +156,7 @@ def decide(
 def judged(known: pl.DataFrame, order: Sequence[TimeoutRule], *, at: datetime) -> pl.DataFrame:
     """Evaluate rules on the facts.
 
-    Returns:
-        The columns of ``SCHEMA`` and ``acts``, whether the second look agrees: one row per job and rule that is too old.
+    The columns of ``SCHEMA`` and ``acts``, whether the second look agrees: one row per job and rule that is too old.
     """
     now = microseconds_of(at)
     jobs = nw.from_native(known.lazy())

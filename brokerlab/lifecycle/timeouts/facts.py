@@ -16,10 +16,8 @@ from brokerlab.lifecycle.timeouts.words import TIMES
 from brokerlab.matching.catchall import has_flag
 from brokerlab.units import DAY_S, HOUR_S
 
-IDLE_S = 2 * HOUR_S
-"""A queue without a start for longer is idle [s]."""
-DOWN = ("offline", "test")
-"""Statuses of queues that count as idle."""
+IDLE_S = 2 * HOUR_S  # A queue without a start for longer is idle [s]
+DOWN = ("offline", "test")  # statuses of queues that count as idle
 TRANSFERRING_DAYS = {"transtimehi": 2.0, "transtimelo": 6.0}
 """Limits of queues that set none [days]."""
 
@@ -27,11 +25,7 @@ Tables = Mapping[str, pl.DataFrame]
 
 
 def microseconds_of(at: datetime) -> int:
-    """Return an instant as microseconds since 1970.
-
-    Raises:
-        ConfigError: It has a zone.
-    """
+    """Return an instant as microseconds since 1970."""
     if at.tzinfo is not None:
         raise ConfigError(f"at={at} has a zone; UTC without zone is needed")
     return int(pl.Series([at], dtype=pl.Datetime("us")).cast(pl.Int64).item())
@@ -48,9 +42,8 @@ def limits_of(queues: pl.DataFrame, rules: TimeoutRules, config: Config) -> Limi
 def queue_facts(queues: pl.DataFrame) -> pl.DataFrame:
     """Return what the rules read of a queue.
 
-    Returns:
-        ``computingsite, queue_status, workflow, queue_paused, queue_stays`` (disableReassign), ``queue_down`` (offline
-        or test), ``transtimehi_s, transtimelo_s``.
+    ``computingsite, queue_status, workflow, queue_paused, queue_stays`` (disableReassign), ``queue_down`` (offline
+    or test), ``transtimehi_s, transtimelo_s``.
     """
     stays = [has_flag(text, "disableReassign") for text in queues["catchall"].to_list()]
     return queues.select(
@@ -119,15 +112,8 @@ def job_flags(jobs: pl.DataFrame) -> pl.DataFrame:
 def facts(tables: Tables, *, at: datetime, rules: TimeoutRules, limits: Limits) -> pl.DataFrame:
     """Return everything that the rules read at an instant.
 
-    Args:
-        tables: Tables of the contracts ``TABLES``.
-        at: The instant, UTC without zone.
-        rules: The rule set.
-        limits: Result of :func:`limits_of`.
-
-    Returns:
-        The jobs with ``<time>_us``, the facts of their queues, ``queue_idle``, ``heartbeat_s, heartbeat_own``,
-        ``is_build, output_report``.
+    The jobs with ``<time>_us``, the facts of their queues, ``queue_idle``, ``heartbeat_s, heartbeat_own``,
+    ``is_build, output_report``.
     """
     reported = tables["output_reports"]["pandaid"].to_list()
     known = with_queues(job_flags(tables["jobs"]), tables["queues"])

@@ -47,10 +47,7 @@ class FastRebrokerage(Result):
             "triggered": "",
             "n_moved": "",
         },
-        keys=(
-            "computingsite",
-            "gshare",
-        ),
+        keys=("computingsite", "gshare"),
         next=("lifecycle.waits.fast_rebrokerage_over(waiting, counts, instants)",),
     )
 
@@ -80,29 +77,7 @@ def fast_rebrokerage(
 
     ``excess = ceil(min(nq - RATIO nr, nq - L, nq - FRACTION N))``
 
-    Args:
-        tables: ``share_job_stats, jobs, queues, slots, resource_work_queues`` as in
-            :mod:`brokerlab.lifecycle.timeouts.contracts`. Without ``jobs`` the numbers are told, and no job is named.
-        rules: The rule set; ``document`` by default.
-        config: The configuration at the instant, without history; defaults only by default.
-
-    Returns:
-        Every queue and share with jobs, and the jobs that move.
-
-    Raises:
-        SchemaError: Tables or columns do not hold to the contracts.
-
     Source: docs/rules/waiting.md 4; switches ``fr_row_limit_bug, fr_zero_running_triggers, exemption_mode``.
-
-    Example:
-        >>> stats = pl.DataFrame(
-        ...     {"computingsite": ["A", "A", "B"], "gshare": "MC", "jobstatus": ["activated", "running", "defined"],
-        ...      "njobs": [50, 10, 20]}
-        ... )
-        >>> config = Config.empty().with_values({"FAST_REBRO_THRESHOLD_NQUEUE_MC": 30})
-        >>> found = fast_rebrokerage({"share_job_stats": stats}, config=config).shares
-        >>> found.select("computingsite", "nq", "nr", "nq_total", "triggered", "excess").rows()
-        [('A', 50, 10, 70, True, 20), ('B', 20, 0, 70, False, None)]
     """
     chosen = rules if rules is not None else TimeoutRules()
     settings = config if config is not None else Config.empty()
@@ -125,18 +100,8 @@ def fast_rebrokerage_at(
 ) -> pl.DataFrame:
     """Find the queues whose backlog in a share triggers fast rebrokerage at many instants, each by itself.
 
-    Args:
-        tables: As for :func:`fast_rebrokerage`, without ``jobs``; ``share_job_stats`` with ``snapshot``, the number of
-            the instant. The other tables hold for all instants.
-        rules: The rule set; ``document`` by default.
-        config: The configuration; defaults only by default.
-
-    Returns:
-        ``snapshot`` and the columns of :attr:`FastRebrokerage.shares`; ``n_moved`` is what would move. Sorted by
-        instant, queue and share.
-
-    Raises:
-        SchemaError: Tables or columns do not hold to the contracts.
+    ``snapshot`` and the columns of :attr:`FastRebrokerage.shares`; ``n_moved`` is what would move. Sorted by
+    instant, queue and share.
 
     Source: docs/rules/waiting.md 4.
     """

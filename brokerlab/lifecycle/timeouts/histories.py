@@ -28,46 +28,29 @@ from brokerlab.lifecycle.timeouts.rule import SECOND, TimeoutRule, true
 from brokerlab.lifecycle.timeouts.rules import TimeoutRules
 from brokerlab.units import HOUR_S
 
-NEEDS_IDLE = "inactive_queue"
-"""The rule that asks when jobs last started at a queue."""
+NEEDS_IDLE = "inactive_queue"  # the rule that asks when jobs last started at a queue
 IDLE = {"computingsite": pl.String, "idle_us": pl.Int64, "again_us": pl.Int64}
 JOB = ("pandaid", "jeditaskid", "computingsite", "gshare", "prodsourcelabel", "currentpriority")
-BAD = ("failed", "cancelled", "closed")
-"""Statuses of jobs that came to nothing."""
+BAD = ("failed", "cancelled", "closed")  # statuses of jobs that came to nothing
 STARTED = ("running", "stagein", "stageout", "holding", "merging", "transferring")
 """Statuses after the start: of a job that came to nothing, nothing was gained by going through them."""
 
 
 @dataclass(frozen=True)
 class Histories:
-    """The spans of jobs in which some rule could fire.
+    """The spans of jobs in which some rule could fire."""
 
-    Attributes:
-        spans: One row per span, with the facts of its queue.
-        idle: When queues had started nothing for 2 h.
-        places: Table ``queues`` as it was.
-        config: The configuration.
-        rules: The rule set that is asked where none is named.
-        now: End of the history [us since 1970].
-    """
-
-    spans: pl.DataFrame
-    idle: pl.DataFrame
-    places: pl.DataFrame
-    config: Config
-    rules: TimeoutRules
-    now: int
+    spans: pl.DataFrame  # one row per span, with the facts of its queue
+    idle: pl.DataFrame  # when queues had started nothing for 2 h
+    places: pl.DataFrame  # table ``queues`` as it was
+    config: Config  # the configuration
+    rules: TimeoutRules  # the rule set that is asked where none is named
+    now: int  # end of the history [us since 1970]
 
     def fired(
         self, scale: float = 1.0, *, rules: TimeoutRules | None = None, exempt: bool = True
     ) -> pl.DataFrame:
-        """Return the result of :func:`brokerlab.lifecycle.timeouts.would_fire`, asked otherwise.
-
-        Args:
-            scale: How many times as long every limit is made; rules are judged one by one, each with its own.
-            rules: Another rule set; only those that the histories were read for see all their jobs.
-            exempt: False: as if no queue were exempt from any rule.
-        """
+        """Return the result of :func:`brokerlab.lifecycle.timeouts.would_fire`, asked otherwise."""
         chosen = self.rules if rules is None else rules
         limits = limits_of(self.places, chosen, self.config)
         known = self.spans.with_columns(
@@ -99,19 +82,7 @@ def histories(
     least: float = 1.0,
     also: Iterable[TimeoutRules] = (),
 ) -> Histories:
-    """Read histories; arguments and errors are those of :func:`brokerlab.lifecycle.timeouts.would_fire`.
-
-    Args:
-        jobs: Table ``jobs``.
-        status_log: Table ``job_status_log``.
-        at: End of the history.
-        queues: Table ``queues``.
-        heartbeats: Signs of life.
-        rules: The rule set.
-        config: The configuration.
-        least: The smallest scale of limits that will be asked for.
-        also: Other rule sets that will be asked for, with limits as they are.
-    """
+    """Read histories; arguments and errors are those of :func:`brokerlab.lifecycle.timeouts.would_fire`."""
     chosen = rules if rules is not None else TimeoutRules()
     settings = (config if config is not None else Config.empty()).at(at)
     places = _places(queues)
@@ -222,8 +193,7 @@ def _outcome(rule: TimeoutRule, now: int) -> pl.Expr:
 def _idle_times(table: nw.LazyFrame[Any], known: pl.DataFrame) -> pl.DataFrame:
     """Return when the queues of waiting urgent jobs had started nothing for 2 h.
 
-    Returns:
-        ``computingsite, idle_us`` (from), ``again_us`` (to; null: to this day).
+    ``computingsite, idle_us`` (from), ``again_us`` (to; null: to this day).
     """
     waiting = known.filter(
         pl.col("jobstatus").is_in(("activated", "starting")),

@@ -108,8 +108,7 @@ class TimeoutRule:
         return ~(col("jobstatus").is_in(FAILING) | left)
 
 
-USERS = ("user", "panda")
-"""Labels of user analysis and its build jobs."""
+USERS = ("user", "panda")  # labels of user analysis and its build jobs
 FAILING = ("running", "sent", "starting", "holding", "stagein", "stageout")
 """Statuses in which a job can still be failed when it is looked at again; transferring has conditions."""
 

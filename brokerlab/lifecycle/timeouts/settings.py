@@ -42,10 +42,6 @@ class Limits:
     def of(cls, config: Config, workflows: Iterable[str]) -> Limits:
         """Look the limits up.
 
-        Args:
-            config: The configuration at the instant.
-            workflows: Workflows of queues to ask for, besides the two that always are.
-
         Source: docs/rules/waiting.md 1.
         """
         heartbeat, own = {}, set()

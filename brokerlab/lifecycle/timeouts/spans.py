@@ -43,12 +43,7 @@ Lazy = nw.LazyFrame[Any]
 
 
 def read(jobs: Any, status_log: Any, heartbeats: Any) -> tuple[Lazy, Lazy | None, Lazy | None]:
-    """Narrow the tables, of any one engine, to what is read.
-
-    Raises:
-        SchemaError: Required columns are missing.
-        DataError: The tables live in different engines.
-    """
+    """Narrow the tables, of any one engine, to what is read."""
     tables = {"jobs": narrow(jobs, "jobs", JOBS, REQUIRED)}
     if status_log is not None:
         tables["job_status_log"] = narrow(status_log, "job_status_log", LOG, tuple(LOG))
@@ -62,16 +57,9 @@ def read(jobs: Any, status_log: Any, heartbeats: Any) -> tuple[Lazy, Lazy | None
 def spans(jobs: Lazy, log: Lazy | None, signs: Lazy | None, until: datetime) -> Lazy:
     """Return the spans up to an instant.
 
-    Args:
-        jobs: Result of :func:`read`.
-        log: Status log of the same engine; null = times alone.
-        signs: Heartbeats of the same engine; null = none are known.
-        until: The last instant.
-
-    Returns:
-        The columns of jobs as they were, ``live`` (the status of the row), ``enter_us, leave_us`` of the status,
-        ``from_us, to_us`` of the part of it without a sign of life [us since 1970], ``<time>_us``, and of the row
-        ``final``, its status, ``over_us``, since when.
+    The columns of jobs as they were, ``live`` (the status of the row), ``enter_us, leave_us`` of the status,
+    ``from_us, to_us`` of the part of it without a sign of life [us since 1970], ``<time>_us``, and of the row
+    ``final``, its status, ``over_us``, since when.
     """
     found = status_spans(jobs, log, KEEP).with_columns(live=nw.col("leave").is_null())
     end = nw.when(nw.col("live")).then(nw.lit(until)).otherwise(nw.col("leave"))

@@ -1,7 +1,6 @@
 """Statuses of live jobs and the tables they stand in (docs/rules/waiting.md 1)."""
 
-DEFINED_TABLE = ("pending", "defined", "assigned", "waiting")
-"""Before activation."""
+DEFINED_TABLE = ("pending", "defined", "assigned", "waiting")  # before activation
 ACTIVE_TABLE = (
     *("activated", "sent", "starting", "running", "holding", "merging"),
     *("transferring", "throttled", "stagein", "stageout"),

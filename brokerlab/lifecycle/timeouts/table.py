@@ -15,10 +15,7 @@ from brokerlab.units import DAY_S, HOUR_S
 
 
 def decision_table(
-    *,
-    rules: TimeoutRules | None = None,
-    config: Config | None = None,
-    workflow: str = PRODUCTION,
+    *, rules: TimeoutRules | None = None, config: Config | None = None, workflow: str = PRODUCTION
 ) -> pl.DataFrame:
     """Return the rules of a rule set in order, with the limits that a configuration sets.
 

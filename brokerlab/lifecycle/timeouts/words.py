@@ -33,17 +33,6 @@ def _references() -> Mapping[str, nw.Expr]:
 
 
 def fixed(reference: str, limit_s: int) -> Wait:
-    """Return a wait since a reference time for so many seconds.
-
-    Args:
-        reference: One of the times, ``modificationtime or endtime`` (whichever is earlier) or
-            ``endtime, else starttime``.
-        limit_s: Limit [s].
-    """
+    """Return a wait since a reference time for so many seconds."""
     since = _references()[reference]
-    return {
-        "reference": reference,
-        "since": since,
-        "limit_s": nw.lit(limit_s),
-        "least_s": limit_s,
-    }
+    return {"reference": reference, "since": since, "limit_s": nw.lit(limit_s), "least_s": limit_s}

@@ -19,10 +19,8 @@ from brokerlab.lifecycle.waits.period import Waiting
 from brokerlab.times import duration_us, rounded
 
 PLACE = ("computingsite", "gshare")
-PREFIX = "FAST_REBRO_THRESHOLD_"
-"""What the names of its keys begin with."""
-POINTS = 6
-"""Values tried of each key, besides the current one, its half and its double."""
+PREFIX = "FAST_REBRO_THRESHOLD_"  # what the names of its keys begin with
+POINTS = 6  # values tried of each key, besides the current one, its half and its double
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,17 +85,7 @@ class FastOver:
 def instants_of(start: datetime, end: datetime, every: str) -> pl.DataFrame:
     """Return the instants of a period on the grid that begins in 1970.
 
-    Args:
-        start: The first one is not before it.
-        end: The last one is before it.
-        every: Step, such as ``6h``.
-
-    Returns:
-        ``snapshot`` (number from 0), ``at``.
-
-    Example:
-        >>> instants_of(datetime(2026, 3, 1, 5), datetime(2026, 3, 1, 18), "6h")["at"].dt.hour().to_list()
-        [6, 12]
+    ``snapshot`` (number from 0), ``at``.
     """
     begin = pl.select(at=rounded(pl.lit(start, dtype=pl.Datetime("us")), every)).item()
     step = f"{duration_us(every)}us"
@@ -115,20 +103,7 @@ def fast_rebrokerage_over(
     n_boot: int = 0,
     seed: int = 1,
 ) -> FastOver | None:
-    """Judge every queue and share at the instants of a period.
-
-    Args:
-        waiting: The period: settings, rules, queues, and the archive's ``slots``.
-        counts: Jobs at the instants: ``snapshot, computingsite, gshare, jobstatus, njobs``, as
-            ``brokerage.replaying.counts.Counts`` tells them.
-        instants: ``snapshot``, ``at``.
-        points: Values tried of each key, besides the current one, its half and its double.
-        n_boot: Bootstrap replicates; queues are drawn, whatever else is drawn for the period. 0: no intervals.
-        seed: Of the bootstrap.
-
-    Returns:
-        What is found; null where no queue and share ever has a job at an instant.
-    """
+    """Judge every queue and share at the instants of a period."""
     tables = {
         "share_job_stats": counts.drop_nulls(list(PLACE)),
         "queues": waiting.histories.places,
@@ -168,13 +143,8 @@ def fast_rebrokerage_over(
 def with_dry_run(shares: pl.DataFrame, *, too_few: int = 0) -> pl.DataFrame:
     """Say what would move if shares without a threshold had 10, as the dry run takes it.
 
-    Args:
-        shares: Result of :func:`brokerlab.lifecycle.timeouts.fast_rebrokerage_at`.
-        too_few: Jobs that the system moves fewer than it computes, see ``fr_row_limit_bug``.
-
-    Returns:
-        Its columns and ``met`` (all conditions hold), ``to_move`` (jobs that would move), ``onset`` (not met an instant
-        before); sorted by queue, share and instant.
+    Its columns and ``met`` (all conditions hold), ``to_move`` (jobs that would move), ``onset`` (not met an instant
+    before); sorted by queue, share and instant.
     """
     met = pl.col("excess").is_not_null() & ~pl.col("exempt")
     to_move = pl.when(met).then(pl.max_horizontal(pl.col("excess") - too_few, 0)).otherwise(0)

@@ -13,8 +13,7 @@ from brokerlab.lifecycle.timeouts.catalogue import URGENT
 from brokerlab.lifecycle.timeouts.rule import PRECEDENCE
 from brokerlab.units import HOUR_S
 
-RULE = ("number", "rule", "action")
-"""Columns that name a rule: one name may have several actions."""
+RULE = ("number", "rule", "action")  # columns that name a rule: one name may have several actions
 OUTCOMES = ("soon", "later", "ended", "still", "undecided")
 """What becomes of a job after a rule fired; every job is one of them."""
 MEASURES = ("jobs", "waited_us", "after_us", *OUTCOMES)
@@ -52,21 +51,12 @@ def label_outcomes(
 ) -> pl.DataFrame:
     """Say what became of each job after a rule fired.
 
-    Args:
-        fired: Result of :func:`brokerlab.lifecycle.timeouts.would_fire`.
-        until: End of the history.
-        start: Only firings from this instant on.
-        end: Only firings before this instant.
-        soon_h: A job that goes on by itself within this was interrupted needlessly [h].
-        unit: Column of what is drawn again for intervals.
-
-    Returns:
-        Its columns and ``unit`` (text; ``none`` where null); ``jobs`` (1), ``waited_us`` (until the rule fired [us]),
-        ``after_us`` (from then to the end of the wait, or of the history [us]); one of the outcomes is 1, the others 0:
-        ``soon`` (went on within ``soon_h``), ``later`` (went on after that), ``ended`` (came to nothing), ``still`` (waits at the end of
-        the history), ``undecided`` (so does this one, but less than ``soon_h`` after the rule: nobody knows whether it goes on soon);
-        ``priority`` (``urgent``: 800 and more, ``other``); ``first`` (the rule is the first of the job; at the same instant fail comes
-        before kill and reassign). Sorted by job and time.
+    Its columns and ``unit`` (text; ``none`` where null); ``jobs`` (1), ``waited_us`` (until the rule fired [us]),
+    ``after_us`` (from then to the end of the wait, or of the history [us]); one of the outcomes is 1, the others 0:
+    ``soon`` (went on within ``soon_h``), ``later`` (went on after that), ``ended`` (came to nothing), ``still`` (waits at the end of
+    the history), ``undecided`` (so does this one, but less than ``soon_h`` after the rule: nobody knows whether it goes on soon);
+    ``priority`` (``urgent``: 800 and more, ``other``); ``first`` (the rule is the first of the job; at the same instant fail comes
+    before kill and reassign). Sorted by job and time.
     """
     inside = fired
     if start is not None:
@@ -141,12 +131,8 @@ def wasted_waiting(
 def wait_of_jobs(firings: pl.DataFrame) -> pl.DataFrame:
     """Return what single jobs waited, by rule.
 
-    Args:
-        firings: Result of :func:`label_outcomes`.
-
-    Returns:
-        ``number, rule, action``, ``waited_median_h``, ``waited_max_h`` (until the rule fired), ``after_median_h`` (from
-        then on); sorted by rule.
+    ``number, rule, action``, ``waited_median_h``, ``waited_max_h`` (until the rule fired), ``after_median_h`` (from
+    then on); sorted by rule.
     """
     hours = pl.lit(HOUR_US, dtype=pl.Float64)
     columns = {
@@ -159,9 +145,6 @@ def wait_of_jobs(firings: pl.DataFrame) -> pl.DataFrame:
 
 def with_names(frame: pl.DataFrame) -> pl.DataFrame:
     """Add ``name``: the rule, with its action where the rule takes several.
-
-    Args:
-        frame: Rows by `RULE`.
 
     Example:
         >>> rules = pl.DataFrame({"rule": ["sent", "held", "held"], "action": ["fail", "kill", "fail"]})
@@ -176,11 +159,7 @@ def with_names(frame: pl.DataFrame) -> pl.DataFrame:
 def usual_limits(firings: pl.DataFrame) -> pl.DataFrame:
     """Return the limit that most firings of each rule have: some depend on the queue.
 
-    Args:
-        firings: Firings with ``limit_h``.
-
-    Returns:
-        ``number, rule, action, limit_h``; of limits with as many firings the longest. Sorted by rule.
+    ``number, rule, action, limit_h``; of limits with as many firings the longest. Sorted by rule.
     """
     counted = firings.group_by(*RULE, "limit_h").len().sort(*RULE, "len", "limit_h")
     return counted.group_by(RULE, maintain_order=True).agg(pl.col("limit_h").last())
@@ -198,17 +177,7 @@ def firings_over_time(
 ) -> pl.DataFrame:
     """Count the jobs that each rule times out, step by step, those without any included.
 
-    Args:
-        firings: Result of :func:`label_outcomes`.
-        every: Length of a step, such as ``1d``; steps begin where the calendar's do.
-        start: In the first step.
-        end: The last step begins before it.
-        units: See :func:`wasted_waiting`; so are the following.
-        n_boot: Bootstrap replicates.
-        seed: Of the bootstrap.
-
-    Returns:
-        ``number, rule, time`` (beginning of the step), ``jobs, jobs_lo, jobs_hi``; sorted by rule and time.
+    ``number, rule, time`` (beginning of the step), ``jobs, jobs_lo, jobs_hi``; sorted by rule and time.
     """
     key = ["number", "rule", "time"]
     stepped = firings.with_columns(time=pl.col("fires").dt.truncate(every))

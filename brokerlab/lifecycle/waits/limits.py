@@ -19,12 +19,9 @@ from brokerlab.lifecycle.waits.firings import (
 )
 from brokerlab.lifecycle.waits.period import Waiting
 
-SCALES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
-"""Scales of limits that are worth a look."""
-HALVED_AND_DOUBLED = (0.5, 2.0)
-"""Scales that every answer names."""
-ALL_RULES = "all rules"
-"""Name of the rows of all rules together, with every limit changed alike."""
+SCALES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0)  # scales of limits that are worth a look
+HALVED_AND_DOUBLED = (0.5, 2.0)  # scales that every answer names
+ALL_RULES = "all rules"  # name of the rows of all rules together, with every limit changed alike
 
 
 def _more(measure: str, unit: float = 1.0) -> Formula:
@@ -53,21 +50,11 @@ def other_limits(
     limit after its end does not fire there, so the longer a limit, the fewer waits begin early enough; and where the
     system itself acted at its limit, waits end there.
 
-    Args:
-        by_scale: Firings by how many times as long each limit is, see :func:`label_outcomes`; 1, what is set, among them.
-        units: All units to draw again, also those without a firing.
-        n_boot: Bootstrap replicates; 0: no intervals.
-        seed: Of the bootstrap; the same draws at all scales, so that differences are paired.
-
-    Returns:
-        One row per rule and scale, and per scale of `ALL_RULES` (number 0; every job once, by its first rule), sorted:
-        ``number, rule, action``, ``value`` (the scale), ``is_current``, ``limit_h`` (of most jobs; null for all rules); with
-        ``_lo`` and ``_hi`` ``jobs``, ``waited_h``, ``after_h`` (waiting ended, at least), ``soon`` (interrupted needlessly),
-        ``soon_share``, ``ended``, and differences to the limits as set, ``more_jobs, more_after_h, more_soon``;
-        ``resampled``, ``n_units``.
-
-    Raises:
-        ConfigError: The limits as set are missing, or a scale is not above 0.
+    One row per rule and scale, and per scale of `ALL_RULES` (number 0; every job once, by its first rule), sorted:
+    ``number, rule, action``, ``value`` (the scale), ``is_current``, ``limit_h`` (of most jobs; null for all rules); with
+    ``_lo`` and ``_hi`` ``jobs``, ``waited_h``, ``after_h`` (waiting ended, at least), ``soon`` (interrupted needlessly),
+    ``soon_share``, ``ended``, and differences to the limits as set, ``more_jobs, more_after_h, more_soon``;
+    ``resampled``, ``n_units``.
     """
     if 1.0 not in by_scale or min(by_scale) <= 0:
         scales = list(by_scale)
@@ -115,12 +102,8 @@ def _limits_as_set(by_scale: Mapping[float, pl.DataFrame]) -> pl.DataFrame:
 def undecided_by_end(by_scale: Mapping[float, pl.DataFrame]) -> pl.DataFrame:
     """Count the waits that last to the end of the archive, and what they hide of longer limits.
 
-    Args:
-        by_scale: As for :func:`other_limits`.
-
-    Returns:
-        ``number, rule, value`` (the scale), ``n_waiting``: jobs for which the rule has fired at the shortest limit, which
-        still wait at the end of the archive and are not due at this scale yet: nobody knows whether they would be.
+    ``number, rule, value`` (the scale), ``n_waiting``: jobs for which the rule has fired at the shortest limit, which
+    still wait at the end of the archive and are not due at this scale yet: nobody knows whether they would be.
     """
     waiting = by_scale[min(by_scale)].filter(pl.col("outcome") == "waiting")
     key = ["pandaid", *RULE]
@@ -133,12 +116,7 @@ def undecided_by_end(by_scale: Mapping[float, pl.DataFrame]) -> pl.DataFrame:
 
 
 def fired_before(fired: pl.DataFrame, shorter: pl.DataFrame) -> int:
-    """Count the jobs that reach a limit in the period, but its shorter form before: they are missed at that limit.
-
-    Args:
-        fired: Firings of the period with the limits as set, see :func:`label_outcomes`.
-        shorter: Those with shorter limits.
-    """
+    """Count the jobs that reach a limit in the period, but its shorter form before: they are missed at that limit."""
     return fired.join(shorter, on=["pandaid", *RULE], how="anti")["pandaid"].n_unique()
 
 
@@ -147,14 +125,8 @@ def limit_changes(
 ) -> pl.DataFrame:
     """Return the rules whose own limits, made so many times as long, would change something.
 
-    Args:
-        waiting: The period.
-        limits: Result of :func:`other_limits`.
-        scales: Scales to look at.
-
-    Returns:
-        The rows of these rules at these scales, the rule with the largest change of ``after_h`` first; ``name``, ``set_by``
-        (gdpconfig keys of the limit, null without).
+    The rows of these rules at these scales, the rule with the largest change of ``after_h`` first; ``name``, ``set_by``
+    (gdpconfig keys of the limit, null without).
     """
     tried = limits.filter(pl.col("value").is_in(list(scales)), pl.col("rule") != ALL_RULES)
     changing = with_names(tried.filter((pl.col("more_jobs") != 0).any().over(RULE)))

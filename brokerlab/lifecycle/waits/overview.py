@@ -37,17 +37,10 @@ def by_rule(
 ) -> pl.DataFrame:
     """Add firings up by rule, those that never fire among them.
 
-    Args:
-        waiting: The period.
-        firings: Those of the period.
-        n_boot: Bootstrap replicates over the units of the period; 0: no intervals.
-        seed: Of the bootstrap.
-
-    Returns:
-        One row per rule of the set, in order: the columns of :func:`brokerlab.lifecycle.waits.wasted_waiting` and of
-        :func:`brokerlab.lifecycle.waits.wait_of_jobs`, ``limit_h`` (of most jobs where queues differ), ``spared`` with
-        its ends (jobs that only paused queues and disableReassign save, null for none), ``name``. Of a rule that never
-        fires ``jobs`` is 0, null where the archive has no job in its statuses; all else is null.
+    One row per rule of the set, in order: the columns of :func:`brokerlab.lifecycle.waits.wasted_waiting` and of
+    :func:`brokerlab.lifecycle.waits.wait_of_jobs`, ``limit_h`` (of most jobs where queues differ), ``spared`` with
+    its ends (jobs that only paused queues and disableReassign save, null for none), ``name``. Of a rule that never
+    fires ``jobs`` is 0, null where the archive has no job in its statuses; all else is null.
     """
     rule = list(RULE)
     draws: dict[str, Any] = {"units": waiting.units["unit"], "n_boot": n_boot, "seed": seed}
@@ -72,16 +65,8 @@ def by_level(
 ) -> pl.DataFrame:
     """Add firings up by rule and each of several columns.
 
-    Args:
-        waiting: The period.
-        firings: Those of the period.
-        strata: Column to the name it gets.
-        n_boot: Bootstrap replicates over the units of the period, but for the column that names these; 0: no intervals.
-        seed: Of the bootstrap.
-
-    Returns:
-        ``stratum`` (the name, in the given order), ``level`` (``none`` where null), the columns of
-        :func:`brokerlab.lifecycle.waits.wasted_waiting`, ``name``; within a stratum most jobs first.
+    ``stratum`` (the name, in the given order), ``level`` (``none`` where null), the columns of
+    :func:`brokerlab.lifecycle.waits.wasted_waiting`, ``name``; within a stratum most jobs first.
     """
     parts = []
     for column, name in strata.items():
@@ -100,13 +85,8 @@ def by_level(
 def numbers_of(waiting: Waiting, firings: pl.DataFrame) -> dict[str, float | None]:
     """Return the single numbers of the period by name.
 
-    Args:
-        waiting: The period.
-        firings: Those of the period.
-
-    Returns:
-        ``n_jobs``, ``n_fired`` (jobs that any rule times out), ``n_units``, ``n_queues``, ``n_exempt_queues``, ``n_unlogged``, ``n_live``, ``n_beating``, ``n_silent``,
-        ``n_ran``, ``n_lost``, ``lost_h``, ``waited_h``, ``waited_before_start_h`` (of it, until a rule fired), ``fresh_h``.
+    ``n_jobs``, ``n_fired`` (jobs that any rule times out), ``n_units``, ``n_queues``, ``n_exempt_queues``, ``n_unlogged``, ``n_live``, ``n_beating``, ``n_silent``,
+    ``n_ran``, ``n_lost``, ``lost_h``, ``waited_h``, ``waited_before_start_h`` (of it, until a rule fired), ``fresh_h``.
     """
     return {
         "n_jobs": waiting.total("n_jobs"),
@@ -135,12 +115,7 @@ def n_silent(waiting: Waiting) -> int:
 
 
 def waited_before_start_h(waiting: Waiting, firings: pl.DataFrame) -> float:
-    """Add up what of `waited_h` jobs waited until a rule about jobs before their start fired, once each [h].
-
-    Args:
-        waiting: The period.
-        firings: Those of the period.
-    """
+    """Add up what of `waited_h` jobs waited until a rule about jobs before their start fired, once each [h]."""
     first = firings.filter("first", pl.col("number").is_in(BEFORE_START))
     since = pl.max_horizontal("since", pl.lit(waiting.start))
     inside = first.select((pl.col("fires") - since).dt.total_microseconds().sum()).item()
@@ -150,13 +125,8 @@ def waited_before_start_h(waiting: Waiting, firings: pl.DataFrame) -> float:
 def quiet_rules(waiting: Waiting, firings: pl.DataFrame) -> pl.DataFrame:
     """Return the rules that never fire.
 
-    Args:
-        waiting: The period.
-        firings: Those of the period.
-
-    Returns:
-        ``number, rule, action, statuses`` (separated by blanks), ``limit_h``, ``seen`` (whether the archive has any
-        job in one of these statuses).
+    ``number, rule, action, statuses`` (separated by blanks), ``limit_h``, ``seen`` (whether the archive has any
+    job in one of these statuses).
     """
     table = decision_table(rules=waiting.rules, config=waiting.config)
     rest = table.join(firings, on=["rule", "action"], how="anti", maintain_order="left")
@@ -169,12 +139,7 @@ def quiet_rules(waiting: Waiting, firings: pl.DataFrame) -> pl.DataFrame:
 def late_rules(waiting: Waiting, limits: pl.DataFrame) -> pl.DataFrame:
     """Return the rules of which the doubled limit is more than half the period: they fire too seldom in it.
 
-    Args:
-        waiting: The period.
-        limits: Result of :func:`brokerlab.lifecycle.waits.other_limits`: where queues differ, the limit of most jobs counts.
-
-    Returns:
-        ``rule, limit_h``.
+    ``rule, limit_h``.
     """
     half_h = (waiting.end - waiting.start).total_seconds() / HOUR_S / 2
     table = decision_table(rules=waiting.rules, config=waiting.config)

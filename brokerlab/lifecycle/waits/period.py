@@ -28,8 +28,7 @@ from brokerlab.rulesets import single_switches
 Unit = Literal["queue", "task"]
 UNIT_COLUMNS: Mapping[str, str] = {"queue": "computingsite", "task": "jeditaskid"}
 """What intervals can be drawn over, and the column that names it."""
-LOST_HEARTBEAT = 100
-"""``jobdispatchererrorcode`` of jobs that were failed for a lost heartbeat."""
+LOST_HEARTBEAT = 100  # ``jobdispatchererrorcode`` of jobs that were failed for a lost heartbeat
 COUNTS = ("n_jobs", "waited_us", "n_started", "fresh_us", "n_ran", "n_lost", "lost_us")
 JOBS: Types = {
     **dict.fromkeys(["pandaid", "jeditaskid"], INT),
@@ -75,11 +74,7 @@ class Waiting(Result):
             "waited_h": "h",
             "outcome": "",
         },
-        keys=(
-            "pandaid",
-            "rule",
-            "action",
-        ),
+        keys=("pandaid", "rule", "action"),
         next=(
             "lifecycle.waits.by_rule(result, result.frame())",
             "lifecycle.waits.compare_rule_sets(result, result.frame())",

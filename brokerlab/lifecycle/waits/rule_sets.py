@@ -13,8 +13,7 @@ from brokerlab.rulesets import switch_by_switch
 
 KINDS = ("same", "other_time", "other_rule", "only_current", "only_other")
 """How a job fares under both rule sets."""
-FATE = ("rule", "action", "fires")
-"""What a rule set does to a job, by its first rule."""
+FATE = ("rule", "action", "fires")  # what a rule set does to a job, by its first rule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,14 +46,7 @@ class RuleSetComparison:
 def compare_rule_sets(
     waiting: Waiting, firings: pl.DataFrame, *, n_boot: int = 0, seed: int = 1
 ) -> RuleSetComparison:
-    """Compare the rule set of a period with the other one, job by job, each by its first rule.
-
-    Args:
-        waiting: The period.
-        firings: Its firings.
-        n_boot: Bootstrap replicates over all units of the period; 0: no intervals.
-        seed: Of the bootstrap.
-    """
+    """Compare the rule set of a period with the other one, job by job, each by its first rule."""
     others = waiting.firings(rules=waiting.other)
     counted = pair_fates(_fates(firings), _fates(others)).with_columns(jobs=pl.lit(1))
     different = counted.filter(pl.col("kind") != "same").rename({"rule": "current", "rule_other": "other"})  # fmt: skip
@@ -80,12 +72,7 @@ def compare_rule_sets(
 def pair_fates(here: pl.DataFrame, there: pl.DataFrame) -> pl.DataFrame:
     """Put what two rule sets do to every job side by side.
 
-    Args:
-        here: ``pandaid, unit, rule, action, fires``, one row per job.
-        there: The same.
-
-    Returns:
-        The columns, those of the other set with ``_other``, and ``kind``, of `KINDS`; sorted by job.
+    The columns, those of the other set with ``_other``, and ``kind``, of `KINDS`; sorted by job.
     """
     both = here.join(there, on="pandaid", how="full", suffix="_other", coalesce=True)
     rule, other = pl.struct("rule", "action"), pl.struct(rule="rule_other", action="action_other")

@@ -67,16 +67,7 @@ def study_waiting(
     n_boot: int = 0,
     seed: int = 1,
 ) -> WaitingStudy:
-    """Judge the waiting of a period.
-
-    Args:
-        waiting: The period, read with a ``least`` that is no larger than any scale.
-        counts: Jobs at the instants, see :func:`brokerlab.lifecycle.waits.fast_rebrokerage_over`.
-        instants: ``snapshot``, ``at``.
-        scales: Other limits, so many times as long; those as set, halved and doubled are looked at anyway.
-        n_boot: Bootstrap replicates; 0: no intervals.
-        seed: Of the bootstrap.
-    """
+    """Judge the waiting of a period."""
     again: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
     draws: dict[str, Any] = {"units": waiting.units["unit"], **again}
     every_scale = sorted({*scales, 1.0, *HALVED_AND_DOUBLED})

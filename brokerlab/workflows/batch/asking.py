@@ -21,37 +21,13 @@ def estimate_start(sim: Simulation, hosts: int, requested_s: float) -> float:
     The queue is carried forward under its policy, every job lasting its whole request, without later arrivals. Under
     ``fcfs`` and ``conservative`` the real start is no later, under ``easy`` it may be.
 
-    Args:
-        sim: The queue, advanced to an instant.
-        hosts: Hosts it would need.
-        requested_s: Its limit [s].
-
-    Returns:
-        The instant [s].
-
-    Raises:
-        ConfigError: Impossible values, or no instant yet.
-
-    Source:
-        workflows.md section 4.1.
+    Source: workflows.md section 4.1.
     """
     return float(estimate_starts(sim, [hosts], [requested_s])[0])
 
 
 def estimate_starts(sim: Simulation, hosts: Any, requested_s: Any) -> FloatArray:
-    """Estimate starts of several jobs, each as if it alone were submitted now.
-
-    Args:
-        sim: The queue, advanced to an instant.
-        hosts: (n,) hosts.
-        requested_s: (n,) limits [s].
-
-    Returns:
-        (n,) instants [s].
-
-    Raises:
-        ConfigError: Impossible values, or no instant yet.
-    """
+    """Estimate starts of several jobs, each as if it alone were submitted now."""
     asked, long = np.asarray(hosts), np.asarray(requested_s, np.float64)
     check_ask(sim, asked, long)
     wide = asked.astype(np.int64)

@@ -16,8 +16,7 @@ from brokerlab.workflows.load import LONGEST_S
 
 STATUS = ("future", "waiting", "running", "finished", "killed", "cancelled", "released")
 """Names of what a job can be."""
-US = 1_000_000
-"""Microseconds in a second."""
+US = 1_000_000  # microseconds in a second
 
 
 @dataclass
@@ -61,22 +60,14 @@ class Simulation:
 
 
 def record(sim: Simulation, number: int) -> Any:
-    """Return the record of a job.
-
-    Raises:
-        ConfigError: There is no such job.
-    """
+    """Return the record of a job."""
     if not 0 <= number < sim.state.counters[N_JOBS]:
         raise ConfigError(f"number: no job {number}; there are {sim.state.counters[N_JOBS]}")
     return sim.state.jobs[number]
 
 
 def check_ask(sim: Simulation, hosts: IntArray | FloatArray, requested_s: FloatArray) -> None:
-    """Refuse jobs that the machine could not run, all at once.
-
-    Raises:
-        ConfigError: Impossible values, or no instant yet.
-    """
+    """Refuse jobs that the machine could not run, all at once."""
     problems = [
         f"hosts: {n}, allowed: whole numbers from 1 to {sim.hosts}"
         for n in hosts

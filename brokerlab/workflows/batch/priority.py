@@ -10,8 +10,7 @@ from brokerlab.errors import ConfigError, nearest
 from brokerlab.numerics import IntArray
 from brokerlab.units import DAY_S
 
-FAVOURED = ("large", "small")
-"""Which jobs a priority can favour."""
+FAVOURED = ("large", "small")  # which jobs a priority can favour
 _US = 1_000_000
 
 
@@ -27,8 +26,7 @@ class Priority:
         worth_s: Waiting time that the full term of size is worth [s].
         cap_hosts: Size from which on a job counts no larger [hosts]; None: the whole machine.
 
-    Source:
-        workflows.md section 5 (FL and FS). The paper gives neither weights nor caps: these are ours.
+    Source: workflows.md section 5 (FL and FS). The paper gives neither weights nor caps: these are ours.
     """
 
     favour: str
@@ -48,12 +46,7 @@ class Priority:
             raise ConfigError("priority: " + "; ".join(problems))
 
     def earlier_us(self, hosts: IntArray, machine: int) -> IntArray:
-        """Return by how much earlier jobs stand [µs].
-
-        Args:
-            hosts: (n,) hosts of the jobs.
-            machine: Hosts of the machine.
-        """
+        """Return by how much earlier jobs stand [µs]."""
         cap = machine if self.cap_hosts is None else self.cap_hosts
         part = np.minimum(hosts, cap) / cap
         part = part if self.favour == "large" else 1 - part

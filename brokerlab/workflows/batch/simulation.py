@@ -13,14 +13,7 @@ import polars as pl
 
 from brokerlab.errors import ConfigError, DataError, SchemaError, nearest
 from brokerlab.workflows.batch import kernel
-from brokerlab.workflows.batch.held import (
-    STATUS,
-    US,
-    Simulation,
-    check_ask,
-    micros,
-    seconds,
-)
+from brokerlab.workflows.batch.held import STATUS, US, Simulation, check_ask, micros, seconds
 from brokerlab.workflows.batch.priority import Priority
 from brokerlab.workflows.batch.state import (
     CONSERVATIVE,
@@ -65,25 +58,7 @@ def start(
 ) -> Simulation:
     """Make the queue of a machine, before the first job of its background load.
 
-    Args:
-        background: One row per job: ``job_id`` (unique), ``submit_s``, ``run_s``, ``requested_s`` [s], ``hosts``. Equal
-            submissions keep the order of the rows. None: an empty machine.
-        hosts: Identical hosts of the machine.
-        policy: ``"fcfs"``, ``"easy"``, ``"conservative"``; ``"large_first"``, ``"small_first"``: EASY in the order of a
-            priority of size and waiting time.
-        priority: That priority, for the last two; None: a day's wait for the whole machine.
-        replay: Background jobs start at their ``start_s`` [s], a further column, not when the policy would start them.
-
-    Returns:
-        The queue, for `advance`.
-
-    Raises:
-        ConfigError: Unknown policy, a priority that is another one's, or no host.
-        SchemaError: Missing columns, other types, nulls.
-        DataError: Values that no job can have; jobs wider than the machine.
-
-    Source:
-        workflows.md section 5.
+    Source: workflows.md section 5.
     """
     order = _order(policy, priority, hosts)
     if replay and background is not None:
@@ -105,19 +80,6 @@ def advance(sim: Simulation, until_s: float | None = None, *, watch: bool = Fals
 
     At the instant itself submissions and starts are still to come: `release` and `cancel` first, then `arrive`,
     `submit`, and `settle`; or the next `advance`, which does what is left.
-
-    Args:
-        sim: The queue.
-        until_s: The instant [s]; None: until nothing happens any more.
-        watch: Stop early where a job submitted by hand starts or ends. After an end the submissions of that instant
-            are still to come, after a start the instant is settled.
-
-    Returns:
-        The instant reached [s].
-
-    Raises:
-        ConfigError: The instant is past, or none.
-        DataError: A replayed log needs more hosts than there are.
     """
     if until_s is not None and not abs(until_s) < NEVER / US:
         raise ConfigError(f"until_s: {until_s}, allowed: a number of seconds; None: to the end")
@@ -148,20 +110,7 @@ def settle(sim: Simulation) -> None:
 
 
 def submit(sim: Simulation, hosts: int, requested_s: float, run_s: float | None = None) -> int:
-    """Submit a job now, behind the background of this instant.
-
-    Args:
-        sim: The queue, advanced to an instant.
-        hosts: Hosts it needs.
-        requested_s: Its limit: it is killed then [s].
-        run_s: How long it lasts if nothing ends it [s]; None: to its limit, or until `release`.
-
-    Returns:
-        Its number.
-
-    Raises:
-        ConfigError: Impossible values, or no instant yet.
-    """
+    """Submit a job now, behind the background of this instant."""
     check_ask(sim, np.array([hosts]), np.array([requested_s]))
     lasts = requested_s if run_s is None else run_s
     if not 0 <= lasts <= LONGEST_S:
@@ -181,33 +130,21 @@ def submit(sim: Simulation, hosts: int, requested_s: float, run_s: float | None 
 
 
 def cancel(sim: Simulation, number: int) -> None:
-    """Take a waiting job out of the queue.
-
-    Raises:
-        ConfigError: It does not wait.
-    """
+    """Take a waiting job out of the queue."""
     _expect(sim, number, WAITING)
     sim.ahead = None
     kernel.cancel(sim.state, number)
 
 
 def release(sim: Simulation, number: int) -> None:
-    """End a running job now; its hosts are free at once.
-
-    Raises:
-        ConfigError: It does not run.
-    """
+    """End a running job now; its hosts are free at once."""
     _expect(sim, number, RUNNING)
     sim.ahead = None
     kernel.release(sim.state, number)
 
 
 def next_event(sim: Simulation) -> float:
-    """Tell when something happens next by itself.
-
-    Returns:
-        The instant [s]: the present one while it is not settled, infinity if nothing happens any more.
-    """
+    """Tell when something happens next by itself."""
     return seconds(kernel.next_event(sim.state))
 
 
@@ -229,8 +166,7 @@ def run(
     Raises:
         ConfigError, SchemaError, DataError: As `start`.
 
-    Source:
-        workflows.md section 5.
+    Source: workflows.md section 5.
 
     Example:
         >>> import polars as pl

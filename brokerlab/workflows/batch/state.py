@@ -13,10 +13,8 @@ import numpy.typing as npt
 from brokerlab.compiled import compiled
 from brokerlab.numerics import IntArray
 
-NEVER = 2**62
-"""A time that does not come."""
-NOBODY = -1
-"""No job."""
+NEVER = 2**62  # A time that does not come
+NOBODY = -1  # no job
 
 FCFS, EASY, CONSERVATIVE = range(3)
 FUTURE, WAITING, RUNNING, FINISHED, KILLED, CANCELLED, RELEASED = range(7)  # status of a job

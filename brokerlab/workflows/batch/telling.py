@@ -19,11 +19,7 @@ _STARTED = (RUNNING, FINISHED, KILLED, RELEASED)
 
 
 def changes(sim: Simulation) -> list[tuple[int, str]]:
-    """Return what happened to jobs submitted by hand since this was last asked.
-
-    Returns:
-        (number, ``"started"`` or ``"ended"``), in order.
-    """
+    """Return what happened to jobs submitted by hand since this was last asked."""
     log = sim.state.log[sim.told : sim.state.counters[N_LOGGED]].tolist()
     sim.told += len(log)
     return [(entry // 2, ("started", "ended")[entry % 2]) for entry in log]
@@ -49,9 +45,8 @@ def ended(sim: Simulation, number: int) -> float | None:
 def results(sim: Simulation) -> pl.DataFrame:
     """Return the background's jobs as they are now.
 
-    Returns:
-        One row per job, in the order of submission: ``job_id, submit_s, run_s, requested_s, hosts, start_s, end_s,
-        wait_s`` [s; null where it has not come to that], ``killed`` (at its limit).
+    One row per job, in the order of submission: ``job_id, submit_s, run_s, requested_s, hosts, start_s, end_s,
+    wait_s`` [s; null where it has not come to that], ``killed`` (at its limit).
     """
     jobs = sim.state.jobs[: sim.state.counters[N_BACKGROUND]]
     status = jobs["status"]

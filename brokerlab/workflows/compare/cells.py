@@ -39,15 +39,7 @@ SCHEMA: dict[str, pl.DataType] = {
 
 
 def run_cell(plan: Plan, cell: Cell) -> pl.DataFrame:
-    """Run everything at the instants of a cell.
-
-    Args:
-        plan: What is compared.
-        cell: Which part of it.
-
-    Returns:
-        One row per workflow, strategy and instant, with the columns of `SCHEMA`.
-    """
+    """Run everything at the instants of a cell."""
     system = plan.systems[cell.system]
     sim = batch.start(system.background, hosts=system.hosts, policy=system.policy)
     rows: list[dict[str, Any]] = []

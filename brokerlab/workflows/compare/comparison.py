@@ -14,14 +14,7 @@ from brokerlab.long_work import Kept
 from brokerlab.results import Result, Shows
 from brokerlab.workflows.compare.cells import SCHEMA
 from brokerlab.workflows.compare.paired import differences
-from brokerlab.workflows.compare.plan import (
-    BESIDE,
-    BatchSystem,
-    Cell,
-    Plan,
-    chosen,
-    instants,
-)
+from brokerlab.workflows.compare.plan import BESIDE, BatchSystem, Cell, Plan, chosen, instants
 from brokerlab.workflows.compare.workers import finish
 from brokerlab.workflows.dag import Dag
 from brokerlab.workflows.strategies import Strategy
@@ -45,16 +38,8 @@ class Comparison(Result):
 
     shows = Shows(
         about="runs of workflows in several ways, one row per machine, workflow, strategy and instant",
-        keys=(
-            "system",
-            "workflow",
-            "strategy",
-            "instant",
-        ),
-        next=(
-            ".done",
-            ".problems",
-        ),
+        keys=("system", "workflow", "strategy", "instant"),
+        next=(".done", ".problems"),
     )
 
     plan: Plan

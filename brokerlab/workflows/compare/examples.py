@@ -14,8 +14,7 @@ from brokerlab.workflows.manager import run
 from brokerlab.workflows.queues import BatchQueue
 from brokerlab.workflows.runs import Run
 
-MOST_LEVELS = 12
-"""Levels of a workflow whose runs can be drawn line by line."""
+MOST_LEVELS = 12  # levels of a workflow whose runs can be drawn line by line
 BARS = {
     "job": pl.String,
     "first_level": pl.Int64,
@@ -30,19 +29,12 @@ BARS = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Example:
-    """Every strategy at one instant.
+    """Every strategy at one instant."""
 
-    Attributes:
-        system: Name of the machine.
-        workflow: Name of the workflow.
-        submit_time: The instant [s].
-        runs: By strategy, the first to end first.
-    """
-
-    system: str
-    workflow: str
-    submit_time: float
-    runs: Mapping[str, Run]
+    system: str  # name of the machine
+    workflow: str  # name of the workflow
+    submit_time: float  # the instant [s]
+    runs: Mapping[str, Run]  # by strategy, the first to end first
 
     def summary(self) -> pl.DataFrame:
         """Return one row per ``strategy``, the first to end first: the metrics of `Run.metrics`, ``shape``."""
@@ -76,11 +68,7 @@ class Example:
 
 
 def example(comparison: Comparison) -> Example | None:
-    """Look closely at the run with most pilots under the rules of the paper: there the strategies differ in what they do.
-
-    Returns:
-        The earliest of those; none where there is no run of a workflow that can be drawn.
-    """
+    """Look closely at the run with most pilots under the rules of the paper: there the strategies differ in what they do."""
     plan = comparison.plan
     low = [name for name, dag in plan.workflows.items() if len(dag.levels) <= MOST_LEVELS]
     seen = comparison.done.filter(
@@ -107,10 +95,9 @@ def example(comparison: Comparison) -> Example | None:
 def bars(done: Run) -> pl.DataFrame:
     """Return when the jobs of a run waited and ran, pilots one by one, single tasks a level at a time.
 
-    Returns:
-        One row per phase, in the order of the jobs: ``job`` (of a pilot; null: the single tasks of a level),
-        ``first_level, last_level`` (from 1), ``hosts`` (null for single tasks), ``n_jobs``, ``phase`` (waits, runs,
-        expires, cancelled), ``begin_s, end_s`` [s since the submission], ``line`` (the pilot, or the level, in words).
+    One row per phase, in the order of the jobs: ``job`` (of a pilot; null: the single tasks of a level),
+    ``first_level, last_level`` (from 1), ``hosts`` (null for single tasks), ``n_jobs``, ``phase`` (waits, runs,
+    expires, cancelled), ``begin_s, end_s`` [s since the submission], ``line`` (the pilot, or the level, in words).
     """
     jobs = done.jobs_frame().with_columns(
         pl.col("submit", "start", "end") - done.submit_time, pl.col("first_level", "last_level") + 1

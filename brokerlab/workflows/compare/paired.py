@@ -12,8 +12,7 @@ from brokerlab.intervals import CONFIDENCE
 from brokerlab.numerics import FloatArray
 
 PLACE = ("system", "workflow")
-LEAST_S = 1.0
-"""A shorter turnaround counts as this long where turnarounds are divided [s]."""
+LEAST_S = 1.0  # A shorter turnaround counts as this long where turnarounds are divided [s]
 
 
 def differences(
@@ -27,20 +26,9 @@ def differences(
 ) -> pl.DataFrame:
     """Return how a metric differs from that of one strategy, instant by instant.
 
-    Args:
-        runs: Of a `Comparison`, those that there are.
-        metric: A column.
-        reference: The strategy that the others are held against.
-        by: What a row of the result is about; ``()``: everything together. Where that is several workflows or machines, an
-            instant's difference is the mean over them: machines with the same load have the same instants and are no
-            observations more.
-        n_boot: Replicates of the bootstrap over instants.
-        seed: Of the bootstrap.
-
-    Returns:
-        One row per ``by`` and other strategy: ``strategy, reference, n`` (instants), ``mean, reference_mean, median,
-        diff`` (mean difference), ``diff_lo, diff_hi`` (its 95 % interval; null with a single instant), ``better, worse`` (shares of
-        the instants where the metric is smaller, larger); sorted.
+    One row per ``by`` and other strategy: ``strategy, reference, n`` (instants), ``mean, reference_mean, median,
+    diff`` (mean difference), ``diff_lo, diff_hi`` (its 95 % interval; null with a single instant), ``better, worse`` (shares of
+    the instants where the metric is smaller, larger); sorted.
 
     Source: workflows.md 10.
     """
@@ -84,16 +72,8 @@ def ratios(
 ) -> pl.DataFrame:
     """Return the geometric mean of the ratio of turnarounds to those of one strategy, instant by instant.
 
-    Args:
-        runs: As for :func:`differences`.
-        reference: The strategy that the others are held against.
-        by: See :func:`differences`.
-        n_boot: Replicates of the bootstrap over instants.
-        seed: Of the bootstrap.
-
-    Returns:
-        One row per ``by`` and other strategy: ``strategy, reference, n`` (instants), ``ratio, ratio_lo, ratio_hi``
-        (95 % interval; null with a single instant); sorted.
+    One row per ``by`` and other strategy: ``strategy, reference, n`` (instants), ``ratio, ratio_lo, ratio_hi``
+    (95 % interval; null with a single instant); sorted.
     """
     logs = runs.with_columns(log=log_turnaround())
     found = differences(logs, "log", reference=reference, by=by, n_boot=n_boot, seed=seed)
@@ -111,8 +91,7 @@ def means(
 ) -> pl.DataFrame:
     """Return mean and median of a metric with a 95 % interval of the mean.
 
-    Returns:
-        One row per ``by`` and strategy: ``strategy, n, mean, mean_lo, mean_hi, median``; sorted.
+    One row per ``by`` and strategy: ``strategy, n, mean, mean_lo, mean_hi, median``; sorted.
     """
     group = [*by, "strategy"]
     rows: list[dict[str, Any]] = []
@@ -142,11 +121,6 @@ def mean_interval(
     The bootstrap interval (BCa) is widened by the root of `dependence`, and to Student's for so many independent values:
     instants of a queue that is full for days are not so many observations. None with fewer than two values, the mean itself where all are equal.
 
-    Args:
-        values: The values.
-        n_boot: Replicates.
-        seed: Of the bootstrap.
-
     Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 14.
     """
     if len(values) < 2:
@@ -170,9 +144,6 @@ def dependence(values: FloatArray) -> float:
     """Return how many values in a row tell as much as one independent value: 1 where they do not hang together.
 
     ``1 + 2 sum of autocorrelations``, summed while those of two neighbouring lags together are positive.
-
-    Args:
-        values: In the order of time, at least two.
 
     Source: Geyer, Statistical Science 7 (1992) 473, doi:10.1214/ss/1177011137, section 3.3.
 

@@ -17,8 +17,7 @@ from brokerlab.workflows.dag import Dag
 from brokerlab.workflows.load import checked_jobs
 from brokerlab.workflows.strategies import Strategy, strategy
 
-BEST = "best_partition"
-"""A search over runs, not a strategy of its own."""
+BEST = "best_partition"  # A search over runs, not a strategy of its own
 BESIDE = ("pilot_levels:notes", "pilot_levels:paper")
 """Where one is compared, so is the other (workflows.md 0)."""
 
@@ -71,17 +70,7 @@ class BatchSystem:
 
 
 def instants(system: BatchSystem, n: int, *, seed: int, edge: float = 0.1) -> tuple[float, ...]:
-    """Draw instants at which a workflow is submitted, in order.
-
-    Args:
-        system: The machine and its load.
-        n: How many.
-        seed: Of the draw.
-        edge: Share of the load's time that is left out at either end: there the queue fills and drains.
-
-    Returns:
-        Whole seconds of the load's clock.
-    """
+    """Draw instants at which a workflow is submitted, in order."""
     first, last = system.span
     margin = edge * (last - first)
     drawn = np.random.default_rng(seed).uniform(first + margin, last - margin, n)
@@ -130,17 +119,11 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """All runs at some instants of one machine.
+    """All runs at some instants of one machine."""
 
-    Attributes:
-        system: Name of the machine.
-        first: Number of its first instant.
-        times: The instants [s].
-    """
-
-    system: str
-    first: int
-    times: tuple[float, ...] = field(repr=False)
+    system: str  # name of the machine
+    first: int  # number of its first instant
+    times: tuple[float, ...] = field(repr=False)  # the instants [s]
 
     @property
     def label(self) -> str:
@@ -149,11 +132,7 @@ class Cell:
 
 
 def chosen(strategies: Sequence[str | Strategy]) -> dict[str, Strategy | None]:
-    """Return the strategies of a comparison by label; the rule sets ``notes`` and ``paper`` come together.
-
-    Raises:
-        ConfigError: An unknown name, or two strategies of one name.
-    """
+    """Return the strategies of a comparison by label; the rule sets ``notes`` and ``paper`` come together."""
     found: list[tuple[str, Strategy | None]] = []
     for item in strategies:
         if item == BEST:

@@ -19,12 +19,9 @@ from brokerlab.workflows.compare.paired import PLACE, differences
 
 HYBRID, SERIAL = "pilot_levels:paper", "pilot_levels:paper_serial"
 INDIVIDUAL, GIANT = "one_job_per_task", "one_job"
-CLOSE = 0.05
-"""Within a few percent."""
-LARGELY = 0.5
-"""A gain that loses more than this share has largely disappeared."""
-LEAST_WAIT_S = 1.0
-"""Shorter waits count as this long where waits are divided."""
+CLOSE = 0.05  # within a few percent
+LARGELY = 0.5  # A gain that loses more than this share has largely disappeared
+LEAST_WAIT_S = 1.0  # shorter waits count as this long where waits are divided
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,16 +44,7 @@ def shape_checks(comparison: Comparison, *, n_boot: int = 1000, seed: int = 1) -
     ``one_job_per_task``. A place is a workflow on a machine. Machines without backfilling are left out where there are others:
     the publication has none.
 
-    Args:
-        comparison: With these strategies; S7 needs ``pilot_levels:paper_serial`` too.
-        n_boot: Replicates of the bootstrap over instants.
-        seed: Of the bootstrap.
-
-    Raises:
-        InsufficientDataError: One of the three has no run.
-
-    Returns:
-        One row per check: ``check`` (S1 to S7), ``claim``, ``outcome`` (holds, fails, not tested), ``found`` in words.
+    One row per check: ``check`` (S1 to S7), ``claim``, ``outcome`` (holds, fails, not tested), ``found`` in words.
     """
     sight = _Sight(comparison, n_boot, seed)
     absent = [name for name in (HYBRID, INDIVIDUAL, GIANT) if not sight.has(name)]

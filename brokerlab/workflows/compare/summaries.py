@@ -12,13 +12,11 @@ from brokerlab.workflows.compare.plan import BESIDE
 
 NOTES, PAPER = BESIDE
 ONE_JOB, PER_TASK = "one_job", "one_job_per_task"
-SIMPLE = (ONE_JOB, PER_TASK)
-"""What grouping is held against."""
+SIMPLE = (ONE_JOB, PER_TASK)  # what grouping is held against
 RULE_SETS = {"notes": NOTES, "paper": PAPER}
 SHAPES = ("one job", "pilots", "pilots, then task by task", "task by task")
 """How a run of grouping can go."""
-MOST = 0.5
-"""A way that more than this share of the runs went is what became of them [1]."""
+MOST = 0.5  # A way that more than this share of the runs went is what became of them [1]
 
 
 class CostsByQueue(NamedTuple):
@@ -31,8 +29,7 @@ class CostsByQueue(NamedTuple):
 def against_each(runs: pl.DataFrame, *, n_boot: int = 1000, seed: int = 1) -> pl.DataFrame:
     """Hold grouping by the paper's rules against one job, and against one job per task, everything together.
 
-    Returns:
-        `ratios`, one row per simple way (``reference``).
+    `ratios`, one row per simple way (``reference``).
     """
     parts = [
         ratios(_only(runs, PAPER, base), reference=base, by=(), n_boot=n_boot, seed=seed)
@@ -44,12 +41,11 @@ def against_each(runs: pl.DataFrame, *, n_boot: int = 1000, seed: int = 1) -> pl
 def against_better(runs: pl.DataFrame, *, n_boot: int = 1000, seed: int = 1) -> pl.DataFrame:
     """Hold grouping by either rule set against the better of one job and one job per task, place by place.
 
-    Returns:
-        One row per ``system, workflow, rules`` (notes, paper): ``against`` (the simple way with the shorter geometric
-        mean turnaround), ``n`` (instants), ``ratio, ratio_lo, ratio_hi`` (below 1: grouping ends sooner), ``outcome``
-        (sooner, later, same: the interval includes 1 or is unknown), ``one_job, task_by_task`` (shares of the runs
-        that became a single job, that went task by task from the start), ``became`` (one job, task by task: most runs;
-        pilots: most of them; mixed).
+    One row per ``system, workflow, rules`` (notes, paper): ``against`` (the simple way with the shorter geometric
+    mean turnaround), ``n`` (instants), ``ratio, ratio_lo, ratio_hi`` (below 1: grouping ends sooner), ``outcome``
+    (sooner, later, same: the interval includes 1 or is unknown), ``one_job, task_by_task`` (shares of the runs
+    that became a single job, that went task by task from the start), ``became`` (one job, task by task: most runs;
+    pilots: most of them; mixed).
     """
     rows = []
     for (system, workflow), part in runs.group_by(PLACE, maintain_order=True):
@@ -73,11 +69,10 @@ def against_better(runs: pl.DataFrame, *, n_boot: int = 1000, seed: int = 1) -> 
 def costs(runs: pl.DataFrame) -> pl.DataFrame:
     """Return what every strategy takes, over all machines and workflows.
 
-    Returns:
-        One row per ``strategy``, the shortest first: ``turnaround`` (geometric mean of its runs [s]), ``ratio`` (geometric
-        mean of its turnarounds over those of grouping by the paper's rules at the same instants, by which rows are sorted:
-        not every strategy runs everywhere; null: nowhere together), ``jobs``, ``expirations`` (mean per run), ``waste``
-        (host time idle or lost over useful host time [1]).
+    One row per ``strategy``, the shortest first: ``turnaround`` (geometric mean of its runs [s]), ``ratio`` (geometric
+    mean of its turnarounds over those of grouping by the paper's rules at the same instants, by which rows are sorted:
+    not every strategy runs everywhere; null: nowhere together), ``jobs``, ``expirations`` (mean per run), ``waste``
+    (host time idle or lost over useful host time [1]).
     """
     log, here = log_turnaround(), [*PLACE, "instant"]
     paper = _only(runs, PAPER).select(*here, paper=log)
@@ -98,13 +93,8 @@ def costs(runs: pl.DataFrame) -> pl.DataFrame:
 def costs_by_queue(runs: pl.DataFrame, by_queue: pl.DataFrame) -> CostsByQueue:
     """Return `costs`, with the ratio of turnarounds at every machine beside them.
 
-    Args:
-        runs: Of a `Comparison`, those that there are.
-        by_queue: `ratios` by ``system``.
-
-    Returns:
-        `costs` and ``ratio_0, ratio_0_lo, ratio_0_hi, ratio_1, ...`` (null: the strategy is the reference, or has no run
-        there); the columns by machine, in the order of the runs.
+    `costs` and ``ratio_0, ratio_0_lo, ratio_0_hi, ratio_1, ...`` (null: the strategy is the reference, or has no run
+    there); the columns by machine, in the order of the runs.
     """
     frame, columns = costs(runs), {}
     for place, system in enumerate(runs["system"].unique(maintain_order=True)):
@@ -122,14 +112,7 @@ def longer_and_shorter(ratios: pl.DataFrame) -> dict[str, int]:
 
 
 def decisive(ratios: pl.DataFrame) -> pl.DataFrame:
-    """Return the row that decides: of those whose interval lies above 1 the first, else of those below 1 the last.
-
-    Args:
-        ratios: `ratios`, the longest first.
-
-    Returns:
-        One row, the first where every interval holds 1 or is unknown; none where there is none.
-    """
+    """Return the row that decides: of those whose interval lies above 1 the first, else of those below 1 the last."""
     longer, shorter = _apart(ratios)
     return (
         longer.head(1) if longer.height else shorter.tail(1) if shorter.height else ratios.head(1)
@@ -143,8 +126,7 @@ def _apart(ratios: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 def shapes_by_place(runs: pl.DataFrame) -> pl.DataFrame:
     """Return how runs of grouping went.
 
-    Returns:
-        One row per ``system, workflow, strategy, shape``: ``n``, ``share`` of the runs [1]; sorted.
+    One row per ``system, workflow, strategy, shape``: ``n``, ``share`` of the runs [1]; sorted.
     """
     key = [*PLACE, "strategy"]
     counts = _grouping(runs).group_by(*key, "shape").agg(n=pl.len())
@@ -154,9 +136,8 @@ def shapes_by_place(runs: pl.DataFrame) -> pl.DataFrame:
 def shapes_by_rules(runs: pl.DataFrame) -> pl.DataFrame:
     """Return how runs of grouping went, over all machines and workflows.
 
-    Returns:
-        One row per ``strategy``: ``n`` (runs), ``one_job, pilots, pilots_then_tasks, task_by_task`` (shares [1]),
-        ``expirations`` (mean per run); sorted.
+    One row per ``strategy``: ``n`` (runs), ``one_job, pilots, pilots_then_tasks, task_by_task`` (shares [1]),
+    ``expirations`` (mean per run); sorted.
     """
     names = ("one_job", "pilots", "pilots_then_tasks", "task_by_task")
     shares = {

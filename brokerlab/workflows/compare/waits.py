@@ -11,8 +11,7 @@ from brokerlab.workflows import batch
 from brokerlab.workflows.compare.plan import BatchSystem
 from brokerlab.workflows.predictors import Nearest, QuantileBound, carry_forward, predict, score
 
-RUN_H = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
-"""Run times whose waits are asked for [h]."""
+RUN_H = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # run times whose waits are asked for [h]
 HOUR_S = 3600.0
 SCORES = ("n_predicted", "coverage_pct", "tightness", "within_two_pct")
 
@@ -22,13 +21,8 @@ def estimated_waits(
 ) -> pl.DataFrame:
     """Ask at some instants how long requests of several sizes would wait.
 
-    Args:
-        systems: Machines by name.
-        times: Instants by machine, in order [s].
-
-    Returns:
-        One row per ``system``, number of hosts and run time: ``hosts``, ``size`` (1 host, a tenth, half, all; the
-        first that applies), ``run_s``, ``p25, p50, p75`` of the estimated wait over the instants [s].
+    One row per ``system``, number of hosts and run time: ``hosts``, ``size`` (1 host, a tenth, half, all; the
+    first that applies), ``run_s``, ``p25, p50, p75`` of the estimated wait over the instants [s].
     """
     return pl.concat(_waits(name, system, times[name]) for name, system in systems.items())
 
@@ -36,11 +30,7 @@ def estimated_waits(
 def hour_waits(waits: pl.DataFrame) -> pl.DataFrame:
     """Return the median estimated wait of a request of one hour.
 
-    Args:
-        waits: `estimated_waits`.
-
-    Returns:
-        One row per ``system``: ``one_host_h``, ``all_hosts_h`` [h].
+    One row per ``system``: ``one_host_h``, ``all_hosts_h`` [h].
     """
     hour = waits.filter(pl.col("run_s") == HOUR_S).sort("hosts", maintain_order=True)
     median = pl.col("p50") / HOUR_S
@@ -52,13 +42,9 @@ def hour_waits(waits: pl.DataFrame) -> pl.DataFrame:
 def score_predictions(systems: Mapping[str, BatchSystem]) -> pl.DataFrame:
     """Predict and score the waits of the load's own jobs, simulated alone on the machine, on the later half of the load.
 
-    Args:
-        systems: Machines by name; of those with the same load the first is taken.
-
-    Returns:
-        One row per ``system, method`` (carried forward; bound_95, bound_50: bounds of quantiles with 95 % confidence;
-        nearest: median of the 50 nearest): ``n_jobs``, and of all jobs and (``waited_...``) of those that waited
-        ``n_predicted, coverage_pct, tightness, within_two_pct`` as `brokerlab.workflows.predictors.score` has them.
+    One row per ``system, method`` (carried forward; bound_95, bound_50: bounds of quantiles with 95 % confidence;
+    nearest: median of the 50 nearest): ``n_jobs``, and of all jobs and (``waited_...``) of those that waited
+    ``n_predicted, coverage_pct, tightness, within_two_pct`` as `brokerlab.workflows.predictors.score` has them.
 
     Source: workflows.md 4.1, 4.2.
     """

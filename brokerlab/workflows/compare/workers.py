@@ -17,18 +17,7 @@ Told = Callable[[Cell], None]
 def finish(
     plan: Plan, cells: Sequence[Cell], store: Kept, *, workers: int, told: Told
 ) -> tuple[list[pl.DataFrame], dict[Cell, str]]:
-    """Run cells.
-
-    Args:
-        plan: What is compared.
-        cells: Those to run.
-        store: Where each is kept as soon as it is there.
-        workers: Processes; 1 runs them here.
-        told: Called after each cell.
-
-    Returns:
-        The runs of each cell that came to its end, and why the others did not.
-    """
+    """Run cells."""
     found: list[pl.DataFrame] = []
     lost: dict[Cell, str] = {}
     for cell, result in _results(plan, cells, workers):

@@ -34,17 +34,11 @@ class Estimator(Protocol):
 
 @dataclass(frozen=True)
 class Estimate:
-    """A wait to expect.
+    """A wait to expect."""
 
-    Attributes:
-        wait_s: The wait [s].
-        based_on: Known waits that it was read from.
-        category: Which jobs they were of.
-    """
-
-    wait_s: float
-    based_on: int
-    category: str
+    wait_s: float  # the wait [s]
+    based_on: int  # known waits that it was read from
+    category: str  # which jobs they were of
 
 
 @dataclass(frozen=True)
@@ -108,17 +102,8 @@ class QuantileBound:
     left for the next coarser one. When several new waits in a row exceed the bound the past no longer counts: the
     history is cut to as few as a bound needs.
 
-    Args:
-        quantile: Part of the jobs that should wait no longer.
-        confidence: With which probability the bound is one.
-        most: Most known waits that are kept in a category.
-        run_limit: So many new waits in a row above the bound cut the history; None: never. By luck alone that happens
-            with probability (1 - quantile) ** run_limit, so quantiles far below 0.95 want a larger one.
-        classes: The categories.
-
-    Source:
-        workflows.md 4.2; Nurmi, Brevik, Wolski, QBETS, JSSPP 2007, doi:10.1007/978-3-540-78699-3_5. Its
-        categories are found by clustering, ours are given.
+    Source: workflows.md 4.2; Nurmi, Brevik, Wolski, QBETS, JSSPP 2007, doi:10.1007/978-3-540-78699-3_5. Its categories
+    are found by clustering, ours are given.
 
     Example:
         >>> bound = QuantileBound(quantile=0.5, confidence=0.95)
@@ -148,11 +133,7 @@ class QuantileBound:
         self._recent: dict[str, _Recent] = {}
 
     def learn(self, hosts: int, requested_s: float, wait_s: float) -> None:
-        """Take in the wait of a job that has just started.
-
-        Raises:
-            DataError: Values that no job can have.
-        """
+        """Take in the wait of a job that has just started."""
         _check(hosts, requested_s, wait_s)
         for category in self._classes.of(hosts, requested_s):
             recent = self._recent.setdefault(category, _Recent(self._most))
@@ -165,11 +146,7 @@ class QuantileBound:
                 recent.exceeded = 0
 
     def estimate(self, hosts: int, requested_s: float) -> Estimate | None:
-        """Tell the bound of a request; None while no category has enough known waits.
-
-        Raises:
-            DataError: Values that no job can have.
-        """
+        """Tell the bound of a request; None while no category has enough known waits."""
         _check(hosts, requested_s)
         for category in self._classes.of(hosts, requested_s):
             recent = self._recent.get(category)
@@ -179,11 +156,7 @@ class QuantileBound:
         return None
 
     def __call__(self, hosts: int, requested_s: float) -> float:
-        """Tell the bound of a request [s].
-
-        Raises:
-            InsufficientDataError: No category has enough known waits.
-        """
+        """Tell the bound of a request [s]."""
         return _told(self.estimate(hosts, requested_s), self._fewest)
 
     def _bound(self, recent: _Recent) -> float | None:
@@ -196,12 +169,7 @@ class Nearest:
 
     Distance is Euclidean in (log hosts, log request); of equally near ones the later started counts.
 
-    Args:
-        k: So many jobs.
-        most: Most known waits among which they are sought.
-
-    Source:
-        workflows.md 4.2.
+    Source: workflows.md 4.2.
     """
 
     def __init__(self, *, k: int = 50, most: int = 1000) -> None:
@@ -211,22 +179,14 @@ class Nearest:
         self._known = np.zeros((most, 3))
 
     def learn(self, hosts: int, requested_s: float, wait_s: float) -> None:
-        """Take in the wait of a job that has just started.
-
-        Raises:
-            DataError: Values that no job can have.
-        """
+        """Take in the wait of a job that has just started."""
         _check(hosts, requested_s, wait_s)
         row = self._known[self._n % len(self._known)]
         row[:] = math.log(hosts), math.log(max(requested_s, 1.0)), wait_s
         self._n += 1
 
     def estimate(self, hosts: int, requested_s: float) -> Estimate | None:
-        """Tell the wait of a request; None before the first is known.
-
-        Raises:
-            DataError: Values that no job can have.
-        """
+        """Tell the wait of a request; None before the first is known."""
         _check(hosts, requested_s)
         size = min(self._n, len(self._known))
         if not size:
@@ -239,11 +199,7 @@ class Nearest:
         return Estimate(float(np.median(known[near, 2])), len(near), "nearest in size")
 
     def __call__(self, hosts: int, requested_s: float) -> float:
-        """Tell the wait of a request [s].
-
-        Raises:
-            InsufficientDataError: No wait is known yet.
-        """
+        """Tell the wait of a request [s]."""
         return _told(self.estimate(hosts, requested_s), 1)
 
 

@@ -18,11 +18,7 @@ _NEAR = 1e-9  # probabilities closer than this are compared exactly
 
 
 def check_probabilities(quantile: float, confidence: float) -> None:
-    """Refuse what is no probability, all at once.
-
-    Raises:
-        ConfigError: A value is not between 0 and 1.
-    """
+    """Refuse what is no probability, all at once."""
     given = {"quantile": quantile, "confidence": confidence}
     problems = [f"{n}: {p}, allowed: above 0, below 1" for n, p in given.items() if not 0 < p < 1]
     if problems:
@@ -34,21 +30,6 @@ def place_of_bound(m: int, quantile: float, confidence: float) -> int | None:
     """Find which of m sorted values is an upper bound of a quantile.
 
     The smallest k with P(Binomial(m, quantile) <= k - 1) >= confidence.
-
-    Args:
-        m: Number of values.
-        quantile: The quantile that is bounded.
-        confidence: With which probability the bound is one.
-
-    Returns:
-        k, from 1; None where m values are too few.
-
-    Raises:
-        ConfigError: A value is no probability.
-
-    Example:
-        >>> place_of_bound(100, 0.95, 0.95), place_of_bound(58, 0.95, 0.95)
-        (99, None)
     """
     check_probabilities(quantile, confidence)
     k = int(binom.ppf(max(confidence - _NEAR, 0.0), m, quantile)) + 1 if m else 1
@@ -70,19 +51,7 @@ def _covers(k: int, m: int, quantile: float, confidence: float) -> bool:
 
 @cache
 def fewest(quantile: float, confidence: float) -> int:
-    """Return the smallest number of values that bound a quantile at all.
-
-    Args:
-        quantile: The quantile that is bounded.
-        confidence: With which probability the bound is one.
-
-    Raises:
-        ConfigError: A value is no probability.
-
-    Example:
-        >>> fewest(0.95, 0.95), fewest(0.5, 0.95)
-        (59, 5)
-    """
+    """Return the smallest number of values that bound a quantile at all."""
     check_probabilities(quantile, confidence)
     m = max(1, math.floor(math.log1p(-confidence) / math.log(quantile)))
     while place_of_bound(m, quantile, confidence) is None:

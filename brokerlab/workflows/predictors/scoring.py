@@ -52,18 +52,7 @@ _NEEDED = tuple(SeenJobs.columns())
 
 
 def fit(jobs: Any, estimator: Estimator, *, at_s: float) -> None:
-    """Let an estimator learn every wait that is known at an instant, in the order of starts.
-
-    Args:
-        jobs: ``job_id, submit_s, start_s`` [s; null: never], ``hosts, requested_s`` [s].
-        estimator: It learns.
-        at_s: The instant [s]; of jobs that start then or later nothing is learnt. Those that still wait are not learnt
-            either, which makes estimates short where waits grow.
-
-    Raises:
-        SchemaError: Other types, nulls.
-        DataError: Missing columns, starts before submissions, values that no job can have.
-    """
+    """Let an estimator learn every wait that is known at an instant, in the order of starts."""
     known = _checked(jobs).filter(pl.col("start_s") < at_s).sort("start_s", maintain_order=True)
     for submit, start, hosts, requested in known.select(_NEEDED[1:]).iter_rows():
         estimator.learn(hosts, requested, start - submit)
@@ -72,19 +61,8 @@ def fit(jobs: Any, estimator: Estimator, *, at_s: float) -> None:
 def predict(jobs: Any, estimators: Mapping[str, Estimator], *, since_s: float) -> pl.DataFrame:
     """Predict every job at its submission, from the waits that are known then.
 
-    Args:
-        jobs: ``job_id, submit_s, start_s`` [s; null: never], ``hosts, requested_s`` [s].
-        estimators: By name; they learn on the way.
-        since_s: Only jobs submitted from here on are predicted [s]; before, estimators learn.
-
-    Returns:
-        `PREDICTED`, one row per method and job that started, in the order of submission; ``predicted_s`` is null where
-        the estimator knew too little.
-
-    Raises:
-        SchemaError: Other types, nulls.
-        DataError: Missing columns, starts before submissions, values that no job can have.
-        InsufficientDataError: No job is submitted from then on.
+    `PREDICTED`, one row per method and job that started, in the order of submission; ``predicted_s`` is null where
+    the estimator knew too little.
     """
     rows = []
     started: list[tuple[float, int, tuple[int, float, float]]] = []
@@ -116,17 +94,7 @@ def carry_forward(
 ) -> pl.DataFrame:
     """Simulate a log, and at each submission carry the queue forward with requested times.
 
-    Args:
-        jobs: As for `brokerlab.workflows.batch.start`.
-        hosts: Hosts of the machine.
-        policy: As there.
-        since_s: Only jobs submitted from here on are predicted [s].
-
-    Returns:
-        `PREDICTED` with method ``carried forward``; ``wait_s`` is the simulated wait.
-
-    Raises:
-        ConfigError, SchemaError, DataError: As `brokerlab.workflows.batch.start`.
+    `PREDICTED` with method ``carried forward``; ``wait_s`` is the simulated wait.
     """
     ordered = checked_jobs(jobs, hosts).sort("submit_s", maintain_order=True)
     sim = batch.start(None, hosts=hosts, policy=policy)
@@ -148,15 +116,10 @@ def carry_forward(
 def score(predictions: pl.DataFrame, *, by: tuple[str, ...] = ()) -> pl.DataFrame:
     """Compare predicted with seen waits.
 
-    Args:
-        predictions: `PREDICTED`.
-        by: Further columns that tell groups apart.
-
-    Returns:
-        One row per ``method``, ``jobs`` ("all", "that waited") and group: ``n_jobs``, ``n_predicted``, ``coverage_pct``
-        (waited no longer than predicted), ``tightness`` (median of (1 + predicted) / (1 + wait)), ``mae_s``,
-        ``within_two_pct`` (1 + predicted at most twice and at least half of 1 + wait), ``median_wait_s``,
-        ``median_predicted_s``.
+    One row per ``method``, ``jobs`` ("all", "that waited") and group: ``n_jobs``, ``n_predicted``, ``coverage_pct``
+    (waited no longer than predicted), ``tightness`` (median of (1 + predicted) / (1 + wait)), ``mae_s``,
+    ``within_two_pct`` (1 + predicted at most twice and at least half of 1 + wait), ``median_wait_s``,
+    ``median_predicted_s``.
     """
     told = pl.col("predicted_s").is_not_null()
     ratio = (1 + pl.col("predicted_s")) / (1 + pl.col("wait_s"))

@@ -17,16 +17,8 @@ NAMESPACE = "http://pegasus.isi.edu/schema/DAX"
 def read_dax(content: bytes, source: str) -> Parts:
     """Read a DAX document; entities and document types are refused.
 
-    Args:
-        content: The document.
-        source: Its name, for messages.
-
-    Returns:
-        Tasks and edges; a job without ``runtime`` has no run time. `findings` tell where ``jobCount`` or ``childCount`` of
-        the root say another number.
-
-    Raises:
-        DataError: No XML, another root, jobs or references without their attributes, all at once.
+    Tasks and edges; a job without ``runtime`` has no run time. `findings` tell where ``jobCount`` or ``childCount`` of
+    the root say another number.
 
     Source: workflows.md 1.2.
     """

@@ -12,8 +12,7 @@ from brokerlab.workflows.readers.dax import read_dax
 from brokerlab.workflows.readers.parts import Parts
 from brokerlab.workflows.readers.wfformat import read_wfformat
 
-LARGEST = 512 * 1024**2
-"""Bytes of a file, unpacked, that are read at most."""
+LARGEST = 512 * 1024**2  # bytes of a file, unpacked, that are read at most
 
 
 def read_workflow(

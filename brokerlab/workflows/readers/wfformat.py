@@ -21,17 +21,6 @@ PROBLEMS_SHOWN = 10
 def read_wfformat(content: bytes, source: str, *, cores_per_host: int = 1) -> Parts:
     """Read a WfFormat document.
 
-    Args:
-        content: The document.
-        source: Its name, for messages.
-        cores_per_host: Cores of a host; a task takes ``ceil(coreCount / cores_per_host)`` hosts.
-
-    Returns:
-        Tasks and edges; a task that has no record of its execution has no run time.
-
-    Raises:
-        DataError: No JSON, another version, or fields that are missing or of another kind, all at once.
-
     Source: workflows.md 1.3.
     """
     if cores_per_host < 1:

@@ -141,7 +141,7 @@ def test_jobs_that_were_not_predicted_are_replayed():
     levels = (0.5, 0.9)
     at_once = HeldBounds(Hierarchy("memory"), "memory", levels=levels).update(records)
     one_by_one = HeldBounds(Hierarchy("memory"), "memory", levels=levels)
-    for event in order(records).events.tolist():
+    for event in order(records).tolist():
         if event < 0:
             one_by_one.predict(records.slice(~event, 1), levels=levels)
         else:

@@ -41,7 +41,7 @@ class Remembering:
 
 def test_no_task_is_predicted_by_what_it_taught():
     given = []
-    found = replay_left_out(lambda: Remembering(given), whole_tasks(), levels=(0.5,))
+    found = replay_left_out(whole_tasks(), lambda: Remembering(given), levels=(0.5,))
     assert found.pandaid.tolist() == whole_tasks()["pandaid"].to_list()
     assert [tested for tested, _, _ in given] == [{0}, {1}, {2}, {3}]
     for tested, fitted, calibrated in given:
@@ -53,7 +53,7 @@ def test_no_task_is_predicted_by_what_it_taught():
 
 def test_a_single_task_can_not_be_left_out():
     with pytest.raises(InsufficientDataError, match="task 0: no other task"):
-        replay_left_out(lambda: Hierarchy("memory"), whole_tasks(1), levels=(0.5,))
+        replay_left_out(whole_tasks(1), lambda: Hierarchy("memory"), levels=(0.5,))
     assert fit_and_calibrate(Remembering([]), whole_tasks(1)).fitted == {0}
 
 
@@ -88,7 +88,7 @@ def test_dearer_failures_ask_for_more():
     assert found.bounds[0, 1] > 100.0
     assert found.bounds[0, 2] >= 300.0
     assert np.isinf(found.bounds[1]).all()
-    assert priced.price_of(priced.level_of(2.0)) == pytest.approx(2.0)
+    assert priced.level_of(2.0) == pytest.approx(2 / 3)
     fixed = priced.repeat_at_price(found, 5.0, (0.9, 0.95))
     assert fixed.at(0.95).tolist() == found.bounds[:, 1].tolist()
 

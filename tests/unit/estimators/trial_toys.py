@@ -53,7 +53,7 @@ def tried_on(frame):
     """Rules, and a hierarchy fitted on the other tasks, judged on each task."""
     asked = trial_levels(LEVEL)
     predicted = {each.name: each.replay(frame, levels=asked) for each in rules("memory")}
-    predicted["hierarchy"] = replay_left_out(lambda: Hierarchy("memory"), frame, levels=asked)
+    predicted["hierarchy"] = replay_left_out(frame, lambda: Hierarchy("memory"), levels=asked)
     return run_trial(
         frame, predicted, at="submit", quantity="memory", level=LEVEL, models=["hierarchy"],
         policies=["hierarchy"], n_boot=100, seed=1,

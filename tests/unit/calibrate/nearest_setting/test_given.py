@@ -131,10 +131,10 @@ def test_the_cheapest_allocation_under_the_stated_prices_costs_least(parameter, 
         frame = frame.with_columns(duration_s=pl.Series(np.r_[np.full(10, 900), needs].astype(int)))
     loss = LossWeights.default(parameter, **weights)
     jobs = scored(parameter, quantities=frame, tasks=toys.tasks(1), **made)
-    ladder, prices = stated_prices(parameter, loss=loss, assumptions=Assumptions(**made))
+    factor, prices = stated_prices(parameter, loss=loss, assumptions=Assumptions(**made))
     amount = amount_per_unit("memory" if memory else "walltime", wall_s=HOUR, cores=2.0)
     found = cheapest(
-        needs[None, :], levels=np.arange(1, 41) / 40, ladder=ladder, prices=prices,
+        needs[None, :], levels=np.arange(1, 41) / 40, prices=prices, retry_factor=factor,
         amount=amount, core_hours=2.0 if memory else 0.0,
     )  # fmt: skip
 
