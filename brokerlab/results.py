@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from typing import Any, ClassVar
 
@@ -22,14 +21,15 @@ class Shows:
 
     Attributes:
         about: What it is, with what a row of its frame is.
-        columns: Main columns of the frame, with their units (empty: none); those that a frame lacks are left out. Empty: all.
+        columns: Main columns of the frame as they are headed, such as ``"queue, ranking [s]"``; those that a frame lacks are left
+            out. Empty: all.
         keys: Columns that name a row, for :func:`compare`; empty: rows are compared in their order.
         next: Calls that come next; one of a method begins with a point.
         rows: So many are shown in a notebook.
     """
 
     about: str
-    columns: Mapping[str, str] = field(default_factory=dict)
+    columns: str = ""
     keys: tuple[str, ...] = ()
     next: tuple[str, ...] = ()
     rows: int = 8
@@ -81,10 +81,9 @@ class Result:
 
     def _main(self, frame: pl.DataFrame) -> dict[str, str]:
         """Return the main columns of the frame, each with its name and unit."""
-        known = {
-            name: unit for name, unit in self.shows.columns.items() if name in frame.columns
-        } or dict.fromkeys(frame.columns[:12], "")
-        return {name: f"{name} [{unit}]" if unit else name for name, unit in known.items()}
+        heads = {head.split(" [")[0]: head for head in self.shows.columns.split(", ")}
+        known = {name: head for name, head in heads.items() if name in frame.columns}
+        return known or {name: name for name in frame.columns[:12]}
 
     def _calls(self) -> tuple[str, ...]:
         return (*self.shows.next, ".frame()")

@@ -74,14 +74,7 @@ class IngestReport(Result):
 
     shows = Shows(
         about="what an ingest read, one row per source and table",
-        columns={
-            "source": "",
-            "table": "",
-            "rows": "",
-            "accepted": "",
-            "quarantined": "",
-            "duplicates": "",
-        },
+        columns="source, table, rows, accepted, quarantined, duplicates",
         keys=(
             "source",
             "table",

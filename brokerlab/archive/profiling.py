@@ -258,7 +258,7 @@ class Profile(Result):
 
     shows = Shows(
         about="what should be looked at in an archive, one thing per row",
-        columns={"table": "", "column": "", "fault": "", "rows": "", "share": "1", "example": ""},
+        columns="table, column, fault, rows, share [1], example",
         keys=("table", "column", "fault"),
         next=(".tables", ".columns", ".joins", ".outliers", ".duplicates", ".gaps"),
     )

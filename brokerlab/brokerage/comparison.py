@@ -38,9 +38,7 @@ class Comparison(Result):
 
     shows = Shows(
         about="pairs of task and place decided differently, one row each",
-        columns=dict.fromkeys(
-            ("jeditaskid", "panda_queue", "nucleus", "check_a", "check_b", "change"), ""
-        ),
+        columns="jeditaskid, panda_queue, nucleus, check_a, check_b, change",
         keys=("jeditaskid", "snapshot", "panda_queue"),
         next=(
             ".by_check",

@@ -269,9 +269,7 @@ class Judgement(Result):
 
     shows = Shows(
         about="what the judge says, one row per quantity",
-        columns=dict.fromkeys(
-            ("quantity", "before", "after", "diff", "diff_lo", "diff_hi", "limit", "kept"), ""
-        ),
+        columns="quantity, before, after, diff, diff_lo, diff_hi, limit, kept",
         keys=("quantity",),
         next=(".candidates", ".blocks", ".rechoose(objective)"),
     )

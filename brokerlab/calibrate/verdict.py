@@ -33,7 +33,7 @@ class Verdict(Result):
 
     shows = Shows(
         about="the answer about one parameter, one row",
-        columns={"kind": "", "subject": "", "sentence": "", "information_only": ""},
+        columns="kind, subject, sentence, information_only",
         keys=("subject",),
         next=(".proposal", "gdpconfig.proposal.Proposal.applied_to(config)"),
     )

@@ -44,10 +44,7 @@ class Section:
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """A model card.
-
-    Source: Mitchell et al., Model Cards for Model Reporting, FAT* 2019, doi:10.1145/3287560.3287596.
-    """
+    """A model card (Mitchell et al., Model Cards for Model Reporting, FAT* 2019, doi:10.1145/3287560.3287596)."""
 
     name: str  # of the estimator
     quantity: Quantity  # what it bounds

@@ -65,7 +65,7 @@ class Config(Result):
 
     shows = Shows(
         about="settings, one row per entry; keys without an entry have their default",
-        columns={"app": "", "component": "", "key": "", "value": "", "type": "", "vo": ""},
+        columns="app, component, key, value, type, vo",
         keys=("app", "component", "key", "vo"),
         next=(".get(key)", ".with_values({key: value})", "gdpconfig.catalogue()"),
     )

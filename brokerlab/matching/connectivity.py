@@ -19,9 +19,6 @@ class Connectivity:
 
 
 def parse_connectivity(wnconnectivity: str | None) -> Connectivity:
-    """Read ``network#stack``.
-
-    Source: docs/rules/matching.md 9.
-    """
+    """Read ``network#stack`` (docs/rules/matching.md 9)."""
     network, *rest = (wnconnectivity or "").split("#")
     return Connectivity(network or None, (rest[0] or None) if len(rest) == 1 else None)

@@ -12,10 +12,7 @@ from brokerlab.matching.rules import MatchingRules
 def match_cpu(
     cpu_specs: tuple[CpuSpec, ...], cpu: Hardware | None, *, rules: MatchingRules
 ) -> bool:
-    """Tell whether a queue has one of the CPUs that a task accepts.
-
-    Source: docs/rules/matching.md 4, 7.
-    """
+    """Tell whether a queue has one of the CPUs that a task accepts (docs/rules/matching.md 4, 7)."""
     if cpu is None:
         return False
     return any(

@@ -132,10 +132,7 @@ class Policy:
 
 @lru_cache(maxsize=4096)
 def parse(policy: str | None) -> Policy:
-    """Read a policy; never raises, whatever the text.
-
-    Source: docs/rules/zero-share.md 3.
-    """
+    """Read a policy; never raises, whatever the text (docs/rules/zero-share.md 3)."""
     if not policy:
         return Policy(policy, (), ())
     position, subpolicies = 0, []

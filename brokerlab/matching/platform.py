@@ -16,10 +16,7 @@ _ALTERNATIVES = re.compile(r"\(([A-Za-z0-9_.+-]+(?:\|[A-Za-z0-9_.+-]+)*)\)([A-Za
 
 @lru_cache(maxsize=4096)
 def is_regexp(sw_platform: str | None, *, by_characters: bool) -> bool:
-    r"""Tell whether a platform is a regexp.
-
-    Source: docs/rules/matching.md 6.3.
-    """
+    r"""Tell whether a platform is a regexp (docs/rules/matching.md 6.3)."""
     if sw_platform is None:
         return False
     if by_characters:

@@ -12,8 +12,5 @@ PROCESSING_GROUPS = (*_OF_THEIR_OWN, TEST, OTHERS)
 
 
 def processing_group(processingtype: str | None) -> str:
-    """Return the processing group of a processing type.
-
-    Source: docs/rules/zero-share.md 2.
-    """
+    """Return the processing group of a processing type (docs/rules/zero-share.md 2)."""
     return _GROUPS.get(processingtype or "", OTHERS)

@@ -27,10 +27,7 @@ class Release:
 
 @lru_cache(maxsize=4096)
 def parse_transhome(transhome: str) -> Release:
-    """Return repository, project and release.
-
-    Source: docs/rules/matching.md 6.
-    """
+    """Return repository, project and release (docs/rules/matching.md 6)."""
     if _NIGHTLY.search(transhome) and not _NUMBERED.search(transhome):
         return Release(NIGHTLIES, None, None)
     project, _, rest = transhome.partition("-")
@@ -45,10 +42,7 @@ def has_container(
     only_tags: bool,
     rules: MatchingRules,
 ) -> bool:
-    """Tell whether a queue can run a fat container.
-
-    Source: docs/rules/matching.md 6.1.
-    """
+    """Tell whether a queue can run a fat container (docs/rules/matching.md 6.1)."""
     if only_tags:
         return container_name in description.need("tags").containers
     containers = description.need("containers")
@@ -72,10 +66,7 @@ def has_release(
     in_container: bool,
     rules: MatchingRules,
 ) -> bool:
-    """Tell whether a queue has a release, cache or nightly for a platform.
-
-    Source: docs/rules/matching.md 6.2.
-    """
+    """Tell whether a queue has a release, cache or nightly for a platform (docs/rules/matching.md 6.2)."""
     cvmfs = description.need("cvmfs")
     mounted = ANY in cvmfs or release.repository in cvmfs
     containers = description.need("containers")

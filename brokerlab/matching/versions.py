@@ -36,10 +36,7 @@ def _version(text: str) -> Version | None:
 
 @lru_cache(maxsize=4096)
 def compare_version(version: str, comparison: str) -> bool | None:
-    """Compare a version with a comparison string.
-
-    Source: docs/rules/matching.md 2.3.
-    """
+    """Compare a version with a comparison string (docs/rules/matching.md 2.3)."""
     found = COMPARISON.match(comparison)
     left = _version(version)
     right = None if found is None else _version(found[2].strip())

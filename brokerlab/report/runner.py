@@ -51,7 +51,7 @@ class Run(Result):
 
     shows = Shows(
         about="a run of a report, one row",
-        columns={"report": "", "run_id": "", "kind": "", "sentence": "", "page": ""},
+        columns="report, run_id, kind, sentence, page",
         keys=("report", "run_id"),
         next=(".results", ".page"),
     )

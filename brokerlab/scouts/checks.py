@@ -91,14 +91,7 @@ class Decisions(Result):
 
     shows = Shows(
         about="which tasks checks stop, one row per task",
-        columns={
-            "jeditaskid": "",
-            "status": "",
-            "rule": "",
-            "reason_code": "",
-            "action": "",
-            "numbers": "",
-        },
+        columns="jeditaskid, status, rule, reason_code, action, numbers",
         keys=("jeditaskid",),
         next=("scouts.next_status(tasks, scouts, result)", "scouts.write_tasks(tasks, scouts)"),
     )

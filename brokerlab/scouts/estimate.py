@@ -51,17 +51,10 @@ class ScoutResult(Result):
 
     shows = Shows(
         about="what scouts say of each task, one row per task",
-        columns={
-            "jeditaskid": "",
-            "n_jobs_used": "",
-            "success_rate": "1",
-            "ramcount": "MB",
-            "cputime": "",
-            "outdiskcount": "",
-            "walltime": "s",
-            "iointensity": "kB/s",
-            "expected_jobs": "",
-        },
+        columns=(
+            "jeditaskid, n_jobs_used, success_rate [1], ramcount [MB], cputime, outdiskcount, "
+            "walltime [s], iointensity [kB/s], expected_jobs"
+        ),
         keys=("jeditaskid", "trigger"),
         next=("scouts.exhausted(archive, scouts=result)", "compare(result, other)"),
     )

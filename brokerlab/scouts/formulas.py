@@ -44,20 +44,14 @@ def effective_file_size_mb(
 
 
 def effective_num_events(startevent: int | None, endevent: int | None, nevents: int | None) -> int:
-    """Return the number of events that a job reads from a file.
-
-    Source: docs/rules/scouts.md 3.3.
-    """
+    """Return the number of events that a job reads from a file (docs/rules/scouts.md 3.3)."""
     if startevent is not None and endevent is not None:
         return max(endevent - startevent + 1, 1)
     return 1 if nevents is None else nevents
 
 
 def core_count(actualcorecount: int | None, corecount: int | None, jobmetrics: str | None) -> int:
-    """Return the number of cores of a job.
-
-    Source: docs/rules/scouts.md 3.1.
-    """
+    """Return the number of cores of a job (docs/rules/scouts.md 3.1)."""
     if actualcorecount is not None:
         return actualcorecount
     found = _CORE_COUNT.search(jobmetrics or "")
@@ -143,10 +137,7 @@ def host_benchmarks(
     worker_nodes: Iterable[Mapping[str, Any]],
     cpu_benchmarks: Iterable[Mapping[str, Any]],
 ) -> list[tuple[str | None, float]]:
-    """Return the benchmarks measured on processors like that of a job's host.
-
-    Source: docs/rules/scouts.md 3.2.
-    """
+    """Return the benchmarks measured on processors like that of a job's host (docs/rules/scouts.md 3.2)."""
     if site is None or modificationhost is None:
         return []
     host = clean_host_name(modificationhost)
@@ -170,10 +161,7 @@ def host_benchmarks(
 
 
 def benchmark_corepower(site: str, benchmarks: Iterable[tuple[str | None, float]]) -> float | None:
-    """Choose the core power among the benchmarks of :func:`host_benchmarks`.
-
-    Source: docs/rules/scouts.md 3.2.
-    """
+    """Choose the core power among the benchmarks of :func:`host_benchmarks` (docs/rules/scouts.md 3.2)."""
     pairs = list(benchmarks)
     node = site.lower()
     for name, score in pairs:

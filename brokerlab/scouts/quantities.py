@@ -57,10 +57,7 @@ def has_scout_mark() -> pl.Expr:
 
 
 def job_quantities_of(rows: pl.DataFrame, rules: ScoutRules) -> pl.DataFrame:
-    """Derive every quantity of every job.
-
-    Source: docs/rules/scouts.md 2.7, 3, 5.
-    """
+    """Derive every quantity of every job (docs/rules/scouts.md 2.7, 3, 5)."""
     service = pl.col("eventservice")
     known = [
         pl.when(pl.col(name) != EPOCH).then(pl.col(name)).alias(name)

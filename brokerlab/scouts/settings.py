@@ -76,10 +76,7 @@ def has_no_job_limits() -> pl.Expr:
 
 
 def splitrule_with(tasks: pl.DataFrame, tag: str, value: pl.Expr) -> pl.DataFrame:
-    """Set one tag of split rules, once per distinct rule and value.
-
-    ``jeditaskid, splitrule`` of these tasks.
-    """
+    """Set one tag of split rules, once per distinct rule and value. ``jeditaskid, splitrule`` of these tasks."""
     asked = tasks.select("jeditaskid", "splitrule", value=value)
     pairs = asked.select("splitrule", "value").unique()
     rules = [set_tag(rule, tag, number) for rule, number in pairs.iter_rows()]

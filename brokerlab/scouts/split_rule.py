@@ -106,10 +106,7 @@ def _files_per_job(files: int | None, dynamic: int | None, per_input: int | None
 
 
 def parse(splitrule: str | None) -> SplitRule:
-    """Read a split rule.
-
-    Source: docs/rules/scouts.md 1 and 15.
-    """
+    """Read a split rule (docs/rules/scouts.md 1 and 15)."""
     value = partial(tag_value, splitrule)
     lan = value("IL")
     return SplitRule(
@@ -142,10 +139,7 @@ def _has_tag(item: str, tag: str) -> bool:
 
 
 def remove_tag(splitrule: str | None, tag: str) -> str:
-    """Delete every item of one tag; the others keep their order.
-
-    Source: docs/rules/scouts.md 15, ``split_rule_edit``.
-    """
+    """Delete every item of one tag; the others keep their order (docs/rules/scouts.md 15, ``split_rule_edit``)."""
     return ",".join(item for item in _items(splitrule) if not _has_tag(item, tag))
 
 

@@ -70,10 +70,7 @@ class Dag:
         return tuple(found)
 
     def levels_of(self, tasks: Collection[int]) -> tuple[tuple[int, ...], ...]:
-        """Return the levels of some tasks: parents outside of them are left out.
-
-        Source: workflows.md 2.
-        """
+        """Return the levels of some tasks: parents outside of them are left out (workflows.md 2)."""
         considered = set(tasks)
         level: dict[int, int] = {}
         found: list[list[int]] = []
@@ -149,10 +146,7 @@ def workflow(
     stretch: float = 1.0,
     findings: Sequence[str] = (),
 ) -> Dag:
-    """Check tasks and edges and return the workflow they are.
-
-    Source: workflows.md 1.1.
-    """
+    """Check tasks and edges and return the workflow they are (workflows.md 1.1)."""
     if not (math.isfinite(stretch) and stretch > 0):
         raise ConfigError(f"workflow {name!r}: stretch={stretch!r}: a number above 0 is allowed")
     tables = prepared({"tasks": tasks, "edges": edges}, TABLES)

@@ -113,10 +113,7 @@ _CHANGED = {
 def of_swf(
     log: SwfLog, *, hosts: int | None = None, overrun: str = "extend", partition: int | None = None
 ) -> Load:
-    """Clean a log by rule R.
-
-    Source: workflows.md 1.4, rule R.
-    """
+    """Clean a log by rule R (workflows.md 1.4, rule R)."""
     rows = log.jobs if partition is None else log.jobs.filter(pl.col("partition") == partition)
     name = pl.coalesce(pl.col("job").cast(pl.String), pl.format("line {}", "line"))
     again = pl.col("line").cum_count().over("job_id").cast(pl.String)
@@ -151,10 +148,7 @@ def of_table(
     queue: str | None = None,
     overrun: str = "extend",
 ) -> Load:
-    """Clean a table of jobs that any system wrote, by rule R.
-
-    Source: workflows.md 1.5.
-    """
+    """Clean a table of jobs that any system wrote, by rule R (workflows.md 1.5)."""
     _check_names(columns, cores_per_host)
     frame = nw.from_native(jobs).lazy()
     absent = sorted(set(columns.values()) - set(frame.collect_schema().names()))

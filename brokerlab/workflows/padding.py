@@ -58,10 +58,7 @@ def _bisected(n: int, run: float, ear: float, wait: Wait, tolerance: float) -> f
 
 
 def walltime(request: float, rules: PilotRules) -> int:
-    """Return the walltime [s] that is submitted for a request.
-
-    Source: workflows.md 3; row W15.
-    """
+    """Return the walltime [s] that is submitted for a request (workflows.md 3; row W15)."""
     wanted = request * rules.margin
     if rules.round_to == "next_minute":
         return 60 * (1 + math.floor(instant(wanted) / 60))

@@ -69,10 +69,7 @@ class Strategy:
 
 
 def strategy(name: str, *, rules: PilotRules | None = None, **options: Any) -> Strategy:
-    """Return a strategy by name.
-
-    Source: workflows.md 10.
-    """
+    """Return a strategy by name (workflows.md 10)."""
     kind, _, variant = name.partition(":")
     if kind == "pilot_levels":
         if options or (rules is not None and variant):

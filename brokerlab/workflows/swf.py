@@ -96,10 +96,7 @@ class SwfLog:
 
 
 def read(path: str | Path) -> SwfLog:
-    """Read a log, packed or not.
-
-    Source: workflows.md 1.4.
-    """
+    """Read a log, packed or not (workflows.md 1.4)."""
     with reading(path):
         lines = _lines(Path(path))
         comment = pl.col("text").str.starts_with(_COMMENT)

@@ -13,7 +13,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from brokerlab.lifecycle.timeouts import TimeoutRules, would_fire
-from brokerlab.lifecycle.timeouts.statuses import LIVE
+from brokerlab.lifecycle.timeouts.rule import LIVE
 
 START = datetime(2026, 3, 1)
 END = START + timedelta(days=40)

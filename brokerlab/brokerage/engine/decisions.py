@@ -57,13 +57,7 @@ class PlaceDecisions(Result, ABC):
 
     shows = Shows(
         about="decisions of a brokerage, one row per task and place",
-        columns=dict.fromkeys(
-            (
-                *("jeditaskid", "at", "panda_queue", "check", "weight", "rank"),
-                *("outcome", "nucleus", "n_nuclei", "n_passed"),
-            ),
-            "",
-        ),
+        columns="jeditaskid, at, panda_queue, check, weight, rank, outcome, nucleus, n_nuclei, n_passed",
         keys=("jeditaskid", "snapshot", "panda_queue"),
         next=(
             "brokerage.funnel(decisions)",

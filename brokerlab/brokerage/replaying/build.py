@@ -60,7 +60,7 @@ class Replay(Result):
 
     shows = Shows(
         about="what a brokerage saw, one row per table",
-        columns={"table": "", "rows": "", "history": ""},
+        columns="table, rows, history",
         keys=("table",),
         rows=40,
         next=("brokerage.decide(result)", ".tables", ".notes"),

@@ -68,16 +68,10 @@ class Backtest(Result):
 
     shows = Shows(
         about="what every setting would have done, one row per setting",
-        columns={
-            "rank": "",
-            "margin_pct": "%",
-            "minimum_mb": "MB",
-            "is_current": "",
-            "n_scored": "",
-            "exceed_rate": "1",
-            "loss": "",
-            "headroom_mean": "1",
-        },
+        columns=(
+            "rank, margin_pct [%], minimum_mb [MB], is_current, n_scored, exceed_rate [1], loss, "
+            "headroom_mean [1]"
+        ),
         keys=("rank", "margin_pct", "minimum_mb"),
         next=(".outcomes()", "calibrate.propose(study)"),
     )

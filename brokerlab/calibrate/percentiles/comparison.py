@@ -61,9 +61,7 @@ class Comparison(Result):
 
     shows = Shows(
         about="before and after, one row per quantity",
-        columns=dict.fromkeys(
-            ("label", "unit", "before", "after", "diff", "diff_lo", "diff_hi"), ""
-        ),
+        columns="label, unit, before, after, diff, diff_lo, diff_hi",
         keys=("quantity",),
         next=(".by_stratum",),
     )

@@ -47,7 +47,7 @@ class Retries(Result):
 
     shows = Shows(
         about="what retries would cost by how much more memory they ask for, one row per factor",
-        columns={"factor": "1", "loss": "core h per core h", "n_lost": "per core h", "gain": "1", "is_current": "", "is_best": ""},
+        columns="factor [1], loss [core h per core h], n_lost [per core h], gain [1], is_current, is_best",
         keys=("factor",),
         next=(".judgement", ".observed"),
     )  # fmt: skip

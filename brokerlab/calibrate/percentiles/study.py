@@ -61,9 +61,7 @@ class Study(Result):
 
     shows = Shows(
         about="one parameter, from back-test to answer, one row per quantity",
-        columns=dict.fromkeys(
-            ("label", "unit", "before", "after", "diff", "diff_lo", "diff_hi"), ""
-        ),
+        columns="label, unit, before, after, diff, diff_lo, diff_hi",
         keys=("quantity",),
         next=("calibrate.propose(result)", ".tried", ".judgement", ".comparison.by_stratum"),
     )

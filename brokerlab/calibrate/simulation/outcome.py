@@ -51,17 +51,10 @@ class Outcome(Result):
 
     shows = Shows(
         about="simulated jobs, one row per seed and job",
-        columns={
-            "seed": "",
-            "pandaid": "",
-            "jeditaskid": "",
-            "computingsite": "",
-            "n_attempts": "",
-            "waiting_s": "s",
-            "running_s": "s",
-            "lost_core_s": "",
-            "state": "",
-        },
+        columns=(
+            "seed, pandaid, jeditaskid, computingsite, n_attempts, waiting_s [s], running_s [s], "
+            "lost_core_s, state"
+        ),
         keys=("seed", "pandaid"),
         next=(
             "calibrate.simulate(result.world, config=other)",

@@ -18,7 +18,7 @@ from brokerlab.calibrate.simulation.state import SECOND
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.classification import share_usage, task_classes, user_usage
 from brokerlab.lifecycle.classification.site_classes import GRID
-from brokerlab.lifecycle.timeouts.statuses import QUEUED
+from brokerlab.lifecycle.timeouts.rule import QUEUED
 from brokerlab.numerics import IntArray
 from brokerlab.units import HOUR_S
 

@@ -65,16 +65,10 @@ class Validation(Result):
 
     shows = Shows(
         about="is a simulation to be believed, one row per queue",
-        columns={
-            "panda_queue": "",
-            "n_jobs": "",
-            "mean_observed_h": "h",
-            "mean_simulated_h": "h",
-            "wasserstein_h": "h",
-            "ks": "1",
-            "judged": "",
-            "fails": "",
-        },
+        columns=(
+            "panda_queue, n_jobs, mean_observed_h [h], mean_simulated_h [h], wasserstein_h [h], ks [1], "
+            "judged, fails"
+        ),
         keys=("panda_queue",),
         next=(".shares", ".quantiles", "calibrate.simulate(archive, config=...)"),
     )

@@ -56,7 +56,7 @@ class Hierarchy(Result):
 
     shows = Shows(
         about="what jobs of earlier tasks did, and these say of the next, one row per number believed",
-        columns={"name": "", "mean": "", "sd_between_tasks": ""},
+        columns="name, mean, sd_between_tasks",
         keys=("name",),
         next=(
             ".fit(records)",

@@ -33,10 +33,7 @@ class Slots(dy.Schema):
 
 
 def offers(queues: Any, quantity: Quantity) -> Offers:
-    """Sort queues by memory per core or by the time of a job.
-
-    Source: production-jobs.md, checks on memory and walltime.
-    """
+    """Sort queues by memory per core or by the time of a job (production-jobs.md, checks on memory and walltime)."""
     frame = prepared({"queues": queues}, {"queues": Slots})["queues"]
     offered = memory_per_core() if quantity == "memory" else positive("maxtime")
     found = frame.select(

@@ -33,16 +33,7 @@ class Source(Result):
 
     shows = Shows(
         about="what jobs used, one row per job",
-        columns={
-            "pandaid": "",
-            "jeditaskid": "",
-            "queue": "",
-            "cores": "",
-            "requested": "",
-            "used": "",
-            "is_scout": "",
-            "censored": "",
-        },
+        columns="pandaid, jeditaskid, queue, cores, requested, used, is_scout, censored",
         keys=("pandaid",),
         next=("estimators.Hierarchy(quantity)", ".counts", ".notes"),
     )

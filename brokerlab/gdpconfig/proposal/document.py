@@ -64,7 +64,7 @@ class Proposal(Result):
 
     shows = Shows(
         about="a proposal, one row per key",
-        columns={"component": "", "key": "", "old": "", "new": "", "unit": ""},
+        columns="component, key, old, new, unit",
         keys=("app", "component", "key"),
         next=(".applied_to(config)", ".to_json()"),
     )

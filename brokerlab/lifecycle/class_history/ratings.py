@@ -55,17 +55,7 @@ class QueueRatings(Result):
 
     shows = Shows(
         about="classes of queues over time, one row per instant and queue",
-        columns={
-            "at": "",
-            "queue": "",
-            "class_name": "",
-            "ranking": "s",
-            "w_cl95upp": "s",
-            "long_q_n": "",
-            "slots": "",
-            "jobs": "",
-            "reason": "",
-        },
+        columns="at, queue, class_name, ranking [s], w_cl95upp [s], long_q_n, slots, jobs, reason",
         keys=("snapshot", "queue"),
         next=(
             "lifecycle.class_history.class_shares(marked)",
@@ -132,10 +122,7 @@ def classes(
 
 
 def rate_queues(period: Period, rules: ClassRules | None = None) -> QueueRatings:
-    """Rate the queues at every instant.
-
-    Source: docs/rules/classes.md 1 to 3.
-    """
+    """Rate the queues at every instant (docs/rules/classes.md 1 to 3)."""
     return _rated(period, rules or period.rules, None, _cells(period))
 
 

@@ -4,7 +4,7 @@ Where each section of docs/rules/classes.md is implemented:
 
 * ``wait_stats``: how long analysis jobs wait at each queue (1, 2), with ``weighted`` (upper limit of one wait) and
   ``kernels`` (sums over a sliding sample);
-* ``activity``: what queues started, the slot to-running rate; ``site_classes``: hi, mid, lo (3); ``site_history``: all of it in one call;
+* ``activity``: what queues started, the slot to-running rate; ``site_classes``: hi, mid, lo (3), with all of it in one call;
 * ``active_jobs``: slots of users by queue (1.3), HS06 of shares (7); ``user_usage``: slots by class of queue, quotas (4);
 * ``task_classes``: S, A, B, C (5); ``settings``: the thresholds (1.3); ``task_history``: tasks and progress as they were;
 * ``share_usage``: shares against their targets (7);
@@ -17,8 +17,11 @@ from brokerlab.lifecycle.classification.activity import queue_activity
 from brokerlab.lifecycle.classification.instants import Instants
 from brokerlab.lifecycle.classification.rules import ClassRules
 from brokerlab.lifecycle.classification.share_usage import ShareUsage, share_usage
-from brokerlab.lifecycle.classification.site_classes import SiteClasses, site_classes
-from brokerlab.lifecycle.classification.site_history import site_classes_at
+from brokerlab.lifecycle.classification.site_classes import (
+    SiteClasses,
+    site_classes,
+    site_classes_at,
+)
 from brokerlab.lifecycle.classification.task_classes import TaskClasses, task_classes
 from brokerlab.lifecycle.classification.task_history import task_progress, task_states
 from brokerlab.lifecycle.classification.user_usage import TOTAL, UserUsage, user_usage

@@ -14,7 +14,10 @@ import polars as pl
 
 from brokerlab.errors import SchemaError
 from brokerlab.frames import prepared
+from brokerlab.lifecycle.classification.activity import queue_activity
+from brokerlab.lifecycle.classification.instants import At
 from brokerlab.lifecycle.classification.rules import ClassRules
+from brokerlab.lifecycle.classification.wait_stats import wait_stats
 from brokerlab.results import Result, Shows
 from brokerlab.units import HOUR_S
 
@@ -76,16 +79,7 @@ class SiteClasses(Result):
 
     shows = Shows(
         about="classes of queues, one row per snapshot and queue",
-        columns={
-            "at": "",
-            "computingsite": "",
-            "class_name": "",
-            "ranking": "s",
-            "w_cl95upp": "s",
-            "long_q_n": "",
-            "long_q_mean": "s",
-            "reason": "",
-        },
+        columns="at, computingsite, class_name, ranking [s], w_cl95upp [s], long_q_n, long_q_mean [s], reason",
         keys=("snapshot", "computingsite"),
         next=("lifecycle.classification.user_usage(user_slots, result.classes)",),
     )
@@ -212,3 +206,17 @@ def _classified(rows: pl.DataFrame, rules: ClassRules) -> pl.DataFrame:
         *["w_cl95upp", "long_q_n", "long_q_mean"],
         *["ranking", "strr_6h", "strr_1d", "analysis_starts_1d", "class", "class_name", "reason"],
     )
+
+
+def site_classes_at(
+    jobs: Any,
+    queues: Any,
+    *,
+    status_log: Any | None = None,
+    at: At,
+    vo: str | None = None,
+    rules: ClassRules | None = None,
+) -> SiteClasses:
+    """Rate queues from jobs: :func:`wait_stats`, :func:`queue_activity` and :func:`site_classes` in one call."""
+    stats = wait_stats(jobs, queues, status_log=status_log, at=at, rules=rules)
+    return site_classes(stats, queues, queue_activity(jobs, at=at, vo=vo), rules=rules)

@@ -65,15 +65,7 @@ class UserUsage(Result):
 
     shows = Shows(
         about="slots of users by class of queue, one row per snapshot and user",
-        columns={
-            "snapshot": "",
-            "produsername": "",
-            "slots_hi": "",
-            "slots_mid": "",
-            "slots_lo": "",
-            "rem_slots_a": "",
-            "rem_slots_b": "",
-        },
+        columns="snapshot, produsername, slots_hi, slots_mid, slots_lo, rem_slots_a, rem_slots_b",
         keys=("snapshot", "produsername"),
         next=("lifecycle.classification.task_classes(states, progress, result.users)",),
     )

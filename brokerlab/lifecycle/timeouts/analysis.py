@@ -9,9 +9,8 @@ import polars as pl
 
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts.facts import DOWN, microseconds_of
-from brokerlab.lifecycle.timeouts.rule import SECOND, USERS
+from brokerlab.lifecycle.timeouts.rule import DEFINED_TABLE, QUEUED, SECOND, USERS
 from brokerlab.lifecycle.timeouts.settings import analysis_limit_s
-from brokerlab.lifecycle.timeouts.statuses import DEFINED_TABLE, QUEUED
 from brokerlab.units import HOUR_S
 
 NAME, NUMBER = "analysis_rebrokerage", 25
@@ -27,10 +26,7 @@ NO_SIGN = ("closed", "failed", "starting")
 def analysis_rebrokerage(
     tables: Mapping[str, pl.DataFrame], *, at: datetime, config: Config
 ) -> pl.DataFrame:
-    """Return the jobs of waiting analysis groups that go back to brokerage.
-
-    Source: docs/rules/waiting.md 3.
-    """
+    """Return the jobs of waiting analysis groups that go back to brokerage (docs/rules/waiting.md 3)."""
     now = microseconds_of(at)
     jobs = tables["jobs"]
     status = pl.col("jobstatus")

@@ -5,11 +5,17 @@ from __future__ import annotations
 import narwhals.stable.v2 as nw
 
 from brokerlab.lifecycle.timeouts.code_rules import code_rules
-from brokerlab.lifecycle.timeouts.rule import USERS, TimeoutRule, col, true
+from brokerlab.lifecycle.timeouts.rule import (
+    ACTIVE_TABLE,
+    DEFINED_TABLE,
+    USERS,
+    TimeoutRule,
+    col,
+    fixed,
+    true,
+)
 from brokerlab.lifecycle.timeouts.rules import TimeoutRules
 from brokerlab.lifecycle.timeouts.settings import Limits
-from brokerlab.lifecycle.timeouts.statuses import ACTIVE_TABLE, DEFINED_TABLE
-from brokerlab.lifecycle.timeouts.words import fixed
 from brokerlab.units import DAY_S, HOUR_S
 
 URGENT = 800  # priority from which a job is urgent

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import narwhals.stable.v2 as nw
 
-from brokerlab.lifecycle.timeouts.rule import USERS, Action, TimeoutRule, col, true
+from brokerlab.lifecycle.timeouts.rule import (
+    ACTIVE_TABLE,
+    DEFINED_TABLE,
+    USERS,
+    Action,
+    TimeoutRule,
+    col,
+    fixed,
+    true,
+)
 from brokerlab.lifecycle.timeouts.settings import Limits
-from brokerlab.lifecycle.timeouts.statuses import ACTIVE_TABLE, DEFINED_TABLE
-from brokerlab.lifecycle.timeouts.words import fixed
 from brokerlab.units import DAY_S, HOUR_S
 
 SOURCE = "docs/rules/waiting.md 2.2"

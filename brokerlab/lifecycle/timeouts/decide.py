@@ -48,15 +48,7 @@ class Timeouts(Result):
 
     shows = Shows(
         about="timeouts that fire at an instant, one row per job, rule and action",
-        columns={
-            "pandaid": "",
-            "computingsite": "",
-            "jobstatus": "",
-            "rule": "",
-            "action": "",
-            "age_h": "h",
-            "limit_h": "h",
-        },
+        columns="pandaid, computingsite, jobstatus, rule, action, age_h [h], limit_h [h]",
         keys=("pandaid", "rule", "action"),
         next=(".by_job()", "lifecycle.waiting(archive)"),
     )

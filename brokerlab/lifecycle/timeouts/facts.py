@@ -9,10 +9,9 @@ import polars as pl
 
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
-from brokerlab.lifecycle.timeouts.rule import SECOND, USERS
+from brokerlab.lifecycle.timeouts.rule import SECOND, TIMES, USERS
 from brokerlab.lifecycle.timeouts.rules import TimeoutRules
 from brokerlab.lifecycle.timeouts.settings import ANALYSIS, PRODUCTION, Limits
-from brokerlab.lifecycle.timeouts.words import TIMES
 from brokerlab.matching.catchall import has_flag
 from brokerlab.units import DAY_S, HOUR_S
 

@@ -12,9 +12,9 @@ from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts.contracts import AT_INSTANTS, FAST_TABLES
 from brokerlab.lifecycle.timeouts.facts import queue_facts
+from brokerlab.lifecycle.timeouts.rule import QUEUED
 from brokerlab.lifecycle.timeouts.rules import TimeoutRules
 from brokerlab.lifecycle.timeouts.settings import FRACTION, RATIO, number, share_threshold
-from brokerlab.lifecycle.timeouts.statuses import QUEUED
 from brokerlab.results import Result, Shows
 
 KEY = ("computingsite", "gshare")
@@ -36,17 +36,7 @@ class FastRebrokerage(Result):
 
     shows = Shows(
         about="queues that give jobs of shares back, one row per queue and share",
-        columns={
-            "computingsite": "",
-            "gshare": "",
-            "nq": "",
-            "nr": "",
-            "ratio_ok": "",
-            "fraction_ok": "",
-            "threshold_ok": "",
-            "triggered": "",
-            "n_moved": "",
-        },
+        columns="computingsite, gshare, nq, nr, ratio_ok, fraction_ok, threshold_ok, triggered, n_moved",
         keys=("computingsite", "gshare"),
         next=("lifecycle.waits.fast_rebrokerage_over(waiting, counts, instants)",),
     )

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, TypedDict
 
 import narwhals.stable.v2 as nw
+
+DEFINED_TABLE = ("pending", "defined", "assigned", "waiting")  # before activation
+ACTIVE_TABLE = (
+    *("activated", "sent", "starting", "running", "holding", "merging"),
+    *("transferring", "throttled", "stagein", "stageout"),
+)
+"""Every other live status."""
+LIVE = DEFINED_TABLE + ACTIVE_TABLE
+QUEUED = ("defined", "assigned", "activated", "starting")
+"""Jobs that fast and analysis rebrokerage can move."""
+
 
 Action = Literal["fail", "kill", "reassign"]
 PRECEDENCE: tuple[Action, ...] = ("fail", "kill", "reassign")
@@ -115,3 +127,32 @@ FAILING = ("running", "sent", "starting", "holding", "stagein", "stageout")
 
 def _times(seconds: nw.Expr, scale: float) -> nw.Expr:
     return (seconds * scale).floor().cast(nw.Int64)
+
+
+TIMES = ("creationtime", "modificationtime", "statechangetime", "starttime", "endtime")
+"""Times of a job; facts have each as whole microseconds since 1970, ``<name>_us``."""
+
+
+class Wait(TypedDict):
+    """The part of a rule that says how long a job may wait since when."""
+
+    reference: str
+    since: nw.Expr
+    limit_s: nw.Expr
+    least_s: int
+
+
+def _references() -> Mapping[str, nw.Expr]:
+    found = {name: col(f"{name}_us") for name in TIMES}
+    modified, ended = found["modificationtime"], found["endtime"]
+    return {
+        **found,
+        "modificationtime or endtime": nw.min_horizontal(modified, ended),
+        "endtime, else starttime": nw.coalesce(ended, found["starttime"]),
+    }
+
+
+def fixed(reference: str, limit_s: int) -> Wait:
+    """Return a wait since a reference time for so many seconds."""
+    since = _references()[reference]
+    return {"reference": reference, "since": since, "limit_s": nw.lit(limit_s), "least_s": limit_s}

@@ -40,10 +40,7 @@ class Limits:
 
     @classmethod
     def of(cls, config: Config, workflows: Iterable[str]) -> Limits:
-        """Look the limits up.
-
-        Source: docs/rules/waiting.md 1.
-        """
+        """Look the limits up (docs/rules/waiting.md 1)."""
         heartbeat, own = {}, set()
         for workflow in (PRODUCTION, ANALYSIS, *sorted(set(workflows))):
             found = config.found(HEARTBEAT, workflow=workflow)

@@ -16,7 +16,7 @@ import narwhals.stable.v2 as nw
 
 from brokerlab.engines import INT, TEXT, TIME, Types, microseconds, narrow, same_engine
 from brokerlab.lifecycle.classification.spans import changed, status_spans
-from brokerlab.lifecycle.timeouts.words import TIMES
+from brokerlab.lifecycle.timeouts.rule import TIMES
 
 JOBS: Types = {
     **dict.fromkeys(["pandaid", "jeditaskid"], INT),

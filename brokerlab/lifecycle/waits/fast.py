@@ -83,10 +83,7 @@ class FastOver:
 
 
 def instants_of(start: datetime, end: datetime, every: str) -> pl.DataFrame:
-    """Return the instants of a period on the grid that begins in 1970.
-
-    ``snapshot`` (number from 0), ``at``.
-    """
+    """Return the instants of a period on the grid that begins in 1970. ``snapshot`` (number from 0), ``at``."""
     begin = pl.select(at=rounded(pl.lit(start, dtype=pl.Datetime("us")), every)).item()
     step = f"{duration_us(every)}us"
     times = pl.datetime_range(begin, end, step, closed="left", time_unit="us", eager=True)

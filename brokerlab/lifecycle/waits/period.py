@@ -19,8 +19,8 @@ from brokerlab.gdpconfig import Config
 from brokerlab.lazy import call
 from brokerlab.lifecycle.timeouts import Histories, TimeoutRules, histories
 from brokerlab.lifecycle.timeouts.facts import microseconds_of, queue_facts
+from brokerlab.lifecycle.timeouts.rule import LIVE
 from brokerlab.lifecycle.timeouts.spans import BEATING
-from brokerlab.lifecycle.timeouts.statuses import LIVE
 from brokerlab.lifecycle.waits.firings import HOUR_US, label_outcomes
 from brokerlab.results import Result, Shows
 from brokerlab.rulesets import single_switches
@@ -63,17 +63,7 @@ class Waiting(Result):
 
     shows = Shows(
         about="timeouts that fire, one row per job, rule and action",
-        columns={
-            "pandaid": "",
-            "computingsite": "",
-            "jobstatus": "",
-            "rule": "",
-            "action": "",
-            "fires": "",
-            "limit_h": "h",
-            "waited_h": "h",
-            "outcome": "",
-        },
+        columns="pandaid, computingsite, jobstatus, rule, action, fires, limit_h [h], waited_h [h], outcome",
         keys=("pandaid", "rule", "action"),
         next=(
             "lifecycle.waits.by_rule(result, result.frame())",

@@ -1,19 +1,28 @@
 """A batch queue: FCFS, EASY and conservative backfilling under background load.
 
-* ``simulation``: the queue in steps or in one go; ``asking``: when a job would start; ``telling``: what became of jobs;
-  ``priority``: another order of the line;
-* inside: ``held`` (the queue between two steps), ``state`` (the arrays), ``kernel`` (the event loop), ``lists`` (its two
+* ``simulation``: the queue in steps or in one go, and when a job would start; ``held``: the queue between two steps, and what
+  became of its jobs; ``priority``: another order of the line;
+* inside: ``state`` (the arrays), ``kernel`` (the event loop), ``lists`` (its two
   orders), ``profile`` (reservations), ``outlook`` (the queue carried forward).
 """
 
-from brokerlab.workflows.batch.asking import estimate_start, estimate_starts
-from brokerlab.workflows.batch.held import STATUS, Simulation
+from brokerlab.workflows.batch.held import (
+    STATUS,
+    Simulation,
+    changes,
+    ended,
+    results,
+    started,
+    status,
+)
 from brokerlab.workflows.batch.priority import Priority
 from brokerlab.workflows.batch.simulation import (
     POLICIES,
     advance,
     arrive,
     cancel,
+    estimate_start,
+    estimate_starts,
     next_event,
     release,
     run,
@@ -21,7 +30,6 @@ from brokerlab.workflows.batch.simulation import (
     start,
     submit,
 )
-from brokerlab.workflows.batch.telling import changes, ended, results, started, status
 
 __all__ = [
     "POLICIES",

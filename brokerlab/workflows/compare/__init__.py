@@ -1,7 +1,6 @@
 """Strategies compared: the same workflows on the same queues at the same instants.
 
-* ``plan``: what is compared, cut into cells; ``cells``: the runs of one cell; ``workers``: cells in processes; ``store``: cells
-  on disk, so that a comparison goes on where it was broken off;
+* ``plan``: what is compared, cut into cells; ``cells``: the runs of one cell, and cells in processes;
 * ``comparison``: the whole; ``paired``: differences and ratios with intervals; ``summaries``: grouping against the simple
   ways, costs, how runs went; ``waits``: estimated waits, and how well they are predicted; ``examples``: one instant closely;
   ``published``: the shapes of the published results.

@@ -12,10 +12,9 @@ import polars as pl
 from brokerlab.errors import ConfigError, warn_once
 from brokerlab.long_work import Kept
 from brokerlab.results import Result, Shows
-from brokerlab.workflows.compare.cells import SCHEMA
+from brokerlab.workflows.compare.cells import SCHEMA, finish
 from brokerlab.workflows.compare.paired import differences
 from brokerlab.workflows.compare.plan import BESIDE, BatchSystem, Cell, Plan, chosen, instants
-from brokerlab.workflows.compare.workers import finish
 from brokerlab.workflows.dag import Dag
 from brokerlab.workflows.strategies import Strategy
 

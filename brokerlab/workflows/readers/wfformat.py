@@ -19,10 +19,7 @@ PROBLEMS_SHOWN = 10
 
 
 def read_wfformat(content: bytes, source: str, *, cores_per_host: int = 1) -> Parts:
-    """Read a WfFormat document.
-
-    Source: workflows.md 1.3.
-    """
+    """Read a WfFormat document (workflows.md 1.3)."""
     if cores_per_host < 1:
         raise DataError(f"cores_per_host={cores_per_host}: must be at least 1")
     try:

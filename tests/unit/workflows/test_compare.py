@@ -10,7 +10,7 @@ import pytest
 from brokerlab.errors import BrokerlabWarning, ConfigError, InsufficientDataError
 from brokerlab.workflows import shapes, synthetic
 from brokerlab.workflows.compare import BatchSystem, compare, differences, instants, shape_checks
-from brokerlab.workflows.compare import workers as processes
+from brokerlab.workflows.compare import cells as processes
 from brokerlab.workflows.compare.paired import mean_interval
 from brokerlab.workflows.compare.plan import BESIDE, chosen
 from brokerlab.workflows.strategies import strategy
