@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from brokerlab.numerics import percentile
-from brokerlab.scouts import formulas
 from brokerlab.units import MB
+from tests.twins import scout_formulas as formulas
 
 Row = dict[str, Any]
 

@@ -67,7 +67,11 @@ def whole(content: T) -> Chunks[T]:
 def deal(
     tables: Mapping[str, nw.LazyFrame[Any]], beside: Mapping[str, pl.DataFrame], *, least: int = 1
 ) -> Chunks[Chunk]:
-    """Deal tables out by task."""
+    """Deal tables out by task: each chunk gets the rows of its tasks of all of them; there are ``least`` chunks or more.
+
+    ``tables`` are the large ones, two at most, all of Spark or none, with ``jeditaskid``, whose nulls are left out; those ``beside``
+    them fit into memory.
+    """
     engines = {name: table.implementation for name, table in tables.items()}
     by_spark = [engine.is_pyspark() for engine in engines.values()]
     if any(by_spark) and not all(by_spark):

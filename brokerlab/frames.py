@@ -19,7 +19,10 @@ _SHOWN = 3
 def prepared(
     tables: Mapping[str, Any], contracts: Mapping[str, type[dy.Schema]], *, exact: bool = False
 ) -> dict[str, pl.DataFrame]:
-    """Return every table of the contracts as a Polars frame; one error lists all that is wrong."""
+    """Return every table of the contracts as a Polars frame; one error lists all that is wrong.
+
+    An absent table is empty, an absent column null; others than the contract's are left out, with ``exact`` refused.
+    """
     problems = [
         f"unknown table '{name}': {nearest(name, contracts)}" for name in tables.keys() - contracts
     ]

@@ -286,7 +286,8 @@ def clustered(
     """Return totals, ratios of totals, or anything that follows from totals, with intervals over whole units.
 
     What is of one task (user, day, queue) rises and falls together, so whole units are drawn again. The same seed
-    gives the same draws to every call with as many units: differences between calls are paired.
+    gives the same draws to every call with as many units: differences between calls are paired. ``measures`` are columns that
+    only functions read; ``units`` are all there are, also those without a row (None: those of each group).
 
     One row per group, sorted: ``by``; for each formula ``name, name_lo, name_hi`` (Float64; null where it is not
     defined, null ends with fewer than two units); ``resampled`` (the unit's column), ``n_units``.

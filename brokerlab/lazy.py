@@ -17,7 +17,7 @@ R = TypeVar("R")
 def lazy(
     package: str, homes: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` of a package."""
+    """Return ``__getattr__`` and ``__dir__`` of a package; homes are ``name: module``, or ``module:name there``."""
 
     def find(name: str) -> Any:
         if name not in homes:

@@ -57,7 +57,7 @@ class Kept:
 def in_processes(
     work: Callable[[S, T], R], shared: S, tasks: Sequence[T], *, workers: int, tries: int = 1
 ) -> Iterator[tuple[T, R | Exception]]:
-    """Do tasks in processes: one that is killed takes its task with it and nothing else.
+    """Do tasks, ``work(shared, task)``, in processes: one that is killed takes its task, tried so often, with it and nothing else.
 
     What this process has warned of is not repeated by others.
     """

@@ -21,9 +21,7 @@ _TWO_NUMBERS = re.compile(r"-\d+\.\d+$")
 
 
 def release_mode(transhome: str | None, transuses: str | None) -> tuple[Mode, Release | None]:
-    """Return how the release of a user task is looked for, and the release.
-
-    Mode and release; no release in mode ``standalone``, and where transhome does not name one: no queue has it.
+    """Return how the release of a user task is looked for, and the release; none in mode ``standalone``, and where transhome names none.
 
     Source: docs/rules/matching.md 9.
     """

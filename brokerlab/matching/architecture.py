@@ -49,7 +49,7 @@ class Request:
 def parse_architecture(architecture: str | None) -> Request:
     """Read a task's architecture, in the JSON or in the old format; never raises, whatever the text.
 
-    The request; what could not be read is in its notes, and in ``invalid`` if nothing can be decided with it.
+    What could not be read is in the request's notes, and in ``invalid`` if nothing can be decided with it.
 
     Source: docs/rules/matching.md 2.
     """

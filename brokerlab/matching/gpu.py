@@ -90,13 +90,10 @@ _TESTS: tuple[tuple[str, Callable[[GpuSpec], bool], Callable[[GpuSpec, Nodes], b
 
 
 def match_gpu(spec: GpuSpec, nodes: Nodes) -> str | None:
-    """Return the first attribute of a GPU request that a queue's worker nodes do not satisfy.
+    """Return the first attribute of a GPU request that a queue's worker nodes do not satisfy, such as ``gpu_vendor``; None: satisfied.
 
     Each attribute is tested on its own. Vendor, model and microarchitecture have to be there on any node; memory,
     toolkit and driver have to comply on every node.
-
-    ``gpu_vendor``, ``gpu_model``, ``gpu_vram``, ``gpu_microarchitecture``, ``gpu_version``, ``gpu_driver``, or
-    None when the queue satisfies the request.
 
     Source: docs/rules/matching.md 5.
     """

@@ -64,10 +64,9 @@ def with_base(platform: str | None, base_platform: str | None) -> str | None:
 def platform_at(
     sw_platform: str | None, description: Description, *, rules: MatchingRules
 ) -> tuple[str | None, str | None]:
-    """Return what to compare at a queue, and what the platform resolves to.
+    """Return the platform to look for among ``cmtconfigs`` and tags at a queue (None: there is none), and what it resolves to.
 
-    The platform to look for among ``cmtconfigs`` and tags (None: there is none), and the resolution, tried
-    whether or not the platform counts as a regexp (None: nothing to resolve, or not resolved).
+    A resolution is tried whether or not the platform counts as a regexp; None: nothing to resolve, or not resolved.
 
     Source: docs/rules/matching.md 6.2, 6.3.
     """

@@ -192,9 +192,7 @@ def match_software(
     rules: MatchingRules,
     examined: Examined | None = None,
 ) -> Match:
-    """Decide whether a queue can provide a task's software and hardware.
-
-    The decision; what cannot be read rejects with ``sw_description_invalid``, nothing is raised.
+    """Decide whether a queue can provide a task's software and hardware; what cannot be read rejects, nothing is raised.
 
     Source: docs/rules/matching.md 3.
     """

@@ -64,15 +64,12 @@ def software_pairs(
 ) -> pl.DataFrame:
     """Decide for every distinct request and every queue whether the queue can provide its software and hardware.
 
-        The four request columns, ``panda_queue``, ``accept`` (bool), ``reason`` (why rejected, one of
-        :data:`brokerlab.matching.software.REASONS`; null where accepted), ``platform`` (what a regexp platform stands
-        for there, or null), ``preference_weight`` (f64, 1 to 2); one row per distinct request and distinct queue,
-        in the order of their first appearance. Join with ``nulls_equal=True``.
+    The four request columns, ``panda_queue``, ``accept`` (bool), ``reason`` (why rejected, one of
+    :data:`brokerlab.matching.software.REASONS`; null where accepted), ``platform`` (what a regexp platform stands
+    for there, or null), ``preference_weight`` (f64, 1 to 2); one row per distinct request and distinct queue,
+    in the order of their first appearance. Join with ``nulls_equal=True``. Warns of what cannot be read.
 
-    Warns:
-        BrokerlabWarning: Descriptions, requests and releases that cannot be read, with number and examples.
-
-        Source: docs/rules/matching.md.
+    Source: docs/rules/matching.md.
     """
     columns, task_of = (ANALYSIS_COLUMNS, analysis_task) if analysis else (REQUEST_COLUMNS, _task)
     kinds = requests.select(columns).unique(maintain_order=True)

@@ -156,8 +156,7 @@ def zero_share(
 ) -> Decision:
     """Decide whether a policy forbids one task.
 
-    The decision. An expression that is malformed, or outside of the linear-time engine, ends the evaluation
-    and accepts (reason ``error``); :func:`parse` says where it stands.
+    An expression that is malformed, or outside of the linear-time engine, ends the evaluation and accepts (reason ``error``).
 
     Source: docs/rules/zero-share.md 2.
     """
@@ -180,16 +179,13 @@ def zero_share(
 def decide_pairs(
     policies: Sequence[str | None], tasks: pl.DataFrame, *, rules: MatchingRules = DOCUMENT
 ) -> pl.DataFrame:
-    """Decide every distinct policy for every distinct kind of task.
+    """Decide every distinct policy for every distinct kind of task; warns of policies with findings that change their meaning.
 
-        ``policy``, the five task columns, ``zero_share`` (bool), ``rule_index`` (i64, null if no sub-policy
-        decided), ``reason``, ``priority_error`` (bool); one row per distinct policy and distinct task row, policies
-        and task rows in the order of their first appearance. Join with ``nulls_equal=True``.
+    ``policy``, the five task columns, ``zero_share`` (bool), ``rule_index`` (i64, null if no sub-policy
+    decided), ``reason``, ``priority_error`` (bool); one row per distinct policy and distinct task row, policies
+    and task rows in the order of their first appearance. Join with ``nulls_equal=True``.
 
-    Warns:
-        BrokerlabWarning: Policies with findings that change their meaning, with number and examples.
-
-        Source: docs/rules/zero-share.md 2.
+    Source: docs/rules/zero-share.md 2.
     """
     kinds = tasks.select(TASK_COLUMNS).unique(maintain_order=True)
     columns = {name: kinds[name].to_list() for name in TASK_COLUMNS}

@@ -14,8 +14,7 @@ Where each sentence of the scouts document is implemented (sections of docs/rule
   E10), with ``failures``: how much of a task failed (15); ``status``: what becomes of the task;
 * ``write``: the task with its new values (9, 10); ``resource_type`` found again;
 * ``rules``: every point where document and production differ (14);
-* ``split_rule``, ``formulas``, ``task_formulas``: the rule text and the formulas for one job, file or task, in
-  plain Python (1, 3, 15).
+* ``split_rule``: the rule text (1, 15).
 
 ``estimate`` puts them together.
 """

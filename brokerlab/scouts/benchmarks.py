@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab.errors import ConfigError
-from brokerlab.scouts.formulas import benchmark_corepower, clean_host_name, host_benchmarks
 
 NODE_COLUMNS = ("site", "host_name", "cpu_model_normalized", "threads_per_core", "n_logical_cpus")
+_SLOT = re.compile(r"@(.+)")
+_CERN_SLOT = re.compile(r"atlprd[0-9]+-[A-Za-z0-9_]+-(.+\.cern\.ch)")
 BENCHMARK_COLUMNS = ("cpu_type_normalized", "smt_enabled", "ncores", "site", "score_per_core")
 
 
@@ -61,3 +64,56 @@ def _collect(frame: Any, columns: tuple[str, ...]) -> pl.DataFrame:
     return table.select(
         pl.col(name) if name in table.columns else pl.lit(None).alias(name) for name in columns
     )
+
+
+def clean_host_name(modificationhost: str) -> str:
+    """Return the name of the node from the name that a job reports.
+
+    Everything up to the first ``@`` goes (unless nothing would be left), and
+    ``atlprd<digits>-<word>-<rest>.cern.ch`` becomes ``<rest>.cern.ch``.
+
+    Source: docs/rules/scouts.md 3.2.
+    """
+    slot = _SLOT.search(modificationhost)
+    host = slot[1] if slot else modificationhost
+    cern = _CERN_SLOT.fullmatch(host)
+    return cern[1] if cern else host
+
+
+def host_benchmarks(
+    site: str | None,
+    modificationhost: str | None,
+    worker_nodes: Iterable[Mapping[str, Any]],
+    cpu_benchmarks: Iterable[Mapping[str, Any]],
+) -> list[tuple[str | None, float]]:
+    """Return the benchmarks measured on processors like that of a job's host (docs/rules/scouts.md 3.2)."""
+    if site is None or modificationhost is None:
+        return []
+    host = clean_host_name(modificationhost)
+    nodes = [
+        (row.get("cpu_model_normalized"), row.get("threads_per_core"), row.get("n_logical_cpus"))
+        for row in worker_nodes
+        if row.get("site") == site and row.get("host_name") == host
+    ]
+    pairs = []
+    for row in cpu_benchmarks:
+        smt = row.get("smt_enabled")
+        processor = (
+            row.get("cpu_type_normalized"),
+            None if smt is None else smt + 1,
+            row.get("ncores"),
+        )
+        known = None not in processor and row.get("score_per_core") is not None
+        if known:
+            pairs += [(row.get("site"), row["score_per_core"])] * nodes.count(processor)
+    return pairs
+
+
+def benchmark_corepower(site: str, benchmarks: Iterable[tuple[str | None, float]]) -> float | None:
+    """Choose the core power among the benchmarks of :func:`host_benchmarks` (docs/rules/scouts.md 3.2)."""
+    pairs = list(benchmarks)
+    node = site.lower()
+    for name, score in pairs:
+        if name is not None and (name.lower() in node or node in name.lower()):
+            return score
+    return sum(score for _, score in pairs) / len(pairs) if pairs else None

@@ -16,8 +16,9 @@ import polars as pl
 from brokerlab.results import Result, Shows
 from brokerlab.scouts.rules import ScoutRules
 from brokerlab.scouts.settings import uses_scouts
-from brokerlab.scouts.task_formulas import CPUTIME_UNITS
 
+CPUTIME_UNITS = ("HS06sPerEvent", "mHS06sPerEvent", "HS06sPerEventFixed", "mHS06sPerEventFixed")
+"""Units of ``cputime`` that scale with HS06."""
 LONG_EXEC_S = 24 * 3600
 CPU_ABUSE_FACTOR = 2
 AVALANCHE_FACTOR = 10  # input per job after the avalanche over that of a scout

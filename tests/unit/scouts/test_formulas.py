@@ -9,19 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brokerlab.scouts.formulas import (
-    benchmark_corepower,
-    clean_host_name,
+from brokerlab.scouts.benchmarks import benchmark_corepower, clean_host_name, host_benchmarks
+from brokerlab.units import MB
+from tests.twins.scout_formulas import (
     core_count,
     direct_io,
     duration_s,
     effective_file_size_mb,
     effective_num_events,
-    host_benchmarks,
     hs06sec,
     is_job_cloning,
 )
-from brokerlab.units import MB
 
 BEGIN = datetime.fromisoformat("2026-03-01T00:00:00")
 

@@ -14,7 +14,7 @@ import pytest
 import brokerlab.archive
 from brokerlab import scouts
 from brokerlab.archive import Archive
-from brokerlab.scouts.task_formulas import job_max_walltime
+from tests.twins.scout_formulas import job_max_walltime
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / os.environ.get("BROKERLAB_DATA", "../shared/data") / "panda-invex-jobs"

@@ -14,8 +14,8 @@ from brokerlab import scouts
 from brokerlab.errors import SchemaError
 from brokerlab.scouts import RetryResult, ScoutRules
 from brokerlab.scouts.retry import LABELS
-from brokerlab.scouts.task_formulas import task_failure_metrics
 from tests.scout_toys import Toy, at, settings
+from tests.twins.scout_formulas import task_failure_metrics
 
 HOUR = 3600
 

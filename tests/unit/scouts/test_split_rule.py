@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from brokerlab.archive.contracts.tasks import SPLIT_RULE_TAGS
 from brokerlab.scouts.split_rule import (
     SCOUT_TAGS,
-    parse,
     remove_tag,
     set_tag,
     tag_column,
@@ -18,6 +17,7 @@ from brokerlab.scouts.split_rule import (
     tag_value,
 )
 from brokerlab.units import GB
+from tests.twins.scout_formulas import parse
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from brokerlab.scouts.task_formulas import disk_sizes_bytes, job_max_walltime, task_failure_metrics
 from brokerlab.units import GB, KB, MB
+from tests.twins.scout_formulas import disk_sizes_bytes, job_max_walltime, task_failure_metrics
 
 MARGIN = 300 * MB
 
