@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from html import escape
 from typing import Any, ClassVar
@@ -43,9 +42,9 @@ class Result:
 
     shows: ClassVar[Shows]
 
-    @abstractmethod
     def frame(self) -> pl.DataFrame:
-        """Return the result as a frame."""
+        """Return the result as a frame: the first of its frames."""
+        return next(each for each in vars(self).values() if isinstance(each, pl.DataFrame))
 
     def headline(self) -> str:
         """Return what this result is, in a line."""

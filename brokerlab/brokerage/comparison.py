@@ -84,10 +84,6 @@ class Comparison(Result):
             f"otherwise, {number(self.n_best)} have another best place.{shift}"
         )
 
-    def frame(self) -> pl.DataFrame:
-        """Return the pairs that differ."""
-        return self.pairs
-
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values."""
         frames = {name: getattr(self, name).to_dicts() for name in ("pairs", "by_check", "tasks")}

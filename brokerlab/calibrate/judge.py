@@ -365,10 +365,6 @@ class Judgement(Result):
             "measured_coverage": self.coverage,
         }
 
-    def frame(self) -> pl.DataFrame:
-        """Return one row per quantity."""
-        return self.table
-
     def headline(self) -> str:
         """Return what it says, in a line."""
         return f"{self.kind}: from {self.current} to {self.setting}, {self.n_scored:,} units scored"

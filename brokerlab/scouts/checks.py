@@ -102,10 +102,6 @@ class Decisions(Result):
     rules: ScoutRules
     config_digest: str
 
-    def frame(self) -> pl.DataFrame:
-        """Return the verdicts."""
-        return self.verdicts
-
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values."""
         return {

@@ -64,10 +64,6 @@ class ScoutResult(Result):
     rules: ScoutRules
     config_digest: str
 
-    def frame(self) -> pl.DataFrame:
-        """Return the parameters."""
-        return self.parameters
-
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values."""
         return {

@@ -78,10 +78,6 @@ class Comparison(Result):
             raise ConfigError(f"no quantity {name!r}: {', '.join(self.table['quantity'])}")
         return rows.row(0, named=True)
 
-    def frame(self) -> pl.DataFrame:
-        """Return one row per quantity."""
-        return self.table
-
 
 def quantities_of(parameter: Parameter) -> tuple[Quantity, ...]:
     """Return the lines of the before-and-after table of a parameter."""

@@ -139,10 +139,6 @@ class Outcome(Result):
         names = ["seed", "by", "measure", "n", "jain", "lowest", "highest"]
         return pl.DataFrame(rows, schema=dict(zip(names, kinds, strict=True)), orient="row")
 
-    def frame(self) -> pl.DataFrame:
-        """Return one row per seed and job."""
-        return self.jobs
-
     def headline(self) -> str:
         """Return what it says, in a line."""
         by = dict(self.jobs["state"].value_counts().iter_rows())

@@ -176,10 +176,6 @@ class Validation(Result):
             .sort("rank", pl.col("state").cast(pl.Enum(STATES)), "panda_queue")
         )
 
-    def frame(self) -> pl.DataFrame:
-        """Return one row per queue."""
-        return self.queues
-
     def headline(self) -> str:
         """Return what it says, in a line."""
         return self.sentence

@@ -229,10 +229,6 @@ class World(Result):
         rules = brokerage.rule_set(self.rules)
         return live.prepare(dict(self.tables), brokerage=brokerage, rules=rules, config=self.config)
 
-    def frame(self) -> pl.DataFrame:
-        """Return one row per job."""
-        return self.jobs
-
     def headline(self) -> str:
         """Return what it says, in a line."""
         n = int(self.jobs["brokered"].sum())

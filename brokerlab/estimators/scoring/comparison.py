@@ -63,10 +63,6 @@ class Comparison(Result):
     at_deployed: pl.DataFrame
     strata: pl.DataFrame
 
-    def frame(self) -> pl.DataFrame:
-        """Return the table."""
-        return self.table
-
     def row(self, estimator: str, level: float | None = None) -> dict[str, Any]:
         """Return one row of the table; of an estimator with levels, by default at ``self.level``.
 

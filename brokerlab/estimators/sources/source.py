@@ -64,10 +64,6 @@ class Source(Result):
         others = others.sort("rows", "reason", descending=[True, False])
         return replace(self, records=records, counts=pl.concat([kept, others]))
 
-    def frame(self) -> pl.DataFrame:
-        """Return one row per job."""
-        return self.records
-
 
 def check_choices(quantity: str, at: str) -> None:
     """Refuse a quantity or a moment that does not exist."""

@@ -76,10 +76,6 @@ class ShareUsage(Result):
 
     usage: pl.DataFrame
 
-    def frame(self) -> pl.DataFrame:
-        """Return the usage."""
-        return self.usage
-
     def ranked_leaves(self) -> pl.DataFrame:
         """Return the leaves by snapshot and rank, the one to be served next first."""
         return self.usage.filter(pl.col("rank") > 0).sort("snapshot", "rank")

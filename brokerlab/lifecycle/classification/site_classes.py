@@ -88,10 +88,6 @@ class SiteClasses(Result):
     percentiles: pl.DataFrame
     rules: str
 
-    def frame(self) -> pl.DataFrame:
-        """Return the classes."""
-        return self.classes
-
 
 def site_classes(
     wait_stats: Any, queues: Any, activity: Any | None = None, *, rules: ClassRules | None = None

@@ -99,10 +99,6 @@ class TaskClasses(Result):
     rules: str
     config_digest: str
 
-    def frame(self) -> pl.DataFrame:
-        """Return the classes."""
-        return self.classes
-
 
 def task_classes(
     tasks: Any,

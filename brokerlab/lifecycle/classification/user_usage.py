@@ -74,10 +74,6 @@ class UserUsage(Result):
     rules: str
     config_digest: str
 
-    def frame(self) -> pl.DataFrame:
-        """Return the users."""
-        return self.users
-
 
 def user_usage(
     user_slots: Any,

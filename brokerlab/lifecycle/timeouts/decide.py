@@ -59,10 +59,6 @@ class Timeouts(Result):
     rules: TimeoutRules
     config_digest: str
 
-    def frame(self) -> pl.DataFrame:
-        """Return what fires."""
-        return self.fired
-
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values."""
         return {

@@ -46,10 +46,6 @@ class FastRebrokerage(Result):
     rules: TimeoutRules
     config_digest: str
 
-    def frame(self) -> pl.DataFrame:
-        """Return the queues and shares."""
-        return self.shares
-
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values."""
         return {

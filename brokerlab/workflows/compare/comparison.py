@@ -95,10 +95,6 @@ class Comparison(Result):
             "seed": self.seed,
         }
 
-    def frame(self) -> pl.DataFrame:
-        """Return one row per run."""
-        return self.runs
-
 
 def compare(
     workflows: Mapping[str, Dag],
