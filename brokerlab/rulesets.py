@@ -29,7 +29,7 @@ CHAPTERS = {
     "production brokerage": "brokerlab.brokerage.rules:ProductionRules",
     "analysis brokerage": "brokerlab.brokerage.analysis_jobs.rules:AnalysisRules",
     "classes": "brokerlab.lifecycle.classification.rules:ClassRules",
-    "waiting": "brokerlab.lifecycle.timeouts.rules:TimeoutRules",
+    "waiting": "brokerlab.lifecycle.timeouts.rule:TimeoutRules",
 }
 """Chapter -> where its rule set is declared; by name, because the chapters stand above this module."""
 BY_SWITCH = {

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from brokerlab.matching.architecture_json import read_object
-from brokerlab.matching.architecture_text import read_text
-from brokerlab.matching.hardware import CpuSpec, GpuSpec
+from brokerlab.errors import nearest
+from brokerlab.matching.hardware import ANY, CpuSpec, GpuSpec, ModelPattern, known_fields
 from brokerlab.matching.notes import Note
 
 
@@ -72,3 +72,219 @@ def _json_object(text: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
+
+
+KEYS = ("sw_platform", "base_platform", "cpu_specs", "gpu_spec", "cpu_pref")
+LEVEL = "preferred_architecture_level"
+
+
+class _Reader:
+    """Reads one document, collecting notes on the way."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.notes: list[Note] = []
+        self.invalid: str | None = None
+
+    def note(self, key: str, message: str) -> None:
+        """Add a note at the first place of a key in the text."""
+        self.notes.append(Note(max(self.text.find(json.dumps(key)), 0), key, message))
+
+    def wrong(self, key: str, value: Any, allowed: str) -> None:
+        """Note a value that no queue can be compared with."""
+        message = f"{key} is {_short(value)}, allowed is {allowed}"
+        self.note(key, message)
+        self.invalid = self.invalid or message
+
+    def text_of(self, source: dict[str, Any], key: str, default: str | None) -> str | None:
+        """Return a text, or the default where it is missing or null."""
+        value = source.get(key)
+        if value is None:
+            return default
+        if isinstance(value, str):
+            return value
+        self.wrong(key, value, "a text")
+        return default
+
+    def ignored(self, source: dict[str, Any], kind: type[Any]) -> tuple[tuple[str, str], ...]:
+        """Return the fields that mean nothing, noting all but ``type``."""
+        known = known_fields(kind)
+        strange = [key for key in source if key not in known]
+        for key in strange:
+            if key != "type":
+                self.note(key, f"no such field, {nearest(key, known)}: ignored")
+        return tuple((key, json.dumps(source[key])) for key in strange)
+
+    def cpus(self, items: Any) -> tuple[CpuSpec, ...]:
+        if not items:
+            return ()
+        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+            self.wrong("cpu_specs", items, "a list of objects")
+            return ()
+        return tuple(self.cpu(item) for item in items)
+
+    def cpu(self, item: dict[str, Any]) -> CpuSpec:
+        vendor, instr = (self.text_of(item, key, "*") or "" for key in ("vendor", "instr"))
+        ignored = self.ignored(item, CpuSpec)
+        return CpuSpec(self.text_of(item, "arch", None), vendor, instr, ignored)
+
+    def gpu(self, spec: Any) -> GpuSpec | None:
+        if spec is None:
+            return None
+        if not isinstance(spec, dict):
+            self.wrong("gpu_spec", spec, "an object")
+            return None
+        limits = {
+            key: self.text_of(spec, key, None) for key in ("vram", "version", "driver_version")
+        }
+        return GpuSpec(
+            vendor=self.text_of(spec, "vendor", "*") or "",
+            model=self.model(spec),
+            microarchitecture=self.microarchitecture(spec),
+            ignored=self.ignored(spec, GpuSpec),
+            **limits,
+        )
+
+    def model(self, spec: dict[str, Any]) -> str | ModelPattern:
+        model = spec.get("model")
+        if not isinstance(model, dict):
+            return self.text_of(spec, "model", "*") or ""
+        excl = model.get("excl")
+        return ModelPattern(
+            self.text_of(model, "pattern", "*") or "", None if excl is None else bool(excl)
+        )
+
+    def microarchitecture(self, spec: dict[str, Any]) -> str | tuple[str, ...] | None:
+        value = spec.get("microarchitecture")
+        if isinstance(value, list) and all(isinstance(one, str) for one in value):
+            return tuple(value)
+        return self.text_of(spec, "microarchitecture", None)
+
+    def preferred_level(self, preference: Any) -> str | None:
+        if preference is None:
+            return None
+        if not isinstance(preference, dict):
+            self.note(
+                "cpu_pref", f"cpu_pref is {_short(preference)}, allowed is an object: ignored"
+            )
+            return None
+        level = preference.get(LEVEL)
+        if level is None or isinstance(level, str):
+            return level or None
+        self.note(LEVEL, f"{LEVEL} is {_short(level)}, allowed is a text: ignored")
+        return None
+
+
+def read_object(document: dict[str, Any], text: str) -> dict[str, Any]:
+    """Return the fields of a request in the JSON format."""
+    reader = _Reader(text)
+    for key in document:
+        if key not in KEYS:
+            reader.note(key, f"no such field, {nearest(key, KEYS)}: ignored")
+    found = {
+        "sw_platform": reader.text_of(document, "sw_platform", "") or "",
+        "base_platform": reader.text_of(document, "base_platform", None) or None,
+        "cpu_specs": reader.cpus(document.get("cpu_specs")),
+        "gpu_spec": reader.gpu(document.get("gpu_spec")),
+        "preferred_level": reader.preferred_level(document.get("cpu_pref")),
+    }
+    return {**found, "notes": tuple(reader.notes), "invalid": reader.invalid}
+
+
+def _short(value: Any) -> str:
+    """Return a value as JSON, cut to a readable length."""
+    text = json.dumps(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+GPU_KEYS = {
+    "model": "model",
+    "vram": "vram",
+    "cuda": "version",
+    "uarch": "microarchitecture",
+    "driver": "driver_version",
+}
+"""Key of the shorthand -> field of the request."""
+
+_PLATFORM = re.compile(r"[^@#&]*")
+_BASE = re.compile(r"@([^#&]*)")
+_CPU = re.compile(r"#([^\^@&]*)")
+_GPU = re.compile(r"&([^\^@#]*)")
+_ATTRIBUTE = re.compile(r"([a-z_]+)(==|>=|<=|!=|>|<|=)(.+)", re.DOTALL)
+
+
+def read_text(text: str) -> dict[str, Any]:
+    """Return the fields of a request in the old format."""
+    notes: list[Note] = []
+    base = _BASE.search(text)
+    sw_platform = _PLATFORM.match(text)
+    return {
+        "sw_platform": sw_platform[0] if sw_platform else "",
+        "base_platform": (base[1] or None) if base else None,
+        "cpu_specs": _cpus(text, notes),
+        "cpu_implied": _CPU.search(text) is None,
+        "gpu_spec": _gpu(text, notes),
+        "notes": tuple(notes),
+    }
+
+
+def _cpus(text: str, notes: list[Note]) -> tuple[CpuSpec, ...]:
+    """Read the CPUs after ``#``; without ``#`` the platform's first part is the architecture (rule 4)."""
+    found = _CPU.search(text)
+    if found is None:
+        arch = "" if text[0] in "^@&" else text.split("-", 1)[0]
+        return (CpuSpec(arch),) if arch else ()
+    if not found[1]:
+        return ()
+    listed = found[1].removeprefix("(").removesuffix(")")
+    position = found.start(1) + found[1].startswith("(")
+    specs = []
+    for item in listed.split("|"):
+        parts = item.split("-")
+        specs.append(CpuSpec(*parts[:3]))
+        if len(parts) > 3:
+            dropped = "-".join(parts[3:])
+            place = position + len(item) - len(dropped)
+            notes.append(Note(place, dropped, "more than arch-vendor-instr: ignored"))
+        position += len(item) + 1
+    return tuple(specs)
+
+
+def _gpu(text: str, notes: list[Note]) -> GpuSpec | None:
+    """Read the GPU after ``&``: ``vendor[-model]``, then attributes (rule 5)."""
+    found = _GPU.search(text)
+    if found is None or not found[1]:
+        return None
+    first, *attributes = found[1].split(":")
+    vendor, dash, model = first.partition("-")
+    model, dropped, rest = model.partition("-")
+    position = found.start(1) + len(first) + 1
+    if dropped:
+        notes.append(
+            Note(position - len(rest) - 2, "-" + rest, "the model ends at the next -: ignored")
+        )
+    limits: dict[str, Any] = {"vendor": vendor, "model": model if dash else ANY}
+    for attribute in attributes:
+        limits |= _attribute(attribute, position, notes)
+        position += len(attribute) + 1
+    return GpuSpec(**limits)
+
+
+def _attribute(text: str, position: int, notes: list[Note]) -> dict[str, Any]:
+    """Read one attribute of the shorthand; what does not fit is dropped."""
+    found = _ATTRIBUTE.fullmatch(text)
+    if found is None:
+        notes.append(Note(position, text, "not key, operator, value: dropped"))
+        return {}
+    key, operator, value = found.groups()
+    if key not in GPU_KEYS:
+        notes.append(Note(position, key, f"no such key, {nearest(key, GPU_KEYS)}: dropped"))
+        return {}
+    if key == "model":
+        return {"model": ModelPattern(value, excl=True) if operator == "!=" else value}
+    if key == "uarch":
+        if operator not in ("=", "=="):
+            message = f"{operator} of uarch is read as =="
+            notes.append(Note(position + len(key), operator, message))
+        return {"microarchitecture": value}
+    return {GPU_KEYS[key]: f"{'==' if operator == '=' else operator}{value}"}

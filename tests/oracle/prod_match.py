@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from brokerlab.matching.architecture import parse_architecture
-from brokerlab.matching.architecture_json import LEVEL
+from brokerlab.matching.architecture import LEVEL, parse_architecture
 from brokerlab.matching.catchall import read_catchall
 from brokerlab.matching.connectivity import parse_connectivity
 from brokerlab.matching.description import from_object

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from brokerlab.matching.analysis_release import analysis_task
 from brokerlab.matching.architecture import parse_architecture
+from brokerlab.matching.software_pairs import analysis_task
 from tests.twins.analysis_throttle import quota_of
 from tests.twins.analysis_world import Row, World
 from tests.twins.task import MB, UNITS

@@ -5,10 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from brokerlab.errors import ConfigError, nearest
-from brokerlab.estimators.deployed.memory import PercentileMemory, ScoutMemory
+from brokerlab.estimators.deployed.given import (
+    MeanWalltime,
+    PercentileMemory,
+    PercentileWalltime,
+    ScoutMemory,
+    ScoutWalltime,
+)
 from brokerlab.estimators.deployed.rule import Anew, Formula, Recorded, Rule
 from brokerlab.estimators.deployed.seen import Seen
-from brokerlab.estimators.deployed.walltime import MeanWalltime, PercentileWalltime, ScoutWalltime
 from brokerlab.estimators.records import UNITS, Quantity
 
 SCOUT_JOBS = 10

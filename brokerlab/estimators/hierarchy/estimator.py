@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from math import log
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -11,11 +12,9 @@ import polars as pl
 
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.estimators.estimator import Predicted, checked_levels
-from brokerlab.estimators.hierarchy import kernels, scores
-from brokerlab.estimators.hierarchy.features import design, first_known, logarithms
-from brokerlab.estimators.hierarchy.levels import Levels
+from brokerlab.estimators.hierarchy import kernels
 from brokerlab.estimators.hierarchy.prior import FIRST, Beliefs, fitted, sampled, sums_of
-from brokerlab.estimators.hierarchy.state import State
+from brokerlab.estimators.hierarchy.state import State, mixed_atoms, own_atoms
 from brokerlab.estimators.records import Quantity, checked
 from brokerlab.estimators.replaying import codes, order
 from brokerlab.numerics import FloatArray, IntArray
@@ -77,7 +76,7 @@ class Hierarchy(Result):
     def _start(self, d: int) -> None:
         self.beliefs = FIRST[self.quantity]
         self.levels = Levels.unknown(self.quantity)
-        self.atoms = scores.of_model(self.beliefs)
+        self.atoms = own_atoms(self.beliefs)
         self.seen = State(d)
 
     def fit(self, records: Any) -> Self:
@@ -109,7 +108,7 @@ class Hierarchy(Result):
         level = np.bincount(task, apart) / np.bincount(task)
         self.levels, expected = Levels.fit(first, level, self.quantity)
         self.beliefs = fitted(sums_of(task, pair, x, y - expected[task]), self.beliefs)
-        self.atoms = scores.of_model(self.beliefs)
+        self.atoms = own_atoms(self.beliefs)
         return self
 
     def conformalize(self, records: Any) -> Self:
@@ -123,12 +122,10 @@ class Hierarchy(Result):
             SchemaError, DataError: See :func:`records.checked`.
         """
         frame = checked(records)
-        self.atoms = scores.of_model(self.beliefs)
+        self.atoms = own_atoms(self.beliefs)
         found = self._walk(deepcopy(self.seen), frame, order(frame), (0.5,))
         counts = frame.select(~pl.col("is_scout") & pl.col("ended_s").is_not_null()).to_series()
-        self.atoms = scores.of_tasks(
-            self.atoms, found.task, found.kind, found.score, counts.to_numpy()
-        )
+        self.atoms = mixed_atoms(self.atoms, found.task, found.kind, found.score, counts.to_numpy())
         return self
 
     def state(self) -> dict[str, Any]:
@@ -285,3 +282,99 @@ def _check_form(beliefs: Beliefs, atoms: FloatArray, d: int) -> None:
 def _predicted(frame: pl.DataFrame, found: _Walked, levels: tuple[float, ...]) -> Predicted:
     values = np.exp(found.logs)
     return Predicted(frame["pandaid"].to_numpy(), found.seen, levels, values[:, 1:], values[:, 0])
+
+
+FEATURES: dict[Quantity, tuple[str, ...]] = {
+    "memory": ("cores", "events", "input_mb"),
+    "walltime": ("cores", "events", "input_mb", "corepower"),
+}
+
+
+def logarithms(records: pl.DataFrame, quantity: Quantity) -> FloatArray:
+    """Return the (n, d - 1) logarithms of the features; NaN where not known, infinite or not above 0."""
+    given = [records[name].to_numpy().astype(np.float64) for name in FEATURES[quantity]]
+    known = np.column_stack(given)
+    said = np.isfinite(known) & (known > 0)
+    return np.log(known, out=np.full_like(known, np.nan), where=said)
+
+
+def first_known(known: FloatArray, task: IntArray, origin: FloatArray) -> None:
+    """Fill, in place, what is not known of origins with what is known first of a job of the task."""
+    news = np.isfinite(known) & np.isnan(origin[task])
+    for feature in np.flatnonzero(news.any(axis=0)):
+        told = np.flatnonzero(news[:, feature])
+        tasks, first = np.unique(task[told], return_index=True)
+        origin[tasks, feature] = known[told[first], feature]
+
+
+def design(known: FloatArray, task: IntArray, origin: FloatArray) -> FloatArray:
+    """Return the (n, d) rows of the linear model."""
+    apart = known - origin[task]
+    return np.column_stack([np.ones(len(known)), np.where(np.isfinite(apart), apart, 0.0)])
+
+
+FIRST_LEVEL: dict[Quantity, float] = {"memory": log(2000), "walltime": log(3600)}  # MB, s
+FEWEST_TASKS = 5  # below, the mean of the tasks is all that is learnt
+_REQUEST = pl.col("requested")
+ALPHAS = np.logspace(-2, 3, 11)
+
+
+class Levels:
+    """A ridge regression of tasks' levels on their kind and on the logarithm of their request.
+
+    Attributes:
+        mean: Level of a task of which nothing is known.
+        model: Fitted scikit-learn pipeline for what is known beyond; None: nothing.
+    """
+
+    def __init__(self, mean: float, model: Any = None) -> None:
+        self.mean = mean
+        self.model = model
+
+    @classmethod
+    def unknown(cls, quantity: Quantity) -> Levels:
+        """Return what is expected before any task was seen: 2000 MB, or an hour."""
+        return cls(FIRST_LEVEL[quantity])
+
+    @classmethod
+    def fit(
+        cls, tasks: pl.DataFrame, level: FloatArray, quantity: Quantity
+    ) -> tuple[Levels, FloatArray]:
+        """Learn from tasks."""
+        mean, known = float(level.mean()), _known(tasks)
+        if level.size == 1:
+            return cls(mean), np.full(1, FIRST_LEVEL[quantity])
+        if level.size < FEWEST_TASKS or not any(known):
+            return cls(mean), (level.sum() - level) / (level.size - 1)
+        from sklearn.feature_extraction import DictVectorizer
+        from sklearn.linear_model import RidgeCV
+        from sklearn.model_selection import KFold, cross_val_predict
+        from sklearn.pipeline import make_pipeline
+
+        model = make_pipeline(DictVectorizer(sparse=False), RidgeCV(ALPHAS))
+        apart = level - mean
+        parts = KFold(min(10, level.size), shuffle=True, random_state=0)
+        others = cross_val_predict(model, known, apart, cv=parts)
+        return cls(mean, model.fit(known, apart)), mean + others
+
+    def expect(self, tasks: pl.DataFrame) -> FloatArray:
+        """Return the (t,) levels to expect of tasks; rows as for :meth:`fit`."""
+        if self.model is None or not tasks.height:
+            return np.full(tasks.height, self.mean)
+        return np.asarray(self.mean + self.model.predict(_known(tasks)))
+
+
+def _known(tasks: pl.DataFrame) -> list[dict[str, Any]]:
+    """Return what is known of tasks; the size of the request counts beside that there is one.
+
+    A request of 0 or less, or without a limit, is none.
+    """
+    asked = pl.when((_REQUEST > 0) & _REQUEST.is_finite()).then(_REQUEST.log())
+    rows = tasks.select("kind", asked).rows()
+    return [
+        {
+            **({} if kind is None else {"kind": kind}),
+            **({} if asked is None else {"asked": 1.0, "request": asked - log(2000)}),
+        }
+        for kind, asked in rows
+    ]

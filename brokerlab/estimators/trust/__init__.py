@@ -3,8 +3,7 @@
 Each check returns a frame with the statistic, its interval or p-value, and a verdict in words.
 """
 
-from brokerlab.estimators.trust.betting import bet_against
-from brokerlab.estimators.trust.drift import largest_deviation
+from brokerlab.estimators.trust.drift import bet_against, largest_deviation
 from brokerlab.estimators.trust.judged import judged, places
 from brokerlab.estimators.trust.scouts import scouts_against_rest
 from brokerlab.estimators.trust.strata import coverage_by

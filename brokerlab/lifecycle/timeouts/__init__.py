@@ -6,13 +6,11 @@
 (:class:`TimeoutRule`); the two rule sets are :class:`TimeoutRules`.
 """
 
+from brokerlab.lifecycle.timeouts.catalogue import decision_table
 from brokerlab.lifecycle.timeouts.decide import Timeouts, decide
 from brokerlab.lifecycle.timeouts.fast import FastRebrokerage, fast_rebrokerage, fast_rebrokerage_at
-from brokerlab.lifecycle.timeouts.histories import Histories, histories
-from brokerlab.lifecycle.timeouts.history import would_fire
-from brokerlab.lifecycle.timeouts.rule import TimeoutRule
-from brokerlab.lifecycle.timeouts.rules import TimeoutRules
-from brokerlab.lifecycle.timeouts.table import decision_table
+from brokerlab.lifecycle.timeouts.histories import Histories, histories, would_fire
+from brokerlab.lifecycle.timeouts.rule import TimeoutRule, TimeoutRules
 
 __all__ = [
     "FastRebrokerage",

@@ -16,8 +16,7 @@ from brokerlab.lifecycle.timeouts.analysis import analysis_rebrokerage
 from brokerlab.lifecycle.timeouts.catalogue import timeout_rules
 from brokerlab.lifecycle.timeouts.contracts import TABLES
 from brokerlab.lifecycle.timeouts.facts import facts, limits_of, microseconds_of
-from brokerlab.lifecycle.timeouts.rule import PRECEDENCE, SECOND, TimeoutRule
-from brokerlab.lifecycle.timeouts.rules import TimeoutRules
+from brokerlab.lifecycle.timeouts.rule import PRECEDENCE, SECOND, TimeoutRule, TimeoutRules
 from brokerlab.results import Result, Shows
 from brokerlab.units import HOUR_S
 

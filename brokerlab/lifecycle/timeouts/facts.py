@@ -9,8 +9,7 @@ import polars as pl
 
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
-from brokerlab.lifecycle.timeouts.rule import SECOND, TIMES, USERS
-from brokerlab.lifecycle.timeouts.rules import TimeoutRules
+from brokerlab.lifecycle.timeouts.rule import SECOND, TIMES, USERS, TimeoutRules
 from brokerlab.lifecycle.timeouts.settings import ANALYSIS, PRODUCTION, Limits
 from brokerlab.matching.catchall import has_flag
 from brokerlab.units import DAY_S, HOUR_S

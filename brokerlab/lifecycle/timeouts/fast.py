@@ -12,8 +12,7 @@ from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts.contracts import AT_INSTANTS, FAST_TABLES
 from brokerlab.lifecycle.timeouts.facts import queue_facts
-from brokerlab.lifecycle.timeouts.rule import QUEUED
-from brokerlab.lifecycle.timeouts.rules import TimeoutRules
+from brokerlab.lifecycle.timeouts.rule import QUEUED, TimeoutRules
 from brokerlab.lifecycle.timeouts.settings import FRACTION, RATIO, number, share_threshold
 from brokerlab.results import Result, Shows
 

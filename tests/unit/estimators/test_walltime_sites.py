@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 from brokerlab.errors import InsufficientDataError, SchemaError
-from brokerlab.estimators.walltime import corepower, sites, spread
+from brokerlab.estimators.walltime import sites, spread
+from brokerlab.estimators.walltime.power import drift, inside
 
 
 def planted(slope, *, queues=16, jobs=40, queue_sd=0.05, seed=1):
@@ -118,13 +119,13 @@ def test_few_queues_are_told_or_left_out():
 
 
 def test_spread_inside_a_site_counts_slots():
-    found = corepower.inside(pl.DataFrame({"jobslots": [10, 30, 0], "hs06": [100.0, 600.0, 5.0]}))
+    found = inside(pl.DataFrame({"jobslots": [10, 30, 0], "hs06": [100.0, 600.0, 5.0]}))
     assert (found.nodes, found.slots, found.kinds) == (2, 40, 2)
     assert found.mean == pytest.approx(17.5)
     assert found.sd == pytest.approx(np.sqrt(0.25 * 7.5**2 + 0.75 * 2.5**2))
     assert found.within_tenth == 0.0
     with pytest.raises(InsufficientDataError, match="job slots"):
-        corepower.inside(pl.DataFrame({"jobslots": [0], "hs06": [1.0]}))
+        inside(pl.DataFrame({"jobslots": [0], "hs06": [1.0]}))
 
 
 def test_a_step_of_a_site_and_rows_too_short_to_tell():
@@ -137,7 +138,7 @@ def test_a_step_of_a_site_and_rows_too_short_to_tell():
             "normalised_hs06s": [1_000_000, 1_000_000, 1_100_000] + [1_200_000] * 3 + [3],
         }
     )
-    found = corepower.drift(usage)
+    found = drift(usage)
     first, second = found.by_site.iter_rows(named=True)
     assert (first["site"], first["steps"], first["last"]) == ("A", 1, 11.0)
     assert first["range"] == pytest.approx(0.1)
@@ -146,4 +147,4 @@ def test_a_step_of_a_site_and_rows_too_short_to_tell():
     assert found.left_out == 1
     assert found.moved == 0.5
     with pytest.raises(InsufficientDataError, match="10000 s"):
-        corepower.drift(usage.with_columns(wall_s=pl.lit(5)))
+        drift(usage.with_columns(wall_s=pl.lit(5)))

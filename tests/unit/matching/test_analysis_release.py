@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from brokerlab.matching.analysis_release import release_mode
 from brokerlab.matching.release import Release
+from brokerlab.matching.software_pairs import release_mode
 
 ATLAS = "atlas"
 

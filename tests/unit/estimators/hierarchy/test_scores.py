@@ -10,8 +10,14 @@ from scipy import stats
 
 from brokerlab.estimators.hierarchy import Hierarchy, kernels
 from brokerlab.estimators.hierarchy.prior import FIRST
-from brokerlab.estimators.hierarchy.scores import ATOMS, JOBS_SEEN, OWN_TASKS, of_model, of_tasks
-from brokerlab.estimators.hierarchy.state import State
+from brokerlab.estimators.hierarchy.state import (
+    ATOMS,
+    JOBS_SEEN,
+    OWN_TASKS,
+    State,
+    mixed_atoms,
+    own_atoms,
+)
 
 LEVELS = np.array([0.5, 0.01, 0.3, 0.8, 0.95, 0.999])
 
@@ -60,7 +66,7 @@ def test_quantiles_are_those_of_the_weighted_list(own, near):
 
 def test_the_model_alone_has_the_quantiles_of_students_t():
     beliefs = replace(FIRST["memory"], shape=2.0)
-    for atoms, seen in zip(of_model(beliefs), JOBS_SEEN, strict=True):
+    for atoms, seen in zip(own_atoms(beliefs), JOBS_SEEN, strict=True):
         assert stats.kstest(atoms, stats.t(4 + seen).cdf).statistic < 1 / ATOMS
 
 
@@ -69,9 +75,9 @@ def test_each_task_counts_once_and_the_model_as_three():
     task = np.repeat([0, 1], [1000, 10])
     score = np.where(task == 0, 1.0, 2.0)
     kind = np.full(task.size, 1)
-    mixed = of_tasks(own, task, kind, score, np.ones(task.size, dtype=bool))
+    mixed = mixed_atoms(own, task, kind, score, np.ones(task.size, dtype=bool))
     total = OWN_TASKS + 2
     shares = [np.mean(mixed[1] == value) for value in (0, 1, 2)]
     np.testing.assert_allclose(shares, [OWN_TASKS / total, 1 / total, 1 / total], atol=2 / ATOMS)
     assert (mixed[[0, 2, 3]] == 0).all()
-    assert (of_tasks(own, task, kind, score, np.zeros(task.size, dtype=bool)) == 0).all()
+    assert (mixed_atoms(own, task, kind, score, np.zeros(task.size, dtype=bool)) == 0).all()

@@ -8,8 +8,7 @@ import pytest
 
 from brokerlab.errors import InsufficientDataError
 from brokerlab.estimators.trust import bet_against, largest_deviation
-from brokerlab.estimators.trust.betting import fortune
-from brokerlab.estimators.trust.drift import _p_of_largest
+from brokerlab.estimators.trust.drift import _p_of_largest, fortune
 from tests.unit.estimators.trust.toys import expected, records
 
 N = 2000
