@@ -17,18 +17,12 @@ LICENCE = "Apache-2.0"
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What was measured of the bound of one level, on jobs that the model was not fitted to.
+    """What was measured of the bound of one level, on jobs that the model was not fitted to."""
 
-    Attributes:
-        level: Share of jobs that are to stay below their bound.
-        jobs: Jobs it was measured on.
-        coverage: Share of them that did stay below.
-        over_allocation: Bounds above use, in sum / use, in sum; None: not measured.
-    """
-
-    level: float
-    jobs: int
-    coverage: float
+    level: float  # share of jobs that are to stay below their bound
+    jobs: int  # it was measured on
+    coverage: float  # share of them that did stay below
+    # bounds above use, in sum / use, in sum; None: not measured
     over_allocation: float | None = None
 
 

@@ -28,16 +28,11 @@ _SHOWN = 40
 
 @dataclass(frozen=True)
 class Sifted:
-    """Rows of a file.
+    """Rows of a file."""
 
-    Attributes:
-        records: Columns of :class:`records.Records`, in the order of the file.
-        row: Their rows in the file, from 1.
-        refused: ``row`` (from 1, in the file), ``pandaid`` (as it stands there), ``reason``.
-    """
-
-    records: pl.DataFrame
-    row: pl.Series
+    records: pl.DataFrame  # columns of `records.Records`, in the order of the file
+    row: pl.Series  # their rows in the file, from 1
+    # ``row`` (from 1, in the file), ``pandaid`` (as it stands there), ``reason``
     refused: pl.DataFrame
 
     def without(self, pandaid: pl.Series, reason: str) -> Self:

@@ -19,20 +19,13 @@ HAS_FINISHED = "pandaid: is among the finished jobs"
 
 @dataclass(frozen=True)
 class Bounded:
-    """What became of the rows of a file.
+    """What became of the rows of a file."""
 
-    Attributes:
-        bounds: ``pandaid, jeditaskid, seen, point`` and per level ``bound_<level>`` [MB or s] and ``promised_<level>``: whether it
-            is a bound, or what was requested; in the order of the file.
-        refused: ``file`` (``jobs`` or ``seen``), ``row``, ``pandaid``, ``reason``.
-        jobs: Rows of the file of jobs.
-        seen: Rows of the file of finished jobs.
-    """
-
+    # ``pandaid, jeditaskid, seen, point``, ``bound_<level>`` [MB or s], ``promised_<level>``
     bounds: pl.DataFrame
-    refused: pl.DataFrame
-    jobs: int
-    seen: int
+    refused: pl.DataFrame  # ``file`` (``jobs`` or ``seen``), ``row``, ``pandaid``, ``reason``
+    jobs: int  # rows of the file of jobs
+    seen: int  # rows of the file of finished jobs
 
 
 def bound_file(

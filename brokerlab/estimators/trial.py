@@ -45,37 +45,23 @@ def trial_levels(level: float) -> tuple[float, ...]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Trial:
-    """What all estimators did on the same jobs.
+    """What all estimators did on the same jobs."""
 
-    Attributes:
-        at: When a job was decided.
-        quantity: ``memory`` or ``walltime``.
-        records: The jobs, scouts among them.
-        predicted: What estimators said of them; models their own distributions.
-        held: Of the models the bounds that can be promised, `held.hold` at `trial_levels`; infinite where one is refused.
-        models: Those of the estimators that tell distributions.
-        policies: What is made of them: the cheapest allocations, by name.
-        comparison: One table of all; bounds of models are those of ``held``.
-        offers: Rules and ``policies`` by what they waste: `offered.offers`; a policy also by the bounds of its model.
-        at_deployed: As of the comparison, with the cheapest allocations, too: their ``level`` is a price.
-        curves: Every setting of every estimator: `frontier.score_settings`.
-        limits: ``exceed, over_allocation`` of the best allocation per group: `frontier.limit_curve`, means over tasks.
-        limits_pooled: The same over all jobs.
-    """
-
-    at: At
+    at: At  # when a job was decided
     quantity: Quantity
-    records: pl.DataFrame
-    predicted: Mapping[str, Predicted]
+    records: pl.DataFrame  # scouts among them
+    predicted: Mapping[str, Predicted]  # models their own distributions
+    # of models, what can be promised at `trial_levels`; infinite: refused
     held: Mapping[str, Predicted]
-    models: tuple[str, ...]
-    policies: tuple[str, ...]
-    comparison: scoring.Comparison
+    models: tuple[str, ...]  # those that tell distributions
+    policies: tuple[str, ...]  # what is made of them: the cheapest allocations, by name
+    comparison: scoring.Comparison  # one table of all; bounds of models are those of ``held``
+    # `offered.offers` of rules and policies; a policy also by its model's bounds
     offers: pl.DataFrame
-    at_deployed: pl.DataFrame
-    curves: pl.DataFrame
-    limits: pl.DataFrame
-    limits_pooled: pl.DataFrame
+    at_deployed: pl.DataFrame  # as of the comparison, and of policies: their ``level`` is a price
+    curves: pl.DataFrame  # every setting of every estimator: `frontier.score_settings`
+    limits: pl.DataFrame  # `frontier.limit_curve` per group, means over tasks
+    limits_pooled: pl.DataFrame  # the same over all jobs
 
     @property
     def deployed(self) -> dict[str, Any]:

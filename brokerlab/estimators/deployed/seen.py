@@ -13,18 +13,12 @@ from brokerlab.numerics import FloatArray, IntArray
 
 @dataclass(frozen=True)
 class Seen:
-    """Which of a group's finished jobs a percentile is taken of.
+    """Which of a group's finished jobs a percentile is taken of."""
 
-    Attributes:
-        rank: Percentile rank, 0 to 100; 100 is the largest, 50 of two is their mean.
-        least: Jobs needed before there is an answer.
-        most: Jobs that enter at most; None: all.
-        latest: If more were seen: the latest ones; else the first ones, and later ones change nothing.
-    """
-
-    rank: float
-    least: int = 1
-    most: int | None = 1000
+    rank: float  # of the percentile, 0 to 100; 100 is the largest, 50 of two is their mean
+    least: int = 1  # jobs needed before there is an answer
+    most: int | None = 1000  # jobs that enter at most; None: all
+    # of more the latest ones; else the first ones, and later ones change nothing
     latest: bool = True
 
     def __post_init__(self) -> None:

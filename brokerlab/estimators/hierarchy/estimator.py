@@ -320,16 +320,11 @@ ALPHAS = np.logspace(-2, 3, 11)
 
 
 class Levels:
-    """A ridge regression of tasks' levels on their kind and on the logarithm of their request.
-
-    Attributes:
-        mean: Level of a task of which nothing is known.
-        model: Fitted scikit-learn pipeline for what is known beyond; None: nothing.
-    """
+    """A ridge regression of tasks' levels on their kind and on the logarithm of their request."""
 
     def __init__(self, mean: float, model: Any = None) -> None:
-        self.mean = mean
-        self.model = model
+        self.mean = mean  # of a task of which nothing is known
+        self.model = model  # fitted pipeline for what is known beyond; None: nothing
 
     @classmethod
     def unknown(cls, quantity: Quantity) -> Levels:

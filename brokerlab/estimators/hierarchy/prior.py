@@ -19,20 +19,13 @@ MOST_TASKS = 2000
 
 @dataclass(frozen=True)
 class Beliefs:
-    """The prior of a task's coefficients, queue effects and residuals, on the scale of logarithms.
+    """The prior of a task's coefficients, queue effects and residuals, on the scale of logarithms."""
 
-    Attributes:
-        mean: (d,) of the coefficients: level, then slope of each feature.
-        sd: (d,) of the coefficients between tasks.
-        queue_sd: Of a queue's effect within a task.
-        residual_sd: Of a typical task's residuals.
-        shape: Of the inverse gamma distribution of residual variances: the larger, the more alike.
-    """
-
-    mean: FloatArray
-    sd: FloatArray
-    queue_sd: float
-    residual_sd: float
+    mean: FloatArray  # (d,) of the coefficients: level, then slope of each feature
+    sd: FloatArray  # (d,) of the coefficients between tasks
+    queue_sd: float  # of a queue's effect within a task
+    residual_sd: float  # of a typical task's residuals
+    # of the inverse gamma distribution of residual variances: the larger, the more alike
     shape: float
 
     def vector(self) -> FloatArray:

@@ -18,22 +18,15 @@ Pair = tuple[int, str | None]
 
 @dataclass
 class State:
-    """Numbers of the tasks and of their queues, and what was seen of each.
+    """Numbers of the tasks and of their queues, and what was seen of each."""
 
-    Attributes:
-        d: Features of the model.
-        tasks: Task to its number.
-        pairs: Task and queue to their number.
-        level: (t,) what was expected of each task when it was met, on the scale of logarithms.
-        origin: (t, d - 1) logarithms of the features, each of the first job of a task that told it; NaN:
-            none did.
-    """
-
-    d: int
-    tasks: dict[int, int] = field(default_factory=dict)
-    pairs: dict[Pair, int] = field(default_factory=dict)
+    d: int  # features of the model
+    tasks: dict[int, int] = field(default_factory=dict)  # task to its number
+    pairs: dict[Pair, int] = field(default_factory=dict)  # task and queue to their number
+    # (t,) ln expected of a task as it was met
     level: FloatArray = field(default_factory=lambda: np.empty(0))
 
+    # (t, d - 1) ln features of the task's first job that told each; NaN: none did
     origin: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:

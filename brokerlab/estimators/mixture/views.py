@@ -22,18 +22,11 @@ WINDOW = 2000  # latest runs that are looked at
 
 @dataclass(frozen=True)
 class View:
-    """One way to read earlier runs: which of them count, and how memory follows the input.
+    """One way to read earlier runs: which of them count, and how memory follows the input."""
 
-    Attributes:
-        kind: Line through logarithms, line through levels, or likeness of tags.
-        setting: Share of the runs, nearest in input, that count (1: all); of tags: how many times more
-            a run counts for each further leading word it shares.
-        sloped: Whether memory follows the input.
-    """
-
-    kind: int
-    setting: float
-    sloped: bool = False
+    kind: int  # line through logarithms, line through levels, or likeness of tags
+    setting: float  # share of the runs, nearest in input, that count; of tags: times more for each leading word shared
+    sloped: bool = False  # memory follows the input
 
 
 VIEWS = (

@@ -23,17 +23,10 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores of one group.
+    """Scores of one group."""
 
-    Attributes:
-        score: Ascending; infinite for killed jobs.
-        reached: Share up to each score: of the mean task, where there are fewer than 20 of the worst one.
-        tasks: Number of tasks.
-        jobs: Number of jobs.
-    """
-
-    score: FloatArray
-    reached: FloatArray
+    score: FloatArray  # ascending; infinite for killed jobs
+    reached: FloatArray  # share up to each: of the mean task, of fewer than 20 of the worst one
     tasks: int
     jobs: int
 

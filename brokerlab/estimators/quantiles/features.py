@@ -55,18 +55,13 @@ class Known:
 
 @dataclass(frozen=True)
 class Reader:
-    """Turns records into what is known of them; holds what a fit learnt of kinds and queues.
-
-    Attributes:
-        quantity: Of the records.
-        categories: Column to the values that are told apart, most common in tasks first.
-        base: Mean ln use of all tasks; of memory per core.
-        bases: Kind to the mean of its tasks, drawn to ``base`` where they are few.
-    """
+    """Turns records into what is known of them; holds what a fit learnt of kinds and queues."""
 
     quantity: Quantity
+    # column to the values told apart, most common in tasks first
     categories: Mapping[str, tuple[str, ...]]
-    base: float
+    base: float  # mean ln use of all tasks; of memory per core
+    # kind to the mean of its tasks, drawn to ``base`` where they are few
     bases: Mapping[str, float]
 
     @classmethod

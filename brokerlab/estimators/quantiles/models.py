@@ -127,19 +127,12 @@ class Lines:
 
     Not known values count as 0, and a column says that they are not known; kinds and queues are told apart
     if they are among the most common. A line does not go on beyond the range of what it was fitted to.
-
-    Attributes:
-        ranges: (4, q) mean, standard deviation, smallest and largest value of each column that
-            :meth:`columns` makes; with a standard deviation of 0 it is not used.
-        slopes: (3, q) per standard deviation.
-        intercepts: (3,) one per knot.
-        apart: How far knots may be from each other.
     """
 
-    ranges: FloatArray
-    slopes: FloatArray
-    intercepts: FloatArray
-    apart: Apart
+    ranges: FloatArray  # (4, q) mean, sd (0: not used), smallest, largest of each column that `_columns` makes
+    slopes: FloatArray  # (3, q) per standard deviation
+    intercepts: FloatArray  # (3,) one per knot
+    apart: Apart  # how far knots may be from each other
 
     @classmethod
     def fit(cls, sample: Sample, *, seed: int) -> Self:  # noqa: ARG003 - as trees are fitted

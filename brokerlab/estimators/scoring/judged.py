@@ -24,31 +24,19 @@ JUDGES: tuple[Judge, ...] = ("production", "all")
 
 @dataclass(frozen=True)
 class Judged:
-    """The judged jobs as arrays, in the order of the records.
-
-    Attributes:
-        quantity: ``memory`` or ``walltime``.
-        rows: (n,) their rows in the checked records.
-        task: (n,) code of the task.
-        tasks: (n_tasks,) jeditaskid of each code.
-        known: (n,) finished jobs of the task that were known.
-        cores: (n,).
-        used: (n,) [MB or s].
-        censored: (n,) killed at a limit: used more than this.
-        hours: (n,) what a megabyte of memory (GB h) or a second of wall time (core h) weighs.
-        largest: (n,) largest use seen of the task when the job was decided; NaN: none.
-    """
+    """The judged jobs as arrays, in the order of the records."""
 
     quantity: Quantity
-    rows: IntArray
-    task: IntArray
-    tasks: IntArray
-    known: IntArray
-    cores: FloatArray
-    used: FloatArray
-    censored: BoolArray
+    rows: IntArray  # (n,) their rows in the checked records
+    task: IntArray  # (n,) code of the task
+    tasks: IntArray  # (n_tasks,) jeditaskid of each code
+    known: IntArray  # (n,) finished jobs of the task that were known
+    cores: FloatArray  # (n,)
+    used: FloatArray  # (n,) [MB or s]
+    censored: BoolArray  # (n,) killed at a limit: used more than this
+    # (n,) what a megabyte of memory (GB h) or a second of wall time (core h) weighs
     hours: FloatArray
-    largest: FloatArray
+    largest: FloatArray  # (n,) largest use seen of the task when the job was decided; NaN: none
 
     @classmethod
     def of(cls, records: pl.DataFrame, quantity: Quantity, judge: Judge) -> Judged:

@@ -82,24 +82,14 @@ def clustered(sums: FloatArray, confidence: float) -> Interval:
 
 @dataclass(frozen=True)
 class Difference:
-    """How one estimator differs from another on the same jobs.
+    """How one estimator differs from another on the same jobs."""
 
-    Attributes:
-        value: Of the one.
-        reference: Of the other.
-        difference: value - reference, with a bootstrap interval over tasks; NaN below two tasks.
-        ratio: value / reference, likewise; NaN where the reference is 0, its interval where it is 0 in more
-            draws than lie beyond one end.
-        without_lo: Least ratio when one task is left out; NaN where one is to nothing.
-        without_hi: Largest.
-    """
-
-    value: float
-    reference: float
-    difference: Interval
-    ratio: Interval
-    without_lo: float
-    without_hi: float
+    value: float  # of the one
+    reference: float  # of the other
+    difference: Interval  # value - reference, interval over tasks; NaN below two tasks
+    ratio: Interval  # NaN where the reference is 0, ends where it is 0 in more draws than lie beyond one
+    without_lo: float  # least ratio when one task is left out; NaN where one is to nothing
+    without_hi: float  # largest
 
 
 def differences(

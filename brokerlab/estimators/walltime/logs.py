@@ -36,19 +36,12 @@ WORST_USER = "worst user"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Log:
-    """A log as it is scored.
+    """A log as it is scored."""
 
-    Attributes:
-        name: Of the file.
-        jobs: Records, the first by submission; the task is the user.
-        n_read: Jobs in the file.
-        knows_waits: Whether the log says how long jobs waited; else they start when they are submitted.
-    """
-
-    name: str
-    jobs: pl.DataFrame
-    n_read: int
-    knows_waits: bool
+    name: str  # of the file
+    jobs: pl.DataFrame  # records, the first by submission; the task is the user
+    n_read: int  # jobs in the file
+    knows_waits: bool  # else jobs start when they are submitted
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

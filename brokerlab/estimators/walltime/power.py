@@ -39,27 +39,16 @@ class PowerData:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PowerStudy:
-    """What core power explains.
+    """What core power explains."""
 
-    Attributes:
-        slopes: Of :func:`sites.power_slopes`.
-        shares: Of :func:`sites.queue_shares`.
-        gain: Of :func:`sites.power_gain`.
-        queues: Of :func:`sites.queue_means`.
-        inside: Of the nodes of one site; null: no data.
-        drift: Of sites over months; null: no data.
-        analysis: Of :func:`spread.between_queues` on analysis jobs; null: no data.
-        synthetic: The timed jobs were generated.
-    """
-
-    slopes: pl.DataFrame
-    shares: pl.DataFrame
-    gain: pl.DataFrame
-    queues: pl.DataFrame
-    inside: Inside | None
-    drift: Drift | None
-    analysis: dict[str, float] | None
-    synthetic: bool
+    slopes: pl.DataFrame  # `sites.power_slopes`
+    shares: pl.DataFrame  # `sites.queue_shares`
+    gain: pl.DataFrame  # `sites.power_gain`
+    queues: pl.DataFrame  # `sites.queue_means`
+    inside: Inside | None  # the nodes of one site; null: no data
+    drift: Drift | None  # of sites over months; null: no data
+    analysis: dict[str, float] | None  # `spread.between_queues` of analysis jobs; null: no data
+    synthetic: bool  # the timed jobs were generated
 
     @property
     def sites(self) -> pl.DataFrame:
@@ -268,47 +257,28 @@ class Usage(dy.Schema):
 
 @dataclass(frozen=True, kw_only=True)
 class Inside:
-    """Spread of core power over the slots of a site.
-
-    Attributes:
-        nodes: Nodes.
-        slots: Slots.
-        kinds: Distinct values: nodes of one model and number of slots share theirs.
-        mean, sd: Over slots [HS06 per slot].
-        ln_sd: Standard deviation of the logarithm: about that of times which one core power leaves.
-        least, most: Extremes [HS06 per slot].
-        within_tenth: Share of slots within a tenth of the mean.
-    """
+    """Spread of core power over the slots of a site."""
 
     nodes: int
     slots: int
-    kinds: int
-    mean: float
+    kinds: int  # distinct values: nodes of one model and number of slots share theirs
+    mean: float  # over slots [HS06 per slot]
     sd: float
-    ln_sd: float
-    least: float
+    ln_sd: float  # of the logarithm: about that of times which one core power leaves
+    least: float  # [HS06 per slot]
     most: float
-    within_tenth: float
+    within_tenth: float  # share of slots within a tenth of the mean
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Drift:
-    """How configured core powers moved.
+    """How configured core powers moved."""
 
-    Attributes:
-        months: ``site, month, power`` [HS06 per core], ``rows``; by site and month.
-        by_site: ``site, months, first, last, steps`` (months that changed by more than 1 %), ``range``
-            (largest / smallest - 1), ``is_default`` (12 throughout); the most first.
-        left_out: Rows too short to tell.
-        ln_sd: Standard deviation between sites of the logarithm of the last core power.
-        moved: Share of sites with a step, with its interval ``moved_lo, moved_hi`` (Wilson).
-    """
-
-    months: pl.DataFrame
-    by_site: pl.DataFrame
-    left_out: int
-    ln_sd: float
-    moved: float
+    months: pl.DataFrame  # ``site, month, power`` [HS06 per core], ``rows``; by site and month
+    by_site: pl.DataFrame  # ``site, months, first, last, steps, range, is_default``; the most first
+    left_out: int  # rows too short to tell
+    ln_sd: float  # between sites, of the logarithm of the last core power
+    moved: float  # share of sites with a step (more than 1 % in a month), interval by Wilson
     moved_lo: float
     moved_hi: float
 
