@@ -45,22 +45,16 @@ class ShareSums:
     """Sums over tasks from which the share of jobs exceeding and its interval follow.
 
     y is a task's exceeding jobs, x its scored jobs; arrays hold one entry per setting.
-
-    Attributes:
-        n_tasks: T.
-        y, y2, y3: (n,) sums of y, y², y³.
-        yx, y2x, yx2: (n,) sums of the products.
-        x, x2, x3: Sums of x, x², x³.
     """
 
-    n_tasks: int
-    y: FloatArray
+    n_tasks: int  # T
+    y: FloatArray  # (n,) sums of y, y², y³
     y2: FloatArray
     y3: FloatArray
-    yx: FloatArray
+    yx: FloatArray  # (n,) sums of the products
     y2x: FloatArray
     yx2: FloatArray
-    x: float
+    x: float  # sums of x, x², x³
     x2: float
     x3: float
 

@@ -42,28 +42,21 @@ BY_SWITCH = {
 
 @dataclass(frozen=True)
 class Switch:
-    """One difference between rule sets.
+    """One difference between rule sets."""
 
-    Attributes:
-        values: Its value in each rule set, in the order of their names: in ``document`` and ``production``, say.
-        note: What it says: what a value means.
-        source: Page and section of the sentence, such as ``003, cpuTime``, or the chapter of docs/rules and its
-            section that fill what the pages leave open.
-        sentence: What the page says, word for word, or the part that decides; empty where the pages are silent.
-        allowed: Values it may have; none for True and False, or any number where the values are numbers.
-        least: Smallest number.
-        most: Largest number.
-        whole: Only whole numbers.
-    """
-
+    # its value in each rule set, in the order of their names: in ``document`` and ``production``, say
     values: tuple[Any, ...]
-    note: str
+    note: str  # what it says: what a value means
+    # page and section of the sentence, such as ``003, cpuTime``, or the chapter of docs/rules and its section
+    # that fill what the pages leave open
     source: str
+    # what the page says, word for word, or the part that decides; empty where the pages are silent
     sentence: str = ""
+    # values it may have; none for True and False, or any number where the values are numbers
     allowed: tuple[Any, ...] = ()
-    least: float = 0
-    most: float = math.inf
-    whole: bool = False
+    least: float = 0  # smallest number
+    most: float = math.inf  # largest number
+    whole: bool = False  # only whole numbers
 
     @property
     def document(self) -> Any:

@@ -28,23 +28,18 @@ NEEDED = ("queue", "cores", "kind", "events", "input_mb", "corepower", "requeste
 
 @dataclass(frozen=True, kw_only=True)
 class Doubts:
-    """What the checks of one model showed.
+    """What the checks of one model showed."""
 
-    Attributes:
-        model: Its name.
-        level: Of the bounds that were checked.
-        strata: Coverage of every stratum of 200 jobs: :func:`trust.coverage_by`.
-        tasks: One row per task: ``jeditaskid, n, missed, p, verdict`` of :func:`trust.largest_deviation` of the bound as it is
-            promised (null: nowhere in the task), ``log10_largest, bet`` of :func:`trust.bet_against` of what the model expects.
-        scouts: :func:`trust.scouts_against_rest` per core; no row where no task has scouts that are marked.
-        support: :func:`trust.support`, with ``jeditaskid`` in front; null: all tasks together.
-    """
-
-    model: str
-    level: float
-    strata: pl.DataFrame
+    model: str  # its name
+    level: float  # of the bounds that were checked
+    strata: pl.DataFrame  # coverage of every stratum of 200 jobs: `trust.coverage_by`
+    # one row per task: ``jeditaskid, n, missed, p, verdict`` of `trust.largest_deviation` of the bound as
+    # it is promised (null: nowhere in the task), ``log10_largest, bet`` of `trust.bet_against` of what
+    # the model expects
     tasks: pl.DataFrame
+    # `trust.scouts_against_rest` per core; no row where no task has scouts that are marked
     scouts: pl.DataFrame
+    # `trust.support`, with ``jeditaskid`` in front; null: all tasks together
     support: pl.DataFrame
 
     @property

@@ -26,18 +26,7 @@ GRID: tuple[float, ...] = (
 
 @dataclass(frozen=True, repr=False)
 class Predicted(Result):
-    """What an estimator expected of jobs, each from what was known when it was decided.
-
-    Attributes:
-        pandaid: (n,) the jobs, in the order of the records (`decided_s, pandaid`).
-        seen: (n,) finished jobs of the same task that were known by then.
-        levels: Ascending levels of the bounds, above 0 and below 1.
-        bounds: (n, len(levels)) what a job is to exceed with probability 1 - level [MB or s]; not
-            decreasing along a row; infinite where the estimator cannot tell.
-        point: (n,) the single best guess [MB or s].
-        own: (n, len(levels)) whether a bound is the estimator's own; if not it is what was requested, and nothing is promised.
-            None: all are.
-    """
+    """What an estimator expected of jobs, each from what was known when it was decided."""
 
     shows = Shows(
         about="what an estimator expected of jobs, one row per job",
@@ -45,11 +34,15 @@ class Predicted(Result):
         next=("estimators.compare(records, estimators, quantity=...)", ".at(level)"),
     )
 
-    pandaid: IntArray
-    seen: IntArray
-    levels: tuple[float, ...]
+    pandaid: IntArray  # (n,) the jobs, in the order of the records (`decided_s, pandaid`)
+    seen: IntArray  # (n,) finished jobs of the same task that were known by then
+    levels: tuple[float, ...]  # ascending levels of the bounds, above 0 and below 1
+    # (n, len(levels)) what a job is to exceed with probability 1 - level [MB or s]; not decreasing along a row;
+    # infinite where the estimator cannot tell
     bounds: FloatArray
-    point: FloatArray
+    point: FloatArray  # (n,) the single best guess [MB or s]
+    # (n, len(levels)) whether a bound is the estimator's own; if not it is what was requested, and nothing is
+    # promised. None: all are.
     own: BoolArray | None = None
 
     def at(self, level: float) -> FloatArray:

@@ -25,22 +25,16 @@ from brokerlab.estimators.trial import Trial, run_trial, trial_levels, without_s
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Evaluation:
-    """What the jobs of one source showed.
+    """What the jobs of one source showed."""
 
-    Attributes:
-        trials: What all estimators did, by clock; the first is the one that the deployed system has.
-        doubts: Where the model is not to be trusted, by the first clock.
-        learnt: The records that the saved model has learnt from.
-        model: That model.
-        unlearnt: Estimators that learnt nothing and refused every bound; they are in no trial.
-        division: Of an archive: ``part`` (fitted, calibrated, tested), ``tasks, jobs``; no row where tasks were left out.
-    """
-
+    # what all estimators did, by clock; the first is the one that the deployed system has
     trials: Mapping[At, Trial]
-    doubts: Doubts
-    learnt: pl.DataFrame
-    model: Hierarchy
+    doubts: Doubts  # where the model is not to be trusted, by the first clock
+    learnt: pl.DataFrame  # the records that the saved model has learnt from
+    model: Hierarchy  # that model
+    # estimators that learnt nothing and refused every bound; they are in no trial
     unlearnt: tuple[str, ...] = ()
+    # of an archive: ``part`` (fitted, calibrated, tested), ``tasks, jobs``; no row where tasks were left out
     division: pl.DataFrame = field(default_factory=pl.DataFrame)
 
     @property

@@ -39,19 +39,15 @@ IDS_PER_S, OTHER_SPEEDS = 10.0, (5.0, 25.0)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TraceEvaluation:
-    """What rules and the views of earlier runs showed on workflow traces.
+    """What rules and the views of earlier runs showed on workflow traces."""
 
-    Attributes:
-        methods: One row per trace and estimator, the least waste first: ``trace, estimator, role`` (``current``, ``rule``, and
-            ours ``proposed`` where it is offered, else ``model``), ``runs, types``, ``waste_per_usage`` (held and not used x
-            time, killed attempts whole, over used x time), ``exceed`` (share of runs above their first allocation), ``ratio,
-            ratio_lo, ratio_hi`` (waste / that of the deployed rule; interval over task types), ``best`` (waste of the best
-            rule of the trace), ``over_best`` (waste / that).
-        offers: `offered.offers` over all traces.
-    """
-
+    # one row per trace and estimator, the least waste first: ``trace, estimator, role`` (``current``, ``rule``,
+    # and ours ``proposed`` where it is offered, else ``model``), ``runs, types``, ``waste_per_usage`` (held and
+    # not used x time, killed attempts whole, over used x time), ``exceed`` (share of runs above their first
+    # allocation), ``ratio, ratio_lo, ratio_hi`` (waste / that of the deployed rule; interval over task types),
+    # ``best`` (waste of the best rule of the trace), ``over_best`` (waste / that)
     methods: pl.DataFrame
-    offers: pl.DataFrame
+    offers: pl.DataFrame  # `offered.offers` over all traces
 
     @property
     def ours(self) -> pl.DataFrame:

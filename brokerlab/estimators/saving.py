@@ -84,21 +84,13 @@ class Saveable(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
-    """The records of a fit.
+    """The records of a fit."""
 
-    Attributes:
-        jobs: Rows.
-        tasks: Distinct tasks.
-        first_s: Earliest `decided_s`; None without rows.
-        last_s: Latest one.
-        digest: sha256 of the rows in their order, ``sha256:...``.
-    """
-
-    jobs: int
-    tasks: int
-    first_s: float | None
-    last_s: float | None
-    digest: str
+    jobs: int  # rows
+    tasks: int  # distinct tasks
+    first_s: float | None  # earliest `decided_s`; None without rows
+    last_s: float | None  # latest one
+    digest: str  # sha256 of the rows in their order, ``sha256:...``
 
     @classmethod
     def of(cls, records: Any) -> Self:
@@ -120,22 +112,15 @@ class Trained:
 
 @dataclass(frozen=True, kw_only=True)
 class About:
-    """What a manifest says of a model besides the model itself.
+    """What a manifest says of a model besides the model itself."""
 
-    Attributes:
-        levels: Of the bounds it was made and measured for.
-        features: What it reads of a job.
-        trained: The records of the fit.
-        coverage: Level, as text, to the share of jobs that stayed below their bound, measured on jobs that
-            the model was not fitted to.
-        card: For people; None: no card is written.
-    """
-
-    levels: tuple[float, ...]
-    features: tuple[str, ...]
-    trained: Trained
+    levels: tuple[float, ...]  # of the bounds it was made and measured for
+    features: tuple[str, ...]  # what it reads of a job
+    trained: Trained  # the records of the fit
+    # level, as text, to the share of jobs that stayed below their bound, measured on jobs that the model was
+    # not fitted to
     coverage: Mapping[str, float] = field(default_factory=dict)
-    card: Card | None = None
+    card: Card | None = None  # for people; None: no card is written
 
 
 @dataclass(frozen=True)

@@ -15,29 +15,21 @@ from brokerlab.matching.notes import Note
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a task asks of a queue's software and hardware.
+    """What a task asks of a queue's software and hardware."""
 
-    Attributes:
-        sw_platform: Platform of the software, maybe a regexp; '' for none, None where there is no architecture.
-        base_platform: Platform below it, the image of its container included; None for none.
-        cpu_specs: CPUs of which one has to fit; none for no CPU request.
-        cpu_implied: The CPU is the first part of the platform, not one that is asked for.
-        gpu_spec: GPU request; None for none.
-        preferred_level: Preferred level of the CPU architecture; None for none.
-        is_json: Whether the text is in the JSON format.
-        notes: What was dropped or could not be read, with its position in the text.
-        invalid: What makes the request impossible to evaluate; None for nothing.
-    """
-
+    # platform of the software, maybe a regexp; '' for none, None where there is no architecture
     sw_platform: str | None = ""
+    # platform below it, the image of its container included; None for none
     base_platform: str | None = None
-    cpu_specs: tuple[CpuSpec, ...] = ()
+    cpu_specs: tuple[CpuSpec, ...] = ()  # CPUs of which one has to fit; none for no CPU request
+    # the CPU is the first part of the platform, not one that is asked for
     cpu_implied: bool = False
-    gpu_spec: GpuSpec | None = None
-    preferred_level: str | None = None
-    is_json: bool = False
+    gpu_spec: GpuSpec | None = None  # GPU request; None for none
+    preferred_level: str | None = None  # preferred level of the CPU architecture; None for none
+    is_json: bool = False  # whether the text is in the JSON format
+    # what was dropped or could not be read, with its position in the text
     notes: tuple[Note, ...] = field(default=(), compare=False)
-    invalid: str | None = None
+    invalid: str | None = None  # what makes the request impossible to evaluate; None for nothing
 
     @property
     def asks_for_hardware(self) -> bool:

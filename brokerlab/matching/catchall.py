@@ -15,25 +15,16 @@ _FALSE = ("", "0", "false", "no", "none", "null")
 
 @dataclass(frozen=True, slots=True)
 class Catchall:
-    """What the brokerage reads from a queue's catchall and its extra parameters.
+    """What the brokerage reads from a queue's catchall and its extra parameters."""
 
-    Attributes:
-        bare_mode: ``bareNucleus``: ``only`` or ``allow``; None for anything else.
-        secondary_nucleus: ``secondaryNucleus``; None for none.
-        use_jumbo_jobs: Flag ``useJumboJobs``.
-        min_events_for_jumbo: ``minEventsForJumbo`` [events]; None for none and for what is no whole number.
-        use_only_local_data: Flag ``use_only_local_data``.
-        per_core_attr: Flag ``per_core_attr``: maxrss, minrss and maxwdir are per core.
-        grandly_unified: Flag ``grandly_unified``: the queue runs production whatever its type.
-    """
-
-    bare_mode: str | None
-    secondary_nucleus: str | None
-    use_jumbo_jobs: bool
+    bare_mode: str | None  # ``bareNucleus``: ``only`` or ``allow``; None for anything else
+    secondary_nucleus: str | None  # ``secondaryNucleus``; None for none
+    use_jumbo_jobs: bool  # flag ``useJumboJobs``
+    # ``minEventsForJumbo`` [events]; None for none and for what is no whole number
     min_events_for_jumbo: int | None
-    use_only_local_data: bool
-    per_core_attr: bool
-    grandly_unified: bool
+    use_only_local_data: bool  # flag ``use_only_local_data``
+    per_core_attr: bool  # flag ``per_core_attr``: maxrss, minrss and maxwdir are per core
+    grandly_unified: bool  # flag ``grandly_unified``: the queue runs production whatever its type
 
 
 def has_flag(catchall: str | None, key: str) -> bool:

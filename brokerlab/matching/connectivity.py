@@ -7,15 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Connectivity:
-    """What worker nodes of a queue can reach.
+    """What worker nodes of a queue can reach."""
 
-    Attributes:
-        network: ``full``, ``http``, ``none`` or whatever stands there; None for nothing given.
-        ip_stack: ``IPv4``, ``IPv6``; None for nothing given.
-    """
-
+    # ``full``, ``http``, ``none`` or whatever stands there; None for nothing given
     network: str | None
-    ip_stack: str | None
+    ip_stack: str | None  # ``IPv4``, ``IPv6``; None for nothing given
 
 
 def parse_connectivity(wnconnectivity: str | None) -> Connectivity:

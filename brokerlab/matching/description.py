@@ -22,30 +22,21 @@ class DescriptionError(DataError):
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """The CPUs or GPUs of a queue.
+    """The CPUs or GPUs of a queue."""
 
-    Attributes:
-        attributes: Attribute -> accepted values and marks.
-        is_exclusive: Whether a task has to ask for this hardware: some attribute holds the mark ``excl``.
-    """
-
-    attributes: Mapping[str, Texts]
+    attributes: Mapping[str, Texts]  # attribute -> accepted values and marks
+    # whether a task has to ask for this hardware: some attribute holds the mark ``excl``
     is_exclusive: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Tags:
-    """The installed software, arranged for looking it up.
+    """The installed software, arranged for looking it up."""
 
-    Attributes:
-        releases: (cmtconfig, project, release) of every tag.
-        containers: Names and sources of every container.
-        sources: Name of a container -> its sources.
-    """
-
+    # (cmtconfig, project, release) of every tag
     releases: frozenset[tuple[str | None, str | None, str | None]]
-    containers: frozenset[str]
-    sources: Mapping[str, Texts]
+    containers: frozenset[str]  # names and sources of every container
+    sources: Mapping[str, Texts]  # name of a container -> its sources
 
 
 @dataclass(frozen=True, slots=True)

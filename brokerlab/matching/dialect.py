@@ -51,19 +51,12 @@ class Outside(Exception):  # noqa: N818 - never leaves the package
 
 @dataclass
 class Translation:
-    r"""An expression under translation.
+    """An expression under translation."""
 
-    Attributes:
-        source: The Python expression.
-        parts: RE2 syntax so far.
-        position: Where the reading stands.
-        word_boundary: Whether ``\b`` or ``\B`` occurs, which RE2 knows for ASCII only.
-    """
-
-    source: str
-    parts: list[str] = field(default_factory=list)
-    position: int = 0
-    word_boundary: bool = False
+    source: str  # the Python expression
+    parts: list[str] = field(default_factory=list)  # RE2 syntax so far
+    position: int = 0  # where the reading stands
+    word_boundary: bool = False  # whether ``\b`` or ``\B`` occurs, which RE2 knows for ASCII only
 
     def run(self) -> str:
         """Return the expression in RE2 syntax, with :data:`DOLLAR` for each ``$``."""

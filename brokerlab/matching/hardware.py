@@ -16,18 +16,13 @@ class RequestError(DataError):
 
 @dataclass(frozen=True, slots=True)
 class CpuSpec:
-    """One CPU that a task accepts.
+    """One CPU that a task accepts."""
 
-    Attributes:
-        arch: Architecture, maybe a regexp; ``*`` for any, None where a JSON item does not say.
-        vendor: Vendor; ``*`` for any.
-        instr: Instruction set; ``*`` for any.
-        ignored: Other fields of a JSON item and their values as JSON.
-    """
-
+    # architecture, maybe a regexp; ``*`` for any, None where a JSON item does not say
     arch: str | None
-    vendor: str = ANY
-    instr: str = ANY
+    vendor: str = ANY  # Vendor; ``*`` for any
+    instr: str = ANY  # instruction set; ``*`` for any
+    # other fields of a JSON item and their values as JSON
     ignored: tuple[tuple[str, str], ...] = ()
 
 
@@ -41,24 +36,15 @@ class ModelPattern:
 
 @dataclass(frozen=True, slots=True)
 class GpuSpec:
-    """The GPU that a task asks for.
+    """The GPU that a task asks for."""
 
-    Attributes:
-        vendor: Regexp; ``*`` for any.
-        model: Regexp, or the object form; ``*`` for any.
-        vram: Comparison with the memory [MB]; None for no request, as below.
-        microarchitecture: Names of which one has to be there.
-        version: Comparison with the version of the CUDA toolkit.
-        driver_version: Comparison with the version of the kernel driver.
-        ignored: Other fields of the JSON form and their values as JSON.
-    """
-
-    vendor: str = ANY
-    model: str | ModelPattern = ANY
-    vram: str | None = None
-    microarchitecture: str | tuple[str, ...] | None = None
-    version: str | None = None
-    driver_version: str | None = None
+    vendor: str = ANY  # Regexp; ``*`` for any
+    model: str | ModelPattern = ANY  # regexp, or the object form; ``*`` for any
+    vram: str | None = None  # comparison with the memory [MB]; None for no request, as below
+    microarchitecture: str | tuple[str, ...] | None = None  # names of which one has to be there
+    version: str | None = None  # comparison with the version of the CUDA toolkit
+    driver_version: str | None = None  # comparison with the version of the kernel driver
+    # other fields of the JSON form and their values as JSON
     ignored: tuple[tuple[str, str], ...] = ()
 
     @property

@@ -12,18 +12,12 @@ EXAMPLES = 5
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One remark of a parser.
+    """One remark of a parser."""
 
-    Attributes:
-        position: 0-based position in the text.
-        text: The part it is about.
-        message: What is wrong with it and what follows.
-        serious: Whether it changes the meaning in a way nobody can have wanted (and is worth a warning).
-    """
-
-    position: int
-    text: str
-    message: str
+    position: int  # 0-based position in the text
+    text: str  # the part it is about
+    message: str  # what is wrong with it and what follows
+    # whether it changes the meaning in a way nobody can have wanted (and is worth a warning)
     serious: bool = True
 
     def __str__(self) -> str:

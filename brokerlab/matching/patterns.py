@@ -48,21 +48,14 @@ class PatternError(DataError):
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A compiled expression; every question takes time linear in the text.
+    """A compiled expression; every question takes time linear in the text."""
 
-    Attributes:
-        expression: As Python would read it.
-        plain: Compiled for texts that do not end in a line break, where ``$`` is the end.
-        before_break: Compiled for texts whose only line break is at their end, where ``$`` is also before it.
-        has_dollar: Whether ``$`` occurs, so that the two differ.
-        ascii_only: Whether it can be decided for ASCII texts only.
-    """
-
-    expression: str
-    plain: Any
+    expression: str  # as Python would read it
+    plain: Any  # compiled for texts that do not end in a line break, where ``$`` is the end
+    # compiled for texts whose only line break is at their end, where ``$`` is also before it
     before_break: Any
-    has_dollar: bool
-    ascii_only: bool
+    has_dollar: bool  # whether ``$`` occurs, so that the two differ
+    ascii_only: bool  # whether it can be decided for ASCII texts only
 
     def search(self, text: str) -> bool:
         """Tell whether the expression is found anywhere in the text."""

@@ -45,24 +45,16 @@ AUTO_QUEUE, ANY_QUEUE = ("AUTO",), ("ANY",)
 
 @dataclass(frozen=True, slots=True)
 class SoftwareTask:
-    """What a task asks for.
+    """What a task asks for."""
 
-    Attributes:
-        request: Its architecture, parsed.
-        release: What its transhome names; None without a transhome.
-        container_name: Fat container; '' for none.
-        only_tags: Fat containers are looked for in tags only.
-        analysis: A user task: hardware and container are tested without a release too, and a base platform does not
-            mean that jobs run in its image.
-        unnamed: Needs a release that its transhome does not name: no queue has it.
-    """
-
-    request: Request
-    release: Release | None
-    container_name: str = ""
-    only_tags: bool = False
+    request: Request  # its architecture, parsed
+    release: Release | None  # what its transhome names; None without a transhome
+    container_name: str = ""  # fat container; '' for none
+    only_tags: bool = False  # fat containers are looked for in tags only
+    # A user task: hardware and container are tested without a release too, and a base platform does not mean
+    # that jobs run in its image
     analysis: bool = False
-    unnamed: bool = False
+    unnamed: bool = False  # needs a release that its transhome does not name: no queue has it
 
     @property
     def asks_for_nothing(self) -> bool:
@@ -94,57 +86,38 @@ class SoftwareTask:
 
 @dataclass(frozen=True, slots=True)
 class SoftwareQueue:
-    """What a queue offers.
+    """What a queue offers."""
 
-    Attributes:
-        releases: ``("AUTO",)``, ``("ANY",)`` or anything else.
-        description: What it publishes; None where it publishes nothing.
-        invalid: Why what it publishes cannot be read; None where it can.
-        gpu_nodes: GPUs seen on its worker nodes; None where nobody looked, and attributes of GPUs are not asked for.
-        cpu_levels: Level of the CPU architecture -> share of the logical CPUs [%].
-    """
-
-    releases: tuple[str | None, ...] = ()
-    description: Description | None = None
-    invalid: str | None = None
+    releases: tuple[str | None, ...] = ()  # ``("AUTO",)``, ``("ANY",)`` or anything else
+    description: Description | None = None  # what it publishes; None where it publishes nothing
+    invalid: str | None = None  # why what it publishes cannot be read; None where it can
+    # GPUs seen on its worker nodes; None where nobody looked, and attributes of GPUs are not asked for
     gpu_nodes: tuple[GpuNode, ...] | None = ()
+    # level of the CPU architecture -> share of the logical CPUs [%]
     cpu_levels: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The decision for one task and one queue.
+    """The decision for one task and one queue."""
 
-    Attributes:
-        accept: Whether the queue can run the task.
-        reason: Which of :data:`REASONS` rejects it; None where it is accepted.
-        platform: What a regexp platform was resolved to, base platform included; None for no regexp and where
-            rejected.
-        preference_weight: Factor of the brokerage weight, from 1 to 2; 1 where rejected.
-        problem: What cannot be read, for ``sw_description_invalid``.
-    """
-
-    accept: bool
-    reason: str | None = None
+    accept: bool  # whether the queue can run the task
+    reason: str | None = None  # which of :data:`REASONS` rejects it; None where it is accepted
+    # what a regexp platform was resolved to, base platform included; None for no regexp and where rejected
     platform: str | None = None
-    preference_weight: float = 1.0
-    problem: str | None = None
+    preference_weight: float = 1.0  # factor of the brokerage weight, from 1 to 2; 1 where rejected
+    problem: str | None = None  # what cannot be read, for ``sw_description_invalid``
 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """What holds for every task with the same architecture at one queue: hardware and platform.
+    """What holds for every task with the same architecture at one queue: hardware and platform."""
 
-    Attributes:
-        reason: Which of :data:`REASONS` rejects them all; None for none.
-        problem: What cannot be read, for ``sw_description_invalid``.
-        compared: Platform to look for among ``cmtconfigs`` and tags; None where a regexp stands for nothing there.
-        resolved: What the platform was resolved to, base platform included; None for nothing.
-    """
-
-    reason: str | None = None
-    problem: str | None = None
+    reason: str | None = None  # which of :data:`REASONS` rejects them all; None for none
+    problem: str | None = None  # what cannot be read, for ``sw_description_invalid``
+    # platform to look for among ``cmtconfigs`` and tags; None where a regexp stands for nothing there
     compared: str | None = None
+    # what the platform was resolved to, base platform included; None for nothing
     resolved: str | None = None
 
 

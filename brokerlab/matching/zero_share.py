@@ -32,19 +32,14 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a policy says about one task.
+    """What a policy says about one task."""
 
-    Attributes:
-        zero_share: The queue must not run the task.
-        rule_index: 0-based sub-policy that decided, or at which the evaluation stopped; None if none did.
-        reason: ``no_policy``, ``test_exempt``, ``matched_zero``, ``matched_nonzero``, ``no_match`` or ``error``.
-        priority_error: A priority clause could not be evaluated and was taken to hold.
-    """
-
-    zero_share: bool
+    zero_share: bool  # the queue must not run the task
+    # 0-based sub-policy that decided, or at which the evaluation stopped; None if none did
     rule_index: int | None
+    # ``no_policy``, ``test_exempt``, ``matched_zero``, ``matched_nonzero``, ``no_match`` or ``error``
     reason: str
-    priority_error: bool
+    priority_error: bool  # A priority clause could not be evaluated and was taken to hold
 
 
 @dataclass(frozen=True)

@@ -62,26 +62,18 @@ class Data(NamedTuple):
 
 @dataclass(frozen=True)
 class Study:
-    """What the jobs did: the frames of `brokerlab.archive.explore` and `brokerlab.lifecycle.states`.
+    """What the jobs did: the frames of `brokerlab.archive.explore` and `brokerlab.lifecycle.states`."""
 
-    Attributes:
-        totals: Counts of jobs, tasks and queues, and shares with their intervals.
-        statuses, shares, queues: Jobs over time.
-        needs, bins: Percentiles and histograms.
-        errors, failed_queues, failed_tasks: Failures.
-        waits, waits_by_share, states: Waiting; states by queue.
-    """
-
-    totals: dict[str, Any]
-    statuses: pl.DataFrame
+    totals: dict[str, Any]  # counts of jobs, tasks and queues, and shares with their intervals
+    statuses: pl.DataFrame  # jobs over time
     shares: pl.DataFrame
     queues: pl.DataFrame
-    needs: pl.DataFrame
+    needs: pl.DataFrame  # percentiles and histograms
     bins: pl.DataFrame
-    errors: pl.DataFrame
+    errors: pl.DataFrame  # failures
     failed_queues: pl.DataFrame
     failed_tasks: pl.DataFrame
-    waits: pl.DataFrame
+    waits: pl.DataFrame  # Waiting; states by queue
     waits_by_share: pl.DataFrame
     states: pl.DataFrame
 

@@ -340,30 +340,22 @@ class Number:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A frame shown as a table, and written as Parquet and CSV.
+    """A frame shown as a table, and written as Parquet and CSV."""
 
-    Attributes:
-        name: Stable and unique in its part.
-        frame: One row per line.
-        caption: What it says, with the finding where there is one.
-        columns: Column to ``Label [unit]``; ``x`` shows ``x (x_lo to x_hi)`` where the frame has the ends. A unit that
-            begins with ``%`` shows shares times 100, unless the column's name ends in ``_pct``.
-        note: Below the table: what its words mean; a line that stands in an earlier note of the page is left out.
-        mark: Column with the word that marks a row (worst, limit, current).
-        unit: Column with the unit of each row, where rows are quantities: the first column names it, and it is that of
-            the other columns without a unit of their own that hold no whole numbers.
-        most: Rows shown; the files have all.
-        links: Column to the column with its hrefs, relative to the page.
-    """
-
-    name: str
-    frame: pl.DataFrame
-    caption: str
+    name: str  # stable and unique in its part
+    frame: pl.DataFrame  # one row per line
+    caption: str  # what it says, with the finding where there is one
+    # Column to ``Label [unit]``; ``x`` shows ``x (x_lo to x_hi)`` where the frame has the ends. A unit that
+    # begins with ``%`` shows shares times 100, unless the column's name ends in ``_pct``.
     columns: Mapping[str, str]
+    # below the table: what its words mean; a line that stands in an earlier note of the page is left out
     note: str = ""
-    mark: str | None = None
+    mark: str | None = None  # column with the word that marks a row (worst, limit, current)
+    # column with the unit of each row, where rows are quantities: the first column names it, and it is that of
+    # the other columns without a unit of their own that hold no whole numbers
     unit: str | None = None
-    most: int = 20
+    most: int = 20  # rows shown; the files have all
+    # column to the column with its hrefs, relative to the page
     links: Mapping[str, str] = field(default_factory=dict)
 
     def cells(self) -> list[list[str]]:
@@ -492,48 +484,31 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """A page as data.
+    """A page as data."""
 
-    Attributes:
-        verdict: The answer as a whole.
-        numbers: At most three.
-        chart: The one that shows why.
-        overview: Several subjects: one line each, on the first screen; null: made from the parts.
-        sections: Of a page with one subject.
-        parts: Of one with several, the most consequential first.
-        caveats: What it cannot tell.
-        facts: How it was made, beside what the writer knows (archive, rules, configuration, parameters, versions).
-        archive: What was read.
-        config: The settings it was judged under.
-        rules: The rule set.
-        window: Which part of the archive.
-        filters: Which rows of that part.
-        digests: Of further inputs.
-        proposals: By the end of their file's name; an empty one is ``proposal.json``.
-        also: Frames that are written and not shown; a table shown under the same name is written in its place.
-        values: Further numbers of `results.json`.
-        synthetic: Whether the data are generated; null: as the archive says.
-        beside: Called with the run's folder: writes further files that the page links; null: none.
-    """
-
-    verdict: Verdict
-    numbers: Sequence[Number] = ()
-    chart: Chart | None = None
+    verdict: Verdict  # the answer as a whole
+    numbers: Sequence[Number] = ()  # at most three
+    chart: Chart | None = None  # the one that shows why
+    # several subjects: one line each, on the first screen; null: made from the parts
     overview: Table | None = None
-    sections: Sections = field(default_factory=dict)
-    parts: Sequence[Part] = ()
-    caveats: Sequence[Caveat] = ()
+    sections: Sections = field(default_factory=dict)  # of a page with one subject
+    parts: Sequence[Part] = ()  # of one with several, the most consequential first
+    caveats: Sequence[Caveat] = ()  # what it cannot tell
+    # how it was made, beside what the writer knows (archive, rules, configuration, parameters, versions)
     facts: Mapping[str, str] = field(default_factory=dict)
-    archive: Archive | None = None
-    config: Config | None = None
-    rules: RuleSet | None = None
-    window: str = ""
-    filters: str = ""
-    digests: Mapping[str, str] = field(default_factory=dict)
+    archive: Archive | None = None  # what was read
+    config: Config | None = None  # the settings it was judged under
+    rules: RuleSet | None = None  # the rule set
+    window: str = ""  # which part of the archive
+    filters: str = ""  # which rows of that part
+    digests: Mapping[str, str] = field(default_factory=dict)  # of further inputs
+    # by the end of their file's name; an empty one is ``proposal.json``
     proposals: Mapping[str, Proposal] = field(default_factory=dict)
+    # frames that are written and not shown; a table shown under the same name is written in its place
     also: Mapping[str, pl.DataFrame] = field(default_factory=dict)
-    values: Mapping[str, Any] = field(default_factory=dict)
-    synthetic: bool | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)  # further numbers of `results.json`
+    synthetic: bool | None = None  # whether the data are generated; null: as the archive says
+    # called with the run's folder: writes further files that the page links; null: none
     beside: Callable[[Path], object] | None = None
 
 

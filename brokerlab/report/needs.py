@@ -31,23 +31,17 @@ class Rows:
 
 @dataclass(frozen=True, kw_only=True)
 class Needs:
-    """What a report reads of an archive.
+    """What a report reads of an archive."""
 
-    Attributes:
-        tables: It cannot do without these.
-        one_of: Nor without one of these.
-        derived: Those that are made from the jobs where they are absent.
-        rows: Nor without these: with fewer it finds when it runs that it has no answer.
-        without: Table to what stands for it where it is absent: a sentence, which the page says.
-        memory_gb: Memory of the notebook's process with few jobs and what each further million adds [GB], measured on synthetic
-            archives of 60 days with up to 2 million jobs; zeros: not measured.
-    """
-
-    tables: Sequence[str] = ()
-    one_of: Sequence[str] = ()
-    derived: Sequence[str] = ()
+    tables: Sequence[str] = ()  # it cannot do without these
+    one_of: Sequence[str] = ()  # nor without one of these
+    derived: Sequence[str] = ()  # those that are made from the jobs where they are absent
+    # nor without these: with fewer it finds when it runs that it has no answer
     rows: Sequence[Rows] = ()
+    # table to what stands for it where it is absent: a sentence, which the page says
     without: Mapping[str, str] = field(default_factory=dict)
+    # memory of the notebook's process with few jobs and what each further million adds [GB], measured on
+    # synthetic archives of 60 days with up to 2 million jobs; zeros: not measured
     memory_gb: tuple[float, float] = (0.0, 0.0)
 
     def lack_of_memory(self, n_jobs: int, free_gb: float) -> str:

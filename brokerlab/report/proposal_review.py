@@ -86,18 +86,14 @@ class Params(kit.Basic):
 
 
 class Study(NamedTuple):
-    """The proposals sorted, whether they still hold, and what applies them.
+    """The proposals sorted, whether they still hold, and what applies them."""
 
-    Attributes:
-        review: The proposals.
-        drifts: Digest of a proposal to what a later archive says; empty where none was asked.
-        files: What applies each proposal that is to be decided, and all of them together.
-        planted: What was proposed against what was planted; null where the archive is not synthetic or its truth unknown.
-    """
-
-    review: Review
+    review: Review  # the proposals
+    # digest of a proposal to what a later archive says; empty where none was asked
     drifts: Mapping[str, Drift]
+    # what applies each proposal that is to be decided, and all of them together
     files: Mapping[str, ApplyFiles]
+    # what was proposed against what was planted; null where the archive is not synthetic or its truth unknown
     planted: pl.DataFrame | None = None
 
     @property

@@ -36,18 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Run(Result):
-    """A run: where it is and what it answered.
-
-    Attributes:
-        report: Name of the report.
-        run_id: Name of the run.
-        folder: Its folder.
-        page: Its page.
-        results: What `results.json` holds.
-        manifest: What `manifest.json` holds.
-        reused: It was there already, with the same inputs.
-        failure: Why the notebook stopped; null = it did not.
-    """
+    """A run: where it is and what it answered."""
 
     shows = Shows(
         about="a run of a report, one row",
@@ -56,14 +45,14 @@ class Run(Result):
         next=(".results", ".page"),
     )
 
-    report: str
-    run_id: str
+    report: str  # name of the report
+    run_id: str  # name of the run
     folder: Path
     page: Path
-    results: Mapping[str, Any]
-    manifest: Mapping[str, Any]
-    reused: bool = False
-    failure: Failure | None = None
+    results: Mapping[str, Any]  # what `results.json` holds
+    manifest: Mapping[str, Any]  # what `manifest.json` holds
+    reused: bool = False  # it was there already, with the same inputs
+    failure: Failure | None = None  # why the notebook stopped; null = it did not
 
     @property
     def error(self) -> ReportError | None:

@@ -28,22 +28,14 @@ ONLY_REPORTED = "only reported in production"
 
 @dataclass(frozen=True)
 class Check:
-    """One exhausted check.
+    """One exhausted check."""
 
-    Attributes:
-        name: X1 to X7, or E1 to E8.
-        reason: Reason code of the status.
-        source: Section it comes from.
-        keys: gdpconfig keys it reads.
-        inputs: Columns of the deciding comparison.
-        unless: (why_not, condition) in the order in which they end the check.
-    """
-
-    name: str
-    reason: str
-    source: str
-    keys: tuple[str, ...]
-    inputs: tuple[str, ...]
+    name: str  # X1 to X7, or E1 to E8
+    reason: str  # reason code of the status
+    source: str  # section it comes from
+    keys: tuple[str, ...]  # gdpconfig keys it reads
+    inputs: tuple[str, ...]  # columns of the deciding comparison
+    # (why_not, condition) in the order in which they end the check
     unless: tuple[tuple[str, pl.Expr], ...]
 
     def why_not(self) -> pl.Expr:

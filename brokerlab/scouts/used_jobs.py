@@ -46,36 +46,24 @@ JOB_SETTINGS = (
 
 @dataclass(frozen=True)
 class UsedJobs:
-    """Some tasks with the jobs that speak for them, ready for the parameters.
+    """Some tasks with the jobs that speak for them, ready for the parameters."""
 
-    Attributes:
-        tasks: Settings of ``settings.task_settings`` with the sums of ``expected``, one row per task.
-        jobs: The used jobs with their quantities.
-    """
-
+    # settings of ``settings.task_settings`` with the sums of ``expected``, one row per task
     tasks: pl.DataFrame
-    jobs: Jobs
+    jobs: Jobs  # the used jobs with their quantities
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """Which jobs of a chunk speak, and what is the same for all of them.
+    """Which jobs of a chunk speak, and what is the same for all of them."""
 
-    Attributes:
-        rules: Rule set.
-        sites: Queues, of :func:`queue_settings`.
-        hosts: Tables of host benchmarks; None: not known.
-        merge: The merge jobs are meant.
-        seed: Draw of the jobs where a task has more than ``max_scouts``.
-        max_scouts: Most jobs per task; None for no cap.
-    """
-
-    rules: ScoutRules
-    sites: pl.DataFrame
+    rules: ScoutRules  # rule set
+    sites: pl.DataFrame  # queues, of `queue_settings`
+    # tables of host benchmarks; None: not known
     hosts: tuple[pl.DataFrame, pl.DataFrame] | None = None
-    merge: bool = False
-    seed: int = 0
-    max_scouts: int | None = None
+    merge: bool = False  # the merge jobs are meant
+    seed: int = 0  # draw of the jobs where a task has more than ``max_scouts``
+    max_scouts: int | None = None  # most jobs per task; None for no cap
 
     def of(self, chunk: Chunk) -> UsedJobs:
         """Choose the jobs of a chunk, whose ``tasks`` are of :func:`all_settings`, and derive what each says."""

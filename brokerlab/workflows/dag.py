@@ -20,28 +20,17 @@ from brokerlab.workflows.contracts import TABLES
 
 @dataclass(frozen=True, eq=False)
 class Dag:
-    """A checked workflow; a task is the number of its row.
+    """A checked workflow; a task is the number of its row."""
 
-    Attributes:
-        name: Of the workflow.
-        ids: Task ids.
-        runtime: Real run times [s].
-        estimate: Run times known to the scheduler [s].
-        hosts: Hosts of the tasks.
-        parents: Tasks that each waits for, in order.
-        children: Tasks that wait for each, in order.
-        order: Tasks, parents before children.
-        findings: What was odd about the source and was read all the same, in words.
-    """
-
-    name: str
-    ids: tuple[str, ...]
-    runtime: tuple[float, ...]
-    estimate: tuple[float, ...]
-    hosts: tuple[int, ...]
-    parents: tuple[tuple[int, ...], ...]
-    children: tuple[tuple[int, ...], ...]
-    order: tuple[int, ...]
+    name: str  # of the workflow
+    ids: tuple[str, ...]  # task ids
+    runtime: tuple[float, ...]  # real run times [s]
+    estimate: tuple[float, ...]  # run times known to the scheduler [s]
+    hosts: tuple[int, ...]  # hosts of the tasks
+    parents: tuple[tuple[int, ...], ...]  # tasks that each waits for, in order
+    children: tuple[tuple[int, ...], ...]  # tasks that wait for each, in order
+    order: tuple[int, ...]  # tasks, parents before children
+    # what was odd about the source and was read all the same, in words
     findings: tuple[str, ...] = ()
     memo: dict[Any, float] = field(default_factory=dict, repr=False)
     """Makespans known already, by `schedule.makespan`."""

@@ -58,24 +58,15 @@ class Decision:
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """What a decision goes by.
+    """What a decision goes by."""
 
-    Attributes:
-        dag: The workflow.
-        levels: Of the tasks that are neither done nor in a running pilot.
-        machine: Hosts of the machine.
-        ear: Time until the running pilots end [s].
-        wait: Estimated wait of a request.
-        rules: How levels are grouped.
-        estimate: Estimates that were corrected since [s].
-    """
-
-    dag: Dag
-    levels: tuple[tuple[int, ...], ...]
-    machine: int
-    wait: Wait
-    rules: PilotRules
-    ear: float = 0.0
+    dag: Dag  # the workflow
+    levels: tuple[tuple[int, ...], ...]  # of the tasks that are neither done nor in a running pilot
+    machine: int  # hosts of the machine
+    wait: Wait  # estimated wait of a request
+    rules: PilotRules  # how levels are grouped
+    ear: float = 0.0  # time until the running pilots end [s]
+    # estimates that were corrected since [s]
     estimate: Mapping[int, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

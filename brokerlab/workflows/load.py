@@ -61,21 +61,15 @@ def checked_jobs(jobs: Any, hosts: int) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class Load:
-    """Jobs cleaned by rule R.
+    """Jobs cleaned by rule R."""
 
-    Attributes:
-        jobs: In the order of submission: the columns of `BatchJobs`, ``seen_wait_s`` (start - submission as it was, null
-            where unknown or never started), ``seen_start_s``, ``user``, ``queue``, ``status`` (as in the source).
-        hosts: Hosts of the machine.
-        counts: One row per rule: ``rule, effect`` ("left out" or "changed"), ``n_rows``.
-        rows: Rows of the source: jobs and those left out together.
-        zero: Instant of second 0, UTC without zone; None where the source does not say.
-    """
-
+    # in the order of submission: the columns of `BatchJobs`, ``seen_wait_s`` (start - submission as it was,
+    # null where unknown or never started), ``seen_start_s``, ``user``, ``queue``, ``status`` (as in the source)
     jobs: pl.DataFrame
-    hosts: int
-    counts: pl.DataFrame
-    rows: int
+    hosts: int  # hosts of the machine
+    counts: pl.DataFrame  # one row per rule: ``rule, effect`` ("left out" or "changed"), ``n_rows``
+    rows: int  # rows of the source: jobs and those left out together
+    # instant of second 0, UTC without zone; None where the source does not say
     zero: datetime | None = None
 
 

@@ -39,19 +39,15 @@ CHANGES = {"cluster": pl.String, "rule": pl.String, "effect": pl.String, "n_rows
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Machines:
-    """Machines by name, and where their loads are from.
+    """Machines by name, and where their loads are from."""
 
-    Attributes:
-        systems: By name; the same load under several policies has one ``cluster``.
-        sources: One row per ``cluster``: ``origin`` (log, archive, generated), ``source`` (file, path), ``hosts_known``:
-            whether it tells how many hosts there are, else as many as make the load that was asked for; ``rows`` of the
-            source, ``jobs`` used, ``widest`` job [hosts], ``synthetic``.
-        changes: What rule R left out or changed: ``cluster, rule, effect, n_rows``.
-    """
-
+    # by name; the same load under several policies has one ``cluster``
     systems: Mapping[str, BatchSystem]
+    # one row per ``cluster``: ``origin`` (log, archive, generated), ``source`` (file, path), ``hosts_known``:
+    # whether it tells how many hosts there are, else as many as make the load that was asked for; ``rows`` of
+    # the source, ``jobs`` used, ``widest`` job [hosts], ``synthetic``
     sources: pl.DataFrame
-    changes: pl.DataFrame
+    changes: pl.DataFrame  # what rule R left out or changed: ``cluster, rule, effect, n_rows``
 
     @property
     def synthetic(self) -> bool:

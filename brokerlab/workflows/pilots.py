@@ -13,32 +13,19 @@ from brokerlab.workflows.schedule import Key, instant
 
 @dataclass(eq=False)
 class Job:
-    """A job that was submitted for tasks of a workflow.
+    """A job that was submitted for tasks of a workflow."""
 
-    Attributes:
-        number: Of the batch queue.
-        place: Among the jobs of the workflow, from 0.
-        tasks: What it is to do; key of each: ready ones start in this order.
-        hosts: That it asks for.
-        request: Its walltime [s].
-        submit: When it was submitted [s].
-        exec: Estimated run time of its tasks [s].
-        individual: A single task of its own.
-        start: When it started [s].
-        end: When it ended [s].
-        outcome: ``waiting``, ``running``, ``completed``, ``expired`` or ``cancelled``.
-    """
-
-    number: int
-    place: int
-    tasks: dict[int, Key]
-    hosts: int
-    request: float
-    submit: float
-    exec: float
-    individual: bool = False
-    start: float = math.nan
-    end: float = math.nan
+    number: int  # of the batch queue
+    place: int  # among the jobs of the workflow, from 0
+    tasks: dict[int, Key]  # what it is to do; key of each: ready ones start in this order
+    hosts: int  # that it asks for
+    request: float  # its walltime [s]
+    submit: float  # when it was submitted [s]
+    exec: float  # estimated run time of its tasks [s]
+    individual: bool = False  # A single task of its own
+    start: float = math.nan  # when it started [s]
+    end: float = math.nan  # when it ended [s]
+    # ``waiting``, ``running``, ``completed``, ``expired`` or ``cancelled``
     outcome: str = "waiting"
     free: int = 0
     left: set[int] = field(default_factory=set)

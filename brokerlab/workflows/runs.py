@@ -27,27 +27,16 @@ class TaskRun:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A workflow that was run on a queue.
+    """A workflow that was run on a queue."""
 
-    Attributes:
-        dag: The workflow.
-        strategy: How it was submitted.
-        submit_time: When [s].
-        jobs: Its jobs, in order of submission.
-        tasks: Task -> when it ran.
-        decisions: Of grouping, in order; of the other strategies none.
-        individual: Tasks went one by one at the end.
-        machine: Hosts of the machine.
-    """
-
-    dag: Dag
-    strategy: str
-    submit_time: float
-    jobs: tuple[Job, ...]
-    tasks: Mapping[int, TaskRun]
-    decisions: tuple[Decision, ...]
-    individual: bool
-    machine: int
+    dag: Dag  # the workflow
+    strategy: str  # how it was submitted
+    submit_time: float  # when [s]
+    jobs: tuple[Job, ...]  # its jobs, in order of submission
+    tasks: Mapping[int, TaskRun]  # task -> when it ran
+    decisions: tuple[Decision, ...]  # of grouping, in order; of the other strategies none
+    individual: bool  # tasks went one by one at the end
+    machine: int  # hosts of the machine
 
     @cached_property
     def metrics(self) -> dict[str, float]:

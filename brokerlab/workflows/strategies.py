@@ -20,24 +20,15 @@ Again = Literal["start", "end", "never"]
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """What a strategy sees when a decision is due.
+    """What a strategy sees when a decision is due."""
 
-    Attributes:
-        dag: The workflow.
-        queue: The queue, to be asked for waits.
-        tasks: Neither done nor in a job.
-        ear: Time until the running pilots end [s].
-        rules: Of the strategy.
-        now: The present [s].
-        estimate: Estimates found too short, raised [s].
-    """
-
-    dag: Dag
-    queue: Queue
-    tasks: frozenset[int]
-    ear: float
-    rules: PilotRules
-    now: float
+    dag: Dag  # the workflow
+    queue: Queue  # the queue, to be asked for waits
+    tasks: frozenset[int]  # neither done nor in a job
+    ear: float  # time until the running pilots end [s]
+    rules: PilotRules  # of the strategy
+    now: float  # the present [s]
+    # estimates found too short, raised [s]
     estimate: Mapping[int, float] = field(default_factory=dict)
 
     @property
@@ -51,21 +42,14 @@ class View:
 
 @dataclass(frozen=True, kw_only=True)
 class Strategy:
-    """A way to submit a workflow.
+    """A way to submit a workflow."""
 
-    Attributes:
-        label: Its name in results.
-        plan: What to do when a decision is due.
-        again: When the next one is: at the start of a pilot, at its end, or never (but after an expiry).
-        rules: Of padding, walltimes and grouping.
-        records: Whether its decisions are kept.
-    """
-
-    label: str
-    plan: Callable[[View], Decision]
+    label: str  # its name in results
+    plan: Callable[[View], Decision]  # what to do when a decision is due
+    # when the next one is: at the start of a pilot, at its end, or never (but after an expiry)
     again: Again
-    rules: PilotRules
-    records: bool = False
+    rules: PilotRules  # of padding, walltimes and grouping
+    records: bool = False  # whether its decisions are kept
 
 
 def strategy(name: str, *, rules: PilotRules | None = None, **options: Any) -> Strategy:

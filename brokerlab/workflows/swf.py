@@ -60,21 +60,17 @@ _NO_SEPARATOR = (
 
 @dataclass(frozen=True)
 class SwfLog:
-    """A log as it was read.
+    """A log as it was read."""
 
-    Attributes:
-        jobs: One row per job that could be read, in the order of the file: ``line`` (from 1) and `FIELDS`.
-        header: What the comments say by label; several entries where a label comes several times or goes on.
-        quarantine: ``line, reason, text`` of every other line that is neither empty nor a comment.
-        rows: Lines that are neither empty nor a comment: those of ``jobs`` and of ``quarantine`` together.
-        notes: What a reader of the numbers should know.
-    """
-
+    # one row per job that could be read, in the order of the file: ``line`` (from 1) and `FIELDS`
     jobs: pl.DataFrame
+    # what the comments say by label; several entries where a label comes several times or goes on
     header: dict[str, tuple[str, ...]]
+    # ``line, reason, text`` of every other line that is neither empty nor a comment
     quarantine: pl.DataFrame
+    # lines that are neither empty nor a comment: those of ``jobs`` and of ``quarantine`` together
     rows: int
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # what a reader of the numbers should know
 
     @property
     def hosts(self) -> int | None:

@@ -45,17 +45,11 @@ VIEWS = (
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What is known of a run when it is submitted.
+    """What is known of a run when it is submitted."""
 
-    Attributes:
-        input_b: Size of its input [bytes]; 0 when none is known.
-        request_b: What its author asked for [bytes]; NaN when nothing.
-        tag: What its author calls it, such as the sample; empty when nothing.
-    """
-
-    input_b: float
-    request_b: float
-    tag: str = ""
+    input_b: float  # size of its input [bytes]; 0 when none is known
+    request_b: float  # what its author asked for [bytes]; NaN when nothing
+    tag: str = ""  # what its author calls it, such as the sample; empty when nothing
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ FEW_ROWS = 50_000  # are predicted for by one thread
 class Sample:
     """Rows of a fit."""
 
-    x: FloatArray  # (n, p) as :class:`features.Known` has them
+    x: FloatArray  # (n, p) as `features.Known` has them
     y: FloatArray  # (n,) ln use against the anchor
     weight: FloatArray  # (n,) how much each counts; the mean is 1
     task: IntArray  # (n,) numbers of the tasks

@@ -46,18 +46,16 @@ class Log:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LogComparison:
-    """All predictions on the later half of every log.
+    """All predictions on the later half of every log."""
 
-    Attributes:
-        methods: One row per log and method: ``log, users, days`` (scored) and the columns of :func:`compare_predictions`.
-        strata: ``log, stratum`` (a key of `EXPERIENCE`, or `WORST_USER`: the one with the largest share of misses), ``user``
-            (null: all), ``jobs, users, answered`` (jobs that have a bound), ``under`` (share of these beyond it; null: there
-            are none), ``ratio`` (mean absolute error of the median / that of the best simple rule; null where that is 0).
-        campaigns: One row per log: ``log, user, jobs, largest`` (misses of the user and day with most), ``missed`` (of all).
-    """
-
+    # one row per log and method: ``log, users, days`` (scored) and the columns of `compare_predictions`
     methods: pl.DataFrame
+    # ``log, stratum`` (a key of `EXPERIENCE`, or `WORST_USER`: the one with the largest share of misses),
+    # ``user`` (null: all), ``jobs, users, answered`` (jobs that have a bound), ``under`` (share of these beyond
+    # it; null: there are none), ``ratio`` (mean absolute error of the median / that of the best simple rule;
+    # null where that is 0)
     strata: pl.DataFrame
+    # one row per log: ``log, user, jobs, largest`` (misses of the user and day with most), ``missed`` (of all)
     campaigns: pl.DataFrame
 
     def row(self, log: str, method: str) -> dict[str, Any]:

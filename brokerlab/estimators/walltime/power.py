@@ -29,9 +29,9 @@ MOST_TASKS = 20  # tasks of an archive that are looked at: those at most queues
 class PowerData:
     """What is known of queues and sites; null: nothing."""
 
-    timed: pl.DataFrame | None  # production jobs as :class:`sites.TimedJobs`
-    nodes: pl.DataFrame | None  # of one site, as :class:`Nodes`
-    usage: pl.DataFrame | None  # as :class:`Usage`
+    timed: pl.DataFrame | None  # production jobs as `sites.TimedJobs`
+    nodes: pl.DataFrame | None  # of one site, as `Nodes`
+    usage: pl.DataFrame | None  # as `Usage`
     cpu_times: pl.DataFrame | None  # ``queue, cpu_s`` of analysis jobs
     from_archive: bool  # the timed jobs are those of the archive
     synthetic: bool  # the timed jobs were generated

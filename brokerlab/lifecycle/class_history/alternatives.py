@@ -104,22 +104,17 @@ def next_to_current(values: pl.DataFrame) -> pl.DataFrame:
 
 @dataclass(frozen=True, kw_only=True)
 class RuleSetComparison:
-    """How two rule sets class the same queues.
+    """How two rule sets class the same queues."""
 
-    Attributes:
-        here: Ratings under the set that is looked at, `there` under the other one.
-        matrix: One row per class by the set that is looked at: ``here``; ``hi, mid, lo, none``: the shares [1] of all cells
-            that have this class by the other one.
-        totals: One row as of :func:`compare_values` without values: what the other set moves.
-        switches: One row per switch on which the sets differ about queues, see
-            :func:`brokerlab.rulesets.switch_by_switch`, with ``share, share_lo, share_hi`` [1] of the cells that it alone
-            moves.
-    """
-
-    here: QueueRatings
+    here: QueueRatings  # ratings under the set that is looked at, `there` under the other one
     there: QueueRatings
+    # one row per class by the set that is looked at: ``here``; ``hi, mid, lo, none``: the shares [1] of all
+    # cells that have this class by the other one
     matrix: pl.DataFrame
+    # one row as of `compare_values` without values: what the other set moves
     totals: pl.DataFrame
+    # one row per switch on which the sets differ about queues, see `brokerlab.rulesets.switch_by_switch`,
+    # with ``share, share_lo, share_hi`` [1] of the cells that it alone moves
     switches: pl.DataFrame
 
 

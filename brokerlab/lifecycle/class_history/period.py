@@ -36,43 +36,34 @@ RATES_QUEUES = (_MERGED_OR_PROBE & (pl.col("gshare") == USER_ANALYSIS)).fill_nul
 
 @dataclass(frozen=True, kw_only=True)
 class Period:
-    """What the classes of a period are made from.
-
-    Attributes:
-        archive: The archive.
-        rules: Rule set; waits are the jobs' ``recorded`` ones where the status log knows too few of them.
-        config: gdpconfig.
-        every: Step of the instants.
-        instants: ``snapshot`` from 0, ``at``.
-        queues: ``panda_queue, resource_type, workflow`` of every queue that may run analysis or did.
-        activity: What queues started, see :func:`brokerlab.lifecycle.classification.queue_activity`.
-        user_slots: Slots of users by queue, see :func:`brokerlab.lifecycle.classification.user_slots`.
-        jobs: Analysis jobs made in the period: ``snapshot`` (the last instant before), ``queue``, ``is_sampled`` (merge
-            job or probe), ``wait_s`` (null: not started).
-        states: Tasks as they were, see :func:`brokerlab.lifecycle.classification.task_states`; None without a table of tasks.
-        progress: Progress of their input; None where a table for it is missing.
-        share_usage: Shares against their targets, with ``at``; None without a tree of shares.
-        n_sampled: Jobs of the archive whose waits rate queues.
-        n_logged: How many of them the status log knows; None without a log.
-        lacking: Tables of the archive that tasks would be rebuilt from and that are missing.
-        share_problem: Why the tree of shares is none; empty where it is one, or there is no table.
-    """
+    """What the classes of a period are made from."""
 
     archive: Archive
+    # rule set; waits are the jobs' ``recorded`` ones where the status log knows too few of them
     rules: ClassRules
-    config: Config
-    every: str
-    instants: pl.DataFrame
+    config: Config  # gdpconfig
+    every: str  # step of the instants
+    instants: pl.DataFrame  # ``snapshot`` from 0, ``at``
+    # ``panda_queue, resource_type, workflow`` of every queue that may run analysis or did
     queues: pl.DataFrame
+    # what queues started, see `brokerlab.lifecycle.classification.queue_activity`
     activity: pl.DataFrame
+    # slots of users by queue, see `brokerlab.lifecycle.classification.user_slots`
     user_slots: pl.DataFrame
+    # analysis jobs made in the period: ``snapshot`` (the last instant before), ``queue``, ``is_sampled`` (merge
+    # job or probe), ``wait_s`` (null: not started)
     jobs: pl.DataFrame
+    # tasks as they were, see `brokerlab.lifecycle.classification.task_states`; None without a table of
+    # tasks
     states: pl.DataFrame | None
-    progress: pl.DataFrame | None
+    progress: pl.DataFrame | None  # progress of their input; None where a table for it is missing
+    # shares against their targets, with ``at``; None without a tree of shares
     share_usage: pl.DataFrame | None
-    n_sampled: int
-    n_logged: int | None
+    n_sampled: int  # jobs of the archive whose waits rate queues
+    n_logged: int | None  # how many of them the status log knows; None without a log
+    # tables of the archive that tasks would be rebuilt from and that are missing
     lacking: tuple[str, ...]
+    # why the tree of shares is none; empty where it is one, or there is no table
     share_problem: str
 
     @property

@@ -20,16 +20,12 @@ ALL = "(all)"  # stands for all shares, or users
 
 @dataclass(frozen=True, kw_only=True)
 class TaskRatings:
-    """Classes of the tasks of users, and the slots of their users.
+    """Classes of the tasks of users, and the slots of their users."""
 
-    Attributes:
-        cells: One row per instant and active task: ``snapshot, at, day, jeditaskid, user, gshare, class_name`` (S, A, B, C,
-            not_rated), ``pct_finished`` [%], ``reason, to_express``.
-        usage: :attr:`brokerlab.lifecycle.classification.UserUsage.users`.
-    """
-
+    # one row per instant and active task: ``snapshot, at, day, jeditaskid, user, gshare, class_name`` (S, A, B,
+    # C, not_rated), ``pct_finished`` [%], ``reason, to_express``
     cells: pl.DataFrame
-    usage: pl.DataFrame
+    usage: pl.DataFrame  # `brokerlab.lifecycle.classification.UserUsage.users`
 
     @property
     def n_tasks(self) -> int:

@@ -108,17 +108,12 @@ def _sums(stats: pl.DataFrame, statuses: tuple[str, ...]) -> dict[int, dict[str 
 
 @dataclass(frozen=True)
 class Tree:
-    """The tree of shares.
+    """The tree of shares."""
 
-    Attributes:
-        children: Children of each share in order of definition; those of null are the top level.
-        value: Part of each share of everything [%].
-        leaves: Shares without children, depth first.
-    """
-
+    # children of each share in order of definition; those of null are the top level
     children: dict[str | None, list[str]]
-    value: dict[str, float]
-    leaves: list[str]
+    value: dict[str, float]  # part of each share of everything [%]
+    leaves: list[str]  # shares without children, depth first
 
     @classmethod
     def of(cls, shares: pl.DataFrame) -> Tree:

@@ -33,29 +33,18 @@ def upper_limit(
 
 @dataclass(frozen=True)
 class WeightedLimit:
-    """Statistics of the waits of one queue; every one in seconds but for ``n`` and ``sum_of_weights``.
+    """Statistics of the waits of one queue; every one in seconds but for ``n`` and ``sum_of_weights``."""
 
-    Attributes:
-        n: Number of jobs.
-        sum_of_weights: Sum of the weights.
-        w_mean: Weighted mean; null without jobs.
-        w_stdev: Weighted standard deviation, population form.
-        upper: Weighted upper limit; null where all waits are equal (``degenerate``) or there are none.
-        mean: Mean.
-        stdev: Standard deviation, population form.
-        median: Median.
-        unweighted_upper: Upper limit from n alone; null for n = 1 or equal waits.
-    """
-
-    n: int
-    sum_of_weights: float
-    w_mean: float | None
-    w_stdev: float | None
+    n: int  # number of jobs
+    sum_of_weights: float  # sum of the weights
+    w_mean: float | None  # weighted mean; null without jobs
+    w_stdev: float | None  # weighted standard deviation, population form
+    # weighted upper limit; null where all waits are equal (``degenerate``) or there are none
     upper: float | None
     mean: float | None
-    stdev: float | None
+    stdev: float | None  # standard deviation, population form
     median: float | None
-    unweighted_upper: float | None
+    unweighted_upper: float | None  # upper limit from n alone; null for n = 1 or equal waits
 
     @property
     def degenerate(self) -> bool:

@@ -46,39 +46,25 @@ class TimeoutRule:
 
     A rule fires at an instant later than ``since + limit`` while the job has one of ``statuses`` and ``condition``
     holds. A null on the way is no.
-
-    Attributes:
-        number: Place in the chapter's table; the rules of the code alone come after it.
-        name: The chapter's name, ``x_`` in front of those that only the code has.
-        source: Section of the chapter.
-        action: What happens to the job.
-        statuses: Job statuses it looks at.
-        reference: What the age is counted from, in words.
-        since: That time [us since 1970].
-        limit_s: How old it may be [s].
-        least_s: Lower bound of the limit over all jobs [s].
-        condition: What else must hold, of the job alone.
-        where: What else must hold, of its queue, its workflow or its output reports.
-        exempt: Where the job's queue is exempt from it.
-        keys: gdpconfig keys it reads.
-        second_s: What fails the job looks again and wants it silent for this long [s]; null: no second look.
-        opens: The job opens the rule for its queue; null: the rule needs no opening.
     """
 
-    number: int
-    name: str
-    action: Action
-    statuses: tuple[str, ...]
-    reference: str
-    since: nw.Expr
-    limit_s: nw.Expr
-    least_s: int
-    condition: nw.Expr
-    exempt: nw.Expr
+    number: int  # place in the chapter's table; the rules of the code alone come after it
+    name: str  # the chapter's name, ``x_`` in front of those that only the code has
+    action: Action  # what happens to the job
+    statuses: tuple[str, ...]  # job statuses it looks at
+    reference: str  # what the age is counted from, in words
+    since: nw.Expr  # that time [us since 1970]
+    limit_s: nw.Expr  # how old it may be [s]
+    least_s: int  # lower bound of the limit over all jobs [s]
+    condition: nw.Expr  # what else must hold, of the job alone
+    exempt: nw.Expr  # where the job's queue is exempt from it
+    # what else must hold, of its queue, its workflow or its output reports
     where: nw.Expr = field(default_factory=lambda: nw.lit(value=True))
-    source: str = "docs/rules/waiting.md 2"
-    keys: tuple[str, ...] = ()
+    source: str = "docs/rules/waiting.md 2"  # section of the chapter
+    keys: tuple[str, ...] = ()  # gdpconfig keys it reads
+    # what fails the job looks again and wants it silent for this long [s]; null: no second look
     second_s: nw.Expr | None = None
+    # the job opens the rule for its queue; null: the rule needs no opening
     opens: nw.Expr | None = None
 
     def scaled(self, scale: float) -> TimeoutRule:

@@ -24,19 +24,13 @@ def number(config: Config, key: str) -> float:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of the timeouts.
+    """Limits of the timeouts."""
 
-    Attributes:
-        defined_s: TIMEOUT_defined [s].
-        holding_s: TIMEOUT_holding [s].
-        heartbeat_s: Workflow to its limit [s]; ``production`` and ``analysis`` always, others where they are defined.
-        own: Workflows whose limit is set, not a default.
-    """
-
-    defined_s: int
-    holding_s: int
+    defined_s: int  # TIMEOUT_defined [s]
+    holding_s: int  # TIMEOUT_holding [s]
+    # workflow to its limit [s]; ``production`` and ``analysis`` always, others where they are defined
     heartbeat_s: Mapping[str, int]
-    own: frozenset[str]
+    own: frozenset[str]  # workflows whose limit is set, not a default
 
     @classmethod
     def of(cls, config: Config, workflows: Iterable[str]) -> Limits:

@@ -25,33 +25,29 @@ POINTS = 6  # values tried of each key, besides the current one, its half and it
 
 @dataclass(frozen=True, kw_only=True)
 class FastOver:
-    """What fast rebrokerage would do at instants, each judged in the state that history left.
+    """What fast rebrokerage would do at instants, each judged in the state that history left."""
 
-    Attributes:
-        shares: One row per instant, queue and share with jobs: the columns of
-            :func:`brokerlab.lifecycle.timeouts.fast_rebrokerage_at` and those of :func:`with_dry_run`.
-        places: One row per queue and share that meets the conditions: ``computingsite, gshare``, ``n_instants``,
-            ``met_share`` (of the instants [1]), ``n_onsets``, ``onset_jobs`` (to move at the onsets, once each), ``mean_jobs``
-            (to move, mean over the instants at which they are met), ``max_jobs``, ``dry_run``; most jobs first.
-        by_time: ``at``, ``n_places`` (that meet the conditions), ``to_move`` (jobs); one row per instant.
-        totals: One row of means over the instants, with ``_lo`` and ``_hi`` over queues: ``n_met`` (queues and shares),
-            ``to_move`` (jobs); ``resampled``, ``n_units``.
-        by_share: The same by ``gshare``, with its ``threshold``, ``dry_run`` and mean ``queued`` jobs; most to move first.
-        keys: The same by ``key`` and ``value``, one key at a time, with ``is_current`` and ``times`` (value over the current
-            one), ``name`` (the key without what all begin with); of the threshold ``value`` is that of the median share,
-            those of the others rise and fall with it.
-        n_slots: Queues that are left out for slots set by hand.
-        queued: Mean queued jobs at an instant, at all queues that count.
-    """
-
+    # one row per instant, queue and share with jobs: the columns of
+    # `brokerlab.lifecycle.timeouts.fast_rebrokerage_at` and those of `with_dry_run`
     shares: pl.DataFrame
+    # one row per queue and share that meets the conditions: ``computingsite, gshare``, ``n_instants``,
+    # ``met_share`` (of the instants [1]), ``n_onsets``, ``onset_jobs`` (to move at the onsets, once each),
+    # ``mean_jobs`` (to move, mean over the instants at which they are met), ``max_jobs``, ``dry_run``; most
+    # jobs first
     places: pl.DataFrame
+    # ``at``, ``n_places`` (that meet the conditions), ``to_move`` (jobs); one row per instant
     by_time: pl.DataFrame
+    # one row of means over the instants, with ``_lo`` and ``_hi`` over queues: ``n_met`` (queues and shares),
+    # ``to_move`` (jobs); ``resampled``, ``n_units``
     totals: pl.DataFrame
+    # the same by ``gshare``, with its ``threshold``, ``dry_run`` and mean ``queued`` jobs; most to move first
     by_share: pl.DataFrame
+    # the same by ``key`` and ``value``, one key at a time, with ``is_current`` and ``times`` (value over the
+    # current one), ``name`` (the key without what all begin with); of the threshold ``value`` is that of the
+    # median share, those of the others rise and fall with it
     keys: pl.DataFrame
-    n_slots: int
-    queued: float
+    n_slots: int  # queues that are left out for slots set by hand
+    queued: float  # mean queued jobs at an instant, at all queues that count
 
     @property
     def n_instants(self) -> int:

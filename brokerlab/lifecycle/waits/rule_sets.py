@@ -18,18 +18,15 @@ FATE = ("rule", "action", "fires")  # what a rule set does to a job, by its firs
 
 @dataclass(frozen=True, kw_only=True)
 class RuleSetComparison:
-    """How the rule sets compare.
+    """How the rule sets compare."""
 
-    Attributes:
-        kinds: Jobs by ``kind`` (of `KINDS`): ``jobs, jobs_lo, jobs_hi``, ``share`` of the jobs that any of the two times out.
-        pairs: The same by ``current`` and ``other`` rule (null: none) and ``kind``, differing jobs only, most first.
-        switches: See :func:`brokerlab.rulesets.switch_by_switch`; rows are jobs.
-        by_rule: ``number, rule``, ``current, other``: jobs that it times out under either set.
-    """
-
+    # jobs by ``kind`` (of `KINDS`): ``jobs, jobs_lo, jobs_hi``, ``share`` of the jobs that any of the two times
+    # out
     kinds: pl.DataFrame
+    # the same by ``current`` and ``other`` rule (null: none) and ``kind``, differing jobs only, most first
     pairs: pl.DataFrame
-    switches: pl.DataFrame
+    switches: pl.DataFrame  # see `brokerlab.rulesets.switch_by_switch`; rows are jobs
+    # ``number, rule``, ``current, other``: jobs that it times out under either set
     by_rule: pl.DataFrame
 
     @property

@@ -28,33 +28,23 @@ FAST_NUMBERS = ("queued", "n_slots", "n_places_as_set", "moved_as_set")
 
 @dataclass(frozen=True, kw_only=True)
 class WaitingStudy:
-    """What waiting costs in a period.
+    """What waiting costs in a period."""
 
-    Attributes:
-        total: Row of :func:`brokerlab.lifecycle.waits.wasted_waiting`: every job once, by its first rule.
-        rules: See :func:`brokerlab.lifecycle.waits.by_rule`.
-        by_time: See :func:`brokerlab.lifecycle.waits.firings_over_time`; steps of a day, or of a week in long periods.
-        levels: See :func:`brokerlab.lifecycle.waits.by_level`.
-        exempted: What only paused queues and disableReassign prevent, by rule as in `total`.
-        limits: See :func:`brokerlab.lifecycle.waits.other_limits`.
-        changes: See :func:`brokerlab.lifecycle.waits.limit_changes`.
-        undecided: See :func:`brokerlab.lifecycle.waits.undecided_by_end`.
-        fast: Null where no queue and share ever has a job at an instant.
-        rule_sets: See :func:`brokerlab.lifecycle.waits.compare_rule_sets`.
-        numbers: Those of :func:`brokerlab.lifecycle.waits.numbers_of`; ``n_spared`` (jobs of `exempted`), ``n_instants``,
-            ``n_any`` and ``n_different`` of `rule_sets`; with `fast` its `FAST_NUMBERS`.
-    """
-
+    # row of `brokerlab.lifecycle.waits.wasted_waiting`: every job once, by its first rule
     total: dict[str, Any]
-    rules: pl.DataFrame
+    rules: pl.DataFrame  # see `brokerlab.lifecycle.waits.by_rule`
+    # see `brokerlab.lifecycle.waits.firings_over_time`; steps of a day, or of a week in long periods
     by_time: pl.DataFrame
-    levels: pl.DataFrame
+    levels: pl.DataFrame  # see `brokerlab.lifecycle.waits.by_level`
+    # what only paused queues and disableReassign prevent, by rule as in `total`
     exempted: pl.DataFrame
-    limits: pl.DataFrame
-    changes: pl.DataFrame
-    undecided: pl.DataFrame
-    fast: FastOver | None
-    rule_sets: RuleSetComparison
+    limits: pl.DataFrame  # see `brokerlab.lifecycle.waits.other_limits`
+    changes: pl.DataFrame  # see `brokerlab.lifecycle.waits.limit_changes`
+    undecided: pl.DataFrame  # see `brokerlab.lifecycle.waits.undecided_by_end`
+    fast: FastOver | None  # null where no queue and share ever has a job at an instant
+    rule_sets: RuleSetComparison  # see `brokerlab.lifecycle.waits.compare_rule_sets`
+    # those of `brokerlab.lifecycle.waits.numbers_of`; ``n_spared`` (jobs of `exempted`), ``n_instants``,
+    # ``n_any`` and ``n_different`` of `rule_sets`; with `fast` its `FAST_NUMBERS`
     numbers: dict[str, Any]
 
 

@@ -35,20 +35,13 @@ US = 1_000_000  # microseconds in a second
 
 @dataclass
 class Simulation:
-    """A batch queue at an instant; made by `start`, changed by the functions of this package.
+    """A batch queue at an instant; made by `start`, changed by the functions of this package."""
 
-    Attributes:
-        state: The arrays of the compiled loop.
-        job_ids: Names of the background's jobs, in the order of their rows.
-        priority: The order of the line, where it is not that of submission.
-        told: Entries of the log that `changes` has told.
-        ahead: The queue carried forward from the present state, once somebody asked.
-    """
-
-    state: State
-    job_ids: pl.Series
-    priority: Priority | None = None
-    told: int = 0
+    state: State  # the arrays of the compiled loop
+    job_ids: pl.Series  # names of the background's jobs, in the order of their rows
+    priority: Priority | None = None  # the order of the line, where it is not that of submission
+    told: int = 0  # entries of the log that `changes` has told
+    # the queue carried forward from the present state, once somebody asked
     ahead: IntArray | None = field(default=None, repr=False)
 
     def copy(self) -> Simulation:

@@ -21,16 +21,12 @@ class Priority:
     All jobs age alike, so the order of two jobs never changes: a job stands as if it had been submitted earlier by what
     its size is worth. The first job that does not fit is then protected as under EASY.
 
-    Attributes:
-        favour: "large" or "small".
-        worth_s: Waiting time that the full term of size is worth [s].
-        cap_hosts: Size from which on a job counts no larger [hosts]; None: the whole machine.
-
     Source: workflows.md section 5 (FL and FS). The paper gives neither weights nor caps: these are ours.
     """
 
-    favour: str
-    worth_s: float = DAY_S
+    favour: str  # "large" or "small"
+    worth_s: float = DAY_S  # waiting time that the full term of size is worth [s]
+    # size from which on a job counts no larger [hosts]; None: the whole machine
     cap_hosts: int | None = None
 
     def __post_init__(self) -> None:

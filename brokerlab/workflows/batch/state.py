@@ -72,27 +72,20 @@ JOB = np.dtype(
 
 
 class State(NamedTuple):
-    """Everything the queue knows.
+    """Everything the queue knows."""
 
-    Attributes:
-        jobs: Of `JOB`.
-        end_time, end_job: Running jobs by the instant at which they will end, latest first.
-        limit_time, limit_job: Running jobs by the end of their request, latest first (kept for EASY alone).
-        step_time, step_free: Free hosts from each step's time to the next one's: what running jobs and reservations
-            leave, by their requests (kept for conservative backfilling alone).
-        log: What happened to jobs submitted by hand, in order: 2 * row + STARTED or ENDED.
-        counters: By the names above.
-    """
-
-    jobs: Records
-    end_time: IntArray
+    jobs: Records  # of `JOB`
+    end_time: IntArray  # running jobs by the instant at which they will end, latest first
     end_job: IntArray
+    # running jobs by the end of their request, latest first (kept for EASY alone)
     limit_time: IntArray
     limit_job: IntArray
+    # free hosts from each step's time to the next one's: what running jobs and reservations leave, by their
+    # requests (kept for conservative backfilling alone)
     step_time: IntArray
     step_free: IntArray
-    log: IntArray
-    counters: IntArray
+    log: IntArray  # what happened to jobs submitted by hand, in order: 2 * row + STARTED or ENDED
+    counters: IntArray  # by the names above
 
 
 @compiled

@@ -24,19 +24,12 @@ BESIDE = ("pilot_levels:notes", "pilot_levels:paper")
 
 @dataclass(frozen=True, eq=False)
 class BatchSystem:
-    """A machine with its scheduler and its background load.
+    """A machine with its scheduler and its background load."""
 
-    Attributes:
-        background: Jobs as `brokerlab.workflows.load.BatchJobs`.
-        hosts: Of the machine [hosts].
-        policy: ``fcfs``, ``easy`` or ``conservative``.
-        cluster: Name shared by the same machine under several policies.
-    """
-
-    background: pl.DataFrame
-    hosts: int
-    policy: str = "easy"
-    cluster: str = ""
+    background: pl.DataFrame  # jobs as `brokerlab.workflows.load.BatchJobs`
+    hosts: int  # of the machine [hosts]
+    policy: str = "easy"  # ``fcfs``, ``easy`` or ``conservative``
+    cluster: str = ""  # name shared by the same machine under several policies
 
     @cached_property
     def digest(self) -> str:
@@ -79,21 +72,14 @@ def instants(system: BatchSystem, n: int, *, seed: int, edge: float = 0.1) -> tu
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Plan:
-    """Workflows x strategies x instants x machines.
+    """Workflows x strategies x instants x machines."""
 
-    Attributes:
-        workflows: By name.
-        systems: By name.
-        strategies: By label; None stands for the search for the best partition.
-        times: Instants by machine [s].
-        partition_levels: Levels of a workflow whose partitions are tried at most.
-    """
-
-    workflows: Mapping[str, Dag]
-    systems: Mapping[str, BatchSystem]
+    workflows: Mapping[str, Dag]  # by name
+    systems: Mapping[str, BatchSystem]  # by name
+    # by label; None stands for the search for the best partition
     strategies: Mapping[str, Strategy | None]
-    times: Mapping[str, tuple[float, ...]]
-    partition_levels: int = 5
+    times: Mapping[str, tuple[float, ...]]  # instants by machine [s]
+    partition_levels: int = 5  # levels of a workflow whose partitions are tried at most
 
     def cells(self, size: int) -> tuple[Cell, ...]:
         """Cut the instants of each machine into cells of so many."""

@@ -43,14 +43,11 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Classes:
-    """How jobs are put into classes of similar size.
+    """How jobs are put into classes of similar size."""
 
-    Attributes:
-        hosts: Largest number of hosts of each class; wider ones are a class more.
-        requested_s: Longest request of each class [s]; longer ones are a class more.
-    """
-
+    # largest number of hosts of each class; wider ones are a class more
     hosts: tuple[int, ...] = (1, 4, 8, 16, 64)
+    # longest request of each class [s]; longer ones are a class more
     requested_s: tuple[float, ...] = (HOUR_S / 4, HOUR_S, 4 * HOUR_S, 12 * HOUR_S, 24 * HOUR_S)
 
     def __post_init__(self) -> None:
