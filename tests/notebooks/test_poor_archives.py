@@ -111,6 +111,8 @@ NAMES = (
     *("no_jobs", "jobs_only", "tasks_only", "one_task", "all_failed", "all_null", "no_gdpconfig"),
     "odd_names",
 )
+QUICK = ("jobs_only", "one_task", "all_null", "odd_names")
+"""Those that every run has; a long run has all."""
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +148,13 @@ def _texts(page: object) -> Iterator[str]:
             yield from _texts(part)
 
 
-@pytest.mark.parametrize("archive", NAMES)
+@pytest.mark.parametrize(
+    "archive",
+    [
+        pytest.param(name, marks=[] if name in QUICK else pytest.mark.long, id=name)
+        for name in NAMES
+    ],
+)
 @pytest.mark.parametrize(
     ("name", "tried"),
     [

@@ -1,4 +1,4 @@
-"""A Spark session for the parity tests of a module: those of the carrier start one with workers of its own."""
+"""A Spark session for the parity tests: one for all modules of a process; those of the carrier stop it and start one with workers of its own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import importlib.util
 import os
 import shutil
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -39,11 +38,10 @@ def spark_builder() -> Any:
 
 
 @pytest.fixture(scope="module")
-def spark(spark_builder: Any) -> Iterator[Any]:
+def spark(spark_builder: Any) -> Any:
     builder = spark_builder.master("local[2]").appName("brokerlab-parity")
     for name, value in OPTIONS.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
-    yield session
-    session.stop()
+    return session

@@ -96,6 +96,7 @@ def test_the_ensemble_retries_as_published():
     assert started([1e9] * 12, inputs).allocate(inside) == pytest.approx(1.05e9)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("few_candidates")
 def test_the_ensemble_learns_and_does_not_look_ahead():
     frame = drawn(40)
@@ -111,6 +112,7 @@ def test_the_ensemble_learns_and_does_not_look_ahead():
     assert before["first_b"].median() == pytest.approx(before["memory_b"].median(), rel=0.5)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("few_candidates")
 def test_errors_may_be_shared_by_task_types():
     frame = pl.concat([drawn(34), drawn(34, seed=1, process="b")])

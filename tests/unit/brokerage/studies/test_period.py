@@ -96,8 +96,8 @@ def test_a_chunk_takes_what_holds_at_its_instants(
 def test_chunks_of_tasks_add_up_to_the_whole_study(
     archive: Archive, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    period = replay_period(archive, PRODUCTION)
-    asked = {"keys": ["NQUEUED_SAT_CAP", "MIN_WEIGHT_managed"], "switch_sample": 3, "n_boot": 40}
+    period = replay_period(archive, PRODUCTION, max_tasks=8)
+    asked = {"keys": ["NQUEUED_SAT_CAP", "MIN_WEIGHT_managed"], "switch_sample": 1, "n_boot": 20}
     whole = study_production_tasks(period, **asked)
     monkeypatch.setattr(sys.modules[Replay.__module__], "CHUNK_PAIRS", 500)
     parts = study_production_tasks(period, **asked)
