@@ -1,6 +1,6 @@
 """What the carrier promises on Spark with two workers: this machine's results, few rows at the driver, lost work done again.
 
-Slow: each session starts executors of its own.
+Slow: each session starts executors of its own. ``BROKERLAB_SPARK_JOBS=1000000,5000000`` counts the driver's rows at these sizes, too.
 """
 
 from __future__ import annotations
@@ -24,8 +24,11 @@ from brokerlab.calibrate.percentiles.backtest import Backtest, backtest
 from brokerlab.worlds import synthesise
 
 pytestmark = pytest.mark.spark
-SIZES = (2_000, pytest.param(6_000, marks=pytest.mark.long))
+ASKED = [int(jobs) for jobs in os.environ.get("BROKERLAB_SPARK_JOBS", "").split(",") if jobs]
+SIZES = (2_000, *(pytest.param(jobs, marks=pytest.mark.long) for jobs in (6_000, *ASKED)))
 """Jobs."""
+CHUNKS = 4
+"""At least so many of an archive."""
 TABLES = ("jobs", "files", "tasks", "datasets", "queues")
 
 
@@ -106,8 +109,9 @@ def tried(archive: brokerlab.archive.Archive) -> Backtest:
 def test_scouts_and_back_test_on_two_workers(
     cluster: Any, archive: Path, collected: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(carry, "CHUNK_ROWS", 1_500)
     here = brokerlab.archive.open(archive)
+    n_jobs = here.scan("jobs").select(pl.len()).collect().item()
+    monkeypatch.setattr(carry, "CHUNK_ROWS", min(carry.CHUNK_ROWS, n_jobs // CHUNKS))
     there = brokerlab.archive.open(archive, spark=cluster)
     n_tasks = here.scan("tasks").select(pl.len()).collect().item()
     ours, theirs = estimated(there), estimated(here)
