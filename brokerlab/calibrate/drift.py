@@ -259,14 +259,14 @@ class LaterArchive:
         try:
             if proposal.sources and not proposal.takes_back:
                 return all_of([(part.title, self.ask(part)) for part in self._parts(proposal)])
-            if is_of_percentiles(proposal):
+            keys = {change.key for change in proposal.changes}
+            if keys <= KEYS.keys():
                 return percentiles_drift(proposal, self._tasks(_rules_of(proposal)))
             if is_of_thresholds(proposal):
                 return self._thresholds(proposal)
             if is_of_exchange(proposal):
                 return self._exchange(proposal)
-            keys = ", ".join(sorted({change.key for change in proposal.changes}))
-            raise NotRepeatableError(NO_PROOF.format(keys=keys))
+            raise NotRepeatableError(NO_PROOF.format(keys=", ".join(sorted(keys))))
         except InsufficientDataError as error:
             return refused(error)
 
@@ -373,11 +373,6 @@ class Asked(NamedTuple):
     assumptions: Assumptions
     weights: LossWeights
     question: Question
-
-
-def is_of_percentiles(proposal: Proposal) -> bool:
-    """Whether a proposal has keys of the scouts' percentiles only."""
-    return {change.key for change in proposal.changes} <= KEYS.keys()
 
 
 def question_of(proposal: Proposal, config: Config) -> Asked:

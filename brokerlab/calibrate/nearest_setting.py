@@ -185,21 +185,12 @@ def translate(
     again and again on the tasks so far and scored on those that follow, by `judge`; only what beats the
     current one there becomes a proposal. The minimum is tried together with another rank or margin, not alone.
 
-    Args:
-        source: An archive or its folder; or records (memory for ``ramcount``, walltime for ``cputime``),
-            which have no settings and no base memory: the answer is then "no answer", with the table.
-        allocations: ``pandaid, allocated`` [MB of the whole job or s]; made without knowing later jobs, which
-            cannot be seen here. Only tasks that have some are compared; the setting is judged on all. Where a single job has
-            none, the current setting stands in for it.
-        parameter: ``ramcount`` or ``cputime``.
-        name: Of the estimator, for sentences.
-        span: When the tasks that are looked at were created, the end is out; None: all of them.
-        ranks: Ranks tried.
-        margins: Margins tried [%]; None: those of the parameter. Of cputime only the fixed one can be chosen.
-        minima: Minima tried [MB]; None among them: no minimum.
-        question: Of `kills`; None: with its defaults.
-        loss: Weights; None: the parameter's.
-        assumptions: Of the back-test; None: the defaults.
+    ``source`` is an archive or its folder, or records (memory for ``ramcount``, walltime for ``cputime``), which have no
+    settings and no base memory: the answer is then "no answer", with the table. ``allocations`` (``pandaid, allocated`` [MB of
+    the whole job or s]) are made without knowing later jobs, which cannot be seen here; only tasks that have some are
+    compared, the setting is judged on all, and where a single job has none the current setting stands in for it. Of the tasks
+    those are looked at that were created in the ``span``, the end is out. The grid is that of
+    :func:`brokerlab.calibrate.backtest`; of cputime only the fixed margin can be chosen.
 
     Raises:
         ConfigError: A parameter that cannot be translated, or a span of records.

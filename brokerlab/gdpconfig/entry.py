@@ -188,13 +188,12 @@ def entries_of_file(path: str | Path) -> tuple[Entry, ...]:
     except UnicodeDecodeError as error:
         raise DataError(f"{file}: is not UTF-8 at byte {error.start}; save it as UTF-8") from error
     rows = reader(content, file)
-    written = [{name: _without_null(value) for name, value in row.items()} for row in rows]
+    words = ("NULL", "null")  # exports write them for a missing value
+    written = [
+        {k: None if isinstance(v, str) and v.strip() in words else v for k, v in row.items()}
+        for row in rows
+    ]
     return entries_of_rows(written, str(file))
-
-
-def _without_null(value: object) -> object:
-    """Make the word that exports write for a missing value null."""
-    return None if isinstance(value, str) and value.strip() in ("NULL", "null") else value
 
 
 def _rows_of_csv(content: str, file: Path) -> list[dict[str, Any]]:

@@ -98,23 +98,13 @@ def _entry_findings(entry: Entry) -> Iterator[Finding]:
         message = "is a pattern; nothing reads it until <...> is replaced by a value"
         yield Finding("pattern", place, vo, message)
     else:
-        row = _row_there(entry, rows)
-        if row is None:
-            message = _where_read(rows)
+        read = [row for row in rows if not row.never_read]
+        here = [row for row in read if row.app == entry.app and entry.component in row.components]
+        if not here:
+            places = ", ".join(f"{row.app}/{'|'.join(row.components)}" for row in read)
+            message = f"it is read at {places}" if read else rows[0].effect
             yield Finding("never read there", place, vo, message)
-        yield from _value_findings(entry, row or rows[0])
-
-
-def _row_there(entry: Entry, rows: tuple[known.CatalogueKey, ...]) -> known.CatalogueKey | None:
-    for row in rows:
-        if row.app == entry.app and entry.component in row.components and not row.never_read:
-            return row
-    return None
-
-
-def _where_read(rows: tuple[known.CatalogueKey, ...]) -> str:
-    read = [f"{row.app}/{'|'.join(row.components)}" for row in rows if not row.never_read]
-    return f"it is read at {', '.join(read)}" if read else rows[0].effect
+        yield from _value_findings(entry, (here or rows)[0])
 
 
 def _value_findings(entry: Entry, row: known.CatalogueKey) -> Iterator[Finding]:

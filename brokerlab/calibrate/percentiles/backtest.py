@@ -237,37 +237,23 @@ def backtest(
     assumptions: Assumptions | None = None,
     synthetic: bool = False,
 ) -> Backtest:
-    """Replay a grid of ranks, margins and minima over the history of many tasks.
+    """Replay a grid of ranks, margins and minima over the history of many tasks, see :func:`brokerlab.calibrate.backtest`.
 
     Each task's estimate comes from the scouts it really had (or, unmarked, would have had) at the first
     trigger, and is scored on its other jobs.
 
-    Args:
-        quantities: Of ``scouts.job_quantities``: finished jobs, or a history of them by chunk. Those of other tasks are not
-            looked at, not even for the size of queues: a choice must not know of a later period.
-        tasks: ``jeditaskid, baseramcount`` [MB]``, basewalltime`` [s]``, cpuefficiency`` [%]``,
-            processingtype, gshare, cputimeunit``; tasks not in it are not scored. Null: 0, 0, the rule
-            set's default, no level.
-        queues: ``panda_queue, corecount, maxrss, memory, maxtime, corepower, maxwdir``; None: shares of
-            queues and slots are null and cost nothing.
-        jobs: The jobs table, for failed jobs and merge jobs; None: not known. A history has its own.
-        parameter: ``ramcount``, ``cputime`` or ``outdiskcount``.
-        ranks: Percentile ranks of the grid, whole numbers 0..100.
-        margins: Margins of the grid [%]; None: those of the parameter.
-        minima: Minima of ramcount [MB], None among them: no minimum; the current one is always tried. A minimum is not set
-            alone: the current rank with the current margin comes with the current minimum only.
-        current: Setting to compare with, added to the grid: rank, margin and perhaps minimum; None: the deployed one without
-            a minimum.
-        detail: Ranks and margins to keep task by task with the current minimum, besides the current ones, and those without
-            a margin.
-        loss: Weights; None: the parameter's defaults.
-        assumptions: None: the defaults.
-        synthetic: The archive was generated (for the caveats).
-
-    Raises:
-        SchemaError: Columns missing.
-        ConfigError: Impossible grid, parameter or setting.
-        InsufficientDataError: No task can be scored.
+    * ``quantities``, of ``scouts.job_quantities``: finished jobs, or a history of them by chunk. Those of other tasks are not
+      looked at, not even for the size of queues: a choice must not know of a later period.
+    * ``tasks``: ``jeditaskid, baseramcount`` [MB]``, basewalltime`` [s]``, cpuefficiency`` [%]``, processingtype, gshare,
+      cputimeunit``; tasks not in it are not scored. Null: 0, 0, the rule set's default, no level.
+    * ``queues``: ``panda_queue, corecount, maxrss, memory, maxtime, corepower, maxwdir``; without, shares of queues and
+      slots are null and cost nothing.
+    * ``jobs``, for failed jobs and merge jobs; a history has its own.
+    * ``minima`` [MB]: the current one is always tried; another one is not set alone: the current rank with the current
+      margin comes with the current one only.
+    * ``current`` is compared with, and added to the grid; without, the deployed setting without a minimum.
+    * ``detail``: ranks and margins to keep task by task with the current minimum, besides the current ones, and those
+      without a margin.
 
     Source: scouts.md sections 4, 5, 7; calibration.md 2.
     """

@@ -150,7 +150,12 @@ def load(
     )
     choice = Choice(rules=rule_set, sites=queue_settings(queues))
     history = chunks.keep(partial(_history, choice=choice))
-    tasks = _in_window(chosen.pl(), history, start, end)
+    created, inside = pl.col("created_at"), pl.lit(value=True)
+    if start is not None:
+        inside &= created >= start
+    if end is not None:
+        inside &= created < end
+    tasks = with_creation(chosen.pl(), history).filter(inside).sort("jeditaskid")
     asked_for = {"gshare": gshare, "processingtype": processingtype}
     filters = {name: value for name, value in asked_for.items() if value}
     if tasks.is_empty():
@@ -161,9 +166,7 @@ def load(
         ]
         narrow = f" among those asked for ({', '.join(asked)})" if asked else ""
         raise InsufficientDataError(f"no task with finished jobs{narrow}")
-    first, last = tasks.select(
-        first=pl.col("created_at").min(), last=pl.col("created_at").max()
-    ).row(0)
+    first, last = tasks.select(first=created.min(), last=created.max()).row(0)
     if first is None:
         raise InsufficientDataError(
             "no task with finished jobs has a creation time: tasks.creationdate and jobs.creationtime are null"
@@ -186,15 +189,3 @@ def _history(chunk: Chunk, choice: Choice) -> JobHistory:
         quantities(chunk, choice).sort("jeditaskid", "pandaid", maintain_order=True),
         chunk["jobs"].select(*JOB_COLUMNS),
     )
-
-
-def _in_window(
-    tasks: pl.DataFrame, history: History, start: datetime | None, end: datetime | None
-) -> pl.DataFrame:
-    """Keep tasks with finished jobs that were created in the window, with ``created_at``."""
-    created, inside = pl.col("created_at"), pl.lit(value=True)
-    if start is not None:
-        inside &= created >= start
-    if end is not None:
-        inside &= created < end
-    return with_creation(tasks, history).filter(inside).sort("jeditaskid")

@@ -19,7 +19,7 @@ again, lose patience and are brokered anew. With ``brokerage="seen"`` every job 
 
 from brokerlab.calibrate.simulation.archive import cycle_seen, of_archive
 from brokerlab.calibrate.simulation.comparison import Limits
-from brokerlab.calibrate.simulation.outcome import Outcome, jain, run, run_each
+from brokerlab.calibrate.simulation.outcome import Outcome, run, run_each
 from brokerlab.calibrate.simulation.validation import RUNS, Validation, compare, validate
 from brokerlab.calibrate.simulation.world import QueueRules, Transfers, World, of_tables
 
@@ -33,7 +33,6 @@ __all__ = [
     "World",
     "compare",
     "cycle_seen",
-    "jain",
     "of_archive",
     "of_tables",
     "run",

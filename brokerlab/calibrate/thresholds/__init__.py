@@ -10,30 +10,19 @@
 
 from brokerlab.calibrate.thresholds.archive_study import study_archive
 from brokerlab.calibrate.thresholds.calibration import Calibration, calibrate
-from brokerlab.calibrate.thresholds.keys import THRESHOLDS, Threshold, threshold_of
-from brokerlab.calibrate.thresholds.outcomes import (
-    LIMITS,
-    OBJECTIVES,
-    QUANTITIES,
-    Outcome,
-    Period,
-    WhatIf,
-)
+from brokerlab.calibrate.thresholds.keys import THRESHOLDS, threshold_of
+from brokerlab.calibrate.thresholds.outcomes import LIMITS, QUANTITIES, Period, WhatIf
 from brokerlab.calibrate.thresholds.screening import Screen, screen
-from brokerlab.calibrate.thresholds.settings import Case, Options, case_of
+from brokerlab.calibrate.thresholds.settings import Options, case_of
 
 __all__ = [
     "LIMITS",
-    "OBJECTIVES",
     "QUANTITIES",
     "THRESHOLDS",
     "Calibration",
-    "Case",
     "Options",
-    "Outcome",
     "Period",
     "Screen",
-    "Threshold",
     "WhatIf",
     "calibrate",
     "case_of",

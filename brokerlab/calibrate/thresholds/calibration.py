@@ -286,7 +286,9 @@ def _judged(
         if unknown and options.capacity_most > 1 and judgement.kind != "no_answer":
             larger = _simulations(case, what_if.larger(options.capacity_most), store)
             runs.append(larger.runs)
-            other = _judge_again(larger, judgement)
+            # of a change whether it holds, of anything else the whole question
+            again = judgement.acts
+            other = larger.judge([judgement.setting]) if again else _judge_keys(larger)[2]
             first, judgement = sentence, judgement.over_range([other])
             if judgement.case == "depends":
                 more = _sentence_on(case, other, *_scored(larger, other))
@@ -353,13 +355,6 @@ def _judge_keys(simulations: Simulations) -> tuple[pl.DataFrame, tuple[str, ...]
     first = replace(simulations, blocks=(Block(period, few),))
     settings, tried, together = search(first)
     return tried, together, simulations.judge(settings)
-
-
-def _judge_again(simulations: Simulations, judgement: Judgement) -> Judgement:
-    """Ask under other assumptions: of a change whether it holds, of anything else the whole question."""
-    if judgement.acts:
-        return simulations.judge([judgement.setting])
-    return _judge_keys(simulations)[2]
 
 
 def _chosen(judgement: Judgement) -> Setting:

@@ -1,11 +1,9 @@
 """Proposals: documents that a person can check, apply and take back.
 
 ``filed`` finds them in the folder of reports, ``listing`` and ``words`` show them, ``conflict`` and ``merging`` put
-several together, ``statements``, ``patch`` and ``apply`` write them out; ``reviewing`` sorts
-them for a meeting.
+several together, ``statements`` and ``patch`` write them out; ``reviewing`` sorts them for a meeting.
 """
 
-from brokerlab.gdpconfig.proposal.apply import ApplyFiles, apply_files, write_apply_files
 from brokerlab.gdpconfig.proposal.conflict import conflicts
 from brokerlab.gdpconfig.proposal.document import Proposal
 from brokerlab.gdpconfig.proposal.filed import Broken, Filed, find, newest, read_all
@@ -14,7 +12,12 @@ from brokerlab.gdpconfig.proposal.listing import overview, state_of
 from brokerlab.gdpconfig.proposal.merging import merge
 from brokerlab.gdpconfig.proposal.parts import Affected, Effect, Evidence, Window
 from brokerlab.gdpconfig.proposal.reviewing import Item, Review, review
-from brokerlab.gdpconfig.proposal.statements import render
+from brokerlab.gdpconfig.proposal.statements import (
+    ApplyFiles,
+    apply_files,
+    render,
+    write_apply_files,
+)
 from brokerlab.gdpconfig.proposal.text import dumps, loads, read, verified, write
 from brokerlab.gdpconfig.proposal.words import after_applying, in_words
 

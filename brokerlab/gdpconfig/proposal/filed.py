@@ -116,7 +116,9 @@ def find(folder: str | Path) -> list[Filed | Broken]:
     if not root.exists():
         raise ProposalError(f"{root}: there is no such folder")
     found: list[Filed | Broken] = []
-    for path in [root] if root.is_file() else _visible(root):
+    for path in [root] if root.is_file() else sorted(root.rglob(PATTERN)):
+        if not path.is_file() or any(part[0] == "." for part in path.relative_to(root).parts):
+            continue
         run = _run(path.resolve().parent)
         made = (None, None) if run is None else (run.report, run.run)
         try:
@@ -129,16 +131,6 @@ def find(folder: str | Path) -> list[Filed | Broken]:
         else:
             found.append(filed)
     return found
-
-
-def _visible(root: Path) -> list[Path]:
-    """Return the proposals of a folder, sorted; those in hidden folders left out."""
-    paths = sorted(root.rglob(PATTERN))
-    return [
-        path
-        for path in paths
-        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(root).parts)
-    ]
 
 
 def newest(filed: Iterable[Filed]) -> tuple[list[Filed], list[Filed]]:

@@ -74,25 +74,20 @@ def overview(filed: Iterable[Filed | Broken], config: Config | None = None) -> p
     ``change`` (old -> new with unit), ``effect`` (the first one, with its interval), ``state``, ``why`` (what differs from the
     base), ``title``.
     """
-    rows = [_broken(one) if isinstance(one, Broken) else _row(one, config) for one in filed]
+    rows = [_row(one, config) for one in filed]
     return pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String))
 
 
-def _broken(file: Broken) -> dict[str, str | None]:
-    empty: dict[str, str | None] = dict.fromkeys(COLUMNS)
-    known = {"name": file.name, "report": file.report, "run": file.run}
-    return {**empty, **known, "kind": "broken", "state": "unreadable", "why": file.problem}
-
-
-def _row(filed: Filed, config: Config | None) -> dict[str, str | None]:
+def _row(filed: Filed | Broken, config: Config | None) -> dict[str, str | None]:
+    where = {"name": filed.name, "report": filed.report, "run": filed.run}
+    if isinstance(filed, Broken):
+        return {**where, "kind": "broken", "state": "unreadable", "why": filed.problem}
     proposal = filed.proposal
     effects = proposal.evidence.effects
     more = f", and {len(effects) - 1} more" if len(effects) > 1 else ""
     state = None if config is None else state_of(proposal, config)
     return {
-        "name": filed.name,
-        "report": filed.report,
-        "run": filed.run,
+        **where,
         "kind": proposal.kind,
         "keys": ", ".join(change.key for change in proposal.changes),
         "scope": ", ".join(dict.fromkeys(scope(change) for change in proposal.changes)),
