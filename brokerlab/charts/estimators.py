@@ -7,7 +7,13 @@ import polars as pl
 from brokerlab.charts.primitives import Chart, dots, line
 
 
-def exceed_frontier(points: pl.DataFrame, *, marks: pl.DataFrame) -> Chart:
+def exceed_frontier(
+    points: pl.DataFrame,
+    *,
+    marks: pl.DataFrame,
+    over_title: str = "over-allocated [% of use]",
+    exceed_title: str = "jobs above their allocation [%]",
+) -> Chart:
     """Draw how often jobs exceed against what is over-allocated, a line per estimator, its settings along it.
 
     ``points`` and the named ``marks`` have ``exceed, over_allocation`` [1]; points ``line`` (current, proposed or an
@@ -17,8 +23,8 @@ def exceed_frontier(points: pl.DataFrame, *, marks: pl.DataFrame) -> Chart:
         points,
         "over_allocation",
         "exceed",
-        x_title="over-allocated [% of use]",
-        y_title="jobs above their allocation [%]",
+        x_title=over_title,
+        y_title=exceed_title,
         colour="line",
         marks=marks,
         height=185,

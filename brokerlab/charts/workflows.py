@@ -8,7 +8,7 @@ from brokerlab.charts import primitives
 from brokerlab.charts.primitives import Chart
 
 
-def turnaround_ratios(ratios: pl.DataFrame, *, of: str) -> Chart:
+def turnaround_ratios(ratios: pl.DataFrame, *, of: str, panels: str | None = None) -> Chart:
     """Draw how many times as long one way takes as another: ``label``, ``ratio`` (above 0), perhaps ``rules``.
 
     ``of`` says which turnarounds are divided, such as "notes over paper".
@@ -21,4 +21,5 @@ def turnaround_ratios(ratios: pl.DataFrame, *, of: str) -> Chart:
         colour="rules" if "rules" in ratios.columns else None,
         references={"": 1.0},
         log=True,
+        panels=panels,
     )
