@@ -94,11 +94,7 @@ class Trained:
 
     @classmethod
     def of(cls, records: Any) -> Self:
-        """Count records.
-
-        Raises:
-            SchemaError, DataError: See :func:`records.checked`.
-        """
+        """Count records."""
         frame = checked(records)
         times = frame["decided_s"]
         return cls(

@@ -21,6 +21,7 @@ LEAST_REFERENCE = 1e-3
 """Of use: an over-allocation that is smaller than that has no change in per cent."""
 CLOCKS: Mapping[At, str] = {"submit": "at submission", "start": "at the start"}
 """When a job is decided, in words."""
+FARTHEST = 3.0  # points that over-allocate more times what the deployed rule does are left out
 LIMIT = "best per group, in hindsight"
 """Name of the limit among the estimators: one allocation per task, queue and number of cores that knows the uses."""
 
@@ -81,17 +82,11 @@ def change_of(trial: Trial, estimator: str, measure: str) -> dict[str, Any] | No
 def every_estimator(trial: Trial, *others: Trial) -> pl.DataFrame:
     """Return how often jobs exceed each estimator, what it over-allocates, and what retries cost.
 
-    Args:
-        trial: The trial.
-        others: Of the same jobs by other clocks.
-
-    Returns:
-        One row per (estimator, level) in the order of the comparison: ``estimator, level`` (null: it has none), ``mark``,
-        ``jobs, share_without`` (of the jobs, without an answer), ``exceed_task_mean, exceed`` (share of jobs),
-        ``over_allocation_task_mean, over_allocation`` (of use), ``change, change_lo, change_hi`` (of the mean of tasks against
-        the deployed rule on the same jobs, [1]; the interval over tasks, with few tasks the range without one of them; null
-        where the rule over-allocates less than 0.1 %), ``waste_per_usage``, and that of the others, such as
-        ``start_waste_per_usage``.
+    One row per (estimator, level) in the order of the comparison: ``estimator, level`` (null: it has none), ``mark``, ``jobs,
+    share_without`` (of the jobs, without an answer), ``exceed_task_mean, exceed`` (share of jobs), ``over_allocation_task_mean,
+    over_allocation`` (of use), ``change, change_lo, change_hi`` (of the mean of tasks against the deployed rule on the same jobs [1];
+    the interval over tasks, with few tasks the range without one of them; null where the rule over-allocates less than 0.1 %),
+    ``waste_per_usage``, and that of trials of the same jobs by other clocks, such as ``start_waste_per_usage``.
     """
     paired = with_range(trial.comparison.paired).filter(
         pl.col("measure") == "over_allocation_task_mean", pl.col("reference") >= LEAST_REFERENCE
@@ -118,21 +113,14 @@ def every_estimator(trial: Trial, *others: Trial) -> pl.DataFrame:
     return rows
 
 
-def at_equal_exceed(trial: Trial, estimator: str | None = None) -> pl.DataFrame:
-    """Return every estimator at the setting that exceeds no more often than one rule does, means over tasks.
+def at_equal_exceed(trial: Trial) -> pl.DataFrame:
+    """Return every estimator at the setting, chosen with hindsight, that exceeds no more often than the deployed rule, means over tasks.
 
-    The setting is chosen with hindsight, for every estimator alike.
-
-    Args:
-        trial: The trial.
-        estimator: The rule; None: the deployed one.
-
-    Returns:
-        ``estimator, role, setting`` (a level, a price, a margin; null: it has none, or none exceeds as rarely), ``exceed,
-        over_allocation`` (null: none exceeds as rarely, or has an answer for nearly all jobs), ``change`` (against the rule
-        [1]), ``mark`` (its role, of models and other rules null); the least first, `LIMIT` with role ``limit`` among them.
+    ``estimator, role, setting`` (a level, a price, a margin; null: it has none, or none exceeds as rarely), ``exceed,
+    over_allocation`` (null: none exceeds as rarely, or has an answer for nearly all jobs), ``change`` (against the rule [1]),
+    ``mark`` (its role, of models and other rules null); the least first, `LIMIT` with role ``limit`` among them.
     """
-    rule = trial.comparison.row(estimator or trial.comparison.reference)
+    rule = trial.deployed
     exceed, over = rule["exceed_task_mean"], rule["over_allocation_task_mean"]
     matched = trial.matched(exceed).select(
         "estimator",
@@ -184,9 +172,8 @@ def chosen_elsewhere(trial: Trial, *, average: str = "tasks") -> pl.DataFrame:
 def task_by_task(trial: Trial, ours: str) -> pl.DataFrame:
     """Return each task under the deployed rule and under another estimator; the largest loss first.
 
-    Returns:
-        ``jeditaskid, jobs``; ``exceed, over_allocation, waste_per_usage`` of the rule, with ``our_`` in front of the other;
-        ``difference`` (of waste per usage, null where one cannot be told), ``mark`` (``worst`` for the largest loss).
+    ``jeditaskid, jobs``; ``exceed, over_allocation, waste_per_usage`` of the rule, with ``our_`` in front of the other;
+    ``difference`` (of waste per usage, null where one cannot be told), ``mark`` (``worst`` for the largest loss).
     """
     measures = ("exceed", "over_allocation", "waste_per_usage")
     tasks = trial.comparison.tasks.filter(trial.compared)
@@ -208,9 +195,8 @@ def task_by_task(trial: Trial, ours: str) -> pl.DataFrame:
 def by_known(trial: Trial) -> pl.DataFrame:
     """Return coverage by how many finished jobs of the task were known, of the deployed rule, models and cheapest allocations.
 
-    Returns:
-        ``estimator, mark, known`` (such as ``1-4``), ``known_least, tasks, jobs, coverage, coverage_lo, coverage_hi`` (interval
-        over tasks), ``over_allocation``.
+    ``estimator, mark, known`` (such as ``1-4``), ``known_least, tasks, jobs, coverage, coverage_lo, coverage_hi`` (interval over
+    tasks), ``over_allocation``.
     """
     names = [trial.comparison.reference, *trial.models, *trial.policies]
     rows = trial.comparison.by_scouts.filter(trial.compared, pl.col("estimator").is_in(names))
@@ -227,11 +213,10 @@ def by_known(trial: Trial) -> pl.DataFrame:
 def coverage_by_clock(trials: Mapping[At, Trial], model: str) -> pl.DataFrame:
     """Hold the bound of a model to its level, over all jobs that have one and in every stratum of 200 or more, clock by clock.
 
-    Returns:
-        ``at, decided`` (of `CLOCKS`), ``level, jobs, promised`` (share of the jobs that have a bound: elsewhere it is refused),
-        ``coverage, coverage_lo, coverage_hi`` of these (interval over tasks; null with fewer than 8), ``strata``, of which
-        ``inside`` what chance allows, ``too_often`` and ``too_rarely`` missed; ``own``: coverage of the bound that the model
-        itself tells, which nothing holds to its level, over all jobs. Null: none is known.
+    ``at, decided`` (of `CLOCKS`), ``level, jobs, promised`` (share of the jobs that have a bound: elsewhere it is refused),
+    ``coverage, coverage_lo, coverage_hi`` of these (interval over tasks; null with fewer than 8), ``strata``, of which ``inside``
+    what chance allows, ``too_often`` and ``too_rarely`` missed; ``own``: coverage of the bound that the model itself tells,
+    which nothing holds to its level, over all jobs. Null: none is known.
     """
     rows = []
     for at, trial in trials.items():
@@ -267,20 +252,12 @@ def frontier_points(
     variants: Sequence[str] = (),
     averaged: bool = True,
     answered: float = ENOUGH,
-    farthest: float = 3.0,
 ) -> pl.DataFrame:
-    """Return every setting as a point of a line: how often jobs exceed against what is over-allocated; and the limit.
+    """Return every setting that ``answered`` enough jobs as a point of a line: how often jobs exceed against what is over-allocated; and the limit.
 
-    Args:
-        trial: The trial.
-        variants: Estimators that are the deployed rule with other settings: they take its role.
-        averaged: Means over tasks, else over all jobs.
-        answered: Share of the jobs that a setting must give an answer for.
-        farthest: Settings that over-allocate more times what the deployed rule does are left out.
-
-    Returns:
-        ``estimator, role`` (as `role`, or ``limit``), ``setting, exceed, over_allocation, named`` (the one point of a line that
-        stands for it: a rule itself, a model at the compared level, an allocation at the usual price).
+    ``variants`` are the deployed rule with other settings and take its role. ``estimator, role`` (as `role`, or ``limit``),
+    ``setting, exceed, over_allocation, named`` (the one point of a line that stands for it: a rule itself, a model at the
+    compared level, an allocation at the usual price).
     """
     end = "_task_mean" if averaged else ""
     most = trial.deployed[f"over_allocation{end}"]
@@ -295,7 +272,7 @@ def frontier_points(
         over_allocation=f"over_allocation{end}",
     )
     if most is not None:
-        points = points.filter(pl.col("over_allocation") <= farthest * most)
+        points = points.filter(pl.col("over_allocation") <= FARTHEST * most)
     at = {"proposed": PRICE, "model": trial.comparison.level}
     chosen = pl.col("setting") == pl.col("role").replace_strict(at, default=None)
     limits = trial.limits if averaged else trial.limits_pooled
@@ -315,13 +292,9 @@ def frontier_points(
 def written(evaluation: Evaluation, *, average: str = "tasks") -> dict[str, pl.DataFrame]:
     """Return everything that an evaluation showed, by name, to be written as files.
 
-    Args:
-        evaluation: Of the jobs of one source.
-        average: Of settings chosen on other tasks: means over ``tasks``, or over all ``jobs``.
-
-    Returns:
-        Frames of each trial begin with its clock: ``submit_estimators``, ``submit_by_task``, ...; of both ``matched`` (settings
-        at the deployed rule's exceed rate) and ``chosen``; of the doubts ``strata, doubts, scouts, support``.
+    Frames of each trial begin with its clock: ``submit_estimators``, ``submit_by_task``, ...; of both ``matched`` (settings at the
+    deployed rule's exceed rate) and ``chosen`` (on other tasks: means over ``tasks``, or over all ``jobs``); of the doubts
+    ``strata, doubts, scouts, support``.
     """
     frames: dict[str, pl.DataFrame] = {}
     chosen = []

@@ -15,18 +15,7 @@ Problem = tuple[type[WorkflowError], str]
 
 
 def check(name: str, tasks: pl.DataFrame, edges: pl.DataFrame) -> None:
-    """Refuse tasks and edges that are no workflow.
-
-    Args:
-        name: Of the workflow, for the message.
-        tasks: As `contracts.Tasks`, defaults filled in.
-        edges: As `contracts.Edges`.
-
-    Raises:
-        MissingRuntime: Tasks have no run time.
-        CycleError: Tasks wait for each other in a circle.
-        WorkflowError: A task id twice, an edge of an unknown task or to itself, an impossible number; where several things
-            are wrong, the error is of the first kind and tells all of them.
+    """Refuse tasks and edges, defaults filled in, that are no workflow; the error is of the first kind of what is wrong, and tells all of that kind.
 
     Source: workflows.md 1.1, 14.
     """

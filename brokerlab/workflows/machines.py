@@ -10,6 +10,7 @@ import polars as pl
 
 from brokerlab.archive.store import Archive
 from brokerlab.errors import DataError, InsufficientDataError
+from brokerlab.units import DAY_S
 from brokerlab.workflows import load as loads
 from brokerlab.workflows import swf, synthetic
 from brokerlab.workflows.compare import BatchSystem
@@ -20,7 +21,6 @@ LCG_SITES = (40, 52, 41)
 """Sites of the LCG log with most work; the first that the file has is taken."""
 GENERATED_HOSTS, GENERATED_DAYS = 64, 14.0
 ANY_HOSTS = 2**20  # hosts of a machine whose number is not known yet: wider than any job
-DAY_S = 86400.0
 JOBS = list(BatchJobs.columns())
 SOURCES = {
     "cluster": pl.String,

@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 
 from brokerlab.errors import ConfigError
+from brokerlab.units import DAY_S
 
-DAY_S = 86400.0
 OVER = (1.0, 1.5, 2.0, 4.0, 10.0)  # multiples of their run time that users ask for
 
 

@@ -11,11 +11,12 @@ import pytest
 
 from brokerlab.workflows import batch
 from brokerlab.workflows.dag import Dag, workflow
-from brokerlab.workflows.queues import BatchQueue, Queue, WaitQueue, linear, stepped
+from brokerlab.workflows.queues import BatchQueue, Queue, WaitQueue
 from brokerlab.workflows.rules import PilotRules
 from brokerlab.workflows.runs import Run
 from brokerlab.workflows.strategies import Strategy, strategy
 from tests.oracle import vectors
+from tests.wait_functions import linear, stepped
 
 STRATEGIES = {
     **{name: f"pilot_levels:{name}" for name in ("paper", "paper_idle", "notes", "peer")},

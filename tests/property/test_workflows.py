@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from brokerlab.workflows import batch
 from brokerlab.workflows.dag import workflow
 from brokerlab.workflows.manager import run
-from brokerlab.workflows.queues import BatchQueue, WaitQueue, linear
+from brokerlab.workflows.queues import BatchQueue, WaitQueue
 from brokerlab.workflows.rules import PilotRules
 from brokerlab.workflows.schedule import makespan
 from brokerlab.workflows.strategies import NAMES, strategy
+from tests.wait_functions import linear
 
 SIMPLE = [name for name in NAMES if name != "best_partition"]
 

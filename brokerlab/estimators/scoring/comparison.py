@@ -64,11 +64,7 @@ class Comparison(Result):
     strata: pl.DataFrame
 
     def row(self, estimator: str, level: float | None = None) -> dict[str, Any]:
-        """Return one row of the table; of an estimator with levels, by default at ``self.level``.
-
-        Raises:
-            ConfigError: It has no such row.
-        """
+        """Return one row of the table; of an estimator with levels, by default at ``self.level``."""
         mine = self.table.filter(pl.col("estimator") == estimator)
         if mine.is_empty():
             raise ConfigError(

@@ -140,12 +140,8 @@ def limit_changes(
 def all_limits_changed(limits: pl.DataFrame) -> pl.DataFrame:
     """Return what all limits together would do, changed alike.
 
-    Args:
-        limits: Result of :func:`other_limits`.
-
-    Returns:
-        One row per scale: its columns, ``setting`` (current, other limits), ``label`` (of the current one, of halved and
-        doubled limits and of the shortest ones).
+    One row per scale: the columns of :func:`other_limits`, ``setting`` (current, other limits), ``label`` (of the current one,
+    of halved and doubled limits and of the shortest ones).
     """
     every = limits.filter(rule=ALL_RULES)
     current, scale = pl.col("is_current"), pl.col("value")

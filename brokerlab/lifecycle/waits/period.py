@@ -120,12 +120,9 @@ class Waiting(Result):
     def firings(
         self, scale: float = 1.0, *, rules: TimeoutRules | None = None, exempt: bool = True
     ) -> pl.DataFrame:
-        """Return the firings of the period, see :func:`brokerlab.lifecycle.waits.label_outcomes`.
+        """Return the firings of the period with every limit ``scale`` times as long, see :func:`brokerlab.lifecycle.waits.label_outcomes`.
 
-        Args:
-            scale: How many times as long every limit is made.
-            rules: Another rule set than that of the period.
-            exempt: False: as if no queue were exempt from any rule.
+        Perhaps of another rule set, or as if no queue were exempt from any rule.
         """
         return label_outcomes(
             self.histories.fired(scale, rules=rules, exempt=exempt),
@@ -141,11 +138,7 @@ class Waiting(Result):
         return self.firings()
 
     def exempted(self, firings: pl.DataFrame) -> pl.DataFrame:
-        """Return the firings that only paused queues and disableReassign prevent.
-
-        Args:
-            firings: Those of the period, as things are.
-        """
+        """Return what only paused queues and disableReassign prevent beside the firings of the period."""
         every = self.firings(exempt=False)
         return every.join(firings, on=["pandaid", "rule", "action"], how="anti")
 

@@ -65,9 +65,8 @@ class Comparison(Result):
     def rules_difference(self, *, n_boot: int = 1000, seed: int = 1) -> pl.DataFrame:
         """Return what the rules of ``notes`` do against those of ``paper``, from the same states.
 
-        Returns:
-            `differences` of the turnaround [s] with ``paper`` as the reference, ``strategy`` being ``notes``, and the
-            shares of ``one_job_notes, one_job_paper, task_by_task_notes, task_by_task_paper``.
+        `differences` of the turnaround [s] with ``paper`` as the reference, ``strategy`` being ``notes``, and the shares of
+        ``one_job_notes, one_job_paper, task_by_task_notes, task_by_task_paper``.
         """
         both = self.done.filter(pl.col("strategy").is_in(BESIDE))
         notes, paper = BESIDE

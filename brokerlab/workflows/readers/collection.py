@@ -51,12 +51,7 @@ def read_workflows(
 
 
 def describe_workflows(workflows: Mapping[str, Dag]) -> pl.DataFrame:
-    """Return what workflows are like.
-
-    Returns:
-        One row per ``workflow``: ``tasks``, ``levels``, ``width`` (of the widest level [hosts]), ``work`` [host s],
-        ``longest_path`` [s].
-    """
+    """Return what workflows are like: ``workflow, tasks, levels, width`` (of the widest level [hosts]), ``work`` [host s], ``longest_path`` [s]."""
     rows = [
         {
             "workflow": name,

@@ -8,9 +8,10 @@ import pytest
 from brokerlab.errors import ConfigError, DataError
 from brokerlab.workflows.decide import Scene, decide, group_levels, ratio
 from brokerlab.workflows.padding import padded, walltime
-from brokerlab.workflows.queues import constant, linear, stepped
+from brokerlab.workflows.queues import constant
 from brokerlab.workflows.rules import PilotRules
 from tests.unit.workflows.wf_toys import chain, dag
+from tests.wait_functions import linear, stepped
 
 
 def by_walltime(steps):

@@ -9,10 +9,11 @@ from brokerlab.workflows import batch
 from brokerlab.workflows.errors import RunFailed
 from brokerlab.workflows.manager import run
 from brokerlab.workflows.partitions import best_partition
-from brokerlab.workflows.queues import BatchQueue, WaitQueue, constant, stepped
+from brokerlab.workflows.queues import BatchQueue, WaitQueue, constant
 from brokerlab.workflows.rules import PilotRules
 from brokerlab.workflows.strategies import NAMES, strategy
 from tests.unit.workflows.wf_toys import chain, dag, waits
+from tests.wait_functions import stepped
 
 
 def done(flow, name, queue=None, **options):
