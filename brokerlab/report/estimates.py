@@ -296,7 +296,7 @@ def estimator_table(trials: Mapping[At, Trial]) -> Table:
     )
 
 
-def task_table(trial: Trial, ours: str, *, most: int = 10) -> Table:
+def task_table(trial: Trial, ours: str) -> Table:
     """Return the tasks that lose most, the largest loss first."""
     frame = trial_frames.task_by_task(trial, ours).cast({"jeditaskid": pl.String})
     lost = frame.filter(pl.col("difference") > 0).height
@@ -320,7 +320,7 @@ def task_table(trial: Trial, ours: str, *, most: int = 10) -> Table:
             "our_waste_per_usage": "ours [% of use]",
         },
         mark="mark",
-        most=most,
+        most=10,
     )
 
 

@@ -11,14 +11,13 @@ import polars as pl
 from brokerlab.errors import InsufficientDataError
 from brokerlab.estimators.estimator import Predicted
 from brokerlab.estimators.trust.judged import judged, places
+from brokerlab.intervals import CONFIDENCE
 from brokerlab.numerics import FloatArray
 
 _TERMS = 20  # of the series of sup |W|, which converges like exp(-k^2)
 
 
-def largest_deviation(
-    records: Any, predicted: Predicted, level: float, *, confidence: float = 0.95
-) -> pl.DataFrame:
+def largest_deviation(records: Any, predicted: Predicted, level: float) -> pl.DataFrame:
     """Find where the misses are furthest from the number that the level allows.
 
     ``D = max_k |misses of the first k jobs - k (1 - level)| / sqrt(n level (1 - level))``. With misses that
@@ -53,7 +52,7 @@ def largest_deviation(
             "expected_before": [allowed * (k + 1)],
             "missed_after": [int(misses[-1] - misses[k])],
             "expected_after": [allowed * (n - k - 1)],
-            "verdict": [wrong if p <= 1 - confidence else "as asked"],
+            "verdict": [wrong if p <= 1 - CONFIDENCE else "as asked"],
         }
     )
 
@@ -109,9 +108,7 @@ def fortune(places: FloatArray) -> FloatArray:
     return result
 
 
-def bet_against(
-    records: Any, predicted: Predicted, *, seed: int = 0, confidence: float = 0.95
-) -> pl.DataFrame:
+def bet_against(records: Any, predicted: Predicted, *, seed: int = 0) -> pl.DataFrame:
     """Bet against a model in the order of the decisions.
 
     The place of each use in its expected distribution would be even, and independent of those before, if
@@ -141,6 +138,6 @@ def bet_against(
             "at_s": [frame["decided_s"][k]],
             "log10_final": [float(logs[-1])],
             "p": [p],
-            "verdict": ["not as expected" if p <= 1 - confidence else "as expected"],
+            "verdict": ["not as expected" if p <= 1 - CONFIDENCE else "as expected"],
         }
     )

@@ -9,6 +9,7 @@ import polars as pl
 
 from brokerlab.errors import InsufficientDataError
 from brokerlab.estimators.records import checked
+from brokerlab.intervals import CONFIDENCE
 from brokerlab.numerics import FloatArray
 
 LEAST = 3  # jobs on each side that a comparison needs
@@ -23,9 +24,7 @@ _SCHEMA = {
 }
 
 
-def scouts_against_rest(
-    records: Any, *, per_core: bool = False, confidence: float = 0.95
-) -> pl.DataFrame:
+def scouts_against_rest(records: Any, *, per_core: bool = False) -> pl.DataFrame:
     """Compare the scouts of every task with its other jobs.
 
     ``exceeds`` is the probability that another job of the task uses more than a scout, ties counted half:
@@ -43,7 +42,7 @@ def scouts_against_rest(
     size = pl.col("cores") if per_core else pl.lit(1)
     frame = checked(records).filter(~pl.col("censored")).with_columns(value=pl.col("used") / size)
     rows = [
-        (task, *_compared(group["value"].to_numpy(), group["is_scout"].to_numpy(), confidence))
+        (task, *_compared(group["value"].to_numpy(), group["is_scout"].to_numpy()))
         for (task,), group in frame.group_by("jeditaskid", maintain_order=True)
         if min(group["is_scout"].sum(), (~group["is_scout"]).sum()) >= LEAST
     ]
@@ -54,14 +53,14 @@ def scouts_against_rest(
     table = pl.DataFrame(rows, schema=_SCHEMA, orient="row").sort("jeditaskid")
     side = pl.when(pl.col("exceeds") > 0.5).then(pl.lit("scouts use less"))
     return table.with_columns(p_adjusted=_holm(table["p"])).with_columns(
-        verdict=pl.when(pl.col("p_adjusted") > 1 - confidence)
+        verdict=pl.when(pl.col("p_adjusted") > 1 - CONFIDENCE)
         .then(pl.lit("alike"))
         .otherwise(side.otherwise(pl.lit("scouts use more")))
     )
 
 
 def _compared(
-    value: FloatArray, is_scout: np.ndarray, confidence: float
+    value: FloatArray, is_scout: np.ndarray
 ) -> tuple[int, int, float, float | None, float | None, float]:
     """Return numbers of both, the probability that another job exceeds a scout, interval and p-value."""
     from scipy import stats
@@ -75,7 +74,7 @@ def _compared(
         exact = stats.mannwhitneyu(others, scouts, method="exact" if apart else "asymptotic")
         return scouts.size, others.size, exceeds, None, None, float(exact.pvalue) if apart else 1.0
     found = rank_compare_2indep(others, scouts)
-    lo, hi = found.conf_int(alpha=1 - confidence)
+    lo, hi = found.conf_int(alpha=1 - CONFIDENCE)
     return (
         scouts.size,
         others.size,

@@ -14,7 +14,7 @@ RANGES = ("events", "input_mb", "corepower", "requested")
 ALLOWED = 0.05  # share of jobs outside from which a feature counts as not learnt
 
 
-def support(learnt: Any, records: Any, *, allowed: float = ALLOWED) -> pl.DataFrame:
+def support(learnt: Any, records: Any) -> pl.DataFrame:
     """Compare what is known of jobs with what was known of those that a model learnt from.
 
     A class (queue, kind, cores) is outside where no job learnt from had it; a number where it is below
@@ -40,7 +40,7 @@ def support(learnt: Any, records: Any, *, allowed: float = ALLOWED) -> pl.DataFr
         *("learnt_from", "learnt_to", "example"),
         verdict=pl.when(pl.col("outside") == pl.col("n"))
         .then(pl.lit("not learnt"))
-        .when(pl.col("share") > allowed)
+        .when(pl.col("share") > ALLOWED)
         .then(pl.lit("partly learnt"))
         .otherwise(pl.lit("learnt")),
     )

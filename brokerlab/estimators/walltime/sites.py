@@ -6,14 +6,14 @@ slope is estimated, with what it would do to an estimate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import dataframely as dy
 import numpy as np
 import polars as pl
 
-from brokerlab.estimators.walltime.spread import FEWEST_QUEUES, drawn_sums, moments, shares
+from brokerlab.estimators.walltime.spread import FEWEST_QUEUES, TAILS, drawn_sums, moments, shares
 from brokerlab.frames import prepared
 
 TIMES = ("wall", "cpu")
@@ -35,7 +35,7 @@ class TimedJobs(dy.Schema):
     cpu_s = dy.Float64(nullable=True, metadata={"unit": "s", "meaning": "summed over the cores"})
 
 
-def power_slopes(jobs: Any, *, confidence: float = 0.95) -> pl.DataFrame:
+def power_slopes(jobs: Any) -> pl.DataFrame:
     """Estimate the log-log slope of core time per event on core power, queues being random effects.
 
     ln(wall x cores / events), or ln(cpu / events), is linear in ln(core power) and, where jobs of a task
@@ -60,13 +60,11 @@ def power_slopes(jobs: Any, *, confidence: float = 0.95) -> pl.DataFrame:
     for task, time, part in _parts(_timed(jobs), per_event=True):
         told = _cannot(part)
         head = {"jeditaskid": task, "time": time, "jobs": part.height, "queues": part["queue"].n_unique()}  # fmt: skip
-        rows.append(head | ({"missing": told} if told else _slope(part, confidence)))
+        rows.append(head | ({"missing": told} if told else _slope(part)))
     return pl.DataFrame(rows, schema=schema)
 
 
-def queue_shares(
-    jobs: Any, *, confidence: float = 0.95, n_boot: int = 1000, seed: int = 0
-) -> pl.DataFrame:
+def queue_shares(jobs: Any, *, n_boot: int = 1000, seed: int = 0) -> pl.DataFrame:
     """Split the variance of ln(time) into that between queues and that inside, with and without core power.
 
     One row per task, time and ``scaled`` (the time was multiplied by core power): ``jeditaskid, time,
@@ -90,15 +88,13 @@ def queue_shares(
                     "scaled": scaled,
                     "jobs": part.height,
                     "queues": sums.shape[0],
-                    **shares(sums, rng, n_boot=n_boot, confidence=confidence),
+                    **shares(sums, rng, n_boot=n_boot),
                 }
             )
     return pl.DataFrame(rows, schema=_SHARES)
 
 
-def power_gain(
-    jobs: Any, *, confidence: float = 0.95, n_boot: int = 1000, seed: int = 0
-) -> pl.DataFrame:
+def power_gain(jobs: Any, *, n_boot: int = 1000, seed: int = 0) -> pl.DataFrame:
     """Say how well times at a queue follow from those at the task's other queues, with and without core power.
 
     For every queue the mean logarithm of core time per event at the other queues (each queue counts the
@@ -111,7 +107,6 @@ def power_gain(
     are left out.
     """
     rng = np.random.default_rng(seed)
-    tails = [(1 - confidence) / 2, (1 + confidence) / 2]
     rows = []
     for task, time, part in _parts(_timed(jobs), per_event=True):
         if part["queue"].n_unique() < FEWEST_QUEUES:
@@ -121,7 +116,7 @@ def power_gain(
         by_queue = errors.group_by("queue", maintain_order=True).agg(pl.col(names).mean())
         means = by_queue.drop("queue").to_numpy()
         drawn = drawn_sums(means, rng, n_boot)
-        lo, hi = np.quantile(drawn / drawn[:, :1], tails, axis=0)
+        lo, hi = np.quantile(drawn / drawn[:, :1], TAILS, axis=0)
         error, job_error = means.mean(axis=0), errors.drop("queue").to_numpy().mean(axis=0)
         rows += [
             {
@@ -196,13 +191,11 @@ def _parts(jobs: pl.DataFrame, *, per_event: bool) -> Iterator[tuple[int, str, p
     base = jobs.filter(pl.col("corepower") > 0).sort("jeditaskid", "queue")
     if per_event:
         base = base.filter(pl.col("events") > 0)
-    per: dict[str, Callable[[], pl.Expr]] = {
-        "wall": lambda: (pl.col("cores") if per_event else pl.lit(1)) * pl.col("wall_s"),
-        "cpu": lambda: pl.col("cpu_s"),
-    }
+    cores = pl.col("cores") if per_event else pl.lit(1)
+    spent = {"wall": cores * pl.col("wall_s"), "cpu": pl.col("cpu_s")}
     for (task,), rows in base.group_by("jeditaskid", maintain_order=True):
         for time in TIMES:
-            taken = per[time]() / (pl.col("events") if per_event else 1)
+            taken = spent[time] / (pl.col("events") if per_event else 1)
             part = rows.filter(pl.col(f"{time}_s") > 0).select(
                 "queue", "events", y=taken.log(), x=pl.col("corepower").log()
             )
@@ -219,7 +212,7 @@ def _cannot(part: pl.DataFrame) -> str | None:
     return None
 
 
-def _slope(part: pl.DataFrame, confidence: float) -> dict[str, float | str]:
+def _slope(part: pl.DataFrame) -> dict[str, float | str]:
     """Return the slope with its interval and the deviations, or why there is none."""
     import warnings
 
@@ -236,7 +229,7 @@ def _slope(part: pl.DataFrame, confidence: float) -> dict[str, float | str]:
         found = model.fit(reml=True)
     if not np.isfinite(found.bse[1]):
         return {"missing": "its uncertainty cannot be told"}
-    wide = stats.t.ppf((1 + confidence) / 2, part["queue"].n_unique() - 2) * found.bse[1]
+    wide = stats.t.ppf(TAILS[1], part["queue"].n_unique() - 2) * found.bse[1]
     slope = float(found.params[1])
     return {
         "slope": slope,

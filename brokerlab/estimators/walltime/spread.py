@@ -6,13 +6,15 @@ import numpy as np
 import polars as pl
 
 from brokerlab.errors import InsufficientDataError
+from brokerlab.intervals import CONFIDENCE
 from brokerlab.numerics import FloatArray
 
+TAILS = [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]
 FEWEST_QUEUES = 5  # queues below which nothing is said of differences between queues
 
 
 def between_queues(
-    queues: pl.Series, seconds: pl.Series, *, confidence: float = 0.95, n_boot: int = 1000, seed: int = 0
+    queues: pl.Series, seconds: pl.Series, *, n_boot: int = 1000, seed: int = 0
 ) -> dict[str, float]:  # fmt: skip
     """Split the variance of ln(time) of any jobs into that between and inside queues.
 
@@ -24,19 +26,16 @@ def between_queues(
         raise InsufficientDataError(
             f"jobs at {sums.shape[0]} queues: {FEWEST_QUEUES} or more are needed"
         )
-    found = shares(sums, np.random.default_rng(seed), n_boot=n_boot, confidence=confidence)
+    found = shares(sums, np.random.default_rng(seed), n_boot=n_boot)
     del found["sd_lo"], found["sd_hi"]
     return {"jobs": part.height, "queues": sums.shape[0], **found}
 
 
-def shares(
-    sums: FloatArray, rng: np.random.Generator, *, n_boot: int, confidence: float
-) -> dict[str, float]:
+def shares(sums: FloatArray, rng: np.random.Generator, *, n_boot: int) -> dict[str, float]:
     """Return ``sd, sd_lo, sd_hi, within_sd, share, share_lo, share_hi``: what `split` says, queues drawn with replacement."""
     sd, within, share = split(sums.sum(axis=0))
     drawn = np.array([split(each) for each in drawn_sums(sums, rng, n_boot)])
-    tails = [(1 - confidence) / 2, (1 + confidence) / 2]
-    (sd_lo, sd_hi), (lo, hi) = (np.quantile(drawn[:, k], tails).tolist() for k in (0, 2))
+    (sd_lo, sd_hi), (lo, hi) = (np.quantile(drawn[:, k], TAILS).tolist() for k in (0, 2))
     return {
         "sd": sd,
         "sd_lo": sd_lo,

@@ -121,9 +121,9 @@ def classes(
     )
 
 
-def rate_queues(period: Period, rules: ClassRules | None = None) -> QueueRatings:
+def rate_queues(period: Period) -> QueueRatings:
     """Rate the queues at every instant (docs/rules/classes.md 1 to 3)."""
-    return _rated(period, rules or period.rules, None, _cells(period))
+    return _rated(period, period.rules, None, _cells(period))
 
 
 def _rated(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import polars as pl
 
@@ -120,15 +120,13 @@ def fired_before(fired: pl.DataFrame, shorter: pl.DataFrame) -> int:
     return fired.join(shorter, on=["pandaid", *RULE], how="anti")["pandaid"].n_unique()
 
 
-def limit_changes(
-    waiting: Waiting, limits: pl.DataFrame, scales: Sequence[float] = HALVED_AND_DOUBLED
-) -> pl.DataFrame:
-    """Return the rules whose own limits, made so many times as long, would change something.
+def limit_changes(waiting: Waiting, limits: pl.DataFrame) -> pl.DataFrame:
+    """Return the rules whose own limits, halved or doubled, would change something.
 
     The rows of these rules at these scales, the rule with the largest change of ``after_h`` first; ``name``, ``set_by``
     (gdpconfig keys of the limit, null without).
     """
-    tried = limits.filter(pl.col("value").is_in(list(scales)), pl.col("rule") != ALL_RULES)
+    tried = limits.filter(pl.col("value").is_in(HALVED_AND_DOUBLED), pl.col("rule") != ALL_RULES)
     changing = with_names(tried.filter((pl.col("more_jobs") != 0).any().over(RULE)))
     table = decision_table(rules=waiting.rules, config=waiting.config)
     keys = table.select(*RULE, set_by=pl.col("keys").list.join(", ").replace("", None))
