@@ -14,6 +14,8 @@ import polars as pl
 from brokerlab.archive import parquet
 from brokerlab.archive.contracts import polars_schema
 from brokerlab.archive.contracts.files import APPROXIMATE
+from brokerlab.archive.merge import FILE_ROWS
+from brokerlab.archive.spill import TASK, Spill
 from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.words import listed
 
@@ -21,9 +23,6 @@ INPUT_DATASET = 0
 """Number of the stand-in for a task's primary input; real ones are positive."""
 MERGE_DATASET = 1
 """Number of the stand-in for what merge jobs (``pmerge``) read."""
-
-CHUNK_JOBS = 5_000_000
-"""Jobs held at a time."""
 
 BUILD_LABEL = "panda"
 """Label of jobs that build software, which speak for no task."""
@@ -62,7 +61,7 @@ _FILE_STATUS = {
 }
 
 
-def refresh(writer: ArchiveWriter, tasks: set[int]) -> int:
+def refresh(writer: ArchiveWriter, tasks: pl.Series) -> int:
     """Bring the stand-ins of some tasks up to date.
 
     Args:
@@ -72,21 +71,26 @@ def refresh(writer: ArchiveWriter, tasks: set[int]) -> int:
     Returns:
         How many tasks have stand-ins now.
     """
-    if not tasks:
+    if tasks.is_empty():
         return 0
-    real = _tasks_with_real_files(writer, tasks)
+    without = tasks.filter(~tasks.is_in(_tasks_with_real_files(writer, tasks).implode()))
     for table in ("files", "datasets"):
         _remove(writer, table, tasks)
-    made = 0
-    for chunk in _chunks(writer, tasks - real):
-        jobs = _scan(writer, "jobs").filter(pl.col("jeditaskid").is_in(chunk))
-        rows = files_of(jobs.select(_JOB_COLUMNS)).collect(engine="streaming")
-        if rows.is_empty():
-            continue
-        made += rows["jeditaskid"].n_unique()
+    made = Spill(writer.scratch(), "files")
+    for file in writer.live("jobs"):
+        jobs = parquet.lazy(writer.path / file.path).select(_JOB_COLUMNS)
+        own = files_of(jobs.filter(pl.col(TASK).is_in(without.implode())))
+        made.put(_with_all_columns("files", own).collect())
+    datasets = []
+    for piece in made.pieces(FILE_ROWS):
+        rows = _with_all_columns("files", piece.lazy().sort(TASK, "pandaid")).collect()
+        datasets.append(datasets_of(rows.lazy()).collect())
         writer.write("files", rows.drop("__n"), trusted=True)
-        writer.write("datasets", datasets_of(rows.lazy()).collect(), trusted=True)
-    return made
+    if not datasets:
+        return 0
+    rows = pl.concat(datasets, how="diagonal_relaxed")
+    writer.write("datasets", rows, trusted=True)
+    return rows[TASK].n_unique()
 
 
 def files_of(jobs: pl.LazyFrame) -> pl.LazyFrame:
@@ -357,47 +361,28 @@ def _with_all_columns(table: str, rows: pl.LazyFrame) -> pl.LazyFrame:
     return rows.select(*own, *(name for name in present if name not in known))
 
 
-def _scan(writer: ArchiveWriter, table: str) -> pl.LazyFrame:
-    """Return a table as it would be if committed now."""
-    parts = [parquet.lazy(writer.path / file.path) for file in writer.live(table)]
-    if not parts:
-        return pl.LazyFrame(schema=polars_schema(table))
-    return pl.concat(parts, how="diagonal_relaxed")
-
-
-def _tasks_with_real_files(writer: ArchiveWriter, tasks: set[int]) -> set[int]:
+def _tasks_with_real_files(writer: ArchiveWriter, tasks: pl.Series) -> pl.Series:
     """Return the tasks that have a row in ``files`` that is no stand-in."""
-    rows = _scan(writer, "files").filter(pl.col("jeditaskid").is_in(list(tasks)))
-    if APPROXIMATE in rows.collect_schema().names():
-        rows = rows.filter(~pl.col(APPROXIMATE).fill_null(value=False))
-    found = rows.select(pl.col("jeditaskid").unique()).collect(engine="streaming")
-    return set(found["jeditaskid"].to_list())
+    found = [pl.Series(TASK, dtype=pl.Int64)]
+    for file in writer.live("files"):
+        rows = parquet.lazy(writer.path / file.path)
+        real = pl.col(TASK).is_in(tasks.implode())
+        if APPROXIMATE in rows.collect_schema():
+            real &= ~pl.col(APPROXIMATE).fill_null(value=False)
+        found.append(rows.filter(real).select(pl.col(TASK).unique()).collect()[TASK])
+    return pl.concat(found)
 
 
-def _remove(writer: ArchiveWriter, table: str, tasks: set[int]) -> None:
+def _remove(writer: ArchiveWriter, table: str, tasks: pl.Series) -> None:
     """Take the old stand-ins of the tasks out of the table."""
     gone = []
     for file in writer.live(table):
         rows = parquet.lazy(writer.path / file.path)
         if APPROXIMATE not in rows.collect_schema().names():
             continue
-        own = pl.col(APPROXIMATE).fill_null(value=False) & pl.col("jeditaskid").is_in(list(tasks))
+        own = pl.col(APPROXIMATE).fill_null(value=False) & pl.col(TASK).is_in(tasks.implode())
         left = rows.filter(~own).collect(engine="streaming")
         if len(left) < file.rows:
             gone.append(file)
             writer.write(table, left, trusted=True)
     writer.drop(table, gone)
-
-
-def _chunks(writer: ArchiveWriter, tasks: set[int]) -> list[list[int]]:
-    """Cut tasks into groups of a bounded number of jobs."""
-    sizes = (
-        _scan(writer, "jobs")
-        .filter(pl.col("jeditaskid").is_in(list(tasks)))
-        .group_by("jeditaskid")
-        .len()
-        .sort("jeditaskid")
-        .collect(engine="streaming")
-    )
-    group = (sizes["len"].cast(pl.Int64).cum_sum() - 1) // CHUNK_JOBS
-    return [part["jeditaskid"].to_list() for _, part in sizes.group_by(group, maintain_order=True)]

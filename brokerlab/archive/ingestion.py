@@ -9,6 +9,7 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Mapping as Named
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,13 @@ import polars as pl
 
 from brokerlab.archive import approximate, frames, parquet, readers, schema
 from brokerlab.archive import manifest as manifests
-from brokerlab.archive.contracts import key_columns
 from brokerlab.archive.manifest import Manifest, Source
 from brokerlab.archive.mapping import Mapping, NotTaken, Shaper, Wishes, save
-from brokerlab.archive.merge import PARTIAL, Merged, lay_out, merge_bucket
-from brokerlab.archive.resolve import RANK, SOURCE
+from brokerlab.archive.merge import Merged, merge
+from brokerlab.archive.resolve import RANK
+from brokerlab.archive.spill import Spill
 from brokerlab.archive.writer import ArchiveWriter
-from brokerlab.errors import BrokerlabError, DataError, SchemaError, reading, writing
+from brokerlab.errors import BrokerlabError, DataError, SchemaError, reading
 from brokerlab.results import Result, Shows
 
 _TEXTS = (".csv", ".tsv", ".json", ".ndjson", ".jsonl")
@@ -39,18 +40,12 @@ SUFFIXES = (
 )
 """Files taken from a folder given as a source."""
 
-BUCKET_BYTES = 192 << 20
-"""Unpacked bytes of sources per bucket; one bucket is in memory at a time."""
-BY_TASK = ("jobs", "files")
-"""Tables laid out by task."""
 READ_BEFORE = (
     "was read before, with other options: what they gave then stays, rows that say otherwise now are refused; "
     "to correct a unit or a value, read all sources into a new archive"
 )
 """Note on a source whose bytes are in the archive already."""
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
-_PACKED = {".gz": 8, ".parquet": 10}
-"""How much larger than the file the same rows are as plain CSV, roughly."""
 
 Progress = Callable[[int, int, str, int], None]
 """Called with (sources done, sources in all, name of the current one, its rows so far)."""
@@ -163,11 +158,11 @@ def ingest(
         if not jobs:
             return IngestReport((), tuple(skipped), 0, {}, writer.base, left_out=tuple(left_out))
         _forget_refused(writer, jobs)
-        run = _Run(writer, _buckets(jobs))
+        run = _Run(writer)
         for rank, job in enumerate(jobs, start=1):
             run.stage(rank, job, _telling(progress, rank - 1, len(jobs)))
-        merged = run.merge()
-        changed = merged["jobs"].tasks | merged["files"].tasks
+        merged = run.merge(jobs)
+        changed = pl.concat([merged["jobs"].tasks, merged["files"].tasks]).unique()
         approximated = approximate.refresh(writer, changed)
         entries = run.entries(jobs, merged)
         _check_sums(writer, entries, merged)
@@ -220,16 +215,13 @@ class _Run:
     """The state of one ingest: staged rows and counts."""
 
     writer: ArchiveWriter
-    buckets: int
     rows: dict[int, dict[str, int]] = field(default_factory=dict)
     refused: dict[int, dict[str, int]] = field(default_factory=dict)
     notes: dict[int, list[str]] = field(default_factory=dict)
-    staged: dict[str, dict[int, list[Path]]] = field(
-        default_factory=lambda: defaultdict(lambda: defaultdict(list))
-    )
+    staged: dict[str, Spill] = field(default_factory=dict)
 
     def stage(self, rank: int, job: _Job, progress: Callable[[str, int], None]) -> None:
-        """Read one source; put good rows aside by key, refused ones into the quarantine."""
+        """Read one source; put good rows aside, refused ones into the quarantine."""
         rows, refused = defaultdict[str, int](int), defaultdict[str, int](int)
         notes = dict.fromkeys(job.notes)
         for batch, good, bad in _sifted_batches(job):
@@ -238,45 +230,24 @@ class _Run:
             rows[batch.table] += len(good) + len(bad)
             refused[batch.table] += len(bad)
             notes.update(dict.fromkeys(batch.notes))
-            marked = good.with_columns(
-                pl.lit(rank, dtype=pl.Int32).alias(RANK),
-                pl.lit(job.name).alias(SOURCE),
-                pl.lit(job.partial).alias(PARTIAL),
-            )
-            self._put(batch.table, marked)
+            if len(good):
+                new = Spill(self.writer.scratch(), batch.table)
+                with _one_table(batch.table):
+                    self.staged.setdefault(batch.table, new).put(
+                        good.with_columns(pl.lit(rank, dtype=pl.Int32).alias(RANK))
+                    )
             progress(job.name, sum(rows.values()))
         self.rows[rank], self.refused[rank] = dict(rows), dict(refused)
         self.notes[rank] = list(notes)
 
-    def _put(self, table: str, rows: pl.DataFrame) -> None:
-        """Write rows to the staging folder, one file per bucket of keys."""
-        if rows.is_empty():
-            return
-        keys = key_columns(table)
-        bucket = rows.select((pl.struct(keys).hash(seed=0) % self.buckets).alias("b"))["b"]
-        # columns that say nothing come back as null when the archive is written
-        said = [c for c in rows.columns if c in keys or rows[c].null_count() < len(rows)]
-        for value in bucket.unique().sort().to_list():
-            files = self.staged[table][value]
-            path = self.writer.scratch() / f"{table}-{value}-{len(files)}.parquet"
-            with writing(path):
-                rows.filter(bucket == value).select(said).write_parquet(path, compression="lz4")
-            files.append(path)
-
-    def merge(self) -> defaultdict[str, Merged]:
+    def merge(self, jobs: list[_Job]) -> defaultdict[str, Merged]:
         """Merge everything staged into the archive's tables."""
         merged: defaultdict[str, Merged] = defaultdict(Merged)
-        for table in self.staged:
-            try:
-                for _, files in sorted(self.staged[table].items()):
-                    merge_bucket(self.writer, table, files, merged[table])
-                    for file in files:
-                        file.unlink()
+        sources = {rank: (job.name, job.partial) for rank, job in enumerate(jobs, start=1)}
+        for table, rows in self.staged.items():
+            with _one_table(table):
+                merged[table] = merge(self.writer, rows, sources)
                 _check_columns(self.writer, table)
-                if table in BY_TASK:
-                    lay_out(self.writer, table)
-            except pl.exceptions.PolarsError as error:
-                raise _not_mergeable(table, str(error)) from error
         return merged
 
     def entries(self, jobs: list[_Job], merged: dict[str, Merged]) -> tuple[Source, ...]:
@@ -315,6 +286,15 @@ def _check_columns(writer: ArchiveWriter, table: str) -> None:
     for name, found in kinds.items():
         if len(found) > 1 and any(kind.is_nested() for kind in found):
             raise _not_mergeable(table, f"{name}: {', '.join(sorted(map(str, found)))}")
+
+
+@contextmanager
+def _one_table(table: str) -> Iterator[None]:
+    """Refuse columns beside the contract whose types exclude each other."""
+    try:
+        yield
+    except pl.exceptions.PolarsError as error:
+        raise _not_mergeable(table, str(error)) from error
 
 
 def _not_mergeable(table: str, found: str) -> SchemaError:
@@ -521,12 +501,6 @@ def _own_name(one: _Wanted, jobs: list[_Job]) -> str:
     if isinstance(one.source, Path) and str(one.source) not in taken:
         return str(one.source)
     return next(name for n in itertools.count(2) if (name := f"{one.name} {n}") not in taken)
-
-
-def _buckets(jobs: list[_Job]) -> int:
-    """Choose into how many parts the keys are cut, from the size of the sources."""
-    total = sum(j.path.stat().st_size * _PACKED.get(j.path.suffix, 1) for j in jobs)
-    return 1 + total // BUCKET_BYTES
 
 
 def _check_sums(

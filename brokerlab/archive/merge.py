@@ -1,14 +1,13 @@
 """Bring newly read rows into the tables of an archive: one row per key, the latest wins.
 
-Rows arrive as staged Parquet files, cut into buckets by their key, so that only some of one bucket and the
-archive's rows of the same keys are in memory at a time. Files of the archive are rewritten only if
-a row in them is superseded or completed.
+Most keys are new and occur once: their rows go to the archive as they are. Rows that share a key with each other or with rows
+of the archive are settled, some keys at a time. Files of the archive are written again only if a row in them is superseded or
+completed.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import polars as pl
 
@@ -16,20 +15,22 @@ from brokerlab.archive import parquet
 from brokerlab.archive.contracts import key_columns, polars_schema, version_column
 from brokerlab.archive.manifest import DataFile
 from brokerlab.archive.resolve import RANK, ROW, SOURCE, empty_quarantine, resolve
+from brokerlab.archive.spill import KEY, TASK, Spill, key_of
 from brokerlab.archive.writer import ArchiveWriter
-from brokerlab.carry import spread
-from brokerlab.errors import writing
 
 PARTIAL = "__partial"
 """Marks rows that only fill nulls of others (``ingest(..., fill=...)``)."""
 FILE = "__file"
-TASK = "jeditaskid"
-MERGED_ROWS = 250_000
-"""Rows merged at a time; more of a bucket are merged one part after the other."""
+SETTLED_ROWS = 250_000
+"""New rows settled at a time, about."""
+COMPARED_KEYS = 16_000_000
+"""Keys compared at a time, about."""
 FILE_ROWS = 500_000
-"""Rows of a file that is laid out by task, about."""
+"""Rows of a file, about."""
 
-_OWN = [ROW, RANK, SOURCE, PARTIAL]
+_OWN = [ROW, RANK, SOURCE, PARTIAL, FILE]
+_UNCHANGED = -1
+"""Rank of rows whose file is written again because others in it are gone."""
 
 
 @dataclass
@@ -40,106 +41,108 @@ class Merged:
         accepted: Rows that are in the archive now, by rank of their source.
         quarantined: Rows refused because they contradict or match nothing, by rank.
         superseded: Rows of the archive that were replaced.
-        tasks: Tasks of the accepted rows.
-        files: Files of the rows that this run wrote, whose keys no other bucket has.
+        tasks: Tasks of the accepted rows, some of them more than once.
     """
 
     accepted: Counter[int] = field(default_factory=Counter)
     quarantined: Counter[int] = field(default_factory=Counter)
     superseded: int = 0
-    tasks: set[int] = field(default_factory=set)
-    files: set[str] = field(default_factory=set)
+    tasks: pl.Series = field(default_factory=lambda: pl.Series(dtype=pl.Int64))
 
 
-def merge_bucket(writer: ArchiveWriter, table: str, staged: list[Path], into: Merged) -> None:
-    """Merge one bucket of staged rows of a table into the archive, `MERGED_ROWS` at a time.
+def merge(writer: ArchiveWriter, staged: Spill, sources: Mapping[int, tuple[str, bool]]) -> Merged:
+    """Merge the staged rows of a table into the archive.
+
+    Its files hold neighbouring tasks, `FILE_ROWS` of them each within a day, and their row groups tell by their statistics
+    which: a task is found without reading everything. Tables without tasks are cut by key.
 
     Args:
         writer: Open writer of the archive.
-        table: Canonical table.
-        staged: Parquet files with canonical rows plus ``__row, __rank, __source, __partial``.
-        into: Counts, added to.
+        staged: Canonical rows with ``__row`` and ``__rank``; emptied.
+        sources: By rank the name of a source, and whether its rows only fill others.
+
+    Returns:
+        Counts.
     """
-    rows = pl.concat([parquet.lazy(path) for path in staged], how="diagonal_relaxed")
-    n = -(-int(rows.select(pl.len()).collect().item()) // MERGED_ROWS)
-    part = pl.struct(key_columns(table)).hash(seed=1) % n  # another seed than that of the buckets
+    table, into = staged.table, Merged()
+    keys, files = _shared(writer, staged, [rank for rank, (_, fills) in sources.items() if fills])
+    if len(keys):
+        _settle(writer, staged, keys, files, sources, into)
+    for piece in staged.pieces(FILE_ROWS):
+        order = order_of(table, piece.columns)
+        ranks = piece[RANK]
+        into.accepted.update(dict(ranks.filter(ranks > 0).value_counts().iter_rows()))
+        if TASK in piece.columns:
+            touched = piece[TASK].filter(ranks != _UNCHANGED).drop_nulls().unique()
+            into.tasks = pl.concat([into.tasks, touched])
+        rows = piece.drop(_OWN, strict=False)
+        writer.write(table, rows.sort(order, nulls_last=True), trusted=True)
+    return into
+
+
+def order_of(table: str, columns: list[str]) -> list[str]:
+    """Return by what rows lie in a file: by task, where they have one, then by key."""
+    return list(dict.fromkeys([*([TASK] if TASK in columns else []), *key_columns(table)]))
+
+
+def _shared(
+    writer: ArchiveWriter, staged: Spill, fills: list[int]
+) -> tuple[pl.Series, list[DataFile]]:
+    """Return the digests of keys that several rows have, and the files of the archive with such rows."""
+    new, old = staged.columns(KEY, RANK), writer.live(staged.table)
+    n = -(-int(new.select(pl.len()).collect().item()) // COMPARED_KEYS)
+    shared, files = [pl.Series(KEY, dtype=pl.UInt64)], dict[str, DataFile]()
     for number in range(n):
-        _merge(writer, table, rows.filter(part == number).collect(), into)
+        part = pl.col(KEY) % n == number
+        own = new.filter(part).collect()
+        rivals = own[KEY].is_duplicated() | own[RANK].is_in(fills)
+        shared.append(own[KEY].filter(rivals))
+        for file in old:
+            there = parquet.lazy(writer.path / file.path).select(key_of(staged.table))
+            both = there.filter(part, pl.col(KEY).is_in(own[KEY].implode())).collect()[KEY]
+            if len(both):
+                files[file.path] = file
+                shared.append(both)
+    return pl.concat(shared).unique().sort(), [*files.values()]
 
 
-def _merge(writer: ArchiveWriter, table: str, new: pl.DataFrame, into: Merged) -> None:
-    """Merge rows, all that are new of their keys, into the archive."""
-    keys = key_columns(table)
-    rank_of = dict(new.select(SOURCE, RANK).unique().iter_rows())
-    old = _rows_with_keys(writer, table, new.select(keys).unique(), keys, into.files)
-    rivals, homeless = _with_versions(table, _stacked(old, new), keys)
-    del new  # the largest frame here; the merged one takes its place
-    settled = resolve(table, rivals)
-    del rivals
-    refused = pl.concat([settled.quarantine, homeless])
-    fresh, dead = _changes(old, settled.kept)
-    _rewrite(writer, table, dead, keys)
-    if len(refused):
-        writer.write("quarantine", refused, trusted=True)
-    ranks = fresh[RANK].value_counts()
-    counts: dict[int, int] = dict(ranks.iter_rows())
-    completed = counts.pop(0, 0)
-    into.accepted.update(counts)
-    into.quarantined.update(rank_of[name] for name in refused["source"])
-    into.superseded += len(dead) - completed
-    if "jeditaskid" in fresh.columns:
-        into.tasks |= set(fresh["jeditaskid"].drop_nulls().unique().to_list())
-    rows = fresh.drop([*_OWN, FILE], strict=False).sort(_order(fresh, keys), nulls_last=True)
-    into.files |= {file.path for file in writer.add(table, rows)}
-
-
-def _order(rows: pl.DataFrame, keys: list[str]) -> list[str]:
-    """Return by what rows lie in the archive: by task, where they have one, then by key."""
-    return list(dict.fromkeys([*([TASK] if TASK in rows.columns else []), *keys]))
-
-
-def lay_out(writer: ArchiveWriter, table: str) -> None:
-    """Lay the new rows of a table out by task within each folder, so that a task is found without reading everything.
-
-    Buckets are cut by key, so each of their files has rows of all tasks. They are dealt out to files of neighbouring tasks,
-    `FILE_ROWS` each, whose row groups tell by their statistics which tasks they hold.
-
-    Args:
-        writer: Open writer of the archive, all buckets of the table merged.
-        table: A table with ``jeditaskid``.
-    """
-    old = {file.path for file in writer.base.tables.get(table, ())}
-    folders: dict[Path, list[DataFile]] = {}
-    for file in writer.live(table):
-        if file.path not in old:
-            folders.setdefault(Path(file.path).parent, []).append(file)
-    for files in folders.values():
-        if len(files) > 1:
-            _dealt_out(writer, table, files)
-
-
-def _dealt_out(writer: ArchiveWriter, table: str, files: list[DataFile]) -> None:
-    """Write files of one folder again, by task."""
-    parts = [parquet.lazy(writer.path / file.path) for file in files]
-    tasks = pl.concat([part.select(TASK) for part in parts]).collect()[TASK].sort()
-    n = -(-len(tasks) // FILE_ROWS)
-    edges = tasks.gather_every(FILE_ROWS)[1:]  # a task is never cut
-    names = [writer.scratch() / f"laid-{number}" for number in range(n)]
-    columns = pl.concat([part.head(0) for part in parts], how="diagonal_relaxed").collect()
-
-    def batches() -> Iterator[pl.DataFrame]:
-        for part in parts:
-            yield pl.concat([columns, part.collect()], how="diagonal_relaxed")
-
-    with writing(writer.path):
-        spread(batches(), lambda b: edges.search_sorted(b[TASK].fill_null(0), side="right"), names)
-    for name in names:
-        rows = pl.read_ipc_stream(name)
-        name.unlink()
-        writer.write(
-            table, rows.sort(_order(rows, key_columns(table)), nulls_last=True), trusted=True
-        )
-    writer.drop(table, files)
+def _settle(
+    writer: ArchiveWriter,
+    staged: Spill,
+    keys: pl.Series,
+    files: list[DataFile],
+    sources: Mapping[int, tuple[str, bool]],
+    into: Merged,
+) -> None:
+    """Take the rows of some keys out of the staged ones, and put the one row of each key back."""
+    table, on = staged.table, key_columns(staged.table)
+    named = pl.DataFrame(
+        [(rank, *source) for rank, source in sources.items()],
+        schema={RANK: pl.Int32, SOURCE: pl.String, PARTIAL: pl.Boolean},
+        orient="row",
+    )
+    rank_of = dict(named.select(SOURCE, RANK).iter_rows())
+    gone = []
+    for piece in staged.split(keys).pieces(SETTLED_ROWS):
+        new = piece.join(named, on=RANK, how="left", maintain_order="left")
+        old = _rows_with_keys(writer, table, files, new.select(on).unique())
+        rivals, homeless = _with_versions(table, _stacked(old, new), on)
+        settled = resolve(table, rivals)
+        refused = pl.concat([settled.quarantine, homeless])
+        fresh, dead = _changes(old, settled.kept)
+        if len(refused):
+            writer.write("quarantine", refused, trusted=True)
+        into.quarantined.update(rank_of[name] for name in refused["source"])
+        into.superseded += len(dead) - len(fresh.filter(pl.col(RANK) == 0))
+        gone.append(dead.select(*on, FILE))
+        staged.put(fresh.drop(SOURCE, PARTIAL))
+    dead = pl.concat(gone)
+    touched = [file for file in files if file.path in set(dead[FILE])]
+    for file in touched:
+        rows = parquet.lazy(writer.path / file.path).collect()
+        left = rows.join(dead.select(on), on=on, how="anti", nulls_equal=True)
+        staged.put(left.with_columns(pl.lit(_UNCHANGED, pl.Int32).alias(RANK)))
+    writer.drop(table, touched)
 
 
 def _changes(old: pl.DataFrame, kept: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -153,21 +156,18 @@ def _changes(old: pl.DataFrame, kept: pl.DataFrame) -> tuple[pl.DataFrame, pl.Da
 
 
 def _rows_with_keys(
-    writer: ArchiveWriter, table: str, wanted: pl.DataFrame, keys: list[str], without: set[str]
+    writer: ArchiveWriter, table: str, files: list[DataFile], wanted: pl.DataFrame
 ) -> pl.DataFrame:
-    """Return the archive's rows that have one of the keys, with the file each stands in; some files are left out."""
+    """Return the rows of files that have one of the keys, with the file each stands in."""
     parts = []
-    for file in [file for file in writer.live(table) if file.path not in without]:
+    for file in files:
         rows = parquet.lazy(writer.path / file.path)
-        hits = rows.join(wanted.lazy(), on=keys, how="semi", nulls_equal=True)
-        found = hits.collect(engine="streaming")
-        if len(found):
-            parts.append(found.with_columns(pl.lit(file.path).alias(FILE)))
-    if not parts:
-        schema = {**polars_schema(table), FILE: pl.String(), ROW: pl.Int64(), RANK: pl.Int32()}
-        return pl.DataFrame(schema=schema)
-    stacked = pl.concat(parts, how="diagonal_relaxed").with_row_index(ROW)
-    return stacked.with_columns(pl.col(ROW).cast(pl.Int64), pl.lit(0, dtype=pl.Int32).alias(RANK))
+        hits = rows.join(wanted.lazy(), on=wanted.columns, how="semi", nulls_equal=True)
+        parts.append(hits.collect(engine="streaming").with_columns(pl.lit(file.path).alias(FILE)))
+    nothing = pl.DataFrame(schema={**polars_schema(table), FILE: pl.String()})
+    stacked = pl.concat([part for part in parts if len(part)] or [nothing], how="diagonal_relaxed")
+    number = pl.int_range(pl.len(), dtype=pl.Int64).alias(ROW)
+    return stacked.with_columns(number, pl.lit(0, dtype=pl.Int32).alias(RANK))
 
 
 def _stacked(old: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
@@ -195,7 +195,7 @@ def _with_versions(
     homed = targets.join(latest, on=keys, how="inner", nulls_equal=True)
     lost = targets.join(latest, on=keys, how="anti", nulls_equal=True)
     parts = [pl.lit(f"{key}=") + pl.col(key).cast(pl.String).fill_null("null") for key in keys]
-    homeless = lost.select(
+    homeless = lost.sort(RANK, ROW).select(
         pl.col(SOURCE).alias("source"),
         pl.col(ROW).alias("row"),
         pl.lit(table).alias("table"),
@@ -214,14 +214,3 @@ def _unchanged(old: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
     plain = [name for name in own if not old.schema[name].is_nested()]
     same = [pl.col(name).eq_missing(pl.col(f"{name}__after")) for name in plain]
     return both.filter(pl.all_horizontal(same)).select(ROW)
-
-
-def _rewrite(writer: ArchiveWriter, table: str, dead: pl.DataFrame, keys: list[str]) -> None:
-    """Write the files that hold dead rows again without them."""
-    paths = set(dead[FILE].unique().to_list()) if len(dead) else set()
-    touched: list[DataFile] = [file for file in writer.live(table) if file.path in paths]
-    for file in touched:
-        rows = parquet.lazy(writer.path / file.path).collect()
-        left = rows.join(dead.select(keys), on=keys, how="anti", nulls_equal=True)
-        writer.write(table, left, trusted=True)
-    writer.drop(table, touched)

@@ -125,20 +125,10 @@ class ArchiveWriter:
         Raises:
             SchemaError: The rows break the table's contract.
         """
-        rows = pl.DataFrame(pl.from_arrow(frame)) if isinstance(frame, pa.Table) else frame
-        if trusted:
-            self.add(table, rows)
-        else:
-            self._append(table, schema.validate(table, rows))
-
-    def add(self, table: str, rows: pl.DataFrame) -> list[DataFile]:
-        """Add rows whose values and keys were checked, as :meth:`write` does if they are trusted; return their parts."""
-        return self._append(table, _fitted(table, rows))
-
-    def _append(self, table: str, rows: pl.DataFrame) -> list[DataFile]:
-        files = [self._store(folder, part) for folder, part in _partitions(table, rows)]
-        self._tables.setdefault(table, []).extend(files)
-        return files
+        given = pl.DataFrame(pl.from_arrow(frame)) if isinstance(frame, pa.Table) else frame
+        rows = _fitted(table, given) if trusted else schema.validate(table, given)
+        for folder, part in _partitions(table, rows):
+            self._tables.setdefault(table, []).append(self._store(folder, part))
 
     def write_truth(self, name: str, frame: pl.DataFrame) -> None:
         """Keep a table of the truth beside a synthetic archive; any columns.

@@ -12,8 +12,9 @@ import polars as pl
 import pytest
 
 from brokerlab import archive
-from brokerlab.archive import ingestion, merge
+from brokerlab.archive import merge, spill
 from brokerlab.archive.ingestion import ingest
+from brokerlab.archive.readers import delimited
 from brokerlab.errors import DataError, SchemaError
 
 
@@ -239,16 +240,22 @@ def test_parquet_and_csv_give_the_same_archive(tmp_path, make_jobs, write_csv):
     assert one.manifest.digest == two.manifest.digest
 
 
-@pytest.mark.parametrize(("size", "merged"), [(800, 9), (800, 1000), (1 << 20, 7)])
-def test_many_buckets_give_the_same_rows(tmp_path, make_jobs, write_csv, monkeypatch, size, merged):
+@pytest.mark.parametrize(
+    ("run", "settled", "compared"), [(7, 9, 1000), (7, 1000, 5), (1 << 20, 7, 11)]
+)
+def test_what_memory_does_not_hold_gives_the_same_rows(
+    tmp_path, make_jobs, write_csv, monkeypatch, run, settled, compared
+):
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 2_000)
     jobs = make_jobs(60, pandaid=[i // 2 for i in range(60)]).with_columns(
         [pl.lit(datetime(2026, 3, 1, h)).alias(c) for h, c in enumerate(
             ["creationtime", "starttime", "endtime", "modificationtime"])]
     )  # fmt: skip
     source = write_csv(jobs)
     whole = ingest([source], tmp_path / "a")
-    monkeypatch.setattr(ingestion, "BUCKET_BYTES", size)
-    monkeypatch.setattr(merge, "MERGED_ROWS", merged)
+    monkeypatch.setattr(spill, "RUN_ROWS", run)
+    monkeypatch.setattr(merge, "SETTLED_ROWS", settled)
+    monkeypatch.setattr(merge, "COMPARED_KEYS", compared)
     report = ingest([source], tmp_path / "b")
     assert fates(report) == {("jobs.csv", "jobs"): (60, 30, 0, 30)}
     assert report.manifest.digest == whole.manifest.digest
@@ -257,6 +264,18 @@ def test_many_buckets_give_the_same_rows(tmp_path, make_jobs, write_csv, monkeyp
     assert report.superseded == {"jobs": 30}
     assert stored(tmp_path / "b", "jobs", "gshare") == [("x",)] * 30
     assert stored(tmp_path / "a", "jobs", "pandaid") == stored(tmp_path / "b", "jobs", "pandaid")
+
+
+def test_a_job_of_two_tasks_and_days_is_one_row(tmp_path, make_jobs, write_csv, monkeypatch):
+    monkeypatch.setattr(spill, "RUN_ROWS", 5)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 2_000)
+    jobs = make_jobs(
+        60, pandaid=[n % 30 for n in range(60)], jeditaskid=list(range(60)),
+        modificationtime=[datetime(2026, 3, 1) + timedelta(days=n // 20) for n in range(60)],
+    )  # fmt: skip
+    report = ingest([write_csv(jobs)], tmp_path / "a")
+    assert fates(report) == {("jobs.csv", "jobs"): (60, 30, 0, 30)}
+    assert stored(tmp_path / "a", "jobs", "jeditaskid") == [(n,) for n in range(30, 60)]
 
 
 def test_an_empty_table_is_no_error(tmp_path, make_jobs, write_csv):
@@ -327,7 +346,7 @@ def test_an_archive_of_a_newer_schema_is_not_written_to(tmp_path, make_jobs, wri
 @pytest.mark.parametrize(
     "where",
     [
-        "brokerlab.archive.ingestion.merge_bucket",
+        "brokerlab.archive.ingestion.merge",
         "brokerlab.archive.approximate.refresh",
         "brokerlab.archive.writer._switch",
     ],
@@ -370,7 +389,8 @@ def test_rows_lie_by_task_whatever_their_order(tmp_path, make_jobs, write_csv, m
     days = [datetime(2026, 3, 1, 12) + timedelta(days=n % 2) for n in range(400)]
     source = write_csv(make_jobs(400, jeditaskid=tasks, modificationtime=days))
     ingest([source], tmp_path / "whole")
-    monkeypatch.setattr(ingestion, "BUCKET_BYTES", 4_000)
+    monkeypatch.setattr(spill, "RUN_ROWS", 70)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 4_000)
     monkeypatch.setattr(merge, "FILE_ROWS", 60)
     ingest([source], tmp_path / "a")
     assert stored(tmp_path / "a", "jobs", "*") == stored(tmp_path / "whole", "jobs", "*")
@@ -383,7 +403,8 @@ def test_rows_lie_by_task_whatever_their_order(tmp_path, make_jobs, write_csv, m
 
 
 def test_rows_of_no_task_are_kept(tmp_path, make_jobs, write_csv, monkeypatch):
-    monkeypatch.setattr(ingestion, "BUCKET_BYTES", 1_000)
+    monkeypatch.setattr(spill, "RUN_ROWS", 9)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 1_000)
     monkeypatch.setattr(merge, "FILE_ROWS", 10)
     source = write_csv(make_jobs(40, jeditaskid=[None if n % 3 else n for n in range(40)]))
     ingest([source], tmp_path / "a")

@@ -1,0 +1,148 @@
+"""Rows put aside in sorted runs and taken out again piece by piece: there may be more than memory holds."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from itertools import pairwise
+from pathlib import Path
+
+import polars as pl
+
+from brokerlab.archive.contracts import key_columns
+from brokerlab.errors import writing
+
+KEY = "__key"
+"""Digest of the key of a row."""
+TASK = "jeditaskid"
+RUN_ROWS = 500_000
+"""Rows of a run, at least; so many are in memory."""
+
+_DAY, _PLACE = "__day", "__place"
+_NO_DAY = date(1970, 1, 1)
+_BATCH_ROWS = 16_384
+"""Rows that are read at least where a part of a run is."""
+
+
+def key_of(table: str) -> pl.Expr:
+    """Return the digest of the key of each row."""
+    return pl.struct(key_columns(table)).hash(seed=0).alias(KEY)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Rows sorted by day and place, and of each day the first one and how many there are."""
+
+    rows: pl.LazyFrame
+    days: dict[date, tuple[int, int]]
+
+
+class Spill:
+    """Rows of one table, sorted by the day of their folder and by task, or by key where they have none.
+
+    Args:
+        folder: Where runs are written that memory does not hold.
+        table: Canonical table.
+        by_key: By key only.
+    """
+
+    def __init__(self, folder: Path, table: str, *, by_key: bool = False) -> None:
+        self.table = table
+        self._folder = folder
+        self._by_key = by_key
+        self._waiting: list[pl.DataFrame] = []
+        self._runs: list[_Run] = []
+        self._files = 0
+
+    def put(self, rows: pl.DataFrame) -> None:
+        """Put rows aside; columns that say nothing are left out, as they come back as null.
+
+        Args:
+            rows: Canonical rows, and any columns beside them.
+        """
+        if rows.is_empty():
+            return
+        keys = key_columns(self.table)
+        said = [c for c in rows.columns if c in keys or rows[c].null_count() < len(rows)]
+        number = pl.col(KEY).reinterpret(signed=True)
+        place, day = number, pl.lit(_NO_DAY)
+        if not self._by_key and TASK in said:
+            place = pl.coalesce(TASK, pl.min_horizontal(number, -1 - number))
+        if not self._by_key and self.table == "jobs" and "modificationtime" in said:
+            day = pl.col("modificationtime").dt.date().fill_null(_NO_DAY)
+        keyed = rows.select(*said, key_of(self.table)) if KEY not in said else rows.select(said)
+        self._waiting.append(keyed.with_columns(place.alias(_PLACE), day.alias(_DAY)))
+        if sum(map(len, self._waiting)) >= RUN_ROWS:
+            self._end_run(on_disk=True)
+
+    def _end_run(self, *, on_disk: bool) -> None:
+        """Sort the rows that wait."""
+        if not self._waiting:
+            return
+        rows = pl.concat(self._waiting, how="diagonal_relaxed").sort(_DAY, _PLACE)
+        self._waiting.clear()
+        runs = rows[_DAY].rle().struct.unnest()
+        starts = runs["len"].cum_sum() - runs["len"]
+        days = dict(zip(runs["value"], zip(starts, runs["len"], strict=True), strict=True))
+        self._runs.append(_Run(self._written(rows) if on_disk else rows.lazy(), days))
+
+    def _written(self, rows: pl.DataFrame) -> pl.LazyFrame:
+        """Write rows to a file and return them as they are read from there."""
+        path = self._folder / f"{self.table}-{'key' if self._by_key else 'place'}-{self._files}"
+        self._files += 1
+        with writing(path):
+            rows.write_ipc(path, record_batch_size=_BATCH_ROWS)
+        return pl.scan_ipc(path, glob=False, hive_partitioning=False)
+
+    def columns(self, *names: str) -> pl.LazyFrame:
+        """Return columns of all rows."""
+        self._end_run(on_disk=False)
+        return pl.concat(run.rows.select(names) for run in self._runs)
+
+    def split(self, keys: pl.Series) -> "Spill":
+        """Take the rows of some keys out, and return them by key.
+
+        Args:
+            keys: Digests of keys, sorted, at least one.
+        """
+        taken = Spill(self._folder, self.table, by_key=True)
+        self._end_run(on_disk=False)
+        runs, self._runs = self._runs, []
+        for run in runs:
+            own = run.rows.select(KEY).collect()[KEY]
+            hits = keys.gather(keys.search_sorted(own).clip(0, len(keys) - 1)) == own
+            if not hits.any():
+                self._runs.append(run)
+                continue
+            rows = run.rows.collect()
+            taken.put(rows.filter(hits).drop(_DAY, _PLACE))
+            self.put(rows.filter(~hits).drop(_DAY, _PLACE))
+        return taken
+
+    def pieces(self, size: int) -> Iterator[pl.DataFrame]:
+        """Yield the rows, folder by folder and place by place.
+
+        Args:
+            size: Rows of a piece, about: a day's last one has fewer, and a place is never cut.
+        """
+        self._end_run(on_disk=False)
+        if not self._runs:
+            return
+        head = pl.concat([run.rows.head(0) for run in self._runs], how="diagonal_relaxed")
+        for day in sorted({day for run in self._runs for day in run.days}):
+            runs = [(run.rows, *run.days[day]) for run in self._runs if day in run.days]
+            places = [
+                rows.slice(start, count).select(_PLACE).collect()[_PLACE]
+                for rows, start, count in runs
+            ]
+            edges = pl.concat(places).sort().gather_every(size)[1:]
+            cuts = [[0, *own.search_sorted(edges), len(own)] for own in places]
+            parts = zip(*(pairwise(cut) for cut in cuts), strict=True)
+            for part in parts:
+                slices = [
+                    rows.slice(start + first, last - first)
+                    for (rows, start, _), (first, last) in zip(runs, part, strict=True)
+                    if last > first
+                ]
+                if slices:
+                    whole = pl.concat([head, *slices], how="diagonal_relaxed")
+                    yield whole.drop(KEY, _DAY, _PLACE).collect()
