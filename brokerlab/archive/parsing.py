@@ -7,6 +7,8 @@ one by comparing with the cleaned source.
 from datetime import datetime
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
 
 LONGEST_SCALAR = 64
 """Longest text [bytes] that is looked at as a number, time or boolean; longer ones are refused."""
@@ -38,8 +40,14 @@ def cleaned(column: pl.Expr, source: pl.DataType) -> pl.Expr:
         column = column.cast(pl.String)
     elif not isinstance(source, pl.String):
         return column
-    stripped = column.str.strip_chars()
-    return pl.when(stripped.is_in(["", "NULL", "null"])).then(None).otherwise(stripped)
+    return column.map_batches(_said, return_dtype=pl.String, is_elementwise=True)
+
+
+def _said(texts: pl.Series) -> pl.Series:
+    """Strip blanks and make what says nothing null; most columns are copied once at most."""
+    stripped = texts.str.strip_chars()
+    nothing = stripped.is_in(["", "NULL", "null"])
+    return stripped.set(nothing, None) if nothing.any() else stripped
 
 
 def parsed(clean: pl.Expr, source: pl.DataType, target: pl.DataType) -> pl.Expr | None:
@@ -156,6 +164,8 @@ def _as_time(clean: pl.Expr, source: pl.DataType) -> pl.Expr | None:
 
 def _time_of_text(texts: pl.Series) -> pl.Series:
     """Read times; the pattern with zones only where ``YYYY-MM-DD HH:MM:SS`` fails."""
+    if (times := _usual_times(texts)) is not None:
+        return times
     part = pl.col(texts.name).str.extract_groups(_TIME)
     local = _local_time(part.struct.field("day") + " " + part.struct.field("clock"))
     ahead_min = (
@@ -164,6 +174,17 @@ def _time_of_text(texts: pl.Series) -> pl.Series:
     zoned = local - pl.duration(minutes=ahead_min.fill_null(0))
     plain = _local_time(pl.col(texts.name).str.replace("T", " ", literal=True))
     return _with_rest(texts, texts.to_frame().select(plain).to_series(), zoned)
+
+
+def _usual_times(texts: pl.Series) -> pl.Series | None:
+    """Read times since 1970 of ``YYYY-MM-DD HH:MM:SS`` with up to six more digits; None where one is no such time."""
+    if (texts.str.len_bytes() < len("2026-12-31 14:05:00")).any():
+        return None
+    try:
+        times = pl.Series(texts.name, pc.cast(texts.to_arrow(), pa.timestamp("us")))
+    except pa.ArrowInvalid:
+        return None
+    return None if (times < _EPOCH).any() else times
 
 
 def _local_time(text: pl.Expr) -> pl.Expr:

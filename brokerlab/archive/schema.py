@@ -212,19 +212,20 @@ class _Plan:
         return parsing.cleaned(pl.col(source), self.schema[source])
 
     def value(self, name: str) -> pl.Expr | None:
-        """Return the converted column, epoch times still in place; None if it cannot work."""
+        """Return the converted column, epoch times still in place, of the cleaned one; None if it cannot work."""
         target = polars_schema(self.table)[name]
-        return parsing.parsed(self.clean(name), self.schema[self.source_of[name]], target)
+        return parsing.parsed(pl.col(f"__c_{name}"), self.schema[self.source_of[name]], target)
 
     def staged(self, frame: pl.LazyFrame) -> pl.LazyFrame:
         """Return cleaned (``__c_``) and converted (``__v_``) columns, extras, row numbers."""
-        columns = [pl.col(source).alias(name) for name, source in self.extra.items()]
-        for name in self.source_of:
-            value = self.value(name)
-            columns.append(self.clean(name).alias(f"__c_{name}"))
-            columns += [] if value is None else [value.alias(f"__v_{name}")]
+        extra = [pl.col(source).alias(name) for name, source in self.extra.items()]
+        clean = [self.clean(name).alias(f"__c_{name}") for name in self.source_of]
+        values = {f"__v_{name}": self.value(name) for name in self.source_of}
         number = pl.col(ROW).cast(pl.Int64)
-        return frame.with_row_index(ROW, offset=1).select(number, *columns)
+        cleaned = frame.with_row_index(ROW, offset=1).select(number, *extra, *clean)
+        return cleaned.with_columns(
+            **{n: value for n, value in values.items() if value is not None}
+        )
 
     def final(self, name: str) -> pl.Expr:
         """Return the canonical column of a staged frame; null where the source has none."""

@@ -5,6 +5,7 @@ from datetime import date, datetime
 import polars as pl
 import pytest
 
+from brokerlab.archive import parsing
 from brokerlab.archive.schema import split, validate
 from brokerlab.errors import SchemaError
 
@@ -254,3 +255,18 @@ def test_numbers_in_a_text_column_are_text_also_where_rows_are_refused() -> None
     )
     assert result.accepted["jobstatus"].to_list() == ["5"]
     assert result.quarantine["reason"].to_list() == ["jobstatus is null, it is required"]
+
+
+@pytest.mark.parametrize(
+    "odd", ["2026-03-01T12:00:00Z", "2026-03-01 12:00:00.1234567", "1969-12-31 23:59:59", "2026-02-30 00:00:00", "soon"]
+)  # fmt: skip
+def test_a_time_is_read_alike_whatever_stands_beside_it(odd):
+    usual = ["2026-03-01 12:00:00", "2026-03-01T12:00:00.5", "9999-12-31 23:59:59.999999"]
+    kinds = pl.String(), pl.Datetime("us")
+    alone, beside = (
+        pl.DataFrame({"t": texts}).select(parsing.parsed(pl.col("t"), *kinds))["t"].to_list()
+        for texts in (usual, [*usual, odd])
+    )
+    assert beside[:3] == alone == [
+        datetime(2026, 3, 1, 12), datetime(2026, 3, 1, 12, 0, 0, 500_000), datetime(9999, 12, 31, 23, 59, 59, 999_999),
+    ]  # fmt: skip
