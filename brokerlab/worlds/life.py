@@ -144,7 +144,8 @@ class Life(Loop):
         state = self.copy.state
         widths = np.unique(np.append(self.drawn.cores, self.work.jobs["corecount"].to_numpy()))
         waiting = np.full(self.world.queues.height * len(widths), -1, np.int64)
-        places = state.places._replace(widths=widths, waiting=waiting)
+        none = np.zeros_like(waiting)
+        places = state.places._replace(widths=widths, waiting=waiting, pilots=none)
         self.copy.state = state._replace(places=places)
 
     def _set_single(self, place: dict[str, int]) -> None:

@@ -1,9 +1,10 @@
-"""The queue core once more, with SimPy: a process per job, a clerk per queue, plain Python."""
+"""The queue core once more, with SimPy: a process per job and per pilot, a clerk per queue, plain Python."""
 
 from __future__ import annotations
 
 import bisect
 import math
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,6 +23,7 @@ class Queue:
     def __init__(self, env: simpy.Environment, slots: int, most: int, fit: str):
         self.env, self.slots, self.most, self.fit = env, slots, most, fit
         self.in_use, self.waiting, self.called = 0, [], False
+        self.pilots: Counter[int] = Counter()  # that are there, by the cores they ask for
 
     def call(self) -> None:
         """Ask the clerk to look once at this instant."""
@@ -36,8 +38,11 @@ class Queue:
         self.called = False
         left = []
         for place, (turn, cores, start) in enumerate(self.waiting):
-            if self.in_use + cores <= self.slots:
+            if not self.pilots[cores]:
+                left.append((turn, cores, start))
+            elif self.in_use + cores <= self.slots:
                 self.in_use += cores
+                self.pilots[cores] -= 1
                 start.succeed()
             else:
                 left.append((turn, cores, start))
@@ -46,12 +51,17 @@ class Queue:
                     break
         self.waiting = left
 
-    def line_up(self, turn: tuple[int, int, int], cores: int) -> simpy.Event:
-        """Wait for one's turn."""
+    def line_up(self, turn: tuple[int, int, int], cores: int, delay: int) -> simpy.Event:
+        """Wait for one's turn; a pilot comes for whose turn it is then."""
         start = self.env.event()
         bisect.insort(self.waiting, (turn, cores, start), key=lambda entry: entry[0])
-        self.call()
+        self.env.process(self._send(cores, delay))
         return start
+
+    def _send(self, cores: int, delay: int) -> Iterator[simpy.Event]:
+        yield self.env.timeout(delay)
+        self.pilots[cores] += 1
+        self.call()
 
     def give_back(self, cores: int) -> None:
         """Return cores."""
@@ -78,10 +88,10 @@ def job_process(
     for attempt in range(1, rules.attempts + 1):
         delays = place["delays_us"]
         drawn = int(uniform(seed, job["pandaid"], attempt, STARTUP) * len(delays))
-        yield env.timeout(ready + delays[drawn] - env.now)
+        yield env.timeout(ready - env.now)
         if job["cores"] > queue.most:
             return
-        yield queue.line_up((-job["priority"], ready, job["pandaid"]), job["cores"])
+        yield queue.line_up((-job["priority"], ready, job["pandaid"]), job["cores"], delays[drawn])
         start, lasts, outcome = env.now, us(job["walltime_s"]), "finished"
         allowed = min(limit, place["maxrss"] or math.inf)
         if (job["peak_memory_mb"] or 0) > allowed:

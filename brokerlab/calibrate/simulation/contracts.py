@@ -43,9 +43,7 @@ class Queues(dy.Schema):
 
     panda_queue = text("panda queue", required=True)
     slots = i64("cores that run at once", "cores", required=True)
-    startup_s = f64(
-        "from ready to being offered to the slots, where no delays are given", "s", null="0"
-    )
+    startup_s = f64("from ready to its pilot being there, where no delays are given", "s", null="0")
     maxtime = i64("limit of wall time", "s", null="no limit; so is 0")
     maxrss = i64("limit of memory", "MB", null="no limit; so is 0")
     slowness = f64("wall time of a job that is brokered here, of what it needs", "1", null="1")
@@ -63,7 +61,7 @@ class Delays(dy.Schema):
     """Start-up delays seen at a queue; every attempt draws one of them."""
 
     panda_queue = text("panda queue", required=True)
-    delay_s = f64("from ready to being offered to the slots", "s", required=True)
+    delay_s = f64("from ready to its pilot being there", "s", required=True)
     own = flag("seen at this queue, not at all of them together", null="yes")
 
 

@@ -1,7 +1,8 @@
 """The event loop: what happens at the queues up to an instant, compiled.
 
 Every start depends on all ends before it, so there is no form with grouping and joins. At one instant the order is:
-ends of attempts, changes of slots, jobs offered to the slots (each by pandaid), then starts.
+ends of attempts, changes of slots, jobs that are ready (each by pandaid), pilots that come, then starts. A pilot is sent for
+every job that is ready and comes after a start-up delay; it takes the first job in turn, whichever it was sent for.
 
 Events are a binary heap by time. Waiting jobs stand in one pairing heap per queue and core count, linked through the jobs
 themselves: nothing is allocated while the loop runs, and the first job of every width is at hand, which is all that either
@@ -26,7 +27,8 @@ from brokerlab.calibrate.simulation.state import (
     KILLED_WALLTIME,
     KIND,
     LOG,
-    RELEASE,
+    PILOT,
+    READY,
     RUNNING,
     UNPLACED,
     WAITING,
@@ -153,8 +155,15 @@ def thin_line(
 
 
 @compiled
-def offered(state: State, job: int) -> int:
-    """Return when a job is offered to the slots of its queue: ready, and the start-up delay of its attempt later."""
+def _line(state: State, job: int) -> int:
+    """Return the line that a job waits in."""
+    places = state.places
+    return int(state.attempt["queue"][job] * len(places.widths) + state.work["width"][job])
+
+
+@compiled
+def _comes(state: State, job: int) -> int:
+    """Return when the pilot comes that is sent for a job: the job is ready, and the start-up delay of its attempt later."""
     places, attempt = state.places, state.attempt
     queue = attempt["queue"][job]
     first, n_delays = places.queues["first_delay"][queue], places.queues["n_delays"][queue]
@@ -169,9 +178,9 @@ def offered(state: State, job: int) -> int:
 
 @compiled
 def announce(state: State, job: int) -> None:
-    """Let a job wait at its queue from its ready time on, until it is offered to the slots."""
+    """Let a job wait at its queue from its ready time on."""
     state.attempt["status"][job] = WAITING
-    push(state.events, offered(state, job), RELEASE * KIND + job)
+    push(state.events, state.attempt["ready"][job], READY * KIND + job)
 
 
 @compiled
@@ -208,13 +217,16 @@ def _fill(state: State, queue: int, now: int) -> None:
         first, line = -1, -1
         for width in range(n_widths):
             head = places.waiting[queue * n_widths + width]
-            if head < 0 or (state.settings.first_fit and places.widths[width] > free):
+            if head < 0 or places.pilots[queue * n_widths + width] == 0:
+                continue
+            if state.settings.first_fit and places.widths[width] > free:
                 continue
             if first < 0 or goes_before(attempt, work, head, first):
                 first, line = head, queue * n_widths + width
         if first < 0 or work["cores"][first] > free:
             return
         leave_line(attempt, work, places.waiting, line)
+        places.pilots[line] -= 1
         _begin(state, first, now)
 
 
@@ -251,6 +263,13 @@ def _finish(state: State, job: int, now: int) -> None:
 
 
 @compiled
+def _fits(state: State, job: int) -> bool:
+    """Tell whether a job can ever run at its queue; who cannot waits for ever, but holds nobody up."""
+    most = state.places.queues["most_slots"][state.attempt["queue"][job]]
+    return bool(state.work["cores"][job] <= most)
+
+
+@compiled
 def _happen(state: State, now: int, what: int) -> int:
     """Let an event happen; returns the queue where jobs may start now, -1 for none."""
     work, places = state.work, state.places
@@ -259,15 +278,17 @@ def _happen(state: State, now: int, what: int) -> int:
         queue = places.change_queue[row]
         places.queues["slots"][queue] = places.change_slots[row]
         return int(queue)
+    if kind == PILOT:
+        places.pilots[row] += 1
+        return int(row // len(places.widths))
     queue = state.attempt["queue"][row]
     if kind == END:
         _finish(state, row, now)
-    elif work["cores"][row] <= places.queues["most_slots"][queue]:
-        line = queue * len(places.widths) + work["width"][row]
-        join_line(state.attempt, work, places.waiting, line, row)
-    else:  # will never fit: waits for ever, but holds nobody up
-        return -1
-    return int(queue)
+        return int(queue)
+    if _fits(state, row):
+        join_line(state.attempt, work, places.waiting, _line(state, row), row)
+        push(state.events, _comes(state, row), PILOT * KIND + _line(state, row))
+    return -1
 
 
 @compiled
@@ -293,22 +314,32 @@ def advance(state: State, until: int) -> None:
 
 @compiled
 def withdraw(state: State, jobs: IntArray, now: int) -> None:
-    """Take waiting jobs back from their queues: those not yet offered out of the events, others out of their lines."""
+    """Take waiting jobs back from their queues, and as many pilots, those that are there first; who is not yet ready out of the events."""
     places, attempt, events = state.places, state.attempt, state.events
-    n_widths = len(places.widths)
     leaves = np.zeros(len(attempt), np.bool_)
+    too_many = np.zeros(len(places.waiting), np.int64)
     lines = np.zeros(len(places.waiting), np.bool_)
     announced = False
     for job in jobs:
         leaves[job] = True
-        lines[attempt["queue"][job] * n_widths + state.work["width"][job]] = True
-        announced = announced or offered(state, job) >= events.counters[CLOCK]
-    n_events = events.counters[HEAP] if announced else 0
-    if announced:
+        if attempt["ready"][job] >= events.counters[CLOCK]:
+            announced = True
+        elif _fits(state, job):
+            line = _line(state, job)
+            lines[line] = True
+            if places.pilots[line] > 0:
+                places.pilots[line] -= 1
+            else:
+                too_many[line] += 1
+    n_events = events.counters[HEAP] if announced or too_many.any() else 0
+    if n_events > 0:
         events.counters[HEAP] = 0
     for place in range(n_events):  # the heap grows again behind the place that is read
         time, what = events.time[place], events.what[place]
-        if what // KIND != RELEASE or not leaves[what % KIND]:
+        kind, row = what // KIND, what % KIND
+        if kind == PILOT and too_many[row] > 0:
+            too_many[row] -= 1
+        elif kind != READY or not leaves[row]:
             push(events, time, what)
     for line in range(len(lines)):
         if lines[line]:

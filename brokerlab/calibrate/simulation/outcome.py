@@ -149,9 +149,9 @@ class Outcome(Result):
 def run(world: World, *, config: Config | None = None, seeds: Sequence[int] = (1,)) -> Outcome:
     """Simulate the period under settings.
 
-    Jobs wait at their queue from their ready time on, and are offered to its slots after a start-up delay, which runs while
-    they wait and holds no slot. Offered jobs start in the order of priority (higher first), ready time, pandaid, as the free
-    cores allow (:class:`.QueueRules`). A job that needs more cores than its queue ever has waits for ever and holds nobody
+    Jobs wait at their queue from their ready time on. A pilot is sent for each, comes after a start-up delay, and takes a slot once
+    one is free; it runs whose turn it is then of the jobs with so many cores: priority (higher first), ready time, pandaid
+    (:class:`.QueueRules`). A job that needs more cores than its queue ever has waits for ever and holds nobody
     up. Where a queue shrinks below what is running, running jobs go on and nothing starts.
 
     An attempt ends after the true wall time, or is killed: at the smaller of the job's and the queue's limit of wall

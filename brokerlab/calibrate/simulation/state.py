@@ -26,7 +26,7 @@ SECOND = 1_000_000
 UNPLACED, WAITING, RUNNING, DONE = range(4)  # status of a job
 FINISHED, KILLED_WALLTIME, KILLED_MEMORY, RUNS, WAITS = range(5)  # outcome of an attempt
 HEAP, LOG, CLOCK = range(3)  # places of the counters
-END, CHANGE, RELEASE = range(3)  # kinds of events, at one time in this order
+END, CHANGE, READY, PILOT = range(4)  # kinds of events, at one time in this order
 KIND = 2**40
 
 GROUPS = {
@@ -101,6 +101,7 @@ class Places(NamedTuple):
         change_queue: Queue of each change of slots ...
         change_slots: ... and its new slots.
         waiting: (n_queues * n_widths,) job at the head of each waiting line, -1 where it is empty.
+        pilots: (n_queues * n_widths,) pilots that are there for each; with those to come as many as jobs wait in it.
     """
 
     queues: Records
@@ -109,13 +110,14 @@ class Places(NamedTuple):
     change_queue: IntArray
     change_slots: IntArray
     waiting: IntArray
+    pilots: IntArray
 
 
 class Events(NamedTuple):
-    """A heap of events by time, then kind, then job; and the counters of the run."""
+    """A heap of events by time, then kind, then job or line; and the counters of the run."""
 
     time: IntArray
-    what: IntArray  # kind * KIND + job or change of slots
+    what: IntArray  # kind * KIND + job, change of slots or line
     counters: IntArray
 
 
@@ -257,6 +259,7 @@ def _places(world: World, widths: IntArray, begin: int) -> tuple[Places, IntArra
         change_queue=changes["queue"].to_numpy(writable=True),
         change_slots=changes["slots"].to_numpy(writable=True),
         waiting=np.full(len(names) * len(widths), -1, np.int64),
+        pilots=np.zeros(len(names) * len(widths), np.int64),
     ), changes["time"].to_numpy(writable=True)
 
 

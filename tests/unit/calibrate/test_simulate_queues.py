@@ -127,6 +127,19 @@ def test_slots_over_time_count_in_starts_and_in_utilisation():
     assert open_["waiting_s"].to_list() == [0, 0.75 * HOUR, 0.75 * HOUR]
 
 
+def test_pilots_take_jobs_in_their_turn():
+    delays = pl.DataFrame({"panda_queue": "Q", "delay_s": [60.0 * i for i in range(60)]})
+    batch = [{"corecount": 8, "readytime": at(i / 1000)} for i in range(12)]
+    urgent = {"corecount": 8, "readytime": at(1.5), "currentpriority": 9}
+    for seed in range(5):
+        done = attempts(jobs_of(*batch, urgent), QUEUE, delays=delays, seed=seed)
+        order = done.sort("starttime")["pandaid"].to_list()
+        assert [job for job in order if job != 13] == list(range(1, 13))
+        assert order.index(13) < 4  # the pilot of another one may take it before its own comes
+        pilots = [i / 1000 + int(uniform(seed, i + 1, 1, 1) * 60) / 60 for i in range(12)]
+        assert starts(done)[0] == pytest.approx(min(pilots))
+
+
 def test_start_up_delays_run_while_a_job_waits_and_hold_no_slot():
     delays = pl.DataFrame({"panda_queue": ["Q"], "delay_s": [HOUR / 2]})
     rows = [{"corecount": 8}, {"corecount": 8}, {"corecount": 8, "readytime": at(5)}]
