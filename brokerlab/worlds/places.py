@@ -98,7 +98,7 @@ def _effects(
     """
     z = rng.standard_normal((3, *queue.shape))
     own = 0.62 * world.z_wall[queue] + 0.62 * z[0]
-    wall_sd = of_kind(kind, lambda t: t.wall_queue_sd)[:, None]
+    wall_sd = world.settings.apart * of_kind(kind, lambda t: t.wall_queue_sd)[:, None]
     eff_sd = of_kind(kind, lambda t: t.eff_queue_sd)[:, None]
     return {
         "mem": mem_queue_sd[:, None] * np.sqrt(0.5) * (world.z_mem[queue] + z[1]),
@@ -110,9 +110,9 @@ def _effects(
 def _scout_places(
     world: World, rng: np.random.Generator, queue: IntArray, used: BoolArray
 ) -> IntArray:
-    """Return the one or two quickest of a task's first queues: scouts go where there is room."""
-    wait = np.where(used, world.queue_ln_mean[queue], np.inf)
-    quick = np.argsort(wait, axis=1, kind="stable")[:, :2]
+    """Return the one or two quickest of a task's first queues: scouts go where there is room; in a calm world to any two."""
+    wait = rng.random(queue.shape) if world.settings.calm else world.queue_ln_mean[queue]
+    quick = np.argsort(np.where(used, wait, np.inf), axis=1, kind="stable")[:, :2]
     two = (rng.random(len(queue)) < 0.4) & used[:, 1]
     return np.column_stack([quick[:, 0], np.where(two, quick[:, 1], quick[:, 0])])
 

@@ -30,6 +30,9 @@ LEVELS: FloatArray = ndtri((np.arange(9) + 0.5) / 9)
 """Standard normal levels, equally likely, of the events of a job: finite so that the truth is exact."""
 TAIL_SHARE, TAIL_SCALE = 0.015, 0.3
 """Heavy right tail of ln(wall time): share of jobs and mean size (section 10, item 2)."""
+OUT_TASK_SD, OUT_JOB_SD = 0.15, 0.075
+"""In a calm world sd of ln(output per event) at most so much between tasks of a kind, and at least so much inside one, about as
+inputs have it (8 %, section 3): else few tasks with large output decide what a rank of outdiskcount costs."""
 WALL_BOUNDS_S = (150.0, 80_000.0)
 """Shortest and longest median wall time of a task [s]."""
 
@@ -130,8 +133,8 @@ def draw_tasks(
     return Tasks(
         **sizes,
         **memory,
-        **_draw_wall(rng, kind, ref, drift),
-        **_draw_data(rng, kind, sizes["files_per_job"]),
+        **_draw_wall(world, rng, kind, ref, drift),
+        **_draw_data(world, rng, kind, sizes["files_per_job"]),
         created_s=created,
         late=late,
         cores=cores,
@@ -174,7 +177,7 @@ def _draw_memory(rng: np.random.Generator, kind: IntArray, drift: FloatArray) ->
 
 
 def _draw_wall(
-    rng: np.random.Generator, kind: IntArray, ref_cores: IntArray, drift: FloatArray
+    world: World, rng: np.random.Generator, kind: IntArray, ref_cores: IntArray, drift: FloatArray
 ) -> dict[str, Any]:
     """Draw the wall time and efficiency of each task; ``wall_s`` is at its ``ref_cores``."""
     z = rng.standard_normal((3, len(kind)))
@@ -189,20 +192,26 @@ def _draw_wall(
         "startup": startup,
         "eff": np.minimum(of_kind(kind, lambda t: t.eff) * np.exp(0.03 * z[1]), 0.97),
         "eff_sd": of_kind(kind, lambda t: t.eff_sd),
-        "gap_wall": gap + gap_sd * z[2],
+        "gap_wall": gap + world.settings.apart * gap_sd * z[2],
     }
 
 
-def _draw_data(rng: np.random.Generator, kind: IntArray, files_per_job: IntArray) -> dict[str, Any]:
+def _draw_data(
+    world: World, rng: np.random.Generator, kind: IntArray, files_per_job: IntArray
+) -> dict[str, Any]:
     """Draw the events and the bytes of each task."""
     z = rng.standard_normal((2, len(kind)))
     events = of_kind(kind, lambda t: t.events_per_file) * files_per_job
+    between = of_kind(kind, lambda t: t.out_task_sd)
+    inside = of_kind(kind, lambda t: t.out_job_sd)
+    if world.settings.calm:
+        between, inside = np.minimum(between, OUT_TASK_SD), np.maximum(inside, OUT_JOB_SD)
     return {
         "events": np.maximum(1.0, np.round(events)),
         "events_sd": of_kind(kind, lambda t: t.events_job_sd),
         "file_mb": of_kind(kind, lambda t: t.file_mb) * np.exp(0.3 * z[0]),
-        "out_bytes": _spread(kind, lambda t: t.out_bytes, lambda t: t.out_task_sd, z[1]),
-        "out_sd": of_kind(kind, lambda t: t.out_job_sd),
+        "out_bytes": of_kind(kind, lambda t: t.out_bytes) * np.exp(between * z[1]),
+        "out_sd": inside,
     }
 
 

@@ -18,7 +18,11 @@ def test_a_world_without_anything_wrong_ends_with_keep(tmp_path: Path) -> None:
         tmp_path, jobs=120_000, days=14, queues=100, seed=1, lived=True, planted="none"
     )
     archive = brokerlab.open(tmp_path)
-    assert calibrate.propose(calibrate.backtest(archive, "ramcount")).kind == "keep"
+    kinds = {
+        parameter: calibrate.propose(calibrate.backtest(archive, parameter)).kind
+        for parameter in ("ramcount", "cputime", "outdiskcount")
+    }
+    assert set(kinds.values()) == {"keep"}, kinds
     options = thresholds.Options(
         points=3, replications=2, most_replications=3, most_keys=2, rounds=0
     )
