@@ -326,7 +326,7 @@ def _partitions(table: str, frame: pl.DataFrame) -> Iterator[tuple[str, pl.DataF
     days = frame.select(pl.col("modificationtime").dt.date().alias("day")).with_row_index("row")
     rows = days.group_by("day").agg("row").sort("day")
     for day, own in zip(rows["day"], rows["row"], strict=True):  # one part in memory at a time
-        yield f"jobs/day={day.isoformat()}", frame[own]
+        yield f"jobs/day={day.isoformat()}", frame if len(rows) == 1 else frame[own]
 
 
 def _window(frame: pl.DataFrame) -> tuple[str, str]:
