@@ -9,9 +9,11 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import narwhals.stable.v2 as nw
+import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.inputs.frames import SNAPSHOT, Schema, read
+from brokerlab.brokerage.inputs.numbers import packed
 from brokerlab.brokerage.inputs.valid import at_snapshots
 
 if TYPE_CHECKING:
@@ -64,11 +66,9 @@ def link_metrics(
     )
     asked = None if nuclei is None else _asked(nuclei, moments)
     rows, snapshot = at_snapshots(_fetch(network_matrix, moments, asked, window_minutes), moments)
-    ends = [*snapshot, "src", "dst"]
-    known = rows.select(ends).unique().with_row_index("link")
-    rows = rows.join(known, on=ends, how="inner").select(
-        "link", "ts", "value", metric=pl.col("key").replace_strict(_COLUMNS)
-    )
+    ends = [*snapshot, "dst", "src"]
+    rows = rows.with_columns(link=pl.Series(packed(rows.select(ends))))
+    known = rows.select(*ends, "link")[rows["link"].arg_unique()].sort("link")
     if asked is None:
         wanted = (
             moments.join(known, on=snapshot, how="inner")
@@ -122,24 +122,33 @@ def _fetch(
 def _newest(matrix: pl.DataFrame, wanted: pl.DataFrame, window_minutes: float) -> pl.DataFrame:
     """Add the newest value of each metric inside the window; links without any are left out.
 
-    One as-of join per metric keeps the memory at the size of the result.
+    The matrix is sorted once by link, metric and time, all in one whole number, in which every link and instant then is
+    searched: the memory stays at the size of the result.
     """
-    ageless = pl.col("at").is_null()
-    found = wanted.with_columns(
-        upper=pl.col("at").fill_null(pl.lit(matrix["ts"].max(), dtype=TIME)),
-        oldest=pl.col("at") - pl.duration(minutes=window_minutes),
-    ).sort("upper")
-    for metric in _METRICS:
-        rows = matrix.filter(pl.col("metric") == metric).select("link", "ts", "value")
-        joined = found.select("link", "upper", "oldest", "at").join_asof(
-            rows.sort("ts", "value"),
-            left_on="upper",
-            right_on="ts",
-            by="link",
-            strategy="backward",
-            check_sortedness=False,
-        )
-        fresh = pl.when(ageless | (pl.col("ts") > pl.col("oldest"))).then("value")
-        found = found.with_columns(joined.select(fresh.alias(metric)).to_series())
+    times = matrix["ts"].unique().sort()
+    width = len(times) + 1  # place 0 stands for before all of them
+
+    def number(link: pl.Series, metric: pl.Series | int, place: pl.Series) -> pl.Series:
+        return (link * len(_METRICS) + metric) * width + place.cast(pl.Int64)
+
+    metric = matrix["key"].cast(pl.Enum([*_COLUMNS])).to_physical().cast(pl.Int64)
+    rows = pl.DataFrame({
+        "number": number(matrix["link"], metric, times.search_sorted(matrix["ts"]) + 1),
+        "ts": matrix["ts"], "value": matrix["value"],
+    }).sort("number", "value")  # fmt: skip
+    oldest = wanted["at"] - timedelta(minutes=window_minutes)
+    place = times.search_sorted(wanted["at"], side="right").set(wanted["at"].is_null(), len(times))
+    found = {}
+    for nth, name in enumerate(_METRICS):
+        asked = number(wanted["link"], nth, place)
+        at = pl.Series(np.searchsorted(rows["number"].to_numpy(), asked.to_numpy(), "right") - 1)
+        newest = rows[at.clip(0)] if rows.height else rows.clear(len(at))
+        same = (at >= 0) & (newest["number"] // width == asked // width)
+        fresh = same & (newest["ts"] > oldest).fill_null(value=True)
+        found[name] = newest["value"].set(~fresh, None)
     something = pl.any_horizontal(pl.col(name).is_not_null() for name in _METRICS)
-    return found.filter(something).select("snapshot", "nucleus", "src", *_METRICS)
+    return (
+        wanted.with_columns(**found)
+        .filter(something)
+        .select("snapshot", "nucleus", "src", *_METRICS)
+    )

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.curves import QueuedCurve, ThroughputCurve
+from brokerlab.brokerage.inputs.numbers import in_order
 from brokerlab.brokerage.link_metrics import (
     QUEUED_KEYS,
     THROUGHPUT_KEYS,
@@ -145,18 +146,17 @@ def links(
     wide = link_metrics(
         network_matrix, instants=instants, nuclei=nuclei, window_minutes=window_minutes
     )
-    long = pl.concat(
-        wide.with_columns(
-            express=pl.lit(express),
-            n_queued=pl.col("queued_express" if express else "queued").fill_null(0.0),
-        )
-        for express in QUEUED_KEYS
-    )
-    if nuclei is not None and "express" in nuclei.columns:
-        key = [name for name in ("snapshot", "nucleus", "express") if name in nuclei.columns]
-        long = long.join(nuclei.select(key).unique(), on=key, how="semi", nulls_equal=True)
+    key = [] if nuclei is None else [*{"snapshot", "nucleus", "express"} & {*nuclei.columns}]
+    parts = []
+    for express in QUEUED_KEYS:
+        queued = pl.col("queued_express" if express else "queued").fill_null(0.0)
+        part = wide.with_columns(express=pl.lit(express), n_queued=queued)
+        if nuclei is not None and "express" in key:
+            part = part.join(nuclei.select(key), on=key, how="semi", nulls_equal=True)
+        parts.append(part)
+    long = pl.concat(parts)
     chosen = long.with_columns(**_throughput(rules or ProductionRules()))
-    return chosen.select(*LINK_KEY, *LINK_FACTS).sort(LINK_KEY)
+    return in_order(chosen.select(*LINK_KEY, *LINK_FACTS), *LINK_KEY)
 
 
 def _throughput(rules: ProductionRules) -> dict[str, pl.Expr]:
@@ -203,15 +203,32 @@ def at_links(
     Raises:
         ConfigError: NQUEUED_SAT_CAP is 0.
     """
+    return weighed(with_links(pairs, known), config=config, rules=rules, curve=curve)
+
+
+def named(known: pl.DataFrame) -> pl.DataFrame:
+    """Return links as rows of what :func:`weighed` takes."""
+    return known.rename({"src": "storage_site"}).with_columns(link_known=pl.lit(value=True))
+
+
+def with_links(pairs: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    """Join the facts of links to pairs; see :func:`at_links`."""
+    on = ["snapshot", "nucleus", "express", "storage_site"]
+    frame = pairs.join(named(known), on=on, how="left", nulls_equal=True, maintain_order="left")
+    return frame.with_columns(
+        pl.col("n_queued").fill_null(0.0), pl.col("link_known").fill_null(value=False)
+    )
+
+
+def weighed(
+    frame: pl.DataFrame,
+    *,
+    config: Config | None = None,
+    rules: ProductionRules | None = None,
+    curve: ThroughputCurve | None = None,
+) -> pl.DataFrame:
+    """Add the weights to pairs that have the facts of their links; see :func:`at_links`."""
     settings = NetworkSettings.of(config or Config.empty())
-    named = known.rename({"src": "storage_site"}).with_columns(link_known=pl.lit(value=True))
-    frame = pairs.join(
-        named,
-        on=["snapshot", "nucleus", "express", "storage_site"],
-        how="left",
-        nulls_equal=True,
-        maintain_order="left",
-    ).with_columns(pl.col("n_queued").fill_null(0.0), pl.col("link_known").fill_null(value=False))
 
     # in numpy: every step is one IEEE operation, in the order of the formula
     def column(name: str) -> FloatArray:

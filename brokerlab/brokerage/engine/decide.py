@@ -8,7 +8,13 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from brokerlab.brokerage.engine.evaluation import evaluated, highest_bit, lowest_bit
+from brokerlab.brokerage.engine.evaluation import (
+    SmallArray,
+    Together,
+    evaluated,
+    highest_bit,
+    lowest_bit,
+)
 from brokerlab.brokerage.engine.own import refuse_weights
 from brokerlab.brokerage.engine.pairs import Facts, looked_up, run
 from brokerlab.brokerage.engine.plans import run_again
@@ -27,9 +33,10 @@ def parts(
 
     ``evaluate`` asks the checks of single places (null: all of them of all pairs), ``off`` says what if.
     """
+    together: list[Together] = []
 
     def every(facts: Facts, _: int) -> pl.DataFrame:
-        return evaluated(facts, world.checks)
+        return evaluated(facts, world.checks, together)
 
     ask, second, facts = evaluate or every, world.second, world.facts
     if second is None:
@@ -49,8 +56,7 @@ def parts(
 
 def in_parts(facts: Facts) -> Iterator[Facts]:
     """Cut the tasks so that the pairs of a part fit into memory."""
-    per_task = max(facts.queues.filter("q_candidate").height, 1)
-    step = max(PAIRS_AT_ONCE // per_task, 1)
+    step = max(PAIRS_AT_ONCE // max(facts.most_places, 1), 1)
     if facts.tasks.height <= step:
         yield facts
         return
@@ -75,37 +81,36 @@ def settled(
     ``pairs``: ``t, q, failed`` of them, sorted; bit i of ``failed`` belongs to check i; perhaps facts of them.
     """
     names, ranks_of = pl.Enum(names_of(world.checks, world.steps)), world.brokerage.ranks
-    first, mark = first_reasons(pairs["failed"].to_numpy(), world.lasting)
+    failed = pairs["failed"].to_numpy()
+    reasons = lowest_bit(failed, world.lasting)
+    alive = np.flatnonzero(reasons < 0)
+    marks = highest_bit(failed[alive], ~world.lasting)
+    rows, late = pl.Series(alive.astype(np.uint32)), None
+    ranks = pl.DataFrame(
+        [pl.Series(name, [None], kind).new_from_index(0, pairs.height) for name, kind in ranks_of.items()]
+    )  # fmt: skip
     if world.hint:
-        check = named(np.where(first < 0, mark, first), names)
-        nothing = (pl.lit(None, dtype=kind).alias(name) for name, kind in ranks_of.items())
-        return Part(loop, pairs.with_columns(check.alias("check"), *nothing), None)
-    left = pairs.drop("failed").with_columns(mark=named(mark, names)).filter(pl.Series(first < 0))
-    numbers = looked_up(facts, left.select("t", "q"), world.reads - {*left.columns})
-    left = left.hstack(numbers.drop("t", "q"))
-    if off:
-        late = run(walk(left.lazy(), world.steps, names, off))
+        reasons[alive] = marks
     else:
-        late = run_again((world.steps, names), left, lambda rows: walk(rows, world.steps, names))
-    if world.brokerage.own_weight is not None:
-        refuse_weights(world.brokerage.name, late)
-    # `late` has the rows of `left`, in the same order: by t and q
-    at = np.full(pairs.height, left.height, dtype=np.uint32)
-    at[first < 0] = np.arange(left.height, dtype=np.uint32)
-    codes = np.append(late["check"].to_physical().cast(pl.Int64).fill_null(-1).to_numpy(), -1)
-    check = named(np.where(first < 0, codes[at], first), names)
-    none = pl.DataFrame({name: [None] for name in ranks_of}, schema=ranks_of)
-    ranks = pl.concat([late.select(*ranks_of), none])
+        left = pairs.drop("failed")[rows].with_columns(mark=named(marks, names))
+        numbers = looked_up(facts, left.select("t", "q"), world.reads - {*left.columns})
+        left = left.hstack(numbers.drop("t", "q"))
+        if off:
+            late = run(walk(left.lazy(), world.steps, names, off))
+        else:
+            late = run_again(
+                (world.steps, names), left, lambda frame: walk(frame, world.steps, names)
+            )
+        if world.brokerage.own_weight is not None:
+            refuse_weights(world.brokerage.name, late)
+        # `late` has the rows of `left`, in the same order: by t and q
+        reasons[alive] = late["check"].to_physical().cast(pl.Int8).fill_null(-1).to_numpy()
+        ranks = ranks.with_columns(column.scatter(rows, late[column.name]) for column in ranks)
     keys = pairs.select("t", "q", "failed")
-    return Part(loop, keys.hstack([check.alias("check"), *ranks[pl.Series(at)]]), late)
+    return Part(loop, keys.hstack([named(reasons, names).alias("check"), *ranks]), late)
 
 
-def first_reasons(failed: IntArray, lasting: int) -> tuple[IntArray, IntArray]:
-    """Return the number of the first check that failed for good (``lasting`` bits), and of the last that marks; -1: none."""
-    return lowest_bit(failed & lasting), highest_bit(failed & ~lasting)
-
-
-def named(numbers: IntArray, names: pl.Enum) -> pl.Series:
+def named(numbers: IntArray | SmallArray, names: pl.Enum) -> pl.Series:
     """Return the names of numbers; -1: null."""
-    codes = pl.Series(numbers)
-    return codes.set(codes < 0, None).cast(pl.UInt8).cat.to(names)
+    codes = pl.Series(numbers.astype(np.uint8))
+    return codes.set(pl.Series(numbers < 0), None).cat.to(names)

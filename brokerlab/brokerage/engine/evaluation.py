@@ -7,15 +7,16 @@ position. The others are evaluated on the pairs themselves.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from brokerlab.brokerage.engine.pairs import (
     Facts,
-    UIntArray,
     looked_up,
     matched,
     positions,
@@ -28,21 +29,35 @@ FEW_PAIRS = 50_000
 """Up to so many pairs, looking for kinds costs more than it saves."""
 PAIRS_PER_KIND = 4
 """Kinds are worth a table of their own where so many pairs, on average, share one."""
+BLOCK = 1 << 16
+"""Pairs whose answers are handed out at once."""
+SmallArray: TypeAlias = npt.NDArray[np.int8]
 
 
-def evaluated(facts: Facts, checks: Sequence[Rule]) -> pl.DataFrame:
-    """Return which checks skip which pairs: ``t, q, failed``, sorted; bit i of ``failed`` (i64) is set where check i says skip."""
+Together: TypeAlias = tuple[list[tuple[Rule, ...]], list[Rule]]
+"""Checks that share few kinds of pairs, and those that tell apart too many."""
+
+
+def evaluated(
+    facts: Facts, checks: Sequence[Rule], kept: list[Together] | None = None
+) -> pl.DataFrame:
+    """Return which checks skip which pairs: ``t, q, failed``, sorted; bit i of ``failed`` (i64) is set where check i says skip.
+
+    ``kept`` keeps which checks go together from one part of the tasks to the next.
+    """
     bits = {check.name: bit for bit, check in enumerate(checks)}
     pairs = matched(facts)
     if pairs.height <= FEW_PAIRS:
         return asked_of(looked_up(facts, pairs, _inputs(checks)), checks, bits)
-    coarse, fine = _sorted_out(facts, checks, pairs.height // PAIRS_PER_KIND)
+    kept = [] if kept is None else kept
+    if not kept:
+        kept.append(_together(facts, checks))
+    coarse, fine = kept[0]
     if fine:
         failed = _bits(looked_up(facts, pairs, _inputs(fine)).select(_answers(fine)), bits)
     else:
         failed = np.zeros(pairs.height, dtype=np.int64)
-    task = positions(facts.tasks["t"], pairs["t"])
-    queue = positions(facts.queues["q"], pairs["q"])
+    tables = []
     for rules in coarse:
         # one task and one queue of each kind, numbered
         tasks, of_task = _distinct(facts.tasks.select(_told_apart(facts, rules, "tasks")), "t")
@@ -50,9 +65,19 @@ def evaluated(facts: Facts, checks: Sequence[Rule]) -> pl.DataFrame:
         kinds = tasks.select("t").join(queues.select("q"), how="cross", maintain_order="left_right")
         known = looked_up(replace(facts, tasks=tasks, queues=queues), kinds, _inputs(rules))
         answers = _bits(known.select(_answers(rules)), bits)
-        line = of_task * np.uint32(queues.height)
-        failed |= answers[line[task] + of_queue[queue]]
+        tables.append((answers, of_task * queues.height, of_queue))
+    task = positions(facts.tasks["t"], pairs["t"])
+    queue = positions(facts.queues["q"], pairs["q"])
+    for block in blocks(pairs.height):
+        t, q = task[block].astype(np.int64), queue[block].astype(np.int64)
+        for answers, line, column in tables:
+            failed[block] |= answers[line[t] + column[q]]
     return pairs.with_columns(failed=pl.Series(failed))
+
+
+def blocks(number: int) -> Iterator[slice]:
+    """Cut rows so that what is made of some of them on the way stays in the cache."""
+    return (slice(start, start + BLOCK) for start in range(0, number, BLOCK))
 
 
 @dataclass(frozen=True)
@@ -123,25 +148,23 @@ def _n_kinds(facts: Facts, checks: Iterable[Rule], counts: dict[tuple[str, ...],
     return total
 
 
-def _distinct(frame: pl.DataFrame, name: str) -> tuple[pl.DataFrame, UIntArray]:
+def _distinct(frame: pl.DataFrame, name: str) -> tuple[pl.DataFrame, IntArray]:
     """Return the distinct rows with their numbers, and the number of each row."""
     if not frame.width:
-        return pl.DataFrame({name: pl.Series([0], dtype=pl.Int64)}), np.zeros(
-            frame.height, np.uint32
-        )
+        one = pl.DataFrame({name: [0]}, schema={name: pl.Int64})
+        return one, np.zeros(frame.height, np.int64)
     kinds = frame.unique(maintain_order=True).with_columns(
         pl.int_range(pl.len(), dtype=pl.Int64).alias(name)
     )
     numbers = frame.join(
         kinds, on=frame.columns, how="left", nulls_equal=True, maintain_order="left"
     )
-    return kinds, numbers[name].cast(pl.UInt32).to_numpy()
+    return kinds, numbers[name].to_numpy()
 
 
-def _sorted_out(
-    facts: Facts, checks: Sequence[Rule], most: int
-) -> tuple[list[tuple[Rule, ...]], list[Rule]]:
-    """Put checks together that share few kinds (``most``); return them, and the checks that tell apart too many pairs."""
+def _together(facts: Facts, checks: Sequence[Rule]) -> Together:
+    """Put checks together that share few kinds, and apart those that tell apart too many pairs."""
+    most = facts.tasks.height * facts.most_places // PAIRS_PER_KIND
     counts: dict[tuple[str, ...], int] = {}
     sizes = {check.name: _n_kinds(facts, (check,), counts) for check in checks}
     tables: list[tuple[Rule, ...]] = []
@@ -158,12 +181,19 @@ def _sorted_out(
     return tables, fine
 
 
-def lowest_bit(bits: IntArray) -> IntArray:
-    """Return the number of the lowest bit, -1 for none."""
-    return highest_bit(bits & -bits)
+def lowest_bit(bits: IntArray, among: int) -> SmallArray:
+    """Return the number of the lowest bit of those ``among``, -1 for none."""
+    return _exponents(bits, lambda some: (some & among) & -(some & among))
 
 
-def highest_bit(bits: IntArray) -> IntArray:
-    """Return the number of the highest bit, -1 for none; exact, as there are fewer than 53."""
-    _, exponent = np.frexp(bits.astype(np.float64))
-    return np.asarray(exponent, dtype=np.int64) - 1
+def highest_bit(bits: IntArray, among: int) -> SmallArray:
+    """Return the number of the highest bit of those ``among``, -1 for none; exact, as there are fewer than 53."""
+    return _exponents(bits, lambda some: some & among)
+
+
+def _exponents(bits: IntArray, chosen: Callable[[IntArray], IntArray]) -> SmallArray:
+    found = np.empty(len(bits), dtype=np.int8)
+    for block in blocks(len(bits)):
+        exponent = chosen(bits[block]).astype(np.float64).view(np.int64) >> 52  # 1023 more; 0 for 0
+        found[block] = np.maximum(exponent - 1023, -1)
+    return found

@@ -61,6 +61,12 @@ class Facts:
         frames = (self.tasks, self.queues, *(side.rows for side in self.sides))
         return {name: kind for frame in frames for name, kind in frame.schema.items()}
 
+    @property
+    def most_places(self) -> int:
+        """How many places a task without list sees at most."""
+        seen = self.queues.filter("q_candidate")["q_version"].value_counts()["count"]
+        return max(seen, default=0)
+
     def of_tasks(self, tasks: pl.DataFrame) -> Facts:
         """Return the facts of some tasks, ``t``."""
         kept = self.tasks.join(tasks, on="t", how="semi", maintain_order="left")

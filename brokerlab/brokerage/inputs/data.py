@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.inputs.completeness import real
 from brokerlab.brokerage.inputs.frames import TASK, Schema, read
-from brokerlab.brokerage.inputs.valid import for_tasks
+from brokerlab.brokerage.inputs.numbers import packed, starts
+from brokerlab.brokerage.inputs.valid import for_tasks, valid_for
 
+SUMS = ("avail", "navail", "avail_t", "navail_t")
 ON_DISK = ("localdisk", "cache")
 WITH_TAPE = (*ON_DISK, "localtape")
 
@@ -24,6 +27,7 @@ _PLACES: Schema = {
     "lfn": pl.String,
     "kind": pl.String,
 }
+_HERE: Schema = {"jeditaskid": pl.Int64, "panda_queue": pl.String} | dict.fromkeys(SUMS, pl.Int64)
 
 
 def _distinct_files(
@@ -36,9 +40,11 @@ def _distinct_files(
     wanted = for_tasks(real(datasets, distributed=True), tasks)
     rows = for_tasks(read("files", files, _FILES, _FILE_FACTS), tasks)
     kept = rows.join(wanted, on=["jeditaskid", "datasetname"], how="semi")
-    names = kept.group_by("jeditaskid", "lfn").agg(pl.col("fsize").max().fill_null(0))
-    places = kept.select("jeditaskid", "lfn", "datasetname").unique()
-    return places.join(names.with_row_index("name"), on=["jeditaskid", "lfn"], how="inner")
+    kept = kept.with_columns(name=pl.Series(packed(kept.select("jeditaskid", "lfn"))))
+    sizes = kept.group_by("name").agg(pl.col("fsize").max().fill_null(0))
+    places = kept.select("jeditaskid", "lfn", "datasetname", "name")
+    places = places[pl.Series(packed(places.select("name", "datasetname"))).arg_unique()]
+    return places.join(sizes, on="name", how="inner")
 
 
 def input_totals(
@@ -89,23 +95,24 @@ def input_at_queues(
     """
     asked = read("tasks", tasks, TASK).unique()
     wanted = _distinct_files(asked, datasets, files)
-    places = read("file_locations", file_locations, _PLACES, TASK).lazy()
-    # as many rows as files times queues, with long names: streamed, so that these are not copied
-    here = (
-        for_tasks(places.filter(pl.col("kind").is_in(kinds)), asked.lazy())
-        .join(wanted.lazy(), on=["jeditaskid", "datasetname", "lfn"], how="inner")
-        .select("jeditaskid", "panda_queue", "name", "fsize", disk=pl.col("kind").is_in(ON_DISK))
-        .group_by("jeditaskid", "panda_queue", "name")
-        .agg(pl.col("fsize").first(), pl.col("disk").any())
+    places = read("file_locations", file_locations, _PLACES, TASK).filter(
+        pl.col("kind").is_in(kinds)
     )
-    return (
-        here.group_by("jeditaskid", "panda_queue")
-        .agg(
-            avail=pl.col("fsize").filter("disk").sum(),
-            navail=pl.col("disk").sum().cast(pl.Int64),
-            avail_t=pl.col("fsize").sum(),
-            navail_t=pl.len().cast(pl.Int64),
-        )
-        .sort("jeditaskid", "panda_queue")
-        .collect(engine="streaming")
+    copies = places.select(
+        "jeditaskid", "datasetname", "lfn", "panda_queue", disk=pl.col("kind").is_in(ON_DISK)
+    )
+    here = valid_for(wanted, copies, on=["datasetname", "lfn"], keys=["jeditaskid"], in_order=False)
+    if here.is_empty():
+        return pl.DataFrame(schema=_HERE)
+    # sorted by place, then file: every file of a place counts once, and is on disk if any copy is
+    key = packed(here.select("jeditaskid", "panda_queue", "name"))
+    order = np.argsort(key, kind="stable")
+    file = starts(key[order])
+    row = order[file]
+    on_disk = np.logical_or.reduceat(here["disk"].to_numpy()[order], file)
+    size = here["fsize"].to_numpy()[row]
+    place = starts(packed(here.select("jeditaskid", "panda_queue"))[row])
+    sums = (size * on_disk, on_disk.astype(np.int64), size, np.ones_like(size))
+    return here.select("jeditaskid", "panda_queue")[pl.Series(row[place])].with_columns(
+        pl.Series(name, np.add.reduceat(each, place)) for name, each in zip(SUMS, sums, strict=True)
     )

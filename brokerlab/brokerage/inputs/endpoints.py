@@ -8,6 +8,7 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.brokerage.inputs.frames import SNAPSHOT, Schema, read, yes
+from brokerlab.brokerage.inputs.numbers import in_order
 from brokerlab.brokerage.inputs.valid import at_snapshots
 from brokerlab.brokerage.rules import ProductionRules
 
@@ -113,9 +114,10 @@ def endpoint_states(
             pl.col("s_write_lan", "s_read_wan") | none_out,
         )
     defaults = joined.filter(yes("is_default") & (pl.col("direction") == "output"))
-    first = defaults.sort("ddm_endpoint_name").unique(key, keep="first", maintain_order=True)
+    first = in_order(defaults, "ddm_endpoint_name").unique(key, keep="first", maintain_order=True)
     space = first.select(*key, s_space=space_of_jobs(rules))
-    return states.join(space, on=key, how="left").sort(key).select(*key, "s_space", *flags)
+    found = states.join(space, on=key, how="left").select(*key, "s_space", *flags)
+    return in_order(found, *key)
 
 
 def complete_here(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.brokerage.inputs.frames import SNAPSHOT, Schema, read
+from brokerlab.brokerage.inputs.numbers import in_order
 from brokerlab.brokerage.inputs.valid import at_snapshots
 
 _SLOTS: Schema = {"panda_queue": pl.String}
@@ -70,4 +71,4 @@ def slot_counts(slots: pl.DataFrame | None, wanted: pl.DataFrame) -> pl.DataFram
         .otherwise(pl.coalesce("this_type", "any_type"))
     )
     key = ["snapshot", "panda_queue", "tag", "resource_type"]
-    return found.select(*key, numslots=number).sort(key)
+    return in_order(found.select(*key, numslots=number), *key)

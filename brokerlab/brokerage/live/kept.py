@@ -44,7 +44,7 @@ class Plan:
 
     def closed(self, failed: IntArray) -> IntArray:
         """Return the check that removed a pair whatever the others say; -1: that is open."""
-        first = lowest_bit(failed & self.lasting)
+        first = lowest_bit(failed, self.lasting)
         others = [bit for bit in self.asked if self.lasting >> bit & 1]
         limit = min(others, default=len(self.checks))
         return np.where((first >= 0) & (first < limit), first, -1)

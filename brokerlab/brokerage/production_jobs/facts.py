@@ -177,7 +177,7 @@ def known_links(tasks: pl.DataFrame, state: Tables, *, rules: ProductionRules) -
         instants=tasks.select("snapshot", "at").unique(
             "snapshot", keep="first", maintain_order=True
         ),
-        nuclei=asked.select("snapshot", nucleus="t_nucleus").unique(),
+        nuclei=asked.select("snapshot", nucleus="t_nucleus", express="t_express").unique(),
         rules=rules,
     )
 

@@ -99,9 +99,10 @@ def _slots(task: tuple[str, ...], known: Known) -> pl.LazyFrame:
     given = known.table("slots")
     names = dict(zip(task, ("snapshot", "tag", "resource_type"), strict=True))
     asked = known.kinds(*task).rename(names)
+    on = [name for name in names.values() if name != "snapshot" or given[name].is_not_null().any()]
     places = given.select("panda_queue").unique()
-    found = slot_counts(given, asked.join(places, how="cross")).drop_nulls("numslots")
-    on = [name for name in names.values() if name in found.columns]
+    found = slot_counts(given, asked.select(on).unique().join(places, how="cross"))
+    found = found.drop_nulls("numslots").select(*on, "panda_queue", "numslots")
     rows = asked.join(found, on=on, nulls_equal=True)
     rows = rows.rename({new: old for old, new in names.items()})
     return rows.lazy().with_columns(
@@ -156,12 +157,13 @@ def _queued(known: Known) -> pl.LazyFrame:
 
 def _links(known: Known) -> pl.LazyFrame:
     """Return the links from storage sites to nuclei; the nucleus itself has its own weight."""
-    links: pl.DataFrame = known.made["links"]
     kinds = known.kinds(*LINK).drop_nulls("t_nucleus")
     kinds = kinds.rename({"t_nucleus": "nucleus", "t_express": "express"})
-    remote = links.join(kinds, on=kinds.columns).select(*kinds.columns, storage_site="src")
-    asked = pl.concat([remote, kinds.with_columns(storage_site="nucleus")]).unique()
-    weighed = network.at_links(asked, links, config=known.config, rules=known.rules)
+    links: pl.DataFrame = known.made["links"]
+    remote = links.filter(pl.col("src") != pl.col("nucleus"))
+    itself = network.with_links(kinds.with_columns(storage_site="nucleus"), links)
+    asked = pl.concat([network.named(remote), itself], how="diagonal")
+    weighed = network.weighed(asked, config=known.config, rules=known.rules)
     return weighed.lazy().drop_nulls("storage_site").select(
         "snapshot", t_nucleus="nucleus", t_express="express", p_storage="storage_site",
         l_known="link_known", l_closeness="closeness", l_queued="n_queued", l_weight="network_weight",
