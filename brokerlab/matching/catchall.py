@@ -56,6 +56,9 @@ def value_of(catchall: str | None, key: str) -> str | None:
 def read_catchall(catchall: str | None, params: Mapping[str, Any] | str | None = None) -> Catchall:
     """Read what the brokerage needs from a queue's catchall; never raises, whatever the text.
 
+    ``catchall`` is a comma list of ``key`` or ``key=value``, null is empty; of ``params`` (mapping, or JSON text) one of the same
+    name wins, text that is no JSON object holds none.
+
     Source: docs/rules/matching.md 9; 002, Special Brokerage for ATLAS Full-chain.
     """
     extra = _mapping(params)

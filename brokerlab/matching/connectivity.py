@@ -15,6 +15,10 @@ class Connectivity:
 
 
 def parse_connectivity(wnconnectivity: str | None) -> Connectivity:
-    """Read ``network#stack`` (docs/rules/matching.md 9)."""
+    """Read ``network#stack`` (docs/rules/matching.md 9).
+
+    Null and '' give nothing; the network is what stands before the first ``#``, the stack is there only with exactly one ``#``
+    and text after it.
+    """
     network, *rest = (wnconnectivity or "").split("#")
     return Connectivity(network or None, (rest[0] or None) if len(rest) == 1 else None)

@@ -12,7 +12,11 @@ from brokerlab.matching.rules import MatchingRules
 def match_cpu(
     cpu_specs: tuple[CpuSpec, ...], cpu: Hardware | None, *, rules: MatchingRules
 ) -> bool:
-    """Tell whether a queue has one of the CPUs that a task accepts (docs/rules/matching.md 4, 7)."""
+    """Tell whether a queue has one of the CPUs that a task accepts (docs/rules/matching.md 4, 7).
+
+    Of the queue None stands for hardware without a CPU, which fits nothing. A queue that names no ``arch`` is a
+    DescriptionError, an item that names none where it has to a RequestError, a regexp that cannot be read a PatternError.
+    """
     if cpu is None:
         return False
     return any(

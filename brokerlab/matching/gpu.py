@@ -95,6 +95,9 @@ def match_gpu(spec: GpuSpec, nodes: Nodes) -> str | None:
     Each attribute is tested on its own. Vendor, model and microarchitecture have to be there on any node; memory,
     toolkit and driver have to comply on every node.
 
+    Without nodes only a request without any attribute is satisfied. A vendor or model that is malformed, or outside of the
+    linear-time engine, is a PatternError.
+
     Source: docs/rules/matching.md 5.
     """
     for name, is_requested, is_satisfied in _TESTS:

@@ -88,7 +88,11 @@ def _bytes(text: str) -> bytes:
 
 
 def compile_pattern(expression: str, *, ignore_case: bool = False) -> Pattern:
-    r"""Compile an expression from outside."""
+    r"""Compile an expression from outside.
+
+    Python's syntax, at most `MAX_LENGTH` characters; malformed for Python (``malformed``), or outside of what RE2 can decide, it
+    is a PatternError that says where.
+    """
     result = _compiled(expression, ignore_case)
     if isinstance(result, Pattern):
         return result

@@ -69,6 +69,13 @@ def software_pairs(
     for there, or null), ``preference_weight`` (f64, 1 to 2); one row per distinct request and distinct queue,
     in the order of their first appearance. Join with ``nulls_equal=True``. Warns of what cannot be read.
 
+    ``requests``: ``architecture, transhome, container_name, onlytagsforfc`` of tasks, repeated or not; of users' tasks
+    (``analysis``, read as docs/rules/matching.md 9 says) ``transuses`` in the place of the last. ``queues``: ``panda_queue`` (parents for
+    pseudo-queues), ``releases`` (list of texts, or such a list as JSON). ``sw_tags``: ``panda_queue, data`` (JSON object as text);
+    the queue ``ALL`` holds every tag of the grid. ``worker_node_gpu``: ``panda_queue, vendor, model, vram`` [MB], ``architecture,
+    framework_version, driver_version``; None: unknown, attributes of GPUs are not asked for. ``worker_node_cpu_level``:
+    ``panda_queue, cpu_architecture_level, pct_within_queue`` [%]; None: no monitoring.
+
     Source: docs/rules/matching.md.
     """
     columns, task_of = (ANALYSIS_COLUMNS, analysis_task) if analysis else (REQUEST_COLUMNS, _task)

@@ -153,6 +153,10 @@ def zero_share(
 
     An expression that is malformed, or outside of the linear-time engine, ends the evaluation and accepts (reason ``error``).
 
+    A policy that is null or empty accepts everything. Of the task a null ``processingtype`` is of group ``others``, a null
+    ``workinggroup`` an empty text; a null ``gshare`` satisfies every ``gshare=``, a null ``currentpriority`` every order
+    comparison; of a merging chunk the priority is not looked at.
+
     Source: docs/rules/zero-share.md 2.
     """
     columns: dict[str, Sequence[Any]] = {

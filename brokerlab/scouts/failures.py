@@ -22,6 +22,8 @@ def failure_metrics(jobs: Any) -> pl.DataFrame:
 
     One row per task with a job labelled managed or user, sorted by ``jeditaskid``: ``num_failed``,
     ``single_failure_rate`` and ``failed_hep_score_ratio`` (three digits), ``failed_hep_score_hour`` (cut).
+
+    ``jobs`` is of any engine; of ``hs06sec`` [HS06 s] null counts as 0 beside known values. A missing column is a SchemaError.
     """
     problems: list[str] = []
     lazy = narrow(jobs, "jobs", _JOBS, problems)

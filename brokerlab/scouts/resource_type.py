@@ -27,6 +27,9 @@ def resource_types(tasks: Any, types: Any) -> pl.DataFrame:
 
     ``jeditaskid, resource_type`` sorted by ``jeditaskid``; null where no type matches.
 
+    Of ``tasks``: ``corecount``; ``ramcount`` [MB], per core by ``ramunit``, else of the whole job. Of ``types``: ``resource_name,
+    mincore, maxcore`` [cores], ``minrampercore, maxrampercore`` [MB]. A missing column is a SchemaError.
+
     Source: docs/rules/scouts.md 9.
     """
     frame, table = small(tasks, "tasks", _TASKS), small(types, "resource_types", _TYPES)

@@ -161,6 +161,11 @@ def retry_checks(
 
     Verdicts and trace, sorted by ``jeditaskid``.
 
+    Of ``tasks``, ``attemptnr, status, frozentime, parent_tid`` are read, null ends the check that needs it; of ``jobs`` (any
+    engine) what it holds has happened. Not known without ``files`` is E7, without ``scouts`` (made from all finished jobs)
+    E8, without ``at`` [UTC] E1; ``ignore``: an operator asks to ignore E3 to E8; ``pending_timeout_h`` [h] counts where
+    ``PENDING_TIMEOUT_<label>`` is not set. Rules are those of ``scouts``, else the document's. A missing column is a SchemaError.
+
     Source: docs/rules/exhausted.md 3.
     """
     rules = rules or (scouts.rules if scouts else ScoutRules())

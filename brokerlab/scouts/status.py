@@ -41,6 +41,9 @@ def next_status(
     where the task became exhausted, else as it was; ``splitrule`` with what the checks changed, and with
     ``US=3`` where the scouts succeeded in scouting; ``message``: the reason code, or why it is broken.
 
+    An operator forces the avalanche (``forced_avalanche``), or failed scouts are tolerated for the source (``tolerated``): of
+    all tasks, or of those with these ids.
+
     Source: docs/rules/exhausted.md 1, table of the resulting status.
     """
     frame = _before(tasks, scouts, exhausted)
@@ -101,6 +104,8 @@ def is_overdue(at: datetime, *, hours: float = EXHAUSTED_H) -> pl.Expr:
 
     Expression over ``status, statechangetime, splitrule`` of ``tasks``; False where the rule ``DF`` forbids it,
     or the time of the change is null.
+
+    ``at`` [UTC] is the instant of the look, ``hours`` [h] how long a task may stay exhausted.
 
     Source: docs/rules/exhausted.md 3, last paragraph.
     """

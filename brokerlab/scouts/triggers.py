@@ -37,6 +37,9 @@ def triggers(
 
     ``jeditaskid, trigger, at`` [UTC], sorted by both first; a trigger that never came has no row.
 
+    A job ends at ``modificationtime`` [UTC]; of ``tasks`` only the ids are read. With ``trigger_period_s`` the first trigger is
+    looked at only every so many seconds; 0: at once.
+
     Source: 003, introduction; docs/rules/scouts.md 7.
     """
     rules = rules or ScoutRules()
@@ -62,7 +65,10 @@ def _of_chunk(chunk: Chunk, rules: ScoutRules, period_s: int) -> pl.DataFrame:
 
 
 def mark_scouts(jobs: pl.DataFrame) -> pl.DataFrame:
-    """Keep the scouts of each task: the marked jobs, or its first ten where none is marked."""
+    """Keep the scouts of each task: the marked jobs, or its first ten where none is marked.
+
+    ``jobs`` has ``jeditaskid, pandaid, creationtime`` [UTC] and ``specialhandling``, or ``is_scout`` in its place.
+    """
     marked = pl.col("is_scout") if "is_scout" in jobs.columns else has_scout_mark()
     ordered = jobs.sort("jeditaskid", "creationtime", "pandaid", nulls_last=True).with_columns(
         marked=marked,

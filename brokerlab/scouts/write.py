@@ -41,6 +41,9 @@ def write_tasks(
     All columns of ``tasks``, the written ones added where absent, sorted by ``jeditaskid``. Tasks
     without a result are unchanged.
 
+    The status of ``exhausted`` is written, the one before goes to ``oldstatus``; ``merge_scouts`` is the result for merge jobs
+    (``merge=True``); with ``resource_types`` the type is found again from the new memory: no match, or no table, and it stays.
+
     Source: docs/rules/scouts.md 9, 10; docs/rules/exhausted.md 1.
     """
     frame: pl.DataFrame = nw.from_native(tasks).lazy().collect("polars").to_native()

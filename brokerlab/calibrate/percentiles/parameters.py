@@ -6,8 +6,7 @@ A request is a straight line in the estimate x. The chapters write it as, before
 * cputime: ``x / 1000 * events / C / P / (eff / 100) + base`` seconds;
 * outdiskcount: ``x * 1024 * events`` bytes (or per MB of input) and what a job may write besides.
 
-Source: calibration.md 1; scouts.md sections 4, 5 and 15, job_max_walltime and disk_sizes_bytes; production-jobs.md, checks on
-memory, walltime and scratch disk.
+Source: calibration.md 1; scouts.md sections 4, 5 and 15; production-jobs.md, checks on memory, walltime and scratch disk.
 """
 
 from __future__ import annotations

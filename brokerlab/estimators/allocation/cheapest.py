@@ -85,8 +85,12 @@ def cheapest(
     of the last two, see `kernels.fill_atoms`. Of equal costs the smaller allocation is taken; none is below the least need: it
     would only fail, which could be cheap where giving up is.
 
-    Source: own; with one retry at the largest value seen it is the rule of Tovar et al., IEEE TPDS 29 (2018)
-    240, doi:10.1109/TPDS.2017.2762310.
+    A ``retry_factor`` that is not finite or not above 1, one with giving up for nothing, and levels that do not rise are a
+    ConfigError; quantiles that are not above 0 or fall along a row, and amounts [of `amount_per_unit`] and core-hours of an
+    attempt that fails, (n,) or one each, of another shape or below what is possible a DataError.
+
+    Source: own, after the rule of Tovar et al., IEEE TPDS 29 (2018) 240, doi:10.1109/TPDS.2017.2762310, whose one retry
+    gets the largest value seen.
     """
     paid = prices or Prices()
     if retry_factor is not None and not (1 < retry_factor < float("inf") and paid.giving_up):
@@ -115,11 +119,13 @@ def _per_job(n: int, **given: FloatArray | float) -> list[FloatArray]:
     laid, problems = [], []
     for name, values in given.items():
         array = np.asarray(values, dtype=np.float64)
-        least = "at least" if name == "core_hours" else "above"
+        zero = name == "core_hours"
         if array.shape not in ((), (n,)):
             problems.append(f"{name} of shape {array.shape}: one number or ({n},) is needed")
-        elif not (np.isfinite(array) & ((array > 0) | (array == 0) & (least != "above"))).all():
-            problems.append(f"{name}: finite numbers {least} 0 are needed")
+        elif not (np.isfinite(array) & ((array >= 0) if zero else (array > 0))).all():
+            problems.append(
+                f"{name}: finite numbers {'of at least' if zero else 'above'} 0 are needed"
+            )
         else:
             laid.append(np.broadcast_to(array, (n,)).astype(np.float64))
     if problems:

@@ -56,6 +56,9 @@ def of_invex(
     The core power of a queue follows from ``hs06sec`` of its jobs. The files hold no type and no error
     code: ``kind`` is null, and no job is known to be killed at a limit; failed ones are left out.
 
+    ``files`` is a folder (files named ``job_records_<task>.csv``, also packed), a file, or several; ``quantity`` ``memory`` [MB of the
+    whole job] or ``walltime`` [s]; ``ids_per_s`` [1/s], of all tasks.
+
     Source: calibration.md 1; archive.md section 13.5.
     """
     check_choices(quantity, at)

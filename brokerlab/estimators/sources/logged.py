@@ -43,6 +43,10 @@ def of_log(jobs: Any, *, at: At = "submit", unknown_wait_s: float | None = None)
     Records, with ``pandaid`` the row of the log, from 0; ``requested`` and ``sent`` are what the user
     asked for. Counts of the rows left out: those that did not run, or say too little of themselves.
 
+    ``jobs`` as `brokerlab.workflows.swf.read` gives them: ``submit_s, wait_s, run_s, requested_s`` [s], ``hosts_requested, user``. Where
+    the log does not know the wait ``unknown_wait_s`` [s] is taken; None: such a job is left out, as nobody can say when its time
+    was known.
+
     Source: sizing.md, section 8; workflows.md 1.4.
     """
     check_choices("walltime", at)

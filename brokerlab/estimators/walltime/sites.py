@@ -71,6 +71,8 @@ def queue_shares(jobs: Any, *, n_boot: int = 1000, seed: int = 0) -> pl.DataFram
     scaled, jobs, queues, sd, sd_lo, sd_hi, within_sd, share, share_lo, share_hi`` (of the variance,
     between queues); tasks at fewer than 5 queues are left out.
 
+    Ends are of queues drawn with replacement.
+
     Source: calibration.md 5.
     """
     rng = np.random.default_rng(seed)
@@ -105,6 +107,8 @@ def power_gain(jobs: Any, *, n_boot: int = 1000, seed: int = 0) -> pl.DataFrame:
     queues of the mean over their jobs), ``ratio, ratio_lo, ratio_hi`` (error / that without core power),
     ``job_error, job_ratio`` (the same where every job counts the same); tasks at fewer than 5 queues
     are left out.
+
+    Ends are of queues drawn with replacement, all ways on the same draws.
     """
     rng = np.random.default_rng(seed)
     rows = []

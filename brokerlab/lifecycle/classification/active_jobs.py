@@ -32,6 +32,12 @@ def user_slots(
     One row per instant, queue, share and user with an active job, sorted: ``snapshot, at, computingsite, gshare,
     produsername``, ``n`` (jobs) and ``slots`` of ``defined, assigned, activated, starting, running``, ``nqueue``
     and ``slotsqueue`` (sum of the first four).
+
+    ``jobs`` of any engine: ``computingsite, prodsourcelabel, gshare, processingtype, produsername, jobstatus, corecount`` (null
+    counts as 0), perhaps times: without any, the statuses hold at every instant. ``status_log``: ``pandaid, jobstatus,
+    modificationtime`` of the same engine; None: the jobs' own times. ``totals`` adds the sum over users as user ``_total``.
+
+    Source: docs/rules/classes.md 1.3.
     """
     instants = Instants.of(at)
     table, log = spans.read(jobs, status_log)
@@ -64,6 +70,10 @@ def share_job_stats(jobs: Any, *, status_log: Any | None = None, at: At) -> pl.D
 
     One row per instant, share and status with an active job, sorted: ``snapshot, at, gshare, jobstatus, njobs``
     (jobs), ``hs`` [HS06].
+
+    ``jobs`` of any engine: ``gshare, jobstatus, hs06`` [HS06] (null counts as 0), times; ``status_log`` as for `user_slots`.
+
+    Source: docs/rules/classes.md 7.
     """
     instants = Instants.of(at)
     table, log = spans.read(jobs, status_log)

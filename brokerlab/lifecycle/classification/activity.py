@@ -39,6 +39,9 @@ def queue_activity(jobs: Any, *, at: At, vo: str | None = None) -> pl.DataFrame:
     strr_1d`` (cores per hour), ``analysis_starts_1d`` (jobs labelled user that started in the 24 h to the instant;
     null in every row if no job has a label).
 
+    ``jobs``: ``computingsite, jobstatus, corecount`` (null and 0 contribute nothing), ``starttime``, perhaps ``vo, prodsourcelabel,
+    statechangetime, modificationtime``; ``vo`` None: all jobs.
+
     Source: docs/rules/classes.md 3, under the table.
     """
     instants = Instants.of(at)

@@ -82,7 +82,15 @@ class ShareUsage(Result):
 
 
 def share_usage(shares: Any, share_job_stats: Any) -> ShareUsage:
-    """Hold what runs in every leaf share against its part of all that runs."""
+    """Hold what runs in every leaf share against its part of all that runs.
+
+    ``shares``: ``name, value`` (relative to the siblings), ``parent`` (null: top level), in the order of definition.
+    ``share_job_stats``: ``gshare, jobstatus, hs`` [HS06], perhaps ``snapshot`` (absent: one instant); what runs in a share that is no
+    leaf raises the targets of all leaves. Shares that are no tree (a name twice, an unknown parent, their own ancestors) are a
+    DataError, columns that are missing or of another type a SchemaError.
+
+    Source: docs/rules/classes.md 7.
+    """
     tables = prepared({"shares": shares, "share_job_stats": share_job_stats}, CONTRACTS)
     tree = Tree.of(tables["shares"])
     stats = tables["share_job_stats"].with_columns(pl.col("snapshot").fill_null(0))

@@ -94,6 +94,12 @@ def site_classes(
 ) -> SiteClasses:
     """Rate queues by the wait that a job must expect: ``ranking = max(w_cl95upp, long_q_mean)``.
 
+    ``wait_stats``: ``computingsite, w_cl95upp, long_q_n, long_q_mean`` [s], perhaps ``snapshot`` (absent: one instant) and
+    ``age_minutes`` (rows older than 120 are ignored). ``queues``: ``panda_queue``, ``resource_type`` (or ``resource_type_q``): ``GRID``,
+    ``hpc``, ``cloud``. ``activity``: ``computingsite, strr_6h, strr_1d, analysis_starts_1d``, perhaps ``snapshot``; queues that are absent
+    started nothing. Columns of another type, or activity that does not say which jobs are analysis jobs where the rules ask for
+    them, are a SchemaError.
+
     Source: docs/rules/classes.md 3; switches hi_test, percentile_basis, percentile_low, percentile_high,
     hi_limit_hours, lo_limit_hours, short_queue_jobs, empty_percentile, recent_activity.
     """
@@ -213,6 +219,9 @@ def site_classes_at(
     vo: str | None = None,
     rules: ClassRules | None = None,
 ) -> SiteClasses:
-    """Rate queues from jobs: :func:`wait_stats`, :func:`queue_activity` and :func:`site_classes` in one call."""
+    """Rate queues from jobs: :func:`wait_stats`, :func:`queue_activity` and :func:`site_classes` in one call.
+
+    ``queues``: ``panda_queue, resource_type`` (or ``resource_type_q``), ``workflow``; ``vo``: whose starts count, None: all jobs.
+    """
     stats = wait_stats(jobs, queues, status_log=status_log, at=at, rules=rules)
     return site_classes(stats, queues, queue_activity(jobs, at=at, vo=vo), rules=rules)

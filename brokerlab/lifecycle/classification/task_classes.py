@@ -111,6 +111,14 @@ def task_classes(
 ) -> TaskClasses:
     """Rate the active tasks of users.
 
+    ``tasks``: ``jeditaskid, username, gshare, tasktype, prodsourcelabel, status, modificationtime``; with ``snapshot`` the state at
+    that instant, without it the state at all of them. ``task_progress``: ``jeditaskid, nfiles, nfilesfinished, nfilesfailed``
+    (files), ``njobs`` (jobs), perhaps ``snapshot``; tasks without a row, and nulls, have 0. ``usage``: `UserUsage.users`; without
+    ``snapshot`` it holds at all instants, ``produsername`` is compared with ``username``.
+
+    Rated are tasks of type anal in status scouting, scouted, running, pending or throttled, changed in the last 30 days. A column
+    that is missing or of another type is a SchemaError, a key with an impossible value a ConfigError, bad instants a DataError.
+
     Source: docs/rules/classes.md 5; switches task_rules, threshold_inclusive, express_is_s, missing_usage; keys of
     gdpconfig component analy_eval.
     """

@@ -40,6 +40,9 @@ def task_states(tasks: Any, *, status_log: Any | None = None, at: At) -> pl.Data
 
     One row per instant and task in a status that is rated, sorted: ``snapshot, at, jeditaskid, username, gshare,
     tasktype, prodsourcelabel, status, modificationtime`` (the instant itself where the task changed later).
+
+    ``tasks`` of any engine: ``jeditaskid, username, gshare, tasktype, prodsourcelabel, status, modificationtime``, perhaps
+    ``creationdate, starttime, statechangetime``; ``status_log`` of the same engine: ``jeditaskid, status, modificationtime``.
     """
     instants = Instants.of(at)
     required = (*_KEPT, "status", "modificationtime")
@@ -112,6 +115,9 @@ def task_progress(states: pl.DataFrame, files: Any, datasets: Any, jobs: Any) ->
 
     One row per row of states, sorted: ``snapshot, jeditaskid, nfiles, nfilesfinished, nfilesfailed`` (files of the
     master datasets of type input or pseudo_input), ``njobs`` (distinct jobs on them); 0 where there is none.
+
+    Of one engine: ``files`` with ``jeditaskid, datasetid, pandaid, status``, ``datasets`` with ``jeditaskid, datasetid, masterid, type,
+    nfiles``, ``jobs`` with ``pandaid, creationtime, modificationtime``.
     """
     wanted = states.select("snapshot", "at", pl.col("jeditaskid").cast(pl.Int64))
     instants = Instants.of(wanted.select("snapshot", "at").unique())

@@ -86,6 +86,10 @@ def user_usage(
 
     Only queues of type GRID that have a class count, in the shares User Analysis and Express Analysis.
 
+    ``user_slots``: ``computingsite, gshare, produsername, nqueue, nrunning, slotsqueue, slotsrunning``, perhaps ``snapshot, at``; null
+    counts as 0, a user that is null as a user. ``classes``: ``computingsite, resource_type, class``, perhaps ``snapshot``:
+    `SiteClasses.classes`. Columns of another type are a SchemaError, a threshold with a history for slots without ``at`` a ConfigError.
+
     Source: docs/rules/classes.md 4; keys USER_USAGE_THRESHOLD_A, USER_USAGE_THRESHOLD_B; switch default_threshold_b.
     """
     rules = ClassRules() if rules is None else rules

@@ -71,6 +71,11 @@ def wait_stats(
     ``long_q_mean`` [s], ``reason`` (``degenerate``: all waits are equal, no upper limit; ``no_wait``: the mean is
     0, no long queue; else null), ``wait_basis`` (what waits were read from).
 
+    ``jobs``: ``pandaid, computingsite, prodsourcelabel, gshare, processingtype, produsername, jobstatus, creationtime,
+    modificationtime``, perhaps ``statechangetime, activatedtime, starttime, table``; times are UTC, jobs without queue or without a
+    time that is needed do not count. ``queues``: ``panda_queue, workflow``, read where starting jobs count for push queues only; None:
+    none known. ``status_log``: ``pandaid, jobstatus, modificationtime`` of the same engine; None: the jobs' own times.
+
     Source: docs/rules/classes.md 1 and 2; switches half_life_hours, sample_status, wait_time, effective_n,
     long_q_status, empty_long_queue.
     """

@@ -59,6 +59,9 @@ def weighted_upper_limit(
 
     ``w = 2 ** (-age / half-life)``; the effective number of jobs is the sum of weights + 1.
 
+    Waits and ages (how long ago each job started) are in s, ages whole seconds; the half-life [h] is above 0, ``cl`` one-sided
+    between 0 and 1, else a ConfigError.
+
     Source: docs/rules/classes.md 2.
     """
     if not half_life_hours > 0 or not 0 < cl < 1:

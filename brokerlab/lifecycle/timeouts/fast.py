@@ -62,6 +62,9 @@ def fast_rebrokerage(
 
     ``excess = ceil(min(nq - RATIO nr, nq - L, nq - FRACTION N))``
 
+    ``tables``: ``share_job_stats, jobs, queues, slots, resource_work_queues`` as in `brokerlab.lifecycle.timeouts.contracts`, else
+    a SchemaError; without ``jobs`` the numbers are told, and no job is named. The configuration has no history.
+
     Source: docs/rules/waiting.md 4; switches ``fr_row_limit_bug, fr_zero_running_triggers, exemption_mode``.
     """
     chosen = rules if rules is not None else TimeoutRules()

@@ -96,7 +96,12 @@ def fast_rebrokerage_over(
     n_boot: int = 0,
     seed: int = 1,
 ) -> FastOver | None:
-    """Judge every queue and share at the instants of a period."""
+    """Judge every queue and share at the instants of a period.
+
+    ``counts``: jobs at the instants, ``snapshot, computingsite, gshare, jobstatus, njobs``; ``instants``: ``snapshot, at``; ``points``: values
+    tried of each key, besides the current one, its half and its double; of the bootstrap queues are drawn, ``n_boot`` 0: no
+    intervals. None where no queue and share ever has a job at an instant.
+    """
     tables = {
         "share_job_stats": counts.drop_nulls(list(PLACE)),
         "queues": waiting.histories.places,

@@ -77,7 +77,14 @@ def start(
     priority: Priority | None = None,
     replay: bool = False,
 ) -> Simulation:
-    """Make the queue of a machine, before the first job of its background load (workflows.md section 5)."""
+    """Make the queue of a machine, before the first job of its background load (workflows.md section 5).
+
+    ``background``, one row per job: ``job_id`` (unique), ``submit_s, run_s, requested_s`` [s], ``hosts``; equal submissions keep the
+    order of the rows; None: an empty machine. ``policy``: ``fcfs``, ``easy``, ``conservative``; ``large_first, small_first``: EASY in the
+    order of a ``priority`` of size and waiting time (None: a day's wait for the whole machine). With ``replay`` jobs start at their
+    ``start_s`` [s]. An unknown policy, a priority that is another one's, or no host are a ConfigError; missing columns, other types
+    and nulls a SchemaError; values that no job can have, and jobs wider than the machine, a DataError.
+    """
     order = _order(policy, priority, hosts)
     if replay and background is not None:
         background = _replayed(background)
@@ -128,7 +135,11 @@ def settle(sim: Simulation) -> None:
 
 
 def submit(sim: Simulation, hosts: int, requested_s: float, run_s: float | None = None) -> int:
-    """Submit a job now, behind the background of this instant."""
+    """Submit a job now, behind the background of this instant.
+
+    It needs ``hosts``, is killed after ``requested_s`` [s] and lasts ``run_s`` [s] if nothing ends it; None: to its limit, or
+    until `release`. Impossible values, or no instant yet, are a ConfigError.
+    """
     check_ask(sim, np.array([hosts]), np.array([requested_s]))
     lasts = requested_s if run_s is None else run_s
     if not 0 <= lasts <= LONGEST_S:

@@ -52,7 +52,12 @@ _NEEDED = tuple(SeenJobs.columns())
 
 
 def fit(jobs: Any, estimator: Estimator, *, at_s: float) -> None:
-    """Let an estimator learn every wait that is known at an instant, in the order of starts."""
+    """Let an estimator learn every wait that is known at an instant, in the order of starts.
+
+    ``jobs``: ``job_id, submit_s, start_s`` [s; null: never], ``hosts, requested_s`` [s]. Of jobs that start at ``at_s`` [s] or later
+    nothing is learnt, nor of those that still wait, which makes estimates short where waits grow. Other types and nulls are a
+    SchemaError; missing columns, starts before submissions and values that no job can have a DataError.
+    """
     known = _checked(jobs).filter(pl.col("start_s") < at_s).sort("start_s", maintain_order=True)
     for submit, start, hosts, requested in known.select(_NEEDED[1:]).iter_rows():
         estimator.learn(hosts, requested, start - submit)
@@ -63,6 +68,9 @@ def predict(jobs: Any, estimators: Mapping[str, Estimator], *, since_s: float) -
 
     `PREDICTED`, one row per method and job that started, in the order of submission; ``predicted_s`` is null where
     the estimator knew too little.
+
+    ``jobs`` and errors are those of `fit`; only jobs submitted from ``since_s`` [s] on are predicted, without any it is an
+    InsufficientDataError.
     """
     rows = []
     started: list[tuple[float, int, tuple[int, float, float]]] = []
