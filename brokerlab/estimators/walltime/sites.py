@@ -15,6 +15,7 @@ import polars as pl
 
 from brokerlab.estimators.walltime.spread import FEWEST_QUEUES, TAILS, drawn_sums, moments, shares
 from brokerlab.frames import prepared
+from brokerlab.intervals import summed
 
 TIMES = ("wall", "cpu")
 NO_POWER, RULE, FITTED, OWN = "no core power", "slope -1", "slope of the others", "own queue"
@@ -117,8 +118,9 @@ def power_gain(jobs: Any, *, n_boot: int = 1000, seed: int = 0) -> pl.DataFrame:
             continue
         errors = _carried(part)
         names = errors.columns[1:]
-        by_queue = errors.group_by("queue", maintain_order=True).agg(pl.col(names).mean())
-        means = by_queue.drop("queue").to_numpy()
+        by_queue = errors.select("queue").unique(maintain_order=True)
+        by_queue = by_queue.join(_means(errors, names), on="queue", maintain_order="left")
+        means = by_queue.select(names).to_numpy()
         drawn = drawn_sums(means, rng, n_boot)
         lo, hi = np.quantile(drawn / drawn[:, :1], TAILS, axis=0)
         error, job_error = means.mean(axis=0), errors.drop("queue").to_numpy().mean(axis=0)
@@ -244,11 +246,16 @@ def _slope(part: pl.DataFrame) -> dict[str, float | str]:
     }
 
 
+def _means(rows: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+    """Return ``queue``, the means of columns, and ``n`` rows, sorted; the same bits at any number of threads."""
+    sums = summed(rows.with_columns(n=1), ["queue"], [*names, "n"])
+    return sums.with_columns(pl.col(names) / pl.col("n"))
+
+
 def _carried(part: pl.DataFrame) -> pl.DataFrame:
     """Return ``queue`` and the error of every job, by way."""
-    means = (
-        part.group_by("queue").agg(pl.col("y").mean(), pl.col("x").first(), pl.len()).sort("queue")
-    )
+    firsts = part.group_by("queue").agg(pl.col("x").first())
+    means = _means(part, ["y"]).join(firsts, on="queue", how="left", maintain_order="left")
     y, x = means["y"].to_numpy(), means["x"].to_numpy()
     n = y.size
     told = np.empty((n, 3))
@@ -258,7 +265,7 @@ def _carried(part: pl.DataFrame) -> pl.DataFrame:
         dx = x[others] - middle
         slope = float(dx @ (y[others] - base) / (dx @ dx)) if dx @ dx > 0 else 0.0
         told[k] = base, base - (x[k] - middle), base + slope * (x[k] - middle)
-    frame = means.select("queue", own="y", n="len").with_columns(
+    frame = means.select("queue", "n", own="y").with_columns(
         pl.Series(name, told[:, k]) for k, name in enumerate((NO_POWER, RULE, FITTED))
     )
     rows = part.select("queue", "y").join(frame, on="queue", how="left", maintain_order="left")
