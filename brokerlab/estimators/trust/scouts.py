@@ -35,6 +35,9 @@ def scouts_against_rest(records: Any, *, per_core: bool = False) -> pl.DataFrame
     One row per task with three scouts and three others, sorted: ``jeditaskid, n_scouts, n_others, exceeds, lo, hi, p``,
     ``p_adjusted`` (Holm, over the tasks), ``verdict``: ``alike``, ``scouts use less``, ``scouts use more``.
 
+    Censored jobs are left out; ``per_core`` divides the use by the cores, as the deployed rule does. A wrong alarm in any of the
+    tasks has a probability of 5 %. Without a task that has three of each it is an InsufficientDataError.
+
     Source: calibration.md 3; Brunner and Munzel 2000,
         doi:10.1002/(SICI)1521-4036(200001)42:1<17::AID-BIMJ17>3.0.CO;2-U; Holm 1979,
         Scandinavian Journal of Statistics 6, 65.

@@ -47,6 +47,9 @@ def coverage_by(
     ``verdict`` (``inside``, ``misses too often``, ``misses too rarely``), ``unsaid`` (jobs not judged:
     the bound is infinite, or they were killed below it).
 
+    ``by`` are columns, each alone or several together: ``jeditaskid, kind, queue, cores, is_scout`` and ``seen`` (finished jobs of the
+    task known at the decision, in steps); strata smaller than ``least`` are left out.
+
     Source: calibration.md 3 (real scouts are no random sample).
     """
     groups = [(each,) if isinstance(each, str) else tuple(each) for each in by]

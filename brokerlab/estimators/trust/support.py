@@ -24,6 +24,8 @@ def support(learnt: Any, records: Any) -> pl.DataFrame:
     share at 95 %; jobs come in tasks, so it is too narrow), ``learnt_from, learnt_to`` (range; null
     for classes), ``example`` (the most frequent value outside), ``verdict``: ``learnt``, ``partly
     learnt`` (more than allowed are outside), ``not learnt`` (all are).
+
+    Partly learnt is what has more than 5 % of the jobs outside. Without a job on either side it is an InsufficientDataError.
     """
     old, new = checked(learnt), checked(records)
     if old.is_empty() or new.is_empty():

@@ -91,6 +91,8 @@ def fast_rebrokerage_at(
     ``snapshot`` and the columns of :attr:`FastRebrokerage.shares`; ``n_moved`` is what would move. Sorted by
     instant, queue and share.
 
+    ``tables`` as for `fast_rebrokerage`, without ``jobs``; ``share_job_stats`` with ``snapshot``, the others hold for all instants.
+
     Source: docs/rules/waiting.md 4.
     """
     chosen = rules if rules is not None else TimeoutRules()

@@ -81,7 +81,10 @@ def histories(
     least: float = 1.0,
     also: Iterable[TimeoutRules] = (),
 ) -> Histories:
-    """Read histories; arguments and errors are those of :func:`brokerlab.lifecycle.timeouts.would_fire`."""
+    """Read histories; arguments and errors are those of :func:`brokerlab.lifecycle.timeouts.would_fire`.
+
+    ``least`` is the smallest scale of limits that will be asked for, ``also`` are other rule sets that will be, limits as they are.
+    """
     chosen = rules if rules is not None else TimeoutRules()
     settings = (config if config is not None else Config.empty()).at(at)
     places = _places(queues)

@@ -57,6 +57,9 @@ def label_outcomes(
     the history), ``undecided`` (so does this one, but less than ``soon_h`` after the rule: nobody knows whether it goes on soon);
     ``priority`` (``urgent``: 800 and more, ``other``); ``first`` (the rule is the first of the job; at the same instant fail comes
     before kill and reassign). Sorted by job and time.
+
+    ``until`` is the end of the history; firings count from ``start`` on and before ``end``; a job that goes on by itself within
+    ``soon_h`` [h] was interrupted needlessly; ``unit`` is the column of what is drawn again for intervals.
     """
     inside = fired
     if start is not None:

@@ -105,6 +105,10 @@ def advance(sim: Simulation, until_s: float | None = None, *, watch: bool = Fals
 
     At the instant itself submissions and starts are still to come: `release` and `cancel` first, then `arrive`,
     `submit`, and `settle`; or the next `advance`, which does what is left.
+
+    ``until_s`` [s] is the instant; None: until nothing happens any more. ``watch`` stops early where a job submitted by hand starts or
+    ends: after an end the submissions of that instant are still to come, after a start it is settled. Returned is the instant
+    reached [s]. An instant that is past, or none, is a ConfigError, a replayed log that needs more hosts than there are a DataError.
     """
     if until_s is not None and not abs(until_s) < NEVER / US:
         raise ConfigError(f"until_s: {until_s}, allowed: a number of seconds; None: to the end")

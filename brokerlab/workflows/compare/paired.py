@@ -30,6 +30,9 @@ def differences(
     diff`` (mean difference), ``diff_lo, diff_hi`` (its 95 % interval; null with a single instant), ``better, worse`` (shares of
     the instants where the metric is smaller, larger); sorted.
 
+    ``by`` says what a row is about; ``()``: everything together. Where that is several workflows or machines, an instant's difference
+    is the mean over them: machines with the same load have the same instants and are no observations more. Instants are drawn.
+
     Source: workflows.md 10.
     """
     key = list(dict.fromkeys((*by, "system", "workflow", "instant")))
