@@ -818,8 +818,9 @@ def _verdict(
         )
 
     lower = rows[question.objective]["diff_hi"] < 0
-    cheaper = lower and confirmed[0]
-    if cheaper or (far and fewer(far) and confirmed[1]):
+    lower_confirmed, fewer_confirmed = confirmed
+    cheaper = lower and lower_confirmed
+    if cheaper or (far and fewer(far) and fewer_confirmed):
         if not over:
             return "change", "lower_loss" if cheaper else "fewer_breaches"
         if fewer(over):

@@ -46,7 +46,7 @@ VARIABLE, USUAL = "BROKERLAB_DATA", "../shared/data"
 HEADLINE_WORDS = 20  # longest headline
 LONGEST_TEXT = 500
 """Characters of a text in a cell or a sentence from which on its middle is left out; the files have it."""
-MOST_PERCENT = 9999  # A larger percentage is a change of almost nothing; the files have it
+MOST_PERCENT = 9999  # a larger percentage is a change of almost nothing; the files have it
 
 
 # --- what may be asked ------------------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ def _without_zone(at: datetime | None) -> datetime | None:
 
 Instant = Annotated[datetime | None, AfterValidator(_without_zone)]
 """A time without zone, UTC; null: no bound."""
-Share = Annotated[float, Field(ge=0, le=1)]  # A part of a whole [1]
+Share = Annotated[float, Field(ge=0, le=1)]  # a part of a whole [1]
 
 
 def allowed(check: Callable[[], object]) -> None:
@@ -417,7 +417,7 @@ class Chart:
 
     draw: Callable[..., alt.TopLevelMixin]  # called with the frame and the options
     frame: pl.DataFrame  # aggregated; written as a table, too
-    finding: str  # A sentence
+    finding: str  # a sentence
     sample: str = ""  # sample size, and what bars and bands mean
     options: Mapping[str, Any] = field(default_factory=dict)  # of the function
     name: str | None = None  # stable and unique in its part; null: that of the function

@@ -12,9 +12,9 @@ import polars as pl
 from brokerlab.errors import ConfigError
 
 NODE_COLUMNS = ("site", "host_name", "cpu_model_normalized", "threads_per_core", "n_logical_cpus")
+BENCHMARK_COLUMNS = ("cpu_type_normalized", "smt_enabled", "ncores", "site", "score_per_core")
 _SLOT = re.compile(r"@(.+)")
 _CERN_SLOT = re.compile(r"atlprd[0-9]+-[A-Za-z0-9_]+-(.+\.cern\.ch)")
-BENCHMARK_COLUMNS = ("cpu_type_normalized", "smt_enabled", "ncores", "site", "score_per_core")
 
 
 def bench_corepower(

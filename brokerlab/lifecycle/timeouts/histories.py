@@ -49,7 +49,11 @@ class Histories:
     def fired(
         self, scale: float = 1.0, *, rules: TimeoutRules | None = None, exempt: bool = True
     ) -> pl.DataFrame:
-        """Return the result of :func:`brokerlab.lifecycle.timeouts.would_fire`, asked otherwise."""
+        """Return the result of :func:`brokerlab.lifecycle.timeouts.would_fire`, asked otherwise.
+
+        Every limit is made ``scale`` times as long, rules are judged one by one. Of other ``rules`` only those that the
+        histories were read for see all their jobs. Without ``exempt`` it is as if no queue were exempt from any rule.
+        """
         chosen = self.rules if rules is None else rules
         limits = limits_of(self.places, chosen, self.config)
         known = self.spans.with_columns(
