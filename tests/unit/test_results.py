@@ -186,11 +186,20 @@ def test_it_shows_itself(made: Made, name: str) -> None:
     if isinstance(result, Result):
         assert f"{frame.height:,} rows" in text
         assert all(exists(call, result) for call in result.shows.next), result.shows.next
+        named = [head.split(" [")[0] for head in filter(None, result.shows.columns.split(", "))]
+        assert set(named) - set(frame.columns) <= OF_SIBLINGS
         unknown = [key for key in result.shows.keys if key not in frame.columns]
         assert not result.shows.keys or len(unknown) < len(result.shows.keys)
         assert compare(result, result).is_empty()
     assert "&lt;class" not in page
     assert not re.search(r"0x[0-9a-f]{6,}", text)
+
+
+OF_SIBLINGS = {
+    *("status", "panda_queue", "check", "weight", "rank"),
+    *("at", "outcome", "nucleus", "n_nuclei", "n_passed"),
+}
+"""Main columns that only some frames of a class have: verdicts on scouts or retries, decisions on queues or nuclei."""
 
 
 def subclasses(kind: type) -> set[type]:
