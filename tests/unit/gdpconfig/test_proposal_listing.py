@@ -126,6 +126,13 @@ def test_states() -> None:
     assert state_of(keep(), BASE.with_values({"SCOUT_RAMCOUNT_RANK": 80})).word == "base changed"
 
 
+def test_all_that_differs_is_told_however_much_it_is() -> None:
+    many = BASE.with_values({f"DISK_THRESHOLD_Share {n:03}": 100 for n in range(80)})
+    why = state_of(change(), many).why
+    assert len(why) == 80
+    assert {line.partition(": ")[2] for line in why} == {"new since the proposal was made"}
+
+
 def test_one_line_each() -> None:
     broken = Broken("b.json", "no good", "scouts", "1-b")
     filed = Filed("a.json", change(), "scouts", "1-a")
