@@ -67,7 +67,8 @@ def link_metrics(
     asked = None if nuclei is None else _asked(nuclei, moments)
     rows, snapshot = at_snapshots(_fetch(network_matrix, moments, asked, window_minutes), moments)
     ends = [*snapshot, "dst", "src"]
-    rows = rows.with_columns(link=pl.Series(packed(rows.select(ends))))
+    link = packed(pl.DataFrame({"link": packed(rows.select(ends))}))  # so it stays below 2**31
+    rows = rows.with_columns(link=pl.Series(link))
     known = rows.select(*ends, "link")[rows["link"].arg_unique()].sort("link")
     if asked is None:
         wanted = (

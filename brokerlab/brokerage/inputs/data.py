@@ -39,7 +39,7 @@ def _distinct_files(
     """
     wanted = for_tasks(real(datasets, distributed=True), tasks)
     rows = for_tasks(read("files", files, _FILES, _FILE_FACTS), tasks)
-    kept = rows.join(wanted, on=["jeditaskid", "datasetname"], how="semi")
+    kept = rows.join(wanted, on=["jeditaskid", "datasetname"], how="semi").drop_nulls("lfn")
     kept = kept.with_columns(name=pl.Series(packed(kept.select("jeditaskid", "lfn"))))
     sizes = kept.group_by("name").agg(pl.col("fsize").max().fill_null(0))
     places = kept.select("jeditaskid", "lfn", "datasetname", "name")

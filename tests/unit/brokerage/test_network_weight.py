@@ -255,6 +255,22 @@ def test_rows_of_one_snapshot_hold_there_only():
     ]
 
 
+def test_snapshots_may_have_any_numbers():
+    n = 2000
+    times = [NOON + timedelta(seconds=i) for i in range(n)]
+    rows = pl.concat(
+        matrix([row(CLOSENESS_KEY, i, src=f"s{i}", dst=f"d{i}", at=at)])
+        for i, at in enumerate(times)
+    )
+
+    def found(numbers):
+        moments = pl.DataFrame({"snapshot": numbers, "at": times})
+        return links(rows.with_columns(snapshot=moments["snapshot"]), instants=moments)
+
+    few, far = found([*range(n)]), found([10**6 * i for i in range(n)])
+    assert_frame_equal(few.drop("snapshot"), far.drop("snapshot"))
+
+
 def test_instants_without_time_have_no_age_limit():
     moments = pl.DataFrame(
         {"snapshot": [1, 2], "at": [None, NOON]}, schema_overrides={"at": pl.Datetime("us")}

@@ -71,6 +71,13 @@ def test_tables_without_task_serve_every_task():
     assert input_totals(TASKS, names, one)["total"].to_list() == [7, 7, 7]
 
 
+def test_a_file_without_name_is_no_input():
+    nameless = pl.concat([FILES, FILES.with_columns(lfn=pl.lit(None, pl.String))])
+    assert_frame_equal(
+        input_totals(TASKS, DATASETS, nameless), input_totals(TASKS, DATASETS, FILES)
+    )
+
+
 def test_no_input():
     assert input_totals(TASKS, None, None)["total"].to_list() == [0, 0, 0]
     assert input_at_queues(TASKS, None, None, None).is_empty()
