@@ -207,10 +207,11 @@ def _with_versions(
 
 
 def _unchanged(old: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
-    """Return ``__row`` of rows of the archive that stay as they are."""
+    """Return ``__row`` of rows of the archive that stay as they are: nothing else, and nothing more."""
     own = [n for n in old.columns if n not in (FILE, ROW, RANK) and n in kept.columns]
-    after = kept.filter(pl.col(RANK) == 0).select(ROW, *own)
+    more = [n for n in kept.columns if n not in (*old.columns, *_OWN)]
+    after = kept.filter(pl.col(RANK) == 0).select(ROW, *own, *more)
     both = old.select(ROW, *own).join(after, on=ROW, suffix="__after")
     plain = [name for name in own if not old.schema[name].is_nested()]
     same = [pl.col(name).eq_missing(pl.col(f"{name}__after")) for name in plain]
-    return both.filter(pl.all_horizontal(same)).select(ROW)
+    return both.filter(pl.all_horizontal(*same, pl.col(more).is_null())).select(ROW)

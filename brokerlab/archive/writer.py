@@ -111,6 +111,7 @@ class ArchiveWriter:
                 if file not in live:
                     file.unlink(missing_ok=True)
             _sweep_partial(self.path)
+            _sweep_empty(self.path)
             (self.path / _FIRST).unlink(missing_ok=True)
         self._close()
 
@@ -375,6 +376,12 @@ def _sweep(folder: Path, files: Iterable[DataFile]) -> None:
         for file in [*place.rglob("part-*.parquet"), *place.rglob(f"{_PARTIAL}*")]:
             if file not in live:
                 file.unlink(missing_ok=True)
+    _sweep_empty(folder)
+
+
+def _sweep_empty(folder: Path) -> None:
+    """Remove folders of tables that hold nothing: without a manifest, they would be taken for those of others."""
+    for place in [folder / name for name in (*STORED, "truth")]:
         inner = sorted((p for p in place.rglob("*") if p.is_dir()), reverse=True)
         for empty in [*inner, place]:
             with contextlib.suppress(OSError):  # not empty, or not there

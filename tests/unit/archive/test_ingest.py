@@ -130,6 +130,19 @@ def test_a_second_source_fills_what_the_first_left_open(tmp_path, make_jobs, wri
     ]  # fmt: skip
 
 
+def test_a_row_of_the_archive_is_filled_in_columns_that_none_of_its_rows_has(tmp_path, make_jobs):
+    ingest({"jobs": make_jobs(2)}, tmp_path / "a")
+    ingest({"jobs": make_jobs(2, colour=["x", None])}, tmp_path / "a")
+    assert stored(tmp_path / "a", "jobs", "pandaid", "colour") == [(1, "x"), (2, None)]
+
+
+def test_a_column_beside_the_contract_stays_while_a_row_has_a_value_in_it(tmp_path, make_jobs):
+    ingest({"jobs": make_jobs(2, colour=["x", "y"], size=[1, None])}, tmp_path / "a")
+    ingest({"jobs": make_jobs(1, modificationtime=[datetime(2030, 1, 1)])}, tmp_path / "a")
+    assert "size" not in archive.open(tmp_path / "a").scan("jobs").collect_schema()
+    assert stored(tmp_path / "a", "jobs", "pandaid", "colour") == [(1, None), (2, "y")]
+
+
 def task_row(**values):
     base = {
         "jeditaskid": [7],
@@ -293,6 +306,17 @@ def test_missing_columns_are_named_and_nothing_is_changed(tmp_path, make_jobs, w
     assert "jobs_bad.csv: jobs.pandaid: required column is missing" in str(caught.value)
     assert "jobs.jobstatus: required column is missing" in str(caught.value)
     assert tree(tmp_path / "a") == before
+
+
+def test_after_a_refusal_the_same_folder_may_be_tried_again(tmp_path, make_jobs):
+    one = make_jobs(2).with_columns(odd=pl.Series([[1], [2]]))
+    two = make_jobs(2, pandaid=[8, 9]).with_columns(odd=pl.lit("text"))
+    tasks = task_row()
+    with pytest.raises(SchemaError, match="cannot stand in one table"):
+        ingest({"tasks": tasks, "jobs": [one, two]}, tmp_path / "a")
+    assert not [p for p in (tmp_path / "a").iterdir() if p.is_dir()]
+    ingest({"tasks": tasks, "jobs": one}, tmp_path / "a")
+    assert len(stored(tmp_path / "a", "jobs", "pandaid")) == 2
 
 
 def test_all_files_that_cannot_be_recognised_are_named_at_once(tmp_path):
