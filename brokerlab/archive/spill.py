@@ -30,10 +30,11 @@ def key_of(table: str) -> pl.Expr:
 
 @dataclass(frozen=True)
 class _Run:
-    """Rows sorted by day and place, and of each day the first one and how many there are."""
+    """Rows sorted by day and place, of each day the first one and how many there are, and the file they are in, if any."""
 
     rows: pl.LazyFrame
     days: dict[date, tuple[int, int]]
+    file: Path | None = None
 
 
 class Spill:
@@ -83,15 +84,15 @@ class Spill:
         runs = rows[_DAY].rle().struct.unnest()
         starts = runs["len"].cum_sum() - runs["len"]
         days = dict(zip(runs["value"], zip(starts, runs["len"], strict=True), strict=True))
-        self._runs.append(_Run(self._written(rows) if on_disk else rows.lazy(), days))
+        self._runs.append(self._written(rows, days) if on_disk else _Run(rows.lazy(), days))
 
-    def _written(self, rows: pl.DataFrame) -> pl.LazyFrame:
+    def _written(self, rows: pl.DataFrame, days: dict[date, tuple[int, int]]) -> _Run:
         """Write rows to a file and return them as they are read from there."""
         path = self._folder / f"{self.table}-{'key' if self._by_key else 'place'}-{self._files}"
         self._files += 1
         with writing(path):
             rows.write_ipc(path, record_batch_size=_BATCH_ROWS)
-        return pl.scan_ipc(path, glob=False, hive_partitioning=False)
+        return _Run(pl.scan_ipc(path, glob=False, hive_partitioning=False), days, path)
 
     def columns(self, *names: str) -> pl.LazyFrame:
         """Return columns of all rows."""
@@ -116,6 +117,8 @@ class Spill:
             rows = run.rows.collect()
             taken.put(rows.filter(hits).drop(_DAY, _PLACE))
             self.put(rows.filter(~hits).drop(_DAY, _PLACE))
+            if run.file:
+                run.file.unlink()
         return taken
 
     def pieces(self, size: int) -> Iterator[pl.DataFrame]:

@@ -291,6 +291,18 @@ def test_a_job_of_two_tasks_and_days_is_one_row(tmp_path, make_jobs, write_csv, 
     assert stored(tmp_path / "a", "jobs", "jeditaskid") == [(n,) for n in range(30, 60)]
 
 
+def test_rows_that_are_settled_are_on_disk_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(spill, "RUN_ROWS", 2)
+    staged = spill.Spill(tmp_path, "tasks")
+    for key in ([1, 2], [3, 4], [5, 6]):
+        staged.put(pl.DataFrame({"jeditaskid": key}))
+    digests = staged.columns(spill.KEY).collect()[spill.KEY]
+    taken = staged.split(digests.head(4).sort())
+    assert len([*tmp_path.iterdir()]) == 3
+    found = [pl.concat(rows.pieces(9))["jeditaskid"].sort().to_list() for rows in (taken, staged)]
+    assert found == [[1, 2, 3, 4], [5, 6]]
+
+
 def test_an_empty_table_is_no_error(tmp_path, make_jobs, write_csv):
     report = ingest([write_csv(make_jobs(0))], tmp_path / "a")
     assert fates(report) == {("jobs.csv", "jobs"): (0, 0, 0, 0)}
