@@ -91,7 +91,7 @@ class Spill:
         path = self._folder / f"{self.table}-{'key' if self._by_key else 'place'}-{self._files}"
         self._files += 1
         with writing(path):
-            rows.write_ipc(path, record_batch_size=_BATCH_ROWS)
+            rows.write_ipc(path, compression="lz4", record_batch_size=_BATCH_ROWS)
         return _Run(pl.scan_ipc(path, glob=False, hive_partitioning=False), days, path)
 
     def columns(self, *names: str) -> pl.LazyFrame:
