@@ -151,7 +151,7 @@ def _dealt_here(
     folder = TemporaryFolder()
     for name, table in tables.items():
         files = [folder.path / f"{name}-{number}" for number in range(n)]
-        spread(_batches(table), lambda batch: batch[TASK] % n, files)
+        _spread(_batches(table), files)
 
     def load(number: int) -> Chunk:
         dealt = {name: pl.read_ipc_stream(folder.path / f"{name}-{number}") for name in tables}
@@ -173,12 +173,8 @@ def _batches(table: nw.LazyFrame[Any]) -> Iterator[pl.DataFrame]:
         yield collect(table)
 
 
-def spread(
-    batches: Iterable[pl.DataFrame],
-    number_of: Callable[[pl.DataFrame], pl.Series],
-    files: Sequence[Path],
-) -> None:
-    """Append the rows of every batch to one of several files, to be read with ``pl.read_ipc_stream``."""
+def _spread(batches: Iterable[pl.DataFrame], files: Sequence[Path]) -> None:
+    """Append the rows of every batch to the file of their chunk."""
     with ExitStack() as stack:
         writers: list[Any] = []
         for batch in batches:
@@ -186,7 +182,7 @@ def spread(
             writers = writers or [
                 stack.enter_context(pa.ipc.new_stream(file, schema)) for file in files
             ]
-            numbered = batch.with_columns(number_of(batch).alias("chunk__"))
+            numbered = batch.with_columns((pl.col(TASK) % len(files)).alias("chunk__"))
             parts = numbered.partition_by("chunk__", as_dict=True, include_key=False)
             for (number,), part in parts.items():
                 writers[number].write_table(part.to_arrow())

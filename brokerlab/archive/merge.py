@@ -58,7 +58,7 @@ def merge(writer: ArchiveWriter, staged: Spill, sources: Mapping[int, tuple[str,
 
     Args:
         writer: Open writer of the archive.
-        staged: Canonical rows with ``__row`` and ``__rank``; emptied.
+        staged: Canonical rows with ``__row`` and ``__rank``.
         sources: By rank the name of a source, and whether its rows only fill others.
 
     Returns:
@@ -69,7 +69,7 @@ def merge(writer: ArchiveWriter, staged: Spill, sources: Mapping[int, tuple[str,
     if len(keys):
         _settle(writer, staged, keys, files, sources, into)
     for piece in staged.pieces(FILE_ROWS):
-        order = order_of(table, piece.columns)
+        order = _order(table, piece.columns)
         ranks = piece[RANK]
         into.accepted.update(dict(ranks.filter(ranks > 0).value_counts().iter_rows()))
         if TASK in piece.columns:
@@ -80,7 +80,7 @@ def merge(writer: ArchiveWriter, staged: Spill, sources: Mapping[int, tuple[str,
     return into
 
 
-def order_of(table: str, columns: list[str]) -> list[str]:
+def _order(table: str, columns: list[str]) -> list[str]:
     """Return by what rows lie in a file: by task, where they have one, then by key."""
     return list(dict.fromkeys([*([TASK] if TASK in columns else []), *key_columns(table)]))
 

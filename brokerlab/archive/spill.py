@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
 from pathlib import Path
+from uuid import uuid4
 
 import polars as pl
 
@@ -52,7 +53,6 @@ class Spill:
         self._by_key = by_key
         self._waiting: list[pl.DataFrame] = []
         self._runs: list[_Run] = []
-        self._files = 0
 
     def put(self, rows: pl.DataFrame) -> None:
         """Put rows aside; columns that say nothing are left out, as they come back as null.
@@ -88,8 +88,7 @@ class Spill:
 
     def _written(self, rows: pl.DataFrame, days: dict[date, tuple[int, int]]) -> _Run:
         """Write rows to a file and return them as they are read from there."""
-        path = self._folder / f"{self.table}-{'key' if self._by_key else 'place'}-{self._files}"
-        self._files += 1
+        path = self._folder / f"{self.table}-{uuid4().hex}"
         with writing(path):
             rows.write_ipc(path, compression="lz4", record_batch_size=_BATCH_ROWS)
         return _Run(pl.scan_ipc(path, glob=False, hive_partitioning=False), days, path)
