@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.archive import parquet
-from brokerlab.archive.contracts import polars_schema
+from brokerlab.archive.contracts import fitted
 from brokerlab.archive.contracts.files import APPROXIMATE
 from brokerlab.archive.merge import FILE_ROWS
 from brokerlab.archive.spill import TASK, Spill
@@ -62,15 +62,7 @@ _FILE_STATUS = {
 
 
 def refresh(writer: ArchiveWriter, tasks: pl.Series) -> int:
-    """Bring the stand-ins of some tasks up to date.
-
-    Args:
-        writer: Open writer; its jobs and files decide.
-        tasks: Tasks whose jobs or files have changed.
-
-    Returns:
-        How many tasks have stand-ins now.
-    """
+    """Bring the stand-ins of tasks whose jobs or files have changed up to date; return how many have some now."""
     if tasks.is_empty():
         return 0
     without = tasks.filter(~tasks.is_in(_tasks_with_real_files(writer, tasks).implode()))
@@ -80,10 +72,10 @@ def refresh(writer: ArchiveWriter, tasks: pl.Series) -> int:
     for file in writer.live("jobs"):
         jobs = parquet.lazy(writer.path / file.path).select(_JOB_COLUMNS)
         own = files_of(jobs.filter(pl.col(TASK).is_in(without.implode())))
-        made.put(_with_all_columns("files", own).collect())
+        made.put(fitted("files", own).collect())
     datasets = []
     for piece in made.pieces(FILE_ROWS):
-        rows = _with_all_columns("files", piece.lazy().sort(TASK, "pandaid")).collect()
+        rows = fitted("files", piece.lazy().sort(TASK, "pandaid")).collect()
         datasets.append(datasets_of(rows.lazy()).collect())
         writer.write("files", rows.drop("__n"), trusted=True)
     if not datasets:
@@ -94,14 +86,7 @@ def refresh(writer: ArchiveWriter, tasks: pl.Series) -> int:
 
 
 def files_of(jobs: pl.LazyFrame) -> pl.LazyFrame:
-    """Make one input file per job.
-
-    Args:
-        jobs: ``jeditaskid, pandaid, jobstatus, processingtype, inputfilebytes [B], nevents,
-            ninputdatafiles``.
-
-    Returns:
-        Rows of ``files`` with ``approximate`` and ``__n`` (files of the job), sorted by task, job.
+    """Make one input file per job: ``files`` with ``approximate`` and ``__n`` (files of the job), sorted by task and job.
 
     Source:
         archive.md section 13.4; merge jobs read outputs of other jobs (scouts.md 10).
@@ -131,14 +116,7 @@ def files_of(jobs: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def datasets_of(files: pl.LazyFrame) -> pl.LazyFrame:
-    """Make the primary dataset of each task, and the one its merge jobs read.
-
-    Args:
-        files: Result of ``files_of``.
-
-    Returns:
-        Rows of ``datasets``, ``masterid`` null, with counts of files.
-    """
+    """Make, of the result of ``files_of``, the primary dataset of each task and the one its merge jobs read, with counts."""
     n = pl.col("__n").cast(pl.Int64)
     real = (pl.col("type") == "input").any()
     kind = pl.when(real).then(pl.lit("input")).otherwise(pl.col("type").first())
@@ -160,19 +138,13 @@ def datasets_of(files: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def tasks_of(jobs: pl.LazyFrame) -> pl.LazyFrame:
-    """Make one task per ``jeditaskid`` of the jobs.
+    """Make one task per ``jeditaskid`` of the jobs, sorted.
 
     Names, label, share and cores are those of most of its jobs, merge and build jobs aside; ``corecount`` is 0 where
     cores differ. Requests of memory are the jobs' own: ``ramcount`` that of most, ``orig_ramcount`` that of the first
     job created, which is a scout if the task had any. Production tasks have the `USUAL` units, efficiency and base time.
     ``usescout`` is 3 where jobs are marked as scouts. Status, base memory, CPU time per event and other rules of the task
     are not known.
-
-    Args:
-        jobs: All columns of ``jobs``.
-
-    Returns:
-        Rows of ``tasks``, sorted.
     """
     own = _MERGE.not_() & pl.col("prodsourcelabel").ne_missing(BUILD_LABEL)
     production = pl.col("prodsourcelabel") == "managed"
@@ -225,17 +197,11 @@ def tasks_of(jobs: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def queues_of(jobs: pl.LazyFrame) -> pl.LazyFrame:
-    """Make one queue per ``computingsite`` of the jobs.
+    """Make one queue per ``computingsite`` of the jobs, sorted.
 
     ``status`` is online, as jobs ran there, and ``resource_type_q`` GRID, as of most. ``maxrss``, ``corecount`` and
     ``maxtime`` are the largest requests and limits of jobs that started there: the least that the queue can take.
     ``corepower`` is what ``hs06sec`` implies. All else is not known.
-
-    Args:
-        jobs: All columns of ``jobs``.
-
-    Returns:
-        Rows of ``queues``, sorted.
     """
     labels = pl.col("prodsourcelabel")
     both = labels.eq("managed").any() & labels.eq("user").any()
@@ -264,14 +230,10 @@ def queues_of(jobs: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def core_power(work: pl.LazyFrame) -> pl.LazyFrame:
-    """Infer the core power of queues from ``hs06sec = floor(power x wall x cores)``.
+    """Infer ``panda_queue, corepower`` [HS06/core] from ``hs06sec = floor(power x wall x cores)``; ``work`` is wall x cores [core s].
 
-    Args:
-        work: ``panda_queue, hs06sec, work`` [core s], one row per job.
-
-    Returns:
-        ``panda_queue, corepower`` [HS06/core]: the number of fewest decimals that fits all its jobs; where none does the
-        median, rounded. Queues without such a job have no row.
+    The number of fewest decimals that fits all jobs of the queue; where none does the median, rounded. Queues without such
+    a job have no row.
     """
     hs06sec, core_s = pl.col("hs06sec"), pl.col("work")
     return (
@@ -327,14 +289,9 @@ FROM_JOBS: Mapping[str, Derivation] = {
 
 
 def derived(table: str, jobs: pl.LazyFrame) -> pl.LazyFrame:
-    """Make an absent table from jobs: all columns of its contract, null where not known, and ``approximate``.
-
-    Args:
-        table: A name of `FROM_JOBS`.
-        jobs: The table ``jobs``.
-    """
-    made = FROM_JOBS[table].make(_with_all_columns("jobs", jobs))
-    return _with_all_columns(table, made.with_columns(pl.lit(value=True).alias(APPROXIMATE)))
+    """Make an absent table of `FROM_JOBS`: all columns of its contract, null where not known, and ``approximate``."""
+    made = FROM_JOBS[table].make(fitted("jobs", jobs))
+    return fitted(table, made.with_columns(pl.lit(value=True).alias(APPROXIMATE)))
 
 
 def caveat(tables: Collection[str]) -> str:
@@ -348,17 +305,6 @@ def caveat(tables: Collection[str]) -> str:
         return ""
     parts = [f"{table} ({FROM_JOBS[table].says})" for table in FROM_JOBS if table in tables]
     return f"Made from the jobs, as the archive lacks them: {listed(parts)}."
-
-
-def _with_all_columns(table: str, rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Put the columns of the contract first, absent ones as null."""
-    present = rows.collect_schema().names()
-    known = polars_schema(table)
-    own = [
-        (pl.col(name) if name in present else pl.lit(None)).cast(kind).alias(name)
-        for name, kind in known.items()
-    ]
-    return rows.select(*own, *(name for name in present if name not in known))
 
 
 def _tasks_with_real_files(writer: ArchiveWriter, tasks: pl.Series) -> pl.Series:

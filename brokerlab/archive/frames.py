@@ -29,11 +29,7 @@ def kind_of(frame: object) -> str:
 
 
 def write(frame: Any, path: Path) -> None:
-    """Write a frame as a Parquet file, part by part.
-
-    Args:
-        frame: What ``is_frame`` accepts; an unnamed index of pandas is left out.
-        path: The file.
+    """Write what ``is_frame`` accepts as a Parquet file, part by part; an unnamed index of pandas is left out.
 
     Raises:
         DataError: Types that a file cannot hold, or a frame that fails when it is computed.

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from brokerlab.archive.approximate import FROM_JOBS
-from brokerlab.archive.contracts import TABLES, columns_of
+from brokerlab.archive.contracts import TABLES
 from brokerlab.archive.store import Archive, open_archive
 from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.errors import ConfigError, MissingTableError, SchemaError, nearest
@@ -22,12 +22,7 @@ Source: TypeAlias = Archive | Mapping[str, Any]
 def tables_of(
     source: Source, needed: Sequence[str], optional: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return tables by name, as they are given; a table that is not there is not in the mapping.
-
-    Args:
-        source: An archive, or tables by name.
-        needed: Tables without which there is no answer.
-        optional: Further tables that are looked at.
+    """Return tables by name, as they are given; one that is not there is not in the mapping.
 
     Raises:
         ConfigError: Neither an archive nor a mapping.
@@ -64,37 +59,29 @@ def scans_of(
 def archive_of(source: Source) -> Archive:
     """Return an archive as it is, and tables by name as an archive in a folder of this process.
 
-    Args:
-        source: An archive, or tables by name. Their rows are held to the contracts of the archive
-            (``brokerlab tables``); columns that are absent are null.
-
-    Raises:
-        ConfigError: Neither an archive nor a mapping.
-        SchemaError: An unknown table, a required column that is missing, a value of another type.
+    Their rows are held to the contracts of the archive (``brokerlab tables``); columns that are absent are null. One error
+    tells all that is wrong.
     """
     if isinstance(source, Archive):
         return source
     _check_names(source)
     folder = lasting()
     with ArchiveWriter(folder, note="tables given by name") as writer:
+        problems = []
         for name, table in source.items():
-            writer.write(name, _whole(name, table))
+            try:
+                frame = polars_frame(table, TABLES[name])
+            except SchemaError as error:
+                problems.append(f"{name}: {error}")
+                continue
+            try:
+                writer.write(name, frame)
+            except SchemaError as error:
+                problems.append(str(error))
+        if problems:
+            raise SchemaError("\n".join(problems))
         writer.commit()
     return open_archive(folder)
-
-
-def _whole(name: str, table: Any) -> pl.DataFrame:
-    """Return a table as a Polars frame with all columns of its contract, those that are absent as null."""
-    try:
-        frame = polars_frame(table, TABLES[name])
-    except SchemaError as error:
-        raise SchemaError(f"{name}: {error}") from None
-    absent = {
-        key: pl.lit(None, column.dtype)
-        for key, column in columns_of(name).items()
-        if key not in frame.columns and column.nullable
-    }
-    return frame.with_columns(**absent)
 
 
 def _check_names(source: Any) -> None:
@@ -104,6 +91,8 @@ def _check_names(source: Any) -> None:
             f"given is a {type(source).__name__}; allowed are an archive (brokerlab.open(folder)) "
             "and a mapping of tables by name, such as {'jobs': frame}"
         )
-    for name in source:
-        if name not in TABLES:
-            raise SchemaError(f"unknown table '{name}': {nearest(str(name), TABLES)}")
+    unknown = [name for name in source if name not in TABLES]
+    if unknown:
+        raise SchemaError(
+            "\n".join(f"unknown table '{name}': {nearest(str(name), TABLES)}" for name in unknown)
+        )

@@ -33,12 +33,7 @@ _INDEX = "index.json"
 
 @dataclass(frozen=True)
 class Result:
-    """What can be kept.
-
-    Attributes:
-        frames: Tables by name.
-        texts: Sentences that go with them.
-    """
+    """What can be kept: tables by name, and sentences that go with them."""
 
     frames: Mapping[str, pl.DataFrame]
     texts: tuple[str, ...] = ()
@@ -47,14 +42,7 @@ class Result:
 def kept(
     archive: Archive, name: str, question: Mapping[str, Any], make: Callable[[], Result]
 ) -> Result:
-    """Return a result as it was kept, or make and keep it.
-
-    Args:
-        archive: The archive that it is made from.
-        name: What it is, a plain name.
-        question: All that it depends on besides the archive; of values that JSON or ``str`` tell apart.
-        make: Makes it.
-    """
+    """Return a result as it was kept, or make and keep it; the question is all that it depends on besides the archive."""
     asked = json.dumps(question, sort_keys=True, default=str)
     key = hashlib.sha256(f"{archive.digest}\n{_sources()}\n{asked}".encode()).hexdigest()
     folder = archive.path / FOLDER / f"{name}-{key[:24]}"

@@ -139,12 +139,6 @@ def _seal(raw: dict[str, Any]) -> str:
 def read(folder: Path) -> Manifest:
     """Read the manifest of an archive folder.
 
-    Args:
-        folder: The archive.
-
-    Returns:
-        The manifest.
-
     Raises:
         DataError: There is none, it cannot be read, or a newer brokerlab wrote it.
     """
@@ -183,16 +177,7 @@ _checked: dict[_Identity, str] = {}
 
 
 def check(folder: Path, files: Iterable[DataFile], *, again: bool = False) -> None:
-    """Compare the digests of data files with the manifest; a file is read once a process.
-
-    Args:
-        folder: The archive.
-        files: Files of its manifest.
-        again: Read also those that were read before.
-
-    Raises:
-        DataError: Files are missing, or have changed since they were written.
-    """
+    """Compare the digests of files with the manifest and refuse changed ones; a file is read once a process, or ``again``."""
     changed = [
         file.path for file in files if _digest(folder / file.path, again=again) != file.sha256
     ]
@@ -205,15 +190,7 @@ def check(folder: Path, files: Iterable[DataFile], *, again: bool = False) -> No
 
 
 def check_files(folder: Path, files: Iterable[DataFile]) -> None:
-    """Hold files to the manifest by their size and last bytes, without reading them.
-
-    Args:
-        folder: The archive.
-        files: Files of its manifest.
-
-    Raises:
-        DataError: Files are missing, truncated or changed.
-    """
+    """Hold files to the manifest by their size and last bytes, without reading them."""
     problems = [problem for file in files if (problem := _problem(folder, file))]
     if problems:
         shown = "\n".join(problems[:5])

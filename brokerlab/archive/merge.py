@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from brokerlab.archive import parquet
-from brokerlab.archive.contracts import key_columns, polars_schema, version_column
+from brokerlab.archive.contracts import empty, key_columns, version_column
 from brokerlab.archive.manifest import DataFile
-from brokerlab.archive.resolve import RANK, ROW, SOURCE, empty_quarantine, resolve
+from brokerlab.archive.resolve import RANK, ROW, SOURCE, key_text, resolve
 from brokerlab.archive.spill import KEY, TASK, Spill, key_of
 from brokerlab.archive.writer import ArchiveWriter
 
@@ -51,38 +51,25 @@ class Merged:
 
 
 def merge(writer: ArchiveWriter, staged: Spill, sources: Mapping[int, tuple[str, bool]]) -> Merged:
-    """Merge the staged rows of a table into the archive.
+    """Merge staged rows (with ``__row`` and ``__rank``) into the archive; sources by rank: name, and whether its rows only fill others.
 
     Its files hold neighbouring tasks, `FILE_ROWS` of them each within a day, and their row groups tell by their statistics
     which: a task is found without reading everything. Tables without tasks are cut by key.
-
-    Args:
-        writer: Open writer of the archive.
-        staged: Canonical rows with ``__row`` and ``__rank``.
-        sources: By rank the name of a source, and whether its rows only fill others.
-
-    Returns:
-        Counts.
     """
     table, into = staged.table, Merged()
     keys, files = _shared(writer, staged, [rank for rank, (_, fills) in sources.items() if fills])
     if len(keys):
         _settle(writer, staged, keys, files, sources, into)
     for piece in staged.pieces(FILE_ROWS):
-        order = _order(table, piece.columns)
         ranks = piece[RANK]
         into.accepted.update(dict(ranks.filter(ranks > 0).value_counts().iter_rows()))
         if TASK in piece.columns:
             touched = piece[TASK].filter(ranks != _UNCHANGED).drop_nulls().unique()
             into.tasks = pl.concat([into.tasks, touched])
+        order = dict.fromkeys([*([TASK] if TASK in piece.columns else []), *key_columns(table)])
         rows = piece.drop(_OWN, strict=False)
-        writer.write(table, rows.sort(order, nulls_last=True), trusted=True)
+        writer.write(table, rows.sort(list(order), nulls_last=True), trusted=True)
     return into
-
-
-def _order(table: str, columns: list[str]) -> list[str]:
-    """Return by what rows lie in a file: by task, where they have one, then by key."""
-    return list(dict.fromkeys([*([TASK] if TASK in columns else []), *key_columns(table)]))
 
 
 def _shared(
@@ -127,9 +114,9 @@ def _settle(
         new = piece.join(named, on=RANK, how="left", maintain_order="left")
         old = _rows_with_keys(writer, table, files, new.select(on).unique())
         rivals, homeless = _with_versions(table, _stacked(old, new), on)
-        settled = resolve(table, rivals)
-        refused = pl.concat([settled.quarantine, homeless])
-        fresh, dead = _changes(old, settled.kept)
+        kept, contradicting = resolve(table, rivals)
+        refused = pl.concat([contradicting, homeless])
+        fresh, dead = _changes(old, kept)
         if len(refused):
             writer.write("quarantine", refused, trusted=True)
         into.quarantined.update(rank_of[name] for name in refused["source"])
@@ -149,10 +136,16 @@ def _changes(old: pl.DataFrame, kept: pl.DataFrame) -> tuple[pl.DataFrame, pl.Da
     """Return (rows to write, rows of the archive to take out): what is not as it was."""
     if old.is_empty():
         return kept, old
-    unchanged = _unchanged(old, kept)
+    own = [n for n in old.columns if n not in (FILE, ROW, RANK) and n in kept.columns]
+    more = [n for n in kept.columns if n not in (*old.columns, *_OWN)]
+    after = kept.filter(pl.col(RANK) == 0).select(ROW, *own, *more)
+    both = old.select(ROW, *own).join(after, on=ROW, suffix="__after")
+    plain = [name for name in own if not old.schema[name].is_nested()]
+    same = [pl.col(name).eq_missing(pl.col(f"{name}__after")) for name in plain]
+    unchanged = both.filter(pl.all_horizontal(*same, pl.col(more).is_null())).select(ROW)
     dead = old.join(unchanged, on=ROW, how="anti")
-    same = unchanged.with_columns(pl.lit(0, dtype=pl.Int32).alias(RANK))
-    return kept.join(same, on=[ROW, RANK], how="anti"), dead
+    stays = unchanged.with_columns(pl.lit(0, dtype=pl.Int32).alias(RANK))
+    return kept.join(stays, on=[ROW, RANK], how="anti"), dead
 
 
 def _rows_with_keys(
@@ -164,7 +157,7 @@ def _rows_with_keys(
         rows = parquet.lazy(writer.path / file.path)
         hits = rows.join(wanted.lazy(), on=wanted.columns, how="semi", nulls_equal=True)
         parts.append(hits.collect(engine="streaming").with_columns(pl.lit(file.path).alias(FILE)))
-    nothing = pl.DataFrame(schema={**polars_schema(table), FILE: pl.String()})
+    nothing = empty(table).with_columns(pl.lit(None, dtype=pl.String).alias(FILE))
     stacked = pl.concat([part for part in parts if len(part)] or [nothing], how="diagonal_relaxed")
     number = pl.int_range(pl.len(), dtype=pl.Int64).alias(ROW)
     return stacked.with_columns(number, pl.lit(0, dtype=pl.Int32).alias(RANK))
@@ -186,7 +179,7 @@ def _with_versions(
     """Give rows that only fill others the time of the row they fill; refuse those without one."""
     fillers = rivals.filter(PARTIAL)
     if fillers.is_empty():
-        return rivals, empty_quarantine()
+        return rivals, empty("quarantine")
     whole = rivals.filter(~pl.col(PARTIAL))
     named = version_column(table)
     version = named if named in rivals.columns else None
@@ -194,24 +187,11 @@ def _with_versions(
     targets = fillers.drop(version) if version else fillers
     homed = targets.join(latest, on=keys, how="inner", nulls_equal=True)
     lost = targets.join(latest, on=keys, how="anti", nulls_equal=True)
-    parts = [pl.lit(f"{key}=") + pl.col(key).cast(pl.String).fill_null("null") for key in keys]
     homeless = lost.sort(RANK, ROW).select(
         pl.col(SOURCE).alias("source"),
         pl.col(ROW).alias("row"),
         pl.lit(table).alias("table"),
-        pl.concat_str(parts, separator=", ").str.slice(0, 200).alias("key"),
+        key_text(keys),
         pl.lit("fills nothing: the archive has no row with this key").alias("reason"),
     )
-    stays = pl.concat([whole, homed.select(whole.columns)])
-    return stays, homeless
-
-
-def _unchanged(old: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
-    """Return ``__row`` of rows of the archive that stay as they are: nothing else, and nothing more."""
-    own = [n for n in old.columns if n not in (FILE, ROW, RANK) and n in kept.columns]
-    more = [n for n in kept.columns if n not in (*old.columns, *_OWN)]
-    after = kept.filter(pl.col(RANK) == 0).select(ROW, *own, *more)
-    both = old.select(ROW, *own).join(after, on=ROW, suffix="__after")
-    plain = [name for name in own if not old.schema[name].is_nested()]
-    same = [pl.col(name).eq_missing(pl.col(f"{name}__after")) for name in plain]
-    return both.filter(pl.all_horizontal(*same, pl.col(more).is_null())).select(ROW)
+    return pl.concat([whole, homed.select(whole.columns)]), homeless

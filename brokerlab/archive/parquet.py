@@ -9,14 +9,7 @@ _WILD = re.compile(r"[*?\[]")
 
 
 def lazy(paths: Path | list[Path]) -> pl.LazyFrame:
-    """Return Parquet files of equal columns as one lazy frame.
-
-    Args:
-        paths: The files themselves: ``*`` and ``[`` in a name are letters, ``day=...`` no column.
-
-    Returns:
-        The rows, in the order of the files.
-    """
+    """Return Parquet files of equal columns as one lazy frame: ``*`` and ``[`` in a name are letters, ``day=...`` no column."""
     return pl.scan_parquet(paths, glob=False, hive_partitioning=False)
 
 

@@ -5,11 +5,9 @@ Rule (archive.md section 0): of rows with the same key the one with the latest
 have a value and the values differ, the row kept first stays and the other goes to quarantine.
 """
 
-from dataclasses import dataclass
-
 import polars as pl
 
-from brokerlab.archive.contracts import key_columns, polars_schema, version_column
+from brokerlab.archive.contracts import empty, key_columns, polars_schema, version_column
 
 ROW = "__row"
 """Row number in the source, first data row = 1; reserved name, never stored."""
@@ -21,50 +19,31 @@ SOURCE = "__source"
 _PICK = "__pick"
 _ID = "__id"
 _SHORT = 40
-_QUARANTINE = {
-    "source": pl.String,
-    "row": pl.Int64,
-    "table": pl.String,
-    "key": pl.String,
-    "reason": pl.String,
-}
 
 
-@dataclass(frozen=True)
-class Settled:
-    """Rows after settling: one per key; what lost, counted; what contradicts, listed."""
-
-    kept: pl.DataFrame
-    quarantine: pl.DataFrame
-    duplicates: int
+def shown(value: pl.Expr) -> pl.Expr:
+    """Return a value as text, cut to forty characters."""
+    return value.cast(pl.String).str.slice(0, _SHORT).fill_null("null")
 
 
-def empty_quarantine() -> pl.DataFrame:
-    """Return a quarantine table without rows."""
-    return pl.DataFrame(schema=_QUARANTINE)
+def key_text(keys: list[str], prefix: str = "") -> pl.Expr:
+    """Write the key of each row as ``name=value, ...``."""
+    parts = [pl.lit(f"{key}=") + shown(pl.col(f"{prefix}{key}")) for key in keys]
+    return pl.concat_str(parts, separator=", ").alias("key")
 
 
-def resolve(table: str, frame: pl.DataFrame, *, source: str = "") -> Settled:
-    """Keep one row per key.
+def resolve(table: str, frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return (one row per key, quarantine of those that contradict the one kept); the rest were duplicates.
 
-    Args:
-        table: Name of the canonical table; its key decides.
-        frame: Canonical rows with ``__row``; with ``__rank`` and ``__source`` if from many sources.
-        source: Name of the source where ``__source`` is absent.
-
-    Returns:
-        ``kept`` in the order of the input; ``kept + quarantine + duplicates = rows in``.
-
-    Source:
-        archive.md section 0, row "keys".
+    The rows have ``__row``, ``__rank`` and ``__source``; those kept come back in the order of ``__row``.
     """
     known = [name for name in polars_schema(table) if name in frame.columns]
     keys = key_columns(table)
     doubled = frame.select(pl.struct(keys).is_duplicated()).to_series()
     if not doubled.any():
-        return Settled(frame, empty_quarantine(), 0)
+        return frame, empty("quarantine")
     # a source may number several rows of a table alike: those of one record, one link
-    rivals = _ordered(table, frame.filter(doubled), keys, source).with_row_index(_ID)
+    rivals = _ordered(table, frame.filter(doubled), keys).with_row_index(_ID)
     winners = rivals.unique(keys, keep="first", maintain_order=True)
     others = rivals.join(winners.select(_ID), on=_ID, how="anti")
     version = version_column(table)
@@ -80,7 +59,7 @@ def resolve(table: str, frame: pl.DataFrame, *, source: str = "") -> Settled:
         filled = _filled(winners, agreeing, keys, compared)
     refused = pl.concat([refused, late])
     kept = pl.concat([frame.filter(~doubled), filled.select(frame.columns)])
-    return Settled(kept.sort(ROW), refused, len(frame) - len(kept) - len(refused))
+    return kept.sort(ROW), refused
 
 
 def _agreeing(
@@ -102,10 +81,8 @@ def _agreeing(
     return beside.filter(~clashing).select(others.columns), refused
 
 
-def _ordered(table: str, rivals: pl.DataFrame, keys: list[str], source: str) -> pl.DataFrame:
+def _ordered(table: str, rivals: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     """Sort rivals so that the row to keep comes first whatever the order they came in."""
-    if RANK not in rivals.columns:
-        rivals = rivals.with_columns(pl.lit(0).alias(RANK), pl.lit(source).alias(SOURCE))
     version = version_column(table)
     latest = [version] if version in rivals.columns else []
     settle = [c for c in polars_schema(table) if c in rivals.columns and c not in {*keys, *latest}]
@@ -128,13 +105,11 @@ def _contradictions(
     table: str, rows: pl.DataFrame, differs: dict[str, pl.Expr], words: str
 ) -> pl.DataFrame:
     """Write a quarantine row for each row that contradicts the one kept."""
-
-    def short(name: str) -> pl.Expr:
-        return pl.col(name).cast(pl.String).str.slice(0, _SHORT)
-
     found = [
         pl.when(test).then(
-            pl.lit(f"{name} ") + short(name) + " contradicts " + short(f"{name}__kept")
+            pl.format(
+                f"{name} {{}} contradicts {{}}", shown(pl.col(name)), shown(pl.col(f"{name}__kept"))
+            )
         )
         for name, test in differs.items()
     ]
@@ -143,10 +118,7 @@ def _contradictions(
         pl.col(SOURCE).alias("source"),
         pl.col(ROW).alias("row"),
         pl.lit(table).alias("table"),
-        pl.concat_str(
-            [pl.lit(f"{key}=") + short(key).fill_null("null") for key in key_columns(table)],
-            separator=", ",
-        ).alias("key"),
+        key_text(key_columns(table)),
         (pl.concat_str(found, separator="; ", ignore_nulls=True) + where).alias("reason"),
     )
 

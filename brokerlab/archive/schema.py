@@ -1,42 +1,21 @@
 """Hold a table to its contract: names, types, required values, ranges, keys (archive.md 0).
 
 ``validate`` is for frames that should be right: it returns the table or raises one error that lists
-everything. ``split`` is for readers: it keeps the good rows and says for each other row why not.
+everything. ``sift`` is for readers: it keeps the good rows and says for each other row why not.
 """
 
 from dataclasses import dataclass
-from typing import TypeVar
 
 import polars as pl
 
 from brokerlab.archive import parsing
-from brokerlab.archive.contracts import columns_of, key_columns, polars_schema
+from brokerlab.archive.contracts import Frame, columns_of, key_columns, polars_schema
 from brokerlab.archive.contracts._columns import MAX_JSON
 from brokerlab.archive.names import GLOBAL_ALIASES
-from brokerlab.archive.resolve import ROW, resolve
+from brokerlab.archive.resolve import RANK, ROW, SOURCE, key_text, resolve, shown
 from brokerlab.errors import SchemaError
 
-Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
-
 _SHOWN = 5
-_SHORT = 40
-
-
-@dataclass(frozen=True)
-class Split:
-    """A batch after reading: the rows that satisfy the contract and the fate of all others.
-
-    Attributes:
-        accepted: Canonical columns first, extra columns after; keys unique.
-        quarantine: ``source, row, table, key, reason``, one row per refused row.
-        duplicates: Rows that lost to a later row of the same key, or equalled it.
-        rows_in: ``accepted + quarantine + duplicates``.
-    """
-
-    accepted: pl.DataFrame
-    quarantine: pl.DataFrame
-    duplicates: int
-    rows_in: int
 
 
 def validate(table: str, frame: Frame) -> Frame:
@@ -75,9 +54,9 @@ def validate(table: str, frame: Frame) -> Frame:
         doubled = result.group_by(keys).len().filter(pl.col("len") > 1)
         shared = doubled.sort(keys).collect(engine="streaming")
         if len(shared):
-            shown = "; ".join(_key_text(shared.head(_SHOWN), keys).to_list())
+            some = "; ".join(shared.head(_SHOWN).select(key_text(keys))["key"])
             problems.append(
-                f"{table}: {len(shared)} key(s) occur more than once ({shown}); "
+                f"{table}: {len(shared)} key(s) occur more than once ({some}); "
                 "allowed: one row per key; ingest keeps the latest"
             )
     if problems:
@@ -85,71 +64,20 @@ def validate(table: str, frame: Frame) -> Frame:
     return result if isinstance(frame, pl.LazyFrame) else result.collect()
 
 
-def split(
-    table: str, frame: pl.DataFrame, *, source: str = "", rows: pl.Series | None = None
-) -> Split:
-    """Separate the rows that satisfy the contract from those that do not.
-
-    Args:
-        table: Name of a canonical table.
-        frame: Rows as a source holds them; every column may still be text.
-        source: Name of the source, for the quarantine.
-        rows: Number of each row in the source; by default 1, 2, 3...
-
-    Returns:
-        Accepted and refused rows and their counts.
-
-    Raises:
-        SchemaError: Unknown table, missing required column, or a column of an impossible type.
-
-    Source:
-        archive.md section 0.
-
-    Example:
-        >>> rows = pl.DataFrame({"resource_name": ["A", "A", None], "mincore": ["1", "1", "2"]})
-        >>> result = split("resource_types", rows, source="x.csv")
-        >>> len(result.accepted), len(result.quarantine), result.duplicates
-        (1, 1, 1)
-        >>> result.quarantine["reason"][0]
-        'resource_name is null, it is required'
-    """
-    good, refused = sift(table, frame, source=source, rows=rows)
-    settled = resolve(table, good, source=source)
-    return Split(
-        accepted=settled.kept.drop(ROW),
-        quarantine=pl.concat([refused, settled.quarantine]).sort("row", maintain_order=True),
-        duplicates=settled.duplicates,
-        rows_in=len(frame),
-    )
-
-
 def sift(
     table: str,
     frame: pl.DataFrame,
     *,
-    source: str = "",
-    rows: pl.Series | None = None,
+    source: str,
+    rows: pl.Series,
     partial: bool = False,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Separate good from bad rows without settling rows that share a key.
+    """Return (canonical rows with ``__row``, quarantine rows); rows that share a key are not settled.
 
-    Args:
-        table: Name of a canonical table.
-        frame: Rows as a source holds them.
-        source: Name of the source, for the quarantine.
-        rows: Number of each row in the source; by default 1, 2, 3...
-        partial: Allow required columns that are no key to be missing (rows that fill others).
-
-    Returns:
-        (canonical rows with ``__row``, quarantine rows).
-
-    Raises:
-        SchemaError: As ``split``.
+    With ``partial`` required columns that are no key may be missing: such rows only fill others.
     """
     plan = _Plan.of(table, frame.schema, partial=partial)
-    staged = plan.staged(frame.lazy()).collect()
-    if rows is not None:
-        staged = staged.with_columns(rows.cast(pl.Int64).alias(ROW))
+    staged = plan.staged(frame.lazy()).collect().with_columns(rows.cast(pl.Int64).alias(ROW))
     broken = staged.select(plan.broken().alias("broken"))["broken"]
     refused = _reasons(plan, staged.filter(broken)).select(
         pl.lit(source).alias("source"),
@@ -159,6 +87,17 @@ def sift(
         pl.col("reasons").list.join("; ").alias("reason"),
     )
     return staged.filter(~broken).select(*plan.values(), ROW), refused
+
+
+def split(
+    table: str, frame: pl.DataFrame, *, source: str, rows: pl.Series
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return (rows of one source that satisfy the contract, one per key; quarantine rows); the rest are duplicates."""
+    good, refused = sift(table, frame, source=source, rows=rows)
+    marks = pl.lit(0, dtype=pl.Int32).alias(RANK), pl.lit(source).alias(SOURCE)
+    kept, contradicting = resolve(table, good.with_columns(*marks))
+    quarantine = pl.concat([refused, contradicting]).sort("row", maintain_order=True)
+    return kept.drop(ROW, RANK, SOURCE), quarantine
 
 
 def problem_of_value(table: str, column: str, text: str) -> str | None:
@@ -206,11 +145,6 @@ class _Plan:
             raise SchemaError("\n".join(problems))
         return plan
 
-    def clean(self, name: str) -> pl.Expr:
-        """Return the source column of a canonical one, blanks stripped, missing values null."""
-        source = self.source_of[name]
-        return parsing.cleaned(pl.col(source), self.schema[source])
-
     def value(self, name: str) -> pl.Expr | None:
         """Return the converted column, epoch times still in place, of the cleaned one; None if it cannot work."""
         target = polars_schema(self.table)[name]
@@ -219,7 +153,10 @@ class _Plan:
     def staged(self, frame: pl.LazyFrame) -> pl.LazyFrame:
         """Return cleaned (``__c_``) and converted (``__v_``) columns, extras, row numbers."""
         extra = [pl.col(source).alias(name) for name, source in self.extra.items()]
-        clean = [self.clean(name).alias(f"__c_{name}") for name in self.source_of]
+        clean = [
+            parsing.cleaned(pl.col(source), self.schema[source]).alias(f"__c_{name}")
+            for name, source in self.source_of.items()
+        ]
         values = {f"__v_{name}": self.value(name) for name in self.source_of}
         number = pl.col(ROW).cast(pl.Int64)
         cleaned = frame.with_row_index(ROW, offset=1).select(number, *extra, *clean)
@@ -259,7 +196,7 @@ class _Plan:
         found: list[tuple[pl.Expr, pl.Expr]] = []
         unread = clean.is_not_null() & pl.col(f"__v_{name}").is_null()
         if self.schema[self.source_of[name]] != target:
-            words = _shown(clean) + f"' cannot be read as {_kind(target)}"
+            words = shown(clean) + f"' cannot be read as {_kind(target)}"
             if isinstance(target, pl.Datetime) and self.schema[self.source_of[name]] == pl.String:
                 words += _hint(name, clean)
             found.append((unread, pl.lit(f"{name} '") + words))
@@ -268,7 +205,7 @@ class _Plan:
         rules = _TIME_RULES if isinstance(target, pl.Datetime) else _RULES
         for rule, passes in column.validation_rules(final).items():
             if rule in rules:
-                words = _shown(clean) + rules[rule]
+                words = shown(clean) + rules[rule]
                 if rules is _TIME_RULES and self.schema[self.source_of[name]] == pl.String:
                     words += _hint(name, clean)
                 found.append((~passes, pl.lit(f"{name} ") + words))
@@ -277,8 +214,8 @@ class _Plan:
                 found.append((~passes, _too_long(name, size, getattr(column, "max_length", 0))))
         before = (column.metadata or {}).get("after")
         if before in self.source_of:
-            words = pl.lit(f"{name} ") + _shown(final) + f" is before {before} "
-            found.append((final < self.final(before), words + _shown(self.final(before))))
+            words = pl.lit(f"{name} ") + shown(final) + f" is before {before} "
+            found.append((final < self.final(before), words + shown(self.final(before))))
         return found
 
     def broken(self) -> pl.Expr:
@@ -337,20 +274,9 @@ def _hint(name: str, clean: pl.Expr) -> pl.Expr:
     return pl.coalesce(*hints, pl.lit(""))
 
 
-def _shown(value: pl.Expr) -> pl.Expr:
-    """Return the value as text, cut to forty characters."""
-    return value.cast(pl.String).str.slice(0, _SHORT).fill_null("null")
-
-
 def _too_long(name: str, size: pl.Expr, limit: int) -> pl.Expr:
     """Say that a text is too long without showing it."""
     return pl.lit(f"{name} has ") + size.cast(pl.String) + f" bytes, allowed: {limit}"
-
-
-def _key_text(frame: pl.DataFrame, keys: list[str]) -> pl.Series:
-    """Write the key of each row as ``name=value, ...``."""
-    parts = [pl.lit(f"{key}=") + _shown(pl.col(key)) for key in keys]
-    return frame.select(pl.concat_str(parts, separator=", ").alias("key"))["key"]
 
 
 def _reasons(plan: _Plan, rows: pl.DataFrame) -> pl.DataFrame:
@@ -360,8 +286,7 @@ def _reasons(plan: _Plan, rows: pl.DataFrame) -> pl.DataFrame:
         return pl.DataFrame(schema=nothing)
     words = [pl.when(check).then(reason) for check, reason in plan.checks()]
     keys = [k for k in key_columns(plan.table) if k in plan.source_of]
-    key_parts = [pl.lit(f"{key}=") + _shown(pl.col(f"__c_{key}")) for key in keys]
-    key = pl.concat_str(key_parts, separator=", ") if keys else pl.lit(None, dtype=pl.String)
+    key = key_text(keys, "__c_") if keys else pl.lit(None, dtype=pl.String)
     return rows.select(
         ROW, key.alias("key"), pl.concat_list(words).list.drop_nulls().alias("reasons")
     )

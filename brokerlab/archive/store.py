@@ -18,7 +18,7 @@ import polars as pl
 
 from brokerlab.archive import approximate, parquet
 from brokerlab.archive import manifest as manifests
-from brokerlab.archive.contracts import STORED, TABLES, contract, polars_schema
+from brokerlab.archive.contracts import STORED, TABLES, contract
 from brokerlab.archive.manifest import DataFile, Manifest
 from brokerlab.archive.profiling import Profile, profile
 from brokerlab.archive.writer import ArchiveWriter
@@ -409,12 +409,3 @@ def _kinds(connection: duckdb.DuckDBPyConnection, text: str) -> list[duckdb.Stat
     except duckdb.Error:  # options in brackets come first
         explained = _OPTIONS.sub("", explained, count=1)
         return [statement.type for statement in connection.extract_statements(explained)]
-
-
-def empty(table: str) -> pl.DataFrame:
-    """Return a canonical table without rows.
-
-    Raises:
-        SchemaError: There is no such table.
-    """
-    return pl.DataFrame(schema=polars_schema(table))

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from brokerlab.archive import manifest as manifests
 from brokerlab.archive import schema
-from brokerlab.archive.contracts import STORED, columns_of, polars_schema
+from brokerlab.archive.contracts import STORED, columns_of, fitted
 from brokerlab.archive.manifest import DataFile, Manifest, Source
 from brokerlab.errors import ConfigError, DataError, writing
 
@@ -127,7 +127,10 @@ class ArchiveWriter:
             SchemaError: The rows break the table's contract.
         """
         given = pl.DataFrame(pl.from_arrow(frame)) if isinstance(frame, pa.Table) else frame
-        rows = _fitted(table, given) if trusted else schema.validate(table, given)
+        required = {n for n, c in columns_of(table).items() if not c.nullable}
+        if trusted and (missing := required - set(given.columns)):
+            raise DataError(f"{table}: required columns are missing: {', '.join(sorted(missing))}")
+        rows = fitted(table, given) if trusted else schema.validate(table, given)
         for folder, part in _partitions(table, rows):
             self._tables.setdefault(table, []).append(self._store(folder, part))
 
@@ -302,19 +305,6 @@ def _locked(path: Path) -> IO[bytes]:
             f"{path.parent}: another process is writing this archive; wait for it"
         ) from error
     return handle
-
-
-def _fitted(table: str, frame: pl.DataFrame) -> pl.DataFrame:
-    """Order the columns as the contract does, add missing ones as null; values are trusted."""
-    own = polars_schema(table)
-    columns = [
-        (pl.col(name) if name in frame.columns else pl.lit(None)).cast(kind).alias(name)
-        for name, kind in own.items()
-    ]
-    required = {n for n, c in columns_of(table).items() if not c.nullable}
-    if missing := required - set(frame.columns):
-        raise DataError(f"{table}: required columns are missing: {', '.join(sorted(missing))}")
-    return frame.select(*columns, *[name for name in frame.columns if name not in own])
 
 
 def _partitions(table: str, frame: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:

@@ -6,6 +6,7 @@
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
+from typing import TypeVar
 
 import dataframely as dy
 import narwhals.stable.v2 as nw
@@ -14,6 +15,8 @@ import polars as pl
 from brokerlab.archive.contracts import activity, files, jobs, queues, settings, storage, tasks
 from brokerlab.engines import FLAG, FLOAT, INT, TEXT, TIME, Types
 from brokerlab.errors import SchemaError, nearest
+
+Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
 TABLES: dict[str, type[dy.Schema]] = {
     "jobs": jobs.Jobs,
@@ -60,17 +63,7 @@ STORED: dict[str, type[dy.Schema]] = {**TABLES, "quarantine": QUARANTINE}
 
 
 def contract(table: str) -> type[dy.Schema]:
-    """Return the class of one table.
-
-    Args:
-        table: Name of a canonical table or ``quarantine``.
-
-    Returns:
-        The dataframely class.
-
-    Raises:
-        SchemaError: There is no such table; the message names the nearest one.
-    """
+    """Return the class of one table, also of ``quarantine``; a SchemaError names the nearest one."""
     if table not in STORED:
         raise SchemaError(f"unknown table '{table}': {nearest(table, STORED)}")
     return STORED[table]
@@ -78,11 +71,7 @@ def contract(table: str) -> type[dy.Schema]:
 
 @cache
 def columns_of(table: str) -> Mapping[str, dy.Column]:
-    """Return the columns of a table by name, in the chapter's order.
-
-    Raises:
-        SchemaError: There is no such table.
-    """
+    """Return the columns of a table by name, in the chapter's order."""
     return MappingProxyType(contract(table).columns())
 
 
@@ -139,21 +128,26 @@ def _types(table: str) -> Mapping[str, pl.DataType]:
     return {name: column.dtype for name, column in columns_of(table).items()}
 
 
+def empty(table: str) -> pl.DataFrame:
+    """Return a table without rows."""
+    return pl.DataFrame(schema=polars_schema(table))
+
+
+def fitted(table: str, rows: Frame) -> Frame:
+    """Put the columns of the contract first and cast them, absent ones as null; values are trusted."""
+    own, present = polars_schema(table), rows.lazy().collect_schema().names()
+    columns = [
+        (pl.col(name) if name in present else pl.lit(None)).cast(kind).alias(name)
+        for name, kind in own.items()
+    ]
+    return rows.select(*columns, *(name for name in present if name not in own))
+
+
 def describe(table: str) -> pl.DataFrame:
-    """List the columns of a table with their units.
+    """List the columns of a table (also ``quarantine``), one row each.
 
-    Args:
-        table: Name of a canonical table or ``quarantine``.
-
-    Returns:
-        One row per column: ``column, type, key, null, unit, meaning`` (all text except the
-        boolean ``key``; ``null`` says what a missing value means, or ``not allowed``).
-
-    Raises:
-        SchemaError: There is no such table.
-
-    Source:
-        archive.md.
+    ``column, type, key, null, unit, meaning``: text except for the boolean ``key``; ``null`` says what a missing value
+    means, or ``not allowed``.
 
     Example:
         >>> describe("jobs").filter(pl.col("column") == "maxpss").row(0)

@@ -109,10 +109,7 @@ def names(meaning: str, *, null: str = "none") -> dy.List:
 def kept(table: type[dy.Schema], **null: str | None) -> dict[str, dy.Column]:
     """Declare columns that are what they are in another table: type, unit and sense are written there alone.
 
-    Args:
-        table: The contract that has them.
-        **null: Name of a column to what a missing value means here; null = the same as there, :data:`NOT_ALLOWED`: no value
-            may be missing here.
+    Each name goes with what a missing value means here: null = the same as there, `NOT_ALLOWED`: none may be missing.
     """
     kinds = {pl.Int32: dy.Int64, pl.Int64: dy.Int64, pl.Float64: dy.Float64, pl.String: dy.String}
     found: dict[str, dy.Column] = {}
@@ -135,12 +132,7 @@ def kept(table: type[dy.Schema], **null: str | None) -> dict[str, dy.Column]:
 def declared(
     module: str, tables: Mapping[str, tuple[str, Mapping[str, dy.Column]]]
 ) -> dict[str, type[dy.Schema]]:
-    """Make contracts of columns that are declared apart: table to class.
-
-    Args:
-        module: Name of the module that declares them.
-        tables: Name of a table to what it is, in a sentence, and its columns in order.
-    """
+    """Make contracts, by table, of what each is (a sentence) and its columns in order, for the module that declares them."""
     made: dict[str, type[dy.Schema]] = {}
     make: Any = type(dy.Schema)
     for table, (about, columns) in tables.items():

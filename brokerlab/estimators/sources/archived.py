@@ -9,7 +9,7 @@ import polars as pl
 
 from brokerlab import archive as archives
 from brokerlab.archive import Archive, given
-from brokerlab.archive.store import empty
+from brokerlab.archive.contracts import empty
 from brokerlab.errors import ConfigError
 from brokerlab.estimators.records import Quantity
 from brokerlab.estimators.sources import jobs as facts

@@ -106,12 +106,11 @@ def _read(paths: list[Path]) -> _Read:
                 " actualcorecount; other job tables are read by brokerlab.archive.ingest"
             )
         batches = {batch.table: batch for batch in read(path, kind)}
-        split = schema.split(
-            "jobs", batches["jobs"].frame, source=path.name, rows=batches["jobs"].rows
-        )
-        refused += split.rows_in - split.accepted.height + batches["jobs"].refused.height
+        found = batches["jobs"]
+        jobs, _ = schema.split("jobs", found.frame, source=path.name, rows=found.rows)
+        refused += found.frame.height - jobs.height + found.refused.height
         power = pl.lit(None, dtype=pl.Float64).alias("corepower")
-        jobs = split.accepted.select(facts.NEEDED)
+        jobs = jobs.select(facts.NEEDED)
         if "queues" in batches:
             queues = batches["queues"].frame.select("panda_queue", "corepower")
             jobs = jobs.join(queues, left_on="computingsite", right_on="panda_queue", how="left")

@@ -13,8 +13,9 @@ from brokerlab import archive
 from brokerlab.archive.ingestion import ingest
 from brokerlab.archive.readers import detect, read
 from brokerlab.archive.readers.units import settle_units
-from brokerlab.archive.schema import split, validate
+from brokerlab.archive.schema import validate
 from brokerlab.errors import DataError, SchemaError
+from tests.sifting import split
 
 HEADER = "pandaid,jeditaskid,jobstatus,prodsourcelabel,creationtime,modificationtime,note"
 ROW = "{},7,finished,user,2026-01-01 00:00:00,2026-01-01 02:00:00,{}"
