@@ -3,6 +3,7 @@
 For every source and table: rows in = accepted + quarantined + duplicates.
 """
 
+import functools
 import hashlib
 import itertools
 import os
@@ -10,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Mapping as Named
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -70,10 +71,7 @@ class IngestReport(Result):
     shows = Shows(
         about="what an ingest read, one row per source and table",
         columns="source, table, rows, accepted, quarantined, duplicates",
-        keys=(
-            "source",
-            "table",
-        ),
+        keys=("source", "table"),
         next=("open(folder)",),
     )
 
@@ -144,7 +142,10 @@ def ingest(
     Source:
         archive.md sections 0 and 13.
     """
-    given = _given(mapping)
+    if isinstance(mapping, str | Path):
+        given: Mapping | None = Mapping.read(mapping)
+    else:
+        given = Mapping.of(mapping) if isinstance(mapping, Named) else mapping
     if given is not None and given.table and table not in (None, given.table):
         raise SchemaError(f"--table {table}: the mapping is for {given.table}; say one of them")
     left_out: list[str] = []
@@ -159,8 +160,12 @@ def ingest(
             return IngestReport((), tuple(skipped), 0, {}, writer.base, left_out=tuple(left_out))
         _forget_refused(writer, jobs)
         run = _Run(writer)
-        for rank, job in enumerate(jobs, start=1):
-            run.stage(rank, job, _telling(progress, rank - 1, len(jobs)))
+        tell = progress or (lambda *_: None)
+        for done, job in enumerate(jobs):
+            try:
+                run.stage(done + 1, job, functools.partial(tell, done, len(jobs)))
+            except SchemaError as error:
+                raise _together([error, *_problems(jobs[done:])]) from error
         merged = run.merge(jobs)
         changed = pl.concat([merged["jobs"].tasks, merged["files"].tasks]).unique()
         approximated = approximate.refresh(writer, changed)
@@ -276,6 +281,23 @@ class _Run:
         return tuple(made)
 
 
+def _together(problems: Iterable[BrokerlabError]) -> BrokerlabError:
+    """Return several errors as one, of the first one's kind."""
+    first, *others = {str(problem): problem for problem in problems}.values()
+    return type(first)("\n".join(map(str, [first, *others]))) if others else first
+
+
+def _problems(jobs: list[_Job]) -> Iterator[BrokerlabError]:
+    """Yield what is wrong with the columns of sources, of every table of a database, by their first rows."""
+    for job in jobs:
+        for name, table in job.found.tables.items() or [("", "")]:
+            tables = {name: table} if name else {}
+            try:
+                next(_sifted_batches(replace(job, found=replace(job.found, tables=tables))), None)
+            except BrokerlabError as error:
+                yield error
+
+
 def _check_columns(writer: ArchiveWriter, table: str) -> None:
     """Refuse columns beside the contract that could not be read as one table."""
     one_each = {file.columns: writer.path / file.path for file in writer.live(table)}
@@ -285,7 +307,7 @@ def _check_columns(writer: ArchiveWriter, table: str) -> None:
             kinds[name].add(kind)
     for name, found in kinds.items():
         if len(found) > 1 and any(kind.is_nested() for kind in found):
-            raise _not_mergeable(table, f"{name}: {', '.join(sorted(map(str, found)))}")
+            raise pl.exceptions.SchemaError(f"{name}: {', '.join(sorted(map(str, found)))}")
 
 
 @contextmanager
@@ -294,42 +316,11 @@ def _one_table(table: str) -> Iterator[None]:
     try:
         yield
     except pl.exceptions.PolarsError as error:
-        raise _not_mergeable(table, str(error)) from error
-
-
-def _not_mergeable(table: str, found: str) -> SchemaError:
-    """Return the error for columns beside the contract whose types exclude each other."""
-    words = found.split("\n", maxsplit=1)[0][:200]
-    return SchemaError(
-        f"{table}: a column beside the canonical ones has types that cannot stand in one table "
-        f"({words}); rename it in one source or leave it out"
-    )
-
-
-def _telling(progress: Progress | None, done: int, total: int) -> Callable[[str, int], None]:
-    """Return what a source calls after every batch."""
-
-    def tell(name: str, rows: int) -> None:
-        if progress is not None:
-            progress(done, total, name, rows)
-
-    return tell
-
-
-def _quarantined(batch: readers.Batch, name: str) -> pl.DataFrame:
-    """Return the rows a reader could not cut, in the form of the quarantine table."""
-    return batch.refused.select(
-        pl.lit(name).alias("source"), "row", pl.lit(batch.table).alias("table"), "key", "reason"
-    )
-
-
-def _given(mapping: Mapping | Named[str, Any] | str | Path | None) -> Mapping | None:
-    """Return what the caller says about columns as a mapping."""
-    if mapping is None or isinstance(mapping, Mapping):
-        return mapping
-    if isinstance(mapping, str | Path):
-        return Mapping.read(mapping)
-    return Mapping.of(mapping)
+        words = str(error).split("\n", maxsplit=1)[0][:200]
+        raise SchemaError(
+            f"{table}: a column beside the canonical ones has types that cannot stand in one table "
+            f"({words}); rename it in one source or leave it out"
+        ) from error
 
 
 def _wanted(sources: Any, table: str, left_out: list[str], *, partial: bool) -> list[_Wanted]:
@@ -400,7 +391,9 @@ def _sifted_batches(job: _Job) -> Iterator[tuple[readers.Batch, pl.DataFrame, pl
             good, bad = schema.sift(
                 batch.table, batch.frame, source=job.name, rows=batch.rows, partial=job.partial
             )
-        yield batch, good, pl.concat([bad, _quarantined(batch, job.name)])
+        marks = pl.lit(job.name).alias("source"), pl.lit(batch.table).alias("table")
+        cut = batch.refused.with_columns(*marks).select(bad.columns)
+        yield batch, good, pl.concat([bad, cut])
 
 
 def _new_sources(
@@ -442,29 +435,19 @@ def _new_sources(
         read_before.add(digest)
         name = _own_name(one, jobs)
         kept = Wishes() if one.partial else wishes
-        shaper = Shaper(name, kept, found.table, one.partial, named=_is_named(path, found))
+        told = readers.table_of_name(path.name) or readers.table_of_columns(found.names)
+        named = found.named and told != found.table  # only the caller tells the table
+        shaper = Shaper(name, kept, found.table, one.partial, named=named)
         where = name if spooled else str(path)
         notes = (READ_BEFORE,) if digest in in_archive else ()
         jobs.append(_Job(path, where, name, digest, found, one.partial, shaper, mapping, notes))
-    if len(problems) == 1:
-        raise problems[0]
     if problems:
-        raise type(problems[0])("\n".join(str(problem) for problem in problems))
+        raise _together([*problems, *_problems(jobs)])
     return jobs, skipped
 
 
-def _is_named(path: Path, found: readers.Detected) -> bool:
-    """Whether only the caller tells the table of a source."""
-    told = readers.table_of_name(path.name) or readers.table_of_columns(found.names)
-    return found.named and told != found.table
-
-
 def _refuse_options(one: _Wanted, found: readers.Detected, wishes: Wishes) -> None:
-    """Refuse what is said about columns where it cannot be used.
-
-    Raises:
-        SchemaError: The source has no columns of its own, or several tables.
-    """
+    """Refuse what is said about columns where the source has none of its own, or several tables."""
     if one.partial or wishes.given is None or not wishes.given.says:
         return
     if found.format in ("invex", "links"):

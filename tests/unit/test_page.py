@@ -103,6 +103,16 @@ def test_an_unknown_table_is_refused_with_the_nearest() -> None:
             asked(wrong)
 
 
+def test_what_is_wrong_in_tables_given_by_name_is_told_at_once() -> None:
+    wrong = {"jobs": {"pandaid": [1]}, "gshares": 5, "resource_types": {"resource_name": [None]}}
+    with pytest.raises(SchemaError) as caught:
+        archive_of(wrong)
+    for table in ("jobs.jobstatus", "gshares: ", "resource_types.resource_name"):
+        assert table in str(caught.value)
+    with pytest.raises(SchemaError, match=r"'job'.*\n.*'task'"):
+        archive_of({"job": {}, "task": {}})
+
+
 def test_a_missing_table_is_named() -> None:
     tables = by_name(Toy().job(1).tables())
     del tables["files"]

@@ -8,6 +8,7 @@ import sys
 import textwrap
 from datetime import datetime, timedelta
 
+import duckdb
 import polars as pl
 import pytest
 
@@ -15,7 +16,7 @@ from brokerlab import archive
 from brokerlab.archive import merge, spill
 from brokerlab.archive.ingestion import ingest
 from brokerlab.archive.readers import delimited
-from brokerlab.errors import DataError, SchemaError
+from brokerlab.errors import BrokerlabError, DataError, SchemaError
 
 
 def fates(report):
@@ -337,6 +338,36 @@ def test_all_files_that_cannot_be_recognised_are_named_at_once(tmp_path):
         ingest([tmp_path / "jobs.csv", tmp_path / "no.csv"], tmp_path / "a")
     assert "jobs.csv: is empty" in str(caught.value)
     assert "no.csv: no such file" in str(caught.value)
+
+
+def test_what_is_wrong_in_several_sources_and_tables_is_told_at_once(
+    tmp_path, make_jobs, write_csv
+):
+    wrong = {
+        "a.jobs.csv": (make_jobs(2).drop("jobstatus"), "a.jobs.csv: jobs.jobstatus: required"),
+        "b.jobs.csv": (
+            make_jobs(2).with_columns(starttime=pl.Series(["02/03/2026 01:00:00"] * 2)),
+            "b.jobs.csv: starttime '02/03/2026 01:00:00' (row 1) may be day/month or month/day",
+        ),
+        "tasks.csv": (task_row().drop("vo"), "tasks.csv: tasks.vo: required column is missing"),
+    }
+    sources = [write_csv(frame, name) for name, (frame, _) in wrong.items()]
+    base = tmp_path / "x.duckdb"
+    with duckdb.connect(base) as connection:
+        for table in ("resource_types", "software_tags"):
+            connection.execute(f"create table {table} as select 5 as mincore")
+    good = write_csv(make_jobs(2), "0.jobs.csv")
+    words = [
+        *(said for _, said in wrong.values()),
+        "x.duckdb: resource_types.resource_name: required column is missing",
+        "x.duckdb: software_tags.panda_queue: required column is missing",
+    ]
+    for more, said in (([], []), ([tmp_path / "no.csv"], ["no.csv: no such file"])):
+        with pytest.raises(BrokerlabError) as caught:
+            ingest([good, *sources, base, *more], tmp_path / "a")
+        for one in [*words, *said]:
+            assert str(caught.value).count(one) == 1
+    assert not [p for p in (tmp_path / "a").iterdir() if p.is_dir()]
 
 
 def test_a_truncated_source_changes_nothing(tmp_path, make_jobs, write_csv):
