@@ -22,12 +22,20 @@ from brokerlab.archive.readers import (
 from brokerlab.archive.readers.batch import Batch
 from brokerlab.archive.readers.detect import Detected, TableOf, by_first_bytes, table_of_name
 from brokerlab.archive.readers.units import settle_units
-from brokerlab.errors import DataError
 
 __all__ = ["Batch", "Detected", "detect", "read", "table_of_columns", "table_of_name"]
 
 Shape = Callable[[Callable[[], Iterator[Batch]]], Iterator[Batch]]
 """Gives rows of a source canonical names and units; it may read the source more than once."""
+_READERS = {
+    "parquet": columnar.read,
+    "csv": delimited.read,
+    "lines": lines.read,
+    "duckdb": databases.read,
+    "sqlite": databases.read,
+    "invex": invex.read,
+    "links": link_table.read,
+}
 
 
 def detect(
@@ -37,16 +45,7 @@ def detect(
     table_of: TableOf = table_of_columns,
     partition: dict[str, str | None] | None = None,
 ) -> Detected:
-    """Recognise a file.
-
-    Args:
-        path: The file.
-        table: Its table where the caller knows.
-        table_of: Tells the table by the columns, where the file's name does not.
-        partition: Columns that stand in the path of a Parquet file.
-
-    Returns:
-        Format and table.
+    """Recognise a file; the table, where the caller does not know it, by its name or by ``table_of`` its columns.
 
     Raises:
         DataError: No such file, empty, truncated, or its table cannot be told.
@@ -63,42 +62,22 @@ def detect(
 def read(
     path: Path, found: Detected, shape: Shape | None = None, table_of: TableOf = table_of_columns
 ) -> Iterator[Batch]:
-    """Read one file.
-
-    Args:
-        path: The file.
-        found: What ``detect`` said about it.
-        shape: Gives rows canonical names; null = rows as the source holds them.
-        table_of: Tells the table of JSON records by their names.
-
-    Yields:
-        Batches of rows, each of one table; a file may hold several tables.
+    """Yield the rows of a file in batches, each of one table; ``shape`` gives them canonical names and units.
 
     Raises:
         DataError: The file is truncated, damaged or of a wrong encoding.
         SchemaError: A column occurs twice in its header.
     """
-    if found.format == "invex":
-        yield from invex.read(path, found)
-        return
-    if found.format == "links":
-        yield from link_table.read(path, found)
+    if found.format in ("invex", "links"):
+        yield from _READERS[found.format](path, found)
         return
 
     def batches() -> Iterator[Batch]:
-        if found.format == "parquet":
-            return columnar.read(path, found)
-        if found.format == "csv":
-            return delimited.read(path, found)
-        if found.format == "lines":
-            return lines.read(path, found)
-        if found.format in ("duckdb", "sqlite"):
-            return databases.read(path, found)
         if found.format == "json":
             return documents.read(path, found, table_of)
-        raise DataError(f"{path}: unknown format '{found.format}'")
+        return _READERS[found.format](path, found)
 
-    for batch in batches() if shape is None else shape(batches):
-        frame, notes = settle_units(batch.table, batch.frame)
-        settled = replace(batch, frame=frame, notes=(*batch.notes, *notes))
-        yield from queue_export.expanded(settled)
+    for given in batches() if shape is None else shape(batches):
+        for batch in queue_export.expanded(given):
+            frame, notes = settle_units(batch.table, batch.frame)
+            yield replace(batch, frame=frame, notes=(*batch.notes, *notes))

@@ -8,18 +8,11 @@ REFUSED = {"row": pl.Int64, "key": pl.String, "reason": pl.String}
 """Columns of rows that a reader could not even cut into columns."""
 
 
-def nothing_refused() -> pl.DataFrame:
-    """Return an empty table of refused rows."""
-    return pl.DataFrame(schema=REFUSED)
-
-
 @dataclass(frozen=True)
 class Batch:
-    """Rows of one table as the source holds them.
+    """Rows of one table as the source holds them; columns may still be text and have the source's names.
 
     Attributes:
-        table: Canonical table.
-        frame: The rows; columns may still be text and have the source's names.
         rows: Row number in the source of each row, first data row = 1; rows made of one record share its.
         refused: ``row, key, reason`` of rows that have no place in ``frame``.
         notes: What the reader converted or inferred, in sentences.
@@ -28,7 +21,7 @@ class Batch:
     table: str
     frame: pl.DataFrame
     rows: pl.Series
-    refused: pl.DataFrame = field(default_factory=nothing_refused)
+    refused: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=REFUSED))
     notes: tuple[str, ...] = ()
 
 

@@ -15,18 +15,7 @@ BATCH_ROWS = 250_000
 
 
 def read(path: Path, found: Detected) -> Iterator[Batch]:
-    """Read a Parquet file batch by batch.
-
-    Args:
-        path: The file.
-        found: Its table, and the columns that stand in its path.
-
-    Yields:
-        One batch per 250,000 rows; one empty batch if the file has no rows.
-
-    Raises:
-        DataError: The file is truncated or damaged.
-    """
+    """Read a Parquet file batch by batch; one empty batch if the file has no rows."""
     table = found.table or ""
     first = 1
     try:

@@ -25,21 +25,10 @@ from brokerlab.errors import DataError
 BATCH_ROWS = 100_000
 """Rows held at a time."""
 _LONGEST_VALUE = 16 << 20
-_KINDS = {"duckdb": "DuckDB file", "sqlite": "SQLite file"}
 
 
 def detected(path: Path, found: Detected, table_of: TableOf) -> Detected:
-    """Find the canonical tables of a database, by the names of its tables or their columns.
-
-    Args:
-        path: The file.
-        found: What its first bytes say; a table that the caller gave picks one of the database.
-        table_of: Tells a table by its columns.
-
-    Raises:
-        DataError: Damaged, or none of its tables can be told.
-        SchemaError: A table has too many columns.
-    """
+    """Find the canonical tables of a database, by the names of its tables or their columns; a given table picks one."""
     _refuse_open(path)
     columns = _columns(path, found.format)
     tables: dict[str, str] = {}
@@ -64,15 +53,7 @@ def detected(path: Path, found: Detected, table_of: TableOf) -> Detected:
 
 
 def read(path: Path, found: Detected) -> Iterator[Batch]:
-    """Read the tables of a database batch by batch.
-
-    Args:
-        path: The file.
-        found: Which of its tables are read as what.
-
-    Raises:
-        DataError: Damaged, or a type that cannot be read.
-    """
+    """Read the tables of a database batch by batch."""
     pieces = _duckdb_pieces if found.format == "duckdb" else _sqlite_pieces
     for name, table in found.tables.items():
         first = 1
@@ -82,11 +63,7 @@ def read(path: Path, found: Detected) -> Iterator[Batch]:
 
 
 def _refuse_open(path: Path) -> None:
-    """Refuse a database with changes that are not in its file yet.
-
-    Raises:
-        DataError: There is a log of changes beside it.
-    """
+    """Refuse a database with changes that are not in its file yet: there is a log of them beside it."""
     for log in (Path(f"{path}-wal"), Path(f"{path}.wal")):
         if log.exists() and log.stat().st_size:
             raise DataError(
@@ -142,7 +119,7 @@ def _duckdb(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         ) as connection:
             yield connection
     except duckdb.Error as error:
-        raise truncated(path, _KINDS["duckdb"], error) from error
+        raise truncated(path, "DuckDB file", error) from error
 
 
 def _duckdb_pieces(path: Path, name: str, _: str) -> Iterator[pl.DataFrame]:
@@ -177,7 +154,7 @@ def _sqlite(path: Path) -> Iterator[sqlite3.Connection]:
         database.text_factory = _decoded
         yield database
     except (sqlite3.Error, UnicodeError, OverflowError) as error:
-        raise truncated(path, _KINDS["sqlite"], error) from error
+        raise truncated(path, "SQLite file", error) from error
     finally:
         if database is not None:
             database.close()

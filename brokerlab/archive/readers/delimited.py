@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from brokerlab.archive.contracts import columns_of
-from brokerlab.archive.readers.batch import REFUSED, Batch, nothing_refused
+from brokerlab.archive.readers.batch import Batch, numbered
 from brokerlab.archive.readers.detect import Detected, opened, truncated, wrong_encoding
+from brokerlab.archive.readers.records import Refusal, refusals
 from brokerlab.errors import DataError
 
 BLOCK_BYTES = 32 << 20
@@ -53,25 +54,8 @@ def _left_open(lines: int) -> str:
 
 
 def read(path: Path, found: Detected) -> Iterator[Batch]:
-    """Read a CSV file batch by batch.
-
-    Args:
-        path: The file; gzip is recognised by content.
-        found: Table, encoding and delimiter.
-
-    Yields:
-        Batches of text columns; rows with a wrong number of fields stand in ``refused``.
-
-    Raises:
-        DataError: Truncated, damaged, wrong encoding, or a row longer than 32 MB.
-    """
+    """Read a CSV file, packed or not, block by block as text; rows with a wrong number of fields are refused."""
     table = found.table or ""
-    for frame, rows, refused in pieces(path, found):
-        yield Batch(table, frame, rows, refused)
-
-
-def pieces(path: Path, found: Detected) -> Iterator[tuple[pl.DataFrame, pl.Series, pl.DataFrame]]:
-    """Yield (rows as text, their numbers, refused rows) block by block."""
     malformed = _Malformed()
     seen = reported = 0
     try:
@@ -81,11 +65,11 @@ def pieces(path: Path, found: Detected) -> Iterator[tuple[pl.DataFrame, pl.Serie
                 rows = _row_numbers(len(frame), seen, malformed.rows)
                 whole, swallowing = _without_swallowed(frame, rows, found)
                 refused = pl.concat([_refused(malformed, reported), swallowing])
-                yield frame.filter(whole), rows.filter(whole), refused
+                yield Batch(table, frame.filter(whole), rows.filter(whole), refused)
                 seen, reported = seen + len(frame), len(malformed.rows)
             if reported < len(malformed.rows) or not seen:
                 empty = pl.DataFrame(schema=dict.fromkeys(reader.schema.names, pl.String))
-                yield empty, _row_numbers(0, seen, []), _refused(malformed, reported)
+                yield Batch(table, empty, numbered(empty), _refused(malformed, reported))
     except pa.ArrowInvalid as error:
         if "UTF8" in str(error) or "UTF-8" in str(error):
             raise wrong_encoding(path) from error
@@ -97,10 +81,7 @@ def pieces(path: Path, found: Detected) -> Iterator[tuple[pl.DataFrame, pl.Serie
 
 
 class _Utf8:
-    """A file that refuses to go on where it is not UTF-8: of a row that Arrow cannot cut it would not say so.
-
-    Reading raises UnicodeDecodeError.
-    """
+    """A file whose reading raises UnicodeDecodeError where it is not UTF-8: of a row that Arrow cannot cut it would not say so."""
 
     def __init__(self, handle: Any) -> None:
         self._handle = handle
@@ -151,37 +132,27 @@ def _header(handle: Any, found: Detected) -> list[str]:
 def _without_swallowed(
     frame: pl.DataFrame, rows: pl.Series, found: Detected
 ) -> tuple[pl.Series, pl.DataFrame]:
-    """Find rows that took following ones into a field, by a quote left open.
+    """Return (whether a row is whole, the others as refused rows), where a quote left open took the following ones into a field.
 
     Such a field has line breaks and, on every further line, as many delimiters as a row.
-
-    Returns:
-        (whether a row is whole, the others as refused rows).
     """
     whole = pl.repeat(value=True, n=len(frame), dtype=pl.Boolean, eager=True)
-    refused = [nothing_refused()]
+    refused: list[Refusal] = []
     # JSON may have line breaks and delimiters enough to look like rows
-    json = {n for n, kind in _units(found.table).items() if kind == "json"}
+    columns = columns_of(found.table) if found.table else {}
+    json = {n for n, column in columns.items() if (column.metadata or {})["unit"] == "json"}
     texts = [n for n in frame.columns if n.strip().lower() not in json]
     if len(frame.columns) <= _FEW_COLUMNS or not texts:
-        return whole, refused[0]
+        return whole, refusals([])
     for name in (n for n in texts if frame[n].str.contains("\n", literal=True).any()):
         value = frame[name].fill_null("")
         ends = value.str.count_matches("\n", literal=True).cast(pl.Int64)
         marks = value.str.count_matches(found.delimiter, literal=True).cast(pl.Int64)
         taken = whole & (ends > 0) & (marks >= (frame.width - 1) * (ends - 1).clip(1))
-        reasons = [f"{name} has line breaks{_left_open(n)}" for n in ends.filter(taken)]
-        keys: list[str | None] = [None] * len(reasons)
-        columns = {"row": rows.filter(taken), "key": keys, "reason": reasons}
-        refused.append(pl.DataFrame(columns, schema=REFUSED))
+        lost = zip(rows.filter(taken), ends.filter(taken), strict=True)
+        refused += [(row, None, f"{name} has line breaks{_left_open(n)}") for row, n in lost]
         whole &= ~taken
-    return whole, pl.concat(refused)
-
-
-def _units(table: str | None) -> dict[str, str]:
-    """Return the unit of each column of a table; nothing without a table."""
-    columns = {} if table is None else columns_of(table)
-    return {name: (column.metadata or {})["unit"] for name, column in columns.items()}
+    return whole, refusals(refused)
 
 
 def _row_numbers(count: int, seen: int, malformed: list[int]) -> pl.Series:
@@ -194,6 +165,5 @@ def _row_numbers(count: int, seen: int, malformed: list[int]) -> pl.Series:
 
 def _refused(malformed: _Malformed, start: int) -> pl.DataFrame:
     """Return the malformed rows noted since ``start``."""
-    rows, reasons = malformed.rows[start:], malformed.reasons[start:]
-    keys: list[str | None] = [None] * len(rows)
-    return pl.DataFrame({"row": rows, "key": keys, "reason": reasons}, schema=REFUSED)
+    noted = zip(malformed.rows[start:], malformed.reasons[start:], strict=True)
+    return refusals([(row, None, reason) for row, reason in noted])

@@ -156,11 +156,7 @@ def _fields(path: Path, header: str, delimiter: str) -> list[str]:
 
 
 def check_columns(path: Path, names: list[str]) -> None:
-    """Refuse columns that occur twice, and more of them than any table has.
-
-    Raises:
-        SchemaError: There are such columns.
-    """
+    """Refuse columns that occur twice, and more of them than any table has."""
     check_number(path, len(names))
     if repeated := doubled(names):
         shown = ", ".join(name[:60] for name in repeated[:20])
@@ -168,11 +164,7 @@ def check_columns(path: Path, names: list[str]) -> None:
 
 
 def check_number(path: Path, count: int) -> None:
-    """Refuse more columns than any table has.
-
-    Raises:
-        SchemaError: There are more.
-    """
+    """Refuse more columns than any table has."""
     if count > MAX_COLUMNS:
         raise SchemaError(
             f"{path}: {count} columns, allowed: {MAX_COLUMNS}; leave out what is not needed"
@@ -231,11 +223,7 @@ def table_of_name(name: str) -> str | None:
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file for reading, through gzip if its first bytes say so.
-
-    Raises:
-        DataError: What is read there is damaged, or decoded there and of another encoding.
-    """
+    """Open a file for reading, through gzip if its first bytes say so; damage and another encoding are a DataError."""
     with path.open("rb") as handle:
         packed = handle.read(2) == _GZIP
     try:
@@ -295,11 +283,7 @@ def _decoded(path: Path, head: bytes) -> tuple[str, str]:
 
 
 def table_of_records(path: Path, names: Iterable[str], table_of: TableOf) -> str:
-    """Return the table of records by the file's name, their names, or the file's folder.
-
-    Raises:
-        DataError: None of these tells; the message says what to type.
-    """
+    """Return the table of records by the file's name, their names, or the file's folder."""
     names = list(names)
     found = table_of_name(path.name) or _only_table(names) or table_of(names)
     found = found or table_of_name(path.parent.name)

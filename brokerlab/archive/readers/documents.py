@@ -24,11 +24,7 @@ from brokerlab.errors import DataError
 class Kind:
     """A kind of document that is told by its content, whatever the file is called.
 
-    Attributes:
-        what: What stands in it, in words.
-        tables: Tables it fills.
-        looks: Whether a document, of a file of the given table or None, is of this kind.
-        read: The reader.
+    ``looks`` says whether a document, of a file of the given table or None, is of this kind.
     """
 
     what: str
@@ -48,15 +44,7 @@ KINDS = (
 
 
 def read(path: Path, found: Detected, table_of: TableOf) -> Iterator[Batch]:
-    """Read a JSON file.
-
-    Args:
-        path: The file.
-        found: What ``detect`` said; its table is a hint, unless the caller named it.
-        table_of: Tells the table of records by their names.
-
-    Yields:
-        Batches of every table in it.
+    """Read a JSON file; the table that ``detect`` found is a hint, unless the caller named it.
 
     Raises:
         DataError: Truncated, not JSON, nothing that can be recognised, or not the named table.

@@ -17,10 +17,10 @@ import polars as pl
 
 from brokerlab.archive import approximate
 from brokerlab.archive.parsing import cleaned
+from brokerlab.archive.readers import delimited
 from brokerlab.archive.readers.batch import REFUSED, Batch, numbered
-from brokerlab.archive.readers.delimited import pieces
 from brokerlab.archive.readers.detect import Detected
-from brokerlab.archive.readers.units import MAX_DURATION_S
+from brokerlab.archive.readers.units import MAX_DURATION_S, as_float
 from brokerlab.errors import DataError, SchemaError
 
 EPOCH = datetime(2018, 1, 1)  # noqa: DTZ001  (canonical times are UTC without zone)
@@ -54,33 +54,21 @@ _NO_STATUS = "the file has no jobstatus: every job is taken as finished"
 
 
 def read(path: Path, found: Detected) -> Iterator[Batch]:
-    """Read the job records of one task.
-
-    Args:
-        path: The CSV; the digits in its name are the task.
-        found: Encoding and delimiter.
-
-    Yields:
-        ``jobs``, then the inferred ``tasks`` and ``queues``.
-
-    Raises:
-        DataError: No task number in the file name.
-        SchemaError: Two columns that mean the same one.
+    """Read the job records of one task, whose number is in the file's name; yields ``jobs``, then the inferred ``tasks`` and ``queues``.
 
     Source:
         archive.md section 13.5; calibration.md 1 for the scouts.
     """
     task = _task_of(path)
-    parts = list(pieces(path, found))
-    frame = pl.concat([piece for piece, _, _ in parts])
+    parts = list(delimited.read(path, found))
+    frame = pl.concat([part.frame for part in parts])
     frame = frame.rename({name: name.strip().lower() for name in frame.columns})
-    _check_names(path, frame.columns)
-    rows = pl.concat([numbers for _, numbers, _ in parts])
-    refused = pl.concat([bad for _, _, bad in parts])
-    good, unreadable = _with_durations(frame, rows)
-    refused = pl.concat([refused, unreadable])
-    good = _with_roles(good)
-    good = _with_times(good)
+    both = [f"{old} and {new}" for old, new in RENAMED.items() if {old, new} <= set(frame.columns)]
+    if both:
+        raise SchemaError(f"{path}: {'; '.join(both)} are the same column; keep one of each")
+    good, unreadable = _with_durations(frame, pl.concat([part.rows for part in parts]))
+    refused = pl.concat([*(part.refused for part in parts), unreadable])
+    good = _with_times(_with_roles(good))
     jobs = _jobs(good, task)
     told = (_NOTE,) if "jobstatus" in good.columns else (_NOTE, _NO_STATUS)
     yield Batch("jobs", jobs, good["__row"], refused, notes=told)
@@ -100,13 +88,6 @@ def _task_of(path: Path) -> int:
             f"{path}: no task number in the file name; name it like job_records_15350577.csv.gz"
         )
     return int(runs[-1])
-
-
-def _check_names(path: Path, names: list[str]) -> None:
-    """Refuse a file that gives a column under both of its names."""
-    both = [f"{old} and {new}" for old, new in RENAMED.items() if {old, new} <= set(names)]
-    if both:
-        raise SchemaError(f"{path}: {'; '.join(both)} are the same column; keep one of each")
 
 
 def _with_durations(frame: pl.DataFrame, rows: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -141,11 +122,12 @@ def _with_durations(frame: pl.DataFrame, rows: pl.Series) -> tuple[pl.DataFrame,
 
 def _with_roles(frame: pl.DataFrame) -> pl.DataFrame:
     """Mark scouts and merge jobs by their priority; read numbers needed here."""
-    number = {
-        name: _number(frame, name)
+    frame = frame.with_columns(
+        (as_float(frame, name) if name in frame.columns else pl.lit(None, dtype=pl.Float64)).alias(
+            f"__{name}"
+        )
         for name in ("pandaid", "assignedpriority", "actualcorecount", "hs06sec")
-    }
-    frame = frame.with_columns([e.alias(f"__{name}") for name, e in number.items()])
+    )
     priority = frame["__assignedpriority"]
     usual = priority.filter(priority != MERGE_PRIORITY).drop_nulls().mode(maintain_order=True)
     mark = SCOUT_PRIORITY
@@ -235,11 +217,3 @@ def _queues(frame: pl.DataFrame) -> pl.DataFrame:
     return every.join(power, on="panda_queue", how="left", maintain_order="left").with_columns(
         type=pl.lit("production"), status=pl.lit("online")
     )
-
-
-def _number(frame: pl.DataFrame, name: str) -> pl.Expr:
-    """Return a column as float; null where absent or unreadable."""
-    if name not in frame.columns:
-        return pl.lit(None, dtype=pl.Float64)
-    short = pl.col(name).str.slice(0, 64).str.strip_chars()
-    return short.cast(pl.Float64, strict=False)

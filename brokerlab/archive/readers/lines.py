@@ -32,17 +32,7 @@ _BESIDE = {"fields", "sort", "highlight", "matched_queries", "found", "inner_hit
 
 
 def detected(path: Path, found: Detected, table_of: TableOf) -> Detected:
-    """Find the names of all records of a file and, by them, its table.
-
-    Args:
-        path: The file.
-        found: What its first lines say.
-        table_of: Tells the table by the names.
-
-    Raises:
-        DataError: Truncated, damaged, a wrong encoding, a line too long, or no table can be told.
-        SchemaError: Too many columns.
-    """
+    """Find the names of all records of a file and, by them, its table."""
     names: dict[str, None] = {}
     for _, item, _ in _items(path, found.encoding):
         if isinstance(item, dict):
@@ -55,15 +45,7 @@ def detected(path: Path, found: Detected, table_of: TableOf) -> Detected:
 
 
 def read(path: Path, found: Detected) -> Iterator[Batch]:
-    """Read a file of records batch by batch; a line that holds none is a refused row.
-
-    Args:
-        path: The file.
-        found: Its table and the names of its records.
-
-    Raises:
-        DataError: As ``detected``.
-    """
+    """Read a file of records batch by batch; a line that holds none is a refused row."""
     items: list[tuple[int, Any]] = []
     size = 0
     table = found.table or ""
@@ -112,12 +94,7 @@ def hits(data: Any) -> list[Any] | None:
 def batch_of_hits(
     path: Path, data: Any, found_hits: list[Any], found: Detected, table_of: TableOf
 ) -> Batch:
-    """Make a batch of the hits of a document.
-
-    Raises:
-        DataError: Their table cannot be told.
-        SchemaError: Too many columns.
-    """
+    """Make a batch of the hits of a document."""
     names = dict.fromkeys(name for hit in found_hits if isinstance(hit, dict) for name in hit)
     check_columns(path, list(names))
     table = found.table or table_of_records(path, names, table_of)
@@ -165,14 +142,6 @@ def _single(value: Any) -> Any:
 def _items(path: Path, encoding: str) -> Iterator[tuple[int, Record | Any, int]]:
     """Yield the records of a file, and what stands in place of one, with number and length of the line."""
     number = 0
-    for line, text in _texts(path, encoding):
-        for item in _parsed(line, text):
-            number += 1
-            yield number, item, len(text)
-
-
-def _texts(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines that hold something, numbered as in the file."""
     with opened(path) as handle:
         lines = io.TextIOWrapper(handle, encoding=encoding, newline="\n")
         line = 0
@@ -180,16 +149,16 @@ def _texts(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
             line += 1
             if len(text) > MAX_LINE:
                 raise DataError(f"{path}: line {line} has more than {MAX_LINE >> 20} MB; cut it")
-            if text.strip():
-                yield line, text
+            for item in _parsed(line, text) if text.strip() else ():
+                number += 1
+                yield number, item, len(text)
 
 
 def _parsed(line: int, text: str) -> list[Any]:
     """Return the records of a line: one, or the hits of an answer."""
     try:
         item = records.parse(text)
-        text.encode()
-        if records.holds_half_character(text, item):
+        if records.holds_half_character(text.encode(), item):
             return [_NoRecord(f"line {line} holds half a character (such as \\ud800)")]
     except (ValueError, RecursionError) as error:
         words = str(error)[:80]

@@ -15,36 +15,17 @@ _BASE = ["src", "dst"]
 
 
 def read(path: Path, found: Detected) -> Iterator[Batch]:
-    """Read a flat table block by block.
+    """Read Parquet or CSV with ``src, dst``, columns of ``detect.LINK_KEYS`` and ``mbps_timestamp`` (the time of the three ``mbps``).
 
-    Args:
-        path: Parquet or CSV, with ``src, dst``, columns of ``detect.LINK_KEYS``, ``mbps_timestamp`` (the time of the three
-            ``mbps``).
-        found: What ``detect`` said.
-
-    Yields:
-        Batches of ``network_matrix``, one row per value that is there; rows are numbered by link.
-
-    Raises:
-        DataError: Truncated, damaged, or of a wrong encoding.
-        SchemaError: A column of lists or structs.
+    Yields ``network_matrix``, one row per value that is there, numbered by link.
 
     Source:
         archive.md section 7.
     """
-    for frame, rows, refused in _pieces(path, found):
-        named = frame.rename({name: name.strip().lower() for name in frame.columns})
-        table, notes = _long(named.with_columns(rows.alias("row")))
-        yield Batch("network_matrix", table.drop("row"), table["row"], refused, notes)
-
-
-def _pieces(path: Path, found: Detected) -> Iterator[tuple[pl.DataFrame, pl.Series, pl.DataFrame]]:
-    """Yield (rows, their numbers, refused rows)."""
-    if found.delimiter:
-        yield from delimited.pieces(path, found)
-        return
-    for piece in columnar.read(path, found):
-        yield piece.frame, piece.rows, piece.refused
+    for piece in (delimited if found.delimiter else columnar).read(path, found):
+        named = piece.frame.rename({name: name.strip().lower() for name in piece.frame.columns})
+        table, notes = _long(named.with_columns(piece.rows.alias("row")))
+        yield Batch("network_matrix", table.drop("row"), table["row"], piece.refused, notes)
 
 
 def _long(links: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:

@@ -1,16 +1,16 @@
 """Read JSON answers of the BigPanDA monitor: jobs, tasks with datasets (section 13)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from brokerlab.archive.contracts import polars_schema
+from brokerlab.archive.contracts import empty
 from brokerlab.archive.readers.batch import Batch
 from brokerlab.archive.readers.detect import TableOf
 from brokerlab.archive.readers.records import Record, Told, series, told_apart
-from brokerlab.archive.readers.units import KB_PER_MB, MAX_DURATION_S, settled_tasks
+from brokerlab.archive.readers.units import KB_PER_MB, MAX_DURATION_S
 from brokerlab.errors import DataError
 
 JOB_COLUMNS_DROPPED = [
@@ -47,20 +47,7 @@ _ENDED = {"finished", "failed", "cancelled", "closed"}
 
 
 def read(path: Path, data: Any, table: str | None, table_of: TableOf) -> Iterator[Batch]:
-    """Read one document: an answer of the monitor, several of them by address, or records.
-
-    Args:
-        path: The file, for messages.
-        data: Its content.
-        table: Table of plain records; None to tell from the content.
-        table_of: Tells the table of records by their names.
-
-    Yields:
-        Batches of ``jobs``, ``tasks`` and ``datasets``.
-
-    Raises:
-        DataError: Nothing in it that can be recognised.
-    """
+    """Read one document: an answer of the monitor, several of them by address, or plain records of the given table."""
     found = False
     for kind, items, notes in _answers(data, table, table_of):
         found = True
@@ -118,9 +105,8 @@ def _kind(names: set[str]) -> str | None:
 def _jobs(items: list[Any], notes: Told) -> Batch:
     """Convert job records: units, words for numbers, columns of the monitor's own dropped."""
     records, rows, refused = told_apart(items)
-    if not records:
-        return _without_rows("jobs", refused, notes)
-    frame = _frame(records, drop=JOB_COLUMNS_DROPPED, convert={"maxpss": _kb_of_peak})
+    in_kb = [r | {"maxpss": _kb_of_peak(r["maxpss"])} if "maxpss" in r else r for r in records]
+    frame = _frame("jobs", in_kb, JOB_COLUMNS_DROPPED)
     notes += _left_out(records, JOB_COLUMNS_DROPPED)
     in_mb = sum(isinstance(r.get("maxpss"), str) and "." in r["maxpss"] for r in records)
     if in_mb:
@@ -131,7 +117,7 @@ def _jobs(items: list[Any], notes: Told) -> Batch:
     if ended:
         notes = (*notes, f"endtime: {ended} value(s) made from starttime + durationsec")
     frame = _numbered_event_service(frame)
-    if "corecount" in frame.columns:
+    if records and "corecount" in frame.columns:
         notes = (*notes, "corecount: the monitor shows 1 for null")
     return Batch("jobs", frame, rows, refused, notes)
 
@@ -139,15 +125,11 @@ def _jobs(items: list[Any], notes: Told) -> Batch:
 def _tasks(items: list[Any], notes: Told) -> Iterator[Batch]:
     """Convert task records and take their datasets out."""
     records, rows, refused = told_apart(items)
-    if not records:
-        yield _without_rows("tasks", refused, notes)
-        return
-    frame = _frame(records, drop=TASK_COLUMNS_DROPPED)
+    frame = _frame("tasks", records, TASK_COLUMNS_DROPPED)
     notes += _left_out(records, [name for name in TASK_COLUMNS_DROPPED if name != "datasets"])
     if "resquetime" in frame.columns:
         frame = frame.rename({"resquetime": "rescuetime"})
-    frame = settled_tasks(_numbered_event_service(frame))
-    yield Batch("tasks", frame, rows, refused, notes)
+    yield Batch("tasks", _numbered_event_service(frame), rows, refused, notes)
     inside = [task.get("datasets") or [] for task in records]
     datasets = [d for some in inside for d in (some if isinstance(some, list) else [some])]
     if datasets:
@@ -163,33 +145,15 @@ def _left_out(records: list[Record], names: list[str]) -> Told:
 def _batch(table: str, items: list[Any], notes: Told) -> Batch:
     """Make a batch of plain records."""
     records, rows, refused = told_apart(items)
-    if not records:
-        return _without_rows(table, refused, notes)
-    return Batch(table, _frame(records), rows, refused, notes)
+    return Batch(table, _frame(table, records), rows, refused, notes)
 
 
-def _without_rows(table: str, refused: pl.DataFrame, notes: Told) -> Batch:
-    """Make a batch of an answer that has no record, or none that can be read."""
-    frame = pl.DataFrame(schema=polars_schema(table))
-    return Batch(table, frame, pl.Series("row", [], dtype=pl.Int64), refused, notes)
-
-
-def _frame(
-    records: list[Record],
-    *,
-    drop: list[str] | None = None,
-    convert: dict[str, Callable[[Any], Any]] | None = None,
-) -> pl.DataFrame:
+def _frame(table: str, records: list[Record], drop: Sequence[str] = ()) -> pl.DataFrame:
     """Make a frame of records whose values may change type from one to the next."""
-    dropped = set(drop or [])
-    names = dict.fromkeys(name for record in records for name in record if name not in dropped)
-    columns = []
-    for name in names:
-        values = [record.get(name) for record in records]
-        if convert and name in convert:
-            values = [convert[name](value) for value in values]
-        columns.append(series(name, values))
-    return pl.DataFrame(columns)
+    if not records:
+        return empty(table)
+    names = dict.fromkeys(name for record in records for name in record if name not in drop)
+    return pl.DataFrame([series(name, [r.get(name) for r in records]) for name in names])
 
 
 def _kb_of_peak(value: Any) -> Any:

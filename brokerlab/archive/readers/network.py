@@ -30,19 +30,12 @@ def looks(data: Any, table: str | None) -> bool:
 
 
 def read(data: Any) -> Iterator[Batch]:
-    """Read links.
+    """Read an object of links by ``SRC:DST`` into one batch of ``network_matrix``, rows numbered by link.
 
     ``closeness`` becomes ``AGIS_closeness``; ``mbps.<system>.<window>`` becomes ``<system>_mbps_<window>``
     (MB/s); ``files.queued`` and ``files.done`` become ``<activity>_queued``, ``_done_1h``, ``_done_6h``
     (files); ``bytes.queued`` becomes ``<activity>_queued_bytes``. Totals over activities are checked against
-    their sum, which replaces them.
-
-    Args:
-        data: Object of links by ``SRC:DST``.
-
-    Yields:
-        One batch of ``network_matrix``; rows are numbered by link. A value without a time is refused by the
-        contract, as is one that is no number.
+    their sum, which replaces them. A value without a time, or that is no number, is refused by the contract.
 
     Source:
         archive.md section 7; network-weight.md 2.
@@ -50,25 +43,16 @@ def read(data: Any) -> Iterator[Batch]:
     links = _Links()
     for number, (name, record) in enumerate(entries(data), start=1):
         links.add(number, name, record)
-    rows = {
-        "src": links.src,
-        "dst": links.dst,
-        "key": links.key,
-        "value": links.value,
-        "ts": links.ts,
-    }
-    yield batch("network_matrix", rows, links.numbers, links.refused, links.notes())
+    yield batch("network_matrix", links.rows, links.numbers, links.refused, links.notes())
 
 
 @dataclass
 class _Links:
     """Rows of ``network_matrix``, collected link by link."""
 
-    src: list[str] = field(default_factory=list)
-    dst: list[str] = field(default_factory=list)
-    key: list[str] = field(default_factory=list)
-    value: list[Any] = field(default_factory=list)
-    ts: list[Any] = field(default_factory=list)
+    rows: dict[str, list[Any]] = field(
+        default_factory=lambda: {name: [] for name in ("src", "dst", "key", "value", "ts")}
+    )
     numbers: list[int] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
     times: list[tuple[str, Any]] = field(default_factory=list)
@@ -92,13 +76,13 @@ class _Links:
         if said != tuple(ends):
             self._refuse("", f"src, dst inside of it are {words(list(said))}; allowed: as its name")
             return
-        before = len(self.key) + len(self.refused)
+        before = len(self.numbers) + len(self.refused)
         for part, value in record.items():
             if part in _PARTS:
                 getattr(self, f"_{part}")(value)
             elif part not in _ABOUT:
                 self.unknown[part] += 1
-        self.silent += len(self.key) + len(self.refused) == before
+        self.silent += len(self.numbers) + len(self.refused) == before
 
     def _refuse(self, key: str, reason: str) -> None:
         number, src, dst = self._now
@@ -110,11 +94,9 @@ class _Links:
             self._refuse(key, f"value is {words(value)}, allowed: a number")
             return
         number, src, dst = self._now
-        self.src.append(src)
-        self.dst.append(dst)
-        self.key.append(key)
-        self.value.append(value)
-        self.ts.append(ts if ts is None or isinstance(ts, str) else words(ts))
+        time = ts if ts is None or isinstance(ts, str) else words(ts)
+        for column, own in zip(self.rows.values(), (src, dst, key, value, time), strict=True):
+            column.append(own)
         self.times.append((f"{src}:{dst}", ts))
         self.numbers.append(number)
 
@@ -225,7 +207,7 @@ class _Links:
     def _mirrored(self) -> list[str]:
         """Tell links that repeat all values of another one, as sites with shared storage do."""
         values: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
-        for src, dst, key, value in zip(self.src, self.dst, self.key, self.value, strict=True):
+        for src, dst, key, value, _ in zip(*self.rows.values(), strict=True):
             if key != "AGIS_closeness":
                 values[src, dst].append((key, str(value)))
         links = [frozenset(found) for found in values.values()]

@@ -19,13 +19,9 @@ def is_export(table: str, names: Iterable[str]) -> bool:
 
 
 def expanded(batch: Batch) -> Iterator[Batch]:
-    """Turn rows that hold a queue record as JSON into those of its tables; pass all others on.
+    """Turn rows of CSV or Parquet that hold a queue record as JSON into those of its tables; pass all others on.
 
-    Args:
-        batch: Rows as read from CSV or Parquet.
-
-    Yields:
-        ``batch``, or ``queues`` and ``queue_endpoints``; ``last_update`` of the row is that of its queue.
+    ``last_update`` of the row is that of its queue.
 
     Source:
         archive.md section 5.

@@ -23,7 +23,6 @@ from brokerlab.archive.readers.records import (
     no_record,
     words,
 )
-from brokerlab.archive.readers.units import settle_units
 from brokerlab.frames import doubled
 
 TABLES = ("queues", "queue_endpoints")
@@ -84,13 +83,9 @@ def _is_named(record: Record) -> bool:
 
 
 def read(data: Any) -> Iterator[Batch]:
-    """Read queue records.
+    """Read one record, a list of records, or an object that names each of them; rows are numbered by record.
 
-    Args:
-        data: One record, a list of records, or an object that names each of them.
-
-    Yields:
-        ``queues``, then ``queue_endpoints`` if a record has storages. Rows are numbered by record.
+    Yields ``queues``, then ``queue_endpoints`` if a record has storages.
 
     Source:
         archive.md sections 5 and 6; production-jobs.md for ``per_core_attr``.
@@ -212,9 +207,7 @@ class Queues:
                 + ", ".join(sorted(self.rest)[:8])
                 + ("..." if len(self.rest) > 8 else "")
             )
-        made = batch("queues", self.rows, self.numbers, self.refused, tuple(notes))
-        frame, more = settle_units("queues", _with_text_space(made.frame))
-        return Batch("queues", frame, made.rows, made.refused, made.notes + more)
+        return batch("queues", self.rows, self.numbers, self.refused, tuple(notes))
 
 
 class _Told:
@@ -349,8 +342,3 @@ def _whole(value: Any) -> int | None:
     if isinstance(value, str) and value.strip().isdecimal():
         return int(value) if len(value) < 20 else None  # no limit is longer
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _with_text_space(frame: pl.DataFrame) -> pl.DataFrame:
-    """Write ``maxwdir`` as text, the form in which a value that is no number is seen."""
-    return frame.with_columns(pl.col("maxwdir").cast(pl.String))

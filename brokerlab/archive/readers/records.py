@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -30,28 +29,14 @@ _WHOLE_LIMIT = 2**63
 
 
 class Ambiguous(str):
-    """Stands for an object that gives a name twice: nobody can tell which value is meant.
-
-    Attributes:
-        pairs: Names and values as they stand there.
-    """
+    """Stands for an object that gives a name twice, with its names and values: nobody can tell which value is meant."""
 
     __slots__ = ("pairs",)
     pairs: list[tuple[str, Any]]
 
 
 def load(path: Path) -> Any:
-    """Parse a JSON file.
-
-    Args:
-        path: The file; gzip is recognised by content.
-
-    Returns:
-        The document; objects that give a name twice are ``Ambiguous``.
-
-    Raises:
-        DataError: Truncated, not JSON, too large, or of a wrong encoding.
-    """
+    """Parse a JSON file, packed or not; objects that give a name twice are ``Ambiguous``."""
     with opened(path) as handle:
         raw = handle.read(MAX_FILE_BYTES + 1)
         if len(raw) > MAX_FILE_BYTES:
@@ -67,24 +52,17 @@ def load(path: Path) -> Any:
         text = raw.decode(encoding)
     try:
         data = parse(text)
-        if _HALF_CHARACTER.search(raw):
-            json.dumps(data, ensure_ascii=False).encode()
-    except UnicodeEncodeError as error:
-        raise DataError(
-            f"{path}: holds half a character (such as \\ud800 without its pair); export it again"
-        ) from error
     except (ValueError, RecursionError) as error:
         raise truncated(path, "JSON", error) from error
+    if holds_half_character(raw, data):
+        raise DataError(
+            f"{path}: holds half a character (such as \\ud800 without its pair); export it again"
+        )
     return data
 
 
 def parse(text: str) -> Any:
-    """Parse JSON; objects that give a name twice are ``Ambiguous``.
-
-    Raises:
-        ValueError: It is none.
-        RecursionError: It is nested too deeply.
-    """
+    """Parse JSON, objects that give a name twice as ``Ambiguous``; raises ValueError, or RecursionError where it is nested too deeply."""
     return json.loads(text, object_pairs_hook=_record)
 
 
@@ -93,8 +71,7 @@ def _record(pairs: list[tuple[str, Any]]) -> Record | Ambiguous:
     record = dict(pairs)
     if len(record) == len(pairs):
         return record
-    names = [name for name, _ in pairs]
-    twice = doubled(names)
+    twice = doubled([name for name, _ in pairs])
     found = Ambiguous(f"names occur twice: {', '.join(twice)}")
     found.pairs = pairs
     return found
@@ -111,11 +88,7 @@ def ambiguous(value: Any) -> Ambiguous | None:
     """Find an object inside a value that gives a name twice."""
     if isinstance(value, Ambiguous):
         return value
-    inside: Iterable[Any] = ()
-    if isinstance(value, dict):
-        inside = value.values()
-    elif isinstance(value, list):
-        inside = value
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return next((found for item in inside if (found := ambiguous(item)) is not None), None)
 
 
@@ -152,8 +125,12 @@ def series(name: str, values: list[Any]) -> pl.Series:
         return pl.Series(name, values)
     if kinds <= {int} and all(abs(v) < _WHOLE_LIMIT for v in values if v is not None):
         return pl.Series(name, values, dtype=pl.Int64)
-    text = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
-    return pl.Series(name, text, dtype=pl.String)
+    return pl.Series(name, _texts(values), dtype=pl.String)
+
+
+def _texts(values: list[Any]) -> list[str | None]:
+    """Write values as text, what is none as JSON."""
+    return [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
 
 
 def column(table: str, name: str, values: list[Any]) -> pl.Series:
@@ -164,30 +141,23 @@ def column(table: str, name: str, values: list[Any]) -> pl.Series:
     """
     target = polars_schema(table).get(name)
     if isinstance(target, pl.String | pl.Datetime):
-        values = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
+        values = _texts(values)
     elif target is not None and target.is_numeric():
         values = [json.dumps(v) if isinstance(v, bool) else v for v in values]
     return series(name, values)
 
 
 def source_column(table: str, name: str, values: list[Any]) -> pl.Series:
-    """Make a column of records as a source names it; what is no column of the table is text.
-
-    Args:
-        table: Canonical table.
-        name: Name in the source.
-        values: Texts, numbers, truth values, nulls, lists and records.
-    """
+    """Make a column of records as a source names it; what is no column of the table is text."""
     canonical = meant(table).get(plain(name))
     if canonical is None:
-        values = [v if v is None or isinstance(v, str) else json.dumps(v) for v in values]
-        return pl.Series(name, values, dtype=pl.String)
+        return pl.Series(name, _texts(values), dtype=pl.String)
     return column(table, canonical, values).alias(name)
 
 
-def holds_half_character(text: str, data: Any) -> bool:
+def holds_half_character(raw: bytes, data: Any) -> bool:
     """Whether a document escapes half a character, which no text can hold."""
-    if not _HALF_CHARACTER.search(text.encode()):
+    if not _HALF_CHARACTER.search(raw):
         return False
     try:
         json.dumps(data, ensure_ascii=False).encode()

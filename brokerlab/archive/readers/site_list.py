@@ -48,14 +48,10 @@ def looks(data: Any, table: str | None) -> bool:
 
 
 def read(data: Any) -> Iterator[Batch]:
-    """Read a site list.
+    """Read an object by queue of ``RSE`` (endpoint -> size [TB], 0 where none is known) and others.
 
-    Args:
-        data: Object by queue of ``RSE`` (endpoint -> size [TB], 0 where none is known) and others.
-
-    Yields:
-        ``queues``, ``ddm_endpoints`` (one row per queue and endpoint: repeated ones count as duplicates, sizes
-        that differ as contradictions), ``queue_endpoints``. Rows are numbered by queue.
+    Yields ``queues``, ``ddm_endpoints`` (one row per queue and endpoint: repeated ones count as duplicates, sizes that
+    differ as contradictions), ``queue_endpoints``; rows are numbered by queue.
     """
     queues: list[tuple[int, str, str | None]] = []
     storages: list[tuple[int, str, str, Any]] = []

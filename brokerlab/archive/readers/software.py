@@ -22,13 +22,7 @@ def looks(data: Any, table: str | None) -> bool:
 
 
 def read(data: Any) -> Iterator[Batch]:
-    """Read software records; the matching judges what is in them.
-
-    Args:
-        data: Object by queue of ``cmtconfigs, containers, cvmfs, architectures, tags``.
-
-    Yields:
-        One batch of ``software_tags``; rows are numbered by queue.
+    """Read an object by queue of ``cmtconfigs, containers, cvmfs, architectures, tags``, which the matching judges.
 
     Source:
         matching.md section 1.

@@ -23,14 +23,9 @@ def looks(data: Any, table: str | None) -> bool:
 
 
 def read(data: Any) -> Iterator[Batch]:
-    """Read one answer.
+    """Read one answer into ``transfers``; the window is named after its length.
 
-    Args:
-        data: ``transfers`` (``key``: name to position, ``rows``) and ``params`` (``from_date``, ``to_date``,
-            ``interval`` [min]).
-
-    Yields:
-        One batch of ``transfers``; the window is named after its length.
+    It has ``transfers`` (``key``: name to position, ``rows``) and ``params`` (``from_date``, ``to_date``, ``interval`` [min]).
 
     Raises:
         SchemaError: ``key`` does not say where a column stands.

@@ -17,19 +17,11 @@ _HOPELESS = 100
 
 
 def settle_units(table: str, frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """Bring rows of jobs, tasks, queues, files and datasets to one way of writing.
-
-    Args:
-        table: Canonical table.
-        frame: Rows as read.
-
-    Returns:
-        The rows and notes on what was converted.
-    """
+    """Bring rows of jobs, tasks, queues, files and datasets to one way of writing; notes say what was converted."""
     if table == "jobs":
         return _settled_jobs(frame)
     if table == "tasks":
-        return settled_tasks(frame), ()
+        return _settled_tasks(frame), ()
     if table == "queues":
         return _settled_queues(frame), ()
     if table in ("files", "datasets"):
@@ -42,26 +34,15 @@ def _settled_jobs(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
 
     A value below ``avgpss / 100`` (``avgpss`` is always kB) is MB: times 1024, rounded.
 
-    Args:
-        frame: Rows as read, any case of names, text or numbers.
-
-    Returns:
-        The rows and a note saying how many values were converted.
-
     Source:
         archive.md section 13.3.
-
-    Example:
-        >>> rows = pl.DataFrame({"maxpss": ["51.18", "60000"], "avgpss": ["52382", "52382"]})
-        >>> settle_units("jobs", rows)[0]["maxpss"].to_list()
-        ['52408', '60000']
     """
     names = {name.strip().lower(): name for name in frame.columns}
     if not {"maxpss", "avgpss"} <= set(names):
         return frame, ()
     peak = names["maxpss"]
-    number = _number(frame, peak)
-    average = _number(frame, names["avgpss"])
+    number = as_float(frame, peak)
+    average = as_float(frame, names["avgpss"])
     known = average.is_finite()  # NaN is larger than every number to Polars
     in_mb = ((number > 0) & known & (number < average / _HOPELESS)).fill_null(value=False)
     count = frame.select(in_mb.sum()).item()
@@ -73,23 +54,15 @@ def _settled_jobs(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
     return frame.with_columns(settled.alias(peak)), (note,)
 
 
-def settled_tasks(frame: pl.DataFrame) -> pl.DataFrame:
-    """Resolve ``splitrule`` into its parameters: the digits after ``XX=``, first one wins.
-
-    A parameter that the source gives as a column of its own stays.
-
-    Args:
-        frame: Rows of ``tasks`` as read.
-
-    Returns:
-        The rows with a text column for every tag that occurs.
+def _settled_tasks(frame: pl.DataFrame) -> pl.DataFrame:
+    """Resolve ``splitrule`` into its parameters as text: the digits after ``XX=``, first one wins; columns of the source stay.
 
     Source:
         archive.md section 2.
 
     Example:
         >>> rows = pl.DataFrame({"splitrule": ["NF=2,US=3,NF=9", None]})
-        >>> settled_tasks(rows).select("nfilesperjob", "usescout").rows()
+        >>> _settled_tasks(rows).select("nfilesperjob", "usescout").rows()
         [('2', '3'), (None, None)]
     """
     names = {name.strip().lower(): name for name in frame.columns}
@@ -119,9 +92,9 @@ def _settled_queues(frame: pl.DataFrame) -> pl.DataFrame:
         changed.append(pl.col(cloud).str.split(",").list.first())
     if space is not None and frame.schema[space] == pl.String:
         has_text = pl.col(space).str.strip_chars().replace(["", "NULL"], None).is_not_null()
-        inputs = _number(frame, names["maxinputsize"]) if "maxinputsize" in names else pl.lit(None)
+        inputs = as_float(frame, names["maxinputsize"]) if "maxinputsize" in names else pl.lit(None)
         instead = (inputs + _WORK_SPACE_MB).fill_null(0).cast(pl.Int64, strict=False)
-        is_number = _number(frame, space).is_not_null()
+        is_number = as_float(frame, space).is_not_null()
         changed.append(
             pl.when(has_text & ~is_number).then(instead).otherwise(pl.col(space)).alias(space)
         )
@@ -143,7 +116,7 @@ def _settled_marks(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
     return frame.with_columns(flag.alias(mark)), (note,) if unread else ()
 
 
-def _number(frame: pl.DataFrame, name: str) -> pl.Expr:
+def as_float(frame: pl.DataFrame, name: str) -> pl.Expr:
     """Return a column as float, null where it is none or far too long to be one."""
     column = pl.col(name)
     if frame.schema[name] == pl.String:

@@ -9,7 +9,7 @@ import pytest
 from brokerlab import archive
 from brokerlab.archive.readers import detect, read
 from brokerlab.archive.readers.detect import table_of_name
-from brokerlab.archive.readers.units import settle_units, settled_tasks
+from brokerlab.archive.readers.units import settle_units
 from brokerlab.errors import DataError, SchemaError
 
 
@@ -367,6 +367,6 @@ def test_invex_without_a_task_in_the_name(tmp_path):
 
 def test_split_rules_are_read_as_the_scouts_read_them() -> None:
     rules = pl.DataFrame({"splitrule": ["TW=-3,NF=2", f"NF={10**18}", "AN=1,NF=5,NF=7"]})
-    read = settled_tasks(rules)
+    read, _ = settle_units("tasks", rules)
     assert read["t1weight"].to_list() == ["-3", None, None]
     assert read["nfilesperjob"].to_list() == ["2", None, "5"]
