@@ -70,11 +70,6 @@ def spelled(unit: str) -> str | None:
     return usual if any(usual in family for family in _FAMILIES) else None
 
 
-def convertible(table: str, column: str, unit: str) -> bool:
-    """Whether values of a column can be given in a unit."""
-    return problem(table, column, unit) is None
-
-
 def problem(table: str, column: str, unit: str) -> str | None:
     """Say why values of a column cannot be given in a unit; None where they can.
 
@@ -100,69 +95,45 @@ def problem(table: str, column: str, unit: str) -> str | None:
     return f"{column} is in {own}; {hint}"
 
 
-def converter(table: str, column: str, unit: str) -> "Converter":
-    """Return what converts values of a column from a unit to that of the archive."""
-    kind = columns_of(table)[column].dtype
-    if isinstance(kind, pl.Datetime):
-        return Converter(unit, _TIMES[unit], "time")
-    factor = _factor(unit_of(table, column), unit)
-    return Converter(unit, factor or Fraction(1), "whole" if kind.is_integer() else "float")
+def converted(table: str, column: str, unit: str, values: pl.Series) -> pl.Series:
+    """Convert numbers or texts to the unit of the archive, exactly; whole numbers are rounded, half to even.
 
-
-class Converter:
-    """Multiplies values by a factor, exactly.
-
-    Args:
-        unit: The unit of the values.
-        factor: What one of it is in the unit of the archive; seconds for times.
-        kind: ``whole`` rounds to whole numbers (half to even), ``float``, or ``time`` since 1970.
+    Returns texts; what is no number gets its unit as a mark, lists and times come back as they are.
     """
+    kind = values.dtype
+    if isinstance(kind, pl.Duration):
+        values = values.dt.total_nanoseconds()
+    elif kind.is_nested() or kind.is_temporal() or kind in (pl.Binary, pl.Object, pl.Boolean):
+        return values
+    target = columns_of(table)[column].dtype
+    is_time = isinstance(target, pl.Datetime)
+    factor = _TIMES[unit] if is_time else _factor(unit_of(table, column), unit) or Fraction(1)
+    texts = values.cast(pl.String).str.strip_chars()
+    distinct = texts.drop_nulls().unique()
+    made = [_converted(text, unit, factor, target) for text in distinct]
+    new = pl.Series(made, dtype=pl.String)
+    return texts.replace_strict(distinct, new, default=None, return_dtype=pl.String).alias(
+        values.name
+    )
 
-    def __init__(self, unit: str, factor: Fraction, kind: str) -> None:
-        self.unit = unit
-        self.factor = factor
-        self.kind = kind
 
-    def column(self, values: pl.Series) -> pl.Series:
-        """Convert a column of numbers or texts; what is no number gets its unit as a mark.
-
-        Args:
-            values: As the source holds them; lists and times come back as they are.
-
-        Returns:
-            Texts.
-        """
-        kind = values.dtype
-        if isinstance(kind, pl.Duration):
-            values = values.dt.total_nanoseconds()
-        elif kind.is_nested() or kind.is_temporal() or kind in (pl.Binary, pl.Object, pl.Boolean):
-            return values
-        texts = values.cast(pl.String).str.strip_chars()
-        distinct = texts.drop_nulls().unique()
-        made = [self._of(text) for text in distinct]
-        new = pl.Series(made, dtype=pl.String)
-        return texts.replace_strict(distinct, new, default=None, return_dtype=pl.String).alias(
-            values.name
-        )
-
-    def _of(self, text: str) -> str:
-        """Convert one value; a text that is no plain number can then not be read as one."""
-        if text in ("", "NULL", "null"):
-            return text
-        number = _number(text)
-        result = None if number is None else self._written(number * self.factor)
-        return f"{text[:LONGEST_SCALAR]} {self.unit}" if result is None else result
-
-    def _written(self, value: Fraction) -> str | None:
-        """Write a converted value as text; None for a time outside of the calendar."""
-        if self.kind == "whole":
-            return str(round(value))
-        if self.kind == "float":
-            return repr(float(value))
-        try:
-            return str(_EPOCH + timedelta(microseconds=round(value * 10**6)))
-        except OverflowError:
-            return None
+def _converted(text: str, unit: str, factor: Fraction, target: pl.DataType) -> str:
+    """Convert one value; a text that is no plain number, or no time of the calendar, can then not be read as one."""
+    if text in ("", "NULL", "null"):
+        return text
+    number = _number(text)
+    marked = f"{text[:LONGEST_SCALAR]} {unit}"
+    if number is None:
+        return marked
+    value = number * factor
+    if target.is_integer():
+        return str(round(value))
+    if not isinstance(target, pl.Datetime):
+        return repr(float(value))
+    try:
+        return str(_EPOCH + timedelta(microseconds=round(value * 10**6)))
+    except OverflowError:
+        return marked
 
 
 def _number(text: str) -> Fraction | None:

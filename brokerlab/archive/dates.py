@@ -1,7 +1,7 @@
 """Dates as Europe and America write them: one order of day and month for a whole source, never guessed per row."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -32,8 +32,16 @@ class Evidence:
         open: The first date that can be read both ways.
     """
 
-    examples: dict[Order, tuple[str, str, int]]
+    examples: dict[Order, tuple[str, str, int]] = field(default_factory=dict)
     open: tuple[str, str, int] | None = None
+
+    @classmethod
+    def of(cls, columns: Iterable[tuple[str, pl.Series, pl.Series]]) -> "Evidence":
+        """Look at name, texts and row numbers of every column of times, part by part."""
+        evidence = cls()
+        for name, values, rows in columns:
+            evidence.add(name, values, rows)
+        return evidence
 
     def add(self, name: str, values: pl.Series, rows: pl.Series) -> None:
         """Look at a column of texts."""
@@ -52,12 +60,17 @@ class Evidence:
                 self.examples[order] = hit
         self.open = self.open or _first(name, values, rows, small)
 
-    def order(self, source: str) -> Order:
-        """Return the one order that all dates allow.
+    def check_kept(self, source: str, kept: Order, file: Path) -> None:
+        """Refuse dates that can only be read in another order than the one that a mapping keeps of an earlier export."""
+        for order in self.examples.keys() - {kept}:
+            raise SchemaError(
+                f"{source}: {_shown(self.examples[order])} can only be read {order}, but {file} keeps {kept} of an "
+                f"earlier export; say --mapping {file} --dates {order}, or --dates {kept}: rows that do not "
+                "fit go to quarantine then"
+            )
 
-        Raises:
-            SchemaError: They allow both, or exclude each other.
-        """
+    def order(self, source: str) -> Order:
+        """Return the one order that all dates allow; refuse dates that allow both, or exclude each other."""
         type_it = "say --dates day-first or --dates month-first"
         if len(self.examples) == 1:
             return next(iter(self.examples))
@@ -74,53 +87,6 @@ class Evidence:
         )
 
 
-def order_of(source: str, columns: Iterable[tuple[str, pl.Series, pl.Series]]) -> Order:
-    """Find the order of day and month from all dates of a source.
-
-    Args:
-        source: Its name, for messages.
-        columns: Name, texts and row numbers of every column of times, part by part.
-
-    Returns:
-        ``day-first`` or ``month-first``.
-
-    Raises:
-        SchemaError: The dates do not tell, or contradict each other; the message says what to type.
-    """
-    return _evidence(columns).order(source)
-
-
-def check_kept(
-    source: str, columns: Iterable[tuple[str, pl.Series, pl.Series]], kept: Order, file: Path
-) -> None:
-    """Refuse a source with dates that can only be read in another order than the one that was kept.
-
-    Args:
-        source: As for ``order_of``.
-        columns: As for ``order_of``.
-        kept: Order of an earlier export with the same columns.
-        file: The mapping that keeps it.
-
-    Raises:
-        SchemaError: There is such a date; the message names it, and what to type.
-    """
-    examples = _evidence(columns).examples
-    for order in examples.keys() - {kept}:
-        raise SchemaError(
-            f"{source}: {_shown(examples[order])} can only be read {order}, but {file} keeps {kept} of an "
-            f"earlier export; say --mapping {file} --dates {order}, or --dates {kept}: rows that do not "
-            "fit go to quarantine then"
-        )
-
-
-def _evidence(columns: Iterable[tuple[str, pl.Series, pl.Series]]) -> Evidence:
-    """Look at all dates of a source."""
-    evidence = Evidence({})
-    for name, values, rows in columns:
-        evidence.add(name, values, rows)
-    return evidence
-
-
 def unusual(values: pl.Series) -> pl.Series:
     """Return the texts that are not ``YYYY-MM-DD HH:MM:SS...``, without nulls."""
     there = values.drop_nulls().str.strip_chars()
@@ -134,14 +100,7 @@ def needs_order(values: pl.Series) -> bool:
 
 
 def normalised(values: pl.Series, order: Order | None) -> pl.Series:
-    """Write dates as ``YYYY-MM-DD HH:MM:SS``; texts that are no date, and others, stay.
-
-    Args:
-        values: Texts.
-        order: Order of day and month of dates with the year at the end.
-
-    Returns:
-        The texts; a date that does not exist in this order stays as it is.
+    """Write dates as ``YYYY-MM-DD HH:MM:SS``; texts that are none, and dates that do not exist in this order, stay.
 
     Example:
         >>> texts = pl.Series(["31/12/2026 14:05", "31.12.2026", "2026-12-31", "soon"])

@@ -7,7 +7,7 @@ import hashlib
 import json
 import shlex
 import tomllib
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Mapping as Named
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -71,16 +71,7 @@ class Mapping(BaseModel):
         unit: Sequence[str] = (),
         dates: str = "",
     ) -> Self:
-        """Make a mapping of options as they are typed.
-
-        Args:
-            map: ``NAME=column``, the name in the source first.
-            default: ``column=value``.
-            unit: ``column=unit``.
-            dates: ``day-first`` or ``month-first``.
-
-        Raises:
-            SchemaError: An option without ``=``, or a column that is given twice.
+        """Make a mapping of options as they are typed: ``NAME=column`` (the name in the source first), ``column=value``, ``column=unit``.
 
         Example:
             >>> Mapping.of_options(map=["TaskID=jeditaskid"], unit=["maxpss=MB"]).units
@@ -96,11 +87,7 @@ class Mapping(BaseModel):
 
     @classmethod
     def read(cls, path: str | Path) -> Self:
-        """Read a mapping from a JSON or TOML document.
-
-        Raises:
-            SchemaError: There is none, or it is no mapping; every wrong entry is named.
-        """
+        """Read a mapping from a JSON or TOML document; a SchemaError says why it is none, and names every wrong entry."""
         file = Path(path)
         try:
             text = file.read_text(encoding="utf-8")
@@ -118,11 +105,7 @@ class Mapping(BaseModel):
 
     @classmethod
     def of(cls, fields: Named[str, Any]) -> Self:
-        """Make a mapping of its fields.
-
-        Raises:
-            SchemaError: Unknown fields, or values that do not fit; every wrong one is named.
-        """
+        """Make a mapping of its fields; a SchemaError names every wrong one."""
         try:
             return cls.model_validate(fields)
         except ValidationError as error:
@@ -194,23 +177,14 @@ def export_of(found: Iterable[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Wishes:
-    """What is known about the columns of sources before they are read.
-
-    Attributes:
-        given: What the user says now; None if nothing.
-        saved: Mappings of the archive, by file.
-    """
+    """What is known about the columns of sources before they are read: what the user says, and mappings of the archive by file."""
 
     given: Mapping | None = None
     saved: dict[Path, Mapping] = field(default_factory=dict)
 
     @classmethod
     def of(cls, folder: Path, given: Mapping | None) -> "Wishes":
-        """Read the mappings of an archive.
-
-        Raises:
-            SchemaError: One of them is damaged, or the given one names no table.
-        """
+        """Read the mappings of an archive."""
         if given is not None and given.table:
             contract(given.table)
         files = sorted((folder / FOLDER).glob("*.json"))
@@ -234,8 +208,7 @@ class Wishes:
     def mapping(self, source: str, table: str, found: Sequence[str]) -> tuple[Mapping, Path | None]:
         """Return the mapping of columns and, where it is a saved one, its file.
 
-        Raises:
-            SchemaError: A saved one names columns of this source but was saved for another export.
+        One that was saved for another export of some of the same columns is refused: the user has to say it is meant.
         """
         if self.given is not None:
             return self.given, None
@@ -314,9 +287,9 @@ class _Plan:
         for name, column in self.rename.items():
             is_duration = types[name] == pl.Duration and kinds[column].is_numeric()
             unit = "ns" if is_duration else self.mapping.units.get(column, "")
-            if unit and conversion.convertible(self.table, column, unit):
-                convert = conversion.converter(self.table, column, unit)
-                frame = frame.with_columns(convert.column(frame[name]))
+            if unit and not conversion.problem(self.table, column, unit):
+                values = conversion.converted(self.table, column, unit, frame[name])
+                frame = frame.with_columns(values)
         frame = frame.rename(self.rename)
         constants = [
             pl.lit(_text(value)).alias(name)
@@ -333,18 +306,9 @@ class _Plan:
 def plan(
     source: str, table: str, found: Sequence[str], mapping: Mapping, *, partial: bool = False
 ) -> _Plan:
-    """Find out what is to be done to the columns of a source.
+    """Find out what is to be done to the columns of a source; ``partial`` rows only fill others and need their key alone.
 
-    Args:
-        source: Its name, for messages.
-        table: Its canonical table.
-        found: Names of its columns.
-        mapping: What is said about them.
-        partial: The rows only fill others, so that required columns may be missing.
-
-    Raises:
-        SchemaError: Options that do not fit the columns, and required columns that are missing;
-            the message names everything, and what to type.
+    One SchemaError names all options that do not fit and required columns that are missing, and what to type.
     """
     rename = mapping.named(found)
     problems = _problems(source, table, found, mapping, rename)
@@ -361,12 +325,7 @@ def plan(
     known = names.meant(table)
     for word, alike in by_plain.items():
         column = known.get(word)
-        if (
-            len(alike) == 1
-            and column
-            and column not in source_of
-            and column not in mapping.defaults
-        ):
+        if len(alike) == 1 and column and column not in {*source_of, *mapping.defaults}:
             source_of[column] = alike[0]
             extra = {low: name for low, name in extra.items() if name != alike[0]}
             notes.append(f"column '{alike[0]}' taken as {column}")
@@ -387,12 +346,8 @@ def plan(
     if lacking and not partial and not is_export(table, found):
         raise SchemaError("\n".join(_missing(source, table, lacking, found, not_taken, source_of)))
     for target, times in copies.items():
-        if target in mapping.defaults:
-            waits = _NO_WAITS if {target, times[0]} == _WAIT else ""
-            notes.append(f"{target}: not in the source, {times[0]} stands for it{waits}")
-        else:
-            shown = ", else ".join(times)
-            notes.append(f"{target}: not in the source, {shown} stands for it")
+        waits = _NO_WAITS if {target, times[0]} == _WAIT else ""
+        notes.append(f"{target}: not in the source, {', else '.join(times)} stands for it{waits}")
     notes += [
         f"{name}: {unit} converted to {conversion.unit_of(table, name)}"
         for name, unit in mapping.units.items()
@@ -433,7 +388,13 @@ def _problems(
             problems.append(f"{option}: {column} is mapped from '{taken[column]}' too; keep one")
         elif column in there:
             problems.append(f"{option}: {source} has this column; leave the default out")
-        elif not _is_time_of(table, value, there) and (wrong := _unfit(table, column, value)):
+        elif value in there and isinstance(kinds.get(str(value)), pl.Datetime):
+            continue  # another time stands for it
+        elif value in kinds and isinstance(kinds[column], pl.Datetime):
+            problems.append(
+                f"{option}: the source has no time '{value}'; allowed: one that it has, or a time"
+            )
+        elif wrong := schema.problem_of_value(table, column, _text(value)):
             problems.append(f"{option}: {wrong}")
     for column, unit in mapping.units.items():
         option = f"--unit {column}={unit}"
@@ -461,19 +422,6 @@ def _near(name: str, found: Sequence[str]) -> str:
         return nearest(name, found)
     hint = nearest(name, found)
     return hint if hint.startswith("did you mean") else f"it has {_listed(sorted(found))}"
-
-
-def _is_time_of(table: str, value: object, there: Collection[str]) -> bool:
-    """Whether a default is the name of a time that the source has."""
-    return value in there and isinstance(polars_schema(table).get(str(value)), pl.Datetime)
-
-
-def _unfit(table: str, column: str, value: object) -> str | None:
-    """Say why a value cannot stand in a column; None where it can."""
-    target = polars_schema(table)[column]
-    if isinstance(target, pl.Datetime) and value in polars_schema(table):
-        return f"the source has no time '{value}'; allowed: one that it has, or a time"
-    return schema.problem_of_value(table, column, _text(value))
 
 
 def _text(value: object) -> str:
@@ -567,8 +515,6 @@ class Shaper:
     """Gives the rows of one source canonical names, values and units.
 
     Attributes:
-        source: Its name.
-        wishes: What is known about columns.
         table: The only table that the given options are for; None for the first of the source.
         partial: The rows only fill others.
         named: The table was given, and neither name nor columns tell it.
@@ -586,14 +532,7 @@ class Shaper:
     _plans: dict[tuple[str, tuple[str, ...]], _Plan] = field(default_factory=dict)
 
     def __call__(self, batches: Callable[[], Iterator[Batch]]) -> Iterator[Batch]:
-        """Shape the rows of a source; it is read once more where its dates need that.
-
-        Args:
-            batches: Reads the source from its start.
-
-        Raises:
-            SchemaError: Options, columns or dates do not fit.
-        """
+        """Shape the rows of a source; it is read once more where its dates need that."""
         order: dates.Order | None = None
         for batch in batches():
             chosen = self._plan(batch)
@@ -604,9 +543,10 @@ class Shaper:
                 is_new = order is None
                 order = "day-first" if chosen.mapping.dates == "day-first" else "month-first"
                 if chosen.file and is_new:
-                    dates.check_kept(self.source, self._texts(batches()), order, chosen.file)
+                    evidence = dates.Evidence.of(self._texts(batches()))
+                    evidence.check_kept(self.source, order, chosen.file)
             elif ordered and order is None:
-                order = dates.order_of(self.source, self._texts(batches()))
+                order = dates.Evidence.of(self._texts(batches())).order(self.source)
                 self.used = {
                     table: kept.model_copy(update={"dates": order})
                     for table, kept in self.used.items()
@@ -645,11 +585,7 @@ class Shaper:
 
 
 def save(folder: Path, mappings: Iterable[Mapping]) -> list[Path]:
-    """Keep mappings in an archive, one file for each table and export.
-
-    Returns:
-        The files.
-    """
+    """Keep mappings in an archive, one file for each table and export; return the files."""
     files = []
     for mapping in mappings:
         export = hashlib.sha256("\n".join(mapping.export).encode()).hexdigest()[:8]

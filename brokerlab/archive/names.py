@@ -97,15 +97,7 @@ def meant(table: str) -> dict[str, str]:
 
 
 def suggestion(table: str, name: str, free: Collection[str]) -> tuple[str, str] | None:
-    """Find the column that a foreign name probably means.
-
-    Args:
-        table: Canonical table.
-        name: The name in the source.
-        free: Columns of the table that the source does not have yet.
-
-    Returns:
-        The column and the unit that the name ends with, empty if none; None where nothing is near.
+    """Find the free column that a foreign name probably means, and the unit that the name ends with, empty if none.
 
     Example:
         >>> suggestion("jobs", "MaxPSS_MB", ["maxpss", "maxrss"])
@@ -117,7 +109,7 @@ def suggestion(table: str, name: str, free: Collection[str]) -> tuple[str, str] 
     if len(parts) > 1:
         unit = conversion.spelled(parts[-1])
         column = _near(table, parts[:-1], free) if unit else None
-        if column and unit and conversion.convertible(table, column, unit):
+        if column and unit and not conversion.problem(table, column, unit):
             return column, unit if unit != conversion.unit_of(table, column) else ""
     column = _near(table, parts, free)
     return None if column is None else (column, "")
@@ -141,11 +133,7 @@ def _near(table: str, parts: list[str], free: Collection[str]) -> str | None:
 def table_of_columns(names: Iterable[str]) -> str | None:
     """Tell the table by its columns: it has all that are required, and more of them than any other table.
 
-    Args:
-        names: Names of the columns, in any case.
-
-    Returns:
-        The table; None where too few are known, or two tables fit equally.
+    None where too few are known, or two tables fit equally.
 
     Example:
         >>> table_of_columns(["PandaID", "job_status", "prodsourcelabel", "creationtime", "endtime"])
@@ -158,7 +146,7 @@ def table_of_columns(names: Iterable[str]) -> str | None:
     fits = {
         table: n
         for table, n in counts.items()
-        if n >= _LEAST and 2 * n >= len(has) and not missing(table, has)
+        if n >= _LEAST and 2 * n >= len(has) and not _missing(table, has)
     }
     best = [table for table, n in fits.items() if n == max(fits.values())]
     return best[0] if len(best) == 1 else None
@@ -177,7 +165,7 @@ def looks_like(names: Iterable[str]) -> str | None:
     return best[0] if len(best) == 1 and most > 1 else None
 
 
-def missing(table: str, has: Collection[str]) -> list[str]:
+def _missing(table: str, has: Collection[str]) -> list[str]:
     """Return the required columns of a table that plain names do not give, derived times left out."""
     known = meant(table)
     there = {known[name] for name in has if name in known}

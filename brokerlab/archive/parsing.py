@@ -51,17 +51,7 @@ def _said(texts: pl.Series) -> pl.Series:
 
 
 def parsed(clean: pl.Expr, source: pl.DataType, target: pl.DataType) -> pl.Expr | None:
-    """Convert a cleaned column to a canonical type.
-
-    Args:
-        clean: The column after ``cleaned``.
-        source: Type it has in the source.
-        target: Canonical type: Int64, Int32, Float64, String, Boolean or Datetime("us").
-
-    Returns:
-        The expression, null where the value cannot be read; or None when no value of the source
-        type could ever be converted (a list for a number, a number for a time).
-    """
+    """Convert a cleaned column, null where a value cannot be read; None where no value of the source type ever can."""
     if isinstance(source, pl.Categorical | pl.Enum):
         source = pl.String()
     if isinstance(source, pl.Null) or source == target:

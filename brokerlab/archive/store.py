@@ -186,14 +186,6 @@ class Archive(Result):
         contract(table)
         return bool(self.manifest.tables.get(table)) or table in self.derived
 
-    def paths(self, table: str) -> list[Path]:
-        """Return the Parquet files of a table, e.g. for Spark.
-
-        Raises:
-            MissingTableError: The table is not in this archive.
-        """
-        return [self.path / file.path for file in self._files(table)]
-
     def scan(self, table: str) -> pl.LazyFrame:
         """Return a table as a Polars LazyFrame.
 

@@ -169,26 +169,14 @@ def split_rule_pattern(tag: str) -> str:
 
     The first match is the one that counts. ``TW`` alone may be negative.
 
-    Args:
-        tag: Two letters, e.g. ``NF``.
-
     Source:
         archive.md section 2; scouts.md section 15.
-
-    Example:
-        >>> re.search(split_rule_pattern("NF"), "US=2,NF=3,NF=9")[1]
-        '3'
     """
     sign = "-?" if tag == "TW" else ""
     return rf"(?:^|,)\s*{tag}=({sign}[0-9]+)"
 
 
 def split_rule_digits(rule: pl.Expr, tag: str) -> pl.Expr:
-    """Return one tag's number as text; null if absent, or too long for 64 bits.
-
-    Args:
-        rule: The split rules.
-        tag: Two letters, e.g. ``NF``.
-    """
+    """Return one tag's number as text; null if absent, or too long for 64 bits."""
     digits = rule.str.extract(split_rule_pattern(tag), 1)
     return pl.when(digits.str.strip_chars_start("-").str.len_bytes() <= INT64_DIGITS).then(digits)

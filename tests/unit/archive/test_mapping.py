@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from brokerlab import archive
-from brokerlab.archive.conversion import converter
+from brokerlab.archive import conversion
 from brokerlab.archive.ingestion import ingest
 from brokerlab.archive.mapping import Mapping
 from brokerlab.errors import SchemaError
@@ -330,7 +330,7 @@ def test_the_order_is_told_by_the_whole_source(tmp_path, monkeypatch):
     ],
 )
 def test_conversions_are_exact_or_marked(column, unit, value, result):
-    converted = converter("jobs", column, unit).column(pl.Series(column, [value]))
+    converted = conversion.converted("jobs", column, unit, pl.Series(column, [value]))
     assert converted.to_list() == [result]
 
 

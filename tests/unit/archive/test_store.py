@@ -67,7 +67,7 @@ def test_times_stay_utc_in_duckdb(folder):
 
 def test_a_missing_table_says_what_there_is(folder):
     opened = archive.open(folder)
-    for use in (lambda: opened.files, lambda: opened.scan("files"), lambda: opened.paths("files")):
+    for use in (lambda: opened.files, lambda: opened.scan("files")):
         with pytest.raises(
             DataError, match=r"has no table 'files'; there is: jobs, resource_types"
         ):
@@ -313,7 +313,6 @@ def damaged(folder, table="resource_types"):
     [
         lambda opened: opened.scan("resource_types"),
         lambda opened: opened.resource_types,
-        lambda opened: opened.paths("resource_types"),
         lambda opened: opened.sql("select count(*) from Resource_Types"),
         lambda opened: opened.verify(),
     ],
