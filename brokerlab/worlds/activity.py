@@ -27,11 +27,7 @@ EVENTS = ("created", "activated", "started", "ended", "gone")
 
 
 class Pulse:
-    """Counts of jobs by queue between snapshots, added up while blocks are drawn.
-
-    Args:
-        world: Names of the queues, period and ``pilots_every_h``.
-    """
+    """Counts of jobs by queue between snapshots, added up while blocks are drawn."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -89,17 +85,11 @@ class Pulse:
 
 
 def site_data(pulse: Pulse, asked: Pulse | None = None) -> pl.DataFrame:
-    """Return ``site_data``: pilots' requests of the last three hours, jobs by status, last start.
+    """Return ``site_data``: pilots' requests of the last three hours, jobs by status (exact), last start; per snapshot and queue.
 
     Queues that are in use ask all the time, also for jobs that the archive has not; in a spell of trouble
-    some go silent, some ask but start nothing unless the archive has a start.
-
-    Args:
-        pulse: Counts of all blocks.
-        asked: Counts of the jobs that pilots' requests and last starts show; None: the same.
-
-    Returns:
-        One row per snapshot and queue, sorted; counts of jobs are exact at the snapshot.
+    some go silent, some ask but start nothing unless the archive has a start. ``asked`` counts the jobs that requests and
+    last starts show; None: all.
     """
     world, shown = pulse.world, pulse if asked is None else asked
     rng = world.generator(8)
@@ -191,13 +181,8 @@ def _laststart(rng: np.random.Generator, pulse: Pulse, idle: BoolArray) -> IntAr
 def worker_stats(pulse: Pulse, usual: IntArray | None = None) -> pl.DataFrame:
     """Return ``worker_stats``: batch workers running and submitted, every ``workers_every_h``.
 
-    Args:
-        pulse: Counts of all blocks.
-        usual: Workers that run at each queue; None: as many as jobs.
-
-    Returns:
-        One row per snapshot, queue, resource type and status, sorted; a queue that runs several core counts has
-        workers of single and of multi core.
+    ``usual`` ones run at each queue; None: as many as jobs. A queue that runs several core counts has workers of single
+    and of multi core.
     """
     world = pulse.world
     rng = world.generator(9)

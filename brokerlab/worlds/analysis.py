@@ -48,15 +48,7 @@ PRESSING, LATEST_FROZEN_S = 2100, 120
 
 @dataclass(frozen=True)
 class UserRows:
-    """User tasks, drawn or laid out, that ask for something.
-
-    Attributes:
-        taskid: ``jeditaskid``.
-        created_s: Creation [s].
-        queue: A queue where each of them runs.
-        cores: Cores of its jobs.
-        merges: It merges its outputs (1) or not (0).
-    """
+    """User tasks that ask for something: ``created_s`` [s], a queue where each runs, whether it merges its outputs (1) or not (0)."""
 
     taskid: IntArray
     created_s: IntArray
@@ -68,14 +60,7 @@ class UserRows:
 def draw_user_orders(world: World, rows: UserRows, index: int) -> Orders:
     """Draw what user tasks ask for; every rule bites at some task of a large archive.
 
-    Args:
-        world: The world.
-        rows: The tasks.
-        index: Number of the block.
-
-    Returns:
-        The orders; jobs run where they ran before there were orders, so a replay finds most of them allowed and
-        some not.
+    Jobs run where they ran before there were orders, so a replay finds most of them allowed and some not.
 
     Source:
         analysis-jobs.md 1 and 4.

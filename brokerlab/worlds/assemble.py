@@ -40,8 +40,6 @@ class Drawn:
         ids: ... and their ``jeditaskid``.
         orders: What production asks for.
         of_users: What users ask for.
-        probes: Rows of ``jobs``: the probes.
-        n_blocks: Blocks of the archive.
         live: ``pandaid``, ``jobstatus`` of jobs of the block that are not over at the end of the archive.
         copies: The copies of the input; None: they are drawn.
     """
@@ -65,18 +63,7 @@ def draw(
     n_blocks: int,
     quota: int,
 ) -> Drawn:
-    """Draw one block; it depends on the seed and its number only, not on other blocks.
-
-    Args:
-        world: The world.
-        told: The stories of the whole archive.
-        index: Number of the block.
-        n_blocks: Blocks of the archive.
-        quota: Rows of ``jobs``, exactly.
-
-    Returns:
-        The block, with waits that are drawn; in a lived world they are not read.
-    """
+    """Draw one block of ``quota`` jobs; it depends on the seed and its number only, and a lived world does not read its waits."""
     mine = [s for s in told if _block_of(world, s, n_blocks) == index]
     light = n_light(quota)
     apart = light + n_probes(quota) + sum(len(s.paths) for s in mine)
@@ -96,13 +83,7 @@ def draw(
 
 
 def tables_of(world: World, drawn: Drawn, *, truth: bool = True) -> dict[str, pl.DataFrame]:
-    """Return the rows of one block: table to rows; those of the truth are named ``truth/...``.
-
-    Args:
-        world: The world.
-        drawn: The block.
-        truth: What its tasks need is told, which takes long.
-    """
+    """Return the rows of one block: table to rows; those of the truth, which take long, are named ``truth/...``."""
     block, mine, ids = drawn.block, drawn.stories, drawn.ids
     planted = plant(world, mine, ids, index=block.index, n_blocks=drawn.n_blocks)
     tables = _drawn(world, drawn, truth=truth)

@@ -50,17 +50,7 @@ TRANSFER_S, TRANSFER_LN_SD, LONGEST_TRANSFER_S = 14_000, 0.8, 2 * 86_400
 
 @dataclass(frozen=True)
 class Measures:
-    """What is recorded about each attempt, in whole units.
-
-    Attributes:
-        cpu_s: CPU time, all cores [s].
-        maxpss_kb: Peak memory [kB].
-        output_bytes: Output [B].
-        input_bytes: Input, primary files [B].
-        read_kb: Read from local storage [kB].
-        write_kb: Written to local storage [kB].
-        workdir_bytes: Work directory [B].
-    """
+    """What is recorded about each attempt, in the units that the names say."""
 
     cpu_s: IntArray
     maxpss_kb: IntArray
@@ -73,10 +63,7 @@ class Measures:
 
 @dataclass(frozen=True)
 class Block:
-    """Everything drawn for one block; ``rows`` is ordered by task, phase, job and attempt.
-
-    ``taskid`` is the ``jeditaskid`` of every task.
-    """
+    """Everything drawn for one block; ``rows`` is ordered by task, phase, job and attempt."""
 
     index: int
     tasks: Tasks
@@ -104,16 +91,7 @@ def draw_block(
     n_blocks: int,
     quota: int,
 ) -> Block:
-    """Draw one block; it depends on the seed and its number only, not on other blocks.
-
-    Args:
-        world: The world.
-        index: Number of the block, 0 .. n_blocks-1; later blocks hold later tasks.
-        n_blocks: Blocks of the archive.
-        quota: Rows of ``jobs`` this block gives, exactly.
-
-    Returns:
-        The block.
+    """Draw one block of ``quota`` rows of ``jobs``, later blocks with later tasks; it depends on the seed and its number only.
 
     Raises:
         DataError: The settings make tasks so small that a block cannot reach its rows.
@@ -158,15 +136,7 @@ def draw_block(
 
 
 def with_others(block: Block, created_s: IntArray) -> tuple[Block, IntArray]:
-    """Number the block's tasks and others together, in the order of their creation.
-
-    Args:
-        block: The block.
-        created_s: When the other tasks were created [s].
-
-    Returns:
-        The block, and ``jeditaskid`` of the others.
-    """
+    """Number the block's tasks and others, made at ``created_s``, together in the order of their creation."""
     own = np.floor(block.tasks.created_s).astype(np.int64)
     place = np.empty(len(own) + len(created_s), dtype=np.int64)
     place[np.argsort(np.concatenate([own, created_s]), kind="stable")] = np.arange(len(place))
@@ -319,12 +289,7 @@ def _stack(roots: list[Roots], rows: list[Attempts]) -> tuple[Roots, Attempts]:
 
 
 def _enumerate(count: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the task and the number of every job, given the jobs per task.
-
-    Example:
-        >>> _enumerate(np.array([2, 0, 1]))
-        (array([0, 0, 2]), array([0, 1, 0]))
-    """
+    """Return the task and the number of every job, given the jobs per task: of 2, 0, 1 tasks 0, 0, 2 and numbers 0, 1, 0."""
     task = np.repeat(np.arange(len(count)), count)
     first = np.cumsum(count) - count
     return task, np.arange(len(task)) - first[task]
@@ -335,11 +300,7 @@ def identify(
 ) -> tuple[IntArray, IntArray]:
     """Return second of creation and ``pandaid``: ids grow with creation and are unique over blocks.
 
-    Args:
-        created_s: Wished creation of each job [s]; where a second is full it is the next one.
-        index: Number of the block.
-        n_blocks: Blocks of the archive.
-        room: First and number of the ids within a second.
+    Where a second is full, of as many ids as it has room for (first and number), creation is the next one.
     """
     second = np.floor(created_s).astype(np.int64)
     first, many = room
@@ -364,17 +325,10 @@ def scatter(ids: IntArray) -> FloatArray:
 
 
 def delayed(block: Block, world: World) -> Block:
-    """Let the outputs of bulk jobs at slow sites travel for hours after the job has ended.
+    """Let the outputs of bulk jobs at slow sites travel for hours after the job has ended: ``report_s`` grows.
 
     Only jobs that nothing waits for are delayed: no scouts, no tasks that merge, no analysis; so
     whatever else was drawn stays.
-
-    Args:
-        block: What was drawn.
-        world: The world.
-
-    Returns:
-        The block; ``report_s``, the time from the end of a job to its last change, has grown there.
     """
     rows, tasks, t = block.rows, block.tasks, block.row_task
     slow = world.slow[tasks.slots.queue[t, rows.slot]]

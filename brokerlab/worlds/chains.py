@@ -34,17 +34,11 @@ class Roots:
     """Jobs before any attempt: what belongs to their input files, whoever runs them.
 
     Attributes:
-        task: Index of the task.
-        seq: Number of the job inside task and phase.
-        phase: SCOUT, BULK, MERGED or BUILD.
-        created_s: Creation of the first attempt [s].
-        slot: Place of the first attempt.
-        events: Events of the job.
+        seq: Number of the job inside task and phase (SCOUT, BULK, MERGED or BUILD).
+        created_s: Creation of the first attempt [s], at ``slot``.
         mem: ln(peak memory) against the task's value at the queue; ln(MB) for merge and build jobs.
         wall: ln(wall time) against the task's value at the queue.
-        eff: Standard normal, efficiency.
-        out: Standard normal, output.
-        size: Standard normal, input.
+        eff, out, size: Standard normal: efficiency, output, input.
     """
 
     task: IntArray
@@ -62,13 +56,7 @@ class Roots:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of each root's first attempt; infinite = none.
-
-    Attributes:
-        ram_mb: Memory of the whole job [MB] per place, before compensation: (roots,) base part.
-        ram_core_mb: The part per core [MB].
-        hs06_per_event: CPU time per event [HS06 s]; infinite = no limit.
-    """
+    """Limits of each root's first attempt, infinite = none: memory, base part and per core [MB], CPU time per event [HS06 s]."""
 
     ram_mb: FloatArray
     ram_core_mb: FloatArray
@@ -77,10 +65,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Attempts:
-    """One entry per attempt; ``root`` indexes the roots they were made of.
-
-    ``active_s`` and ``queue_s`` are the times from its creation to its activation and to its start [s].
-    """
+    """One entry per attempt of ``root``; ``active_s`` and ``queue_s`` are its activation and start, since its creation [s]."""
 
     root: IntArray
     attempt: IntArray
@@ -131,19 +116,7 @@ def draw_roots(
     seq: IntArray,
     created_s: FloatArray,
 ) -> Roots:
-    """Draw what the input files of jobs bring with them.
-
-    Args:
-        tasks: The block's tasks.
-        rng: Generator of this block.
-        phase: SCOUT, BULK, MERGED or BUILD, the same for all.
-        task: Task of each job.
-        seq: Number of each job inside task and phase.
-        created_s: Creation of each job [s].
-
-    Returns:
-        One root per job.
-    """
+    """Draw what the input files of jobs of one phase bring with them."""
     n = len(task)
     z = rng.standard_normal((4, n))
     u = rng.random((3, n))
@@ -199,16 +172,7 @@ def draw_slot(tasks: Tasks, task: IntArray, u: FloatArray) -> IntArray:
 def needs(
     tasks: Tasks, roots: Roots, slot: IntArray
 ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
-    """Evaluate what jobs need at a place.
-
-    Args:
-        tasks: The block's tasks.
-        roots: The jobs.
-        slot: Place of each.
-
-    Returns:
-        Cores, wall time [s], peak memory of the whole job [MB], efficiency per core.
-    """
+    """Return what jobs need at a place: cores, wall time [s], peak memory of the whole job [MB], efficiency per core."""
     t, slots = roots.task, tasks.slots
     merge, build = roots.phase == MERGED, roots.phase == BUILD
     apart = merge | build
@@ -238,20 +202,10 @@ def rule_events(tasks: Tasks, roots: Roots) -> IntArray:
 def run(
     tasks: Tasks, world: World, rng: np.random.Generator, roots: Roots, limits: Limits
 ) -> Attempts:
-    """Run every job until it finishes, is given up, or has used its attempts.
+    """Run every job until it finishes, is given up, or has used its attempts; in rounds: first attempts, second attempts, ...
 
     A retry after a failure of the site goes to a newly drawn queue; after a kill it stays where it
     was with a raised request. Memory and wall time belong to the input, so retries need the same.
-
-    Args:
-        tasks: The block's tasks.
-        world: The queues.
-        rng: Generator of this block.
-        roots: The jobs.
-        limits: What they were given.
-
-    Returns:
-        All attempts, in rounds: first attempts, second attempts, ...
     """
     n = len(roots.task)
     alive = np.arange(n)
@@ -332,18 +286,7 @@ def payloads(
 ) -> Payloads:
     """Draw how attempts end: they finish, fail for a reason of the site, or are killed at what they asked for.
 
-    Args:
-        tasks: The tasks.
-        world: The queues.
-        rng: Generator of the draws.
-        roots: The job of each attempt.
-        limits: What it was given at first.
-        slot: Its place.
-        ram_scale: How many times the memory it asks for now.
-        wall_scale: How many times the wall time.
-
-    Returns:
-        One entry per attempt.
+    ``ram_scale`` and ``wall_scale`` times what the job was given at first is what an attempt asks for.
     """
     n = len(roots.task)
     queue = tasks.slots.queue[roots.task, slot]

@@ -53,15 +53,7 @@ def known(values: IntArray | pl.Series, known: BoolArray) -> pl.Series:
 
 
 def jobs_frame(world: World, block: Block) -> pl.DataFrame:
-    """Return the block's rows of ``jobs``, in the order of ``pandaid``.
-
-    Args:
-        world: The world.
-        block: What was drawn.
-
-    Returns:
-        All columns of the contract; one row per attempt.
-    """
+    """Return the block's rows of ``jobs``, one per attempt, in the order of ``pandaid``."""
     columns = {
         **_identity(world, block),
         **_clock(world, block),
@@ -91,12 +83,7 @@ UNKNOWN_YET = (
 
 
 def not_over(jobs: pl.DataFrame, live: pl.DataFrame) -> pl.DataFrame:
-    """Return rows of ``jobs`` without what will only be known when the live ones among them are over.
-
-    Args:
-        jobs: The rows.
-        live: See `LIVE`; of these ``modificationtime`` is the last change of status.
-    """
+    """Return rows of ``jobs`` without what will only be known when the ones of `LIVE` among them are over."""
     if live.is_empty():
         return jobs
     now = pl.col("now")

@@ -32,16 +32,7 @@ FILES_PER_BLOCK = 1 << 24
 
 @dataclass(frozen=True)
 class Ends:
-    """The last attempt of every job that is in the archive, in the order of the rows.
-
-    Attributes:
-        row: Index of its row.
-        root: Index of its root.
-        task: Index of its task.
-        merge: It is a merge job.
-        plain: It is neither a merge nor a build job.
-        ok: It finished.
-    """
+    """The last attempt of every job in the archive, in the order of the rows: ``plain`` is neither merge nor build, ``ok`` finished."""
 
     row: IntArray
     root: IntArray
@@ -68,15 +59,7 @@ def ends_of(block: Block) -> Ends:
 
 
 def files_frame(block: Block, ends: Ends) -> pl.DataFrame:
-    """Return the primary input files of every job, and the unmerged outputs of merging tasks.
-
-    Args:
-        block: What was drawn.
-        ends: Its last attempts.
-
-    Returns:
-        All columns of ``files``; a row points at the last job that used the file.
-    """
+    """Return the primary input files of every job, pointing at the last job that used them, and the unmerged outputs of merging tasks."""
     inputs = _inputs(block, ends)
     unmerged = _unmerged(block, ends, first=len(inputs))
     return conform("files", pl.concat([inputs, unmerged], how="diagonal_relaxed"))
@@ -211,16 +194,7 @@ def status_of(world: World, block: Block, totals: Totals) -> IntArray:
 
 
 def tasks_frame(world: World, block: Block, totals: Totals) -> pl.DataFrame:
-    """Return the block's rows of ``tasks``: as submitted, and what the scouts made of it.
-
-    Args:
-        world: The world.
-        block: What was drawn.
-        totals: Sums per task.
-
-    Returns:
-        All columns of the contract; tasks without a job in the archive are left out.
-    """
+    """Return the block's rows of ``tasks`` with a job in the archive: as submitted, and what the scouts made of it."""
     code = status_of(world, block, totals)
     columns = {
         **_submitted(world, block),

@@ -99,13 +99,7 @@ class Life(Loop):
     """One world, from its first to its last instant."""
 
     def __init__(self, world: World, work: Work, drawn: DrawnWorld) -> None:
-        """Set up a world in which nothing has been made yet.
-
-        Args:
-            world: For the simulator; its jobs are those of the work, in their order.
-            work: Tasks and jobs.
-            drawn: What queues do to jobs, the seed and the rule of the scouts.
-        """
+        """Set up a world in which nothing has been made yet; the simulator's jobs are those of the work, in their order."""
         super().__init__(world, seeds=[drawn.settings.seed])
         n = work.n
         self.work, self.drawn = work, drawn

@@ -33,17 +33,7 @@ def n_light(rows: int) -> int:
 
 
 def light_tasks(world: World, block: Block, *, n_blocks: int, count: int) -> list[Story]:
-    """Lay the small user tasks of a block out.
-
-    Args:
-        world: The world.
-        block: The other tasks; their large ones are followed.
-        n_blocks: Blocks of the archive.
-        count: Jobs to make.
-
-    Returns:
-        The tasks.
-    """
+    """Lay small user tasks with ``count`` jobs out; the owners of the block's large tasks are followed."""
     rng = world.generator(104, block.index)
     sizes = _sizes(rng, count)
     begin = _begins(world, rng, len(sizes), block.index, n_blocks)

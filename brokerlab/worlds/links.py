@@ -58,19 +58,13 @@ def snapshot_seconds(world: World, every_h: float) -> IntArray:
 
 
 def network_matrix(world: World) -> Iterator[pl.DataFrame]:
-    """Draw ``network_matrix`` for the links from every site with storage to every site that gathers outputs.
+    """Draw ``network_matrix``, snapshot by snapshot, for the links from sites with storage to sites that gather outputs.
 
     A link keeps its closeness; its week changes daily, its day and hour faster, its queues slowly. A
     quarter of the links has a throughput. Every row of a snapshot has the snapshot's time, so a
     decision sees fresh ones if ``network_every_h`` is at most 1. What was measured is what flowed, hardly ever what a
     link can carry: in a lived world, where outputs come from everywhere, `CARRIES` times as much is written, at least
     `LEAST_MBPS`, and files are queued on `QUEUED_SHARE` of the links, about `NUCLEUS_QUEUED` to each nucleus.
-
-    Args:
-        world: The world.
-
-    Yields:
-        Rows of whole snapshots, in time order.
 
     Source:
         Data statistics, section 6; network-weight.md 2.

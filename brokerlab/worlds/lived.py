@@ -29,14 +29,7 @@ BEFORE_START_S = USUAL_S["defined"] + USUAL_S["assigned"] + USUAL_S["starting"]
 def lived_blocks(
     world: World, parts: Sequence[Drawn], lived: Lived, copies: Sequence[pl.DataFrame]
 ) -> Iterator[Drawn]:
-    """Put what happened in the place of what was drawn, block by block.
-
-    Args:
-        world: The world.
-        parts: The blocks as they were drawn.
-        lived: All attempts, and what the tasks asked for.
-        copies: Where the input of each block's tasks lies.
-    """
+    """Put what happened in the place of what was drawn, block by block, with the copies of each block's input."""
     work = lived.work
     tasks_lived = _with_weights(work, lived, world)
     single = _singles(work, lived)

@@ -12,15 +12,9 @@ from brokerlab.worlds.world import World
 
 
 def job_status_log(world: World, jobs: pl.DataFrame) -> pl.DataFrame:
-    """Write the log of jobs at queues that push: their times, and the states that times do not tell.
+    """Write ``job_status_log`` of jobs at queues that push: their times, and the states that times do not tell.
 
-    Args:
-        world: The world.
-        jobs: Rows of ``jobs``.
-
-    Returns:
-        All columns of ``job_status_log``, sorted by job and time: defined, assigned, activated, starting,
-        running, then holding or transferring, then the last one.
+    Sorted by job and time: defined, assigned, activated, starting, running, then holding or transferring, then the last one.
     """
     logged = world.queues.filter(pl.col("workflow") == "push")["panda_queue"]
     mine = jobs.filter(pl.col("computingsite").is_in(logged.implode()))
@@ -75,17 +69,7 @@ def _hangs_starting(world: World) -> pl.Expr:
 def task_status_log(
     world: World, block: Block, totals: Totals, tasks: pl.DataFrame
 ) -> pl.DataFrame:
-    """Write when tasks were registered, assigned to a nucleus (production), scouted, decided, ended.
-
-    Args:
-        world: The world.
-        block: The block.
-        totals: Sums per task.
-        tasks: Its rows of ``tasks``.
-
-    Returns:
-        All columns of ``task_status_log``, sorted by task and time.
-    """
+    """Write when tasks were registered, assigned to a nucleus (production), scouted, decided, ended, by task and time."""
     first = np.full(block.tasks.n, np.iinfo(np.int64).max)
     np.minimum.at(first, block.row_task, block.created)
     keep = totals.rows > 0

@@ -23,20 +23,10 @@ STEPS = 12
 
 @dataclass(frozen=True)
 class Mixture:
-    """A quantity ``scale * (exp(mean + noise) - offset)``, at least 0, mixed over M places per task.
+    """A quantity ``scale * (exp(mean + noise) - offset)``, at least 0, mixed over M places per task by ``weight``.
 
     The noise is normal with ``sd``; in a share of ``tail_share`` of the jobs an exponential of mean
-    ``tail_scale`` is added (``tail_sign`` +1) or taken away (-1).
-
-    Attributes:
-        weight: (tasks, M) probabilities.
-        mean: (tasks, M) on the natural logarithm.
-        scale: (tasks, M).
-        offset: (tasks,).
-        sd: (tasks,).
-        tail_share: (tasks,).
-        tail_scale: (tasks,).
-        tail_sign: +1 or -1.
+    ``tail_scale`` is added (``tail_sign`` +1) or taken away (-1). ``weight, mean, scale`` are (tasks, M), the others (tasks,).
     """
 
     weight: FloatArray
@@ -206,17 +196,7 @@ def evaluate(
     quantity: str,
     function: Callable[[Mixture, IntArray], FloatArray],
 ) -> FloatArray:
-    """Apply a function to the mixtures of all tasks.
-
-    Args:
-        tasks: Truth table ``tasks``.
-        queues: Truth table ``queues``.
-        quantity: One of ``QUANTITIES``.
-        function: Given a mixture and the positions of its tasks in ``tasks``.
-
-    Returns:
-        What the function returns, (tasks, ...) in the order of ``tasks``.
-    """
+    """Apply a function to the mixtures of all tasks and their positions in ``tasks``; the results come in the order of ``tasks``."""
     varied = tasks["events_ln_sd"].to_numpy() > 0
     found: list[tuple[IntArray, FloatArray]] = []
     for chosen, levels in ((varied, LEVELS), (~varied, np.zeros(1))):

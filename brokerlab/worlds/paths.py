@@ -82,13 +82,9 @@ def steps(
     last: str = "finished",
     skip: tuple[str, ...] = (),
 ) -> tuple[tuple[str, int], ...]:
-    """Lay a path out.
+    """Lay a path out from its creation; ``stays`` [s] are those that are not as usual, also in statuses that are not.
 
-    Args:
-        begin_s: Creation [s].
-        stays: How long the job stays in statuses that are not as usual [s]; statuses that are not usual are taken too.
-        last: Status at the end of the archive. A status of ``ORDER`` ends the path there.
-        skip: Usual statuses that the job does not take.
+    A ``last`` status of ``ORDER`` ends the path there; ``skip`` are usual ones that the job does not take.
 
     Example:
         >>> steps(0, {"holding": 100}, skip=("defined", "assigned"))

@@ -18,14 +18,8 @@ MAX_SLOTS = 32
 class Slots:
     """The queues of each task, (tasks, places) arrays; unused places have weight 0.
 
-    Attributes:
-        queue: Index of the queue.
-        weight: Probability that a job goes there; sums to 1 per task.
-        cores: Cores of a job there.
-        mem: Effect on ln(peak memory).
-        wall: Effect on ln(wall time).
-        eff: Effect on ln(efficiency).
-        scout: (tasks, 2) the one or two places of the scouts.
+    ``weight`` sums to 1 per task; ``mem``, ``wall``, ``eff`` are effects on ln(peak memory), ln(wall time), ln(efficiency);
+    ``scout``, (tasks, 2), holds the one or two places of the scouts.
     """
 
     queue: IntArray
@@ -48,20 +42,10 @@ def draw_slots(
     mem_queue_sd: FloatArray,
     most: int = MAX_SLOTS,
 ) -> Slots:
-    """Choose the queues of every task: able ones, larger ones more often, more for larger tasks.
+    """Choose the queues of every task, most important first: able ones, larger ones more often, more for larger tasks.
 
-    Args:
-        world: The queues.
-        rng: Generator of this block.
-        kind: Kind of each task.
-        cores: Cores of each task, 0 = the queue's.
-        n_jobs: Jobs of each task.
-        need_mb: Memory of each task, base and per core [MB].
-        mem_queue_sd: sd of ln(peak memory) between queues of each task.
-        most: Queues that each task has a place for; those beyond the able ones have weight 0.
-
-    Returns:
-        The places of every task, most important first.
+    ``cores`` 0 = the queue's; ``need_mb`` is the memory of each task, base and per core; of ``most`` places those beyond the
+    able queues have weight 0.
     """
     n, k_max = len(kind), min(most, world.n)
     job_cores = np.where(cores[:, None] > 0, cores[:, None], world.cores[None, :])

@@ -77,11 +77,7 @@ out costs 6 % of turnaround."""
 
 
 def checked(planted: str) -> Planted:
-    """Return what is to be planted.
-
-    Raises:
-        ConfigError: It is none of `Planted`.
-    """
+    """Return what is to be planted; a ConfigError where it is none of `Planted`."""
     for known in get_args(Planted):
         if planted == known:
             return known  # type: ignore[no-any-return]
@@ -110,13 +106,7 @@ def config(settings: SynthSettings) -> pl.DataFrame:
 
 
 def truth(planted: Planted) -> pl.DataFrame:
-    """Return the table ``truth/planted_settings``.
-
-    Returns:
-        One row per key of `PLANTED`, sorted by report and key: ``key``, ``component``, ``scope`` (null: everywhere), ``wrong``
-        (false: the answer is to keep it), ``planted`` (the value in force), ``best``, ``best_lo``, ``best_hi`` (values in
-        between are as good; null: no bound), ``report``, ``trades``.
-    """
+    """Return ``truth/planted_settings``, one row per key of `PLANTED` by report and key; the columns are told in `brokerlab.worlds`."""
     rows = [
         (
             *(plant.key, plant.component, None, value_of(plant, planted) != plant.best),

@@ -32,18 +32,7 @@ def n_probes(rows: int) -> int:
 
 
 def probe_jobs(world: World, *, index: int, n_blocks: int, count: int) -> pl.DataFrame:
-    """Return the probes of one block.
-
-    Args:
-        world: The world.
-        index: Number of the block.
-        n_blocks: Blocks of the archive.
-        count: Rows.
-
-    Returns:
-        All columns of ``jobs``, in the order of ``pandaid``; no task. Every queue gets one after the other, so that
-        none is without for long.
-    """
+    """Return the probes of one block as rows of ``jobs``: every queue gets one after the other, none is without for long."""
     rng = world.generator(103, index)
     length = world.settings.submit_s / n_blocks
     created_s = index * length + np.sort(rng.random(count)) * length

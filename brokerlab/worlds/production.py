@@ -96,13 +96,7 @@ class Orders:
 def draw_orders(world: World, block: Block) -> Orders:
     """Draw what the production tasks of one block ask for; every rule bites at some task.
 
-    Args:
-        world: The world.
-        block: The block.
-
-    Returns:
-        The orders; jobs run where they ran before there were orders, so a replay finds most of them
-        allowed and some not.
+    Jobs run where they ran before there were orders, so a replay finds most of them allowed and some not.
 
     Source:
         production-jobs.md; production-tasks.md 1; full-chain.md 1.

@@ -39,17 +39,10 @@ class Queues:
     """Queues as arrays (one entry per queue) and the effects that work feels at them.
 
     Attributes:
-        settings: What was asked for.
-        names: Queue names.
-        cores: Cores of a slot.
         ucore: Queue takes any core count up to its own.
         corepower: HS06 per core, as configured.
-        maxrss_mb: Memory of a slot [MB].
-        maxtime_s: Most wall time [s].
         size: Relative number of slots.
         usable: Queue is in use (online or brokeroff).
-        production: Queue takes production work.
-        analysis: Queue takes analysis work.
         queue_ln_mean: Mean of ln(queue time / s).
         queue_ln_sd: sd of the same inside the queue.
         fail: Probability that a job fails for a reason of the site.
@@ -112,14 +105,7 @@ def _generator(settings: SynthSettings, *part: int) -> np.random.Generator:
 
 
 def draw_queues(settings: SynthSettings) -> Queues:
-    """Draw the queues (statistics sections 4, 5 and 10).
-
-    Args:
-        settings: Number of queues, seed.
-
-    Returns:
-        The queues and their effects.
-    """
+    """Draw the queues and their effects (statistics sections 4, 5 and 10)."""
     rng, n = _generator(settings, 0), settings.queues
     cores = rng.choice([1, 8, 8, 4, 6, 16], n, p=[0.36, 0.22, 0.30, 0.05, 0.03, 0.04])
     cores[: min(n, 12)] = np.resize([8, 1, 8, 8, 1, 4], min(n, 12))  # every kind of work has a home

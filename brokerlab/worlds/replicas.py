@@ -31,7 +31,6 @@ class Reader:
 
     Attributes:
         queues: Queues where it runs, the most important ones first.
-        production: It is a production task.
         nucleus: Where it gathers its outputs.
         chained: Its input was made at the nucleus of its chain.
         copies: How the queues have the input, see ``Story.copies``; None = that is drawn.
@@ -50,19 +49,11 @@ def replicas(
     files: pl.DataFrame,
     readers: Mapping[int, Reader],
 ) -> pl.DataFrame:
-    """Draw the copies of the input: at the task's nucleus, where it is read, on tape, elsewhere.
+    """Draw the copies of the input: at the task's nucleus, where it is read, on tape, elsewhere; by dataset and endpoint.
 
     Most tasks have a complete copy on disk; some only on tape, few nowhere. Incomplete copies miss
-    a few files, or most of them. Of what users read many sites have a copy, or few.
-
-    Args:
-        world: The world.
-        index: Number of the block.
-        files: Its rows of ``files``; number and bytes of a dataset are those of its distinct files.
-        readers: Its tasks by ``jeditaskid``.
-
-    Returns:
-        All columns of ``replicas``, sorted by dataset and endpoint.
+    a few files, or most of them. Of what users read many sites have a copy, or few. Number and bytes of a dataset are those
+    of its distinct files.
     """
     rng = world.generator(101, index)
     number = {name: s for s, name in enumerate(world.sites)}
@@ -93,16 +84,7 @@ def replicas(
 def unmerged_replicas(
     world: World, files: pl.DataFrame, readers: Mapping[int, Reader]
 ) -> pl.DataFrame:
-    """Return the copies of what user tasks merge: all of it where most of their jobs run.
-
-    Args:
-        world: The world.
-        files: Rows of ``files``.
-        readers: Tasks by ``jeditaskid``.
-
-    Returns:
-        All columns of ``replicas``.
-    """
+    """Return the copies of what user tasks merge: all of it where most of their jobs run."""
     rows = []
     made = files.filter(pl.col("type") == "trn_output").group_by("jeditaskid")
     sums = made.agg(total=pl.len().cast(pl.Int64), bytes=pl.col("fsize").sum()).sort("jeditaskid")

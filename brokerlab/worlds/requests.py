@@ -20,16 +20,12 @@ class ScoutJobs:
     """Finished scouts that were known when the task was decided, one entry per job.
 
     Attributes:
-        task: Index of the task.
-        cores: Cores used.
         wall_s: Whole seconds from start to end.
         corepower: HS06 per core of the queue.
         events: Events by the rule (files without information count 1 each).
         pseudo: Job read a pseudo input.
         input_mb: Effective input by the rule [MB].
-        output_bytes: Output [B].
         maxpss_kb: Peak memory, whole job [kB].
-        cpu_s: CPU time [s].
         diskio_kb: Read and written on local storage [kB].
     """
 
@@ -53,10 +49,8 @@ class Requests:
 
     Attributes:
         ram_mb: ``ramcount`` [MB], per core where the task asks per core.
-        cputime: ``cputime`` [HS06 s per event, or milli].
-        milli: The unit is mHS06sPerEvent.
+        cputime: ``cputime`` [HS06 s per event], or where ``milli`` [mHS06 s per event].
         outdisk_kb: ``outdiskcount`` [kB per event].
-        workdisk_mb: ``workdiskcount`` [MB].
         iointensity: [kB/s].
         diskio: [kB/s].
         walltime: [s per MB].
@@ -85,16 +79,6 @@ def scout_requests(
     base_wall_s: IntArray,
 ) -> Requests:
     """Apply the production scout rule to every task at once.
-
-    Args:
-        scouts: Jobs known at the decision.
-        settings: Ranks and margin.
-        base_ram_mb: ``baseramcount`` of each task [MB].
-        per_core: The task's memory is asked for per core.
-        base_wall_s: ``basewalltime`` of each task [s].
-
-    Returns:
-        Parameters of every task.
 
     Source:
         scouts.md sections 5.1 to 5.7, production column.

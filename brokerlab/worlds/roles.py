@@ -33,14 +33,7 @@ AFTER = 0.2
 
 @dataclass(frozen=True)
 class Spell:
-    """A time in which a queue starts nothing.
-
-    Attributes:
-        queue: Index of the queue.
-        status: Status in which jobs hang, ``activated`` or ``starting``.
-        begin_s: Begin [s].
-        end_s: End [s].
-    """
+    """A time [s] in which a queue starts nothing and jobs hang in ``activated`` or ``starting``."""
 
     queue: int
     status: str
@@ -54,15 +47,7 @@ class Spell:
 
 
 def choose_roles(size: FloatArray, able: BoolArray) -> dict[str, int]:
-    """Choose a queue for each role; where there are few queues one has several.
-
-    Args:
-        size: Slots of each queue.
-        able: Queue is online, takes production and analysis, and jobs of one core.
-
-    Returns:
-        Index of the queue of each of ``NAMES``.
-    """
+    """Choose a queue for each of ``NAMES`` among the able ones (online, production and analysis, one core); few queues have several."""
     order = np.argsort(np.where(able, size, np.inf), kind="stable")[: max(int(able.sum()), 1)]
     wide = np.linspace(0.2, 0.7, len(NAMES) - SMALLEST) * len(order)
     places = [*range(SMALLEST), *np.maximum(wide, SMALLEST).astype(np.int64).tolist()]
@@ -82,17 +67,7 @@ def draw_spells(settings: SynthSettings, roles: dict[str, int]) -> tuple[Spell, 
 def held(
     spells: Sequence[Spell], queue: IntArray, second: IntArray, wait_s: FloatArray
 ) -> FloatArray:
-    """Let jobs wait until the spell of their queue is over.
-
-    Args:
-        spells: The spells.
-        queue: Queue of each job.
-        second: Second of its creation.
-        wait_s: How long it would wait otherwise [s].
-
-    Returns:
-        How long it waits [s].
-    """
+    """Let jobs wait [s] until the spell of their queue is over."""
     for spell in spells:
         longer = spell.end_s - second + AFTER * wait_s
         wait_s = np.where(spell.holds(queue, second), np.maximum(wait_s, longer), wait_s)

@@ -29,11 +29,6 @@ def slots_of(world: World, parts: Sequence[Drawn], scripted: pl.DataFrame) -> In
 
     Half of a queue's part is that of the jobs which were drawn to it, half that of its size. What is scripted to run there
     leaves room for a job. Queues of a special kind, to which no work is drawn, have room for a few: they are online.
-
-    Args:
-        world: The world.
-        parts: The blocks.
-        scripted: From :func:`scripted_use`.
     """
     used: FloatArray = np.zeros(world.n)
     for part in parts:
@@ -77,13 +72,7 @@ def changes(world: World, slots: IntArray) -> pl.DataFrame:
 
 
 def left(world: World, capacity: pl.DataFrame, scripted: pl.DataFrame) -> pl.DataFrame:
-    """Return the slots that what is scripted leaves to the others, over time (a contract of the simulator).
-
-    Args:
-        world: The world.
-        capacity: From :func:`changes`.
-        scripted: From :func:`scripted_use`.
-    """
+    """Return the slots that what is scripted leaves to the others, over time (a contract of the simulator)."""
     named = scripted.select(
         panda_queue=pl.Series(world.names).gather(scripted["queue"]),
         ts=world.times(scripted["second"].to_numpy()),

@@ -89,11 +89,7 @@ def _kinds(world: World) -> list[dict[str, Any] | None]:
 
 
 def software_tags(world: World) -> pl.DataFrame:
-    """Return ``software_tags``: the JSON of every queue that says AUTO, and ``ALL`` with every tag.
-
-    Source:
-        matching.md 1.
-    """
+    """Return ``software_tags``: the JSON of every queue that says AUTO, and ``ALL`` with every tag (matching.md 1)."""
     rows = [("ALL", {**FULL, "architectures": [], "tags": list(TAGS)})]
     described = zip(world.names, world.queues["releases"], _kinds(world), strict=True)
     rows += [(name, FULL | kind) for name, says, kind in described if says == AUTO and kind is not None]  # fmt: skip

@@ -29,15 +29,7 @@ DAYS_OF_TASK = 14
 def world_of(
     settings: SynthSettings, archive: Any, work: Work, capacity: pl.DataFrame, delays: pl.DataFrame
 ) -> World:
-    """Return the world in which the work will live.
-
-    Args:
-        settings: Its period.
-        archive: An archive of what was drawn, for everything that is not a job.
-        work: Tasks and jobs.
-        capacity: Slots over time.
-        delays: Start-up delays.
-    """
+    """Return the world in which the work will live; an archive of what was drawn has everything that is not a job."""
     begin, until = settings.at(0), settings.at(settings.end_s)
     replay, epochs = _states(settings, archive, work)
     known = replay.tasks["jeditaskid"].unique().implode()

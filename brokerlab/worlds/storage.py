@@ -49,14 +49,7 @@ def walled_site(world: World) -> int:
 
 
 def ddm_endpoints(world: World) -> pl.DataFrame:
-    """Return ``ddm_endpoints``: every endpoint at ``HISTORY`` times, the first at the start of the period.
-
-    Args:
-        world: The world.
-
-    Returns:
-        All columns of the contract, sorted by time and name; space in GB.
-    """
+    """Return ``ddm_endpoints``, by time and name: every endpoint at ``HISTORY`` times, the first at the start of the period."""
     rng = world.generator(1)
     owners, tape = _owners(world), has_tape(world)
     virtual = set(vp_sites(world).tolist())
@@ -141,11 +134,7 @@ def _space(
 
 
 def queue_endpoints(world: World) -> pl.DataFrame:
-    """Return ``queue_endpoints``: disk, scratch and tape of the queue's storage, for some a remote or virtual one too.
-
-    Returns:
-        All columns of the contract, sorted by key. One row per queue, endpoint, direction and scope.
-    """
+    """Return ``queue_endpoints``, by key: disk, scratch and tape of the queue's storage, for some a remote or virtual one too."""
     rng = world.generator(2)
     remote = rng.random(len(world.site)) < 0.08
     nuclei = np.flatnonzero(world.nucleus)

@@ -55,14 +55,7 @@ PAST, LIVE = 3, 2
 
 
 def stories(world: World) -> list[Story]:
-    """Return what goes wrong, as much of it as the archive has room and time for.
-
-    Args:
-        world: The queues and their roles.
-
-    Returns:
-        The stories; those that need longer than the period are left out, and the last ones of a small archive.
-    """
+    """Return what goes wrong, as much of it as the archive has room for; what needs longer than the period is left out."""
     teller = _Teller(world)
     room = int(STORY_SHARE * world.settings.jobs)
     told = []

@@ -44,10 +44,8 @@ class Story:
     Attributes:
         name: What it shows.
         label: ``user`` or ``managed``.
-        paths: Its jobs.
         user: Index of the owner in ``users.USERS``; -1 = production.
         group: Index of the working group in ``users.GROUPS``; -1 = none.
-        cores: Cores of its jobs.
         columns: Columns of ``tasks`` that differ from the usual ones.
         course: Further entries of the status log, ``(status, second)``; the last one before the archive's end may
             be the status that holds.
@@ -103,18 +101,7 @@ def plant(
     index: int,
     n_blocks: int,
 ) -> dict[str, pl.DataFrame]:
-    """Write the rows of the stories of one block.
-
-    Args:
-        world: The queues as the jobs see them.
-        stories: The stories.
-        taskid: ``jeditaskid`` of each.
-        index: Number of the block.
-        n_blocks: Blocks of the archive.
-
-    Returns:
-        The rows by table; none contradicts another. ``truth/planted``: ``pandaid, jeditaskid, computingsite, story``.
-    """
+    """Write the rows of the stories of one block by table, and ``truth/planted``: ``pandaid, jeditaskid, computingsite, story``."""
     home = world.sites[
         int(np.argmax(np.where(world.nucleus & world.active, world.site_size, -1.0)))
     ]

@@ -105,18 +105,7 @@ def draw_tasks(
     begin_s: float,
     length_s: float,
 ) -> Tasks:
-    """Draw the tasks of one block until they hold a little more jobs than the block is to give.
-
-    Args:
-        world: The world.
-        rng: Generator of this block.
-        quota: Rows of ``jobs`` the block will give.
-        begin_s: Start of the block's part of the period, from the first instant [s].
-        length_s: Length of that part [s].
-
-    Returns:
-        Tasks in the order of their creation.
-    """
+    """Draw the tasks of one block in the order of their creation, until they hold a little more jobs than ``quota``."""
     sizes = _draw_sizes(world, rng, quota)
     kind, n = sizes["kind"], len(sizes["kind"])
     created = begin_s + np.sort(rng.random(n)) * length_s

@@ -25,12 +25,10 @@ def final_mix(tasks: Tasks, world: World) -> FloatArray:
 
 
 def truth_queues(world: World, block: Block, totals: Totals) -> pl.DataFrame:
-    """Return the places of every task.
+    """Return the places of every task, by task and place.
 
-    Returns:
-        ``jeditaskid, place, panda_queue, weight`` (share of the finished bulk jobs, sums to 1),
-        ``cores`` of a job there, ``corepower`` [HS06/core], ``maxpss_effect`` and ``wall_effect`` (both
-        on the natural logarithm), sorted by task and place.
+    ``weight`` is the share of the finished bulk jobs and sums to 1, ``cores`` those of a job there, ``corepower`` [HS06/core],
+    ``maxpss_effect`` and ``wall_effect`` on the natural logarithm.
     """
     slots = block.tasks.slots
     t, k = np.nonzero((slots.weight > 0) & (totals.rows > 0)[:, None])
@@ -49,17 +47,9 @@ def truth_queues(world: World, block: Block, totals: Totals) -> pl.DataFrame:
 
 
 def truth_tasks(world: World, block: Block, totals: Totals, queues: pl.DataFrame) -> pl.DataFrame:
-    """Return the truth of every task that has a job in the archive.
+    """Return the truth of every task that has a job in the archive, by ``jeditaskid``.
 
-    Args:
-        world: The world.
-        block: What was drawn.
-        totals: Sums per task.
-        queues: Result of ``truth_queues``.
-
-    Returns:
-        One row per task, sorted by ``jeditaskid``: parameters, and ``<quantity>_qNNN`` for the
-        levels of ``QUANTILES``; both for the jobs after scouting.
+    Parameters, and ``<quantity>_qNNN`` for the levels of ``QUANTILES``; both for the jobs after scouting.
     """
     keep = np.flatnonzero(totals.rows > 0)
     tasks = block.tasks

@@ -41,13 +41,7 @@ def registered(user: int) -> str:
 
 @dataclass(frozen=True)
 class Owners:
-    """Who owns the tasks of a block, one entry per task.
-
-    Attributes:
-        user: Index in ``USERS``; -1 = production.
-        group: Index in ``GROUPS``; -1 = the task is for no group.
-        express: Task is in the share Express Analysis.
-    """
+    """Who owns tasks: index in ``USERS`` (-1 = production), in ``GROUPS`` (-1 = none), whether in the share Express Analysis."""
 
     user: IntArray
     group: IntArray
@@ -75,15 +69,7 @@ def draw_groups(rng: np.random.Generator, user: IntArray) -> IntArray:
 
 
 def draw_owners(rng: np.random.Generator, tasks: Tasks) -> Owners:
-    """Draw who owns the tasks of a block.
-
-    Args:
-        rng: Generator of this part of the block alone.
-        tasks: The block's tasks.
-
-    Returns:
-        The owners.
-    """
+    """Draw who owns the tasks of a block, with a generator of this part alone."""
     of_users, large = tasks.user, tasks.n_jobs > LARGE_TASK
     user = np.where(of_users, draw_users(rng, large), -1)
     express = of_users & ~large & (rng.random(tasks.n) < EXPRESS_SHARE)

@@ -37,17 +37,14 @@ class Work:
     """Tasks and jobs; those that are drawn first, then single ones: probes, and the small tasks of users.
 
     Attributes:
-        tasks: Of all blocks.
-        roots: Jobs of these tasks; ``task`` counts through all blocks.
+        roots: Jobs of the tasks; ``task`` counts through all blocks.
         first_task: (blocks + 1,) where the tasks of each block begin.
         first_root: (blocks + 1,) where its jobs begin.
-        taskid: (tasks,) ``jeditaskid``.
         has_build: (tasks,) its scouts wait for a build.
         brokered: (jobs, single ones too) the brokerage of production places it; scouts go to one or two quick queues.
         group: (jobs,) number of the merge that waits for its output, -1: none.
         merge: (merges,) the job that merges.
-        output_bytes: (jobs, single ones too).
-        input_bytes: The same.
+        output_bytes: (jobs, single ones too), as ``input_bytes``.
         jobs: `COLUMNS` of all jobs, single ones too.
         single: ``pandaid, queue`` (its name), ``created_s, wall_s`` of the single ones.
     """
@@ -89,13 +86,7 @@ def seen(tables: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
 def work_of(
     parts: Sequence[Drawn], tables: Sequence[dict[str, pl.DataFrame]], start_us: int
 ) -> Work:
-    """Put the blocks side by side.
-
-    Args:
-        parts: The blocks.
-        tables: What was kept of the tables of each, see :func:`seen`.
-        start_us: First instant [us since 1970].
-    """
+    """Put the blocks side by side, with what :func:`seen` kept of their tables; ``start_us`` is the first instant [us since 1970]."""
     tasks = join([part.block.tasks for part in parts])
     sizes = [part.block.tasks.n for part in parts]
     first_task = np.cumsum([0, *sizes])

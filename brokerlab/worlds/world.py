@@ -32,8 +32,6 @@ class World(Queues):
     """What a synthetic archive is made of: its queues, and the sites they stand at.
 
     Attributes:
-        sites: Names of the ATLAS sites.
-        nucleus: Site is a nucleus.
         active: Site is in state ACTIVE.
         bare: ``bareNucleus`` of the site; null = a normal site.
         secondary: ``secondaryNucleus`` of the site.
@@ -65,13 +63,7 @@ class World(Queues):
 
 
 def draw_world(settings: SynthSettings) -> World:
-    """Draw the queues and the sites, and complete the ``queues`` table.
-
-    Args:
-        settings: Number of queues, period, seed.
-
-    Returns:
-        The world; its ``queues`` has the queues in their order.
+    """Draw the queues and the sites, and complete the ``queues`` table, in the order of the queues.
 
     Source:
         production-jobs.md; full-chain.md 1; zero-share.md 3.

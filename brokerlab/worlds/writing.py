@@ -34,21 +34,10 @@ def write_archive(
     truth: Mapping[str, pl.DataFrame] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Manifest:
-    """Write an archive in the place of what the folder holds.
+    """Write an archive in the place of what the folder holds; the tables of the blocks come in the order of time.
 
-    Args:
-        into: The folder.
-        world: The world.
-        blocks: The tables of every block, in the order of time.
-        n_blocks: How many these are.
-        slots: ``slots``; None: of a few queues.
-        workers: Batch workers that usually run at each queue; pilots then ask whatever jobs the archive has. None: both follow
-            from the jobs.
-        truth: Further tables of the truth.
-        progress: Called after every block with the part of them that is written.
-
-    Returns:
-        The manifest.
+    ``slots`` None: of a few queues. ``workers`` are batch workers that usually run at each queue, pilots then ask whatever
+    jobs the archive has; None: both follow from the jobs. ``progress`` gets the part of the blocks that is written.
     """
     note = world.settings.note()
     name = LIVED if world.settings.lived else "synthetic"
