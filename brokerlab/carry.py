@@ -36,6 +36,7 @@ from brokerlab.temporary import TemporaryFolder
 TASK = "jeditaskid"
 CHUNK_ROWS = 200_000  # rows of the larger table in a chunk, about
 BATCH_ROWS = 500_000  # rows dealt out at a time
+COMPRESSION = "lz4"  # of what is put aside
 WORKERS = min(2, os.cpu_count() or 1)  # chunks worked on at once; Polars uses the other cores
 
 Chunk = dict[str, pl.DataFrame]
@@ -80,12 +81,12 @@ def deal(
             f"large tables must all come from one Spark session, or none; found {found}; open them "
             "from one archive, or convert them"
         )
-    sizes = (int(table.select(nw.len()).collect("polars").item()) for table in tables.values())
+    sizes = [int(table.select(nw.len()).collect("polars").item()) for table in tables.values()]
     n = max(-(-max(sizes, default=0) // CHUNK_ROWS), least, 1)
     known = {name: table.filter(~nw.col(TASK).is_null()) for name, table in tables.items()}
     if any(by_spark):
         return _dealt_by_spark(known, beside, n)
-    return _dealt_here(known, beside, n)
+    return _dealt_here(known, beside, n, sum(sizes))
 
 
 def _of_chunk(tables: Mapping[str, pl.DataFrame], number: int, n: int) -> Chunk:
@@ -129,29 +130,34 @@ class _Here(Chunks[T]):
         folder = TemporaryFolder()
 
         def put(number: int) -> None:
-            (folder.path / str(number)).write_bytes(
-                pickle.dumps(function(self.load(number)), protocol=5)
-            )
+            made = function(self.load(number))
+            with pa.CompressedOutputStream(folder.path / str(number), COMPRESSION) as file:
+                pickle.dump(made, file, protocol=5)
 
-        _Here(put, self.n, None).map(lambda _: None)
+        with folder.filling():
+            for done, _ in enumerate(_Here(put, self.n, None).each(lambda _: None), 1):
+                folder.share = done / self.n
 
         def load(number: int) -> R:
-            made: R = pickle.loads((folder.path / str(number)).read_bytes())  # noqa: S301 - our own file
+            with pa.CompressedInputStream(folder.path / str(number), COMPRESSION) as file:
+                made: R = pickle.load(file)  # noqa: S301 - our own file
             return made
 
         return _Here(load, self.n, folder.path)
 
 
 def _dealt_here(
-    tables: Mapping[str, nw.LazyFrame[Any]], beside: Mapping[str, pl.DataFrame], n: int
+    tables: Mapping[str, nw.LazyFrame[Any]], beside: Mapping[str, pl.DataFrame], n: int, rows: int
 ) -> Chunks[Chunk]:
-    """Deal tables out on this machine: as they are if they make one chunk, else into one file per chunk."""
+    """Deal tables of so many rows out on this machine: as they are if they make one chunk, else into one file per chunk."""
     if n == 1:
         return whole({name: collect(table) for name, table in tables.items()} | dict(beside))
     folder = TemporaryFolder()
-    for name, table in tables.items():
-        files = [folder.path / f"{name}-{number}" for number in range(n)]
-        _spread(_batches(table), files)
+    with folder.filling():
+        for name, table in tables.items():
+            files = [folder.path / f"{name}-{number}" for number in range(n)]
+            for dealt in _spread(_batches(table), files):
+                folder.share += dealt / max(rows, 1)
 
     def load(number: int) -> Chunk:
         dealt = {name: pl.read_ipc_stream(folder.path / f"{name}-{number}") for name in tables}
@@ -173,19 +179,22 @@ def _batches(table: nw.LazyFrame[Any]) -> Iterator[pl.DataFrame]:
         yield collect(table)
 
 
-def _spread(batches: Iterable[pl.DataFrame], files: Sequence[Path]) -> None:
-    """Append the rows of every batch to the file of their chunk."""
+def _spread(batches: Iterable[pl.DataFrame], files: Sequence[Path]) -> Iterator[int]:
+    """Append the rows of every batch to the file of their chunk; yield how many."""
+    options = pa.ipc.IpcWriteOptions(compression=COMPRESSION)
     with ExitStack() as stack:
         writers: list[Any] = []
         for batch in batches:
             schema = batch.head(0).to_arrow().schema
             writers = writers or [
-                stack.enter_context(pa.ipc.new_stream(file, schema)) for file in files
+                stack.enter_context(pa.ipc.new_stream(file, schema, options=options))
+                for file in files
             ]
             numbered = batch.with_columns((pl.col(TASK) % len(files)).alias("chunk__"))
             parts = numbered.partition_by("chunk__", as_dict=True, include_key=False)
             for (number,), part in parts.items():
                 writers[number].write_table(part.to_arrow())
+            yield batch.height
 
 
 # ---- Spark

@@ -5,6 +5,7 @@ what to do; everything wrong at once.
 """
 
 import difflib
+import shutil
 import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator
@@ -148,7 +149,7 @@ def writing(path: str | Path) -> Iterator[None]:
         >>> with writing("out"):
         ...     raise OSError(28, "No space left on device")
         Traceback (most recent call last):
-        brokerlab.errors.DataError: out: cannot be written (OSError: [Errno 28] No space left on device); make room, ...
+        brokerlab.errors.DataError: out: cannot be written (OSError: [Errno 28] No space left on device), ...
     """
     try:
         yield
@@ -156,8 +157,21 @@ def writing(path: str | Path) -> Iterator[None]:
         raise
     except BaseException as error:
         raise DataError(
-            f"{path}: cannot be written ({_reason(error)}); make room, or name another folder"
+            f"{path}: cannot be written ({_reason(error)}), {room(path)}; make room, or name another folder"
         ) from error
+
+
+def room(path: str | Path) -> str:
+    """Say how much more the disk of a path can hold.
+
+    Example:
+        >>> room(".")
+        '... GB free'
+    """
+    place = Path(path).absolute()
+    while not place.exists():
+        place = place.parent
+    return f"{shutil.disk_usage(place).free / 1e9:,.1f} GB free"
 
 
 def ours(error: BrokerlabError | OSError) -> BrokerlabError:

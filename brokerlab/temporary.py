@@ -1,17 +1,23 @@
 """Temporary folders that are private to a process, and go with it however it ends."""
 
 import contextlib
+import errno
 import fcntl
 import shutil
 import tempfile
 import weakref
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import IO
 
+from brokerlab.errors import DataError, room
+
 PREFIX = "brokerlab-"
 MARK = ".temporary"
 """File in a folder that its process holds a lock on; a folder without it is not ours to remove."""
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
 
 class TemporaryFolder:
@@ -22,6 +28,10 @@ class TemporaryFolder:
 
     Attributes:
         path: The folder.
+        share: How much of what it is to hold it holds, for `filling`; 0: not known.
+
+    Raises:
+        DataError: The system's temporary folder cannot be written.
 
     Example:
         >>> with TemporaryFolder() as path:
@@ -32,8 +42,15 @@ class TemporaryFolder:
     """
 
     def __init__(self) -> None:
-        sweep()
-        self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
+        try:
+            sweep()
+            self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
+        except OSError as error:
+            place = tempfile.tempdir or "the temporary folder"
+            raise DataError(
+                f"{place}: no temporary folder can be made there ({error.strerror}); set TMPDIR to one that can be written"
+            ) from error
+        self.share = 0.0
         unlocked = self.path / f"{MARK}-new"
         lock = unlocked.open("wb")
         with contextlib.suppress(OSError):  # a file system without locks
@@ -46,6 +63,22 @@ class TemporaryFolder:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @contextlib.contextmanager
+    def filling(self) -> Iterator[None]:
+        """Remove the folder where writing to it fails; a disk without room is a `DataError` with what was needed."""
+        try:
+            yield
+        except BaseException as error:
+            held = sum(file.stat().st_size for file in self.path.glob("*")) / 1e9
+            needed = f"about {held / self.share:,.1f}" if self.share else "more than this"
+            message = f"{self.path}: temporary rows do not fit: {held:,.1f} GB written, {needed} needed, {room(self.path)}"
+            self.close()
+            if isinstance(error, OSError) and error.errno in _NO_ROOM:
+                raise DataError(
+                    f"{message}; make room, or set TMPDIR to a folder with it"
+                ) from error
+            raise
 
 
 @cache
