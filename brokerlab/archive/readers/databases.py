@@ -30,7 +30,9 @@ _LONGEST_VALUE = 16 << 20
 def detected(path: Path, found: Detected, table_of: TableOf) -> Detected:
     """Find the canonical tables of a database, by the names of its tables or their columns; a given table picks one."""
     _refuse_open(path)
-    columns = _columns(path, found.format)
+    columns: dict[str, list[str]] = {}
+    for table, column in _asked(path, found.format, _COLUMNS[found.format]):
+        columns.setdefault(table, []).append(column)
     tables: dict[str, str] = {}
     for name, inside in columns.items():
         check_columns(path, inside)
@@ -47,7 +49,7 @@ def detected(path: Path, found: Detected, table_of: TableOf) -> Detected:
             "'jobs', or leave one table in it and say --table"
         )
     left = tuple(f"table {name}" for name in columns if name not in tables)
-    left += _others(path, found.format)
+    left += tuple(name for (name,) in _asked(path, found.format, _OTHERS[found.format]))
     only = next(iter(set(tables.values()))) if len(set(tables.values())) == 1 else None
     return replace(found, table=found.table or only, tables=tables, left_out=left)
 
@@ -71,43 +73,28 @@ def _refuse_open(path: Path) -> None:
             )
 
 
-def _columns(path: Path, kind: str) -> dict[str, list[str]]:
-    """Return the columns of every table of a database."""
-    columns: dict[str, list[str]] = {}
-    if kind == "duckdb":
-        query = (
-            "select c.table_name, c.column_name from duckdb_columns() c join duckdb_tables() t "
-            "using (database_name, schema_name, table_name) where not t.internal and not t.temporary "
-            "and c.schema_name = 'main' order by c.table_name, c.column_index"
-        )
-        with _duckdb(path) as connection:
-            for table, column in connection.execute(query).fetchall():
-                columns.setdefault(table, []).append(column)
-        return columns
-    query = (
-        "select m.name, c.name from sqlite_master m, pragma_table_info(m.name) c "
-        "where m.type = 'table' and m.name not like 'sqlite_%' "
-        "and upper(m.sql) not like 'CREATE VIRTUAL%' order by m.name, c.cid"
-    )
-    with _sqlite(path) as database:
-        for table, column in database.execute(query):
-            columns.setdefault(table, []).append(column)
-    return columns
+_COLUMNS = {
+    "duckdb": "select c.table_name, c.column_name from duckdb_columns() c join duckdb_tables() t "
+    "using (database_name, schema_name, table_name) where not t.internal and not t.temporary "
+    "and c.schema_name = 'main' order by c.table_name, c.column_index",
+    "sqlite": "select m.name, c.name from sqlite_master m, pragma_table_info(m.name) c "
+    "where m.type = 'table' and m.name not like 'sqlite_%' "
+    "and upper(m.sql) not like 'CREATE VIRTUAL%' order by m.name, c.cid",
+}
+"""Tables and columns of a database, in its order."""
+_OTHERS = {
+    "duckdb": "select 'view ' || view_name from duckdb_views() where not internal and not temporary "
+    "union all select 'table ' || schema_name || '.' || table_name from duckdb_tables() "
+    "where not internal and not temporary and schema_name <> 'main' order by 1",
+    "sqlite": "select 'view ' || name from sqlite_master where type = 'view' order by 1",
+}
+"""Views, and tables outside of the schema main: none of them is read."""
 
 
-def _others(path: Path, kind: str) -> tuple[str, ...]:
-    """Return the views of a database, and its tables outside of the schema main: none of them is read."""
-    if kind == "duckdb":
-        query = (
-            "select 'view ' || view_name from duckdb_views() where not internal and not temporary "
-            "union all select 'table ' || schema_name || '.' || table_name from duckdb_tables() "
-            "where not internal and not temporary and schema_name <> 'main' order by 1"
-        )
-        with _duckdb(path) as connection:
-            return tuple(name for (name,) in connection.execute(query).fetchall())
-    query = "select 'view ' || name from sqlite_master where type = 'view' order by 1"
-    with _sqlite(path) as database:
-        return tuple(name for (name,) in database.execute(query))
+def _asked(path: Path, kind: str, query: str) -> list[tuple[str, ...]]:
+    """Return the answer of a database."""
+    with (_duckdb if kind == "duckdb" else _sqlite)(path) as connection:
+        return connection.execute(query).fetchall()
 
 
 @contextmanager

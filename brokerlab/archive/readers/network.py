@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from brokerlab.archive.readers.batch import Batch
-from brokerlab.archive.readers.records import Refusal, Told, batch, entries, no_record, words
+from brokerlab.archive.readers.records import Rows, Told, entries, no_record, words
 
 TABLES = ("network_matrix",)
 
@@ -43,18 +43,16 @@ def read(data: Any) -> Iterator[Batch]:
     links = _Links()
     for number, (name, record) in enumerate(entries(data), start=1):
         links.add(number, name, record)
-    yield batch("network_matrix", links.rows, links.numbers, links.refused, links.notes())
+    yield links.rows.batch(*links.notes())
 
 
 @dataclass
 class _Links:
     """Rows of ``network_matrix``, collected link by link."""
 
-    rows: dict[str, list[Any]] = field(
-        default_factory=lambda: {name: [] for name in ("src", "dst", "key", "value", "ts")}
+    rows: Rows = field(
+        default_factory=lambda: Rows("network_matrix", "src", "dst", "key", "value", "ts")
     )
-    numbers: list[int] = field(default_factory=list)
-    refused: list[Refusal] = field(default_factory=list)
     times: list[tuple[str, Any]] = field(default_factory=list)
     idle: int = 0
     totals: int = 0
@@ -66,7 +64,7 @@ class _Links:
         """Add the values of one link, or say what is wrong with it."""
         ends = name.split(":")
         if len(ends) != 2 or not all(end.strip() for end in ends):
-            self.refused.append((number, f"link={name}", "the name of a link is not SRC:DST"))
+            self.rows.refuse(number, f"link={name}", "the name of a link is not SRC:DST")
             return
         self._now = (number, ends[0].strip(), ends[1].strip())
         if not isinstance(record, dict):
@@ -76,18 +74,18 @@ class _Links:
         if said != tuple(ends):
             self._refuse("", f"src, dst inside of it are {words(list(said))}; allowed: as its name")
             return
-        before = len(self.numbers) + len(self.refused)
+        before = len(self.rows.numbers) + len(self.rows.refused)
         for part, value in record.items():
             if part in _PARTS:
                 getattr(self, f"_{part}")(value)
             elif part not in _ABOUT:
                 self.unknown[part] += 1
-        self.silent += len(self.numbers) + len(self.refused) == before
+        self.silent += len(self.rows.numbers) + len(self.rows.refused) == before
 
     def _refuse(self, key: str, reason: str) -> None:
         number, src, dst = self._now
         where = f"src={src}, dst={dst}" + (f", key={key}" if key else "")
-        self.refused.append((number, where, reason))
+        self.rows.refuse(number, where, reason)
 
     def _put(self, key: str, value: Any, ts: Any) -> None:
         if isinstance(value, list | dict):
@@ -95,10 +93,8 @@ class _Links:
             return
         number, src, dst = self._now
         time = ts if ts is None or isinstance(ts, str) else words(ts)
-        for column, own in zip(self.rows.values(), (src, dst, key, value, time), strict=True):
-            column.append(own)
+        self.rows.add(number, src, dst, key, value, time)
         self.times.append((f"{src}:{dst}", ts))
-        self.numbers.append(number)
 
     def _objects(self, part: str, value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield the objects inside a part; refuse what is none."""
@@ -207,7 +203,7 @@ class _Links:
     def _mirrored(self) -> list[str]:
         """Tell links that repeat all values of another one, as sites with shared storage do."""
         values: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
-        for src, dst, key, value, _ in zip(*self.rows.values(), strict=True):
+        for src, dst, key, value, _ in zip(*self.rows.columns.values(), strict=True):
             if key != "AGIS_closeness":
                 values[src, dst].append((key, str(value)))
         links = [frozenset(found) for found in values.values()]

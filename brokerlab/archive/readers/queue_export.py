@@ -31,12 +31,12 @@ def expanded(batch: Batch) -> Iterator[Batch]:
         yield batch
         return
     found = Queues()
-    found.refused += batch.refused.rows()
+    found.rows.refused += batch.refused.rows()
     text = {name: _texts(batch.frame, names.get(name)) for name in (_NAME, _DATA, _UPDATED)}
     for number, name, data, time in zip(batch.rows, *text.values(), strict=True):
         record = _record(number, name, data)
         if isinstance(record, tuple):
-            found.refused.append(record)
+            found.rows.refuse(*record)
         else:
             found.add(number, name, {**record, _UPDATED: time} if time else record)
     yield from found.batches()

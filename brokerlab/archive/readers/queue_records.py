@@ -7,7 +7,6 @@ the top, as production has them, the rest under ``schedconfig``. The storages of
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
@@ -16,9 +15,8 @@ from brokerlab.archive.contracts import polars_schema
 from brokerlab.archive.readers.batch import Batch
 from brokerlab.archive.readers.records import (
     Record,
-    Refusal,
+    Rows,
     ambiguous,
-    batch,
     entries,
     no_record,
     words,
@@ -105,23 +103,43 @@ def _items(data: Any) -> list[tuple[str | None, Any]]:
     return [(name, item) for name, item in entries(data)]
 
 
-@dataclass
-class _Endpoints:
-    """Rows of ``queue_endpoints``, collected record by record."""
+class Queues:
+    """Rows of ``queues`` and of ``queue_endpoints``, collected record by record."""
 
-    rows: dict[str, list[Any]] = field(
-        default_factory=lambda: {name: [] for name in polars_schema("queue_endpoints")}
-    )
-    numbers: list[int] = field(default_factory=list)
-    refused: list[Refusal] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.rows = Rows("queues", *_PLAIN, "catchall", "releases", "params")
+        self.endpoints = Rows("queue_endpoints", *polars_schema("queue_endpoints"))
+        self.per_core = self.renamed = 0
+        self.rest: set[str] = set()
 
-    def add(self, number: int, queue: str, storages: Record) -> None:
+    def add(self, number: int, name: str | None, record: Any) -> None:
+        """Add one record or refuse it with all that is wrong in it."""
+        key = None if name is None else f"panda_queue={name}"
+        if (doubled := ambiguous(record)) is not None:
+            self.rows.refuse(number, key, str(doubled))
+            return
+        if not isinstance(record, dict):
+            self.rows.refuse(number, key, no_record(record))
+            return
+        told = _Told(record)
+        row = told.row(name)
+        if told.problems:
+            key = f"panda_queue={row['panda_queue']}"
+            self.rows.refuse(number, key, "; ".join(told.problems))
+            return
+        self.renamed += name is not None and row["panda_queue"] != name
+        self.per_core += _to_slot(row, told.own)
+        self.rest |= set(told.rest)
+        self.rows.add(number, *(row[column] for column in self.rows.columns))
+        self._add_storages(number, str(row["panda_queue"]), told.storages)
+
+    def _add_storages(self, number: int, queue: str, storages: Record) -> None:
         """Add the rows of one queue; roles are ``read_lan`` and ``write_lan``, with a scope or without."""
         for role, names in storages.items():
             way, direction = ("write", "output") if role.startswith("write") else ("read", "input")
             if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
                 reason = f"astorages.{role} is {words(names)}, allowed: a list of endpoints"
-                self.refused.append((number, f"panda_queue={queue}", reason))
+                self.endpoints.refuse(number, f"panda_queue={queue}", reason)
                 continue
             scope = role.removeprefix(f"{way}_lan").removeprefix("_") or "default"
             for order, name in enumerate(names, start=1):
@@ -133,65 +151,10 @@ class _Endpoints:
                     f"order_{way}": order,
                     "is_default": order == 1,
                 }
-                for column, values in self.rows.items():
-                    values.append(row.get(column))
-                self.numbers.append(number)
-
-    def batch(self) -> Batch:
-        """Return what was collected."""
-        note = (
-            "queue_endpoints: read_lan is input, write_lan is output, numbered from 1, the first is the "
-            "default; other roles stay in params; is_local is not in a queue record"
-        )
-        return batch("queue_endpoints", self.rows, self.numbers, self.refused, (note,))
-
-
-@dataclass
-class Queues:
-    """Rows of ``queues``, collected record by record."""
-
-    rows: dict[str, list[Any]] = field(
-        default_factory=lambda: {name: [] for name in [*_PLAIN, "catchall", "releases", "params"]}
-    )
-    numbers: list[int] = field(default_factory=list)
-    refused: list[Refusal] = field(default_factory=list)
-    endpoints: _Endpoints = field(default_factory=_Endpoints)
-    per_core: int = 0
-    renamed: int = 0
-    rest: set[str] = field(default_factory=set)
-
-    def add(self, number: int, name: str | None, record: Any) -> None:
-        """Add one record or refuse it with all that is wrong in it."""
-        key = None if name is None else f"panda_queue={name}"
-        if (doubled := ambiguous(record)) is not None:
-            self.refused.append((number, key, str(doubled)))
-            return
-        if not isinstance(record, dict):
-            self.refused.append((number, key, no_record(record)))
-            return
-        told = _Told(record)
-        row = told.row(name)
-        if told.problems:
-            self.refused.append(
-                (number, f"panda_queue={row['panda_queue']}", "; ".join(told.problems))
-            )
-            return
-        self.renamed += name is not None and row["panda_queue"] != name
-        self.per_core += _to_slot(row, told.own)
-        self.rest |= set(told.rest)
-        for column, values in self.rows.items():
-            values.append(row[column])
-        self.numbers.append(number)
-        self.endpoints.add(number, str(row["panda_queue"]), told.storages)
+                self.endpoints.add(number, *(row.get(column) for column in self.endpoints.columns))
 
     def batches(self) -> Iterator[Batch]:
-        """Yield ``queues``, and ``queue_endpoints`` if a record has storages."""
-        yield self._queues()
-        if self.endpoints.numbers or self.endpoints.refused:
-            yield self.endpoints.batch()
-
-    def _queues(self) -> Batch:
-        """Return the rows of ``queues`` and what is to be told about them."""
+        """Yield ``queues`` with what is to be told, and ``queue_endpoints`` if a record has storages."""
         notes = []
         if self.per_core:
             notes.append(
@@ -207,7 +170,12 @@ class Queues:
                 + ", ".join(sorted(self.rest)[:8])
                 + ("..." if len(self.rest) > 8 else "")
             )
-        return batch("queues", self.rows, self.numbers, self.refused, tuple(notes))
+        yield self.rows.batch(*notes)
+        if self.endpoints.numbers or self.endpoints.refused:
+            yield self.endpoints.batch(
+                "queue_endpoints: read_lan is input, write_lan is output, numbered from 1, the first is the "
+                "default; other roles stay in params; is_local is not in a queue record"
+            )
 
 
 class _Told:

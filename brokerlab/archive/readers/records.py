@@ -166,13 +166,27 @@ def holds_half_character(raw: bytes, data: Any) -> bool:
     return False
 
 
-def batch(
-    table: str,
-    rows: dict[str, list[Any]],
-    numbers: list[int],
-    refused: list[Refusal],
-    notes: Told = (),
-) -> Batch:
-    """Make a batch of columns given as lists of values."""
-    frame = pl.DataFrame([column(table, name, values) for name, values in rows.items()])
-    return Batch(table, frame, pl.Series("row", numbers, dtype=pl.Int64), refusals(refused), notes)
+class Rows:
+    """Rows of one table, collected one by one with their numbers in the source, and what is refused."""
+
+    def __init__(self, table: str, *names: str) -> None:
+        self.table = table
+        self.columns: dict[str, list[Any]] = {name: [] for name in names}
+        self.numbers: list[int] = []
+        self.refused: list[Refusal] = []
+
+    def add(self, number: int, *values: Any) -> None:
+        """Add a row, its values in the order of the columns."""
+        for column, value in zip(self.columns.values(), values, strict=True):
+            column.append(value)
+        self.numbers.append(number)
+
+    def refuse(self, number: int, key: str | None, reason: str) -> None:
+        """Say why a row has no place."""
+        self.refused.append((number, key, reason))
+
+    def batch(self, *notes: str) -> Batch:
+        """Return all rows."""
+        frame = pl.DataFrame([column(self.table, n, values) for n, values in self.columns.items()])
+        numbers = pl.Series("row", self.numbers, dtype=pl.Int64)
+        return Batch(self.table, frame, numbers, refusals(self.refused), notes)

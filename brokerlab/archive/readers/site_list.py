@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from brokerlab.archive.readers.batch import Batch
-from brokerlab.archive.readers.records import Refusal, batch, entries, no_record, words
+from brokerlab.archive.readers.records import Rows, entries, no_record, words
 
 TABLES = ("queues", "ddm_endpoints", "queue_endpoints")
 
@@ -53,26 +53,31 @@ def read(data: Any) -> Iterator[Batch]:
     Yields ``queues``, ``ddm_endpoints`` (one row per queue and endpoint: repeated ones count as duplicates, sizes that
     differ as contradictions), ``queue_endpoints``; rows are numbered by queue.
     """
-    queues: list[tuple[int, str, str | None]] = []
-    storages: list[tuple[int, str, str, Any]] = []
-    refused: list[Refusal] = []
-    refused_sizes: list[Refusal] = []
+    queues = Rows("queues", "panda_queue", "type", "status", "params")
+    storages = Rows("ddm_endpoints", "ddm_endpoint_name", "type", "is_tape", "space_total")
+    links = Rows("queue_endpoints", "panda_queue", "ddm_endpoint_name", "direction", "scope")
+    unsized: set[str] = set()
     for number, (queue, record) in enumerate(entries(data), start=1):
-        key = f"panda_queue={queue}"
         if reason := _unreadable(record):
-            refused.append((number, key, reason))
+            queues.refuse(number, f"panda_queue={queue}", reason)
             continue
         rest = {name: value for name, value in record.items() if name != _RSE}
-        queues.append((number, queue, json.dumps(rest, sort_keys=True) if rest else None))
+        params = json.dumps(rest, sort_keys=True) if rest else None
+        queues.add(number, queue, UNKNOWN, UNKNOWN, params)
         for name, size in record.get(_RSE, {}).items():
             if isinstance(size, list | dict | bool):
                 reason = f"size of {name} is {words(size)}, allowed: TB, as number or text"
-                refused_sizes.append((number, f"ddm_endpoint_name={name}", reason))
-            else:
-                storages.append((number, queue, name, size))
-    yield _queues(queues, refused)
-    yield _endpoints(storages, refused_sizes)
-    yield _relations(storages)
+                storages.refuse(number, f"ddm_endpoint_name={name}", reason)
+                continue
+            if size == 0:  # the whole number stands for "no size", the text "0.00" for none left
+                unsized.add(name)
+            kind = next((kind for kind in TYPES if name.endswith(f"_{kind}")), None)
+            storages.add(number, name, kind, TYPES[kind] if kind else None, _in_gb(size))
+            links.add(number, queue, name, UNKNOWN, UNKNOWN)
+    yield queues.batch(_QUEUES_NOTE)
+    none = f"{len(unsized)} endpoint(s) have the number 0 for a size, read as not recorded"
+    yield storages.batch(_SIZES_NOTE, *([none] if unsized else []))
+    yield links.batch(_LINKS_NOTE)
 
 
 def _unreadable(record: Any) -> str | None:
@@ -88,36 +93,6 @@ def _unreadable(record: Any) -> str | None:
     return None
 
 
-def _queues(found: list[tuple[int, str, str | None]], refused: list[Refusal]) -> Batch:
-    """Return what a list says about queues: that they exist."""
-    rows: dict[str, list[Any]] = {
-        "panda_queue": [queue for _, queue, _ in found],
-        "type": [UNKNOWN] * len(found),
-        "status": [UNKNOWN] * len(found),
-        "params": [params for _, _, params in found],
-    }
-    return batch("queues", rows, [number for number, *_ in found], refused, (_QUEUES_NOTE,))
-
-
-def _endpoints(found: list[tuple[int, str, str, Any]], refused: list[Refusal]) -> Batch:
-    """Return the sizes in GB; the whole number 0 stands for "no size", the text "0.00" for none left."""
-    notes = [_SIZES_NOTE]
-    unsized = {name for _, _, name, size in found if size == 0}
-    if unsized:
-        notes.append(
-            f"{len(unsized)} endpoint(s) have the number 0 for a size, read as not recorded"
-        )
-    kinds = [next((k for k in TYPES if name.endswith(f"_{k}")), None) for _, _, name, _ in found]
-    rows: dict[str, list[Any]] = {
-        "ddm_endpoint_name": [name for _, _, name, _ in found],
-        "type": kinds,
-        "is_tape": [None if kind is None else TYPES[kind] for kind in kinds],
-        "space_total": [_in_gb(size) for *_, size in found],
-    }
-    numbers = [number for number, *_ in found]
-    return batch("ddm_endpoints", rows, numbers, refused, tuple(notes))
-
-
 def _in_gb(size: Any) -> Any:
     """Convert a size; what is no number stays for the contract to refuse."""
     if size is None or size == 0:
@@ -126,14 +101,3 @@ def _in_gb(size: Any) -> Any:
         return round(float(size) * GB_PER_TB, 6)
     except (ValueError, OverflowError):
         return size
-
-
-def _relations(found: list[tuple[int, str, str, Any]]) -> Batch:
-    """Return which queue has which endpoint."""
-    rows: dict[str, list[Any]] = {
-        "panda_queue": [queue for _, queue, _, _ in found],
-        "ddm_endpoint_name": [name for _, _, name, _ in found],
-        "direction": [UNKNOWN] * len(found),
-        "scope": [UNKNOWN] * len(found),
-    }
-    return batch("queue_endpoints", rows, [number for number, *_ in found], [], (_LINKS_NOTE,))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from brokerlab.archive.readers.batch import Batch
-from brokerlab.archive.readers.records import Refusal, ambiguous, batch, entries, no_record
+from brokerlab.archive.readers.records import Rows, ambiguous, entries, no_record
 
 TABLES = ("software_tags",)
 
@@ -27,17 +27,13 @@ def read(data: Any) -> Iterator[Batch]:
     Source:
         matching.md section 1.
     """
-    rows: dict[str, list[Any]] = {"panda_queue": [], "data": []}
-    numbers: list[int] = []
-    refused: list[Refusal] = []
+    rows = Rows("software_tags", "panda_queue", "data")
     for number, (queue, record) in enumerate(entries(data), start=1):
         if reason := _unreadable(record):
-            refused.append((number, f"panda_queue={queue}", reason))
-            continue
-        rows["panda_queue"].append(queue)
-        rows["data"].append(json.dumps(record, sort_keys=True))
-        numbers.append(number)
-    yield batch("software_tags", rows, numbers, refused)
+            rows.refuse(number, f"panda_queue={queue}", reason)
+        else:
+            rows.add(number, queue, json.dumps(record, sort_keys=True))
+    yield rows.batch()
 
 
 def _unreadable(record: Any) -> str | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from brokerlab.archive.readers.batch import Batch
-from brokerlab.archive.readers.records import Record, Refusal, batch, words
+from brokerlab.archive.readers.records import Record, Rows, words
 from brokerlab.errors import SchemaError
 
 TABLES = ("transfers",)
@@ -33,24 +33,20 @@ def read(data: Any) -> Iterator[Batch]:
     places = _places(data["transfers"])
     params = data["params"] if isinstance(data.get("params"), dict) else {}
     minutes = params.get("interval")
-    numbers: list[int] = []
-    refused: list[Refusal] = []
-    rows: dict[str, list[Any]] = {name: [] for name in places}
-    for number, row in enumerate(data["transfers"]["rows"], start=1):
-        if reason := _unreadable(row, len(places)):
-            refused.append((number, None, reason))
-            continue
-        for name, place in places.items():
-            rows[name].append(row[place])
-        numbers.append(number)
     window = {
         "window": window_name(minutes),
         "from_date": params.get("from_date"),
         "to_date": params.get("to_date"),
         "interval_min": minutes,
     }
-    rows |= {name: [value] * len(numbers) for name, value in window.items()}
-    yield batch("transfers", rows, numbers, refused, _notes(data))
+    own = {name: place for name, place in places.items() if name not in window}
+    rows = Rows("transfers", *own, *window)
+    for number, row in enumerate(data["transfers"]["rows"], start=1):
+        if reason := _unreadable(row, len(places)):
+            rows.refuse(number, None, reason)
+        else:
+            rows.add(number, *(row[place] for place in own.values()), *window.values())
+    yield rows.batch(*_notes(data))
 
 
 def window_name(minutes: Any) -> str | None:
