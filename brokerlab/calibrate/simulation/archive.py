@@ -29,12 +29,14 @@ from brokerlab.times import duration_us
 
 Brokerage = Literal["seen", "replayed"]
 BROKERAGES: tuple[Brokerage, ...] = get_args(Brokerage)
-TOGETHER, APART = timedelta(seconds=10), timedelta(minutes=1)
-"""So close are jobs of one batch, and so far apart are batches at least."""
+TOGETHER = timedelta(seconds=10)
+"""So close are jobs of one batch."""
 SHOWN = 0.75
 """Part of the jobs that follow another one so closely, from which batches show."""
-LEAST_CYCLE = timedelta(minutes=30)
-"""Shortest cycle that is read from an archive."""
+LEAST_BATCHES, WHOLE = 20, 0.9
+"""So many batches, and this part of them whole cycles apart, show a cycle: twice as long ones hold half of them by chance."""
+LEAST_CYCLE, LONGEST_CYCLE = timedelta(minutes=30), timedelta(hours=6)
+"""Shortest and longest cycle that is read from an archive."""
 
 
 def of_archive(
@@ -178,30 +180,53 @@ def of_archive(
 
 
 def cycle_seen(archive: Any, stage: str = "jobs") -> str:
-    """Return the time from one brokerage to the next of a stage where the archive shows it, else ``1h``."""
-    jobs = archive.scan("jobs")
+    """Return the time from one brokerage to the next of a stage where the archive shows it, else ``1h``.
+
+    Scouts, merges and retries are not looked at: they are made when what they wait for is there.
+    """
+    jobs = archive.scan("jobs").filter(pl.col("prodsourcelabel") == LABELS[stage])
     names = jobs.collect_schema().names()
-    mine = jobs.filter(pl.col("prodsourcelabel") == LABELS[stage])
     if "parentid" in names:
-        mine = mine.filter(pl.col("parentid").is_null())
-    shown = cycle_of(mine.select("jeditaskid", "creationtime").collect())
+        jobs = jobs.filter(pl.col("parentid").is_null())
+    if "processingtype" in names:
+        jobs = jobs.filter(pl.col("processingtype").fill_null("") != history.MERGE)
+    if "specialhandling" in names:
+        scout = pl.col("specialhandling").fill_null("").str.contains(history.SCOUT)
+        jobs = jobs.filter(~scout)
+    shown = cycle_of(jobs.select("jeditaskid", "creationtime").collect())
     return "1h" if shown is None else f"{shown // timedelta(minutes=1)}m"
 
 
 def cycle_of(jobs: pl.DataFrame) -> timedelta | None:
-    """Return the time between two brokerages of a task in whole minutes, where its jobs' creation shows it; else null.
+    """Return the time between two brokerages, where the creation of jobs that it places shows it; else null.
 
-    The system makes jobs in batches, right after a brokerage. It shows where three of four jobs follow another one of
-    their task within `TOGETHER`: it is the median time between batches, but at least `LEAST_CYCLE`, as shorter cycles
-    take long to simulate. Retries are not among ``jobs``.
+    The system makes jobs in batches, right after a brokerage, whatever the task: so batches of all tasks are whole cycles
+    apart. It is the longest part of a day, in minutes, that `WHOLE` of the batches keep to, but at least `LEAST_CYCLE`, as
+    shorter cycles take long to simulate. How long a task waits for its next batch does not show it: a queue has to be free.
     """
-    ordered = jobs.drop_nulls().sort("jeditaskid", "creationtime")
-    gaps = ordered.select(gap=pl.col("creationtime").diff().over("jeditaskid"))["gap"].drop_nulls()
-    between = gaps.filter(gaps > APART)
-    if between.is_empty() or (gaps <= TOGETHER).mean() < SHOWN:  # type: ignore[operator]
+    gap = pl.col("creationtime").diff().over("jeditaskid")
+    follows = (gap <= pl.lit(TOGETHER)).fill_null(value=False)
+    ordered = jobs.drop_nulls().sort("jeditaskid", "creationtime").with_columns(follows=follows)
+    if ordered.select(pl.col("follows").mean().fill_null(0.0)).item() < SHOWN:
         return None
-    minutes = round(between.dt.total_seconds().median() / 60)  # type: ignore[operator, arg-type]
-    return max(timedelta(minutes=minutes), LEAST_CYCLE)
+    followed = pl.col("follows").shift(-1, fill_value=False)
+    made = ordered.filter(~pl.col("follows") & followed)["creationtime"]
+    if len(made) < LEAST_BATCHES:
+        return None
+    seconds = made.dt.epoch("s").to_numpy()
+    day = timedelta(days=1) // timedelta(minutes=1)
+    for minutes in range(LONGEST_CYCLE // timedelta(minutes=1), 1, -1):  # 1: times are rounded
+        if day % minutes == 0 and _kept(seconds, 60 * minutes) >= WHOLE:
+            return max(timedelta(minutes=minutes), LEAST_CYCLE)
+    return None
+
+
+def _kept(seconds: IntArray, cycle: int) -> float:
+    """Return the largest part of the instants that are whole cycles apart, give or take `TOGETHER`."""
+    phase = np.sort(seconds % cycle)
+    twice = np.concatenate([phase, phase + cycle])
+    last = np.searchsorted(twice, phase + TOGETHER // timedelta(seconds=1), side="right")
+    return float((last - np.arange(len(phase))).max() / len(phase))
 
 
 def _slots(

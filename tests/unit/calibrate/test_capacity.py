@@ -1,11 +1,12 @@
 """Slots of queues: what is stated, what is seen when a queue is full, and what is only a lower bound."""
 
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
 
-from brokerlab.calibrate.simulation.archive import cycle_of
+from brokerlab.calibrate.simulation.archive import cycle_of, cycle_seen
 from brokerlab.calibrate.simulation.capacity import (
     capacity_of,
     full_windows,
@@ -169,16 +170,46 @@ def test_a_file_of_slots_is_read_or_refused_with_what_is_wrong(tmp_path):
         read_capacity(pl.DataFrame({"panda_queue": ["A"], "cores": [2]}))
 
 
-def test_the_cycle_is_read_where_batches_of_jobs_show_it():
-    def batches(every, spread):
-        made = [T0 + k * every + n * spread for k in range(10) for n in range(8)]
-        return pl.DataFrame({"jeditaskid": 1, "creationtime": made})
+def batches(every, spread=timedelta(seconds=1), of=30, task=1):
+    """Return jobs of a task, eight at a time."""
+    made = [T0 + k * every + n * spread for k in range(of) for n in range(8)]
+    return pl.DataFrame({"jeditaskid": task, "creationtime": made})
 
-    second = timedelta(seconds=1)
-    assert cycle_of(batches(2 * HOUR, second)) == timedelta(minutes=120)
-    assert cycle_of(batches(timedelta(minutes=5), second)) == timedelta(minutes=30)  # at least
-    assert cycle_of(batches(2 * HOUR, 200 * second)) is None  # spread evenly
-    assert cycle_of(batches(2 * HOUR, second).head(8)) is None  # one batch
+
+def test_the_cycle_is_read_where_batches_of_jobs_show_it():
+    assert cycle_of(batches(2 * HOUR)) == timedelta(minutes=120)
+    assert cycle_of(batches(timedelta(minutes=5))) == timedelta(minutes=30)  # at least
+    assert cycle_of(batches(2 * HOUR, 200 * timedelta(seconds=1))) is None  # spread evenly
+    assert cycle_of(batches(2 * HOUR, of=1)) is None
+    assert cycle_of(batches(timedelta(minutes=61))) is None  # no part of a day
+
+
+def test_how_long_tasks_wait_for_their_next_batch_is_not_the_cycle():
+    """Each task has two batches, one to eleven cycles apart: the brokerage is asked every hour all the same."""
+    parts = [batches((1 + t * 7 % 11) * HOUR, of=2, task=t) for t in range(15)]
+    shifted = [
+        part.with_columns(pl.col("creationtime") + t * t * HOUR) for t, part in enumerate(parts)
+    ]
+    assert cycle_of(pl.concat(shifted)) == HOUR
+
+
+@pytest.mark.parametrize(
+    "made", [{"specialhandling": "sj"}, {"processingtype": "pmerge"}, {"parentid": 1}]
+)
+def test_jobs_that_no_brokerage_places_do_not_show_its_cycle(made):
+    """Scouts, merges and retries come by themselves, here every 50 minutes; more of them than of the others."""
+    none = {"specialhandling": None, "processingtype": None, "parentid": None}
+    kinds = {"specialhandling": pl.String, "processingtype": pl.String, "parentid": pl.Int64}
+    rows = [
+        frame.with_columns(
+            pl.lit("managed").alias("prodsourcelabel"),
+            *(pl.lit(value, kinds[name]).alias(name) for name, value in {**none, **values}.items()),
+        )
+        for frame, values in ((batches(HOUR), {}), (batches(timedelta(minutes=50), of=90), made))
+    ]
+
+    archive = SimpleNamespace(scan={"jobs": pl.concat(rows).lazy()}.get)
+    assert cycle_seen(archive) == "60m"
 
 
 def slots_of(queue, slots):
