@@ -158,80 +158,34 @@ CHECKS = (
 )
 """What no row should have; where a whole column is outside its range its unit is mistaken."""
 
-_TABLES: dict[str, Any] = {
-    "table": pl.String,
-    "rows": pl.Int64,
-    "time": pl.String,
-    "first": pl.Datetime("us"),
-    "last": pl.Datetime("us"),
-    "days": pl.Int64,
-    "days_with": pl.Int64,
-    "longest_gap_h": pl.Float64,
+_KINDS: dict[str, Any] = {
+    **dict.fromkeys(("rows", "nulls", "zeros", "different", "days", "days_with"), pl.Int64),
+    **dict.fromkeys(("keys", "matched_keys", "unused_keys", "null_rows", "matched_rows"), pl.Int64),
+    **dict.fromkeys(
+        ("least", "p01", "median", "p99", "most", "hours", "longest_gap_h"), pl.Float64
+    ),
+    **dict.fromkeys(("share", "null_share", "matched_share"), pl.Float64),
+    **dict.fromkeys(("first", "last", "start", "end"), pl.Datetime("us")),
+    **dict.fromkeys(("unmatched", "examples"), pl.List(pl.String)),
 }
-_COLUMNS: dict[str, Any] = {
-    "table": pl.String,
-    "column": pl.String,
-    "type": pl.String,
-    "unit": pl.String,
-    "rows": pl.Int64,
-    "nulls": pl.Int64,
-    "null_share": pl.Float64,
-    "zeros": pl.Int64,
-    "different": pl.Int64,
-    "least": pl.Float64,
-    "p01": pl.Float64,
-    "median": pl.Float64,
-    "p99": pl.Float64,
-    "most": pl.Float64,
-    "first": pl.Datetime("us"),
-    "last": pl.Datetime("us"),
-    "null_means": pl.String,
-}
-_JOINS: dict[str, Any] = {
-    "table": pl.String,
-    "key": pl.String,
-    "other": pl.String,
-    "rows": pl.Int64,
-    "null_rows": pl.Int64,
-    "matched_rows": pl.Int64,
-    "matched_share": pl.Float64,
-    "keys": pl.Int64,
-    "matched_keys": pl.Int64,
-    "unused_keys": pl.Int64,
-    "unmatched": pl.List(pl.String),
-}
-_OUTLIERS: dict[str, Any] = {
-    "table": pl.String,
-    "column": pl.String,
-    "rule": pl.String,
-    "rows": pl.Int64,
-    "share": pl.Float64,
-    "worst": pl.String,
-    "unit": pl.String,
-    "example": pl.String,
-}
-_DUPLICATES: dict[str, Any] = {
-    "table": pl.String,
-    "key": pl.String,
-    "keys": pl.Int64,
-    "rows": pl.Int64,
-    "examples": pl.List(pl.String),
-}
-_GAPS: dict[str, Any] = {
-    "table": pl.String,
-    "column": pl.String,
-    "start": pl.Datetime("us"),
-    "end": pl.Datetime("us"),
-    "hours": pl.Float64,
-}
-_FAULTS: dict[str, Any] = {
-    "table": pl.String,
-    "column": pl.String,
-    "fault": pl.String,
-    "rows": pl.Int64,
-    "share": pl.Float64,
-    "example": pl.String,
-}
+"""Columns of the frames that are no texts."""
+
+
+def _schema(names: str) -> dict[str, Any]:
+    return {name: _KINDS.get(name, pl.String) for name in names.split()}
+
+
+_TABLES = _schema("table rows time first last days days_with longest_gap_h")
+_COLUMNS = _schema(
+    "table column type unit rows nulls null_share zeros different least p01 median p99 most first last null_means"
+)
+_JOINS = _schema(
+    "table key other rows null_rows matched_rows matched_share keys matched_keys unused_keys unmatched"
+)
+_OUTLIERS = _schema("table column rule rows share worst unit example")
+_DUPLICATES = _schema("table key keys rows examples")
+_GAPS = _schema("table column start end hours")
+_FAULTS = _schema("table column fault rows share example")
 
 
 @dataclass(frozen=True, repr=False)
@@ -338,16 +292,6 @@ def profile(archive: Archive) -> Profile:
 
     Returns:
         The frames; shown are the things to look at.
-
-    Example:
-        >>> import tempfile
-        >>> from brokerlab.archive import ArchiveWriter, open
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     with ArchiveWriter(folder) as writer:
-        ...         writer.write("gshares", pl.DataFrame({"name": ["A", "B"], "value": [30.0, 7e9]}))
-        ...         _ = writer.commit()
-        ...     open(folder).profile().columns.filter(column="value").select("unit", "median", "most").row(0)
-        ('%', 30.0, 7000000000.0)
     """
     names = [name for name in STORED if archive.manifest.counts.get(name)]
     tables, columns, outliers, duplicates, gaps = [], [], [], [], []

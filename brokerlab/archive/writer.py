@@ -77,17 +77,13 @@ class ArchiveWriter:
         self._created = created
         self._mode = mode
         self._lock: IO[bytes] | None = None
-        self._base = Manifest()
+        self.base = Manifest()
+        """What this writer started from; empty for a new archive."""
         self._tables: dict[str, list[DataFile]] = {}
         self._truth: dict[str, list[DataFile]] = {}
         self._written: list[Path] = []
         self._taken: set[Path] = set()
         self._open = False
-
-    @property
-    def base(self) -> Manifest:
-        """The manifest this writer started from (empty for a new archive)."""
-        return self._base
 
     def __enter__(self) -> Self:
         _claim(self.path)
@@ -106,7 +102,7 @@ class ArchiveWriter:
         trace: TracebackType | None,
     ) -> None:
         if self._open:  # not committed: leave no rubbish
-            live = {self.path / file.path for file in self._base.files()}
+            live = {self.path / file.path for file in self.base.files()}
             for file in self._written:
                 if file not in live:
                     file.unlink(missing_ok=True)
@@ -158,7 +154,7 @@ class ArchiveWriter:
             DataError: One of those that were there before has changed since it was written.
         """
         files = list(self._tables.get(table, []))
-        before = set(self._base.tables.get(table, ()))
+        before = set(self.base.tables.get(table, ()))
         manifests.check(self.path, [file for file in files if file in before])
         return files
 
@@ -185,7 +181,7 @@ class ArchiveWriter:
         """
         self._require_open()
         added = tuple(s if isinstance(s, Source) else Source(name=s) for s in sources)
-        keep = () if self._mode == "replace" else self._base.sources
+        keep = () if self._mode == "replace" else self.base.sources
         now = "" if self._synthetic else datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         new = Manifest(
             created=now if self._created is None else self._created,
@@ -193,13 +189,13 @@ class ArchiveWriter:
             tables={name: tuple(files) for name, files in self._tables.items() if files},
             truth={name: tuple(files) for name, files in self._truth.items() if files},
             synthetic=self._synthetic,
-            note=self._note or self._base.note,
+            note=self._note or self.base.note,
         )
         with writing(self.path):
             _switch(self.path, new)
         self._open = False
-        before = [] if self._mode == "replace" else self._base.files()
-        self._base = new
+        before = [] if self._mode == "replace" else self.base.files()
+        self.base = new
         _sweep(self.path, [*new.files(), *before])
         return new
 
@@ -209,21 +205,21 @@ class ArchiveWriter:
         if exists and self._mode == "new":
             raise DataError(f"{self.path}: holds an archive already; choose another folder")
         if exists:
-            self._base = manifests.read(self.path)
+            self.base = manifests.read(self.path)
         else:
             (self.path / _FIRST).touch()
-        if exists and self._base.synthetic != self._synthetic and self._base.files():
+        if exists and self.base.synthetic != self._synthetic and self.base.files():
             raise DataError(
-                f"{self.path}: holds {'synthetic' if self._base.synthetic else 'real'} jobs, "
+                f"{self.path}: holds {'synthetic' if self.base.synthetic else 'real'} jobs, "
                 f"{'synthetic' if self._synthetic else 'real'} ones were to be written; "
                 "real and synthetic jobs are never mixed: choose another folder"
             )
         if self._mode != "replace":  # replacing, equal content may take its old name again
             # a commit sweeps what the manifest does not name
-            manifests.check_files(self.path, self._base.files())
-            self._taken = {self.path / file.path for file in self._base.files()}
-            self._tables = {name: list(files) for name, files in self._base.tables.items()}
-            self._truth = {name: list(files) for name, files in self._base.truth.items()}
+            manifests.check_files(self.path, self.base.files())
+            self._taken = {self.path / file.path for file in self.base.files()}
+            self._tables = {name: list(files) for name, files in self.base.tables.items()}
+            self._truth = {name: list(files) for name, files in self.base.truth.items()}
         self._open = True
 
     def _require_open(self) -> None:
@@ -274,7 +270,6 @@ class ArchiveWriter:
         self._open = False
         if self._lock is not None:
             self._lock.close()
-            self._lock = None
 
 
 def _claim(folder: Path) -> None:
