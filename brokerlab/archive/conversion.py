@@ -4,13 +4,14 @@ Memory and sizes count by 1024, as PanDA counts them: 1 MB = 1024 kB.
 """
 
 import re
-from datetime import datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 import polars as pl
 
 from brokerlab.archive.contracts import columns_of
+from brokerlab.archive.contracts._columns import FIRST_TIME
 from brokerlab.archive.parsing import LONGEST_SCALAR
 from brokerlab.errors import nearest
 
@@ -48,7 +49,6 @@ _OTHER_SPELLINGS = {
     "d": "days",
 }
 _PER = re.compile(r"^(?P<top>[^/]+)/(?P<bottom>\S+)(?P<rest> per core)?$")
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  (canonical times are UTC without zone)
 _DIGITS = 30
 """Numbers of more digits before or after the point are no measurements."""
 
@@ -131,7 +131,7 @@ def _converted(text: str, unit: str, factor: Fraction, target: pl.DataType) -> s
     if not isinstance(target, pl.Datetime):
         return repr(float(value))
     try:
-        return str(_EPOCH + timedelta(microseconds=round(value * 10**6)))
+        return str(FIRST_TIME + timedelta(microseconds=round(value * 10**6)))
     except OverflowError:
         return marked
 

@@ -18,8 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from brokerlab.archive import conversion, dates, names, parsing, schema
 from brokerlab.archive.contracts import columns_of, contract, polars_schema
-from brokerlab.archive.readers.batch import Batch
-from brokerlab.archive.readers.queue_export import is_export
+from brokerlab.archive.readers.queue_records import is_export
+from brokerlab.archive.readers.records import Batch
 from brokerlab.errors import SchemaError, nearest
 
 FOLDER = "mappings"

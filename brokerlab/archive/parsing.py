@@ -4,18 +4,17 @@ Every function returns null for a value it cannot read; ``schema`` tells such a 
 one by comparing with the cleaned source.
 """
 
-from datetime import datetime
-
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from brokerlab.archive.contracts._columns import FIRST_TIME
 
 LONGEST_SCALAR = 64
 """Longest text [bytes] that is looked at as a number, time or boolean; longer ones are refused."""
 
 _TRUE = ["y", "yes", "1", "t", "true", "1.0"]
 _FALSE = ["n", "no", "0", "f", "false", "0.0"]
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  (canonical times are UTC without zone)
 _TIME = (
     r"^(?<day>\d{4}-\d{2}-\d{2})[T ](?<clock>\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?)"
     r" ?(?:[Zz]|(?<sign>[+-])(?<hours>[01]\d|2[0-3]):?(?<minutes>[0-5]\d))?$"
@@ -69,7 +68,7 @@ def parsed(clean: pl.Expr, source: pl.DataType, target: pl.DataType) -> pl.Expr 
 
 def without_epoch(time: pl.Expr) -> pl.Expr:
     """Make ``1970-01-01 00:00:00`` null: sources write it for "no time"."""
-    return pl.when(time != _EPOCH).then(time)
+    return pl.when(time != FIRST_TIME).then(time)
 
 
 def _as_text(clean: pl.Expr, source: pl.DataType) -> pl.Expr | None:
@@ -174,7 +173,7 @@ def _usual_times(texts: pl.Series) -> pl.Series | None:
         times = pl.Series(texts.name, pc.cast(texts.to_arrow(), pa.timestamp("us")))
     except pa.ArrowInvalid:
         return None
-    return None if (times < _EPOCH).any() else times
+    return None if (times < FIRST_TIME).any() else times
 
 
 def _local_time(text: pl.Expr) -> pl.Expr:

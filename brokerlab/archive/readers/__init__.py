@@ -17,10 +17,10 @@ from brokerlab.archive.readers import (
     invex,
     lines,
     link_table,
-    queue_export,
+    queue_records,
 )
-from brokerlab.archive.readers.batch import Batch
 from brokerlab.archive.readers.detect import Detected, TableOf, by_first_bytes, table_of_name
+from brokerlab.archive.readers.records import Batch
 from brokerlab.archive.readers.units import settle_units
 
 __all__ = ["Batch", "Detected", "detect", "read", "table_of_columns", "table_of_name"]
@@ -78,6 +78,6 @@ def read(
         return _READERS[found.format](path, found)
 
     for given in batches() if shape is None else shape(batches):
-        for batch in queue_export.expanded(given):
+        for batch in queue_records.expanded(given):
             frame, notes = settle_units(batch.table, batch.frame)
             yield replace(batch, frame=frame, notes=(*batch.notes, *notes))

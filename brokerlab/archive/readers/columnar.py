@@ -7,8 +7,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from brokerlab.archive.readers.batch import Batch, numbered
 from brokerlab.archive.readers.detect import Detected, truncated
+from brokerlab.archive.readers.records import Batch, numbered
 
 BATCH_ROWS = 250_000
 """Rows held at a time."""

@@ -12,7 +12,6 @@ import polars as pl
 import pyarrow as pa
 
 from brokerlab.archive.readers import records
-from brokerlab.archive.readers.batch import Batch, numbered
 from brokerlab.archive.readers.detect import (
     Detected,
     TableOf,
@@ -20,6 +19,7 @@ from brokerlab.archive.readers.detect import (
     table_of_name,
     truncated,
 )
+from brokerlab.archive.readers.records import Batch, numbered
 from brokerlab.errors import DataError
 
 BATCH_ROWS = 100_000

@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from brokerlab.archive.contracts import columns_of
-from brokerlab.archive.readers.batch import Batch, numbered
 from brokerlab.archive.readers.detect import Detected, opened, truncated, wrong_encoding
-from brokerlab.archive.readers.records import Refusal, refusals
+from brokerlab.archive.readers.records import Batch, Refusal, numbered, refusals
 from brokerlab.errors import DataError
 
 BLOCK_BYTES = 32 << 20

@@ -15,30 +15,38 @@ from brokerlab.archive.readers import (
     software,
     transfer_matrix,
 )
-from brokerlab.archive.readers.batch import Batch
 from brokerlab.archive.readers.detect import Detected, TableOf
+from brokerlab.archive.readers.records import Batch
 from brokerlab.errors import DataError
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of document that is told by its content, whatever the file is called.
-
-    ``looks`` says whether a document, of a file of the given table or None, is of this kind.
-    """
+    """A kind of document that is told by its content, or, of a file of one of its tables, as an object of records ``by_name``."""
 
     what: str
     tables: tuple[str, ...]
-    looks: Callable[[Any, str | None], bool]
+    looks: Callable[[Any], bool]
     read: Callable[[Any], Iterator[Batch]]
+    by_name: bool = False
+
+    def fits(self, data: Any, table: str | None) -> bool:
+        """Whether a document of a file of the given table or None is of this kind."""
+        if self.by_name and table in self.tables:
+            return self.looks(data) or any(
+                isinstance(value, dict) for _, value in records.entries(data)
+            )
+        return self.looks(data)
 
 
+_OF_SITES = ("queues", "ddm_endpoints", "queue_endpoints")
+_OF_QUEUES = ("queues", "queue_endpoints")
 KINDS = (
-    Kind("links 'SRC:DST'", network.TABLES, network.looks, network.read),
-    Kind("a transfer matrix", transfer_matrix.TABLES, transfer_matrix.looks, transfer_matrix.read),
-    Kind("a site list", site_list.TABLES, site_list.looks, site_list.read),
-    Kind("software by queue", software.TABLES, software.looks, software.read),
-    Kind("queue records", queue_records.TABLES, queue_records.looks, queue_records.read),
+    Kind("links 'SRC:DST'", ("network_matrix",), network.looks, network.read),
+    Kind("a transfer matrix", ("transfers",), transfer_matrix.looks, transfer_matrix.read),
+    Kind("a site list", _OF_SITES, site_list.looks, site_list.read),
+    Kind("software by queue", ("software_tags",), software.looks, software.read, by_name=True),
+    Kind("queue records", _OF_QUEUES, queue_records.looks, queue_records.read, by_name=True),
 )
 """In the order in which they are asked; the monitor's answers come last."""
 
@@ -53,7 +61,7 @@ def read(path: Path, found: Detected, table_of: TableOf) -> Iterator[Batch]:
     if (hits := lines.hits(data)) is not None:
         yield lines.batch_of_hits(path, data, hits, found, table_of)
         return
-    kind = next((kind for kind in KINDS if kind.looks(data, found.table)), None)
+    kind = next((kind for kind in KINDS if kind.fits(data, found.table)), None)
     if kind is None and isinstance(data, records.Ambiguous):
         raise DataError(f"{path}: {data}; keep one of each")
     if kind is None:

@@ -18,8 +18,8 @@ import polars as pl
 from brokerlab.archive import approximate
 from brokerlab.archive.parsing import cleaned
 from brokerlab.archive.readers import delimited
-from brokerlab.archive.readers.batch import REFUSED, Batch, numbered
 from brokerlab.archive.readers.detect import Detected
+from brokerlab.archive.readers.records import REFUSED, Batch, numbered
 from brokerlab.archive.readers.units import MAX_DURATION_S, as_float
 from brokerlab.errors import DataError, SchemaError
 

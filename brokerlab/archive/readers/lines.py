@@ -9,7 +9,6 @@ from typing import Any
 import polars as pl
 
 from brokerlab.archive.readers import records
-from brokerlab.archive.readers.batch import Batch
 from brokerlab.archive.readers.detect import (
     Detected,
     TableOf,
@@ -18,7 +17,7 @@ from brokerlab.archive.readers.detect import (
     opened,
     table_of_records,
 )
-from brokerlab.archive.readers.records import Record, Refusal
+from brokerlab.archive.readers.records import Batch, Record, Refusal
 from brokerlab.errors import DataError
 
 BATCH_ROWS = 50_000

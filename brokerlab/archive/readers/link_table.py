@@ -6,8 +6,8 @@ from pathlib import Path
 import polars as pl
 
 from brokerlab.archive.readers import columnar, delimited
-from brokerlab.archive.readers.batch import Batch
 from brokerlab.archive.readers.detect import LINK_KEYS, Detected
+from brokerlab.archive.readers.records import Batch
 from brokerlab.errors import SchemaError
 
 _TIME = "mbps_timestamp"

@@ -7,9 +7,8 @@ from typing import Any
 import polars as pl
 
 from brokerlab.archive.contracts import empty
-from brokerlab.archive.readers.batch import Batch
 from brokerlab.archive.readers.detect import TableOf
-from brokerlab.archive.readers.records import Record, Told, series, told_apart
+from brokerlab.archive.readers.records import Batch, Record, Told, series, told_apart
 from brokerlab.archive.readers.units import KB_PER_MB, MAX_DURATION_S
 from brokerlab.errors import DataError
 

@@ -10,10 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from brokerlab.archive.readers.batch import Batch
-from brokerlab.archive.readers.records import Rows, Told, entries, no_record, words
-
-TABLES = ("network_matrix",)
+from brokerlab.archive.readers.records import Batch, Rows, Told, entries, no_record, words
 
 _PARTS = {"closeness", "mbps", "files", "bytes"}
 _ABOUT = {"src", "dst"}
@@ -22,9 +19,8 @@ _FAR = timedelta(days=1)
 _SHOWN = 3
 
 
-def looks(data: Any, table: str | None) -> bool:
+def looks(data: Any) -> bool:
     """Whether a document is an object of links ``SRC:DST``."""
-    del table  # file names say 'metrics', which is another table
     inside = entries(data)
     return any(":" in name and isinstance(v, dict) and set(v) & _PARTS for name, v in inside)
 

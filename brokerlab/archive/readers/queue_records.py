@@ -1,29 +1,30 @@
 """Read queue records as schedconfig and CRIC write them in JSON: one record, a list, or by name (section 5).
 
 Every name of a record that is no column of ``queues`` stays in ``params``: the record's own ``params`` at
-the top, as production has them, the rest under ``schedconfig``. The storages of a queue become rows of
+the top, as production has them, the rest under ``schedconfig``. Exports of the database hold the same record as
+JSON in a column. The storages of a queue become rows of
 ``queue_endpoints``. Nothing is looked up, nothing is run.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import polars as pl
 
 from brokerlab.archive.contracts import polars_schema
-from brokerlab.archive.readers.batch import Batch
 from brokerlab.archive.readers.records import (
+    Batch,
     Record,
+    Refusal,
     Rows,
     ambiguous,
     entries,
     no_record,
+    parse,
     words,
 )
 from brokerlab.frames import doubled
-
-TABLES = ("queues", "queue_endpoints")
 
 REST = "schedconfig"
 """Name in ``params`` under which the rest of a record stands."""
@@ -56,18 +57,18 @@ _TELLING = {
 }
 """Names that tell a queue record; three of them must be there."""
 _NEEDED = 3
+_DATA, _UPDATED = "data", "last_update"
+"""Columns of the database table ``SCHEDCONFIG_JSON``: the record as JSON, and when it changed."""
 _OTHERS = {"pandaid", "jeditaskid"}
 """Names that only records of jobs and tasks have."""
 
 
-def looks(data: Any, table: str | None) -> bool:
+def looks(data: Any) -> bool:
     """Whether a document is one queue record, a list of them, or an object of them by name."""
     if isinstance(data, list):
         return any(_is_queue(item) and _is_named(item) for item in data)
-    inside = [value for _, value in entries(data)]
-    if table in TABLES and any(isinstance(value, dict) for value in inside):
-        return True
-    return (_is_queue(data) and _is_named(data)) or any(_is_queue(value) for value in inside)
+    inside = any(_is_queue(value) for _, value in entries(data))
+    return inside or (_is_queue(data) and _is_named(data))
 
 
 def _is_queue(value: Any) -> bool:
@@ -310,3 +311,50 @@ def _whole(value: Any) -> int | None:
     if isinstance(value, str) and value.strip().isdecimal():
         return int(value) if len(value) < 20 else None  # no limit is longer
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def is_export(table: str, names: Iterable[str]) -> bool:
+    """Whether columns are those of an export with the record of a queue as JSON."""
+    low = {name.strip().lower() for name in names}
+    return table == "queues" and _DATA in low and not {"type", "status"} & low
+
+
+def expanded(batch: Batch) -> Iterator[Batch]:
+    """Turn rows of CSV or Parquet that hold a queue record as JSON into those of its tables; pass all others on.
+
+    ``last_update`` of the row is that of its queue.
+
+    Source:
+        archive.md section 5.
+    """
+    names = {name.strip().lower(): name for name in batch.frame.columns}
+    if not is_export(batch.table, names) or batch.frame.schema[names[_DATA]] != pl.String:
+        yield batch
+        return
+    found = Queues()
+    found.rows.refused += batch.refused.rows()
+    text = {name: _texts(batch.frame, names.get(name)) for name in ("panda_queue", _DATA, _UPDATED)}
+    for number, name, data, time in zip(batch.rows, *text.values(), strict=True):
+        record = _parsed_record(number, name, data)
+        if isinstance(record, tuple):
+            found.rows.refuse(*record)
+        else:
+            found.add(number, name, {**record, _UPDATED: time} if time else record)
+    yield from found.batches()
+
+
+def _texts(frame: pl.DataFrame, name: str | None) -> list[str | None]:
+    """Return a column as text; nulls if it is absent."""
+    return [None] * len(frame) if name is None else frame[name].cast(pl.String).to_list()
+
+
+def _parsed_record(number: int, name: str | None, data: str | None) -> dict[str, Any] | Refusal:
+    """Parse the record of a row, or say why that cannot be done."""
+    where = None if name is None else f"panda_queue={name}"
+    try:
+        record = parse(data or "null")
+    except (ValueError, RecursionError) as error:
+        return number, where, f"data is no JSON ({str(error)[:80]}): {words(data)}"
+    if not isinstance(record, dict):
+        return number, where, f"data is no record of names and values: {words(record)}"
+    return record

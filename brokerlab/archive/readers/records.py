@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,6 @@ import polars as pl
 
 from brokerlab.archive.contracts import polars_schema
 from brokerlab.archive.names import meant, plain
-from brokerlab.archive.readers.batch import REFUSED, Batch
 from brokerlab.archive.readers.detect import opened, truncated
 from brokerlab.errors import DataError
 from brokerlab.frames import doubled
@@ -26,6 +26,32 @@ SHOWN = 40
 
 _HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")
 _WHOLE_LIMIT = 2**63
+
+
+REFUSED = {"row": pl.Int64, "key": pl.String, "reason": pl.String}
+"""Columns of rows that a reader could not even cut into columns."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows of one table as the source holds them; columns may still be text and have the source's names.
+
+    Attributes:
+        rows: Row number in the source of each row, first data row = 1; rows made of one record share its.
+        refused: ``row, key, reason`` of rows that have no place in ``frame``.
+        notes: What the reader converted or inferred, in sentences.
+    """
+
+    table: str
+    frame: pl.DataFrame
+    rows: pl.Series
+    refused: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=REFUSED))
+    notes: tuple[str, ...] = ()
+
+
+def numbered(frame: pl.DataFrame, first: int = 1) -> pl.Series:
+    """Return consecutive row numbers for a frame."""
+    return pl.int_range(first, first + len(frame), eager=True).alias("row")
 
 
 class Ambiguous(str):

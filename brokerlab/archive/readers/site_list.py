@@ -9,10 +9,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from brokerlab.archive.readers.batch import Batch
-from brokerlab.archive.readers.records import Rows, entries, no_record, words
-
-TABLES = ("queues", "ddm_endpoints", "queue_endpoints")
+from brokerlab.archive.readers.records import Batch, Rows, entries, no_record, words
 
 UNKNOWN = "unknown"
 GB_PER_TB = 1000
@@ -41,9 +38,8 @@ _QUEUES_NOTE = (
 _LINKS_NOTE = "queue_endpoints: direction and scope are not in a site list, 'unknown' stands there"
 
 
-def looks(data: Any, table: str | None) -> bool:
+def looks(data: Any) -> bool:
     """Whether a document is an object of queues with ``RSE``."""
-    del table
     return any(isinstance(v, dict) and isinstance(v.get(_RSE), dict) for _, v in entries(data))
 
 

@@ -4,21 +4,16 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from brokerlab.archive.readers.batch import Batch
-from brokerlab.archive.readers.records import Rows, ambiguous, entries, no_record
-
-TABLES = ("software_tags",)
+from brokerlab.archive.readers.records import Batch, Rows, ambiguous, entries, no_record
 
 _TELLING = {"cmtconfigs", "containers", "cvmfs", "architectures", "tags"}
 _NEEDED = 2
 
 
-def looks(data: Any, table: str | None) -> bool:
+def looks(data: Any) -> bool:
     """Whether a document is an object of software records by queue."""
-    inside = [value for _, value in entries(data) if isinstance(value, dict)]
-    if table in TABLES and inside:
-        return True
-    return any(len(set(value) & _TELLING) >= _NEEDED for value in inside)
+    inside = (set(value) for _, value in entries(data) if isinstance(value, dict))
+    return any(len(names & _TELLING) >= _NEEDED for names in inside)
 
 
 def read(data: Any) -> Iterator[Batch]:

@@ -3,11 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from brokerlab.archive.readers.batch import Batch
-from brokerlab.archive.readers.records import Record, Rows, words
+from brokerlab.archive.readers.records import Batch, Record, Rows, words
 from brokerlab.errors import SchemaError
-
-TABLES = ("transfers",)
 
 _COLUMNS = ("src_site", "dst_site", "bytes_xs", "files_xs", "errors_xs")
 _UNREAD = ("deletions", "stagings")
@@ -15,9 +12,8 @@ _HOUR, _DAY, _WEEK = 60, 1440, 10_080
 """Minutes."""
 
 
-def looks(data: Any, table: str | None) -> bool:
+def looks(data: Any) -> bool:
     """Whether a document is an answer of the dashboard: ``transfers`` with ``key`` and ``rows``."""
-    del table
     matrix = data.get("transfers") if isinstance(data, dict) else None
     return isinstance(matrix, dict) and {"key", "rows"} <= set(matrix)
 
