@@ -217,34 +217,32 @@ def _print_counts(report: "IngestReport", console: Console) -> None:
 
 def _print_refused(report: "IngestReport", into: Path, say: Callable[[str], None]) -> None:
     """Print the first refused rows of this run."""
-    from brokerlab.archive import store
-
-    if not report.frame()["quarantined"].sum():
-        return
     query = """
         select source, "row", "table", reason from quarantine where source in $names
         order by source, "table", "row" limit 5
     """
-    names = [entry.name for entry in report.sources]
-    for source, row, table, reason in (
-        store.open_archive(into).sql(query, {"names": names}).fetchall()
-    ):
+    rows = _quarantined(report, into, query)
+    for source, row, table, reason in rows:
         say(f"refused, {source} row {row} ({table}): {reason[:300]}")
-    say("all of them: the table quarantine of the archive")
+    if rows:
+        say("all of them: the table quarantine of the archive")
 
 
 def _reasons(report: "IngestReport", into: Path) -> list[tuple[str, int]]:
     """Return the most frequent reasons of refusal in this run, each by its first row, with their rows."""
+    query = """
+        select min_by(reason, "row")[:300], count(*) as n from quarantine where source in $names
+        group by "table", regexp_replace(reason, $value, '', 'g')
+        order by n desc, min("row") limit 5
+    """
+    return _quarantined(report, into, query, value=_VALUE)
+
+
+def _quarantined(report: "IngestReport", into: Path, query: str, **params: str) -> list[Any]:
+    """Ask the quarantine about the rows of this run, if any was refused."""
     from brokerlab.archive import store
 
     if not report.frame()["quarantined"].sum():
         return []
-    query = r"""
-        select min_by(reason, "row"), count(*) as n from quarantine where source in $names
-        group by "table", regexp_replace(reason, $value, '', 'g')
-        order by n desc, min("row") limit 5
-    """
     names = [entry.name for entry in report.sources]
-    params = {"names": names, "value": _VALUE}
-    found = store.open_archive(into).sql(query, params).fetchall()
-    return [(words[:300], n) for words, n in found]
+    return store.open_archive(into).sql(query, {"names": names, **params}).fetchall()

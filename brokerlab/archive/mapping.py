@@ -516,10 +516,8 @@ class Shaper:
 
     Attributes:
         table: The only table that the given options are for; None for the first of the source.
-        partial: The rows only fill others.
         named: The table was given, and neither name nor columns tell it.
         used: The mappings to keep, by table.
-        not_taken: Columns that are none of their tables.
     """
 
     source: str

@@ -35,11 +35,10 @@ _UNCHANGED = -1
 
 @dataclass
 class Merged:
-    """What became of the staged rows of one table.
+    """What became of the staged rows of one table; counts by rank of their source.
 
     Attributes:
-        accepted: Rows that are in the archive now, by rank of their source.
-        quarantined: Rows refused because they contradict or match nothing, by rank.
+        quarantined: Rows refused because they contradict or match nothing.
         superseded: Rows of the archive that were replaced.
         tasks: Tasks of the accepted rows, some of them more than once.
     """

@@ -75,12 +75,7 @@ _LEAST = 3
 
 
 def plain(name: str) -> str:
-    """Write a name without case and the marks between its parts.
-
-    Example:
-        >>> plain("CPU_Consumption-Time")
-        'cpuconsumptiontime'
-    """
+    """Write a name without case and the marks between its parts: ``CPU_Consumption-Time`` as ``cpuconsumptiontime``."""
     return _MARKS.sub("", name.strip().lower())
 
 

@@ -24,12 +24,7 @@ _EXACT_FLOAT = 2.0**53
 
 
 def is_pattern(name: str) -> bool:
-    """Whether Polars takes a name for a selection of columns.
-
-    Example:
-        >>> is_pattern("*"), is_pattern("^job.*$"), is_pattern("jobstatus")
-        (True, True, False)
-    """
+    """Whether Polars takes a name for a selection of columns: ``*``, ``^job.*$``."""
     return name == "*" or (name.startswith("^") and name.endswith("$"))
 
 

@@ -326,11 +326,7 @@ class Archive(Result):
         return self.manifest.tables[table]
 
     def _with_view(self, connection: duckdb.DuckDBPyConnection, table: str) -> str:
-        """Make a derived table, once, and give a connection a view of it; returns its name.
-
-        Raises:
-            ConfigError: A large one with a session, which one process would have to make.
-        """
+        """Make a derived table, once, and give a connection a view of it; returns its name. Large ones need a single machine."""
         if self.spark is not None and table in LARGE:
             raise ConfigError(
                 f"{self.path}: {table} are derived on one machine only; ingest the jobs, which writes stand-ins for {table}"
@@ -355,10 +351,7 @@ class Archive(Result):
         return self._connected(outside=True)
 
     def _connected(self, *, outside: bool) -> duckdb.DuckDBPyConnection:
-        """Return an in-memory DuckDB with a view per table.
-
-        It spills to a temporary folder of its own.
-        """
+        """Return an in-memory DuckDB with a view per table; it spills to a temporary folder of its own."""
         connection = duckdb.connect(
             config={
                 "TimeZone": "UTC",

@@ -171,14 +171,7 @@ class ArchiveWriter:
         return folder
 
     def commit(self, *, sources: Iterable[Source | str] = ()) -> Manifest:
-        """Make the written rows the archive, at once.
-
-        Args:
-            sources: What was read, appended to the sources in the manifest.
-
-        Returns:
-            The new manifest.
-        """
+        """Make the written rows the archive, at once; ``sources`` are appended to those of the manifest, which is returned."""
         self._require_open()
         added = tuple(s if isinstance(s, Source) else Source(name=s) for s in sources)
         keep = () if self._mode == "replace" else self.base.sources

@@ -76,22 +76,12 @@ def columns_of(table: str) -> Mapping[str, dy.Column]:
 
 
 def key_columns(table: str) -> list[str]:
-    """Return the columns that identify a row of the table; null equals null in keys.
-
-    Example:
-        >>> key_columns("files")
-        ['jeditaskid', 'datasetid', 'fileid', 'attemptnr']
-    """
+    """Return the columns that identify a row of the table; null equals null in keys."""
     return [n for n, c in columns_of(table).items() if (c.metadata or {}).get("key")]
 
 
 def version_column(table: str) -> str | None:
-    """Return the time column that orders rows of the same key (``modificationtime``), or None.
-
-    Example:
-        >>> version_column("jobs"), version_column("gshares")
-        ('modificationtime', None)
-    """
+    """Return the time column that orders rows of the same key (``modificationtime``), or None."""
     return next(
         (n for n, c in columns_of(table).items() if (c.metadata or {}).get("version")), None
     )
@@ -113,12 +103,7 @@ _IN_ENGINES: dict[pl.DataType, nw.dtypes.DType] = {
 
 
 def read_as(table: str, *names: str) -> Types:
-    """Return the types as which engines read columns of a table, all of them by default; whole numbers are of 64 bits.
-
-    Example:
-        >>> read_as("jobs", "pandaid", "jobstatus")
-        {'pandaid': Int64, 'jobstatus': String}
-    """
+    """Return the types as which engines read columns of a table, all of them by default; whole numbers are of 64 bits."""
     kinds = _types(table)
     return {name: _IN_ENGINES[kinds[name]] for name in names or kinds}
 

@@ -40,11 +40,7 @@ def _options(
     version: bool = False,
     aliases: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Translate the short arguments to those of dataframely.
-
-    ``key`` marks a key column of a table whose key is never null (a dataframely primary key);
-    ``loose_key`` one of a table where some key column may be null, where null equals null.
-    """
+    """Translate to dataframely: ``key`` columns are never null; ``loose_key`` ones may be, and null equals null."""
     metadata: dict[str, Any] = {
         "unit": unit,
         "null": NOT_ALLOWED if required or key else null,

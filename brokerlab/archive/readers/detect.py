@@ -86,8 +86,6 @@ class Detected:
         format: ``parquet``, ``csv``, ``invex``, ``links`` (flat table of links), ``json``, ``lines``
             (one JSON record a line), ``duckdb`` or ``sqlite``.
         table: Canonical table; None where the content tells (JSON) or there are several (InVEx).
-        encoding: Of text files.
-        delimiter: Of CSV files; empty for others.
         named: The caller gave the table; else it is read from the file's name or columns.
         names: Names of the columns, where they are known before the file is read.
         tables: Canonical table by table of a database.
@@ -198,23 +196,13 @@ def _detected_parquet(
 
 
 def is_link_table(names: Iterable[str]) -> bool:
-    """Whether columns are those of a flat table of links: a row per link, a column per metric.
-
-    Example:
-        >>> is_link_table(["src", "dst", "mbps_1w"]), is_link_table(["src", "dst", "key", "value"])
-        (True, False)
-    """
+    """Whether columns are those of a flat table of links: a row per link, a column per metric, no ``key``."""
     low = {name.strip().lower() for name in names}
     return {"src", "dst"} <= low and bool(low & set(LINK_KEYS)) and "key" not in low
 
 
 def table_of_name(name: str) -> str | None:
-    """Find the longest table name, canonical or of the database, that the file name contains.
-
-    Example:
-        >>> table_of_name("ATLAS_PANDA.JOBSARCHIVED4_2026-03.csv.gz"), table_of_name("x.csv")
-        ('jobs', None)
-    """
+    """Find the longest table name, canonical or of the database, that the file name contains."""
     low = name.lower()
     known = {**{t: t for t in TABLES}, **DB_NAMES}
     hits = [k for k in known if re.search(rf"(?<![a-z0-9]){k}(?![a-z0-9])", low)]
