@@ -1,4 +1,7 @@
-"""A world with nothing wrong: every report that decides keeps what is set, and says what it would have seen."""
+"""A world with nothing wrong: every report that decides keeps what is set, and says what it would have seen.
+
+But for the window of throughput: the last hour that the rule takes says less of a link than the week, in the world as on real links.
+"""
 
 from datetime import datetime
 from pathlib import Path
@@ -7,7 +10,7 @@ import pytest
 
 import brokerlab
 from brokerlab import calibrate, worlds
-from brokerlab.calibrate import thresholds
+from brokerlab.calibrate import network_curve, thresholds
 
 pytestmark = pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
 
@@ -34,3 +37,9 @@ def test_a_world_without_anything_wrong_ends_with_keep(tmp_path: Path) -> None:
     assert found.verdict.kind == "keep"
     assert found.judgement is not None
     assert found.judgement.smallest_seen <= options.relevant
+    links = network_curve.read_links(tmp_path)
+    curve = network_curve.study_curve(links.evidence["metrics"])
+    assert (curve.judgement.kind, curve.judgement.best) == ("change", "log_throughput_long")
+    for same_window in ("steps", "isotonic", "log_throughput"):
+        assert curve.of(same_window)["diff_lo"] < 0, same_window
+        assert curve.of(same_window)["diff_hi"] < 0.04, same_window

@@ -27,7 +27,7 @@ from brokerlab.calibrate.network_curve import (
     study_fallback,
     study_weights,
 )
-from brokerlab.calibrate.network_curve.curves import resolution, tied_share
+from brokerlab.calibrate.network_curve.curves import LEAST, resolution, tied_share
 from brokerlab.calibrate.network_curve.evidence import dealt, mirror_groups
 from brokerlab.calibrate.network_curve.ranks import COVERAGE, Ranked, rank_values, top_values
 from brokerlab.calibrate.network_curve.weights import (
@@ -537,6 +537,26 @@ def test_real_transfers_measure_demand():
     assert study.of("sites")["spearman"] > study.of("steps")["spearman"] > 0.78
     assert study.of("log_throughput")["spearman"] >= study.of("steps")["spearman"]
     assert (study.judgement.kind, study.unknown) == ("no_answer", "demand")
+
+
+@pytest.mark.real_data
+@pytest.mark.skipif(not REAL.is_dir(), reason="the shared real data are not here")
+def test_an_hour_says_less_of_a_real_link_than_the_days_before():
+    """What 23 hours delivered is ranked by the hour after them, or by the six days before; links that mirror each other once."""
+    links = pl.read_parquet(REAL / "atlas-network-metrics-2024" / "links.parquet")
+    hour, day, week = (pl.col(f"mbps_{window}") for window in ("1h", "1d", "1w"))
+    seen = (
+        links.filter(pl.col("src") != pl.col("dst"))
+        .unique(["mbps_1h", "mbps_1d", "mbps_1w"], keep="first", maintain_order=True)
+        .select(hour=hour, day=(24 * day - hour) / 23, days=(7 * week - day) / 6)
+        .filter(pl.all_horizontal(pl.all() > LEAST))
+    )
+    by = {
+        name: seen.select(pl.corr(name, "day", method="spearman")).item()
+        for name in ("hour", "days")
+    }
+    assert seen.height > 1000
+    assert by["hour"] < 0.65 < 0.75 < by["days"]
 
 
 @pytest.mark.real_data
