@@ -131,10 +131,7 @@ CHECKS = (
     ),
     Check("jobs", "corecount", "above 1,024 cores", "corecount > 1024"),
     Check(
-        "jobs",
-        "jobstatus",
-        "no status of PanDA (in lower case)",
-        f"jobstatus not in {STATUSES}",
+        "jobs", "jobstatus", "no status of PanDA (in lower case)", f"jobstatus not in {STATUSES}"
     ),
     Check(
         "jobs",

@@ -65,12 +65,7 @@ def validate(table: str, frame: Frame) -> Frame:
 
 
 def sift(
-    table: str,
-    frame: pl.DataFrame,
-    *,
-    source: str,
-    rows: pl.Series,
-    partial: bool = False,
+    table: str, frame: pl.DataFrame, *, source: str, rows: pl.Series, partial: bool = False
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return (canonical rows with ``__row``, quarantine rows); rows that share a key are not settled.
 

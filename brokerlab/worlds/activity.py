@@ -9,6 +9,7 @@ from brokerlab.numerics import BoolArray, FloatArray, IntArray
 from brokerlab.units import DAY_S
 from brokerlab.worlds.frames_jobs import known
 from brokerlab.worlds.links import snapshot_seconds
+from brokerlab.worlds.paths import OVER
 from brokerlab.worlds.queues import conform
 from brokerlab.worlds.world import World
 
@@ -22,7 +23,7 @@ IN_USE = ("online", "brokeroff", "standby", "paused")
 """Status of queues with pilots."""
 POLLS_PER_H = 12
 """Requests of an idle queue."""
-OVER = ("finished", "failed", "cancelled", "closed")
+
 EVENTS = ("created", "activated", "started", "ended", "gone")
 
 
@@ -128,11 +129,7 @@ def _requests(rng: np.random.Generator, started: IntArray, dead: BoolArray) -> d
     asked = rng.poisson(POLLS_PER_H * WINDOW_H, started.shape) + 2 * started
     told = rng.poisson(3.0, started.shape) * 10 + 6 * started
     getjob = np.where(dead, started, asked)
-    return {
-        "getjob": getjob,
-        "updatejob": np.where(dead, started, told),
-        "nojob": getjob - started,
-    }
+    return {"getjob": getjob, "updatejob": np.where(dead, started, told), "nojob": getjob - started}
 
 
 def _jobs(pulse: Pulse) -> dict[str, IntArray]:

@@ -55,14 +55,7 @@ class Drawn:
     copies: pl.DataFrame | None = None
 
 
-def draw(
-    world: World,
-    told: Sequence[Story],
-    *,
-    index: int,
-    n_blocks: int,
-    quota: int,
-) -> Drawn:
+def draw(world: World, told: Sequence[Story], *, index: int, n_blocks: int, quota: int) -> Drawn:
     """Draw one block of ``quota`` jobs; it depends on the seed and its number only, and a lived world does not read its waits."""
     mine = [s for s in told if _block_of(world, s, n_blocks) == index]
     light = n_light(quota)
@@ -115,10 +108,7 @@ def _drawn(world: World, drawn: Drawn, *, truth: bool) -> dict[str, pl.DataFrame
     told = {}
     if truth:
         queues = truth_queues(world, block, totals)
-        told = {
-            "truth/queues": queues,
-            "truth/tasks": truth_tasks(world, block, totals, queues),
-        }
+        told = {"truth/queues": queues, "truth/tasks": truth_tasks(world, block, totals, queues)}
     return told | {
         "jobs": orders.complete_jobs(jobs),
         "tasks": conform("tasks", orders.complete_tasks(tasks)),

@@ -27,6 +27,7 @@ from brokerlab.worlds.chains import (
     run,
 )
 from brokerlab.worlds.jobtypes import BUILD_TYPE, MERGE, per_type
+from brokerlab.worlds.queues import generator
 from brokerlab.worlds.requests import Requests, ScoutJobs, scout_requests
 from brokerlab.worlds.tasks import MAX_BLOCK_TASKS, Tasks, draw_tasks
 from brokerlab.worlds.users import Owners, draw_owners
@@ -84,29 +85,20 @@ class Block:
         return self.roots.task[self.rows.root]
 
 
-def draw_block(
-    world: World,
-    *,
-    index: int,
-    n_blocks: int,
-    quota: int,
-) -> Block:
+def draw_block(world: World, *, index: int, n_blocks: int, quota: int) -> Block:
     """Draw one block of ``quota`` rows of ``jobs``, later blocks with later tasks; it depends on the seed and its number only.
 
     Raises:
         DataError: The settings make tasks so small that a block cannot reach its rows.
     """
-    rng = np.random.default_rng(np.random.SeedSequence(world.settings.seed, spawn_key=(1, index)))
+    rng = generator(world.settings, 1, index)
     length = world.settings.submit_s / n_blocks
     tasks = draw_tasks(
         world, rng,
         quota=quota, begin_s=index * length, length_s=length,
     )  # fmt: skip
     roots, rows, requests, decided = _run_phases(world, rng, tasks)
-    owners = draw_owners(
-        np.random.default_rng(np.random.SeedSequence(world.settings.seed, spawn_key=(3, index))),
-        tasks,
-    )
+    owners = draw_owners(generator(world.settings, 3, index), tasks)
     order = np.lexsort(
         (rows.attempt, roots.seq[rows.root], roots.phase[rows.root], roots.task[rows.root])
     )
@@ -199,12 +191,7 @@ def _decision(rng: np.random.Generator, tasks: Tasks, scouts: Roots, ran: Attemp
     return np.where(np.isfinite(at), at, latest) + rng.uniform(0, 600, tasks.n)
 
 
-def decide(
-    world: World,
-    tasks: Tasks,
-    roots: Roots,
-    rows: Attempts,
-) -> Requests:
+def decide(world: World, tasks: Tasks, roots: Roots, rows: Attempts) -> Requests:
     """Apply the scout rule to the scouts known at the decision."""
     t = roots.task[rows.root]
     seen = measure(tasks, roots, rows)

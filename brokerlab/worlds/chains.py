@@ -163,10 +163,9 @@ def merge_keys(tasks: Tasks, roots: Roots) -> IntArray:
 
 def draw_slot(tasks: Tasks, task: IntArray, u: FloatArray) -> IntArray:
     """Choose a place by the task's weights, one uniform number per job."""
-    edge = np.cumsum(tasks.slots.weight, axis=1)
-    used = (tasks.slots.weight > 0).sum(axis=1)
-    place = (u[:, None] >= edge[task]).sum(axis=1)
-    return np.asarray(np.minimum(place, used[task] - 1))
+    weight = tasks.slots.weight[task]
+    place = (u[:, None] >= np.cumsum(weight, axis=1)).sum(axis=1)
+    return np.asarray(np.minimum(place, (weight > 0).sum(axis=1) - 1))
 
 
 def needs(

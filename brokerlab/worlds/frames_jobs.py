@@ -24,12 +24,7 @@ from brokerlab.worlds.chains import (
 )
 from brokerlab.worlds.jobtypes import BUILD_TYPE, EXPRESS, JOB_TYPES, MERGE, per_type
 from brokerlab.worlds.queues import CPU_MODELS, HIMEM_MB, NODES_PER_QUEUE, RESOURCE_TYPES, conform
-from brokerlab.worlds.users import (
-    GROUPS,
-    PRODUCTION_USER,
-    USERS,
-    registered,
-)
+from brokerlab.worlds.users import GROUPS, PRODUCTION_USER, USERS, registered
 from brokerlab.worlds.world import World
 
 MERGE_PRIORITY, BUILD_PRIORITY = 5000, 2000
@@ -67,17 +62,8 @@ def jobs_frame(world: World, block: Block) -> pl.DataFrame:
 LIVE = {"pandaid": pl.Int64, "jobstatus": pl.String}
 """Jobs that are not over at the end of an archive, and their status then."""
 UNKNOWN_YET = (
-    *(
-        "endtime",
-        "cpuconsumptiontime",
-        "hs06sec",
-        "maxpss",
-        "avgpss",
-        "maxrss",
-        "avgrss",
-        "maxvmem",
-    ),
-    *("outputfilebytes", "jobmetrics", "pilottiming"),
+    *("endtime", "cpuconsumptiontime", "hs06sec", "maxpss", "avgpss", "maxrss", "avgrss"),
+    *("maxvmem", "outputfilebytes", "jobmetrics", "pilottiming"),
 )
 """Columns of ``jobs`` that only a job that is over has."""
 
@@ -133,8 +119,7 @@ def _identity(world: World, block: Block) -> dict[str, pl.Series | IntArray]:
         "jobstatus": texts(["finished", "failed"], (rows.outcome != FINISHED).astype(np.int64)),
         "vo": texts(["atlas"], np.zeros(len(t), np.int64)),
         "prodsourcelabel": texts(
-            [*[k.label for k in JOB_TYPES], BUILD_TYPE.label],
-            np.where(build, len(JOB_TYPES), kind),
+            [*[k.label for k in JOB_TYPES], BUILD_TYPE.label], np.where(build, len(JOB_TYPES), kind)
         ),
         "processingtype": texts(
             [*[k.processingtype for k in JOB_TYPES], "pmerge"],

@@ -81,7 +81,7 @@ def synthesise(
     if present is not None:
         return present
     make = _live if asked.lived else _draw
-    return make(into, draw_world(asked), progress or _show_nothing)
+    return make(into, draw_world(asked), progress or (lambda *_: None))
 
 
 def make_settings(**settings: Any) -> SynthSettings:
@@ -126,10 +126,6 @@ def is_made(into: str | Path, **settings: object) -> Manifest | None:
 def is_simulated(archive: brokerlab.archive.Archive) -> bool:
     """Return whether the simulator made the archive."""
     return archive.manifest.note.startswith(LIVED)
-
-
-def _show_nothing(what: str, part: float) -> None:
-    """Stand in for the progress that nobody wants to see."""
 
 
 def _present(into: str | Path, settings: SynthSettings) -> Manifest | None:

@@ -25,9 +25,7 @@ from brokerlab.calibrate.simulation.state import (
     SECOND,
     Records,
 )
-from brokerlab.calibrate.simulation.state import (
-    FINISHED as ENDED_WELL,
-)
+from brokerlab.calibrate.simulation.state import FINISHED as ENDED_WELL
 from brokerlab.calibrate.simulation.world import World
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 from brokerlab.worlds.arrays import take, where
@@ -41,10 +39,12 @@ from brokerlab.worlds.chains import (
     RAISE_WALL,
     SCOUT,
     WALL_KILL,
+    draw_slot,
     finished,
     no_limits,
     payloads,
 )
+from brokerlab.worlds.queues import generator
 from brokerlab.worlds.requests import Requests
 from brokerlab.worlds.work import Work
 from brokerlab.worlds.world import World as DrawnWorld
@@ -103,9 +103,7 @@ class Life(Loop):
         super().__init__(world, seeds=[drawn.settings.seed])
         n = work.n
         self.work, self.drawn = work, drawn
-        self.rng = np.random.default_rng(
-            np.random.SeedSequence(drawn.settings.seed, spawn_key=(4,))
-        )
+        self.rng = generator(drawn.settings, 4)
         self.copy = self.copies[0]
         self.zero = drawn.settings.start_us
         self.created, self.order = np.full(n, NEVER), np.zeros(n, np.int64)
@@ -363,10 +361,7 @@ class Life(Loop):
         roots, slots = self.work.roots, self.work.tasks.slots
         t, number = roots.task[root], self.copy.state.attempt["number"][root]
         fresh = (number > 1) & (roots.phase[root] == BULK)
-        u = self.rng.random(len(root))
-        edge = np.cumsum(slots.weight[t], axis=1)
-        used = (slots.weight[t] > 0).sum(axis=1)
-        drawn = np.minimum((u[:, None] >= edge).sum(axis=1), used - 1)
+        drawn = draw_slot(self.work.tasks, t, self.rng.random(len(root)))
         slot = np.where(fresh, drawn, roots.slot[root])
         self.at[root] = slots.queue[t, slot]
         self._send(self.copy, job, self.row[self.at[job]], at)

@@ -164,10 +164,7 @@ class _Links:
 
 
 def _frame(
-    world: World,
-    links: _Links,
-    seconds: IntArray,
-    values: list[tuple[FloatArray, BoolArray]],
+    world: World, links: _Links, seconds: IntArray, values: list[tuple[FloatArray, BoolArray]]
 ) -> pl.DataFrame:
     """Put known values into rows, by snapshot, key and link."""
     found = [np.nonzero(known) for _, known in values]

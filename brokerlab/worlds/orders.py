@@ -8,12 +8,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.worlds.assemble import Drawn
-from brokerlab.worlds.production import (
-    OLD_LINUX,
-    UNKNOWN_NUCLEUS,
-    Orders,
-    with_tags,
-)
+from brokerlab.worlds.production import OLD_LINUX, UNKNOWN_NUCLEUS, Orders, with_tags
 
 LARGE = 150
 """Tasks with more jobs are large."""

@@ -113,9 +113,7 @@ def _able(
     several = (cores == 0)[:, None]
     wanted = cores[:, None]
     fits = np.where(
-        several,
-        world.cores >= 4,
-        (world.cores == wanted) | (world.ucore & (wanted <= world.cores)),
+        several, world.cores >= 4, (world.cores == wanted) | (world.ucore & (wanted <= world.cores))
     )
     room = np.where(world.ucore, world.maxrss_mb / world.cores * job_cores, world.maxrss_mb)
     memory = need_mb[0][:, None] + need_mb[1][:, None] * job_cores

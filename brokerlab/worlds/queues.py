@@ -9,6 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from brokerlab.archive.contracts import polars_schema
+from brokerlab.frames import columns_of
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 from brokerlab.worlds.jobtypes import EXPRESS, TEST_SHARE, USER_SHARE
 from brokerlab.worlds.roles import Spell, choose_roles, draw_spells
@@ -88,7 +89,7 @@ class Queues:
 
     def generator(self, *part: int) -> np.random.Generator:
         """Return the random numbers of one part of the world, independent of those of other parts."""
-        return _generator(self.settings, 2, *part)
+        return generator(self.settings, 2, *part)
 
     def draw_waits(self, rng: np.random.Generator, queue: IntArray) -> FloatArray:
         """Draw how long jobs wait at their queues, as long as these start jobs [s]."""
@@ -100,13 +101,14 @@ class Queues:
         return pl.Series(self.settings.start_us + seconds * 1_000_000).cast(pl.Datetime("us"))
 
 
-def _generator(settings: SynthSettings, *part: int) -> np.random.Generator:
+def generator(settings: SynthSettings, *part: int) -> np.random.Generator:
+    """Return random numbers that are independent of those of any other part."""
     return np.random.default_rng(np.random.SeedSequence(settings.seed, spawn_key=part))
 
 
 def draw_queues(settings: SynthSettings) -> Queues:
     """Draw the queues and their effects (statistics sections 4, 5 and 10)."""
-    rng, n = _generator(settings, 0), settings.queues
+    rng, n = generator(settings, 0), settings.queues
     cores = rng.choice([1, 8, 8, 4, 6, 16], n, p=[0.36, 0.22, 0.30, 0.05, 0.03, 0.04])
     cores[: min(n, 12)] = np.resize([8, 1, 8, 8, 1, 4], min(n, 12))  # every kind of work has a home
     ucore = (cores == 8) & (rng.random(n) < 0.6)
@@ -293,8 +295,4 @@ def gshares() -> pl.DataFrame:
 
 def conform(table: str, frame: pl.DataFrame) -> pl.DataFrame:
     """Give a frame the columns, order and types of its contract; what is absent becomes null."""
-    columns = [
-        (pl.col(name) if name in frame.columns else pl.lit(None)).cast(dtype).alias(name)
-        for name, dtype in polars_schema(table).items()
-    ]
-    return frame.select(columns)
+    return columns_of(frame, polars_schema(table))

@@ -44,10 +44,7 @@ class Reader:
 
 
 def replicas(
-    world: World,
-    index: int,
-    files: pl.DataFrame,
-    readers: Mapping[int, Reader],
+    world: World, index: int, files: pl.DataFrame, readers: Mapping[int, Reader]
 ) -> pl.DataFrame:
     """Draw the copies of the input: at the task's nucleus, where it is read, on tape, elsewhere; by dataset and endpoint.
 

@@ -94,12 +94,7 @@ class Story:
 
 
 def plant(
-    world: World,
-    stories: Sequence[Story],
-    taskid: IntArray,
-    *,
-    index: int,
-    n_blocks: int,
+    world: World, stories: Sequence[Story], taskid: IntArray, *, index: int, n_blocks: int
 ) -> dict[str, pl.DataFrame]:
     """Write the rows of the stories of one block by table, and ``truth/planted``: ``pandaid, jeditaskid, computingsite, story``."""
     home = world.sites[
@@ -277,10 +272,7 @@ def _attempts(paths: Sequence[Path]) -> list[int]:
 
 
 _PLANTED = "truth/planted"
-_TABLES = (
-    *("jobs", "job_status_log", "tasks", "task_status_log", "datasets", "files"),
-    _PLANTED,
-)
+_TABLES = (*("jobs", "job_status_log", "tasks", "task_status_log", "datasets", "files"), _PLANTED)
 _TRUTH = {
     "pandaid": pl.Int64,
     "jeditaskid": pl.Int64,

@@ -10,14 +10,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
-from brokerlab.worlds.jobtypes import (
-    JOB_TYPES,
-    JobType,
-    Range,
-    of_kind,
-    per_type,
-    range_of_kind,
-)
+from brokerlab.worlds.jobtypes import JOB_TYPES, JobType, Range, of_kind, per_type, range_of_kind
 from brokerlab.worlds.places import MAX_SLOTS, Slots, draw_slots
 from brokerlab.worlds.world import World
 
@@ -98,12 +91,7 @@ class Tasks:
 
 
 def draw_tasks(
-    world: World,
-    rng: np.random.Generator,
-    *,
-    quota: int,
-    begin_s: float,
-    length_s: float,
+    world: World, rng: np.random.Generator, *, quota: int, begin_s: float, length_s: float
 ) -> Tasks:
     """Draw the tasks of one block in the order of their creation, until they hold a little more jobs than ``quota``."""
     sizes = _draw_sizes(world, rng, quota)
@@ -221,12 +209,7 @@ def _draw_sizes(world: World, rng: np.random.Generator, quota: int) -> dict[str,
     n_merge = np.where(merges, -(-n_jobs // np.maximum(group, 1)), 0)
     total = np.cumsum(n_jobs + n_merge)
     used = int(np.searchsorted(total, quota * 1.02 + 20)) + 1
-    drawn = {
-        "kind": kind,
-        "files_per_job": per_job,
-        "n_jobs": n_jobs,
-        "merge_group": group,
-    }
+    drawn = {"kind": kind, "files_per_job": per_job, "n_jobs": n_jobs, "merge_group": group}
     return {name: values[:used] for name, values in drawn.items()}
 
 

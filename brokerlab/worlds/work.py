@@ -18,15 +18,16 @@ from brokerlab.worlds.tasks import Tasks
 from brokerlab.worlds.world import World
 
 COLUMNS = (
+    *("prodsourcelabel", "processingtype", "produsername", "workinggroup", "gshare"),
     *(
-        "prodsourcelabel",
-        "processingtype",
-        "produsername",
-        "workinggroup",
-        "gshare",
         "workqueue_id",
+        "currentpriority",
+        "nucleus",
+        "resource_type",
+        "diskio",
+        "jeditaskid",
+        "corecount",
     ),
-    *("currentpriority", "nucleus", "resource_type", "diskio", "jeditaskid", "corecount"),
 )
 """What the simulator reads of the jobs as they were drawn."""
 _SINGLE = ("pandaid", "computingsite", "creationtime", "starttime", "endtime")

@@ -2,16 +2,7 @@
 
 import dataframely as dy
 
-from brokerlab.archive.contracts._columns import (
-    MAX_TAGS,
-    f64,
-    flag,
-    i32,
-    i64,
-    json_text,
-    text,
-    ts,
-)
+from brokerlab.archive.contracts._columns import MAX_TAGS, f64, flag, i32, i64, json_text, text, ts
 
 _QUEUE_ALIASES = ("nickname", "siteid", "computingsite", "site")
 

@@ -110,9 +110,7 @@ def _reader(handle: Any, found: Detected, malformed: _Malformed) -> pa_csv.CSVSt
             use_threads=False, block_size=BLOCK_BYTES, encoding=encoding
         ),
         parse_options=pa_csv.ParseOptions(
-            delimiter=found.delimiter,
-            newlines_in_values=True,
-            invalid_row_handler=malformed,
+            delimiter=found.delimiter, newlines_in_values=True, invalid_row_handler=malformed
         ),
         convert_options=pa_csv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
