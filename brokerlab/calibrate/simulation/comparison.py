@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
+from brokerlab.compiled import compiled
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.numerics import FloatArray, IntArray, SortedGroups
 
@@ -114,20 +115,13 @@ class Steps:
 
     def wasserstein(self, weight: IntArray) -> float:
         """Return the area between the two distributions, in the unit of the values; NaN where a side has no weight."""
-        between = self._between(weight[self.task])
-        return float(between @ self.gaps)
+        return float(area(self.gaps, self.side, weight[self.task]))
 
     def kolmogorov_smirnov(self) -> float:
         """Return the largest difference of the two cumulated shares."""
-        between = self._between(np.ones(len(self.side), np.int64))[self.gaps > 0]
-        return float(between.max(initial=0))
-
-    def _between(self, taken: IntArray) -> FloatArray:
-        """Return the difference of the two cumulated shares at every step."""
-        one, other = (np.cumsum(taken * (self.side == side)) for side in (1, -1))
-        if not (one[-1] and other[-1]):
-            return np.full(len(self.gaps), np.nan)
-        return np.asarray(np.abs(one / one[-1] - other / other[-1])[:-1])
+        one, other = (np.cumsum(self.side == side) for side in (1, -1))
+        between = np.abs(one / one[-1] - other / other[-1])[:-1]
+        return float(between[self.gaps > 0].max(initial=0))
 
     def interval(self, repeats: int, seed: int) -> tuple[float, float]:
         """Return the 95 % interval of the Wasserstein distance when tasks are drawn again with all their jobs.
@@ -144,6 +138,24 @@ class Steps:
             return float("nan"), float("nan")
         low, high = np.percentile(known, [2.5, 97.5])
         return float(low), float(high)
+
+
+@compiled
+def area(gaps: FloatArray, side: IntArray, weight: IntArray) -> float:
+    """Return the area between the cumulated shares of two sides over the steps between their values; NaN where one has no weight."""
+    whole_one, whole = 0, 0
+    for place in range(len(side)):
+        whole_one += weight[place] * (side[place] > 0)
+        whole += weight[place]
+    if whole_one in (0, whole):
+        return np.nan
+    one, other, total = 0, 0, 0.0
+    for place in range(len(gaps)):
+        own = weight[place] * (side[place] > 0)
+        one += own
+        other += weight[place] - own
+        total += abs(one / whole_one - other / (whole - whole_one)) * gaps[place]
+    return total
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,14 @@ from brokerlab.lifecycle.timeouts.catalogue import URGENT, timeout_rules
 from brokerlab.lifecycle.timeouts.contracts import TABLES
 from brokerlab.lifecycle.timeouts.decide import judged
 from brokerlab.lifecycle.timeouts.facts import DOWN, IDLE_S, facts, limits_of
-from brokerlab.lifecycle.timeouts.settings import Limits, fast_settings
-from brokerlab.numerics import BoolArray, IntArray
+from brokerlab.lifecycle.timeouts.settings import (
+    FRACTION,
+    RATIO,
+    Limits,
+    number,
+    share_threshold,
+)
+from brokerlab.numerics import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from brokerlab.calibrate.simulation.loop import Loop
@@ -43,8 +49,9 @@ class Patience:
 
     Attributes:
         tables: ``queues`` and ``slots`` by snapshot (null: every one), ``resource_work_queues``.
-        fast: What fast rebrokerage reads of the settings: share and threshold, ratio, fraction; empty: no share has a threshold
-            of its own, without which it does nothing.
+        share: (groups,) share of the jobs of a group, from 0.
+        crowd: (shares,) waiting jobs at a queue up to which fast rebrokerage moves none; infinite for a share without a
+            threshold of its own.
         limits: Limits that the settings set.
         order: The timeouts that look at waiting jobs.
         least: (urgent, state) age below which no timeout fires [us].
@@ -54,7 +61,8 @@ class Patience:
     rules: TimeoutRules
     config: Config
     tables: Mapping[str, pl.DataFrame]
-    fast: tuple[Hashable, ...]
+    share: IntArray
+    crowd: FloatArray
     limits: Limits
     order: tuple[TimeoutRule, ...]
     least: IntArray
@@ -63,8 +71,12 @@ class Patience:
     @classmethod
     def of(cls, world: World, config: Config, rules: TimeoutRules) -> Patience:
         """Look up once what does not change."""
-        shares = world.arrays.groups["gshare"].drop_nulls().unique().sort()
-        fast = fast_settings(config, shares)
+        names = world.arrays.groups["gshare"].to_list()
+        shares = list(dict.fromkeys(names))
+        thresholds = [
+            (np.inf, True) if one is None else share_threshold(config, one) for one in shares
+        ]
+        crowd = np.array([np.inf if reporting else least for least, reporting in thresholds])
         tables = {
             "queues": _columns(world.tables.get("queues"), _QUEUES),
             "slots": _columns(world.tables.get("slots"), ("snapshot", "panda_queue")),
@@ -85,20 +97,24 @@ class Patience:
         order = tuple(
             rule for rule in timeout_rules(rules, limits) if waiting.intersection(rule.statuses)
         )
-        return cls(rules, config, tables, fast, limits, order, _least(order), down)
+        share = np.array([shares.index(one) for one in names], np.int64)
+        return cls(rules, config, tables, share, crowd, limits, order, _least(order), down)
 
     @property
     def key(self) -> Hashable:
         """What the settings say of jobs of production."""
         held = self.limits
         limits = tuple(sorted(held.heartbeat_s.items()))
-        return held.defined_s, held.holding_s, limits, held.own, self.fast
+        ratio, fraction = (number(self.config, key) for key in (RATIO, FRACTION))
+        return held.defined_s, held.holding_s, limits, held.own, (*self.crowd, ratio, fraction)
 
     def act(self, loop: Loop, found: pl.DataFrame, now: int, snapshot: int) -> bool:
         """Take jobs of a census back in their worlds, at an instant [us since 1970]; tells whether some were."""
         placed = found.filter(loop.arrays.brokered[found["job"]])
         waits = placed.filter(pl.col("state") <= ACTIVATED)
-        fast = self._fast(loop, found, waits, snapshot) if self.fast else waits.clear()
+        fast = waits.clear()
+        if self._crowded(loop, found):
+            fast = self._fast(loop, found, waits, snapshot)
         rest = waits
         if fast.height:
             rest = waits.join(fast, on=["world", "job"], how="anti", maintain_order="left")
@@ -107,9 +123,18 @@ class Patience:
         else:
             late = self._late(loop, rest, now, snapshot)
         leaves = pl.concat([fast, late]).partition_by("world", as_dict=True)
-        for (number,), jobs in leaves.items():
-            kernel.withdraw(loop.copies[number].state, np.sort(jobs["job"].to_numpy()), now)
+        for (world,), jobs in leaves.items():
+            kernel.withdraw(loop.copies[world].state, np.sort(jobs["job"].to_numpy()), now)
         return bool(leaves)
+
+    def _crowded(self, loop: Loop, found: pl.DataFrame) -> bool:
+        """Tell whether more jobs of a share wait at any queue than its threshold, without which nothing is moved fast."""
+        waits = found.filter(pl.col("state") <= ACTIVATED)
+        queue = waits["world"].to_numpy() * len(loop.arrays.queue_names) + waits["queue"].to_numpy()
+        share = self.share[loop.arrays.group[waits["job"]]]
+        waiting = np.bincount(queue * len(self.crowd) + share)
+        at = np.flatnonzero(waiting)
+        return bool((waiting[at] > self.crowd[at % len(self.crowd)]).any())
 
     def _fast(
         self, loop: Loop, found: pl.DataFrame, waits: pl.DataFrame, snapshot: int
@@ -232,8 +257,8 @@ def changed(loop: Loop, rows: pl.DataFrame) -> IntArray:
     """Return when jobs came into their state [us]; outputs under way since the start of the job."""
     world, job, state = (rows[name].to_numpy() for name in ("world", "job", "state"))
     since = np.zeros(len(job), np.int64)
-    for number in np.unique(world):
-        copy, here = loop.copies[number], world == number
+    for one in np.unique(world):
+        copy, here = loop.copies[one], world == one
         attempt = copy.state.attempt[job[here]]
         states = [state[here] == ASSIGNED, state[here] == ACTIVATED]
         times = [copy.placed[job[here]], attempt["ready"]]

@@ -43,13 +43,14 @@ def queue_facts(queues: pl.DataFrame) -> pl.DataFrame:
     ``computingsite, queue_status, workflow, queue_paused, queue_stays`` (disableReassign), ``queue_down`` (offline
     or test), ``transtimehi_s, transtimelo_s``.
     """
-    stays = [has_flag(text, "disableReassign") for text in queues["catchall"].to_list()]
+    texts = queues["catchall"].to_list()
+    stays = {text: has_flag(text, "disableReassign") for text in set(texts)}
     return queues.select(
         pl.col("panda_queue").alias("computingsite"),
         pl.col("status").alias("queue_status"),
         "workflow",
         queue_paused=(pl.col("status") == "paused").fill_null(value=False),
-        queue_stays=pl.Series(stays, dtype=pl.Boolean),
+        queue_stays=pl.Series([stays[text] for text in texts], dtype=pl.Boolean),
         queue_down=pl.col("status").is_in(DOWN).fill_null(value=False),
         **{
             f"{name}_s": (pl.col(name).fill_null(days) * DAY_S).cast(pl.Int64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from brokerlab.gdpconfig import Config
@@ -68,11 +68,3 @@ def share_threshold(config: Config, gshare: str) -> tuple[float, bool]:
     stored = found.value if found.entry is not None else None
     least: float = stored or Config.empty().get(NQUEUE, gshare=gshare)
     return least, not stored
-
-
-def fast_settings(config: Config, shares: Iterable[str]) -> tuple[Hashable, ...]:
-    """Return what fast rebrokerage reads for shares; empty where none has a threshold of its own, so that it moves nothing."""
-    least = tuple((share, *share_threshold(config, share)) for share in shares)
-    if all(reporting for _, _, reporting in least):
-        return ()
-    return (*least, number(config, RATIO), number(config, FRACTION))
