@@ -29,24 +29,15 @@ _SHARES = {"%": Fraction(1), "fraction": Fraction(100), "per mille": Fraction(1,
 _FAMILIES = (_SIZES, _TIMES, _SHARES)
 _EPOCH_UNITS = ("s", "ms", "us", "ns")
 _OTHER_SPELLINGS = {
-    "byte": "B",
-    "bytes": "B",
-    "KB": "kB",
-    "kb": "kB",
-    "mb": "MB",
-    "gb": "GB",
-    "tb": "TB",
-    "KiB": "kB",
-    "MiB": "MB",
-    "GiB": "GB",
-    "TiB": "TB",
-    "sec": "s",
-    "secs": "s",
-    "seconds": "s",
-    "minutes": "min",
-    "mins": "min",
-    "hours": "h",
-    "d": "days",
+    "B": ("byte", "bytes"),
+    "kB": ("KB", "kb", "KiB"),
+    "MB": ("mb", "MiB"),
+    "GB": ("gb", "GiB"),
+    "TB": ("tb", "TiB"),
+    "s": ("sec", "secs", "seconds"),
+    "min": ("minutes", "mins"),
+    "h": ("hours",),
+    "days": ("d",),
 }
 _PER = re.compile(r"^(?P<top>[^/]+)/(?P<bottom>\S+)(?P<rest> per core)?$")
 _DIGITS = 30
@@ -66,7 +57,7 @@ def spelled(unit: str) -> str | None:
         >>> spelled("mb"), spelled("MiB"), spelled("Mb")
         ('MB', 'MB', None)
     """
-    usual = _OTHER_SPELLINGS.get(unit, unit)
+    usual = next((usual for usual, others in _OTHER_SPELLINGS.items() if unit in others), unit)
     return usual if any(usual in family for family in _FAMILIES) else None
 
 

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 
 from brokerlab.archive import conversion
 from brokerlab.archive.contracts import TABLES, columns_of
@@ -17,55 +17,36 @@ DERIVED = {
 """Where a table has no ``modificationtime``: the first of these times that a row has stands for it."""
 
 MEANINGS = {
-    "cputime": ("cpuconsumptiontime",),
-    "site": ("computingsite", "site"),
-    "queue": ("computingsite", "panda_queue"),
-    "pandaqueue": ("computingsite",),
-    "status": ("jobstatus", "status"),
-    "state": ("jobstatus", "status"),
-    "created": ("creationtime", "creationdate"),
-    "creationdate": ("creationtime",),
-    "submitted": ("creationtime", "creationdate"),
-    "submittime": ("creationtime", "creationdate"),
-    "submissiontime": ("creationtime", "creationdate"),
-    "queuedtime": ("creationtime",),
-    "started": ("starttime",),
-    "startdate": ("starttime",),
-    "ended": ("endtime",),
-    "enddate": ("endtime",),
-    "finishtime": ("endtime",),
-    "stoptime": ("endtime",),
-    "completiontime": ("endtime",),
-    "modified": ("modificationtime",),
-    "updated": ("modificationtime",),
-    "lastupdate": ("modificationtime",),
-    "user": ("produsername", "username"),
-    "username": ("produsername",),
-    "owner": ("produsername", "username"),
-    "cores": ("corecount",),
-    "ncores": ("corecount",),
-    "cpus": ("corecount",),
-    "ncpus": ("corecount",),
-    "memory": ("maxpss",),
-    "maxmemory": ("maxpss",),
-    "peakmemory": ("maxpss",),
-    "pss": ("maxpss",),
-    "rss": ("maxrss",),
-    "peakrss": ("maxrss",),
-    "requestedmemory": ("minramcount", "ramcount"),
-    "label": ("prodsourcelabel",),
-    "share": ("gshare",),
-    "task": ("jeditaskid",),
-    "job": ("pandaid",),
-    "id": ("pandaid", "jeditaskid"),
-    "priority": ("currentpriority",),
-    "exitcode": ("transexitcode",),
-    "events": ("nevents",),
-    "inputsize": ("inputfilebytes",),
-    "inputbytes": ("inputfilebytes",),
-    "outputsize": ("outputfilebytes",),
+    "pandaid": ("job", "id"),
+    "jeditaskid": ("task", "id"),
+    "computingsite": ("site", "queue", "pandaqueue"),
+    "panda_queue": ("queue",),
+    "jobstatus": ("status", "state"),
+    "status": ("state",),
+    "creationtime": (
+        *("created", "creationdate", "submitted", "submittime", "submissiontime", "queuedtime"),
+    ),
+    "creationdate": ("created", "submitted", "submittime", "submissiontime"),
+    "starttime": ("started", "startdate"),
+    "endtime": ("ended", "enddate", "finishtime", "stoptime", "completiontime"),
+    "modificationtime": ("modified", "updated", "lastupdate"),
+    "produsername": ("user", "username", "owner"),
+    "username": ("user", "owner"),
+    "corecount": ("cores", "ncores", "cpus", "ncpus"),
+    "cpuconsumptiontime": ("cputime",),
+    "maxpss": ("memory", "maxmemory", "peakmemory", "pss"),
+    "maxrss": ("rss", "peakrss"),
+    "minramcount": ("requestedmemory",),
+    "ramcount": ("requestedmemory",),
+    "prodsourcelabel": ("label",),
+    "gshare": ("share",),
+    "currentpriority": ("priority",),
+    "transexitcode": ("exitcode",),
+    "nevents": ("events",),
+    "inputfilebytes": ("inputsize", "inputbytes"),
+    "outputfilebytes": ("outputsize",),
 }
-"""Frequent foreign names, without case, marks and unit, by what they may mean; only suggested, never taken."""
+"""Frequent foreign names of columns, without case, marks and unit; only suggested, never taken."""
 
 _MARKS = re.compile(r"[\s_.\-]+")
 _PARTS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
@@ -114,7 +95,7 @@ def _near(table: str, parts: list[str], free: Collection[str]) -> str | None:
     """Find a free column that is called nearly so: the same, known to mean it, holding its parts, or alike."""
     word = "".join(parts).lower()
     known = meant(table).get(word)
-    candidates = [known, *MEANINGS.get(word, ())]
+    candidates = [known, *(name for name, words in MEANINGS.items() if word in words)]
     if hit := next((name for name in candidates if name in free), None):
         return hit
     pattern = re.compile(".*".join(map(re.escape, (part.lower() for part in parts))))
@@ -136,7 +117,7 @@ def table_of_columns(names: Iterable[str]) -> str | None:
         >>> table_of_columns(["name", "value"]) is None
         True
     """
-    counts = _known(names)
+    counts = _known(names, guess=False)
     has = {plain(name) for name in names}
     fits = {
         table: n
@@ -154,7 +135,7 @@ def looks_like(names: Iterable[str]) -> str | None:
         >>> looks_like(["TaskID", "Job_ID", "state", "submitted", "cpu_time", "site"])
         'jobs'
     """
-    counts = _known(names, MEANINGS)
+    counts = _known(names, guess=True)
     most = max(counts.values())
     best = [table for table, n in counts.items() if n == most]
     return best[0] if len(best) == 1 and most > 1 else None
@@ -169,10 +150,9 @@ def _missing(table: str, has: Collection[str]) -> list[str]:
     return [name for name in required if name not in there and name not in derived]
 
 
-def _known(
-    names: Iterable[str], guesses: Mapping[str, tuple[str, ...]] | None = None
-) -> dict[str, int]:
+def _known(names: Iterable[str], *, guess: bool) -> dict[str, int]:
     """Count for every table how many of its columns the names give, or may give."""
     has = {plain(name) for name in names}
-    has |= {guess for name in has for guess in (guesses or {}).get(name, ())}
+    if guess:
+        has |= {column for column, words in MEANINGS.items() if has.intersection(words)}
     return {table: len({c for n, c in meant(table).items() if n in has}) for table in TABLES}

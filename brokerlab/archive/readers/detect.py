@@ -21,33 +21,28 @@ from brokerlab.errors import DataError, SchemaError
 from brokerlab.frames import doubled
 
 DB_NAMES = {
-    "jobsarchived4": "jobs",
-    "jobsarchived": "jobs",
-    "jobsdefined4": "jobs",
-    "jobswaiting4": "jobs",
-    "jobsactive4": "jobs",
-    "jedi_tasks": "tasks",
-    "jedi_datasets": "datasets",
-    "jedi_dataset_contents": "files",
-    "filestable4": "jobs_files",
-    "schedconfig_json": "queues",
-    "sw_tags": "software_tags",
-    "ddm_endpoint": "ddm_endpoints",
-    "network_matrix_kv": "network_matrix",
-    "jobs_share_stats": "job_stats",
-    "jobsdefined_share_stats": "job_stats",
-    "mv_jobsactive4_stats": "job_counts",
-    "sitedata": "site_data",
-    "harvester_workers": "workers",
-    "harvester_worker_stats": "worker_stats",
-    "harvester_slots": "slots",
-    "jobs_statuslog": "job_status_log",
-    "tasks_statuslog": "task_status_log",
-    "worker_node": "worker_nodes",
-    "mv_worker_node_gpu_summary": "worker_node_gpu",
-    "mv_worker_node_summary": "worker_node_cpu_level",
-    "global_shares": "gshares",
-    "config": "gdpconfig",
+    "jobs": ("jobsarchived4", "jobsarchived", "jobsdefined4", "jobswaiting4", "jobsactive4"),
+    "tasks": ("jedi_tasks",),
+    "datasets": ("jedi_datasets",),
+    "files": ("jedi_dataset_contents",),
+    "jobs_files": ("filestable4",),
+    "queues": ("schedconfig_json",),
+    "software_tags": ("sw_tags",),
+    "ddm_endpoints": ("ddm_endpoint",),
+    "network_matrix": ("network_matrix_kv",),
+    "job_stats": ("jobs_share_stats", "jobsdefined_share_stats"),
+    "job_counts": ("mv_jobsactive4_stats",),
+    "site_data": ("sitedata",),
+    "workers": ("harvester_workers",),
+    "worker_stats": ("harvester_worker_stats",),
+    "slots": ("harvester_slots",),
+    "job_status_log": ("jobs_statuslog",),
+    "task_status_log": ("tasks_statuslog",),
+    "worker_nodes": ("worker_node",),
+    "worker_node_gpu": ("mv_worker_node_gpu_summary",),
+    "worker_node_cpu_level": ("mv_worker_node_summary",),
+    "gshares": ("global_shares",),
+    "gdpconfig": ("config",),
 }
 """Tables of the PanDA database by the canonical table they export to."""
 
@@ -204,7 +199,8 @@ def is_link_table(names: Iterable[str]) -> bool:
 def table_of_name(name: str) -> str | None:
     """Find the longest table name, canonical or of the database, that the file name contains."""
     low = name.lower()
-    known = {**{t: t for t in TABLES}, **DB_NAMES}
+    known = {table: table for table in TABLES}
+    known |= {name: table for table, names in DB_NAMES.items() for name in names}
     hits = [k for k in known if re.search(rf"(?<![a-z0-9]){k}(?![a-z0-9])", low)]
     return known[max(hits, key=len)] if hits else None
 

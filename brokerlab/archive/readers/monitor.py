@@ -12,23 +12,11 @@ from brokerlab.archive.readers.records import Batch, Record, Told, series, told_
 from brokerlab.archive.readers.units import KB_PER_MB, MAX_DURATION_S
 from brokerlab.errors import DataError
 
-JOB_COLUMNS_DROPPED = [
-    "duration",
-    "durationsec",
-    "durationmin",
-    "waittime",
-    "errorinfo",
-    "jobinfo",
-    "homecloud",
-    "priorityrange",
-    "jobsetrange",
-    "consumer",
-    "pilotversion",
-    "maxpssgbpercore",
-    "maxvmemmb",
-    "avgvmemmb",
-    "age",
-]
+JOB_COLUMNS_DROPPED = (
+    *("duration", "durationsec", "durationmin", "waittime", "errorinfo", "jobinfo", "homecloud"),
+    *("priorityrange", "jobsetrange", "consumer", "pilotversion", "maxpssgbpercore", "maxvmemmb"),
+    *("avgvmemmb", "age"),
+)
 """Columns the monitor computes itself."""
 TASK_COLUMNS_DROPPED = ["totev", "totevrem", "deftreqid", "age", "dsinfo", "datasets"]
 
@@ -135,7 +123,7 @@ def _tasks(items: list[Any], notes: Told) -> Iterator[Batch]:
         yield _batch("datasets", datasets, ())
 
 
-def _left_out(records: list[Record], names: list[str]) -> Told:
+def _left_out(records: list[Record], names: Sequence[str]) -> Told:
     """Say which columns are not kept."""
     there = [name for name in names if any(name in record for record in records)]
     return (f"left out, the monitor computes them: {', '.join(there)}",) if there else ()
