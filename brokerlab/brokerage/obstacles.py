@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from brokerlab.brokerage import check_table
-from brokerlab.brokerage.engine.again import Trial
+from brokerlab.brokerage.engine.again import trial
 from brokerlab.brokerage.engine.decisions import TASK, PlaceDecisions, QueueDecisions
 from brokerlab.brokerage.explaining.question import Subject, subject
 
@@ -86,7 +86,7 @@ def _rows(decisions: PlaceDecisions, who: Subject) -> list[tuple[object, ...]]:
     task, pairs = who.rows(world.facts.tasks), who.rows(decisions.places)
     if not task.height:  # it ended before any place was looked at
         return []
-    trial = Trial.of(decisions, task["t"].item())
+    decide = trial(decisions, task["t"].item())
     skipped, candidates = pairs.drop_nulls("check"), pairs["check"].null_count()
     alone = single_obstacles(decisions, jeditaskid=who.jeditaskid, snapshot=who.snapshot)
     n_skipped = _counts(skipped) | _marks(decisions, skipped, most=len(decisions.marks))
@@ -101,7 +101,7 @@ def _rows(decisions: PlaceDecisions, who: Subject) -> list[tuple[object, ...]]:
         if name == world.brokerage.last:  # without it all that were too many are candidates
             after += stands_alone
         elif stands_alone:
-            after = trial.without(name).pairs["check"].null_count()
+            after = decide(frozenset({name})).pairs["check"].null_count()
         told = (n_skipped[name], stands_alone, after - candidates, after)
         queue, of_task = (
             check_table.fields(reason.inputs, each)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -20,13 +20,11 @@ from brokerlab.gdpconfig import Config
 from brokerlab.numerics import IntArray
 
 D = TypeVar("D", bound=PlaceDecisions)
+EVERYWHERE = pl.lit(value=True)
 
 
 def changes(old: Facts, new: Facts) -> dict[str, pl.Series]:
-    """Return the facts that differ: name to ``t`` of the tasks, of those in both, that see another value.
-
-    Settings are facts of tasks.
-    """
+    """Return the facts (settings are some) that differ: name to ``t`` of the tasks, of those in both, that see another value."""
     before = old.tasks.join(new.tasks, on="t", how="semi", maintain_order="left")
     now = new.tasks.join(old.tasks, on="t", how="semi", maintain_order="left")
     found = {
@@ -79,9 +77,6 @@ def redecided(decisions: D, config: Config) -> D:
 
     Only checks that read a changed fact are asked again, and only tasks of which one turned, or whose weight, caps or
     end before any queue is looked at read a changed fact, are weighed and ranked again.
-
-    Raises:
-        ConfigError: Settings that no rule can work with.
     """
     old = decisions.world
     new = old.with_config(config)
@@ -115,11 +110,9 @@ def in_one(one: pl.DataFrame, other: pl.DataFrame) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class Waived:
-    """A queue, and what it would be if no check skipped it.
+    """A queue (number ``q``) of a task (``t``), and what it would be if no check skipped it.
 
     Attributes:
-        t: Number of the task.
-        q: Number of the place.
         checks: Every check that skips the place: the reason it was skipped for first, then other checks of single places,
             those that mark last, then rules that look at all places, in their order; marks stand in the place of the
             rule that stands for them. The last one is ``last`` of the brokerage where it would still not be among the best.
@@ -153,63 +146,41 @@ class Waived:
         return float(self.late["weight"].item())
 
 
-@dataclass(frozen=True)
-class Trial:
-    """A task of decisions, to be decided again with checks left out.
+def trial(decisions: PlaceDecisions, t: int) -> Callable[..., Part]:
+    """Return what decides a task of decisions again, without some rules and marks (``names``) at some places (``rows``, over ``q``)."""
+    world = decisions.world.of_tasks(pl.DataFrame({"t": [t]}))
+    failures, late = (
+        Failures(world.checks),
+        {rule.name for rule in (*rules_of(world.steps), *marks_of(world.steps))},
+    )
 
-    Attributes:
-        world: What is known of the task.
-        failures: The checks that it fails.
-    """
-
-    world: World
-    failures: Failures
-
-    @classmethod
-    def of(cls, decisions: PlaceDecisions, t: int) -> Trial:
-        """Take a task out of decisions."""
-        world = decisions.world.of_tasks(pl.DataFrame({"t": [t]}))
-        return cls(world, Failures(world.checks))
-
-    def settled(self, names: frozenset[str] = frozenset(), rows: pl.Expr | None = None) -> Part:
-        """Decide the task with some checks left out, and return the loop that decides then.
-
-        Args:
-            names: Checks of single places, rules about all places, marks.
-            rows: Places for which they are left out, over ``q``; null = all.
-        """
-        rows = pl.lit(value=True) if rows is None else rows
-        bits = sum(1 << bit for bit, each in enumerate(self.world.checks) if each.name in names)
+    def settled(names: frozenset[str] = frozenset(), rows: pl.Expr = EVERYWHERE) -> Part:
+        bits = sum(1 << bit for bit, each in enumerate(world.checks) if each.name in names)
         clear = pl.when(rows).then(pl.lit(bits, pl.Int64)).otherwise(pl.lit(0, pl.Int64))
         kept = pl.col("failed") & (pl.lit(-1, pl.Int64) ^ clear)
-        steps = self.world.steps
-        late = {rule.name for rule in (*rules_of(steps), *marks_of(steps))}
         *_, last = parts(
-            self.world,
-            lambda facts, loop: self.failures(facts, loop).with_columns(failed=kept),
+            world,
+            lambda facts, loop: failures(facts, loop).with_columns(failed=kept),
             off=dict.fromkeys(names & late, rows),
         )
         return last
 
-    def without(self, check: str) -> Part:
-        """Decide the task with one check, rule or mark left out for all places."""
-        return self.settled(frozenset({check}))
+    return settled
 
 
 def peeled(decisions: PlaceDecisions, t: int, q: int) -> Waived:
     """Take away, for one place that was looked at for a task, every check that skips it, one after the other."""
-    trial = Trial.of(decisions, t)
-    here = pl.col("q") == q
-    found = trial.settled()
+    world, decide, here = decisions.world, trial(decisions, t), pl.col("q") == q
+    found = decide()
     checks: list[str] = []
     while (last := found.pairs.filter(here)["check"].item()) is not None:
-        new = [name for name in _reasons(trial.world, found, here) if name not in checks]
+        new = [name for name in _reasons(world, found, here) if name not in checks]
         checks += new
-        if last == trial.world.brokerage.last or not new:
+        if last == world.brokerage.last or not new:
             break
-        found = trial.settled(frozenset(checks), here)
+        found = decide(frozenset(checks), here)
     late = found.late if found.late is not None else pl.DataFrame(schema={"q": pl.Int64})
-    names = dict(decisions.world.facts.queues.select("q", trial.world.brokerage.place).iter_rows())
+    names = dict(world.facts.queues.select("q", world.brokerage.place).iter_rows())
     return Waived(t, q, tuple(checks), late.filter(here), late, names, found.loop)
 
 

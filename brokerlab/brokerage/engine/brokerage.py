@@ -45,7 +45,6 @@ class Weight:
     """What the weight of a place is made of, for the table of checks.
 
     Attributes:
-        source: Chapter and row.
         says: What it is, as a clause.
         column: Its column among the steps', which says what it reads.
         keys: gdpconfig keys behind facts that it reads.
@@ -280,11 +279,7 @@ class Brokerage(Generic[R, D]):
 def rules_and_steps(
     brokerage: Brokerage[Any, Any], rules: Any
 ) -> tuple[tuple[Rule, ...], tuple[Step, ...]]:
-    """Return the checks and the steps of a rule set, without rules that were added.
-
-    Raises:
-        ConfigError: Checks of one's own that cannot be taken.
-    """
+    """Return the checks and the steps of a rule set, without rules that were added."""
     derived = brokerage.derived(rules)
     then = (*derived, *brokerage.steps(rules, brokerage.own_weight))
     keyed = with_keys(then)[len(derived) :]

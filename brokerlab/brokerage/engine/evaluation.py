@@ -15,12 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from brokerlab.brokerage.engine.pairs import (
-    Facts,
-    looked_up,
-    matched,
-    positions,
-)
+from brokerlab.brokerage.engine.pairs import Facts, looked_up, matched, positions
 from brokerlab.brokerage.engine.plans import run_again
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.numerics import IntArray
@@ -82,12 +77,7 @@ def blocks(number: int) -> Iterator[slice]:
 
 @dataclass(frozen=True)
 class Failures:
-    """Says which checks skip which pairs in a locality loop: of tasks that are known, from there; the others are asked once.
-
-    Attributes:
-        checks: The checks.
-        known: Loop to ``t, q, failed`` of tasks, sorted.
-    """
+    """Says which checks skip which pairs in a loop: from ``known`` (loop to ``t, q, failed``, sorted), others asked once."""
 
     checks: Sequence[Rule]
     known: dict[int, pl.DataFrame] = field(default_factory=dict)

@@ -27,9 +27,6 @@ class Known:
     Attributes:
         given: The input tables, held to their contracts.
         missing: Names of tables that were not given: nothing is known of what they would say.
-        rules: Rule set of the brokerage.
-        matching: Rule set of the text rules.
-        config: The configuration.
         options: What else was asked, by name.
         tables: The input tables, those of states with rows for every snapshot.
         tasks: Facts of tasks, key ``t``.
@@ -103,13 +100,7 @@ class Lookup:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Made:
-    """What several facts are made of.
-
-    Attributes:
-        name: Its name.
-        of: Makes it.
-        keys: gdpconfig keys behind it.
-    """
+    """What several facts are made of, and the gdpconfig keys behind it."""
 
     name: str
     of: Callable[[Known], Any]

@@ -53,10 +53,7 @@ def _place(steps: Sequence[Step], name: str) -> int:
 
 
 def without(steps: Sequence[Item], *names: str) -> tuple[Item, ...]:
-    """Return the rules, or steps, but for those named.
-
-    Raises:
-        ConfigError: There is none of that name.
+    """Return the rules, or steps, but for those named; a name that there is not is refused, as by the next two.
 
     Example:
         >>> from brokerlab.brokerage.production_tasks.checks import checks
@@ -69,33 +66,20 @@ def without(steps: Sequence[Item], *names: str) -> tuple[Item, ...]:
 
 
 def replaced(steps: Sequence[Item], name: str, new: Item) -> tuple[Item, ...]:
-    """Return the rules, or steps, with another one in the place of the one named.
-
-    Raises:
-        ConfigError: There is none of that name.
-    """
+    """Return the rules, or steps, with another one in the place of the one named."""
     place = _place(steps, name)
     return (*steps[:place], new, *steps[place + 1 :])
 
 
 def inserted(steps: Sequence[Item], new: Item, *, after: str) -> tuple[Item, ...]:
-    """Return the rules, or steps, with one more, which follows the one named.
-
-    Raises:
-        ConfigError: There is none of that name.
-    """
+    """Return the rules, or steps, with one more, which follows the one named."""
     place = _place(steps, after) + 1
     return (*steps[:place], new, *steps[place:])
 
 
 @dataclass(frozen=True, eq=False)
 class Own:
-    """A rule that is added to a brokerage.
-
-    Attributes:
-        rule: The rule.
-        after: Name of the rule that it follows.
-    """
+    """A rule that is added to a brokerage, and the name of the one that it follows."""
 
     rule: Rule
     after: str
@@ -107,9 +91,6 @@ def with_own(
     """Return checks and steps with rules of one's own; each may follow one before it.
 
     A rule that follows a check of single places is one itself and may not look at all places of a task.
-
-    Raises:
-        ConfigError: No rule of that name to follow, names that are taken, too many checks.
     """
     found, then = tuple(checks), tuple(steps)
     for one in own:
@@ -143,11 +124,7 @@ def _behind_marks(steps: tuple[Step, ...], rule: Rule) -> tuple[Step, ...]:
 def checks_of(
     brokerage: Brokerage[Any, Any], rules: Any, steps: Sequence[Step]
 ) -> tuple[Rule, ...]:
-    """Return the checks of single places: an organisation's own, or those of the page.
-
-    Raises:
-        ConfigError: No check or too many, something that is no check, names that occur twice or are taken.
-    """
+    """Return the checks of single places: an organisation's own, or those of the page."""
     ours = tuple(brokerage.checks(rules))
     if brokerage.own_checks is None:
         return ours
@@ -187,11 +164,7 @@ def weighed_by(own: WeightOf | None, rules: Any, name: str = "weight") -> tuple[
 
 
 def refuse_weights(name: str, ranked: pl.DataFrame) -> None:
-    """Refuse what cannot be ranked: places with the weight of :func:`weighed_by`.
-
-    Raises:
-        ConfigError: The weight is no number from 0 on.
-    """
+    """Refuse what cannot be ranked: places with the weight of :func:`weighed_by`."""
     odd = ranked.filter("odd")
     if odd.height:
         raise ConfigError(
@@ -203,11 +176,7 @@ def refuse_weights(name: str, ranked: pl.DataFrame) -> None:
 def with_own_facts(
     brokerage: Brokerage[Any, Any], facts: Facts, tables: Mapping[str, pl.DataFrame]
 ) -> Facts:
-    """Return the facts with those of one's own.
-
-    Raises:
-        ConfigError: Tasks, queues or columns were added or taken away.
-    """
+    """Return the facts with those of one's own."""
     if brokerage.own_facts is None:
         return facts
     found = brokerage.own_facts(facts, tables)
@@ -231,11 +200,7 @@ def refuse_own(
     steps: Sequence[Step],
     schema: Mapping[str, pl.DataType],
 ) -> None:
-    """Refuse rules, checks and a weight of one's own that read what is not there (``schema``), or that say neither yes nor no.
-
-    Raises:
-        ConfigError: What is wrong, of all rules.
-    """
+    """Refuse rules, checks and a weight of one's own that read what is not there (``schema``), or that say neither yes nor no."""
     added = [one.rule for one in brokerage.own]
     if brokerage.own_checks is not None:
         problems = [

@@ -20,11 +20,7 @@ SETTING = "$"
 
 
 def setting(key: str) -> pl.Expr:
-    """Return the value of a gdpconfig key for the task at hand.
-
-    Args:
-        key: As the catalogue writes it; placeholders (``<gshare>``) get the values of the task.
-    """
+    """Return the value of a gdpconfig key, as the catalogue writes it, for the task at hand; the task fills placeholders."""
     return pl.col(f"{SETTING}{key}")
 
 
@@ -81,23 +77,14 @@ class Rule:
         return tuple(dict.fromkeys((*self.reads, *own)))
 
     def clause(self, values: Mapping[str, Any]) -> str:
-        """Say why a pair is skipped.
-
-        Args:
-            values: Columns of the pair and :attr:`numbers`.
-        """
+        """Say why a pair is skipped; ``values``: columns of the pair and :attr:`numbers`."""
         chosen = (clause for flag, clause in self.variants.items() if values[flag])
         return filled(next(chosen, self.says), values)
 
 
 @dataclass(frozen=True)
 class Chapter:
-    """Makes the rules of a chapter.
-
-    Attributes:
-        prefix: What stands in their sources before the row.
-        kind: Of those that do not say another one.
-    """
+    """Makes the rules of a chapter: what stands in their sources before the row, and the kind where none is said."""
 
     prefix: str
     kind: Kind = "persistent"

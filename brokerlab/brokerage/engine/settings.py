@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
 from brokerlab.brokerage.engine.rule import SETTING, Rule, setting
-from brokerlab.brokerage.engine.steps import (
-    Derived,
-    Mark,
-    PerPlace,
-    Step,
-)
+from brokerlab.brokerage.engine.steps import Derived, Mark, PerPlace, Step
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.fallbacks import scope_names
@@ -35,7 +30,6 @@ def with_settings(
     reads: Sequence[str],
     config: Config,
     place_of: Callable[[str], str],
-    scopes: Mapping[str, str] = SCOPES,
 ) -> pl.DataFrame:
     """Add settings as columns, one value per task, of those columns that :func:`~.rule.setting` made.
 
@@ -48,8 +42,7 @@ def with_settings(
         numbered = tasks.with_row_index("row")
         parts = numbered.partition_by("at", maintain_order=True) or [numbered]
         then = [
-            with_settings(part, reads, _at_their_instant(config, part), place_of, scopes)
-            for part in parts
+            with_settings(part, reads, _at_their_instant(config, part), place_of) for part in parts
         ]
         return pl.concat(then, how="vertical_relaxed").sort("row").drop("row")
     columns = []
@@ -57,13 +50,13 @@ def with_settings(
         key = column.removeprefix(SETTING)
         app, component = place_of(key).split("/")
         required, optional = scope_names(key)
-        unknown = sorted(required - scopes.keys())
+        unknown = sorted(required - SCOPES.keys())
         if unknown:
             raise ConfigError(
-                f"{key}: tasks have no {', '.join(unknown)}; known are {', '.join(scopes)}"
+                f"{key}: tasks have no {', '.join(unknown)}; known are {', '.join(SCOPES)}"
             )
-        names = [name for name in sorted(required | optional) if name in scopes]
-        scoped = [*zip(*(tasks[scopes[name]] for name in names), strict=True)]
+        names = [name for name in sorted(required | optional) if name in SCOPES]
+        scoped = [*zip(*(tasks[SCOPES[name]] for name in names), strict=True)]
         rows = scoped if names else [()] * tasks.height
         values = {
             texts: config.get(

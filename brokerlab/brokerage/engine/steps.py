@@ -26,22 +26,14 @@ def any_left(kind: pl.Expr) -> pl.Expr:
 
 @dataclass(frozen=True, eq=False)
 class Derived:
-    """Columns made from those before them.
-
-    Attributes:
-        columns: Name to expression.
-    """
+    """Columns made from those before them: name to expression."""
 
     columns: Mapping[str, pl.Expr]
 
 
 @dataclass(frozen=True, eq=False)
 class Mark:
-    """A rule that removes nothing by itself: it makes a column of its name that later rules read.
-
-    Attributes:
-        rule: The rule.
-    """
+    """A rule that removes nothing by itself: it makes a column of its name that later rules read."""
 
     rule: Rule
 
@@ -65,12 +57,9 @@ class Order:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PerPlace:
-    """Columns of what several places that are left stand for together: one of them is asked, all are told.
+    """Columns of what several places that are left stand for together, told apart by ``by``.
 
-    Attributes:
-        by: Column that tells them apart.
-        largest: The one asked is the one with most of this.
-        steps: What is made, over :data:`LEFT` places alone.
+    The one with most of ``largest`` is asked, over :data:`LEFT` places alone, and all are told.
     """
 
     by: str
@@ -146,12 +135,9 @@ def walk(
     names: pl.Enum,
     off: Mapping[str, pl.Expr] | None = None,
 ) -> pl.LazyFrame:
-    """Take the steps, from ``t, q`` and the facts that they read, sorted by t, q.
+    """Take the steps, from ``t, q`` and the facts that they read, sorted by t, q; add ``check`` and all that they make.
 
     ``off``: what if: name of a rule to the rows that it lets pass.
-
-    Returns:
-        The rows with ``check`` and all that the steps made.
     """
     lets_pass = off or {}
     frame = frame.with_columns(check=pl.lit(None, dtype=names))

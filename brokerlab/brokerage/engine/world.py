@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import polars as pl
 
 from brokerlab.brokerage.engine.lookup import Known, Lookup, Made, sides_of, with_facts
-from brokerlab.brokerage.engine.own import (
-    Own,
-    refuse_own,
-    with_own,
-    with_own_facts,
-)
+from brokerlab.brokerage.engine.own import Own, refuse_own, with_own, with_own_facts
 from brokerlab.brokerage.engine.pairs import Facts, Side, run
 from brokerlab.brokerage.engine.rule import SETTING, Rule
 from brokerlab.brokerage.engine.settings import differing, with_settings
@@ -67,19 +62,13 @@ class World:
     """The settings and tables of a replay, and what was made of them.
 
     Attributes:
-        brokerage: What decides.
         base: What no setting changes.
-        lookups: What facts are looked up.
         sides: Facts of pairs that no setting changes.
         asked: The rules of the brokerage before those that are not asked, or added: checks and steps.
         known: What is known under the configuration.
-        config: The configuration.
         facts: What the checks and steps read, of tasks that are looked at.
         tasks: Facts of all tasks.
         outcomes: ``t``, and how they ended, of tasks that end before any place is looked at.
-        checks: The checks of single places, in order.
-        steps: What follows them.
-        second: Whether there is a second loop, and for whom.
     """
 
     brokerage: Brokerage[Any, Any]
@@ -155,11 +144,7 @@ class World:
         return self.brokerage.place_of
 
     def with_config(self, config: Config) -> World:
-        """Return the world under another configuration; only what that changes is worked out anew.
-
-        Raises:
-            ConfigError: Settings that no rule can work with.
-        """
+        """Return the world under another configuration; only what that changes is worked out anew."""
         brokerage, lookups = self.brokerage, self.lookups
         raw = self.base.given["tasks"]
         vos = raw["vo"].unique().to_list() if "vo" in raw.columns else ["atlas"]
@@ -272,11 +257,7 @@ def _reads(steps: tuple[Step, ...]) -> frozenset[str]:
 def _in_order(
     checks: tuple[Rule, ...], steps: tuple[Step, ...], own: tuple[Own, ...], silent: frozenset[str]
 ) -> tuple[tuple[Rule, ...], tuple[Step, ...]]:
-    """Return checks and steps with rules of one's own; those that are not asked remove nothing.
-
-    Raises:
-        ConfigError: Rules that cannot be added.
-    """
+    """Return checks and steps with rules of one's own; those that are not asked remove nothing."""
     checks, steps = with_own(checks, steps, own)
 
     def asked(rule: Rule) -> Rule:

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage import checks_table
-from brokerlab.brokerage.engine.again import Trial, Waived
+from brokerlab.brokerage.engine.again import Waived, trial
 from brokerlab.brokerage.explaining.nuclei import OfNucleus
 from brokerlab.brokerage.explaining.question import subject
 from brokerlab.brokerage.explaining.queues import OfJobs
@@ -26,7 +26,7 @@ RULES = [
 @pytest.mark.parametrize("rules", RULES, ids=["document", "production", "caps of the document"])
 def test_every_name_in_a_sentence_has_a_value(rules: ProductionRules) -> None:
     decisions = World().queue("CERN_X").data().decided(rules)
-    late = Trial.of(decisions, 0).settled().late
+    late = trial(decisions, 0)().late
     assert late is not None
     reasons = decisions.reasons
     question = OfJobs(decisions, subject(decisions.tasks, TASK, None))
@@ -45,7 +45,7 @@ def test_every_name_in_a_sentence_has_a_value(rules: ProductionRules) -> None:
 def test_every_sentence_about_a_nucleus_can_be_told() -> None:
     for rules in RULES:
         decisions = decided(world("N1"), rules)
-        late = Trial.of(decisions, 0).settled().late
+        late = trial(decisions, 0)().late
         assert late is not None
         names = tuple(reason.name for reason in decisions.reasons)
         task = decisions.tasks["jeditaskid"].item()

@@ -13,7 +13,7 @@ from brokerlab.brokerage import Explanation, checks_table, compare, explain, exp
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules, decide
 from brokerlab.brokerage.analysis_jobs.ranking import MARKS
 from brokerlab.brokerage.analysis_jobs.throttle import NO_TARGET_PCT, OUTCOMES, throttle_rules
-from brokerlab.brokerage.engine.again import Trial, Waived
+from brokerlab.brokerage.engine.again import Waived, trial
 from brokerlab.brokerage.explaining.question import subject
 from brokerlab.brokerage.explaining.users import OfUsers
 from brokerlab.brokerage.rules import ProductionRules
@@ -51,7 +51,7 @@ def of(names: dict[str, Any], *keys: str) -> list[Any]:
 def test_every_clause_can_be_told(rules: AnalysisRules) -> None:
     decisions = World().queue("A").decided(rules)
     reasons = (*decisions.reasons, *decisions.marks)
-    late = Trial.of(decisions, 0).settled().late
+    late = trial(decisions, 0)().late
     assert late is not None
     question = OfUsers(decisions, subject(decisions.tasks, 1, None))
     place = Waived(0, 0, tuple(reason.name for reason in reasons), late, late, {}, 1)

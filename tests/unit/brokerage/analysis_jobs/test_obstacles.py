@@ -11,7 +11,7 @@ from brokerlab.brokerage import single_obstacles, what_would_help
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules
 from brokerlab.brokerage.analysis_jobs.brokerage import BROKERAGE
 from brokerlab.brokerage.analysis_jobs.ranking import MARKS
-from brokerlab.brokerage.engine.again import Trial, peeled
+from brokerlab.brokerage.engine.again import peeled, trial
 from brokerlab.brokerage.engine.steps import rules_of
 from tests.unit.brokerage.analysis_jobs.toys import SHARE, World
 from tests.unit.brokerage.analysis_jobs.worlds import random_world
@@ -39,11 +39,11 @@ def test_single_obstacles_agree_with_deciding_without_the_check(rules: str) -> N
     tasks = decisions.world.facts.tasks.select("jeditaskid", "t").head(8)
     numbers = dict(decisions.world.facts.queues.select("panda_queue", "q").iter_rows())
     for t, rows in single.join(tasks, on="jeditaskid").group_by("t"):
-        trial = Trial.of(decisions, int(t[0]))
+        again = trial(decisions, int(t[0]))
         for name, check in rows.select("panda_queue", "check").unique("check").iter_rows():
             names = {check} if check != BROKERAGE.marked else set(MARKS)
             here = pl.col("q") == numbers[name]
-            without = trial.settled(frozenset(names), here)
+            without = again(frozenset(names), here)
             found = without.pairs.filter(here)["check"].item()
             assert found is None or (found in late and found != check) or found == "low_weight"
 
