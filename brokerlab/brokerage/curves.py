@@ -61,10 +61,6 @@ class ThroughputCurve:
         ConfigError: Edges that do not ascend, numbers that are not finite, no edge, unequal lengths.
 
     Source: docs/rules/network-weight.md 1.
-
-    Example:
-        >>> ThroughputCurve((1.0, 2.0), (1.1, 1.2), 1.0).of(2)
-        1.1
     """
 
     mbps_above: tuple[float, ...]
@@ -127,14 +123,7 @@ class QueuedCurve:
         fraction: Files queued over the cap, ascending; at least two.
         weight: Weight at each.
 
-    Raises:
-        ConfigError: Fractions that do not ascend, numbers that are not finite, fewer than two points.
-
     Source: docs/rules/network-weight.md 1.
-
-    Example:
-        >>> QueuedCurve().of(375, 150)
-        -0.5
     """
 
     fraction: tuple[float, ...] = (0.0, 1.0)

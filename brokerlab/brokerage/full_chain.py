@@ -63,11 +63,6 @@ def bound_to_parent(
     return bound & is_full_chain(parent_fullchain) if rules.parent_flag_needed else bound
 
 
-def has_parent(jeditaskid: pl.Expr, parent_tid: pl.Expr) -> pl.Expr:
-    """Tell where a task has a parent: one that is given and is not the task itself."""
-    return ~parent_tid.is_null() & (parent_tid != jeditaskid).fill_null(False)  # noqa: FBT003
-
-
 def detail_where(rules: ProductionRules, *, away: pl.Expr) -> pl.Expr:
     """Return which of F1 to F3 keeps a task from a nucleus, ``away`` from that of its parent; null where none does.
 

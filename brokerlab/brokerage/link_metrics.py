@@ -5,10 +5,8 @@ Source: network-weight.md 2.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from datetime import timedelta
 
-import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
 
@@ -16,10 +14,8 @@ from brokerlab.brokerage.inputs.frames import SNAPSHOT, Schema, read
 from brokerlab.brokerage.inputs.numbers import packed
 from brokerlab.brokerage.inputs.valid import at_snapshots
 
-if TYPE_CHECKING:
-    from narwhals.typing import IntoFrame
-
-WINDOW_MINUTES = 60
+WINDOW = timedelta(minutes=60)
+"""Age limit of every metric."""
 
 CLOSENESS_KEY = "AGIS_closeness"
 QUEUED_KEYS = {False: "Production Output_queued", True: "Express_queued"}
@@ -44,20 +40,16 @@ MATRIX: Schema = {
 
 
 def link_metrics(
-    network_matrix: IntoFrame | None,
+    network_matrix: pl.DataFrame | None,
     *,
     instants: pl.DataFrame | None = None,
     nuclei: pl.DataFrame | None = None,
-    window_minutes: float = WINDOW_MINUTES,
 ) -> pl.DataFrame:
     """Return the newest value of each metric of every link into a nucleus at every instant; see :func:`.network_weight.links`.
 
     Returns:
         One row per ``snapshot, nucleus, src`` with any metric inside the window [min]: ``closeness``, ``queued``,
         ``queued_express`` [files], ``mbps_1h``, ``mbps_1d``, ``mbps_1w`` [MB/s], f64; null = missing.
-
-    Raises:
-        SchemaError: A missing column or a column of another type.
     """
     # an absent table is one instant without time
     given = {"snapshot": [None], "at": [None]} if instants is None else instants
@@ -65,7 +57,7 @@ def link_metrics(
         "snapshot", keep="first", maintain_order=True
     )
     asked = None if nuclei is None else _asked(nuclei, moments)
-    rows, snapshot = at_snapshots(_fetch(network_matrix, moments, asked, window_minutes), moments)
+    rows, snapshot = at_snapshots(_fetch(network_matrix, moments, asked), moments)
     ends = [*snapshot, "dst", "src"]
     link = packed(pl.DataFrame({"link": packed(rows.select(ends))}))  # so it stays below 2**31
     rows = rows.with_columns(link=pl.Series(link))
@@ -81,7 +73,7 @@ def link_metrics(
         wanted = needed.join(moments, on="snapshot", how="inner", nulls_equal=True).join(
             known, on=[*snapshot, "dst"], how="inner"
         )
-    return _newest(rows, wanted.rename({"dst": "nucleus"}), window_minutes)
+    return _newest(rows, wanted.rename({"dst": "nucleus"}))
 
 
 def _asked(nuclei: pl.DataFrame, moments: pl.DataFrame) -> pl.DataFrame:
@@ -92,35 +84,20 @@ def _asked(nuclei: pl.DataFrame, moments: pl.DataFrame) -> pl.DataFrame:
 
 
 def _fetch(
-    network_matrix: IntoFrame | None,
-    moments: pl.DataFrame,
-    asked: pl.DataFrame | None,
-    window_minutes: float,
+    network_matrix: pl.DataFrame | None, moments: pl.DataFrame, asked: pl.DataFrame | None
 ) -> pl.DataFrame:
-    """Fetch the rows that can count at all."""
-    if network_matrix is None:
-        return pl.DataFrame(schema={**SNAPSHOT, **MATRIX})
-    frame = nw.from_native(network_matrix).lazy()
-    present = frame.collect_schema().names()
-    if "key" in present:
-        frame = frame.filter(nw.col("key").is_in(list(_COLUMNS)))
-    if asked is not None and "dst" in present:
-        frame = frame.filter(nw.col("dst").is_in(asked["nucleus"].unique().to_list()))
-    if "ts" in present and moments.height and not moments["at"].has_nulls():
-        first, last = moments["at"].min(), moments["at"].max()
-        if isinstance(first, datetime):
-            oldest = first - timedelta(minutes=window_minutes)
-            frame = frame.filter((nw.col("ts") > oldest) & (nw.col("ts") <= last))
-    names = [name for name in (*SNAPSHOT, *MATRIX) if name in present]
-    rows = frame.select(*names).collect("polars").to_native()
-    return (
-        read("network_matrix", rows, MATRIX, SNAPSHOT)
-        .filter(pl.col("value").is_not_nan())
-        .drop_nulls(["src", "dst", "key", "value", "ts"])
-    )
+    """Return the rows that can count at all."""
+    counts = pl.col("key").is_in([*_COLUMNS]) & pl.col("value").is_not_nan()
+    if asked is not None:
+        counts &= pl.col("dst").is_in(asked["nucleus"].unique().implode())
+    if moments.height and not moments["at"].has_nulls():
+        first, last = (pl.lit(end, TIME) for end in (moments["at"].min(), moments["at"].max()))
+        counts &= (pl.col("ts") > first - WINDOW) & (pl.col("ts") <= last)
+    rows = read("network_matrix", network_matrix, MATRIX, SNAPSHOT).filter(counts)
+    return rows.drop_nulls(["src", "dst", "key", "value", "ts"])
 
 
-def _newest(matrix: pl.DataFrame, wanted: pl.DataFrame, window_minutes: float) -> pl.DataFrame:
+def _newest(matrix: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
     """Add the newest value of each metric inside the window; links without any are left out.
 
     The matrix is sorted once by link, metric and time, all in one whole number, in which every link and instant then is
@@ -137,7 +114,7 @@ def _newest(matrix: pl.DataFrame, wanted: pl.DataFrame, window_minutes: float) -
         "number": number(matrix["link"], metric, times.search_sorted(matrix["ts"]) + 1),
         "ts": matrix["ts"], "value": matrix["value"],
     }).sort("number", "value")  # fmt: skip
-    oldest = wanted["at"] - timedelta(minutes=window_minutes)
+    oldest = wanted["at"] - WINDOW
     place = times.search_sorted(wanted["at"], side="right").set(wanted["at"].is_null(), len(times))
     found = {}
     for nth, name in enumerate(_METRICS):

@@ -6,26 +6,18 @@ Source: network-weight.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.curves import QueuedCurve, ThroughputCurve
 from brokerlab.brokerage.inputs.numbers import in_order
-from brokerlab.brokerage.link_metrics import (
-    QUEUED_KEYS,
-    THROUGHPUT_KEYS,
-    WINDOW_MINUTES,
-    link_metrics,
-)
+from brokerlab.brokerage.link_metrics import QUEUED_KEYS, THROUGHPUT_KEYS, link_metrics
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
 from brokerlab.numerics import FloatArray
-
-if TYPE_CHECKING:
-    from narwhals.typing import IntoFrame
 
 WEIGHT_OF_ITSELF = 2.5
 PLOT_FILES = 300
@@ -44,7 +36,7 @@ class NetworkSettings:
 
     Attributes:
         queue_importance: NW_QUEUE_IMPORTANCE; the throughput part gets the rest.
-        link_cap: NQUEUED_SAT_CAP [files].
+        link_cap: NQUEUED_SAT_CAP [files]; 0 is refused.
 
     Source: network-weight.md 2.
     """
@@ -60,11 +52,7 @@ class NetworkSettings:
 
     @classmethod
     def of(cls, config: Config) -> NetworkSettings:
-        """Read them from a configuration.
-
-        Raises:
-            ConfigError: NQUEUED_SAT_CAP is 0.
-        """
+        """Read them from a configuration."""
 
         def get(key: str) -> Any:
             return config.get(key, app="jedi", component="jobbroker", vo="atlas")
@@ -76,10 +64,7 @@ class NetworkSettings:
 
 
 def throughput_curve(rules: ProductionRules | None = None) -> ThroughputCurve:
-    """Return the published steps of the throughput weight.
-
-    Args:
-        rules: ``throughput_step_50`` (D1): weight above 50 MB/s; null = ``document``.
+    """Return the published steps of the throughput weight; switch ``throughput_step_50`` (D1): the weight above 50 MB/s.
 
     Source: network-weight.md 1.
     """
@@ -92,11 +77,7 @@ def throughput_curve(rules: ProductionRules | None = None) -> ThroughputCurve:
 
 
 def queued_line(cap: float, rules: ProductionRules | None = None) -> QueuedCurve:
-    """Return the line of the queued weight.
-
-    Args:
-        cap: NQUEUED_SAT_CAP [files].
-        rules: Switch ``queued_line``; null = ``document``.
+    """Return the line of the queued weight, ``cap`` being NQUEUED_SAT_CAP [files] (switch ``queued_line``).
 
     Source: 002, Network Weight: "the queued and throughput weight are calculated as in the plot below"; the plot falls
     from 2 without files to 1 at 300 files, where it ends: docs/rules/network-weight.md 1.
@@ -112,40 +93,33 @@ def queued_line(cap: float, rules: ProductionRules | None = None) -> QueuedCurve
 
 
 def links(
-    network_matrix: IntoFrame | None,
+    network_matrix: pl.DataFrame | None,
     *,
     instants: pl.DataFrame | None = None,
     nuclei: pl.DataFrame | None = None,
     rules: ProductionRules | None = None,
-    window_minutes: float = WINDOW_MINUTES,
 ) -> pl.DataFrame:
     """Return every known link into a nucleus at every instant; :func:`at_links` weighs it.
 
-    A row of the matrix counts at an instant if ``at - window < ts <= at``; of several the newest, then the
+    A row of the matrix counts at an instant if it is younger than 60 minutes (D9); of several the newest, then the
     largest. Rows without value or time are missing.
 
     Args:
         network_matrix: ``src``, ``dst``, ``key``, ``value``, ``ts``, perhaps ``snapshot`` (rows that hold for
-            one instant only); any engine. Only rows into the nuclei and inside the windows are fetched.
+            one instant only).
         instants: ``snapshot``, ``at`` (null = no age limit); null = one instant, no age limit.
         nuclei: ``nucleus`` and perhaps ``snapshot``, ``express``: what is needed; null = every ``dst``, at every
             instant, both kinds of work.
         rules: ``newest_window_first``; null = ``document``.
-        window_minutes: Age limit of every metric [min] (D9).
 
     Returns:
         One row per ``snapshot, nucleus, src, express``, sorted by them: ``n_queued`` [files] (missing = 0),
         ``closeness`` (null = missing), ``mbps`` [MB/s] and ``window`` (1h, 1d, 1w) of the throughput
         used, null without. A link without any metric inside the window has no row: it is unknown.
 
-    Raises:
-        SchemaError: A missing column or a column of another type.
-
     Source: network-weight.md 2 and 3.
     """
-    wide = link_metrics(
-        network_matrix, instants=instants, nuclei=nuclei, window_minutes=window_minutes
-    )
+    wide = link_metrics(network_matrix, instants=instants, nuclei=nuclei)
     key = [] if nuclei is None else [*{"snapshot", "nucleus", "express"} & {*nuclei.columns}]
     parts = []
     for express in QUEUED_KEYS:
@@ -160,11 +134,10 @@ def links(
 
 
 def _throughput(rules: ProductionRules) -> dict[str, pl.Expr]:
-    """Return the throughput used, ``mbps``, and its ``window``.
+    """Return the throughput used, ``mbps``, and its ``window`` (switch ``newest_window_first``, D3).
 
-    Args:
-        rules: ``newest_window_first`` (D3): hour, then day, then week; else the week must be there, then
-            the day, then the hour, and the last of the unbroken walk counts.
+    It is the hour, else the day, else the week; or the week must be there, then the day, then the hour, and the last of the
+    unbroken walk counts.
     """
     has = {window: pl.col(f"mbps_{window}").is_not_null() for window in THROUGHPUT_KEYS}
     if rules.newest_window_first:
@@ -186,49 +159,23 @@ def at_links(
     rules: ProductionRules | None = None,
     curve: ThroughputCurve | None = None,
 ) -> pl.DataFrame:
-    """Join links to what asks for them, and weigh them; unknown links and the nucleus itself get their own weights.
+    """Join links (of :func:`links`) to what asks for them, and weigh them.
 
-    Args:
-        pairs: ``snapshot``, ``nucleus``, ``express``, ``storage_site`` (null = unknown), any other columns.
-        known: Result of :func:`links`.
-        config: NQUEUED_SAT_CAP, NW_QUEUE_IMPORTANCE; null = defaults.
-        rules: ``queued_line``, ``throughput_step_50``; null = ``document``.
-        curve: Steps of the throughput weight; null = those of the rules.
+    ``pairs``: ``snapshot``, ``nucleus``, ``express``, ``storage_site`` (null = unknown), any other columns. The configuration
+    gives NQUEUED_SAT_CAP and NW_QUEUE_IMPORTANCE, ``curve`` other steps of the throughput weight.
 
     Returns:
         The pairs in their order with ``link_known``, the facts of :func:`links`, ``queued_weight``,
         ``throughput_weight`` and ``network_weight``: unknown links have 0 queued and no closeness; the storage site of the
         nucleus weighs 2.5; without nucleus (null or '') the weights are null.
-
-    Raises:
-        ConfigError: NQUEUED_SAT_CAP is 0.
     """
-    return weighed(with_links(pairs, known), config=config, rules=rules, curve=curve)
-
-
-def named(known: pl.DataFrame) -> pl.DataFrame:
-    """Return links as rows of what :func:`weighed` takes."""
-    return known.rename({"src": "storage_site"}).with_columns(link_known=pl.lit(value=True))
-
-
-def with_links(pairs: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """Join the facts of links to pairs; see :func:`at_links`."""
+    settings = NetworkSettings.of(config or Config.empty())
+    facts = known.rename({"src": "storage_site"}).with_columns(link_known=pl.lit(value=True))
     on = ["snapshot", "nucleus", "express", "storage_site"]
-    frame = pairs.join(named(known), on=on, how="left", nulls_equal=True, maintain_order="left")
-    return frame.with_columns(
+    frame = pairs.join(facts, on=on, how="left", nulls_equal=True, maintain_order="left")
+    frame = frame.with_columns(
         pl.col("n_queued").fill_null(0.0), pl.col("link_known").fill_null(value=False)
     )
-
-
-def weighed(
-    frame: pl.DataFrame,
-    *,
-    config: Config | None = None,
-    rules: ProductionRules | None = None,
-    curve: ThroughputCurve | None = None,
-) -> pl.DataFrame:
-    """Add the weights to pairs that have the facts of their links; see :func:`at_links`."""
-    settings = NetworkSettings.of(config or Config.empty())
 
     # in numpy: every step is one IEEE operation, in the order of the formula
     def column(name: str) -> FloatArray:
@@ -252,10 +199,9 @@ def weighed(
 
 
 def nucleus_total_queued(known: pl.DataFrame) -> pl.DataFrame:
-    """Return the files queued towards each nucleus over all links, the nucleus's own included.
+    """Return the files queued towards each nucleus over all links, its own too: ``snapshot, nucleus, express, total_queued``.
 
-    One row per ``snapshot, nucleus, express``, sorted: ``total_queued`` [files] f64. A nucleus without known links has no
-    row: 0.
+    f64, sorted; a nucleus without known links has no row: 0.
     """
     key = ["snapshot", "nucleus", "express"]
     # counts of files are whole numbers: their float sum is exact in any order

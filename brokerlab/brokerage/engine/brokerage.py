@@ -228,14 +228,14 @@ class Brokerage(Generic[R, D]):
             raise ConfigError(f"brokerage {self.name} has no option {strange[0]!r}: {hint}")
         asked = {**self.options, **options}
         frames = {name: asked[name] for name in self.later if asked[name] is not None}
-        given = read_given(
+        given, missing = read_given(
             {**tables, **frames}, {**self.tables, **self.later},
             later={*self.later, *later}, others=self.others,
         )  # fmt: skip
         chosen: Any = self.rule_set() if rules is None else rules
         known = Known(
-            given=given.tables,
-            missing=given.missing,
+            given=given,
+            missing=missing,
             rules=chosen,
             matching=matching or MatchingRules(chosen.rules),
             config=Config.empty() if config is None else config,

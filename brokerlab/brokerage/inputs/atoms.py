@@ -59,34 +59,19 @@ def atoms(
     have at most nmaxfilesperjob master files (200 if unset; merging: nmaxfilespermergejob, 50) and 1000 files
     in all, and count the events of event ranges in the master, else of files of the first split secondary
     dataset. **Where neither has events there is nothing to count, and only the limits on files cut.**
-    A secondary dataset gives ``ratio`` files per master file, rounded up, until it is used up, or all in
-    every job (``nosplit``).
+    A secondary dataset gives ``ratio`` (null: 1) files per master file, rounded up, until it is used up, or all in
+    every job (``nosplit``). 0 files or events per job is no number: jobs then also end at 18.5 GB of input. Grouping by
+    boundary, lumi block or field of the name is not looked at, nor are secondary datasets that begin again when they are used up.
 
-    Args:
-        tasks: ``jeditaskid``, ``is_merging`` and the six numbers above; null = unset. The first row of a task
-            counts. 0 files or events per job is no number: jobs then also end at 18.5 GB of input.
-        datasets: ``datasetname``, ``is_master``, ``ratio`` (null = 1), ``nosplit``, perhaps ``jeditaskid``
-            (null = every task). Order: ``position``, ``datasetid``, name, as far as they are there.
-        files: ``datasetname``, ``lfn``, ``fsize`` [B] (null = 0), ``nevents``, ``startevent``,
-            ``endevent``, perhaps ``jeditaskid``. Order: ``position``, ``fileid``, name, first event.
+    Datasets and files without ``jeditaskid`` are of every task. Datasets are ordered by ``position``, ``datasetid``, name, files
+    by ``position``, ``fileid``, name, first event; of a task that stands twice the first row counts.
 
     Returns:
         One row per task, sorted by ``jeditaskid``: ``atom_size`` [B] i64 (all datasets, each name once per job),
         ``atom_size_effective`` [MB] f64, ``atom_nevents`` i64, ``max_consecutive_events`` i64 (these three: master
-        only); 0 without files. Grouping by boundary, lumi block or field of the name is not looked at, nor
-        are secondary datasets that begin again when they are used up.
-
-    Raises:
-        SchemaError: A missing key column or a column of another type.
+        only); 0 without files.
 
     Source: production-jobs.md 5.
-
-    Example:
-        >>> files = pl.DataFrame({"datasetname": "D", "lfn": ["a", "b", "c"], "fsize": [10, 20, 40]})
-        >>> datasets = pl.DataFrame({"datasetname": ["D"], "is_master": [True]})
-        >>> task = pl.DataFrame({"jeditaskid": [1], "nfilesperjob": [2]})
-        >>> atoms(task, datasets, files).select("atom_size", "atom_nevents").rows()
-        [(40, 2)]
     """
     from brokerlab.brokerage.inputs.atom_kernel import walk
 

@@ -51,9 +51,8 @@ class Completeness:
             outcome), ``remote_source_available``, ``any_complete`` (has complete locations).
         complete_locations: ``jeditaskid``, ``snapshot``, ``ddm_endpoint_name``, sorted: endpoints complete for
             every real, non-distributed input dataset of the task, readable or not.
-        datasets: One row per task, instant and such dataset, sorted: ``jeditaskid``, ``snapshot``,
-            ``datasetname``, ``complete_disk``, ``complete_tape`` (a complete replica that is readable),
-            ``truly_complete_disk`` (no file missing), ``local_source``, ``remote_source``, ``locations``
+        datasets: One row per task, instant and such dataset, sorted: ``complete_disk``, ``complete_tape`` (a complete replica
+            that is readable), ``truly_complete_disk`` (no file missing), ``local_source``, ``remote_source``, ``locations``
             (list of str: complete, readable or not).
     """
 
@@ -149,9 +148,6 @@ def completeness(
     0. A replica at an endpoint that is not known, and that says nothing itself, cannot be read. Limits are those of the task's
     VO, of a ``component`` (``jobbroker``, ``anal_jobbroker``). Merge chunks are treated like the others; tasks with
     inputprestaging have complete locations but never an outcome.
-
-    Raises:
-        SchemaError: A missing key column or a column of another type.
 
     Source: production-jobs.md 1.
     """

@@ -50,13 +50,9 @@ def _distinct_files(
 def input_totals(
     tasks: pl.DataFrame, datasets: pl.DataFrame | None, files: pl.DataFrame | None
 ) -> pl.DataFrame:
-    """Return the size of each task's input; a name in several datasets counts once, null ``fsize`` as 0.
+    """Return the size of each task's input, ``jeditaskid, total`` [B] ``, nfiles`` (i64; 0 without input), sorted.
 
-    Returns:
-        One row per task, sorted: ``jeditaskid``, ``total`` [B] i64, ``nfiles`` i64; 0 without input.
-
-    Raises:
-        SchemaError: A missing key column or a column of another type.
+    A name in several datasets counts once, null ``fsize`` as 0.
 
     Source: production-jobs.md 4.
     """
@@ -83,13 +79,8 @@ def input_at_queues(
 ) -> pl.DataFrame:
     """Return how much of each task's input each queue (parent name) has at places of some kinds: localdisk, cache, localtape.
 
-    Returns:
-        One row per ``jeditaskid``, ``panda_queue`` with anything, sorted: ``avail``, ``navail`` on disk
-        or in cache, ``avail_t``, ``navail_t`` with tape too; i64, [B] and [files]. A pair without a row
-        has nothing.
-
-    Raises:
-        SchemaError: A missing key column or a column of another type.
+    One row per ``jeditaskid``, ``panda_queue`` with anything, sorted: ``avail``, ``navail`` on disk or in cache,
+    ``avail_t``, ``navail_t`` with tape too; i64, [B] and [files].
 
     Source: production-jobs.md 4.
     """

@@ -32,12 +32,7 @@ _STORAGE: Schema = {
 
 
 def up(status: str, *, rules: ProductionRules) -> pl.Expr:
-    """Return whether a status column lets traffic pass.
-
-    Args:
-        status: Column with ON, OFF, TEST, null or anything else.
-        rules: ``other_status_up`` (J15): anything but OFF and TEST is up; else ON and null are.
-    """
+    """Return whether a status (ON, OFF, TEST, null or anything else) lets traffic pass, by switch ``other_status_up`` (J15)."""
     if rules.other_status_up:
         return ~pl.col(status).fill_null("").is_in(DOWN)
     return pl.col(status).fill_null("ON") == "ON"
@@ -86,9 +81,6 @@ def endpoint_states(
         * ``s_input_disk``, ``s_output_disk``: there is one that counts.
 
         Without ``datadisk_only`` every endpoint counts, and a direction without one is up: nothing is blacklisted.
-
-    Raises:
-        SchemaError: A missing key column or a column of another type.
     """
     storage, snapshot = at_snapshots(read_storage(storage_endpoints), None)
     key = [*snapshot, "panda_queue"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import dataframely as dy
@@ -25,10 +24,6 @@ def read(
 
     Raises:
         SchemaError: Missing columns and columns of another kind, all at once.
-
-    Example:
-        >>> read("t", pl.DataFrame({"a": [1]}), {"a": pl.Int64}, {"b": pl.String}).rows()
-        [(1, None)]
     """
     wanted = {**required, **(optional or {})}
     if frame is None or frame.width == 0:
@@ -58,30 +53,20 @@ def yes(name: str) -> pl.Expr:
     return pl.col(name).fill_null(value=False)
 
 
-@dataclass(frozen=True)
-class Given:
-    """The input tables of a brokerage.
-
-    Attributes:
-        tables: Every table of the contracts; one that was not given has no rows.
-        missing: Names of the tables that were not given: nothing is known of what they would say. A table
-            without rows is given, and says that there is nothing.
-    """
-
-    tables: dict[str, pl.DataFrame]
-    missing: frozenset[str]
-
-
 def read_given(
     tables: Mapping[str, Any],
     contracts: Mapping[str, type[dy.Schema]],
     *,
     later: Collection[str] = (),
     others: Mapping[str, type[dy.Schema]] | None = None,
-) -> Given:
-    """Hold input tables to their contracts; those named in ``later`` do not count as missing.
+) -> tuple[dict[str, pl.DataFrame], frozenset[str]]:
+    """Hold input tables to their contracts; one that is not given has no rows.
 
     ``others``: contracts of another brokerage: its tables, and its columns of the same tables, are let pass.
+
+    Returns:
+        Every table; and the names of those that were not given, nor are named in ``later``: nothing is known of what they
+        would say, while a table without rows says that there is nothing.
 
     Raises:
         SchemaError: Unknown tables and columns, values of another type, nulls where none is allowed: all at
@@ -93,7 +78,7 @@ def read_given(
     for name in own.keys() & (others or {}).keys():
         extra = (others or {})[name].columns().keys() - contracts[name].columns().keys()
         own[name] = _without(own[name], contracts[name], extra)
-    return Given(prepared(own | strange, contracts, exact=True), frozenset(missing))
+    return prepared(own | strange, contracts, exact=True), frozenset(missing)
 
 
 def _without(table: Any, contract: type[dy.Schema], columns: Collection[str]) -> Any:

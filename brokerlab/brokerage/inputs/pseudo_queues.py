@@ -33,17 +33,13 @@ _USED: Schema = {
 
 
 def with_used(queues: pl.DataFrame, used: Schema) -> pl.DataFrame:
-    """Return the queues with the named columns added as null, or cast, and every other column untouched.
-
-    Raises:
-        SchemaError: No ``panda_queue``, or a column of another type.
-    """
+    """Return the queues with the named columns added as null, or cast, and every other column untouched."""
     named = read("queues", queues, {"panda_queue": pl.String}, used)
     return queues.with_columns(named)
 
 
 def pseudo_queues(queues: pl.DataFrame, resource_types: pl.DataFrame | None) -> pl.DataFrame:
-    """Add the pseudo-queues of unified queues and mark their parents.
+    """Add the pseudo-queues of unified queues and mark their parents; ``unified_name`` and ``is_unified`` are filled.
 
     A queue of capability ``ucore`` that has none yet gets one pseudo-queue, ``PARENT/RESOURCE``, per
     resource type with mincore <= max(1, its cores):
@@ -54,13 +50,6 @@ def pseudo_queues(queues: pl.DataFrame, resource_types: pl.DataFrame | None) -> 
 
     Without a bound per core [MB] the parent's own value takes the place of the first term. Parent cores 0 and
     null are 1 in the divisions. A null maxrss or minrss of the parent is no limit. Other columns go over as they are.
-
-    Returns:
-        The queues, with ``unified_name`` (itself where it was null) and ``is_unified`` filled, and the
-        pseudo-queues; sorted by ``snapshot`` if there is one, then ``panda_queue``.
-
-    Raises:
-        SchemaError: A missing key column or a column of another type.
 
     Source: production-jobs.md.
     """
@@ -112,13 +101,10 @@ def _children(parents: pl.DataFrame, types: pl.DataFrame) -> pl.DataFrame:
 
 
 def scale_per_core(queues: pl.DataFrame) -> pl.DataFrame:
-    """Multiply maxrss, minrss and maxwdir (f64) of queues flagged ``per_core_attr`` by their cores.
+    """Multiply maxrss, minrss and maxwdir (f64) of queues flagged ``per_core_attr`` by their cores, once, when they are loaded.
 
-    To be done once, when the table is loaded. The flag is an item of ``catchall`` that starts with
-    ``per_core_attr``; a parameter of that name in ``params`` (JSON) wins. Cores 0 and null count as 1.
-
-    Raises:
-        SchemaError: A missing key column or a column of another type.
+    The flag is an item of ``catchall`` that starts with ``per_core_attr``; a parameter of that name in ``params`` (JSON)
+    wins. Cores 0 and null count as 1.
 
     Source: production-jobs.md.
     """

@@ -32,16 +32,7 @@ def slot_counts(slots: pl.DataFrame | None, wanted: pl.DataFrame) -> pl.DataFram
         One row per distinct ``snapshot, panda_queue, tag, resource_type``, sorted by them, with ``numslots``
         i64; null = no entry. ``numslots`` not null is what check 42 (``no_pilot``) asks for.
 
-    Raises:
-        SchemaError: A missing key column or a column of another type.
-
     Source: production-jobs.md 7 item 2, check 42.
-
-    Example:
-        >>> slots = pl.DataFrame({"panda_queue": ["Q", "Q"], "gshare": ["A", None], "numslots": [5, 7]})
-        >>> wanted = pl.DataFrame({"panda_queue": "Q", "tag": ["A", "B"], "resource_type": "SCORE"})
-        >>> slot_counts(slots, wanted)["numslots"].to_list()
-        [5, 7]
     """
     asked = read("wanted", wanted, _WANTED, {"resource_type": pl.String, **SNAPSHOT}).unique()
     rows, snapshot = at_snapshots(read("slots", slots, _SLOTS, _FACTS), asked)

@@ -22,12 +22,7 @@ HS06_UNITS = (
 
 
 def out_bytes() -> pl.Expr:
-    """Return the output of a job per event or per MB of input [B], i64.
-
-    ``outdiskunit`` *starts* with kB, MB or GB, else bytes; null and negative ``outdiskcount`` are 0.
-
-    Source: production-jobs.md 5.
-    """
+    """Return the output of a job per event or per MB of input [B]: the unit *starts* with kB, MB or GB, else bytes; null is 0."""
     factor = pl.lit(1, dtype=pl.Int64)
     for prefix, size in _DISK_FACTORS.items():
         starts = pl.col("outdiskunit").fill_null("").str.starts_with(prefix)
@@ -43,11 +38,7 @@ def work_count_bytes() -> pl.Expr:
 
 
 def work_bytes(*, adds: bool) -> pl.Expr:
-    """Return the working directory of a job [B], i64.
-
-    Args:
-        adds: Switch ``workdisk_adds`` (J8): count + 300 MB, 0 where it is null; else the larger of the two.
-    """
+    """Return the working directory [B]: count + 300 MB (``adds``, switch ``workdisk_adds``, J8; null is 0), else the larger."""
     count = work_count_bytes()
     if adds:
         return (count + WORK_MARGIN_B).fill_null(0)
@@ -74,22 +65,14 @@ def cputime_s() -> pl.Expr:
 
 
 def nevents() -> pl.Expr:
-    """Return the events of a file, i64: range used (at least 1), else ``nevents`` if > 0, else 1.
-
-    Source: production-jobs.md 5.
-    """
+    """Return the events of a file, i64: range used (at least 1), else ``nevents`` if > 0, else 1."""
     used = (pl.col("endevent") - pl.col("startevent") + 1).clip(lower_bound=1)
     whole = pl.when(pl.col("nevents") > 0).then(pl.col("nevents"))
     return pl.coalesce(used, whole, pl.lit(1)).cast(pl.Int64)
 
 
 def effective_mb() -> pl.Expr:
-    """Return the part of a file's size that its event range takes [MB], f64; 0 B counts as 1 MB.
-
-    Whole bytes, truncated. The range counts where start, end and events of the file are all known.
-
-    Source: production-jobs.md 5.
-    """
+    """Return the part of a file's size that its event range takes [MB], in whole bytes; all without range, and 0 B is 1 MB."""
     size = pl.col("fsize").cast(pl.Int64).fill_null(0)
     used = pl.col("endevent") - pl.col("startevent") + 1
     known = pl.col("nevents") > 0

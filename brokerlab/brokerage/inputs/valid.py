@@ -21,11 +21,8 @@ def valid_for(
 ) -> Frame:  # fmt: skip
     """Join every row of a table that is valid for the rows on the left; rows without partner fall out.
 
-    A null among the ``keys`` of the table means that its row is valid for all; columns of ``on`` must be equal.
-
-    Returns:
-        Columns of the left, then those of the table; rows with a key of their own before those for all, each in
-        the order of the left, then of the table; in any order without ``in_order``, which is quicker.
+    A null among the ``keys`` of the table means that its row is valid for all; columns of ``on`` must be equal. Rows with a key
+    of their own come before those for all, each in the order of the left, then of the table; ``in_order=False`` is quicker.
     """
     order: MaintainOrderJoin = "left_right" if in_order else "none"
     parts, nulls = [], {key: _nulls(table, key) for key in keys}

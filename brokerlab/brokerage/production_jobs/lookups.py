@@ -160,10 +160,10 @@ def _links(known: Known) -> pl.LazyFrame:
     kinds = known.kinds(*LINK).drop_nulls("t_nucleus")
     kinds = kinds.rename({"t_nucleus": "nucleus", "t_express": "express"})
     links: pl.DataFrame = known.made["links"]
-    remote = links.filter(pl.col("src") != pl.col("nucleus"))
-    itself = network.with_links(kinds.with_columns(storage_site="nucleus"), links)
-    asked = pl.concat([network.named(remote), itself], how="diagonal")
-    weighed = network.weighed(asked, config=known.config, rules=known.rules)
+    remote = links.filter(pl.col("src") != pl.col("nucleus")).rename({"src": "storage_site"})
+    asked = kinds.with_columns(storage_site="nucleus")
+    asked = pl.concat([remote.select(asked.columns), asked])
+    weighed = network.at_links(asked, links, config=known.config, rules=known.rules)
     return weighed.lazy().drop_nulls("storage_site").select(
         "snapshot", t_nucleus="nucleus", t_express="express", p_storage="storage_site",
         l_known="link_known", l_closeness="closeness", l_queued="n_queued", l_weight="network_weight",

@@ -177,7 +177,7 @@ def _numbered_tasks(tables: Tables, rules: ProductionRules) -> pl.DataFrame:
 
 def with_parents(tasks: pl.DataFrame, tables: Tables) -> pl.DataFrame:
     """Add ``parent_fullchain, parent_nucleus, parent_bare_mode`` and ``parent_unknown`` (F4) to tasks."""
-    own = full_chain.has_parent(pl.col("jeditaskid"), pl.col("parent_tid"))
+    own = (pl.col("parent_tid") != pl.col("jeditaskid")).fill_null(value=False)
     parents = tables["parent_tasks"].rename(
         {"jeditaskid": "parent_tid", "fullchain": "parent_fullchain", "nucleus": "parent_nucleus"}
     )

@@ -24,7 +24,7 @@ import polars as pl
 from brokerlab.archive.ingestion import ingest
 from brokerlab.archive.store import Archive, open_archive
 from brokerlab.brokerage.inputs.frames import SNAPSHOT, Schema, read
-from brokerlab.brokerage.link_metrics import MATRIX, WINDOW_MINUTES, link_metrics
+from brokerlab.brokerage.link_metrics import MATRIX, WINDOW, link_metrics
 from brokerlab.brokerage.network_weight import NetworkSettings
 from brokerlab.errors import DataError, InsufficientDataError
 from brokerlab.gdpconfig import Config
@@ -452,9 +452,8 @@ def _rows(network_matrix: IntoFrame, key: str = "") -> pl.DataFrame:
 def _facts_at(network_matrix: IntoFrame, instants: list[datetime]) -> pl.DataFrame:
     """Return the metrics of links at instants, as the brokerage sees them."""
     lazy = nw.from_native(network_matrix).lazy()
-    age = timedelta(minutes=WINDOW_MINUTES)
     fresh = reduce(
-        lambda a, b: a | b, [(nw.col("ts") > at - age) & (nw.col("ts") <= at) for at in instants]
+        lambda a, b: a | b, [(nw.col("ts") > at - WINDOW) & (nw.col("ts") <= at) for at in instants]
     )
     rows = lazy.filter(fresh).collect("polars").to_native()
     moments = pl.DataFrame(

@@ -3,8 +3,6 @@
 import random
 from datetime import datetime, timedelta
 
-import duckdb
-import narwhals.stable.v2 as nw
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
@@ -145,13 +143,6 @@ def test_only_the_last_hour_counts(age_min, counts):
     assert found == pytest.approx(2.0 if counts else 1.65)
 
 
-def test_the_window_is_a_parameter():
-    rows = matrix([row(CLOSENESS_KEY, 0, age_min=100)])
-    now = pl.DataFrame({"snapshot": [0], "at": [NOON]})
-    assert links(rows, instants=now).is_empty()
-    assert links(rows, instants=now, window_minutes=120).height == 2
-
-
 def test_the_newest_row_counts_even_if_it_is_not_the_last():
     rows = [row(CLOSENESS_KEY, value, age_min=age) for value, age in ((3, 5), (0, 1), (11, 50))]
     assert weight(rows) == 2.0
@@ -279,15 +270,6 @@ def test_instants_without_time_have_no_age_limit():
     found = links(rows, instants=moments)
     assert found["snapshot"].unique().to_list() == [1]
     assert found["closeness"][0] == 2.0
-
-
-def test_duckdb_gives_the_same():
-    rows, moments = world()
-    table = matrix(rows)
-    with duckdb.connect() as connection:
-        relation = connection.from_arrow(table.to_arrow())
-        found = links(nw.from_native(relation).to_native(), instants=moments)
-    assert_frame_equal(found, links(table, instants=moments))
 
 
 def test_pairs_keep_their_order_and_columns():
