@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.inputs import units
+from brokerlab.brokerage.inputs.atoms import ends_of, ints, numbered_tasks
 from brokerlab.brokerage.inputs.frames import TASK, Schema, read, yes
 from brokerlab.brokerage.inputs.valid import for_tasks
-from brokerlab.numerics import IntArray
 from brokerlab.units import GB, MB
 
 MAX_FILES, MAX_FILES_IN_TOTAL = 200, 1000
@@ -44,9 +44,6 @@ def n_jobs(
     Returns:
         ``jeditaskid, n_jobs_to_submit`` (i64), sorted; 0 without files.
 
-    Raises:
-        SchemaError: A missing key column or a column of another type.
-
     Source:
         analysis-jobs.md 7.
 
@@ -59,20 +56,11 @@ def n_jobs(
     """
     from brokerlab.brokerage.analysis_jobs.chunks_kernel import Limits, MasterFiles, count_jobs
 
-    asked = (
-        read("tasks", tasks, TASK, _TASKS)
-        .unique("jeditaskid", keep="first", maintain_order=True)
-        .sort("jeditaskid")
-        .with_row_index("task")
-    )
+    asked = numbered_tasks(tasks, _TASKS)
     rows = _masters(asked, datasets, files)
-    places = rows.with_row_index("row").group_by("task").agg(
-        begin=pl.col("row").min(), end=pl.col("row").max() + 1
-    )  # fmt: skip
-    limits = asked.join(places, on="task", how="left").sort("task").select(**_limits())
-
-    def ints(frame: pl.DataFrame, name: str) -> IntArray:
-        return frame[name].cast(pl.Int64).fill_null(0).to_numpy()
+    limits = (
+        asked.join(ends_of(rows, "task"), on="task", how="left").sort("task").select(**_limits())
+    )
 
     found = np.zeros(asked.height, dtype=np.int64)
     whole = ("begin", "end", "max_files", "max_all", "work_b", "limit_b")

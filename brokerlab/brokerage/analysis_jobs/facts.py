@@ -162,24 +162,17 @@ def queue_facts(tables: dict[str, pl.DataFrame], *, rules: AnalysisRules) -> pl.
     facts = shared_facts(tables, rules=ProductionRules())
     own = tables["queues"].select("snapshot", "panda_queue", "cloud", "catchall")
     frame = facts.join(own, on=["snapshot", "panda_queue"], how="left", nulls_equal=True).sort("q")
-    texts = frame["catchall"].unique().to_list()
-    gpu = pl.DataFrame(
-        {"catchall": texts, "q_gpu": [has_flag(text, "gpu") for text in texts]},
-        schema={"catchall": pl.String, "q_gpu": pl.Boolean},
-    )
+    gpu = {text: has_flag(text, "gpu") for text in frame["catchall"].unique()}
     typed = pl.col("type").is_in(TYPES).fill_null(value=False)
     if rules.grandly_unified_counts:
         typed = typed | pl.col("q_grandly_unified")
-    return (
-        frame.join(gpu, on="catchall", how="left", nulls_equal=True, maintain_order="left")
-        .with_columns(
-            q_status=pl.col("status").fill_null(""),
-            q_cloud=pl.col("cloud").fill_null(""),
-            q_hospital=pl.col("parent").str.ends_with(HOSPITAL),
-            q_candidate=typed & ~pl.col("is_unified"),
-        )
-        .drop("catchall", "cloud")
-    )
+    return frame.with_columns(
+        q_gpu=pl.col("catchall").replace_strict(gpu, return_dtype=pl.Boolean),
+        q_status=pl.col("status").fill_null(""),
+        q_cloud=pl.col("cloud").fill_null(""),
+        q_hospital=pl.col("parent").str.ends_with(HOSPITAL),
+        q_candidate=typed & ~pl.col("is_unified"),
+    ).drop("catchall", "cloud")
 
 
 STATE_TABLES = (

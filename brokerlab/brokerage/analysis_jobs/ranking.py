@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
+from polars import col
 
 from brokerlab.brokerage.analysis_jobs import weights
 from brokerlab.brokerage.analysis_jobs.checks import code_only, virtual
@@ -28,7 +29,7 @@ from brokerlab.brokerage.engine.steps import (
     rules_of,
 )
 from brokerlab.brokerage.engine.world import SecondLoop, World
-from brokerlab.brokerage.production_jobs.expressions import at_least_one, col
+from brokerlab.brokerage.production_jobs.expressions import at_least_one
 from brokerlab.brokerage.production_jobs.lookups import PARENT
 from brokerlab.brokerage.production_jobs.ranking import shares
 

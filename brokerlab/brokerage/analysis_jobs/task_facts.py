@@ -8,11 +8,12 @@ from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.inputs import units
 from brokerlab.brokerage.inputs.frames import yes
 from brokerlab.brokerage.production_jobs.task_facts import (
-    DEFAULT_CPU_EFFICIENCY,
     PER_CORE_UNITS,
     memory,
     number,
+    plain_facts,
     text,
+    time_facts,
 )
 from brokerlab.brokerage.rules import AS_DEPLOYED, ProductionRules
 from brokerlab.units import GB, MB
@@ -38,46 +39,32 @@ def task_facts(tasks: pl.DataFrame, *, rules: AnalysisRules) -> pl.DataFrame:
 
 
 def _plain() -> dict[str, pl.Expr]:
-    lists = yes("limitedsites")
-    return {
+    return plain_facts() | {
         "t_prio": pl.col("currentpriority"),
         "t_type": pl.col("processingtype"),
-        "t_group": pl.col("workinggroup"),
-        "t_gshare": pl.col("gshare"),
         "t_queue_name": pl.col("gshare"),
-        "t_label": text("prodsourcelabel"),
         "t_user": pl.col("username"),
         "t_unit": pl.coalesce("workinggroup", "origusername", "username"),
         "t_registered": pl.coalesce("origusername", "username"),
-        "t_resource_type": pl.col("resource_type"),
         "t_cores": number("corecount", 1),
-        "t_corecount": number("corecount"),
-        "t_maxcores": number("maxcorecount"),
         "t_first_class": pl.lit(value=False),
         "t_single": pl.lit(value=False),
-        "t_iointensity": number("iointensity"),
         "t_io_known": pl.col("iointensity").is_not_null(),
         "t_taskprio": number("taskpriority"),
         "t_frozen_s": (pl.col("at") - pl.col("frozentime")).dt.total_seconds(),
         "t_one": pl.lit(1.0),  # a column, to be divided by: see pairs.solid
-        "t_diskio": number("diskio"),
-        "t_lan_only": (text("allowinputlan") == "only") & ~yes("is_merging"),
-        "t_reads_lan": (text("allowinputlan") != "") & ~yes("uselocalio"),
         "t_scout": yes("chunk_usescout"),
         "t_avoids_vp": yes("avoidvp"),
         "t_uses_vp": ~(yes("is_merging") | yes("avoidvp") | yes("usescout") | yes("uselocalio")),
         "t_incomplete_allowed": yes("allowincompleteinds"),
         "t_site": pl.when(text("site") != "").then("site"),
         "t_cloud": pl.when(~text("cloud").is_in(["", "any"])).then("cloud"),
-        "t_limited": lists,
+        "t_limited": yes("limitedsites"),
         "t_included": pl.col("includedsite"),
         "t_excluded": pl.col("excludedsite"),
         "t_nsites": number("nsitesperjob", 1),
         "t_n_jobs": number("n_jobs_to_submit"),
-        **{
-            f"t_{name}": pl.col(name)
-            for name in ("architecture", "transhome", "container_name", "transuses")
-        },
+        "t_transuses": pl.col("transuses"),
     }
 
 
@@ -134,18 +121,6 @@ def _disk_of_code() -> dict[str, pl.Expr]:
 
 def _time() -> dict[str, pl.Expr]:
     """The work of the largest sub-chunk (4.11), and whether wall time is undefined (4.12)."""
-    hs06, unit = units.hs06(), text("cputimeunit")
-    need = (
-        pl.when(hs06)
-        .then(units.cputime_s() * number("atom_nevents"))
-        .otherwise(pl.col("walltime") * number("atom_size_effective"))
-    )
-    nothing = (number("walltime") == 0) & (text("walltimeunit") == "") & (unit == "")
-    return {
-        "t_hs06": hs06,
-        "t_need": need,
-        "t_basewalltime": number("basewalltime"),
-        "t_efficiency": number("cpuefficiency", DEFAULT_CPU_EFFICIENCY),
-        "t_percent": pl.lit(100.0),  # a column, to be divided by: see pairs.solid
-        "t_walltime_undefined": nothing | ((unit != "") & ((number("cputime") == 0) | ~hs06)),
-    }
+    facts = time_facts()
+    other_unit = (text("cputimeunit") != "") & ~units.hs06()
+    return facts | {"t_walltime_undefined": facts["t_walltime_undefined"] | other_unit}

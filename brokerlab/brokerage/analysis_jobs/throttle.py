@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import polars as pl
+from polars import col
 
 from brokerlab.brokerage.analysis_jobs.contracts import NEEDED
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules, asked_of
@@ -14,7 +15,6 @@ from brokerlab.brokerage.engine.rule import Chapter, Rule
 from brokerlab.brokerage.engine.settings import with_keys
 from brokerlab.brokerage.engine.steps import Step, rules_of
 from brokerlab.brokerage.inputs.valid import KEY
-from brokerlab.brokerage.production_jobs.expressions import col
 from brokerlab.brokerage.production_jobs.settings import COMPLETENESS_KEYS
 
 _rule = Chapter("analysis-jobs.md 2, ", kind="temporary")
@@ -140,7 +140,7 @@ def is_of(key: str, *, group: bool) -> bool:
     return ("_GROUP_" if group else "_USER_") in key or not key.startswith("CAP_")
 
 
-WAITING, ERROR, PASS = "throttled_waiting", "temporary_error", "pass"
+WAITING, ERROR = "throttled_waiting", "temporary_error"
 """Outcomes; the first does not start the clock that exhausts pending tasks."""
 LEVEL_1 = f"L1 {LIMITED_SHARE}"
 CLASS_AGE_MIN, USAGE_AGE_MIN, USER_AGE_MIN = 15, 15, 20

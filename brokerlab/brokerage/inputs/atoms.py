@@ -75,12 +75,7 @@ def atoms(
     """
     from brokerlab.brokerage.inputs.atom_kernel import walk
 
-    asked = (
-        read("tasks", tasks, TASK, _TASKS)
-        .unique("jeditaskid", keep="first", maintain_order=True)
-        .sort("jeditaskid")
-        .with_row_index("task")
-    )
+    asked = numbered_tasks(tasks, _TASKS)
     parts = _parts(asked, datasets)
     rows = _rows(asked, parts, files)
     counts = np.zeros((asked.height, 3), dtype=np.int64)
@@ -93,6 +88,25 @@ def atoms(
         atom_nevents=pl.Series(counts[:, 1]),
         max_consecutive_events=pl.Series(counts[:, 2]),
     )
+
+
+def numbered_tasks(tasks: pl.DataFrame, columns: Schema) -> pl.DataFrame:
+    """Return the tasks, sorted, with their number ``task``; of one that stands twice the first row counts."""
+    once = read("tasks", tasks, TASK, columns).unique(
+        "jeditaskid", keep="first", maintain_order=True
+    )
+    return once.sort("jeditaskid").with_row_index("task")
+
+
+def ends_of(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
+    """Return where the rows of each group, which stand together, ``begin`` and ``end``."""
+    row = pl.col("row")
+    return rows.with_row_index("row").group_by(by).agg(begin=row.min(), end=row.max() + 1)
+
+
+def ints(frame: pl.DataFrame, name: str, null: int = 0) -> IntArray:
+    """Return a column as whole numbers, another one for null."""
+    return frame[name].cast(pl.Int64).fill_null(null).to_numpy()
 
 
 def _parts(asked: pl.DataFrame, datasets: pl.DataFrame | None) -> pl.DataFrame:
@@ -131,17 +145,14 @@ def _rows(asked: pl.DataFrame, parts: pl.DataFrame, files: pl.DataFrame | None) 
 def _files(rows: pl.DataFrame) -> Files:
     from brokerlab.brokerage.inputs.atom_kernel import UNKNOWN, Files
 
-    def ints(name: str, null: int) -> IntArray:
-        return rows[name].cast(pl.Int64).fill_null(null).to_numpy()
-
     return Files(
-        lfn=ints("name", 0),
-        size_b=ints("fsize", 0),
+        lfn=ints(rows, "name"),
+        size_b=ints(rows, "fsize"),
         effective_mb=rows["effective_mb"].to_numpy(),
-        events=ints("events", 1),
-        start=ints("startevent", UNKNOWN),
-        last=ints("endevent", UNKNOWN),
-        nevents=ints("nevents", UNKNOWN),
+        events=ints(rows, "events", 1),
+        start=ints(rows, "startevent", UNKNOWN),
+        last=ints(rows, "endevent", UNKNOWN),
+        nevents=ints(rows, "nevents", UNKNOWN),
     )
 
 
@@ -149,12 +160,9 @@ def _jobs(asked: pl.DataFrame, parts: pl.DataFrame, rows: pl.DataFrame) -> tuple
     """Return where the files of each dataset and task stand, and how the task is cut."""
     from brokerlab.brokerage.inputs.atom_kernel import Jobs, Secondaries
 
-    places = (
-        rows.with_row_index("row")
-        .group_by("task", "part")
-        .agg(begin=pl.col("row").min(), end=pl.col("row").max() + 1)
-    )
+    places, cutting = ends_of(rows, "task", "part"), _cutting()
     masters = asked.join(places.filter(pl.col("part") == 0), on="task", how="left").sort("task")
+    masters = masters.with_columns(**cutting)
     secondaries = (
         parts.filter(pl.col("part") > 0)
         .join(places, on=["task", "part"], how="inner")
@@ -162,15 +170,6 @@ def _jobs(asked: pl.DataFrame, parts: pl.DataFrame, rows: pl.DataFrame) -> tuple
     )
     tasks = np.arange(asked.height)
     owner = secondaries["task"].to_numpy()
-
-    def ints(frame: pl.DataFrame, value: pl.Expr | str) -> IntArray:
-        return (
-            frame.select(pl.col(value) if isinstance(value, str) else value)
-            .to_series()
-            .cast(pl.Int64)
-            .fill_null(0)
-            .to_numpy()
-        )
 
     ratio: FloatArray = secondaries["ratio"].fill_null(1.0).to_numpy()
     return (
@@ -185,7 +184,7 @@ def _jobs(asked: pl.DataFrame, parts: pl.DataFrame, rows: pl.DataFrame) -> tuple
             master_end=ints(masters, "end"),
             first_secondary=np.searchsorted(owner, tasks, side="left").astype(np.int64),
             end_secondary=np.searchsorted(owner, tasks, side="right").astype(np.int64),
-            **{name: ints(masters, rule) for name, rule in _cutting().items()},
+            **{name: ints(masters, name) for name in cutting},
         ),
     )
 

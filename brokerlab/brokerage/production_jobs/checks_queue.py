@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import polars as pl
+from polars import col
 
 from brokerlab.brokerage.engine.rule import Rule
+from brokerlab.brokerage.engine.settings import setting_or
 from brokerlab.brokerage.production_jobs.expressions import (
     at_least_one,
     check,
-    col,
     near,
     spared,
     truncated,
 )
-from brokerlab.brokerage.production_jobs.settings import disk_limit
+from brokerlab.brokerage.production_jobs.settings import UNLIMITED_DISKIO
 from brokerlab.brokerage.rules import ProductionRules
 
 RAM_COMPENSATION = 0.9
@@ -357,7 +358,7 @@ def diskio_check(*, per_core: bool, whole: bool) -> Rule:
         limit, the next cycles of job brokerage will exclude tasks with diskIO higher than the defined limit".
     """
     own = pl.when(col("p_maxdiskio") > 0).then(col("p_maxdiskio"))
-    limit = own.otherwise(disk_limit())
+    limit = own.otherwise(setting_or("MAX_DISKIO_DEFAULT", UNLIMITED_DISKIO))
     asked = col("t_diskio")
     if per_core:
         several = (col("t_corecount") > 1) | (col("t_corecount") < 0)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import polars as pl
+from polars import col
 
 from brokerlab.brokerage.engine.rule import Rule, setting
 from brokerlab.brokerage.engine.settings import setting_or
-from brokerlab.brokerage.production_jobs.expressions import check, col, near, spared
+from brokerlab.brokerage.production_jobs.expressions import check, near, spared
 from brokerlab.brokerage.production_jobs.settings import MIN_FREE_GB
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.units import HOUR_S

@@ -1,4 +1,4 @@
-"""Small helpers that the checks' expressions share."""
+"""Small expressions that the checks share."""
 
 from __future__ import annotations
 
@@ -10,11 +10,6 @@ from brokerlab.brokerage.rules import ProductionRules
 check = Chapter("production-jobs.md ")
 
 
-def col(name: str) -> pl.Expr:
-    """Return a column of the pairs."""
-    return pl.col(name)
-
-
 def truncated(value: pl.Expr) -> pl.Expr:
     """Round towards zero, as ``int`` does."""
     return pl.when(value >= 0).then(value.floor()).otherwise(value.ceil())
@@ -22,7 +17,7 @@ def truncated(value: pl.Expr) -> pl.Expr:
 
 def spared(rules: ProductionRules, name: str) -> pl.Expr:
     """Return whether a check passes a pre-assigned queue (``t_listed``; a single one: ``t_single``) without being asked."""
-    return col(name) if rules.preassigned_exempt else pl.lit(value=False)
+    return pl.col(name) if rules.preassigned_exempt else pl.lit(value=False)
 
 
 def at_least_one(value: pl.Expr) -> pl.Expr:
@@ -32,4 +27,4 @@ def at_least_one(value: pl.Expr) -> pl.Expr:
 
 def near() -> pl.Expr:
     """Return whether a queue is of the nucleus or shares its storage; of any nucleus before there is one (hint mode)."""
-    return col("x_near") | (col("t_hint") & col("p_near_any"))
+    return pl.col("x_near") | (pl.col("t_hint") & pl.col("p_near_any"))

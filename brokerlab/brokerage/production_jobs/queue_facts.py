@@ -43,11 +43,9 @@ _OF_PARENT = {
 
 
 def queue_facts(tables: dict[str, pl.DataFrame], *, rules: ProductionRules) -> pl.DataFrame:
-    """Return one row per queue, or per (snapshot, queue) where the table has snapshots.
+    """Return one row per queue, or per (snapshot, queue) where the table has snapshots, sorted.
 
-    Returns:
-        ``q`` (number of the row, i64), ``snapshot`` (null: every instant), ``panda_queue``, ``parent`` and
-        columns ``q_*`` and ``p_*``, sorted by snapshot and name.
+    ``q`` (number of the row, i64), ``snapshot`` (null: every instant), ``panda_queue``, ``parent``, columns ``q_*`` and ``p_*``.
     """
     queues = tables["queues"].with_columns(
         parent=pl.coalesce("unified_name", "panda_queue"),
@@ -68,9 +66,8 @@ def queue_facts(tables: dict[str, pl.DataFrame], *, rules: ProductionRules) -> p
     )
     parents = queues.select("snapshot", pl.col("panda_queue").alias("parent"), **_OF_PARENT)
     frame = own.join(parents, on=["snapshot", "parent"], how="left", nulls_equal=True)
-    alone = pl.col(
-        "p_corecount"
-    ).is_null()  # a pseudo-queue whose parent is not listed stands for itself
+    # a pseudo-queue whose parent is not listed stands for itself
+    alone = pl.col("p_corecount").is_null()
     itself = queues.select("snapshot", "panda_queue", **_OF_PARENT)
     frame = frame.join(
         itself, on=["snapshot", "panda_queue"], how="left", nulls_equal=True, suffix="_own"
@@ -88,30 +85,24 @@ def queue_facts(tables: dict[str, pl.DataFrame], *, rules: ProductionRules) -> p
 
 def _from_text(queues: pl.DataFrame) -> pl.DataFrame:
     """Parse catchall and wnconnectivity, each distinct text once."""
+    texts = queues["wnconnectivity"].unique()
+    parsed = {text: parse_connectivity(text) for text in texts}
+
+    def of_network(part: str) -> pl.Expr:
+        known = {text: getattr(each, part) for text, each in parsed.items()}
+        said = pl.col("wnconnectivity").replace_strict(known, return_dtype=pl.String)
+        return said.fill_null("")
+
     flags = read_catchalls(queues.select("catchall", "params"))
-    texts = queues["wnconnectivity"].unique().to_list()
-    parsed = [parse_connectivity(text) for text in texts]
-    network = pl.DataFrame(
-        {
-            "wnconnectivity": texts,
-            "network": [value.network for value in parsed],
-            "ip_stack": [value.ip_stack for value in parsed],
-        },
-        schema=dict.fromkeys(("wnconnectivity", "network", "ip_stack"), pl.String),
-    )
-    return (
-        queues.select("snapshot", "panda_queue", "catchall", "params", "wnconnectivity")
-        .join(flags, on=["catchall", "params"], how="left", nulls_equal=True)
-        .join(network, on="wnconnectivity", how="left", nulls_equal=True)
-        .select(
-            "snapshot",
-            "panda_queue",
-            q_jumbo=pl.col("use_jumbo_jobs"),
-            q_jumbo_events=pl.col("min_events_for_jumbo"),
-            q_local_only=pl.col("use_only_local_data"),
-            q_bare=pl.col("bare_mode"),
-            q_grandly_unified=pl.col("grandly_unified"),
-            q_network=pl.col("network").fill_null(""),
-            q_stack=pl.col("ip_stack").fill_null(""),
-        )
+    columns = queues.select("snapshot", "panda_queue", "catchall", "params", "wnconnectivity")
+    return columns.join(flags, on=["catchall", "params"], how="left", nulls_equal=True).select(
+        "snapshot",
+        "panda_queue",
+        q_jumbo=pl.col("use_jumbo_jobs"),
+        q_jumbo_events=pl.col("min_events_for_jumbo"),
+        q_local_only=pl.col("use_only_local_data"),
+        q_bare=pl.col("bare_mode"),
+        q_grandly_unified=pl.col("grandly_unified"),
+        q_network=of_network("network"),
+        q_stack=of_network("ip_stack"),
     )

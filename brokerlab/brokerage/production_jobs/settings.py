@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import polars as pl
 
 from brokerlab.brokerage.engine.rule import setting
@@ -11,7 +9,6 @@ from brokerlab.brokerage.engine.settings import setting_or
 from brokerlab.brokerage.engine.steps import Derived
 from brokerlab.brokerage.full_chain import chained_where
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.gdpconfig import Config
 
 UNLIMITED_DISKIO = 10**10
 """Limit of disk traffic where MAX_DISKIO_DEFAULT is 0 or absent [kB/s per core]."""
@@ -28,11 +25,6 @@ COMPLETENESS_KEYS = ("MAX_MISSING_INPUT_FILES", "MIN_INPUT_COMPLETENESS")
 """Keys that say when a replica is complete: they act before any queue is looked at, and on storage endpoints."""
 
 
-def read(config: Config, key: str, component: str = "jobbroker", **scope: str) -> Any:
-    """Return the value of a key of the brokerage, or its default."""
-    return config.get(key, app="jedi", component=component, vo="atlas", **scope)
-
-
 def place_of(key: str) -> str:
     """Return ``app/component`` in which the job brokerage looks a key up."""
     return "jedi/core" if key == "WORK_SHORTAGE" else "jedi/jobbroker"
@@ -41,11 +33,6 @@ def place_of(key: str) -> str:
 def min_weight() -> pl.Expr:
     """Return the least weight of a candidate; 0: none."""
     return setting(MIN_WEIGHT_KEY).fill_null(0.0)
-
-
-def disk_limit() -> pl.Expr:
-    """Return the limit of disk traffic of queues without one of their own [kB/s per core]."""
-    return setting_or("MAX_DISKIO_DEFAULT", UNLIMITED_DISKIO)
 
 
 def of_tasks(rules: ProductionRules) -> tuple[Derived, ...]:

@@ -98,27 +98,16 @@ def _plain() -> dict[str, pl.Expr]:
     network = text("ipconnectivity").str.split("#")  # the page's format has the stack behind it
     stack = pl.when(network.list.len() == 2).then(network.list.last()).otherwise(pl.lit(""))
     jumbo = text("usejumbo").is_in(["W", "R", "P", "L"])
-    return {
-        "t_gshare": pl.col("gshare"),
-        "t_label": text("prodsourcelabel"),
+    return plain_facts() | {
         "t_type": text("processingtype"),
-        "t_group": pl.col("workinggroup"),
-        "t_resource_type": pl.col("resource_type"),
         "t_cores": cores.fill_null(1),
-        "t_maxcores": number("maxcorecount"),
-        "t_corecount": number("corecount"),
-        "t_iointensity": number("iointensity"),
-        "t_diskio": number("diskio"),
         "t_merges_output": yes("mergeoutput"),
-        "t_lan_only": (text("allowinputlan") == "only") & ~pl.col("t_merging"),
-        "t_reads_lan": (text("allowinputlan") != "") & ~yes("uselocalio"),
         "t_ip": network.list.first().fill_null("").replace("none", ""),
         "t_stack": pl.when(text("ipstack") == "").then(stack).otherwise("ipstack"),
         "t_asks_network": (text("ipconnectivity") != "") | (text("ipstack") != ""),
         "t_jumbo": jumbo,
         "t_ready_events": pl.col("n_ready_events"),
         "t_fullchain": pl.col("fullchain"),
-        **{f"t_{name}": pl.col(name) for name in ("architecture", "transhome", "container_name")},
         "t_onlytagsforfc": yes("onlytagsforfc"),
     }
 
@@ -176,32 +165,53 @@ def _disk(rules: ProductionRules) -> dict[str, pl.Expr]:
 
 
 def _time() -> dict[str, pl.Expr]:
-    """The work of the smallest job (4.4): HS06 s in HS06 mode, else s x cores; null where undefined."""
-    unit = text("cputimeunit")
-    hs06, seconds = units.hs06(), units.cputime_s()
+    """The work of the smallest job (4.4), shared by the consumers of event service, and with dynamic numbers of events."""
+    facts, seconds = time_facts(), units.cputime_s()
+    need = facts["t_need"]
     consumers = pl.when(number("nesconsumers") != 0).then("nesconsumers").otherwise(1)
     shared = consumers * (number("maxattemptesjob", 2) + 1)
-    need = (
-        pl.when(hs06)
-        .then(seconds * number("atom_nevents"))
-        .otherwise(pl.col("walltime") * number("atom_size_effective"))
-    )
     most = pl.when(number("maxeventsperjob") != 0).then("maxeventsperjob")
     longest = pl.min_horizontal(number("max_consecutive_events"), most)
-    dynamic = hs06 & (number("dynamicnumevents") != 0) & seconds.is_not_null()
-    return {
-        "t_hs06": hs06,
+    dynamic = units.hs06() & (number("dynamicnumevents") != 0) & seconds.is_not_null()
+    return facts | {
         "t_need": pl.when("t_es").then(need / shared).otherwise(need),
         "t_need_dyn": pl.when(dynamic).then(seconds * pl.col("dynamicnumevents")),
         "t_need_dyn_max": pl.when(dynamic).then(seconds * longest),
         "t_dynamic": dynamic,
+    }
+
+
+def time_facts() -> dict[str, pl.Expr]:
+    """The work of a job of all events: HS06 s in HS06 mode, else s x cores; null where undefined. Of any kind of task."""
+    unit, hs06 = text("cputimeunit"), units.hs06()
+    by_events = units.cputime_s() * number("atom_nevents")
+    by_size = pl.col("walltime") * number("atom_size_effective")
+    nothing = (number("walltime") == 0) & (text("walltimeunit") == "") & (unit == "")
+    return {
+        "t_hs06": hs06,
+        "t_need": pl.when(hs06).then(by_events).otherwise(by_size),
         "t_basewalltime": number("basewalltime"),
         "t_efficiency": number("cpuefficiency", DEFAULT_CPU_EFFICIENCY),
         "t_percent": pl.lit(100.0),  # a column, to be divided by: see pairs.solid
-        "t_walltime_undefined": (
-            (number("walltime") == 0) & (text("walltimeunit") == "") & (unit == "")
-        )
-        | ((unit != "") & (number("cputime") == 0)),
+        "t_walltime_undefined": nothing | ((unit != "") & (number("cputime") == 0)),
+    }
+
+
+def plain_facts() -> dict[str, pl.Expr]:
+    """What is read of any kind of task as it stands."""
+    reads_lan = text("allowinputlan")
+    return {
+        "t_gshare": pl.col("gshare"),
+        "t_label": text("prodsourcelabel"),
+        "t_group": pl.col("workinggroup"),
+        "t_resource_type": pl.col("resource_type"),
+        "t_maxcores": number("maxcorecount"),
+        "t_corecount": number("corecount"),
+        "t_iointensity": number("iointensity"),
+        "t_diskio": number("diskio"),
+        "t_lan_only": (reads_lan == "only") & ~pl.col("t_merging"),
+        "t_reads_lan": (reads_lan != "") & ~yes("uselocalio"),
+        **{f"t_{name}": pl.col(name) for name in ("architecture", "transhome", "container_name")},
     }
 
 

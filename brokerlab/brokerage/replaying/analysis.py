@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from brokerlab.brokerage.analysis_jobs.settings import COMPONENT
-from brokerlab.brokerage.production_jobs.settings import read
+from brokerlab.brokerage.analysis_jobs.settings import place_of
+from brokerlab.brokerage.engine.settings import value_at
 from brokerlab.brokerage.replaying import pace, places, ratings, taskrows, userjobs
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.brokerage.replaying.counts import Counts, disk_traffic
@@ -168,7 +168,7 @@ class OfSettings:
             self.archive.jobs,
             pairs,
             Clock.of(self.instants),
-            hours=read(config, "TW_DONE_JOB_STAT", component=COMPONENT),
+            hours=value_at(config, "TW_DONE_JOB_STAT", place_of),
             parents=places.parents(self.tables["queues"]),
         )
         return {

@@ -50,13 +50,10 @@ def queues(
     typed = held.drop("ts").rename({"atlas_site": "pandasite"})
     typed = typed.with_columns(pl.col(name).cast(pl.Float64) for name in _LIMITS)
     whole = pseudo_queues(scale_per_core(typed), resource_types)
-    texts = whole["releases"].unique().to_list()
-    lists = pl.DataFrame(
-        {"releases": texts, "listed": [_releases(text) for text in texts]},
-        schema={"releases": pl.String, "listed": pl.List(pl.String)},
-    )
-    joined = whole.join(lists, on="releases", how="left", nulls_equal=True, maintain_order="left")
-    return joined.drop("releases").rename({"listed": "releases"})
+    lists = {text: _releases(text) for text in whole["releases"].unique()}
+    kind = pl.List(pl.String)
+    listed = pl.col("releases").replace_strict(lists, return_dtype=kind)
+    return whole.drop("releases").with_columns(whole.select(listed))
 
 
 def parents(queues: pl.DataFrame) -> dict[str, str]:

@@ -9,15 +9,13 @@ import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
 from brokerlab.brokerage.analysis_jobs.ranking import MARKS
-from brokerlab.brokerage.analysis_jobs.settings import COMPONENT
+from brokerlab.brokerage.analysis_jobs.settings import place_of
 from brokerlab.brokerage.engine.decisions import TASK
-from brokerlab.brokerage.production_jobs.settings import read
+from brokerlab.brokerage.engine.settings import value_at
 from brokerlab.brokerage.studies.removal import CANDIDATE, removal_order, removal_shares
 from brokerlab.brokerage.studies.users import USER
 from brokerlab.intervals import shares
 
-WITH_LOCALITY, WITHOUT_LOCALITY = 1, 2
-"""Locality loops."""
 BOUNDS = ("base", "running", "rate")
 """What sets nQ_max: the base length, running jobs, the to-running rate."""
 LIMITS = ("base_user", "ratio", "percentage")
@@ -51,14 +49,14 @@ def stabilizer_state(decisions: AnalysisDecisions, rows: pl.DataFrame) -> pl.Dat
     config = decisions.world.config
     longest, own = pl.col("nq_max"), pl.col("max_q_len")
     bound = (
-        pl.when(longest == read(config, "BASE_QUEUE_LENGTH_PER_PQ", COMPONENT))
+        pl.when(longest == value_at(config, "BASE_QUEUE_LENGTH_PER_PQ", place_of))
         .then(pl.lit("base"))
-        .when(longest == read(config, "MAX_EXPECTED_WAIT_HOUR", COMPONENT) * pl.col("trr"))
+        .when(longest == value_at(config, "MAX_EXPECTED_WAIT_HOUR", place_of) * pl.col("trr"))
         .then(pl.lit("rate"))
         .otherwise(pl.lit("running"))
     )
     limit = (
-        pl.when(own == read(config, "BASE_DEFAULT_QUEUE_LENGTH_PER_PQ_USER", COMPONENT))
+        pl.when(own == value_at(config, "BASE_DEFAULT_QUEUE_LENGTH_PER_PQ_USER", place_of))
         .then(pl.lit("base_user"))
         .when(own == longest * pl.col("user_share"))
         .then(pl.lit("percentage"))

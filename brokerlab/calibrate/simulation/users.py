@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from brokerlab.brokerage.analysis_jobs.settings import COMPONENT
-from brokerlab.brokerage.production_jobs.settings import read
+from brokerlab.brokerage.analysis_jobs.settings import place_of
+from brokerlab.brokerage.engine.settings import value_at
 from brokerlab.brokerage.replaying.pace import RATE_DELAY_S, RATE_WINDOW_S
 from brokerlab.brokerage.replaying.userjobs import LABEL
 from brokerlab.calibrate.simulation.census import counted_of, disk_traffic
@@ -71,7 +71,7 @@ class Users:
         known = arrays.task[arrays.task >= 0]
         return cls(
             config,
-            round(read(config, "TW_DONE_JOB_STAT", component=COMPONENT) * HOUR_S * SECOND),
+            round(value_at(config, "TW_DONE_JOB_STAT", place_of) * HOUR_S * SECOND),
             tasks.select(_CLASSED),
             tasks.select(
                 *("jeditaskid", "username", "workinggroup"),
