@@ -92,11 +92,9 @@ def detail_where(rules: ProductionRules, *, away: pl.Expr) -> pl.Expr:
 def bare_modes(queues: pl.DataFrame, *, rules: ProductionRules) -> pl.DataFrame:
     """Return what the queues say about their sites (row F-6, switch ``bare_mode_of``).
 
-    The mode is that of ``any`` queue that has one (the first by name), or of the ``first`` queue loaded.
-
-    Returns:
-        One row per (``snapshot``,) ``nucleus`` with a production queue, sorted: ``bare_mode``,
-        ``secondary_nucleus`` and ``mixed``: its queues do not agree on the mode.
+    The mode is that of ``any`` queue that has one (the first by name), or of the ``first`` queue loaded. One row per
+    (``snapshot``,) ``nucleus`` with a production queue, sorted: ``bare_mode``, ``secondary_nucleus`` and ``mixed``: its queues
+    do not agree on the mode.
 
     Source: full-chain.md 1 and 2.
     """

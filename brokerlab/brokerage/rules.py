@@ -67,12 +67,7 @@ class JobRules(RuleSet, chapter="production job brokerage"):
 
 @dataclass(frozen=True, init=False)
 class ProductionRules(JobRules, chapter="production brokerage"):
-    """One rule set of the production brokerage, with the switches of jobs before those of tasks and full chain; part of every result's provenance.
-
-    Example:
-        >>> ProductionRules().standby_online, ProductionRules("production").standby_online
-        (False, True)
-    """
+    """One rule set of the production brokerage, with the switches of jobs before those of tasks and full chain."""
 
     idle_work_is_one: bool
     usable_space: str

@@ -13,7 +13,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from brokerlab.brokerage import replaying
-from brokerlab.brokerage.replaying import pace, userjobs
+from brokerlab.brokerage.replaying import activity, pace, plan, userjobs, work
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.lifecycle import status_log
 from tests.one_value import job_counts
@@ -132,10 +132,10 @@ def each_kind(of: dict[str, Any]) -> dict[str, pl.DataFrame]:
     jobs = of["jobs"]
     return {
         "counts, log": job_counts(jobs, of["job_status_log"], INSTANTS),
-        "links": replaying.network_matrix(of["network_matrix"], Clock.of(INSTANTS)),
+        "links": activity.network_matrix(of["network_matrix"], Clock.of(INSTANTS)),
         "brokerages": replaying.job_brokerages(jobs),
         "starts": pace.to_run_rate(jobs, Clock.of(INSTANTS)),
-        "open": replaying.open_tasks(of["tasks"], of["datasets"], jobs, INSTANTS),
+        "open": work.open_tasks(of["tasks"], of["datasets"], jobs, INSTANTS),
     }
 
 
@@ -149,9 +149,9 @@ def everything(of: dict[str, Any]) -> dict[str, pl.DataFrame]:
     return each_kind(of) | {
         "counts, times": job_counts(jobs, None, INSTANTS),
         "counts, grid": job_counts(jobs, log, replaying.instants(INSTANTS, every="10m")),
-        "pilots": replaying.site_activity_of_jobs(jobs, clock),
-        "choices": replaying.task_brokerages(of["tasks"]),
-        "types": replaying.task_resource_types(jobs, pairs, INSTANTS),
+        "pilots": activity.site_activity_of_jobs(jobs, clock),
+        "choices": plan.task_brokerages(of["tasks"]),
+        "types": work.task_resource_types(jobs, pairs, INSTANTS),
         "ends": pace.failure_counts(jobs, pairs, clock, hours=2),
         "used": pace.sites_used(jobs, pairs, clock),
         "users": userjobs.user_job_stats(users, shares),

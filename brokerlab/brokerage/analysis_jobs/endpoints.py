@@ -84,11 +84,9 @@ def endpoint_facts(
 ) -> pl.DataFrame:
     """Sum up the endpoints of each queue; what ``storage_endpoints`` knows of one at an instant goes first.
 
-    Returns:
-        One row per ``snapshot`` (null: every instant) and ``parent``: ``e_output`` and ``e_input`` (there are any), ``e_out_space``, ``e_in_space`` [GB] of
-        the defaults, ``e_same`` (one default for both), ``e_out_name``, ``e_read_lan``, ``e_write_lan``,
-        ``e_write_wan``, ``e_read_wan`` (up), ``e_vp``, ``e_vp_default`` (a VP endpoint, in the scope that counts, in
-        scope ``default``).
+    One row per ``snapshot`` (null: every instant) and ``parent``: ``e_output`` and ``e_input`` (there are any), ``e_out_space``,
+    ``e_in_space`` [GB] of the defaults, ``e_same`` (one default for both), ``e_out_name``, ``e_read_lan``, ``e_write_lan``,
+    ``e_write_wan``, ``e_read_wan`` (up), ``e_vp``, ``e_vp_default`` (a VP endpoint, in the scope that counts, or ``default``).
     """
     rows = _with_states(in_scope(queue_endpoints), storage_endpoints, snapshots, rules)
     takes, gives = pl.col("direction") == "input", pl.col("direction") == "output"

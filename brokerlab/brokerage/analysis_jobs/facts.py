@@ -127,10 +127,6 @@ def matches(name: str, patterns: list[str | None] | None) -> bool:
 
     A pattern with ``*`` is a regular expression, ``*`` standing for anything, looked for anywhere in the name; another
     one has to be equal. Empty patterns, and what is no regular expression, name nothing.
-
-    Example:
-        >>> matches("ANALY_CERN", ["CERN*"]), matches("ANALY_CERN", ["CERN"])
-        (True, False)
     """
     return any(_matches(name, pattern) for pattern in patterns or () if pattern)
 
@@ -149,11 +145,7 @@ HOSPITAL = "_HOSPITAL"
 
 
 def queue_facts(tables: dict[str, pl.DataFrame], *, rules: AnalysisRules) -> pl.DataFrame:
-    """Return one row per queue, or per (snapshot, queue) where the table has snapshots.
-
-    Returns:
-        The columns of :func:`brokerlab.brokerage.production_jobs.queue_facts.queue_facts`, candidates being those of
-        the analysis brokerage (P1), and ``q_status``, ``q_gpu``, ``q_cloud`` and ``q_hospital``.
+    """Return the queue facts of production with the candidates of the analysis brokerage (P1), and some of its own.
 
     Source:
         002, ATLAS Analysis Job Brokerage: "Take all queues with type='analysis' or 'unified'";

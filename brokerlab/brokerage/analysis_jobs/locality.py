@@ -38,10 +38,7 @@ class Locality:
 def locality(
     tasks: pl.DataFrame, tables: Mapping[str, pl.DataFrame], *, pool: pl.DataFrame, config: Config
 ) -> Locality:
-    """Find the queues that hold the input, among those that the check is asked of.
-
-    ``pool``: ``t_pool, parent``: the queues looked at, by the task's number of its kind of pool.
-    """
+    """Find the queues that hold the input, among those that the check is asked of: ``t_pool, parent``."""
     wanted = tasks.select("jeditaskid").unique()
     names = real(tables["datasets"].rename({"is_distributed": "distributed"}), distributed=True)
     flags = for_tasks(tables["datasets"], wanted).select(

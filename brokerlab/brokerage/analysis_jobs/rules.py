@@ -14,10 +14,6 @@ class AnalysisRules(RuleSet, chapter="analysis brokerage"):
     """One rule set of the analysis brokerage with its switches; part of every result's provenance.
 
     How the tables ``to_run_rate`` and ``user_job_stats`` are counted is no switch: they are inputs here.
-
-    Example:
-        >>> AnalysisRules().basic_weight, AnalysisRules("production").basic_weight
-        ('original', 'new')
     """
 
     basic_weight: str

@@ -25,8 +25,7 @@ CLASS_A = 1
 def task_facts(tasks: pl.DataFrame, *, rules: AnalysisRules) -> pl.DataFrame:
     """Return one row per decision: ``t`` (number of the row, i64), ``jeditaskid``, ``snapshot``, ``at`` and columns ``t_*``.
 
-    Source:
-        analysis-jobs.md 1 and 4.
+    Source: analysis-jobs.md 1 and 4.
     """
     frame = tasks.with_row_index("t").with_columns(
         pl.col("t").cast(pl.Int64), t_merging=yes("is_merging"), ramcountunit="ramunit"

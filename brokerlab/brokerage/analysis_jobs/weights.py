@@ -14,15 +14,11 @@ def limited(rules: AnalysisRules) -> tuple[Derived, ...]:
     """Return the state of the stabilizer.
 
     It reads jobs of the share (``x_nq, x_nr``), running jobs of all shares (``s_running``), the to-running rate
-    (``s_rate``), users with jobs and their running jobs, jobs of the task's user (``u_known``: there is a row).
+    (``s_rate``), users with jobs and their running jobs, jobs of the task's user (``u_known``: there is a row), and makes
+    ``trr`` [jobs/h], ``looked_at`` (step 3 did not exempt the queue), ``running_users`` (nR), ``nq_max``,
+    ``user_share``, ``max_q_len``, ``rem_q_len``, ``over_limit`` (the user's jobs waiting exceed max_q_len), ``too_many_bad``.
 
-    Returns:
-        ``trr`` [jobs/h], ``looked_at`` (step 3 did not exempt the queue), ``running_users`` (nR), ``nq_max``,
-        ``user_share``, ``max_q_len``, ``rem_q_len``, ``over_limit`` (the user's jobs waiting exceed max_q_len),
-        ``too_many_bad``.
-
-    Source:
-        analysis-jobs.md 4 and 5.
+    Source: analysis-jobs.md 4 and 5.
     """
     rows = pl.col("x_users") > 0
     base_length = setting("BASE_QUEUE_LENGTH_PER_PQ")
@@ -95,14 +91,12 @@ EPSILON_1, EPSILON_2 = 0.05, 0.002
 
 
 def weighed(rules: AnalysisRules) -> tuple[Derived, ...]:
-    """Return the basic weights, the data factor and the weight, of unified queues that are left.
+    """Return the basic weights, the data factor and the weight, of unified queues that are left, and what they are made of.
 
-    Returns:
-        ``really_running``, ``waiting``, ``starting`` (jobs that count), ``running`` (R), ``orig``, ``new``, ``new_document``, ``budget_hi``, ``budget_mid``, ``budget_lo`` (M),
-        ``data_factor``, ``weight``, and what they are made of.
+    ``really_running``, ``waiting``, ``starting`` (jobs that count), ``running`` (R), ``orig``, ``new``, ``new_document``,
+    ``budget_hi``, ``budget_mid``, ``budget_lo`` (M), ``data_factor``, ``weight``.
 
-    Source:
-        analysis-jobs.md 7.
+    Source: analysis-jobs.md 7.
     """
     new = "new" if rules.new_weight == "budgets" else "new_document"
     basic = pl.col("orig" if rules.basic_weight == "original" else new)

@@ -19,14 +19,7 @@ BARE = ("", "ratio", "factor", "weight")
 
 @dataclass(frozen=True)
 class Setting:
-    """A gdpconfig key with the value in force.
-
-    Attributes:
-        key: Exact key.
-        value: Its value; null where it is not known.
-        unit: Unit, empty for none.
-        is_default: It is not set: the default of the catalogue.
-    """
+    """A gdpconfig key, its value in force (null: not known) and unit (empty: none), and whether that is the default."""
 
     key: str
     value: Any

@@ -26,13 +26,7 @@ MOST_QUEUES = 5
 
 @dataclass(frozen=True)
 class Subject:
-    """A task at an instant.
-
-    Attributes:
-        row: Its row in the table of tasks.
-        n_instants: Instants at which it was brokered.
-        chosen: The instant was asked for.
-    """
+    """A task at an instant: its row in the table of tasks, how many instants it has, and whether this one was asked for."""
 
     row: dict[str, Any]
     n_instants: int
@@ -75,11 +69,7 @@ class Subject:
 
 
 def subject(tasks: pl.DataFrame, jeditaskid: int, snapshot: int | None) -> Subject:
-    """Return the task asked about; without snapshot its last one.
-
-    Raises:
-        DataError: There is no such task, or not at that instant.
-    """
+    """Return the task asked about; without snapshot its last one."""
     rows = tasks.filter(pl.col("jeditaskid") == jeditaskid).sort("snapshot")
     if not rows.height:
         known = tasks["jeditaskid"].unique().sort()
@@ -132,13 +122,7 @@ _NEAR = 3
 
 @dataclass(frozen=True)
 class Question(ABC):
-    """A task of decisions, and the place asked about.
-
-    Attributes:
-        decisions: What was decided.
-        who: The task.
-        name: The place; empty where the task as a whole is asked about.
-    """
+    """A task of decisions, and the place asked about; empty where the task as a whole is asked about."""
 
     NOUN: ClassVar[tuple[str, str]]
     """One place, and several."""

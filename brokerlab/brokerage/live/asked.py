@@ -19,16 +19,10 @@ Tables = dict[str, pl.DataFrame]
 
 
 def asked(wanted: Any, known: pl.DataFrame, n_settings: int = 1) -> pl.DataFrame:
-    """Return what is wanted, sorted, with the number of the task.
+    """Return what is wanted (see :func:`.standing.prepare`), sorted, with ``t``, the number of the task, and ``instant``.
 
-    Args:
-        wanted: ``jeditaskid, snapshot`` (null = 0), ``world``, perhaps ``at`` and ``setting`` (null = 0); of any engine.
-        known: The tasks prepared: ``jeditaskid, snapshot, t``.
-        n_settings: Settings that the tasks may be decided under, numbered from 0.
-
-    Returns:
-        ``jeditaskid, snapshot, world, at, setting, t``, sorted by the first three, and ``instant``: number of the state that a
-        task sees, its world's where no world is asked for at several snapshots.
+    ``known``: the tasks prepared, ``jeditaskid, snapshot, t``. The instant is the number of the state that a task sees, its
+    world's where no world is asked for at several snapshots.
 
     Raises:
         SchemaError: Missing columns, values of another type, nulls.
@@ -65,8 +59,6 @@ def asked(wanted: Any, known: pl.DataFrame, n_settings: int = 1) -> pl.DataFrame
 
 
 class _Wanted(dy.Schema):
-    """What is wanted."""
-
     jeditaskid = dy.Int64(nullable=False)
     snapshot = dy.Int64(nullable=True)
     world = dy.Int64(nullable=False)
@@ -82,14 +74,11 @@ def states(
 ) -> Tables:
     """Return the tables of a state, held to their contracts; ``snapshot`` is the instant, see :func:`asked`.
 
-    Args:
-        state: Name to frame of any engine, with ``world`` instead of ``snapshot`` (null: every world).
-        contracts: Contracts of the input tables.
-        allowed: Names of the tables that may change.
-        instants: ``world, instant`` of what is asked for.
+    ``state`` has frames of any engine with ``world`` instead of ``snapshot`` (null: every world), ``instants`` are
+    ``world, instant`` of what is asked for.
 
     Raises:
-        SchemaError: Unknown tables, tables without ``world``, whatever else the contracts do not allow.
+        SchemaError: Tables that may not change, tables without ``world``, whatever else the contracts do not allow.
     """
     problems, given = [], {}
     for name, table in state.items():

@@ -76,11 +76,8 @@ class Kept:
     ) -> Kept:
         """Ask the checks that stand about every pair.
 
-        Args:
-            plan: Says which.
-            facts: The facts of the pairs.
-            before: What stands of the same pairs under other settings; null: it is not known.
-            changed: Facts that have other values than there: only what reads one of them is worked out again.
+        ``before``: what stands of the same pairs under other settings; only what reads a fact that is ``changed`` is then
+        worked out again.
         """
         again = [bit for bit in range(len(plan.checks)) if bit not in plan.asked]
         if before is not None:

@@ -60,14 +60,9 @@ def prepare(
     """Prepare a brokerage that is asked again and again with other counts.
 
     What does not change from cycle to cycle is worked out here and at the first question, the rest at every question, by
-    the same functions as in ``decide``.
-
-    Args:
-        tables: Input tables as ``decide`` of the brokerage takes them; ``tasks`` has one row per (jeditaskid, snapshot), a
-            snapshot being a time over which queues, endpoints, links and replicas stay as they are.
-        brokerage: Of jobs, of production or of users: it, perhaps with rules of one's own, or its name (``brokerlab brokerages``).
-        rules: Its rule set; null = ``document``.
-        config: Settings; null = defaults.
+    the same functions as in ``decide``. ``tables`` are those of ``decide`` of the brokerage (of production jobs or of users);
+    ``tasks`` has one row per (jeditaskid, snapshot), a snapshot being a time over which queues, endpoints, links and replicas
+    stay as they are.
 
     Returns:
         The brokerage. ``standing.decide(wanted, state)`` answers with :class:`Ranked`:
@@ -76,8 +71,8 @@ def prepare(
           sees; of one snapshot), perhaps ``at`` (time of the cycle, for the age of what the state tells; null: that of
           the task's row). The same task may come with several worlds.
         * ``state``: some of the tables of :func:`tables_that_change` by name, ``world`` in the place of ``snapshot``. A table
-          that is not given keeps what ``tables`` said, and has no rows if that did not have it either. Which tables are given may change, but each new choice costs as
-          much as the first question.
+          that is not given keeps what ``tables`` said, and has no rows if that did not have it either. Each new choice of
+          tables costs as much as the first question.
 
         ``standing.with_config(config)`` is the same brokerage under other settings; ``standing.with_config(*configs)`` asks
         it under several at once, ``setting`` in ``wanted`` (i64, null = 0) being the number of a task's.
@@ -107,14 +102,7 @@ def tables_that_change(brokerage: Brokerage[Any, Any]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Cycle:
-    """What stands while some tables change, and how the rest is made.
-
-    Attributes:
-        lookups: What is looked up in the tables that change.
-        plan: Which checks stand.
-        kept: Locality loop to what stands of the pairs.
-        plans: How the rest is made.
-    """
+    """What stands while some tables change: lookups in them, which checks stand, by locality loop what stands of pairs."""
 
     lookups: tuple[Lookup, ...]
     plan: Plan
@@ -142,11 +130,7 @@ class Standing:
         return self.worlds[0]
 
     def with_config(self, *configs: Config) -> Standing:
-        """Return the same brokerage under other settings, or under several at once; only what they change is worked out anew.
-
-        Raises:
-            ConfigError: Settings that no rule can work with.
-        """
+        """Return the same brokerage under other settings, or under several at once; only what they change is worked out anew."""
         root = self.root or self
         return Standing(tuple(root.world.with_config(config) for config in configs), root)
 

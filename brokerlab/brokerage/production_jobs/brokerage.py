@@ -76,8 +76,7 @@ def hint_queues(
 ) -> pl.DataFrame:
     """Return the queues that could run each task, for the choice of its nucleus: ``jeditaskid, snapshot, panda_queue`` (str).
 
-    Source:
-        production-tasks.md 3, row 7.
+    Source: production-tasks.md 3, row 7.
     """
     decided = decide(tables, rules=rules, config=config, hint=True).queues
     return decided.filter(pl.col("check").is_null()).select(

@@ -183,13 +183,10 @@ def known_links(tasks: pl.DataFrame, state: Tables, *, rules: ProductionRules) -
 
 
 def near_places(queues: pl.DataFrame, state: Tables) -> pl.DataFrame:
-    """Return the queues of each site, and those that share its storage (4.6).
+    """Return the queues of each site, and those that share its storage (4.6): ``q_version, nucleus, parent, x_nucleus``.
 
-    Sharing queues are online, their default output endpoint is among the inputs of the nucleus's first queue, and
-    their type is compatible with that one's.
-
-    Returns:
-        ``q_version, nucleus, parent, x_nucleus`` (of the site itself; else sharing).
+    Sharing queues (not ``x_nucleus``) are online, their default output endpoint is among the inputs of the nucleus's first queue,
+    and their type is compatible with that one's.
     """
     own = queues.select("q_version", "parent", nucleus="q_site").with_columns(x_nucleus=True)
     links = state["queue_endpoints"]
@@ -232,14 +229,7 @@ KEYS = {
 
 
 def one_row_per_key(tables: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
-    """Return the tables with the last row of each key, see :data:`KEYS`.
-
-    Warns:
-        BrokerlabWarning: Rows that repeat a key, with their number.
-
-    Source:
-        production-jobs.md: of a repeated key the last row holds.
-    """
+    """Return the tables with the last row of each key (:data:`KEYS`), and warn of the others (production-jobs.md)."""
     found, told = dict(tables), []
     for name, keys in KEYS.items():
         found[name] = tables[name].unique(keys, keep="last", maintain_order=True)
@@ -262,10 +252,7 @@ UNKNOWN = -2
 
 
 def facts(known: Known) -> Known:
-    """Return it with the facts of tasks and queues, and the candidates of tasks that are pre-assigned.
-
-    With the option ``hint`` only what could run is asked, and no nucleus is looked at.
-    """
+    """Return it with the facts of tasks and queues, and the candidates of pre-assigned tasks; of a hint without nuclei."""
     rules, hint = known.rules, known.options["hint"]
     instants = known.given["tasks"].with_columns(pl.col("snapshot").fill_null(0))
     given = with_sites(one_row_per_key({**known.given, "tasks": instants}), rules=rules)

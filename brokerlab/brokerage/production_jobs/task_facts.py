@@ -37,8 +37,7 @@ def task_facts(
 ) -> pl.DataFrame:
     """Return one row per decision: ``t`` (number of the row, i64), ``jeditaskid``, ``snapshot``, ``at`` and columns ``t_*``.
 
-    Source:
-        production-jobs.md 5 and 7.
+    Source: production-jobs.md 5 and 7.
     """
     frame = tasks.with_row_index("t").with_columns(
         pl.col("t").cast(pl.Int64), pl.col("snapshot").fill_null(0)

@@ -90,9 +90,8 @@ def at_nuclei(listed: pl.DataFrame, inputs: pl.DataFrame) -> pl.DataFrame:
     are listed: a complete copy on disk is all there is to say; else the copy with most files counts, on disk
     and on disk or tape, the first one on ties.
 
-    Returns:
-        ``jeditaskid, snapshot, nucleus`` with ``ava_num_*`` [files], ``ava_size_*`` [B] and ``remote_source``:
-        some replica looked at is readable over WAN. Nuclei without any replica fall out.
+    ``jeditaskid, snapshot, nucleus`` with ``ava_num_*`` [files], ``ava_size_*`` [B] and ``remote_source``: some replica
+    looked at is readable over WAN. Nuclei without any replica fall out.
     """
     unit = [*_UNIT, "nucleus"]
     there = valid_for(listed, inputs.unique(), ["ddm_endpoint_name"], ["snapshot"])

@@ -28,10 +28,6 @@ def work_factor(rw: FloatArray, rules: ProductionRules) -> FloatArray:
     """Return the factor of the work left [HS06 s]: ``1 / max(50, rw)``, or 1 below 50 (switch ``idle_work_is_one``).
 
     Source: production-tasks.md 4.
-
-    Example:
-        >>> work_factor(np.array([0.0, 50.0, 200.0]), ProductionRules()).tolist()
-        [0.02, 0.02, 0.005]
     """
     factor = 1.0 / np.maximum(RW_OFFSET, rw)
     return np.where(rw < RW_OFFSET, 1.0, factor) if rules.idle_work_is_one else factor
@@ -93,10 +89,6 @@ def drawn(weights: FloatArray, draw: float) -> int:
     It is the last one where rounding leaves something over, 0 where all weights are 0; ``draw`` is in [0, 1).
 
     Source: production-tasks.md 4.
-
-    Example:
-        >>> [drawn(np.array([1.0, 3.0]), draw) for draw in (0.0, 0.25, 0.26, 0.99)]
-        [0, 0, 1, 1]
     """
     total = np.cumsum(weights)[-1]  # one after the other: sums of NumPy are pairwise
     left = np.subtract.accumulate(np.concatenate(([draw * total], weights)))[1:]

@@ -79,11 +79,7 @@ Tables = Mapping[str, pl.DataFrame]
 
 
 def facts(known: Known) -> Known:
-    """Return it with the facts of tasks and nuclei, and the candidates of tasks of a full chain.
-
-    Raises:
-        DataError: A task twice at one snapshot.
-    """
+    """Return it with the facts of tasks and nuclei, and the candidates of tasks of a full chain."""
     tables, rules = dict(known.given), known.rules
     for name, column in (("nuclei", "nucleus"), ("storage_endpoints", "ddm_endpoint_name")):
         tables[name] = tables[name].unique(["snapshot", column], keep="first", maintain_order=True)
@@ -143,11 +139,7 @@ def lookups(rules: ProductionRules) -> tuple[Lookup, ...]:  # noqa: ARG001 - of 
 
 
 def _numbered_tasks(tables: Tables, rules: ProductionRules) -> pl.DataFrame:
-    """Return the tasks with ``t``, ``turn`` (their order in the cycle), and ``assigned``, the nucleus that they have.
-
-    Raises:
-        DataError: A task twice at one snapshot.
-    """
+    """Return the tasks with ``t``, ``turn`` (their order in the cycle), and ``assigned``, the nucleus that they have."""
     tasks = with_positions(tables["tasks"]).with_columns(
         pl.col("snapshot").fill_null(0),
         workqueue_name=pl.coalesce("workqueue_name", "gshare"),

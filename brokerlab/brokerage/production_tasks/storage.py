@@ -49,11 +49,6 @@ def match(pattern: str, endpoints: Sequence[tuple[str, str | None]]) -> str | No
     be decided in linear time, finds no name.
 
     Source: production-tasks.md 1, ``output_datasets``.
-
-    Example:
-        >>> disks = [("CERN_SCRATCH", "SCRATCHDISK"), ("CERN_DATADISK", "DATADISK")]
-        >>> match("ATLASDATADISK", disks), match("SCRATCH", disks)
-        ('CERN_DATADISK', 'CERN_SCRATCH')
     """
     if any(name == pattern for name, _ in endpoints):
         return pattern
@@ -143,10 +138,6 @@ def demand_gb(rw_all: pl.Series, rules: ProductionRules) -> pl.Series:
     A core of 10 HS06 writes 0.25 GB a day: ``rw_all / 10 / 86400 * 0.25``, rw_all in HS06 s.
 
     Source: production-tasks.md 3, row 6.
-
-    Example:
-        >>> demand_gb(pl.Series([1e12]), ProductionRules("production")).to_list()
-        [289351.0]
     """
     work = rw_all.to_numpy().astype(np.float64)
     demand = work / HS06_PER_CORE / SECONDS_PER_DAY * GB_PER_CORE_DAY
@@ -207,10 +198,9 @@ def destinations(
 ) -> pl.DataFrame:
     """Add to :func:`placed` what the checks of an output compare.
 
-    Returns:
-        ``t, nucleus, position, demand_gb``, the columns of the endpoint, ``gathers_output`` (true), ``read_wan_up``,
-        ``write_wan_up``, ``usable_gb`` and ``space_left``: the fraction of the endpoint that is left after the demand;
-        null without total.
+    ``t, nucleus, position, demand_gb``, the columns of the endpoint, ``gathers_output`` (true), ``read_wan_up``,
+    ``write_wan_up``, ``usable_gb`` and ``space_left``: the fraction of the endpoint that is left after the demand (null
+    without total).
     """
     rows = placed(pairs, outputs, endpoints, storage)
     rows = rows.join(pairs.select(*PAIR, "t", "demand_gb"), on=PAIR)

@@ -28,14 +28,11 @@ def work_left(rules: ProductionRules | None = None) -> pl.Expr:
 def remaining_work(
     tasks: pl.DataFrame, priorities: pl.DataFrame, *, rules: ProductionRules
 ) -> pl.DataFrame:
-    """Sum the work left at nuclei as the brokerage asks for it.
+    """Sum the work left at nuclei as the brokerage asks for it: table ``remaining_work``, sorted by its key.
 
     ``tasks``: those in ready, scouting, running or pending with files left, one row per task and instant, with their master
-    input; ``priorities`` those of the tasks to be brokered.
-
-    Returns:
-        Table ``remaining_work``: per nucleus all work (null queue and priority), and per work queue and priority
-        asked for the work of that queue at that priority or above. Sorted by its key.
+    input; ``priorities`` those of the tasks to be brokered. Per nucleus there is all work (null queue and priority), and per
+    work queue and priority asked for the work of that queue at that priority or above.
     """
     there = tasks.filter(pl.col("nucleus").is_not_null()).with_columns(rw=work_left(rules))
     everything = there.with_columns(

@@ -5,34 +5,8 @@
 as a :class:`~.clock.Clock`, ``parents`` the parent of each pseudo-queue, and ``pairs`` the ``jeditaskid, snapshot`` asked for.
 """
 
-from brokerlab.brokerage.replaying.activity import (
-    network_matrix,
-    site_activity_of_data,
-    site_activity_of_jobs,
-    slots,
-    worker_stats,
-)
 from brokerlab.brokerage.replaying.build import Replay, build, build_once
 from brokerlab.brokerage.replaying.clock import instants
-from brokerlab.brokerage.replaying.pace import failure_counts, sites_used, to_run_rate
-from brokerlab.brokerage.replaying.plan import job_brokerages, task_brokerages
-from brokerlab.brokerage.replaying.work import open_tasks, task_resource_types
+from brokerlab.brokerage.replaying.plan import job_brokerages
 
-__all__ = [
-    "Replay",
-    "build",
-    "build_once",
-    "failure_counts",
-    "instants",
-    "job_brokerages",
-    "network_matrix",
-    "open_tasks",
-    "site_activity_of_data",
-    "site_activity_of_jobs",
-    "sites_used",
-    "slots",
-    "task_brokerages",
-    "task_resource_types",
-    "to_run_rate",
-    "worker_stats",
-]
+__all__ = ["Replay", "build", "build_once", "instants", "job_brokerages"]

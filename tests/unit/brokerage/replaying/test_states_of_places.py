@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brokerlab.brokerage import replaying
+from brokerlab.brokerage.replaying import activity
 from brokerlab.brokerage.replaying.activity import LINK_AGE_S
 from brokerlab.brokerage.replaying.clock import MANY, Clock, as_of
 from brokerlab.engines import INT, TEXT
@@ -122,7 +122,7 @@ def test_links_count_for_an_hour() -> None:
         }
     )
     instants = instants_of(0, 30, 30 + LINK_AGE_S / 60 - 1, 30 + LINK_AGE_S / 60)
-    found = replaying.network_matrix(frame, Clock.of(instants))
+    found = activity.network_matrix(frame, Clock.of(instants))
     assert found.select("snapshot", "value").rows() == [(0, 1.0), (1, 2.0), (2, 2.0)]
 
 
@@ -138,7 +138,7 @@ def test_slots_end_with_their_time() -> None:
         },
         schema_overrides={"resourcetype": pl.String},
     )
-    found = replaying.slots(frame, Clock.of(instants_of(0, 10, 20)))
+    found = activity.slots(frame, Clock.of(instants_of(0, 10, 20)))
     assert found.drop("resourcetype").rows() == [
         (0, "Q", None, 5), (0, "Q", "A", 0), (1, "Q", "A", 0), (2, "Q", "A", 0), (2, "R", None, 9)
     ]  # fmt: skip
@@ -155,7 +155,7 @@ def test_workers_of_all_harvesters_are_added() -> None:
             "ts": at(0),
         }
     )
-    found = replaying.worker_stats(frame, Clock.of(instants_of(5)))
+    found = activity.worker_stats(frame, Clock.of(instants_of(5)))
     assert found.rows() == [("Q", "SCORE", "running", 3), ("Q", "SCORE", "submitted", 4)]
 
 
@@ -171,7 +171,7 @@ def test_pilots_from_the_system() -> None:
             "ts": [at(0)] * 5,
         }
     )
-    found = replaying.site_activity_of_data(frame, Clock.of(instants_of(1)))
+    found = activity.site_activity_of_data(frame, Clock.of(instants_of(1)))
     assert found.rows() == [("ANALY_X", 5, 6, at(-5)), ("Q", 1, 2, at(-5))]
 
 
@@ -188,12 +188,12 @@ def test_a_queue_that_fell_silent_has_no_pilots() -> None:
             "ts": [at(0), at(0), at(170)],
         }
     )
-    found = replaying.site_activity_of_data(frame, Clock.of(instants_of(179, 180)))
+    found = activity.site_activity_of_data(frame, Clock.of(instants_of(179, 180)))
     rows = {(row[0], row[1]): row[2:] for row in found.rows()}
     assert rows[0, "GONE"] == (10, 5, at(-5))
     assert rows[1, "GONE"] == (0, 0, at(-5))
     assert rows[0, "LIVE"] == rows[1, "LIVE"] == (30, 7, at(-5))
-    alone = replaying.site_activity_of_data(frame.head(1), Clock.of(instants_of(180)))
+    alone = activity.site_activity_of_data(frame.head(1), Clock.of(instants_of(180)))
     assert alone.drop("snapshot").rows() == [("GONE", 0, 0, at(-5))]
 
 
@@ -213,7 +213,7 @@ def test_pilots_from_jobs_against_a_loop(
         for n, (queue, start, length) in enumerate(values)
     ]
     instants = instants_of(*ticks)
-    found = replaying.site_activity_of_jobs(jobs_of(*made), Clock.of(instants))
+    found = activity.site_activity_of_jobs(jobs_of(*made), Clock.of(instants))
     expected = []
     for snapshot, t in instants.iter_rows():
         for queue in ("Q", "R"):

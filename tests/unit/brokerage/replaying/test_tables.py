@@ -9,7 +9,7 @@ import pytest
 
 from brokerlab.archive.contracts import polars_schema
 from brokerlab.brokerage import replaying
-from brokerlab.brokerage.replaying import inputs, places, taskrows
+from brokerlab.brokerage.replaying import inputs, places, plan, taskrows
 from brokerlab.brokerage.replaying.clock import Clock
 from tests.unit.brokerage.replaying.toys import at, instants_of
 
@@ -272,5 +272,5 @@ def test_the_nucleus_is_chosen_when_the_task_is_assigned() -> None:
     log = pl.DataFrame(
         {"jeditaskid": [1, 1, 1], "status": ["defined", "assigning", "assigning"], "modificationtime": [at(1), at(4), at(2)]}
     )  # fmt: skip
-    assert replaying.task_brokerages(tasks).rows() == [(1, at(0)), (2, at(3))]
-    assert replaying.task_brokerages(tasks, log).rows() == [(1, at(2)), (2, at(3))]
+    assert plan.task_brokerages(tasks).rows() == [(1, at(0)), (2, at(3))]
+    assert plan.task_brokerages(tasks, log).rows() == [(1, at(2)), (2, at(3))]
