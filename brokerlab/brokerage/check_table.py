@@ -113,12 +113,7 @@ def fields(columns: Iterable[str], of: dict[str, str]) -> list[str]:
 
 
 def in_words(keys: Iterable[str], queue: Iterable[str], task: Iterable[str]) -> str:
-    """Return what could be changed, in a few words.
-
-    Example:
-        >>> in_words(["NQUEUED_SAT_CAP"], [], ["currentpriority"])
-        'gdpconfig NQUEUED_SAT_CAP; task currentpriority'
-    """
+    """Return what could be changed, in a few words."""
     parts = {"gdpconfig": keys, "queue": queue, "task": task}
     return "; ".join(f"{name} {', '.join(found)}" for name, found in parts.items() if list(found))
 

@@ -129,11 +129,7 @@ def explain(
 def _explained(
     opened: Archive, task: int, queue: str, nucleus: str, rules: ProductionRules, at: str
 ) -> Explanation | TaskExplanation:
-    """Replay the brokerage of one task and explain it: that of analysis for user tasks, else of production.
-
-    Raises:
-        DataError: There is no such task, or it was never brokered.
-    """
+    """Replay the brokerage of one task and explain it: that of analysis for user tasks, else of production."""
     from brokerlab.brokerage import explain as explained
     from brokerlab.brokerage import explain_task, plugins
     from brokerlab.brokerage.production_jobs.brokerage import hint_queues
@@ -175,11 +171,7 @@ def _explained(
 
 
 def _label(opened: Archive, task: int) -> str | None:
-    """Return ``prodsourcelabel`` of a task; null where there is no table of tasks.
-
-    Raises:
-        DataError: There is no such task.
-    """
+    """Return ``prodsourcelabel`` of a task; null where there is no table of tasks."""
     if not opened.has("tasks"):
         return None
     label = "select prodsourcelabel from tasks where jeditaskid = $task"

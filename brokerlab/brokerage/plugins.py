@@ -25,11 +25,7 @@ STAGES = {"jobs": "production-jobs", "tasks": "production-tasks", "analysis": "a
 
 
 def of_stage(stage: str) -> Brokerage[Any, Any]:
-    """Return our brokerage of a stage of a replay.
-
-    Raises:
-        ConfigError: An unknown stage.
-    """
+    """Return our brokerage of a stage of a replay."""
     if stage not in STAGES:
         raise ConfigError(f"stage={stage!r}: {nearest(stage, STAGES)}")
     module = import_module(f"brokerlab.brokerage.{STAGES[stage].replace('-', '_')}.brokerage")
@@ -59,17 +55,10 @@ def available() -> pl.DataFrame:
 
 
 def get(name: str) -> Brokerage[Any, Any]:
-    """Return a brokerage; no other one is loaded.
-
-    Args:
-        name: Its name, as in :func:`available`.
+    """Return a brokerage by its name, as in :func:`available`; no other one is loaded.
 
     Raises:
         ConfigError: There is none of that name, or two, or it does not load, or is no :class:`~.engine.brokerage.Brokerage`.
-
-    Example:
-        >>> get("production-jobs").tables["queues"].__name__
-        'Queues'
     """
     found = _registered()
     point = next((point for point in found if point.name == name), None)
@@ -106,11 +95,7 @@ def _rivals(point: EntryPoint, found: list[EntryPoint]) -> str | None:
 
 
 def _loaded(point: EntryPoint) -> Brokerage[Any, Any]:
-    """Load what an entry point names.
-
-    Raises:
-        ConfigError: It does not load, is no brokerage, or calls itself otherwise.
-    """
+    """Load what an entry point names."""
     package, version = _package(point)
     where = f"brokerage {point.name!r} of package {package} {version} ({point.value})"
     try:

@@ -286,11 +286,7 @@ def texts_of(column: pl.Series) -> list[str]:
 def _places(
     model: Sensitivity, key: str, scopes: Mapping[str, Sequence[str]], scope: Mapping[str, str]
 ) -> list[str]:
-    """Return ``app/component/KEY`` of every entry to set.
-
-    Raises:
-        ConfigError: Nothing here reads the key.
-    """
+    """Return ``app/component/KEY`` of every entry to set."""
     pattern = _pattern(model, key)
     component = model.base.world.place_of(pattern)
     if pattern != key:  # an exact key of a pattern

@@ -111,9 +111,8 @@ def worker_stats(frame: Any, clock: Clock, *, seen_within_s: int | None = None) 
     """
     columns = {**_WORKERS, "lastupdate": TIME}
     held = as_of(frame, "worker_stats", columns, clock, entity=["computingsite"])
-    if (
-        seen_within_s is not None
-    ):  # afterwards: what was recorded last holds, though it be too old to count
+    # afterwards: what was recorded last holds, though it be too old to count
+    if seen_within_s is not None:
         late = pl.col("lastupdate") + timedelta(seconds=seen_within_s) <= pl.col("ts")
         held = held.filter(~late.fill_null(value=False))
     keys = [name for name in ("snapshot",) if name in held.columns]

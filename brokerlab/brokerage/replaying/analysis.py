@@ -139,15 +139,10 @@ class AnalysisMaker(Maker):
 
 @dataclass(frozen=True)
 class OfSettings:
-    """Makes the tables of a replay that depend on settings.
+    """Makes the tables of a replay (``tables``) that depend on settings.
 
-    Attributes:
-        archive: The archive.
-        tables: Those of the replay, ``tasks`` and ``queues`` among them.
-        instants: ``snapshot``, ``at``.
-        basis: What thresholds are laid on: ``slots`` and ``rated`` (`ratings.users`), ``states`` and perhaps
-            ``progress`` (`ratings.active_tasks`).
-        class_rules: Rule set of the classes.
+    ``basis``: what thresholds are laid on: ``slots`` and ``rated`` (`ratings.users`), ``states`` and perhaps ``progress``
+    (`ratings.active_tasks`).
     """
 
     archive: Archive

@@ -69,13 +69,9 @@ class Changes:
         *,
         only: pl.DataFrame | None = None,
     ) -> pl.DataFrame:
-        """Add changes up over time: what there is at every instant.
+        """Add changes up over time: what there is of the ``measures`` at every instant by some columns of the groups.
 
-        Args:
-            by: Columns of the groups to count by; null is a value of its own.
-            measures: Columns of the rows to add up.
-            where: Condition on the groups.
-            only: ``snapshot`` and columns of ``by``: the combinations that are wanted; others are left out.
+        ``where`` is a condition on the groups; ``only`` has ``snapshot`` and columns of ``by``: the combinations that are wanted.
 
         Returns:
             ``snapshot``, ``by``, the measures; no row where the first measure is 0; sorted by ``snapshot`` and ``by``.
@@ -95,9 +91,8 @@ class Changes:
     ) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Add the changes of each combination of some columns up over time.
 
-        Returns:
-            The combinations, sorted, with their number ``key``; and by ``key`` what there is of the measures from
-            ``place`` to before ``until``.
+        The combinations come sorted, with their number ``key``; and by ``key`` what there is of the measures from ``place`` to
+        before ``until``.
         """
         meant = pl.lit(value=True) if where is None else where.fill_null(value=False)
         inside = [side.groups.filter(meant).select("group", *by) for side in self.sides]
@@ -135,12 +130,9 @@ def job_changes(
     clock: Clock,
     by: Sequence[str] = states.GROUP,
 ) -> Changes:
-    """Add up in the engine what every job's changes of status do to the counts.
+    """Add up in the engine what every job's changes of status do to the counts: changes by ``by`` and ``jobstatus``.
 
     Jobs with an entry in ``log`` (:func:`log_of`) are read from it, the others from their times.
-
-    Returns:
-        Changes by ``by`` and ``jobstatus``, of ``njobs, ncores, diskio_sum, diskio_jobs``.
     """
     jobs = states.prepared(jobs)
     boundary, status = pl.col("boundary"), pl.col("jobstatus")
@@ -159,12 +151,7 @@ def job_changes(
 
 
 def log_of(status_log: Any, jobs: nw.LazyFrame[Any]) -> nw.LazyFrame[Any] | None:
-    """Return the status log as it is read; none where there is none.
-
-    Raises:
-        SchemaError: Columns are missing.
-        DataError: It lives in another engine than the jobs.
-    """
+    """Return the status log as it is read; none where there is none."""
     if status_log is None:
         return None
     log = narrow(status_log, "job_status_log", states.LOG_COLUMNS, states.LOG_REQUIRED)
@@ -173,11 +160,7 @@ def log_of(status_log: Any, jobs: nw.LazyFrame[Any]) -> nw.LazyFrame[Any] | None
 
 
 def span_changes(spans: nw.LazyFrame[Any], clock: Clock, by: Sequence[str]) -> Changes:
-    """Add up in the engine how many rows hold at each instant: from ``enter`` to before ``leave`` (null: to this day).
-
-    Returns:
-        Changes by ``by``; of the measures ``njobs`` only counts.
-    """
+    """Add up in the engine how many rows (``njobs``) hold at each instant: from ``enter`` to before ``leave`` (null: always)."""
     nothing = {name: nw.lit(0) for name in states.WEIGHTS}
     passed = _passed(spans.with_columns(**nothing), ("enter", "leave"), by, clock)
     groups = passed.sides[0].groups

@@ -25,17 +25,9 @@ FINEST_CELL_US = 60_000_000
 
 
 def instants(tasks: pl.DataFrame, *, every: str | None = "10m") -> pl.DataFrame:
-    """Number the distinct instants at which tasks are brokered.
+    """Number the distinct instants at which tasks are brokered, ``at`` (naive UTC), rounded down to a grid; None keeps each.
 
-    Args:
-        tasks: ``at``, naive UTC; rows without it are left out.
-        every: Grid to which instants are rounded down, so that tasks share them; None keeps each.
-
-    Returns:
-        ``snapshot`` i64 from 0 in the order of time, ``at``.
-
-    Raises:
-        ConfigError: The grid is not a duration.
+    ``snapshot`` i64 from 0 in the order of time, ``at``.
 
     Example:
         >>> from datetime import datetime
@@ -50,23 +42,14 @@ def instants(tasks: pl.DataFrame, *, every: str | None = "10m") -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class Clock:
-    """Instants in the order of time, and the cells that an engine groups times by.
-
-    Attributes:
-        snapshots: Number of each instant.
-        at_us: The instants [us since 1970], ascending.
-    """
+    """Instants (``at_us`` [us since 1970], ascending, numbered by ``snapshots``), and the cells that engines group times by."""
 
     snapshots: IntArray
     at_us: IntArray
 
     @classmethod
     def of(cls, instants: pl.DataFrame) -> Clock:
-        """Read a table of instants.
-
-        Raises:
-            DataError: A column is missing, a value is null, or a snapshot comes twice.
-        """
+        """Read a table of instants."""
         return cls(*numbered_instants(instants, "instants"))
 
     def __len__(self) -> int:
@@ -137,14 +120,14 @@ def as_of(
     where: nw.Expr | None = None,
     only: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
-    """Return the rows of a table that hold at each instant.
+    """Return the rows of a table of any engine that hold at each instant.
 
     What is known of an entity at ``ts`` holds from then to its next ``ts``: ``[ts, next ts)``. All rows of that time
     hold together, so that what a later time leaves out is gone. Rows without a time hold until the first that has one.
     The engine keeps the last time before each instant; the rest is small.
 
     Args:
-        frame: Table of any engine.
+        frame: The table.
         table: Its name, for messages.
         columns: Columns to read with their types, without the time.
         clock: The instants.
@@ -256,9 +239,7 @@ def _wanted(
 ) -> tuple[pl.DataFrame, IntArray, IntArray, IntArray]:
     """Find which of the wanted instants each row holds at.
 
-    Returns:
-        The rows of wanted things, the wanted (thing, instant) as sorted numbers, and where in them the instants of each
-        row begin and end.
+    The rows of wanted things, the wanted (thing, instant) as sorted numbers, and where in them each row begins and ends.
     """
     instants = max(len(clock), 1)
     shared = [name for name in only.columns if name != "snapshot"]

@@ -54,10 +54,6 @@ class Counts:
 
         The status is that of the last log entry at or before the instant. Jobs without log are counted by their times
         (see :mod:`~brokerlab.brokerage.replaying.states`: some statuses cannot be told apart then), under the name of the parent.
-
-        Raises:
-            SchemaError: Columns are missing.
-            DataError: The instants are not usable, or the tables live in different engines.
         """
         clock = Clock.of(instants)
         table = narrow(jobs, "jobs", states.JOB_COLUMNS, states.JOB_REQUIRED)
@@ -66,11 +62,7 @@ class Counts:
         return cls(job_changes(table, log, clock).by_parent(parents), notes)
 
     def table(self, *by: str, where: pl.Expr | None = None, measure: str = "njobs") -> pl.DataFrame:
-        """Return the number of jobs, or of cores, by some columns of ``states.GROUP`` and ``jobstatus``, ``where`` these say so.
-
-        Returns:
-            ``snapshot``, ``by``, the measure (``njobs`` or ``ncores``); no row where it is 0; sorted.
-        """
+        """Return the number of jobs, or the measure, by columns of ``states.GROUP`` and ``jobstatus``; no row for 0; sorted."""
         return self.changes.at_instants(by, (measure,), where)
 
 

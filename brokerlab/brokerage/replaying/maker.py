@@ -49,11 +49,7 @@ LOCATING = ("replicas", "queue_endpoints", "storage_endpoints")
 
 @dataclass(frozen=True)
 class OfFiles:
-    """Makes the tables of a replay that follow from the files of its tasks, of all or of a chunk of them.
-
-    Attributes:
-        stage: The brokerage that is replayed.
-    """
+    """Makes the tables of a replay of a stage that follow from the files of its tasks, of all or of a chunk of them."""
 
     stage: str
 
@@ -89,16 +85,10 @@ class Maker:
     """Makes tables of the production brokerage at some instants; ``make`` fills ``tables`` and ``notes``.
 
     Attributes:
-        archive: The archive.
         planned: Tasks and instants, see :func:`~.plan.planned`.
         instants: ``snapshot``, ``at``.
-        stage: The brokerage that is replayed.
         merging: Merge chunks are brokered.
-        rules: See :func:`~.build.build`.
-        class_rules: See there.
-        resource_work_queues: See there.
         config: The settings at the last instant.
-        tables: Name to frame.
         notes: What was approximated, and what is missing.
         open_tasks: Tasks with work left, where the choice of the nucleus is replayed.
         of_settings: Makes the tables that depend on settings; null: none do.
@@ -196,9 +186,8 @@ class Maker:
         elif endpoints is not None:
             self.tables["queue_storage_site"] = places.queue_storage_site(links, endpoints)
         nuclei = places.nuclei(queues, links)
-        if (
-            self.stage == "jobs"
-        ):  # a nucleus keeps its endpoints, queues and mode over a replay of jobs
+        # a nucleus keeps its endpoints, queues and mode over a replay of jobs
+        if self.stage == "jobs":
             nuclei = nuclei.unique("nucleus", keep="last", maintain_order=True).drop(
                 "snapshot", strict=False
             )

@@ -26,13 +26,8 @@ _TIMES = ("starttime", "endtime", "statechangetime", "modificationtime")
 _STARTS = read_as("jobs", "computingsite", "jobstatus", *_TIMES)
 _ENDS = read_as(
     "jobs",
-    "jeditaskid",
-    "computingsite",
-    "jobstatus",
-    "jobsubstatus",
-    "piloterrorcode",
-    "relocationflag",
-    *_TIMES,
+    *("jeditaskid", "computingsite", "jobstatus", "jobsubstatus", "piloterrorcode"),
+    *("relocationflag", *_TIMES),
 )
 _USED = read_as("jobs", "jeditaskid", "computingsite", "creationtime")
 _LAST = nw.coalesce("statechangetime", "modificationtime", "endtime", "starttime")
@@ -44,12 +39,9 @@ def to_run_rate(
     """Return how many jobs per hour started at each queue: starts in ``[t - 6 h, t - 300 s)`` over that time.
 
     Jobs of all labels, shares and tables count, running or ended, but those that had failed or were closed by then.
+    No row where nothing started (contract ``ToRunRate``).
 
-    Returns:
-        Contract ``ToRunRate``, sorted; no row where nothing started.
-
-    Source:
-        analysis-jobs.md 1 (D7).
+    Source: analysis-jobs.md 1 (D7).
     """
     table = narrow(jobs, "jobs", _STARTS, ("computingsite", "jobstatus", "starttime"))
     began = nw.col("starttime")
@@ -78,16 +70,12 @@ def failure_counts(
     hours: float,
     parents: Mapping[str, str] | None = None,
 ) -> pl.DataFrame:
-    """Count the jobs of tasks that ended in the hours before each instant, by queue.
+    """Count the jobs of tasks that ended in the hours before each instant, by queue (contract ``FailureCounts``).
 
     Finished ones; failed ones with an error of the pilot; closed ones that were to be assigned anew, by force
     (``relocationflag`` is neither null nor 3). The window is ``(t - hours, t]``, ``hours`` TW_DONE_JOB_STAT.
 
-    Returns:
-        Contract ``FailureCounts``, sorted by key.
-
-    Source:
-        analysis-jobs.md 1.
+    Source: analysis-jobs.md 1.
     """
     table = narrow(jobs, "jobs", _ENDS, ("jeditaskid", "computingsite", "jobstatus"))
     status = nw.col("jobstatus")

@@ -40,11 +40,7 @@ _LINKS = read_as(
 def queues(
     frame: Any, resource_types: pl.DataFrame | None, clock: Clock, *, more: Types | None = None
 ) -> pl.DataFrame:
-    """Return the queues at every instant, pseudo-queues included, limits of the whole slot.
-
-    Returns:
-        Contract ``Queues``, and ``more``, sorted by ``snapshot`` (if the queues have a history) and ``panda_queue``.
-    """
+    """Return the queues at every instant, pseudo-queues included, limits of the whole slot (contract ``Queues``, ``more``)."""
     columns = {**_QUEUES, **(more or {})}
     held = as_of(frame, "queues", columns, clock, entity=["panda_queue"])
     typed = held.drop("ts").rename({"atlas_site": "pandasite"})
@@ -103,14 +99,10 @@ def scoped_endpoints(frame: Any) -> pl.DataFrame:
 def endpoints_with_storage(links: pl.DataFrame, storage: pl.DataFrame | None) -> pl.DataFrame:
     """Put beside the endpoints of queues what is known of each: tape or not, free space, what is up.
 
-    Of an endpoint with a history the last row counts.
+    Of an endpoint with a history the last row counts: ``is_tape``, ``space_usable`` [GB] (free + expired - to be kept free -
+    unavailable, null = 0; null where none of the four is known), ``read_lan, write_lan, read_wan, write_wan``.
 
-    Returns:
-        ``links`` with ``is_tape``, ``space_usable`` [GB] (free + expired - to be kept free - unavailable, null = 0;
-        null where none of the four is known), ``read_lan, write_lan, read_wan, write_wan``.
-
-    Source:
-        analysis-jobs.md 1; archive.md section 6.
+    Source: analysis-jobs.md 1; archive.md section 6.
     """
     names = ["is_tape", "read_lan", "write_lan", "read_wan", "write_wan"]
     if storage is None:
@@ -133,17 +125,13 @@ def queue_storage_site(links: pl.DataFrame, endpoints: pl.DataFrame) -> pl.DataF
 
 
 def nuclei(queues: pl.DataFrame, links: pl.DataFrame) -> pl.DataFrame:
-    """Return the ATLAS sites that own production queues, nuclei and satellites.
+    """Return the ATLAS sites that own production queues, nuclei and satellites (contract ``Nuclei``), sorted.
 
     The state is that of the site's first queue by name; a site is a nucleus if one of its production queues has that
-    role. Endpoints come in the order of the queues and of each queue's list; only local output endpoints count.
+    role. Endpoints come in the order of the queues and of each queue's list; only local output endpoints count. ``bare_mode``
+    and ``secondary_nucleus`` follow from the queues by a rule (:func:`full_chain.bare_modes`).
 
-    Returns:
-        Contract ``Nuclei`` (with ``snapshot`` if the queues have it), sorted, without ``bare_mode`` and
-        ``secondary_nucleus``, which follow from the queues by a rule (:func:`full_chain.bare_modes`).
-
-    Source:
-        production-tasks.md 1; full-chain.md 1.
+    Source: production-tasks.md 1; full-chain.md 1.
     """
     when = [name for name in ("snapshot",) if name in queues.columns]
     own = queues.filter(

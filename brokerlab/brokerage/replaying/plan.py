@@ -46,10 +46,6 @@ def job_brokerages(
 
     Returns:
         ``jeditaskid``, ``at``, ``is_merging`` (key, sorted), ``use_scout`` (some job of it was a scout), ``n_jobs``.
-
-    Raises:
-        SchemaError: Columns are missing.
-        ConfigError: The cycle is no duration.
     """
     step = duration_us(cycle, "cycle")
     table = narrow(jobs, "jobs", _JOBS, ("jeditaskid", "creationtime"))
@@ -89,14 +85,7 @@ def job_brokerages(
 def task_brokerages(
     tasks: Any, status_log: Any = None, *, label: str | None = PRODUCTION_LABEL
 ) -> pl.DataFrame:
-    """Tell when the nucleus of each task was chosen: at its first ``assigning``, else when it was made; label None takes all.
-
-    Returns:
-        ``jeditaskid`` (key, sorted), ``at``.
-
-    Raises:
-        SchemaError: Columns are missing.
-    """
+    """Tell when the nucleus of each task was chosen, ``jeditaskid, at``: at its first ``assigning``, else when it was made."""
     table = narrow(tasks, "tasks", _TASKS, ("jeditaskid", "creationdate"))
     if label is not None:
         table = table.filter(nw.col("prodsourcelabel") == label)
@@ -134,15 +123,7 @@ class Asked:
 
 
 def time_of(value: datetime | str | None, name: str) -> datetime | None:
-    """Read a time: naive UTC, as such or as text.
-
-    Raises:
-        ConfigError: The argument of this name is no time, or it has a zone.
-
-    Example:
-        >>> time_of("2026-03-01T12:00", "at")
-        datetime.datetime(2026, 3, 1, 12, 0)
-    """
+    """Read a time: naive UTC, as such or as text; an argument of this name that is none, or has a zone, is refused."""
     if value is None:
         return None
     try:
@@ -164,9 +145,6 @@ def planned(
     Returns:
         One row per task and instant: ``jeditaskid, snapshot, at`` (the instant), ``brokerage_time`` (when it was),
         perhaps ``is_merging, use_scout, n_jobs``; and the instants, ``snapshot, at``.
-
-    Raises:
-        EmptyPeriodError: Nothing is brokered in the period.
     """
     found = _brokerages(archive, asked)
     if "is_merging" in found.columns:

@@ -27,26 +27,14 @@ PROGRESS = ("files", "datasets", "jobs")
 
 @dataclass(frozen=True)
 class Ticks:
-    """The times of evaluation that instants see.
-
-    Attributes:
-        instants: ``snapshot, at``, ``tick`` (number of the last evaluation), ``timestamp`` (its time).
-        ticks: ``snapshot`` (that number), ``at``.
-    """
+    """The times of evaluation, ``snapshot, at``, that instants see: ``snapshot, at, tick`` (its number), ``timestamp``."""
 
     instants: pl.DataFrame
     ticks: pl.DataFrame
 
     @classmethod
     def of(cls, instants: pl.DataFrame, every: str) -> Ticks:
-        """Round instants down to a grid of the clock.
-
-        Example:
-            >>> from datetime import datetime
-            >>> at = pl.DataFrame({"snapshot": [4], "at": [datetime(2026, 3, 1, 12, 47)]})
-            >>> Ticks.of(at, "30m").ticks.rows()
-            [(0, datetime.datetime(2026, 3, 1, 12, 30))]
-        """
+        """Round instants down to a grid of the clock."""
         timed = instants.select("snapshot", "at", timestamp=rounded(pl.col("at"), every))
         times = timed.select("timestamp").unique().sort("timestamp").with_row_index("tick")
         numbered = times.with_columns(pl.col("tick").cast(pl.Int64))
@@ -68,15 +56,11 @@ def site_ratings(
     status_log: Any,
     rules: classification.ClassRules | None = None,
 ) -> pl.DataFrame:
-    """Rate the queues, one row each.
+    """Rate the queues: ``snapshot, computingsite, resource_type, class`` (null: not classified), ``timestamp``, sorted.
 
     Unless every job is in the status log, waits are those of the jobs' own times (switch ``wait_time``).
 
-    Returns:
-        ``snapshot, computingsite, resource_type, class`` (null: not classified), ``timestamp``, sorted.
-
-    Source:
-        classes.md 1 to 3.
+    Source: classes.md 1 to 3.
     """
     at = Ticks.of(instants, SITES_EVERY)
     rules = classification.ClassRules() if rules is None else rules
@@ -147,16 +131,11 @@ def task_ratings(
 def active_tasks(
     tables: Mapping[str, Any], pairs: pl.DataFrame, at: Ticks
 ) -> dict[str, pl.DataFrame]:
-    """Return the tasks to be brokered that are active at each evaluation, and their progress.
+    """Return the tasks to be brokered that are active at each evaluation, ``states``, and their ``progress`` where it is known.
 
-    Without one of ``files``, ``datasets``, ``jobs`` among the tables no progress is known.
+    Without one of ``files``, ``datasets``, ``jobs`` among the tables it is not.
 
-    Returns:
-        ``states``, see :func:`brokerlab.lifecycle.classification.task_states`; ``progress``, see
-        :func:`brokerlab.lifecycle.classification.task_progress`, where it is known.
-
-    Source:
-        classes.md 5.
+    Source: classes.md 5.
     """
     ids = pairs["jeditaskid"].unique().to_list()
     own = {

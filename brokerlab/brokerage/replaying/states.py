@@ -47,12 +47,7 @@ WEIGHTS = ("ncores", "diskio_sum", "diskio_jobs")
 
 
 def prepared(jobs: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """Add what is summed over jobs and the time at which a job was over or took its present status.
-
-    Returns:
-        The group columns, ``pandaid``, ``jeditaskid``, ``over_at`` (null while it lives), ``ncores``, ``diskio_sum``
-        (millionths of kB/s per core), ``diskio_jobs`` 0/1, and the job's times.
-    """
+    """Add what is summed over jobs, and ``over_at``, the time at which a job was over (null while it lives)."""
     cores = nw.when(nw.col("corecount") > 0).then(nw.col("corecount")).otherwise(nw.lit(1))
     is_over = nw.col("jobstatus").is_in(OVER)
     last = nw.coalesce("statechangetime", "modificationtime", "endtime", "starttime")
@@ -102,14 +97,10 @@ def times(jobs: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
 def spans(
     log: nw.LazyFrame[Any], jobs: nw.LazyFrame[Any], keep: Sequence[str] = GROUP
 ) -> nw.LazyFrame[Any]:
-    """Turn log entries into spans of one status each.
+    """Turn log entries into spans of one status each, ``enter`` to ``leave`` (null: to this day), with what is kept of the jobs.
 
     An entry holds until the next one of the job (:func:`~brokerlab.lifecycle.status_log.entries`); the last one until
     the job was over, or to this day. An entry without queue has the job's.
-
-    Returns:
-        Columns of :func:`prepared` to ``keep``, what is summed, with ``computingsite`` and ``jobstatus`` of the entry,
-        ``enter``, ``leave`` (null: to this day).
     """
     told = entries(log.with_columns(queue=nw.col("computingsite")), "queue")
     kept = dict.fromkeys(["pandaid", "computingsite", *keep, *WEIGHTS, "over_at"])

@@ -21,8 +21,7 @@ USER_FLAGS = ("avoidvp", "allowincompleteinds", "limitedsites")
 def user_rows(rows: pl.DataFrame) -> pl.DataFrame:
     """Put tasks in the words of the analysis brokerage (contract ``Tasks``).
 
-    Source:
-        analysis-jobs.md 1.
+    Source: analysis-jobs.md 1.
     """
     kept = pl.col("usescout") == WITH_SCOUTS
     flags = [(pl.col(name) != 0).alias(name) for name in USER_FLAGS]

@@ -32,15 +32,7 @@ _STATUS = pl.col("jobstatus")
 def user_changes(
     jobs: Any, status_log: Any, clock: Clock, *, parents: Mapping[str, str] | None = None
 ) -> Changes:
-    """Add up in the engine the changes of status of all jobs of users.
-
-    Returns:
-        Changes by ``computingsite, gshare, produsername, workinggroup, merging`` (0/1) and ``jobstatus``.
-
-    Raises:
-        SchemaError: Columns are missing.
-        DataError: The tables live in different engines.
-    """
+    """Add up the changes of status of users' jobs by ``computingsite, gshare, produsername, workinggroup, merging`` (0/1)."""
     required = (*states.JOB_REQUIRED, "prodsourcelabel", "produsername")
     table = narrow(jobs, "jobs", _JOBS, required)
     log = log_of(status_log, table)

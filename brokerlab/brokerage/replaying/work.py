@@ -57,9 +57,6 @@ def open_tasks(
     Returns:
         ``snapshot, jeditaskid, nucleus, workqueue_name`` (the gshare), ``currentpriority, nevents, neventsused, cputime,
         cputimeunit``, sorted; tasks without nucleus or events left are not in it.
-
-    Raises:
-        SchemaError: Columns are missing.
     """
     clock = Clock.of(instants)
     lazy = narrow(tasks, "tasks", _TASKS, ("jeditaskid", "status", "creationdate"))

@@ -23,11 +23,7 @@ STEPS = {"throttle": ("asked", "let_through"), "checks": ("let_through", "placed
 
 
 def totals_by_user(rows: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
-    """Return what each user asked for and got.
-
-    Returns:
-        One row per user, sorted: ``user``, ``asked``, ``let_through``, ``placed`` [jobs], ``core_h``.
-    """
+    """Return what each user asked for and got, sorted: ``user``, ``asked``, ``let_through``, ``placed`` [jobs], ``core_h``."""
     n = pl.col("jobs")
     asked = rows.group_by(USER).agg(
         asked=n.sum(),
@@ -50,11 +46,6 @@ def jain_indices(users: pl.DataFrame, **dice: Any) -> pl.DataFrame:
         index of the later less that of the earlier, of the same draws.
 
     Source: R. Jain, D. Chiu, W. Hawe, DEC-TR-301 (1984), equation 3.
-
-    Example:
-        >>> users = pl.DataFrame({"user": ["a", "b"], **dict.fromkeys(QUANTITIES, [0.0, 4.0])})
-        >>> jain_indices(users, n_boot=50)["index"].to_list()
-        [0.5, 0.5, 0.5, 0.5, 0.0, 0.0]
     """
     squares = [(pl.col(name) ** 2).alias(_square(name)) for name in QUANTITIES]
     formulas: dict[str, Formula] = {name: partial(_jain, name) for name in QUANTITIES}
@@ -94,13 +85,8 @@ def lorenz_curves(
 ) -> pl.DataFrame:
     """Return how much the users with least have together, of quantities of `totals_by_user`.
 
-    Returns:
-        ``quantity``, ``users`` (share of them, those with least first) and ``part`` (of the whole) [1]; last the line of
-        the quantity ``equal``, where all have the same. A quantity of which nobody has anything is left out.
-
-    Example:
-        >>> lorenz_curves(pl.DataFrame({"asked": [3.0, 1.0]}), ["asked"])["part"].to_list()
-        [0.0, 0.25, 1.0, 0.0, 1.0]
+    ``quantity``, ``users`` (share of them, those with least first) and ``part`` (of the whole) [1]; last the line of
+    the quantity ``equal``, where all have the same. A quantity of which nobody has anything is left out.
     """
     curves = []
     for name in quantities:

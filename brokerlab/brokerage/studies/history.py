@@ -61,8 +61,7 @@ def match_jobs(ran: pl.DataFrame, tasks: pl.DataFrame, best: pl.DataFrame) -> pl
 def agreement_shares(matched: pl.DataFrame, **dice: Any) -> pl.DataFrame:
     """Return the shares of jobs that ran at a candidate, at the best three, at the first; and by chance.
 
-    Returns:
-        See :func:`brokerlab.intervals.shares`; parts ``candidate``, ``best_three``, ``first``, ``by_chance``.
+    See :func:`brokerlab.intervals.shares`; parts ``candidate``, ``best_three``, ``first``, ``by_chance``.
     """
     jobs = pl.col("n_jobs").cast(pl.Float64)
     is_candidate = pl.col("check") == CANDIDATE
@@ -84,8 +83,7 @@ def agreement_shares(matched: pl.DataFrame, **dice: Any) -> pl.DataFrame:
 def disagreement_shares(matched: pl.DataFrame, **dice: Any) -> pl.DataFrame:
     """Return the share of jobs that ran where a check of the replay says skip, check by check, largest first.
 
-    Returns:
-        See :func:`brokerlab.intervals.shares`; parts are the checks that occur, and `NOT_LOOKED_AT`.
+    See :func:`brokerlab.intervals.shares`; parts are the checks that occur, and `NOT_LOOKED_AT`.
     """
     others = matched.filter(pl.col("check") != CANDIDATE)["check"].unique().sort().to_list()
     jobs = pl.col("n_jobs")

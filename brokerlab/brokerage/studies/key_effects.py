@@ -67,11 +67,7 @@ class KeyEffects:
 
 
 def check_keys(keys: Iterable[str], kind: Kind = PRODUCTION) -> None:
-    """Refuse keys that the catalogue does not know for a brokerage, all at once.
-
-    Raises:
-        ConfigError: Which, and what was meant.
-    """
+    """Refuse keys that the catalogue does not know for a brokerage, all at once."""
     known = {row.key for row in _catalogue_rows(kind)}
     problems = [
         f"{key!r} is no key of the {kind.name} brokerage, {nearest(key, known)}"
@@ -94,9 +90,6 @@ def which_keys_matter(
 
     A pattern of keys is set for every share that occurs; keys on which the tables of a ``replay`` depend are tried on it.
     Besides its own value, its half and its double, ``points`` are tried of each.
-
-    Raises:
-        ConfigError: A key that the brokerage does not have.
     """
     kind = kind_of(decisions)
     check_keys(keys, kind)

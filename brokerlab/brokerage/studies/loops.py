@@ -23,10 +23,9 @@ LIMITS = ("base_user", "ratio", "percentage")
 
 
 def removed_by_loop(decisions: AnalysisDecisions, **dice: Any) -> pl.DataFrame:
-    """Return the share of the pairs of either locality loop that each check removes, in order.
+    """Return the share of the pairs of either locality loop that each check removes, in order: `removal_shares` by ``loop``.
 
-    Returns:
-        `removal_shares` by ``loop``; parts are the checks in order of removal and, last, `CANDIDATE` (not removed).
+    Parts are the checks in order of removal and, last, `CANDIDATE` (not removed).
     """
     check = pl.col("check").cast(pl.String).fill_null(CANDIDATE)
     pairs = pl.concat(
@@ -94,8 +93,7 @@ def unified_queues(decisions: AnalysisDecisions) -> pl.DataFrame:
 def stabilizer_shares(state: pl.DataFrame, **dice: Any) -> pl.DataFrame:
     """Return the share of pairs where the stabilizer may act, that it marks, and by what its limits are set.
 
-    Returns:
-        `intervals.shares` over users, parts ``looked_at``, `MARKS`, `BOUNDS` and `LIMITS`.
+    `intervals.shares` over users, parts ``looked_at``, `MARKS`, `BOUNDS` and `LIMITS`.
     """
     parts: Sequence[str] = ("looked_at", *MARKS, *BOUNDS, *LIMITS)
     return shares(state, parts, "one", unit=USER, **dice)

@@ -33,8 +33,6 @@ class Kind:
     """One of the job brokerages.
 
     Attributes:
-        name: production or analysis.
-        brokerage: The brokerage.
         label: ``prodsourcelabel`` of its jobs.
         switches: Switches that it can see.
         components: Components of gdpconfig whose keys it reads, those of its own first.
@@ -89,12 +87,7 @@ ANALYSIS = Kind(
 
 
 def kind_of(decisions: JobDecisions) -> Kind:
-    """Return the brokerage that decided.
-
-    Example:
-        >>> kind_of(ANALYSIS.brokerage.decide({})).name
-        'analysis'
-    """
+    """Return the brokerage that decided."""
     return ANALYSIS if isinstance(decisions, AnalysisDecisions) else PRODUCTION
 
 
@@ -119,9 +112,6 @@ class Period:
     """The brokerages of a period, rebuilt.
 
     Attributes:
-        archive: The archive.
-        kind: The job brokerage.
-        rules: Its rule set.
         replay: What it saw; of production files are read when they are asked for (`Replay.map`).
         ran: Jobs that really started, see :func:`jobs_that_ran`.
         n_tasks: Tasks brokered in the period, of which the replay may hold a sample.
@@ -168,11 +158,6 @@ def replay_period(
 
     ``rules`` are those of the brokerage and, for analysis, of the classes of queues and tasks; ``max_tasks`` are drawn at random
     (0: all); instants are rounded down to ``every``.
-
-    Raises:
-        ConfigError: An unknown rule set.
-        MissingTableError: The archive lacks jobs, tasks or queues.
-        EmptyPeriodError: No task is brokered in the period.
     """
     rule_set = kind.brokerage.rule_set(rules)
     tasks, n_tasks = draw_tasks(archive, start, end, label=kind.label, most=max_tasks, seed=seed)
@@ -228,11 +213,10 @@ def replay_nuclei(
 
 
 def jobs_that_ran(archive: Archive, label: str, tasks: pl.DataFrame) -> pl.DataFrame:
-    """Return where jobs of a label really started, of some tasks.
+    """Return where jobs of a label really started, of some tasks: ``jeditaskid, computingsite, resource_type``.
 
-    Returns:
-        ``jeditaskid, computingsite, resource_type``, ``made`` (when the first of them was), ``n_jobs``; ``wait_h``
-        (from being made to the start) and ``core_h`` (from start to end), sums over them [h].
+    ``made`` (when the first of them was), ``n_jobs``; ``wait_h`` (from being made to the start) and ``core_h`` (from start to
+    end), sums over them [h].
     """
     ids = tasks["jeditaskid"].unique().to_list()
     ran: pl.DataFrame = archive.sql(RAN, {"label": label, "tasks": ids}).pl()

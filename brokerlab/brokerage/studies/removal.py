@@ -21,12 +21,7 @@ NO_SHARE = "(none)"
 
 
 def with_flags(frame: pl.DataFrame, column: str, values: Sequence[str]) -> pl.DataFrame:
-    """Return the rows with one column of 0 and 1 per value of a column.
-
-    Example:
-        >>> with_flags(pl.DataFrame({"way": ["up", "down"]}), "way", ["up"])["up"].to_list()
-        [1, 0]
-    """
+    """Return the rows with one column of 0 and 1 per value of a column."""
     return frame.with_columns(
         (pl.col(column) == value).cast(pl.Int64).alias(value) for value in values
     )
@@ -121,10 +116,9 @@ def describe_checks(removed: pl.DataFrame, rules: ProductionRules, stage: str) -
 def shares_without_queue(
     decided: pl.DataFrame, tasks: pl.DataFrame, kind: Kind, *, by: Sequence[str] = (), **dice: Any
 ) -> pl.DataFrame:
-    """Return the share of brokerages that leave their task without a queue, by outcome.
+    """Return the share of brokerages that leave their task without a queue, by outcome, see :func:`brokerlab.intervals.shares`.
 
-    Returns:
-        See :func:`brokerlab.intervals.shares`; parts are the outcomes of `Kind.stuck`, and ``stuck``, any of them.
+    Parts are the outcomes of `Kind.stuck`, and ``stuck``, any of them.
     """
     names = kind.stuck
     facts = tasks.select(*TASK, pl.col("gshare").fill_null(NO_SHARE))

@@ -157,11 +157,7 @@ def _gathered(
 def _summed(
     frames: Mapping[str, pl.DataFrame], order: Sequence[str], period: Period, **dice: Any
 ) -> dict[str, Any]:
-    """Return what is said of every brokerage of queues, see `_Tasks`.
-
-    Raises:
-        InsufficientDataError: No brokerage comes to look at a queue.
-    """
+    """Return what is said of every brokerage of queues, see `_Tasks`."""
     decided, counts, matched = (frames[name] for name in ("decided", "counts", "matched"))
     if counts.is_empty():
         column, how = ("outcome", "end as {}; one that does")
@@ -240,10 +236,6 @@ def study_production_tasks(
     ``nuclei``: what the choice of the nucleus saw; null: it is left out. Of ``keys`` other values are tried, ``points`` of each
     (`key_effects.which_keys_matter`); single switches on ``switch_sample`` brokerages at most, and tasks for those of that
     choice.
-
-    Raises:
-        InsufficientDataError: No brokerage comes to look at a queue.
-        ConfigError: A key that the brokerage does not have.
     """
     dice: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
     key_effects.check_keys(keys)
@@ -295,11 +287,7 @@ def study_production_tasks(
 
 
 def study_user_tasks(period: Period, *, n_boot: int = N_BOOT, seed: int = 1) -> UserTasks:
-    """Decide the user tasks of a period again, and sum up; replicates are over users or tasks.
-
-    Raises:
-        InsufficientDataError: Every brokerage is held back before it looks at a queue.
-    """
+    """Decide the user tasks of a period again, and sum up; replicates are over users or tasks."""
     dice: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
     replay, tasks = period.replay, period.replay.tasks
     tables = replay.tables_of(ANALYSIS.tables)

@@ -31,15 +31,13 @@ FAMILIES = {
 
 
 def outcomes(decisions: AnalysisDecisions) -> pl.DataFrame:
-    """Return whose each brokerage is and how it went.
+    """Return whose each brokerage is and how it went, sorted.
 
-    Returns:
-        One row per brokerage, sorted: ``jeditaskid, snapshot, at, gshare, user`` (who is accounted, without group),
-        ``unit`` (the working group where the task has one, else the user), ``task_class`` (S, A, B, C or `UNRATED`), ``merging``,
-        ``jobs`` (that the chunk splits into), ``rule`` (of `RULES` that holds it back, else `PASSED`), ``family`` (of
-        `FAMILIES`, else `PASSED`), ``outcome``, ``route`` through the locality loops
-        (``first``: only the one with locality; ``then_second``: both; ``second_only``: only the one without, a relaxation;
-        ``held``: none); ``one`` (1).
+    ``jeditaskid, snapshot, at, gshare, user`` (who is accounted, without group), ``unit`` (the working group where the task has
+    one, else the user), ``task_class`` (S, A, B, C or `UNRATED`), ``merging``, ``jobs`` (that the chunk splits into), ``rule``
+    (of `RULES` that holds it back, else `PASSED`), ``family`` (of `FAMILIES`, else `PASSED`), ``outcome``, ``route`` through the
+    locality loops (``first``: only the one with locality; ``then_second``: both; ``second_only``: only the one without, a
+    relaxation; ``held``: none); ``one`` (1).
     """
     given = decisions.world.tables["tasks"].select(
         "jeditaskid",
@@ -82,13 +80,7 @@ def outcomes(decisions: AnalysisDecisions) -> pl.DataFrame:
 
 
 def in_order(frame: pl.DataFrame, column: str, size: str) -> pl.DataFrame:
-    """Sort rows by the levels of a column: classes of tasks by `CLASS_ORDER`, others the largest first.
-
-    Example:
-        >>> levels = pl.DataFrame({"task_class": ["B", "all"], "n": [9, 9]})
-        >>> in_order(levels, "task_class", "n")["task_class"].to_list()
-        ['all', 'B']
-    """
+    """Sort rows by the levels of a column: classes of tasks by `CLASS_ORDER`, others the largest first."""
     if column == "task_class":
         return frame.sort(pl.col(column).cast(pl.Enum(CLASS_ORDER)))
     return frame.sort(size, column, descending=[True, False])

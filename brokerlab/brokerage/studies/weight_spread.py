@@ -18,10 +18,9 @@ FACTORS = ("work", "data", "network", "t1", "preference")
 
 
 def competing_queues(decisions: Decisions) -> pl.DataFrame:
-    """Return the pairs that compete by weight: not removed, or only for being beyond the best ten.
+    """Return the rows of ``decisions.weighed`` that compete by weight: not removed, or only for being beyond the best ten.
 
-    Returns:
-        Rows of ``decisions.weighed`` with positive factors only; ``weight`` is the product of the factors.
+    All factors are positive; ``weight`` is their product.
     """
     competes = pl.col("check").is_null() | (pl.col("check").cast(pl.String) == "rank")
     product = pl.lit(1.0)
