@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,8 +15,8 @@ from brokerlab.brokerage.analysis_jobs.brokerage import BROKERAGE as ANALYSIS
 from brokerlab.brokerage.analysis_jobs.checks import queue_checks as analysis_checks
 from brokerlab.brokerage.engine.again import redecided
 from brokerlab.brokerage.engine.brokerage import Brokerage
+from brokerlab.brokerage.engine.lookup import Known, Lookup
 from brokerlab.brokerage.engine.own import inserted, without
-from brokerlab.brokerage.engine.pairs import Facts
 from brokerlab.brokerage.engine.rule import Rule, setting
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE as JOBS
 from brokerlab.brokerage.production_jobs.checks import queue_checks
@@ -103,12 +103,18 @@ def warm(**changed: Any) -> Rule:
     return Rule(**{"when": pl.col("q_celsius") > 20} | given | changed)
 
 
-def with_weather(found: Facts, tables: Mapping[str, pl.DataFrame]) -> Facts:
-    place = next(name for name in ("panda_queue", "nucleus") if name in found.queues.columns)
-    known = tables["weather"].select(pl.col("place").alias(place), q_celsius="celsius")
-    return replace(
-        found, queues=found.queues.join(known, on=place, how="left", maintain_order="left")
-    )
+def with_weather(ours: Ours) -> dict[str, Any]:
+    """Return the table of the weather and the fact made of it."""
+    place = ours.brokerage.place
+
+    def rows(known: Known) -> pl.LazyFrame:
+        return known.tables["weather"].select(pl.col("place").alias(place), q_celsius="celsius")
+
+    weather = Lookup(place=(place,), facts={"q_celsius": None}, rows=rows)
+    return {
+        "tables": {**ours.brokerage.tables, "weather": Weather},
+        "lookups": lambda rules: (*ours.brokerage.lookups(rules), weather),
+    }
 
 
 def made(ours: Ours, **changed: Any) -> Brokerage[Any, Any]:
@@ -120,10 +126,9 @@ def made(ours: Ours, **changed: Any) -> Brokerage[Any, Any]:
         return without(kept, ours.check)
 
     given = {
-        "own_checks": checks,
+        "checks": checks,
         "own_weight": lambda _: 1 / (pl.col("q_celsius").fill_null(10) + 1),
-        "own_tables": {"weather": Weather},
-        "own_facts": with_weather,
+        **with_weather(ours),
     }
     words = {"organisation": "Alps", "description": "it likes the cold", "documentation": "none"}
     return replace(ours.brokerage, name="alpine", **words | given | changed)
@@ -173,7 +178,7 @@ def test_checks_weight_tables_and_facts_are_replaced(ours: Ours) -> None:
 @EACH
 def test_what_is_replaced_outlives_other_settings_and_takes_a_rule_more(ours: Ours) -> None:
     limit = warm(when=pl.col("q_celsius") > setting(ours.key))
-    own = made(ours, own_checks=lambda rules: (*ours.checks(rules), limit))
+    own = made(ours, checks=lambda rules: (*ours.checks(rules), limit))
     rule = Rule(name="cold", source="ours 2", says="cold", when=pl.col("q_celsius") < 1)
     config = Config.empty()
     low, high = (config.with_values({f"{ours.where}/{ours.key}": n}) for n in (20, 100))
@@ -188,16 +193,12 @@ def test_what_is_replaced_outlives_other_settings_and_takes_a_rule_more(ours: Ou
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"own_checks": lambda _: (warm(when=pl.col("q_celcius") > 1),)}, "checks: warm: no column q_celcius"),
-        ({"own_checks": lambda _: (warm(), warm())}, "checks: two checks are called warm"),
-        ({"own_checks": lambda _: ("warm",)}, "checks: 'warm' is a str, not a Rule"),
-        ({"own_checks": lambda _: ()}, "checks: 0 checks, allowed are 1 to 52"),
+        ({"checks": lambda _: (warm(when=pl.col("q_celcius") > 1),)}, "checks: warm: no column q_celcius"),
+        ({"checks": lambda _: (warm(), warm())}, "checks: two checks are called warm"),
+        ({"checks": lambda _: ("warm",)}, "checks: 'warm' is a str, not a Rule"),
+        ({"checks": lambda _: ()}, "checks: 0 checks, allowed are 1 to 52"),
         ({"own_weight": lambda _: pl.col("q_celcius")}, "weight: no column q_celcius"),
         ({"own_weight": lambda _: pl.lit(-1.0)}, "weight: 2 of 2 places .* such as -1"),
-        (
-            {"own_facts": lambda found, _: replace(found, queues=found.queues.head(1))},
-            "facts: queues has 1 rows, 3 in order of q came in",
-        ),
     ],
 )  # fmt: skip
 def test_what_cannot_work_is_refused(ours: Ours, changed: dict[str, Any], message: str) -> None:

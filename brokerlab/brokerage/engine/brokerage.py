@@ -20,7 +20,7 @@ from brokerlab.brokerage.engine.lookup import (
     sides_of,
     with_facts,
 )
-from brokerlab.brokerage.engine.own import ChecksOf, FactsOf, Own, WeightOf, checks_of
+from brokerlab.brokerage.engine.own import Own, WeightOf, checks_of
 from brokerlab.brokerage.engine.pairs import Facts, run
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.engine.settings import with_keys
@@ -67,7 +67,7 @@ class Brokerage(Generic[R, D]):
         documentation: Where its rules are written: an address, or chapters.
         stage: ``jobs``, ``tasks``, ``analysis``: what of a replay it is given.
         rule_set: Class of its rule sets.
-        contracts: Contracts of the input tables by name.
+        tables: Contracts of the input tables by name.
         later: Contracts of tables that are given as options.
         others: Contracts of another brokerage, whose tables and columns are let pass.
         options: What else may be asked, with what holds otherwise.
@@ -92,18 +92,14 @@ class Brokerage(Generic[R, D]):
         last: The rule that keeps the best ones; behind it a place counts as ranked.
         marked: The rule that stands for the marks.
         own: Rules that were added, see :meth:`with_rule`.
-        own_checks: Function from the rule set to the checks of single places that take the place of ``checks``, in order;
-            lists are edited with :func:`.own.without`, :func:`.own.replaced` and :func:`.own.inserted`.
         own_weight: Function from the rule set to the weight of a place that passed: an expression of numbers from 0 on,
             over the columns of pairs and over the factors of the weight of the page. Of queues for production jobs those
             without any job (row 6.5) rank by name before all others, whatever it says; of nuclei it is all but the factor
             of the work, which changes as tasks are given a nucleus.
-        own_tables: Contracts of input tables of one's own, or with columns of one's own.
-        own_facts: Function from the facts and the input tables to the facts with columns added. By settled habit ``t_``
-            begins a column of tasks and ``q_`` one of queues. It sees no settings: checks and weight name them, see
-            :func:`~brokerlab.brokerage.engine.rule.setting`.
 
-    An organisation makes its own brokerage with :func:`dataclasses.replace`, which gives it a name and these four.
+    An organisation makes its own brokerage of one of these with :func:`dataclasses.replace`: a name, ``checks`` (lists are
+    edited with :func:`.own.without`, :func:`.own.replaced` and :func:`.own.inserted`), ``own_weight``, ``tables`` of its own,
+    and with one :class:`Lookup` more in ``lookups`` facts made of them.
     """
 
     name: str
@@ -112,7 +108,7 @@ class Brokerage(Generic[R, D]):
     documentation: str
     stage: str
     rule_set: type[R]
-    contracts: Contracts
+    tables: Contracts
     later: Contracts = field(default_factory=dict)
     others: Contracts = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -137,15 +133,7 @@ class Brokerage(Generic[R, D]):
     last: str | None = None
     marked: str | None = None
     own: tuple[Own, ...] = ()
-    own_checks: ChecksOf | None = None
     own_weight: WeightOf | None = None
-    own_tables: Contracts = field(default_factory=dict)
-    own_facts: FactsOf | None = None
-
-    @property
-    def tables(self) -> dict[str, type[dy.Schema]]:
-        """Contracts of the input tables, those of one's own among them."""
-        return {**self.contracts, **self.own_tables}
 
     @property
     def absent(self) -> dict[str, str]:
@@ -283,4 +271,4 @@ def rules_and_steps(
     derived = brokerage.derived(rules)
     then = (*derived, *brokerage.steps(rules, brokerage.own_weight))
     keyed = with_keys(then)[len(derived) :]
-    return checks_of(brokerage, rules, keyed), keyed
+    return checks_of(brokerage, rules), keyed

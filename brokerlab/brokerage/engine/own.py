@@ -1,14 +1,14 @@
-"""Rules of one's own in a brokerage, and what else an organisation puts in the place of the page's: checks, weight, facts."""
+"""Rules of one's own in a brokerage, and what an organisation may put in the place of the page's: checks and a weight."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import polars as pl
 
-from brokerlab.brokerage.engine.pairs import Facts
 from brokerlab.brokerage.engine.rule import OWN, Rule
 from brokerlab.brokerage.engine.steps import (
     LEFT,
@@ -20,7 +20,6 @@ from brokerlab.brokerage.engine.steps import (
     made_by,
     names_of,
     reads_of,
-    rules_of,
     walk,
 )
 from brokerlab.errors import ConfigError, nearest
@@ -28,9 +27,7 @@ from brokerlab.errors import ConfigError, nearest
 if TYPE_CHECKING:
     from brokerlab.brokerage.engine.brokerage import Brokerage
 
-ChecksOf: TypeAlias = Callable[[Any], Sequence[Rule]]
 WeightOf: TypeAlias = Callable[[Any], pl.Expr]
-FactsOf: TypeAlias = Callable[[Facts, Mapping[str, pl.DataFrame]], Facts]
 Item = TypeVar("Item", bound=Step)
 
 MOST_CHECKS = 52
@@ -121,14 +118,9 @@ def _behind_marks(steps: tuple[Step, ...], rule: Rule) -> tuple[Step, ...]:
     return (*steps[:place], MARKED, rule, *steps[place + 2 :])
 
 
-def checks_of(
-    brokerage: Brokerage[Any, Any], rules: Any, steps: Sequence[Step]
-) -> tuple[Rule, ...]:
-    """Return the checks of single places: an organisation's own, or those of the page."""
-    ours = tuple(brokerage.checks(rules))
-    if brokerage.own_checks is None:
-        return ours
-    found = tuple(brokerage.own_checks(rules))
+def checks_of(brokerage: Brokerage[Any, Any], rules: Any) -> tuple[Rule, ...]:
+    """Return the checks of single places; what an organisation may have put into their place is refused."""
+    found = tuple(brokerage.checks(rules))
     problems = [
         f"{check!r} is a {type(check).__name__}, not a Rule"
         for check in found
@@ -140,7 +132,7 @@ def checks_of(
     problems += [
         f"two checks are called {name}" for name in sorted({*names}) if names.count(name) > 1
     ]
-    taken = {rule.name for rule in rules_of(steps)} - {check.name for check in ours}
+    taken = {brokerage.last, brokerage.marked}
     problems += [
         f"{name} is the name of a rule about all places" for name in names if name in taken
     ]
@@ -173,27 +165,6 @@ def refuse_weights(name: str, ranked: pl.DataFrame) -> None:
         )
 
 
-def with_own_facts(
-    brokerage: Brokerage[Any, Any], facts: Facts, tables: Mapping[str, pl.DataFrame]
-) -> Facts:
-    """Return the facts with those of one's own."""
-    if brokerage.own_facts is None:
-        return facts
-    found = brokerage.own_facts(facts, tables)
-    problems = []
-    for part, key in (("tasks", "t"), ("queues", "q")):
-        before, after = getattr(facts, part), getattr(found, part)
-        lost = sorted(set(before.columns) - set(after.columns))
-        if lost:
-            problems.append(f"{part} lost {', '.join(lost)}")
-        elif not before[key].equals(after[key]):
-            problems.append(
-                f"{part} has {after.height} rows, {before.height} in order of {key} came in"
-            )
-    _refuse(f"brokerage {brokerage.name}: facts", problems, "; only columns may be added")
-    return found
-
-
 def refuse_own(
     brokerage: Brokerage[Any, Any],
     checks: Sequence[Rule],
@@ -202,11 +173,8 @@ def refuse_own(
 ) -> None:
     """Refuse rules, checks and a weight of one's own that read what is not there (``schema``), or that say neither yes nor no."""
     added = [one.rule for one in brokerage.own]
-    if brokerage.own_checks is not None:
-        problems = [
-            each for rule in checks if rule not in added for each in problems_of(rule, schema)
-        ]
-        _refuse(f"brokerage {brokerage.name}: checks", problems)
+    ours = tuple(rule for rule in checks if rule not in added)
+    _refuse(f"brokerage {brokerage.name}: checks", _problems(ours, tuple(schema.items())))
     names = pl.Enum(names_of(checks, steps))
     every = {**dict.fromkeys(("t", "q"), pl.Int64()), "mark": names, **schema}
 
@@ -230,9 +198,16 @@ def refuse_own(
     _refuse("own rules", problems)
 
 
-def _refuse(what: str, problems: Sequence[str], hint: str = "") -> None:
+def _refuse(what: str, problems: Sequence[str]) -> None:
     if problems:
-        raise ConfigError(f"{what}: {'; '.join(problems)}{hint}")
+        raise ConfigError(f"{what}: {'; '.join(problems)}")
+
+
+@lru_cache(maxsize=64)  # many small expressions are asked what they are
+def _problems(
+    rules: tuple[Rule, ...], schema: tuple[tuple[str, pl.DataType], ...]
+) -> tuple[str, ...]:
+    return tuple(each for rule in rules for each in problems_of(rule, dict(schema)))
 
 
 def problems_of(

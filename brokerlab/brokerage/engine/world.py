@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import polars as pl
 
 from brokerlab.brokerage.engine.lookup import Known, Lookup, Made, sides_of, with_facts
-from brokerlab.brokerage.engine.own import Own, refuse_own, with_own, with_own_facts
+from brokerlab.brokerage.engine.own import Own, refuse_own, with_own
 from brokerlab.brokerage.engine.pairs import Facts, Side, run
 from brokerlab.brokerage.engine.rule import SETTING, Rule
 from brokerlab.brokerage.engine.settings import differing, with_settings
@@ -179,13 +179,14 @@ class World:
             old[tuple(each.facts)] if tuple(each.facts) in old and stays(each) else sides_of([each], known)[0]
             for each in changing
         )  # fmt: skip
-        facts = Facts(
-            tasks=tasks.join(outcomes, on="t", how="anti", maintain_order="left"),
-            queues=run(known.places),
-            listed=known.lists.join(outcomes, on="t", how="anti"),
-            sides=(*self.sides, *new),
+        facts = with_some_place(
+            Facts(
+                tasks=tasks.join(outcomes, on="t", how="anti", maintain_order="left"),
+                queues=run(known.places),
+                listed=known.lists.join(outcomes, on="t", how="anti"),
+                sides=(*self.sides, *new),
+            )
         )
-        facts = with_own_facts(brokerage, with_some_place(facts), known.given)
         local = _local(facts, value=True) if brokerage.second else facts
         checks, then = _in_order(*self.asked, brokerage.own, silent)
         refuse_own(brokerage, checks, then, local.schema)

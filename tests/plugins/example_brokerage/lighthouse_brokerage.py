@@ -6,14 +6,13 @@ than others by day. What it knows of its queues is a table of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import dataframely as dy
 import polars as pl
 
+from brokerlab.brokerage.engine.lookup import Known, Lookup
 from brokerlab.brokerage.engine.own import inserted, without
-from brokerlab.brokerage.engine.pairs import Facts
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE as PRODUCTION
 from brokerlab.brokerage.production_jobs.checks import queue_checks
@@ -32,11 +31,15 @@ class PowerSources(dy.Schema):
     longitude = dy.Float64(nullable=False, min=-180, max=180)
 
 
-def facts(found: Facts, tables: Mapping[str, pl.DataFrame]) -> Facts:
-    """Add ``q_solar`` (part of the power) and ``q_longitude`` (degrees east) to the queues."""
-    power = tables["power_sources"].rename({"solar": "q_solar", "longitude": "q_longitude"})
-    queues = found.queues.join(power, on="panda_queue", how="left", maintain_order="left")
-    return replace(found, queues=queues.with_columns(pl.col("q_solar", "q_longitude").fill_null(0)))
+def lookups(rules: ProductionRules) -> tuple[Lookup, ...]:
+    """Return production's, and ``q_solar`` (part of the power) and ``q_longitude`` (degrees east) of queues."""
+    facts = {"q_solar": 0.0, "q_longitude": 0.0}
+    return (*PRODUCTION.lookups(rules), Lookup(place=("panda_queue",), facts=facts, rows=power))
+
+
+def power(known: Known) -> pl.LazyFrame:
+    """Return the power sources of queues, with the names of their facts."""
+    return known.tables["power_sources"].rename({"solar": "q_solar", "longitude": "q_longitude"})
 
 
 def solar_night() -> Rule:
@@ -69,8 +72,8 @@ BROKERAGE = replace(
     organisation="Lighthouse Observatory",
     description="production brokerage that follows the sun",
     documentation="Lighthouse handbook 4",
-    own_checks=checks,
+    checks=checks,
     own_weight=weight,
-    own_tables={"power_sources": PowerSources},
-    own_facts=facts,
+    tables={**PRODUCTION.tables, "power_sources": PowerSources},
+    lookups=lookups,
 )

@@ -41,7 +41,7 @@ def ours(**replaced_by) -> Brokerage:
 
 
 def with_check(**changed) -> Brokerage:
-    return ours(own_checks=lambda rules: (*queue_checks(rules), check(**changed)))
+    return ours(checks=lambda rules: (*queue_checks(rules), check(**changed)))
 
 
 def with_weight(weight: pl.Expr) -> Brokerage:
@@ -146,12 +146,12 @@ def test_checks_that_cannot_work_are_refused(world, changed, said):
 )
 def test_lists_that_cannot_work_are_refused(world, checks, said):
     with pytest.raises(ConfigError, match=said):
-        ours(own_checks=lambda *_: checks).decide(world.frames())
+        ours(checks=lambda *_: checks).decide(world.frames())
 
 
 def test_as_many_checks_as_allowed_keep_their_bits(world):
     few = [check(name=f"c{n}", when=pl.col("q_corecount") < 0) for n in range(51)]
-    own = ours(own_checks=lambda *_: (*few, check()))
+    own = ours(checks=lambda *_: (*few, check()))
     decided = own.decide(world.frames())
     assert set(reasons(decided).values()) == {"small"}
     assert decided.queues["failed"].to_list() == [1 << 51] * 3
@@ -171,20 +171,7 @@ def test_weights_that_cannot_rank_are_refused(world, weight, said):
         with_weight(weight).decide(world.frames())
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (lambda facts: replace(facts, queues=facts.queues.head(1)), "queues has 1 rows, 3"),
-        (lambda facts: replace(facts, tasks=facts.tasks.drop("t_prio")), "tasks lost t_prio"),
-    ],
-)
-def test_facts_may_only_grow(world, change, said):
-    own = ours(own_facts=lambda facts, _: change(facts))
-    with pytest.raises(ConfigError, match=f"brokerage ours: facts: {said}"):
-        own.decide(world.frames())
-
-
 def test_a_brokerage_of_ones_own_has_its_tables_and_name():
-    own = ours(own_tables={"weather": BROKERAGE.tables["queues"]})
+    own = ours(tables={**BROKERAGE.tables, "weather": BROKERAGE.tables["queues"]})
     assert own.name == "ours"
     assert set(own.tables) == {*BROKERAGE.tables, "weather"}
