@@ -10,7 +10,7 @@ import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.brokerage import BROKERAGE as ANALYSIS
-from brokerlab.brokerage.analysis_jobs.throttle import INCOMPLETE, PASS
+from brokerlab.brokerage.analysis_jobs.throttle import INCOMPLETE
 from brokerlab.brokerage.engine.world import World
 from brokerlab.brokerage.inputs import units
 from brokerlab.brokerage.inputs.completeness import completeness
@@ -231,4 +231,4 @@ def throttled(world: World) -> pl.DataFrame:
     """Return the same of the tasks of a world."""
     held = world.outcomes.filter(pl.col("throttle") != INCOMPLETE)
     tasks = world.tasks.join(held, on="t", how="left")
-    return tasks.sort(KEY).with_columns(unit="t_unit", outcome=pl.col("outcome").fill_null(PASS))
+    return tasks.sort(KEY).with_columns(unit="t_unit", outcome=pl.col("outcome").fill_null("pass"))

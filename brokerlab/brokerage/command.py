@@ -22,19 +22,18 @@ if TYPE_CHECKING:
 
 def brokerages() -> None:
     """Print the brokerages that are installed: ours, and those of other packages."""
-    from rich.table import Table
     from rich.text import Text
 
     from brokerlab.brokerage.plugins import available
 
-    shown = Table("name", "package", "version", "what")
-    for row in available().iter_rows(named=True):
-        what = row["problem"] or row["description"]
-        style = "red" if row["problem"] else ""
-        shown.add_row(
-            *(Text(row[part]) for part in ("name", "package", "version")), Text(what, style=style)
+    rows = [
+        (
+            *(row[part] for part in ("name", "package", "version")),
+            Text(row["problem"] or row["description"], style="red" if row["problem"] else ""),
         )
-    Console(width=None if Console().is_terminal else 140).print(shown)
+        for row in available().iter_rows(named=True)
+    ]
+    _print(rows, "name", "package", "version", "what")
 
 
 def tables(

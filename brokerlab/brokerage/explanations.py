@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeVar, overload
+from typing import TypeVar
 
 import polars as pl
 
@@ -31,19 +31,6 @@ KINDS: dict[type, type[Question]] = {
 """Decisions, to what is particular to questions about them."""
 
 
-@overload
-def explain(
-    decisions: Decisions | AnalysisDecisions,
-    *,
-    jeditaskid: int,
-    panda_queue: str,
-    snapshot: int | None = None,
-    ran: pl.DataFrame | None = None,
-) -> Explanation: ...
-@overload
-def explain(
-    decisions: TaskDecisions, *, jeditaskid: int, nucleus: str, snapshot: int | None = None
-) -> Explanation: ...
 def explain(
     decisions: PlaceDecisions,
     *,

@@ -191,7 +191,9 @@ def test_user_jobs_are_decided_alike(seed: int, rules: str, *, some: bool, easy:
     }
     wanted = pl.concat(rows.select(*TASK, world=pl.lit(w)) for w, rows in chosen.items())
     key = rng.choice(sorted(ANALYSIS_KEYS))
-    standing = live.prepare(frames, brokerage="analysis-jobs", rules=rule_set, config=config)
+    standing = live.prepare(
+        frames, brokerage=plugins.of_stage("analysis"), rules=rule_set, config=config
+    )
     other = config.with_values({key: ANALYSIS_KEYS[key]})
 
     def decided(world: int, settings: Config) -> Any:

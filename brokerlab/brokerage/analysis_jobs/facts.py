@@ -159,7 +159,7 @@ def queue_facts(tables: dict[str, pl.DataFrame], *, rules: AnalysisRules) -> pl.
     if rules.grandly_unified_counts:
         typed = typed | pl.col("q_grandly_unified")
     return frame.with_columns(
-        q_gpu=pl.col("catchall").replace_strict(gpu, return_dtype=pl.Boolean),
+        q_gpu=pl.col("catchall").replace_strict(gpu, default=None, return_dtype=pl.Boolean),
         q_status=pl.col("status").fill_null(""),
         q_cloud=pl.col("cloud").fill_null(""),
         q_hospital=pl.col("parent").str.ends_with(HOSPITAL),

@@ -92,13 +92,11 @@ def _disk(rules: AnalysisRules) -> dict[str, pl.Expr]:
         "inputDiskCount is the total size of job input files"; docs/rules/analysis-jobs.md 4 for the units.
     """
     shared = {"t_wdir_shared": number("corecount") <= 1}
-    return shared | (_disk_of_page() if rules.scratch_need == "sum" else _disk_of_code())
-
-
-def _disk_of_page() -> dict[str, pl.Expr]:
+    if rules.scratch_need != "sum":
+        return shared | _disk_of_code()
     input_ = number("atom_size") / MB
     direct = (units.out_bytes() * input_ + units.work_count_bytes().fill_null(0)) / MB
-    return {"t_scratch_copy": input_ + direct, "t_scratch_direct": direct}
+    return shared | {"t_scratch_copy": input_ + direct, "t_scratch_direct": direct}
 
 
 def _disk_of_code() -> dict[str, pl.Expr]:

@@ -135,11 +135,6 @@ def _no_target() -> pl.Expr:
     return col("usage_pct") >= NO_TARGET_PCT
 
 
-def is_of(key: str, *, group: bool) -> bool:
-    """Tell whether a key of the throttle acts on groups, or on users."""
-    return ("_GROUP_" if group else "_USER_") in key or not key.startswith("CAP_")
-
-
 WAITING, ERROR = "throttled_waiting", "temporary_error"
 """Outcomes; the first does not start the clock that exhausts pending tasks."""
 LEVEL_1 = f"L1 {LIMITED_SHARE}"

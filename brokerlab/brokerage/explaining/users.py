@@ -12,7 +12,7 @@ from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
 from brokerlab.brokerage.analysis_jobs.brokerage import BROKERAGE
 from brokerlab.brokerage.analysis_jobs.ranking import MARKS
 from brokerlab.brokerage.analysis_jobs.settings import HIGH_PRIORITY
-from brokerlab.brokerage.analysis_jobs.throttle import WAITING, is_of, throttle_rules
+from brokerlab.brokerage.analysis_jobs.throttle import WAITING, throttle_rules
 from brokerlab.brokerage.engine.again import Waived
 from brokerlab.brokerage.engine.rule import SETTING
 from brokerlab.brokerage.explaining import user_weights
@@ -53,8 +53,8 @@ class OfUsers(OnQueue):
             return None
         world = self.decisions.world
         rule = next(each for each in throttle_rules(world.rules) if each.name == name)
-        group = self.task["t_group"] is not None
-        keys = [key for key in rule.keys if is_of(key, group=group)]
+        whose = "_USER_" if self.task["t_group"] is None else "_GROUP_"
+        keys = [key for key in rule.keys if whose in key or not key.startswith("CAP_")]
         return self.told(rule, self.who.rows(world.tasks), self.task, keys)
 
     def ending(self) -> str:

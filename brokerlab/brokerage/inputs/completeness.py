@@ -11,7 +11,7 @@ import polars as pl
 
 from brokerlab.brokerage.inputs.endpoints import read_storage, up
 from brokerlab.brokerage.inputs.frames import SNAPSHOT, TASK, Schema, read, yes
-from brokerlab.brokerage.inputs.valid import KEY, at_snapshots
+from brokerlab.brokerage.inputs.valid import KEY, at_snapshots, valid_for
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.gdpconfig import Config
 
@@ -93,19 +93,6 @@ def _readable(
     )
 
 
-def _of_tasks(asked: pl.DataFrame, replicas: pl.DataFrame | None) -> pl.DataFrame:
-    """Join the datasets that tasks read with their replicas; replicas without task serve every task."""
-    copies, snapshot = at_snapshots(read("replicas", replicas, _REPLICAS, _REPLICA_FACTS), asked)
-    parts = []
-    every = pl.col("jeditaskid").is_null()
-    for rows, key in (
-        (copies.filter(every).drop("jeditaskid"), ["datasetname"]),
-        (copies.filter(~every), ["jeditaskid", "datasetname"]),
-    ):
-        parts.append(asked.join(rows, on=[*key, *snapshot], how="inner"))
-    return pl.concat(parts, how="diagonal")
-
-
 def _complete(frame: pl.DataFrame) -> pl.DataFrame:
     """Mark the replicas that count as complete and those without any missing file."""
     total = pl.when(pl.col("total") > 0).then("total")
@@ -156,13 +143,10 @@ def completeness(
     of_vos = limits(rows["vo"], config or Config.empty(), component)
     rows = rows.join(of_vos, on="vo", how="left", nulls_equal=True)
     names = real(datasets, distributed=False)
-    asked = pl.concat(
-        [
-            rows.join(names.drop_nulls("jeditaskid"), on="jeditaskid", how="inner"),
-            rows.join(names.filter(pl.col("jeditaskid").is_null()).drop("jeditaskid"), how="cross"),
-        ]
-    ).unique(["jeditaskid", "snapshot", "datasetname"])
-    copies = _readable(_of_tasks(asked, replicas), storage_endpoints, rules or ProductionRules())
+    asked = valid_for(rows, names, keys=["jeditaskid"]).unique([*KEY, "datasetname"])
+    given, snapshot = at_snapshots(read("replicas", replicas, _REPLICAS, _REPLICA_FACTS), asked)
+    copies = valid_for(asked, given, ["datasetname", *snapshot], ["jeditaskid"], in_order=False)
+    copies = _readable(copies, storage_endpoints, rules or ProductionRules())
     found = _complete(copies)
     per_dataset = _per_dataset(asked, found)
     locations = _complete_everywhere(per_dataset)

@@ -44,11 +44,6 @@ def space_usable() -> pl.Expr:
     return free + expired - kept - lost
 
 
-def space_of_jobs(rules: ProductionRules) -> pl.Expr:
-    """Return the space that jobs may fill [GB]: free, or usable (switch ``local_space``); nulls as 0."""
-    return space_usable() if rules.local_space == "usable" else pl.col("space_free").fill_null(0.0)
-
-
 def read_storage(storage_endpoints: pl.DataFrame | None) -> pl.DataFrame:
     """Return the table ``storage_endpoints`` with every column that is used here."""
     name: Schema = {"ddm_endpoint_name": pl.String}
@@ -107,7 +102,10 @@ def endpoint_states(
         )
     defaults = joined.filter(yes("is_default") & (pl.col("direction") == "output"))
     first = in_order(defaults, "ddm_endpoint_name").unique(key, keep="first", maintain_order=True)
-    space = first.select(*key, s_space=space_of_jobs(rules))
+    usable = rules.local_space == "usable"
+    space = first.select(
+        *key, s_space=space_usable() if usable else pl.col("space_free").fill_null(0.0)
+    )
     found = states.join(space, on=key, how="left").select(*key, "s_space", *flags)
     return in_order(found, *key)
 

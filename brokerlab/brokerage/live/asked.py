@@ -13,12 +13,11 @@ from brokerlab.errors import DataError, SchemaError, nearest
 from brokerlab.frames import polars_frame, prepared
 
 KEY = ["jeditaskid", "snapshot", "world"]
-_SHOWN = 5
 
 Tables = dict[str, pl.DataFrame]
 
 
-def asked(wanted: Any, known: pl.DataFrame, n_settings: int = 1) -> pl.DataFrame:
+def asked(wanted: Any, known: pl.DataFrame, n_settings: int) -> pl.DataFrame:
     """Return what is wanted (see :func:`.standing.prepare`), sorted, with ``t``, the number of the task, and ``instant``.
 
     ``known``: the tasks prepared, ``jeditaskid, snapshot, t``. The instant is the number of the state that a task sees, its
@@ -26,31 +25,18 @@ def asked(wanted: Any, known: pl.DataFrame, n_settings: int = 1) -> pl.DataFrame
 
     Raises:
         SchemaError: Missing columns, values of another type, nulls.
-        DataError: Tasks that were not prepared, rows that repeat a key, numbers of settings that there are not.
+        DataError: Tasks or numbers of settings that were not prepared, rows that repeat a key.
     """
     rows = prepared({"wanted": wanted}, {"wanted": _Wanted})["wanted"]
     rows = rows.with_columns(pl.col("snapshot", "setting").fill_null(0)).sort(KEY)
     found = rows.join(known, on=KEY[:2], how="left", maintain_order="left")
-    problems = []
-    if found["t"].null_count():
-        unknown = found.filter(pl.col("t").is_null())
-        problems.append(
-            f"{unknown.height} rows are of tasks that were not prepared ({_shown(unknown)}): put them into the table "
-            "tasks given to prepare"
+    strange = pl.col("t").is_null() | ~pl.col("setting").is_between(0, n_settings - 1)
+    odd = found.filter(strange | pl.struct(KEY).is_duplicated())
+    if odd.height:
+        raise DataError(
+            f"wanted: {odd.height} rows repeat a key, or are of tasks or settings that were not prepared, such as "
+            f"{odd.row(0, named=True)}"
         )
-    if rows.n_unique(KEY) < rows.height:
-        twice = rows.filter(rows.select(KEY).is_duplicated())
-        problems.append(
-            f"{twice.height} rows repeat jeditaskid, snapshot, world ({_shown(twice)}): ask once for each"
-        )
-    strangers = rows.filter(~pl.col("setting").is_between(0, n_settings - 1))
-    if strangers.height:
-        problems.append(
-            f"{strangers.height} rows are of settings that there are not ({_shown(strangers)}): number them from 0 to "
-            f"{n_settings - 1}, as they were given to with_config"
-        )
-    if problems:
-        raise DataError("wanted: " + "; ".join(problems))
     if found["world"].n_unique() == found.n_unique(["world", "snapshot"]):
         return found.with_columns(instant="world")
     instants = found.select("world", "snapshot").unique().sort("world", "snapshot")
@@ -80,22 +66,16 @@ def states(
     Raises:
         SchemaError: Tables that may not change, tables without ``world``, whatever else the contracts do not allow.
     """
-    problems, given = [], {}
+    given = {}
     for name, table in state.items():
         if name not in allowed:
-            problems.append(f"table '{name}' is none that may change: {nearest(name, allowed)}")
-            continue
+            raise SchemaError(f"state: '{name}' may not change: {nearest(name, allowed)}")
         frame = polars_frame(table, contracts[name])
-        if "world" not in frame.columns:
-            problems.append(f"{name}.world is missing: add it, null stands for every world")
-        elif "snapshot" in frame.columns:
-            problems.append(f"{name}.snapshot: leave it out, rows hold for a world")
-        elif not (frame.schema["world"].is_integer() or frame.schema["world"] == pl.Null):
-            problems.append(f"{name}.world is {frame.schema['world']}, expected a whole number")
-        else:
-            given[name] = frame.rename({"world": "snapshot"})
-    if problems:
-        raise SchemaError("state: " + "; ".join(problems))
+        if "world" not in frame.columns or "snapshot" in frame.columns:
+            raise SchemaError(
+                f"state: {name} has rows of worlds (null: of every one), not snapshots"
+            )
+        given[name] = frame.rename({"world": "snapshot"})
     held = prepared(given, {name: contracts[name] for name in given})
     worlds = instants.select(snapshot="world").unique()
     found = {name: at_every(frame, worlds) for name, frame in held.items()}
@@ -130,12 +110,3 @@ def with_others(
     snapshots = rows.select("snapshot").unique()
     others = {name: at_every(prepared_tables[name], snapshots) for name in dict.fromkeys(lost)}
     return given | {name: at_instants(frame, rows, "snapshot") for name, frame in others.items()}
-
-
-def _shown(rows: pl.DataFrame) -> str:
-    """Name some rows."""
-    keys = rows.select(KEY).head(_SHOWN).rows()
-    more = ", ..." if rows.height > _SHOWN else ""
-    return (
-        ", ".join(f"task {task} at {snapshot} in {world}" for task, snapshot, world in keys) + more
-    )

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from brokerlab.brokerage import plugins
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.engine.again import changes
 from brokerlab.brokerage.engine.brokerage import Brokerage
@@ -24,13 +23,10 @@ from brokerlab.brokerage.engine.steps import Derived, names_of, reads_of
 from brokerlab.brokerage.engine.world import World, with_some_place
 from brokerlab.brokerage.live.asked import KEY, asked, at_instants, states, with_others
 from brokerlab.brokerage.live.kept import Kept, Plan, per_instant
+from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE
 from brokerlab.brokerage.production_jobs.ranking import shares
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
-
-STAGES = ("jobs", "analysis")
-"""Stages that can stand."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +49,7 @@ class Ranked:
 def prepare(
     tables: Mapping[str, Any],
     *,
-    brokerage: str | Brokerage[Any, Any] = plugins.STAGES["jobs"],
+    brokerage: Brokerage[Any, Any] = BROKERAGE,
     rules: ProductionRules | AnalysisRules | None = None,
     config: Config | None = None,
 ) -> Standing:
@@ -79,18 +75,10 @@ def prepare(
 
     Raises:
         SchemaError: Unknown tables, values of another type.
-        ConfigError: Settings that no rule can work with, an unknown brokerage, or one that cannot stand.
+        ConfigError: Settings that no rule can work with.
     """
-    chosen = plugins.get(brokerage) if isinstance(brokerage, str) else brokerage
-    if chosen.stage not in STAGES:
-        raise ConfigError(f"stage {chosen.stage!r} cannot stand; allowed are {', '.join(STAGES)}")
-    if rules is not None and not isinstance(rules, chosen.rule_set):
-        raise ConfigError(
-            f"rules are {type(rules).__name__}; this brokerage goes by {chosen.rule_set.__name__}, give such ones or the "
-            "other brokerage"
-        )
-    later = tables_that_change(chosen)
-    return Standing((chosen.prepare(tables, rules=rules, config=config, later=later),))
+    later = tables_that_change(brokerage)
+    return Standing((brokerage.prepare(tables, rules=rules, config=config, later=later),))
 
 
 @lru_cache(maxsize=16)

@@ -90,7 +90,7 @@ def _from_text(queues: pl.DataFrame) -> pl.DataFrame:
 
     def of_network(part: str) -> pl.Expr:
         known = {text: getattr(each, part) for text, each in parsed.items()}
-        said = pl.col("wnconnectivity").replace_strict(known, return_dtype=pl.String)
+        said = pl.col("wnconnectivity").replace_strict(known, default=None, return_dtype=pl.String)
         return said.fill_null("")
 
     flags = read_catchalls(queues.select("catchall", "params"))

@@ -22,7 +22,23 @@ def checks(rules: ProductionRules) -> tuple[Rule, ...]:
     Where ``missing_endpoint`` ends the task, the rules from row 3 on look at all its nuclei and stand among
     :func:`~.ranking.steps`.
     """
-    first = (_nucleus_inactive(), _transfer_backlog())
+    cap = setting("NQUEUED_NUC_CAP")
+    prefers_nuclei = (pl.col("t1weight") < 0).fill_null(value=False)
+    first = (
+        check(
+            "1",
+            "nucleus_inactive",
+            "state is {state}, not ACTIVE",
+            ~(pl.col("state") == "ACTIVE").fill_null(value=False),
+        ),
+        check(
+            "2",
+            "transfer_backlog",
+            "{queued_files} files are queued for it, more than {queued_cap}, and t1weight is not negative",
+            (pl.col("queued_files") > cap) & ~prefers_nuclei,
+            numbers={"queued_cap": cap},
+        ),
+    )
     return first if aborts(rules) else (*first, *output_checks(rules), no_queue(rules))
 
 
@@ -34,27 +50,6 @@ def of_tasks(rules: ProductionRules) -> tuple[Derived, ...]:  # noqa: ARG001 - o
 def aborts(rules: ProductionRules) -> bool:
     """Tell whether a nucleus without an endpoint for an output ends the task, as deployed."""
     return rules.missing_endpoint == "abort"
-
-
-def _nucleus_inactive() -> Rule:
-    return check(
-        "1",
-        "nucleus_inactive",
-        "state is {state}, not ACTIVE",
-        ~(pl.col("state") == "ACTIVE").fill_null(value=False),
-    )
-
-
-def _transfer_backlog() -> Rule:
-    cap = setting("NQUEUED_NUC_CAP")
-    prefers_nuclei = (pl.col("t1weight") < 0).fill_null(value=False)
-    return check(
-        "2",
-        "transfer_backlog",
-        "{queued_files} files are queued for it, more than {queued_cap}, and t1weight is not negative",
-        (pl.col("queued_files") > cap) & ~prefers_nuclei,
-        numbers={"queued_cap": cap},
-    )
 
 
 def output_checks(rules: ProductionRules) -> tuple[Rule, ...]:

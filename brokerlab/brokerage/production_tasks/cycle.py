@@ -104,20 +104,15 @@ def cycle_of(rules: ProductionRules) -> tuple[str, ...]:
     return ("snapshot",) if rules.work_of_weight == "all" else ("snapshot", "workqueue_name")
 
 
-def draws_of(tasks: pl.DataFrame, seed: int) -> pl.Series:
-    """Return one random number in [0, 1) per task, the same whatever else is decided with it."""
-    numbers = [
-        np.random.default_rng([number & _MASK for number in (seed, *key)]).random()
-        for key in tasks.select(KEY).iter_rows()
-    ]
-    return pl.Series("draw", numbers, dtype=pl.Float64)
-
-
 def with_draws(tasks: pl.DataFrame, draws: pl.DataFrame, seed: int) -> pl.DataFrame:
-    """Add ``draw`` to the tasks: as given (contract ``Draws``), else from the seed."""
+    """Add ``draw`` in [0, 1) to the tasks: as given, else from the seed, the same whatever else is decided with it."""
     joined = first_valid_for(tasks, draws.rename({"draw": "given"}))
-    own = draws_of(joined, seed)
-    return joined.with_columns(draw=pl.coalesce("given", own)).drop("given")
+    own = [
+        np.random.default_rng([number & _MASK for number in (seed, *key)]).random()
+        for key in joined.select(KEY).iter_rows()
+    ]
+    draw = pl.coalesce("given", pl.Series(own, dtype=pl.Float64))
+    return joined.with_columns(draw=draw).drop("given")
 
 
 def weigh_and_draw(

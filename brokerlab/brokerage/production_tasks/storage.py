@@ -30,11 +30,6 @@ def pattern_of(storagetoken: pl.Expr) -> pl.Expr:
     return storagetoken.fill_null("").str.split("/").list.last().str.strip_prefix("dst:")
 
 
-def is_distributed(storagetoken: pl.Expr) -> pl.Expr:
-    """Tell where a token (``ddd:...``) marks a dataset that is gathered nowhere."""
-    return storagetoken.str.starts_with("ddd:").fill_null(value=False)
-
-
 def destination(endpoint: pl.Expr, storagetoken: pl.Expr) -> pl.Expr:
     """Return the token that sends a dataset to an endpoint: ``dst:ENDPOINT/`` and the end of its own."""
     tail = storagetoken.fill_null("").str.split("/").list.last()
@@ -144,13 +139,6 @@ def demand_gb(rw_all: pl.Series, rules: ProductionRules) -> pl.Series:
     return pl.Series(np.trunc(demand) if rules.demand_is_whole else demand)
 
 
-def usable_gb(rules: ProductionRules) -> pl.Expr:
-    """Return the space that counts as usable [GB]; nulls are 0 (switch ``usable_space``)."""
-    if rules.usable_space == "usable":
-        return space_usable()
-    return pl.col("space_free") + pl.col("space_expired")
-
-
 def outputs_asked(
     tasks: pl.DataFrame, outputs: pl.DataFrame, rules: ProductionRules
 ) -> pl.DataFrame:
@@ -169,11 +157,13 @@ def outputs_asked(
 def placed(
     pairs: pl.DataFrame, outputs: pl.DataFrame, endpoints: pl.DataFrame, storage: pl.DataFrame
 ) -> pl.DataFrame:
-    """Find the endpoint of every output at every site, see :func:`match`; distributed outputs are passed over.
+    """Find the endpoint of every output at every site, see :func:`match`; distributed outputs (``ddd:...``) go nowhere.
 
     One row per pair (``site``: whose endpoints count) and output with its columns and ``ddm_endpoint_name``, null without one.
     """
-    gathered = with_positions(outputs).filter(~is_distributed(pl.col("storagetoken")))
+    gathered = with_positions(outputs).filter(
+        ~pl.col("storagetoken").str.starts_with("ddd:").fill_null(value=False)
+    )
     gathered = gathered.with_columns(pattern=pattern_of(pl.col("storagetoken")))
     instants = pairs.select("snapshot").unique()
     wanted = endpoints.filter(pl.col("direction") == "output").drop("direction")
@@ -211,7 +201,9 @@ def destinations(
         read_wan_up=up("read_wan", rules=rules),
         write_wan_up=up("write_wan", rules=rules),
     )
-    rows = rows.with_columns(usable_gb=usable_gb(rules))
+    free = pl.col("space_free") + pl.col("space_expired")
+    usable = space_usable() if rules.usable_space == "usable" else free
+    rows = rows.with_columns(usable_gb=usable)
     left = (pl.col("usable_gb") - pl.col("demand_gb")) / pl.col("space_total")
     rows = rows.with_columns(space_left=pl.when(pl.col("space_total") > 0).then(left))
     return rows.select("t", "nucleus", "position", "demand_gb", "space_left", *MISSING)

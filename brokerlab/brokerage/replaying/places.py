@@ -48,7 +48,7 @@ def queues(
     whole = pseudo_queues(scale_per_core(typed), resource_types)
     lists = {text: _releases(text) for text in whole["releases"].unique()}
     kind = pl.List(pl.String)
-    listed = pl.col("releases").replace_strict(lists, return_dtype=kind)
+    listed = pl.col("releases").replace_strict(lists, default=None, return_dtype=kind)
     return whole.drop("releases").with_columns(whole.select(listed))
 
 

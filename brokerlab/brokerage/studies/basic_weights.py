@@ -71,6 +71,7 @@ def compare_basic_weights(
     shifts = comparison.tasks.select(*TASK, "shift")
     by_brokerage = _by_brokerage(before, after, rows, shifts)
     users = _by_user(before, after)
+    waits = {f"{name}_h": (name, "jobs") for name in (ORIGINAL, NEW, "change")}
     every = pl.concat([by_brokerage.with_columns(task_class=pl.lit("all")), by_brokerage])
     return WeightComparison(
         n_brokerages=common.height,
@@ -81,7 +82,7 @@ def compare_basic_weights(
         queues=_by_queue(before, after, **dice),
         users=users,
         noticed=_noticed(users, **dice),
-        wait=_mean_wait(before, after, **dice),
+        wait=clustered(_compared_waits(before, after), waits, unit=USER, **dice),
         known=_known(pl.concat([before, after])),
     )
 
@@ -281,12 +282,6 @@ def _compared_waits(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
     return joined.select(
         *TASK, USER, "jobs", f"known_{ORIGINAL}", f"known_{NEW}", **hours
     ).with_columns(change=pl.col(NEW) - pl.col(ORIGINAL))
-
-
-def _mean_wait(before: pl.DataFrame, after: pl.DataFrame, **dice: Any) -> pl.DataFrame:
-    formulas = {f"{name}_h": (name, "jobs") for name in (ORIGINAL, NEW, "change")}
-    waits = _compared_waits(before, after)
-    return clustered(waits, formulas, unit=USER, **dice)
 
 
 def _by_user(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:

@@ -10,7 +10,6 @@ import polars as pl
 
 from brokerlab.brokerage.engine.decisions import TASK
 from brokerlab.brokerage.replaying import Replay
-from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.sensitivities import Sensitivity, WhatIf, texts_of
 from brokerlab.brokerage.studies.period import PRODUCTION, JobDecisions, Kind, kind_of
 from brokerlab.errors import ConfigError, nearest
@@ -160,11 +159,6 @@ def try_keys(model: Sensitivity, tries: Iterable[Try], decides: str = JOBS) -> d
         for one in tries
         if one.decides == decides and one.row.key in model.keys
     }
-
-
-def try_nuclei(replay: Replay, tries: Iterable[Try], rules: ProductionRules) -> dict[str, WhatIf]:
-    """Try the keys of the choice of the nucleus, as :func:`try_keys` does, on what that saw."""
-    return try_keys(Sensitivity.of(replay, rules=rules), tries, NUCLEI)
 
 
 def sum_up_keys(tries: Sequence[Try], tried: Mapping[str, WhatIf], **dice: Any) -> KeyEffects:
