@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from scipy import stats
+from scipy import special
 
 from brokerlab.numerics import FloatArray, IntArray
 
@@ -22,7 +22,25 @@ def t_factor(n_tasks: int, confidence: float) -> float:
     """Return the two-sided Student factor for ``n_tasks`` clusters; infinite below two."""
     if n_tasks < 2:
         return float("inf")
-    return float(stats.t.ppf((1 + confidence) / 2, n_tasks - 1))
+    return float(special.stdtrit(n_tasks - 1, (1 + confidence) / 2))
+
+
+def exact_share(
+    hits: npt.ArrayLike, of: npt.ArrayLike, confidence: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of exact intervals of shares of independent trials, which need not be whole; 0 and 1 of what is NaN.
+
+    Source: Clopper and Pearson, Biometrika 26 (1934) 404, doi:10.1093/biomet/26.4.404.
+
+    Example:
+        >>> [float(end.round(3)) for end in exact_share(0, 10, 0.95)]
+        [0.0, 0.308]
+    """
+    tail, n_hits, n = (1 - confidence) / 2, np.asarray(hits, float), np.asarray(of, float)
+    low = special.betaincinv(n_hits, n - n_hits + 1, tail)
+    high = special.betaincinv(n_hits + 1, n - n_hits, 1 - tail)
+    no, every = (n_hits <= 0) | np.isnan(low), (n_hits >= n) | np.isnan(high)
+    return np.where(no, 0.0, low), np.where(every, 1.0, high)
 
 
 def ratio_variance(
@@ -112,24 +130,19 @@ def share_interval(
     the share, the upper bound is raised to Hall's, which takes the skewness out: a limit that is met by
     the bound alone must not rest on the bad tasks not having been drawn.
 
-    Source: Korn and Graubard, Survey Methodology 24 (1998) 193; Clopper and Pearson (1934),
-    doi:10.1093/biomet/26.4.404; Hall, J. R. Statist. Soc. B 54 (1992) 221.
+    Source: Korn and Graubard, Survey Methodology 24 (1998) 193; :func:`exact_share`; Hall, J. R.
+    Statist. Soc. B 54 (1992) 221.
     """
-    tail = (1 - confidence) / 2
     factor = t_factor(n_tasks, confidence)
     with np.errstate(all="ignore"):
         effective = share * (1 - share) / variance
-        effective *= (stats.norm.ppf(1 - tail) / factor) ** 2
+        effective *= (special.ndtri((1 + confidence) / 2) / factor) ** 2
         flat = (share <= 0) | (share >= 1) | ~np.isfinite(effective)
         effective = np.where(flat, n_tasks, np.minimum(effective, n_jobs))
-        hits = share * effective
-        low = stats.beta.ppf(tail, hits, effective - hits + 1)
-        high = stats.beta.ppf(1 - tail, hits + 1, effective - hits)
+        low, high = exact_share(share * effective, effective, confidence)
         if skewness is not None:
             hall = share - np.sqrt(variance) * _unskewed(-factor, skewness, n_tasks)
             high = np.fmax(high, np.where(flat, 0.0, np.clip(hall, 0.0, 1.0)))
-    low = np.where((share <= 0) | ~np.isfinite(low), 0.0, low)
-    high = np.where((share >= 1) | ~np.isfinite(high), 1.0, high)
     return low, high
 
 
@@ -177,7 +190,7 @@ def percentile_interval(
     Source: Hesterberg, The American Statistician 69 (2015) 371, doi:10.1080/00031305.2015.1089789, section 4.3.
     """
     wide = t_factor(n_tasks, confidence) * np.sqrt(n_tasks / (n_tasks - 1))
-    tail = 100 * float(stats.norm.cdf(-wide))
+    tail = 100 * float(special.ndtr(-wide))
     if np.isnan(replicates).all(axis=0).any():
         replicates = np.where(np.isnan(replicates).all(axis=0), 0.0, replicates)
     low, high = np.nanpercentile(replicates, [tail, 100 - tail], axis=0)

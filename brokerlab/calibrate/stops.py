@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy import stats
 
 from brokerlab.archive.given import Source, scans_of
 from brokerlab.calibrate.key_trials import known_rows, trial_of
@@ -22,7 +21,7 @@ from brokerlab.calibrate.settings import last_change, settings_at
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.keys import CatalogueKey, find
-from brokerlab.intervals import CONFIDENCE, N_BOOT, clustered
+from brokerlab.intervals import CONFIDENCE, N_BOOT, clustered, exact_share
 from brokerlab.rulesets import changed_outcomes, switch_by_switch
 from brokerlab.scouts import ScoutResult, ScoutRules, estimate, exhausted, triggers
 from brokerlab.scouts.checks import checks
@@ -340,8 +339,8 @@ def _share(name: str, n: int, of: int) -> dict[str, float | None]:
     """Return a share of tasks with its exact interval; null where there is no task."""
     if not of:
         return dict.fromkeys(f"{name}{end}" for end in ENDS)
-    found = stats.binomtest(n, of).proportion_ci(CONFIDENCE, method="exact")
-    return {name: n / of, f"{name}_lo": float(found.low), f"{name}_hi": float(found.high)}
+    low, high = exact_share(n, of, CONFIDENCE)
+    return {name: n / of, f"{name}_lo": float(low), f"{name}_hi": float(high)}
 
 
 # --- rule sets of scouts ----------------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from scipy.stats import rankdata
 
 from brokerlab.brokerage.curves import ThroughputCurve
 from brokerlab.brokerage.network_weight import throughput_curve
@@ -252,7 +251,7 @@ def resolution(rows: pl.DataFrame, curve: ThroughputCurve, other: ThroughputCurv
 def _beats(above: FloatArray, below: FloatArray) -> float:
     """Return how often a value of the one is larger than one of the other; ties count half (Mann and Whitney's U)."""
     n = len(above)
-    ranks = rankdata(np.concatenate([above, below]))[:n]
+    ranks = pl.Series(np.concatenate([above, below])).rank().to_numpy()[:n]
     return float((ranks.sum() - n * (n + 1) / 2) / n / len(below))
 
 

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from brokerlab.estimators.scoring.attempts import PLACE
-from brokerlab.intervals import ShareSums, bootstrap_totals, percentile_interval
+from brokerlab.intervals import ShareSums, bootstrap_totals, exact_share, percentile_interval
 from brokerlab.numerics import FloatArray
 
 N_BOOT = 2000
@@ -55,16 +54,11 @@ class Interval:
 
 
 def exact(hits: float, jobs: float, confidence: float) -> Interval:
-    """Return a share of independent jobs with its exact interval.
-
-    Source: Clopper and Pearson, Biometrika 26 (1934) 404, doi:10.1093/biomet/26.4.404.
-    """
+    """Return a share of independent jobs with its exact interval."""
     if jobs <= 0:
         return Interval(float("nan"), float("nan"), float("nan"))
-    tail = (1 - confidence) / 2
-    lo = float(stats.beta.ppf(tail, hits, jobs - hits + 1)) if hits > 0 else 0.0
-    hi = float(stats.beta.ppf(1 - tail, hits + 1, jobs - hits)) if hits < jobs else 1.0
-    return Interval(hits / jobs, lo, hi)
+    low, high = exact_share(hits, jobs, confidence)
+    return Interval(hits / jobs, float(low), float(high))
 
 
 def clustered(sums: FloatArray, confidence: float) -> Interval:
