@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from brokerlab.archive.ingestion import IngestReport, ingest
     from brokerlab.archive.profiling import Profile, profile
     from brokerlab.archive.schema import validate
-    from brokerlab.archive.store import Archive, ArchiveWriter
+    from brokerlab.archive.store import Archive
     from brokerlab.archive.store import open_archive as open  # noqa: A004
+    from brokerlab.archive.writer import ArchiveWriter
 
 __all__ = [
     "Archive",
@@ -30,7 +31,8 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        **dict.fromkeys(("Archive", "ArchiveWriter"), "store"),
+        "Archive": "store",
+        "ArchiveWriter": "writer",
         **dict.fromkeys(("IngestReport", "ingest"), "ingestion"),
         **dict.fromkeys(("Profile", "profile"), "profiling"),
         "open": "store:open_archive",

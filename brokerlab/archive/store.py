@@ -21,12 +21,9 @@ from brokerlab.archive import manifest as manifests
 from brokerlab.archive.contracts import STORED, TABLES, contract
 from brokerlab.archive.manifest import DataFile, Manifest
 from brokerlab.archive.profiling import Profile, profile
-from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.errors import ConfigError, DataError, MissingTableError, nearest
 from brokerlab.results import Result, Shows
 from brokerlab.temporary import lasting
-
-__all__ = ["Archive", "ArchiveWriter", "open_archive"]
 
 _READING = (
     duckdb.StatementType.SELECT,
@@ -63,6 +60,7 @@ def open_archive(path: str | Path, *, spark: Any = None) -> "Archive":
 
     Example:
         >>> import tempfile, polars as pl
+        >>> from brokerlab.archive import ArchiveWriter
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     with ArchiveWriter(folder) as writer:
         ...         writer.write("resource_types", pl.DataFrame({"resource_name": ["SCORE"]}))

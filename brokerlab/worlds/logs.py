@@ -32,22 +32,14 @@ def job_status_log(world: World, jobs: pl.DataFrame) -> pl.DataFrame:
         "after": pl.col("endtime"),
         "last": pl.col("modificationtime"),
     }
-    base = ["pandaid", "computingsite", "prodsourcelabel"]
-    wide = mine.select(*base, "jobstatus", "nucleus", **moments)
-    long = wide.unpivot(
-        list(moments), index=[*base, "jobstatus", "nucleus"], variable_name="step",
-        value_name="modificationtime",
-    )  # fmt: skip
+    base = ["pandaid", "computingsite", "prodsourcelabel", "jobstatus", "nucleus"]
     sent = (pl.col("jobstatus") == "finished") & pl.col("nucleus").is_not_null()
     status = (
         pl.when(pl.col("step") == "last").then("jobstatus")
         .when(pl.col("step") != "after").then("step")
         .when(sent).then(pl.lit("transferring")).otherwise(pl.lit("holding"))
     )  # fmt: skip
-    step = pl.col("step").replace_strict(
-        {m: i for i, m in enumerate(moments)}, return_dtype=pl.Int8
-    )
-    ordered = long.with_columns(order=step, jobstatus=status).sort("pandaid", "order")
+    ordered = _steps(mine, base, moments).with_columns(jobstatus=status).sort("pandaid", "order")
     reached = ordered.drop_nulls("modificationtime")  # not all of them by live jobs
     return conform(
         "job_status_log",
@@ -94,15 +86,16 @@ def task_status_log(
         "running": pl.when(pl.col("status") != "scouting").then(pl.min_horizontal("decided", pl.coalesce(end, "decided"))),
         "last": end,
     }  # fmt: skip
-    long = mine.select("jeditaskid", final="status", **moments).unpivot(
-        list(moments), index=["jeditaskid", "final"], variable_name="status",
-        value_name="modificationtime",
-    )  # fmt: skip
-    step = pl.col("status").replace_strict(
-        {m: i for i, m in enumerate(moments)}, return_dtype=pl.Int8
+    long = _steps(mine, ["jeditaskid", "status"], moments).drop_nulls("modificationtime")
+    status = pl.when(pl.col("step") == "last").then("status").otherwise("step")
+    ordered = long.with_columns(status=status, attemptnr=1).sort("jeditaskid", "order")
+    return conform("task_status_log", ordered)
+
+
+def _steps(rows: pl.DataFrame, base: list[str], moments: dict[str, pl.Expr]) -> pl.DataFrame:
+    """Return a row per moment of each row: ``step`` and ``order`` say which, ``modificationtime`` when."""
+    long = rows.select(*base, **moments).unpivot(
+        list(moments), index=base, variable_name="step", value_name="modificationtime"
     )
-    status = pl.when(pl.col("status") == "last").then("final").otherwise("status")
-    ordered = long.drop_nulls("modificationtime").with_columns(
-        order=step, status=status, attemptnr=1
-    )
-    return conform("task_status_log", ordered.sort("jeditaskid", "order"))
+    order = {step: place for place, step in enumerate(moments)}
+    return long.with_columns(order=pl.col("step").replace_strict(order, return_dtype=pl.Int8))

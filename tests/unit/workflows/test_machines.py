@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 import polars as pl
 import pytest
 
-from brokerlab.archive.store import ArchiveWriter, open_archive
+from brokerlab.archive.store import open_archive
+from brokerlab.archive.writer import ArchiveWriter
 from brokerlab.errors import DataError, InsufficientDataError
 from brokerlab.workflows import shapes
 from brokerlab.workflows.machines import (
