@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 
+# processes of a minute: code is compiled once and quickly, one thread collects what is not used
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 OPTIONS = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.driver.extraJavaOptions": JAVA,
+    "spark.executor.extraJavaOptions": JAVA,
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # tiny tables: one partition, no generated code
-    "spark.sql.shuffle.partitions": "1",
+    # tiny tables: no generated code
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
 }
@@ -26,7 +27,7 @@ OPTIONS = {
 
 @pytest.fixture(scope="module")
 def spark_builder() -> Any:
-    """Return what makes a session; without Java or pyspark the test is skipped."""
+    """Return what makes a session with the common options; without Java or pyspark the test is skipped."""
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java, and there is none")
     if importlib.util.find_spec("pyspark") is None:
@@ -34,14 +35,15 @@ def spark_builder() -> Any:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable  # workers need our packages
-    return SparkSession.builder
+    return SparkSession.builder.config(map=OPTIONS)
 
 
 @pytest.fixture(scope="module")
 def spark(spark_builder: Any) -> Any:
     builder = spark_builder.master("local[2]").appName("brokerlab-parity")
-    for name, value in OPTIONS.items():
-        builder = builder.config(name, value)
+    # tiny tables: one partition
+    for name, value in (("execution.arrow.pyspark.enabled", "true"), ("shuffle.partitions", "1")):
+        builder = builder.config(f"spark.sql.{name}", value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
