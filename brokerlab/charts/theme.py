@@ -4,12 +4,14 @@ Grey is the current setting, blue the proposed one, red the limit; the same in e
 three differ in lightness and in dash or shape too, so that print and colour-blind readers lose nothing.
 """
 
+import json
 import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import altair as alt
+from altair.utils.mimebundle import spec_to_mimebundle
 
 from brokerlab.words import THIN
 
@@ -149,8 +151,11 @@ def save(chart: alt.TopLevelMixin, folder: str | Path, name: str) -> Path:
     """Write a chart as ``name.svg`` and as its JSON specification, data inside; return the path of the SVG."""
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
+    data = alt.data_transformers
+    with alt.theme.enable(NAME), data.enable("default"), data.disable_max_rows():
+        specification = chart.to_dict()  # once: to check it takes longer than to draw it
+    picture = spec_to_mimebundle(specification, "svg", mode="vega-lite")["image/svg+xml"]
     path = target / f"{name}.svg"
-    with alt.theme.enable(NAME):
-        chart.save(str(path))
-        chart.save(str(target / f"{name}.json"))
+    path.write_text(picture, encoding="utf-8")
+    (target / f"{name}.json").write_text(json.dumps(specification), encoding="utf-8")
     return path
