@@ -1,6 +1,7 @@
 """Threshold calibration on a simulation in closed form: keys, bad input, choice and limits, proof, what interrupts it."""
 
 import os
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 
 import numpy as np
@@ -268,14 +269,24 @@ def test_a_killed_worker_is_replaced(monkeypatch):
 def test_settings_of_a_killed_worker_are_made_again_apart(monkeypatch):
     """Were they made again here, the study could be killed, too."""
     monkeypatch.setenv("BROKERLAB_TOY_MAIN", str(os.getpid()))
+    there, kills = [], 900
+
+    def in_processes(work, shared, tasks, **_):
+        for task in tasks:
+            values = [config.get(CAP) for config in task.configs]
+            there.append(values)
+            yield task, BrokenProcessPool() if kills in values else work(shared, task)
+
+    monkeypatch.setattr("brokerlab.calibrate.thresholds.runs.in_processes", in_processes)
     monkeypatch.setattr("brokerlab.calibrate.thresholds.runs.PAYS_S", 0.0)
-    runs = Runs(Toy(n_tasks=12, kills=(900,)), workers=2)
-    values = [Config.empty().with_values({CAP: value}) for value in (100, 200, 900)]
+    runs = Runs(Toy(n_tasks=12, kills=(kills,)), workers=2)
+    values = [Config.empty().with_values({CAP: value}) for value in (100, 200, 300, kills, 400)]
     runs.ensure(values, Block(Period(*EARLY), (1,)))
+    assert there == [[300, kills], [400], [300], [kills]]
     assert [(one.config, one.reason) for one in runs.missing] == [
-        (values[-1].digest, "the process that simulated it was killed twice")
+        (values[3].digest, "the process that simulated it was killed twice")
     ]
-    assert runs.n_simulated == 2
+    assert runs.n_simulated == 4
 
 
 def test_replications_are_added_to_rivals_only():
