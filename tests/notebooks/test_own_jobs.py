@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import brokerlab
 from brokerlab.calibrate.percentiles.history import MERGES_UNKNOWN
 from brokerlab.cli import app
+from brokerlab.report import check
 from brokerlab.report.kit import VARIABLE
 from tests.notebooks import pages
 from tests.notebooks.pages import check_page
@@ -79,8 +80,12 @@ def test_jobs_of_ones_own_give_pages(
     page = check_page(tmp_path)["page"]
     if name == "scout_percentiles":  # the export has no processing type
         assert MERGES_UNKNOWN in page["cannot_tell"]
+    if name == "walltime_estimator":
+        assert {"archive", "model"} <= {part["name"] for part in page["parts"]}
     assert page["verdict"]["kind"] not in ("no_answer", "failed"), page["verdict"]["sentence"]
     assert page["synthetic"] is False  # the export does not say so
+    assert "generated" not in " ".join(page["cannot_tell"])
+    assert dict(check(mine).select("report", "can_run").iter_rows())[name.replace("_", "-")]
 
 
 def test_a_frame_of_pandas_gives_the_same_archive(

@@ -113,6 +113,11 @@ NAMES = (
 )
 QUICK = ("jobs_only", "one_task", "all_null", "odd_names")
 """Those that every run has; a long run has all."""
+OWN = (
+    *("explore", "memory-estimator", "scout-percentiles", "waiting-rules"),
+    "walltime-estimator",
+)
+"""Reports that answer from jobs alone in every run in `test_own_jobs.py`."""
 
 
 @pytest.fixture(scope="module")
@@ -148,23 +153,22 @@ def _texts(page: object) -> Iterator[str]:
             yield from _texts(part)
 
 
-@pytest.mark.parametrize(
-    "archive",
-    [
-        pytest.param(name, marks=[] if name in QUICK else pytest.mark.long, id=name)
-        for name in NAMES
-    ],
-)
-@pytest.mark.parametrize(
-    ("name", "tried"),
-    [
-        *(pytest.param(name, FEW.get(name, {}), id=name) for name in find.names()),
-        *(
-            pytest.param(name, tried, marks=pytest.mark.long, id=f"{name}-usual")
-            for name, tried in USUAL.items()
-        ),
-    ],
-)
+def _cases() -> Iterator[object]:
+    """Yield a report, what it tries and an archive."""
+    for archive in NAMES:
+        for name in find.names():
+            every = archive in QUICK and not (archive == "jobs_only" and name in OWN)
+            marks = [] if every else [pytest.mark.long]
+            yield pytest.param(
+                name, FEW.get(name, {}), archive, marks=marks, id=f"{name}-{archive}"
+            )
+        for name, tried in USUAL.items():
+            yield pytest.param(
+                name, tried, archive, marks=pytest.mark.long, id=f"{name}-usual-{archive}"
+            )
+
+
+@pytest.mark.parametrize(("name", "tried", "archive"), [*_cases()])
 def test_too_little_is_an_answer(
     name: str,
     tried: dict[str, object],

@@ -200,21 +200,6 @@ def copied(source, folder, *, synthetic, without=(), **changed):
     return folder
 
 
-def test_jobs_of_a_real_archive_are_not_called_generated(small, no_data, tmp_path):
-    real = copied(small, tmp_path / "real", synthetic=False)
-    page = pages.run(report, asked(real, tmp_path / "out"))["page"]
-    assert page["synthetic"] is False
-    assert "generated" not in " ".join(page["cannot_tell"])
-
-
-def test_an_archive_of_jobs_only_has_an_answer(small, no_data, tmp_path):
-    tables = [name for name in open_archive(small).tables if name != "jobs"]
-    alone = copied(small, tmp_path / "alone", synthetic=True, without=tables)
-    page = pages.run(report, asked(alone, tmp_path / "out"))["page"]
-    assert {"archive", "model"} <= {part["name"] for part in page["parts"]}
-    check_page(tmp_path / "out")
-
-
 def test_jobs_of_which_no_rule_can_say_anything_have_no_answer(small, no_data, tmp_path):
     """Without tasks nothing is requested; jobs that all start before the first one ended know of no other."""
     tables = [name for name in open_archive(small).tables if name != "jobs"]
