@@ -1,13 +1,13 @@
 """Read queue records as schedconfig and CRIC write them in JSON: one record, a list, or by name (section 5).
 
 Every name of a record that is no column of ``queues`` stays in ``params``: the record's own ``params`` at
-the top, as production has them, the rest under ``schedconfig``. Exports of the database hold the same record as
-JSON in a column. The storages of a queue become rows of
-``queue_endpoints``. Nothing is looked up, nothing is run.
+the top, as production has them, the rest under ``schedconfig``. The storages of a queue become rows of
+``queue_endpoints``. Exports of the database hold the same records as JSON in a column. Nothing is looked up, nothing is run.
 """
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -340,7 +340,8 @@ def expanded(batch: Batch) -> Iterator[Batch]:
             found.rows.refuse(*record)
         else:
             found.add(number, name, {**record, _UPDATED: time} if time else record)
-    yield from found.batches()
+    for one in found.batches():
+        yield replace(one, notes=batch.notes + one.notes)
 
 
 def _texts(frame: pl.DataFrame, name: str | None) -> list[str | None]:

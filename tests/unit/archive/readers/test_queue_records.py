@@ -271,6 +271,12 @@ def test_an_export_of_the_database(tmp_path, outcome, suffix):
     assert "data is no JSON" in found.refused[0][3]
 
 
+def test_an_export_keeps_what_is_said_of_its_columns(tmp_path, outcome):
+    path = tmp_path / "SCHEDCONFIG_JSON.csv"
+    pl.DataFrame({"Panda-Queue": ["HOUSE_ONE"], "DATA": [json.dumps(record())]}).write_csv(path)
+    assert "column 'Panda-Queue' taken as panda_queue" in outcome(path).notes
+
+
 def test_canonical_rows_in_json_keep_columns_of_their_own(write, outcome):
     rows = [
         {"panda_queue": "Q", "type": "unified", "status": "online", "mine": 5, "releases": ["ANY"]}
