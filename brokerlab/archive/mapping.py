@@ -17,7 +17,7 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from brokerlab.archive import conversion, dates, names, parsing, schema
-from brokerlab.archive.contracts import columns_of, contract, polars_schema
+from brokerlab.archive.contracts import columns_of, contract, polars_schema, required_columns
 from brokerlab.archive.readers.queue_records import is_export
 from brokerlab.archive.readers.records import Batch
 from brokerlab.errors import SchemaError, nearest
@@ -338,11 +338,7 @@ def plan(
         NotTaken(source, table, name, _option(table, name, free) if hinted else "")
         for name in extra.values()
     )
-    lacking = [
-        name
-        for name, column in columns_of(table).items()
-        if not column.nullable and name in free and name not in copies
-    ]
+    lacking = [name for name in required_columns(table) if name in free and name not in copies]
     if lacking and not partial and not is_export(table, found):
         raise SchemaError("\n".join(_missing(source, table, lacking, found, not_taken, source_of)))
     for target, times in copies.items():

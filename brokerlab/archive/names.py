@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Iterable
 
 from brokerlab.archive import conversion
-from brokerlab.archive.contracts import TABLES, columns_of
+from brokerlab.archive.contracts import TABLES, columns_of, required_columns
 
 GLOBAL_ALIASES = {"jeditaskid": ("taskid",), "pandaid": ("jobid",)}
 """Names that stand for a key in every table that has it."""
@@ -145,9 +145,8 @@ def _missing(table: str, has: Collection[str]) -> list[str]:
     """Return the required columns of a table that plain names do not give, derived times left out."""
     known = meant(table)
     there = {known[name] for name in has if name in known}
-    required = [n for n, c in columns_of(table).items() if not c.nullable]
-    derived = ["modificationtime"] if there & set(DERIVED.get(table, ())) else []
-    return [name for name in required if name not in there and name not in derived]
+    derived = {"modificationtime"} if there & set(DERIVED.get(table, ())) else set()
+    return [name for name in required_columns(table) if name not in there | derived]
 
 
 def _known(names: Iterable[str], *, guess: bool) -> dict[str, int]:

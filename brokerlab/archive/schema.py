@@ -190,20 +190,17 @@ class _Plan:
         target = column.dtype
         found: list[tuple[pl.Expr, pl.Expr]] = []
         unread = clean.is_not_null() & pl.col(f"__v_{name}").is_null()
-        if self.schema[self.source_of[name]] != target:
-            words = shown(clean) + f"' cannot be read as {_kind(target)}"
-            if isinstance(target, pl.Datetime) and self.schema[self.source_of[name]] == pl.String:
-                words += _hint(name, clean)
+        kind, is_time = self.schema[self.source_of[name]], isinstance(target, pl.Datetime)
+        hint = _hint(name, clean) if is_time and kind == pl.String else pl.lit("")
+        if kind != target:
+            words = shown(clean) + f"' cannot be read as {_kind(target)}" + hint
             found.append((unread, pl.lit(f"{name} '") + words))
         if not column.nullable:
             found.append((final.is_null() & ~unread, pl.lit(f"{name} is null, it is required")))
-        rules = _TIME_RULES if isinstance(target, pl.Datetime) else _RULES
+        rules = _TIME_RULES if is_time else _RULES
         for rule, passes in column.validation_rules(final).items():
             if rule in rules:
-                words = shown(clean) + rules[rule]
-                if rules is _TIME_RULES and self.schema[self.source_of[name]] == pl.String:
-                    words += _hint(name, clean)
-                found.append((~passes, pl.lit(f"{name} ") + words))
+                found.append((~passes, pl.lit(f"{name} ") + shown(clean) + rules[rule] + hint))
             elif rule == "max_length":
                 size = final.str.len_bytes()
                 found.append((~passes, _too_long(name, size, getattr(column, "max_length", 0))))

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from brokerlab.archive import manifest as manifests
 from brokerlab.archive import schema
-from brokerlab.archive.contracts import STORED, columns_of, fitted
+from brokerlab.archive.contracts import STORED, fitted, required_columns
 from brokerlab.archive.manifest import DataFile, Manifest, Source
 from brokerlab.errors import ConfigError, DataError, writing
 
@@ -123,8 +123,7 @@ class ArchiveWriter:
             SchemaError: The rows break the table's contract.
         """
         given = pl.DataFrame(pl.from_arrow(frame)) if isinstance(frame, pa.Table) else frame
-        required = {n for n, c in columns_of(table).items() if not c.nullable}
-        if trusted and (missing := required - set(given.columns)):
+        if trusted and (missing := {*required_columns(table)} - {*given.columns}):
             raise DataError(f"{table}: required columns are missing: {', '.join(sorted(missing))}")
         rows = fitted(table, given) if trusted else schema.validate(table, given)
         for folder, part in _partitions(table, rows):

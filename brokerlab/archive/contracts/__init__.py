@@ -80,6 +80,11 @@ def key_columns(table: str) -> list[str]:
     return [n for n, c in columns_of(table).items() if (c.metadata or {}).get("key")]
 
 
+def required_columns(table: str) -> list[str]:
+    """Return the columns without which there is no row."""
+    return [name for name, column in columns_of(table).items() if not column.nullable]
+
+
 def version_column(table: str) -> str | None:
     """Return the time column that orders rows of the same key (``modificationtime``), or None."""
     return next(

@@ -14,7 +14,7 @@ from typing import IO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from brokerlab.archive.contracts import TABLES, columns_of, contract
+from brokerlab.archive.contracts import TABLES, columns_of, contract, required_columns
 from brokerlab.archive.names import looks_like
 from brokerlab.archive.parsing import is_pattern
 from brokerlab.errors import DataError, SchemaError
@@ -284,11 +284,5 @@ def table_of_records(path: Path, names: Iterable[str], table_of: TableOf) -> str
 def _only_table(names: Iterable[str]) -> str | None:
     """Find the one table that has all the columns and whose required columns are all there."""
     has = {name.strip().lower() for name in names}
-    fits = [
-        table
-        for table in TABLES
-        if {n for n, c in columns_of(table).items() if not c.nullable}
-        <= has
-        <= set(columns_of(table))
-    ]
+    fits = [t for t in TABLES if {*required_columns(t)} <= has <= {*columns_of(t)}]
     return fits[0] if len(fits) == 1 else None
