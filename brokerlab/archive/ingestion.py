@@ -7,7 +7,7 @@ import functools
 import hashlib
 import itertools
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Mapping as Named
 from contextlib import contextmanager
@@ -217,17 +217,15 @@ class _Job:
 
 @dataclass
 class _Run:
-    """The state of one ingest: staged rows and counts."""
+    """The state of one ingest: staged rows by table, and of every source the rows and the refused rows by table, and notes."""
 
     writer: ArchiveWriter
-    rows: dict[int, dict[str, int]] = field(default_factory=dict)
-    refused: dict[int, dict[str, int]] = field(default_factory=dict)
-    notes: dict[int, list[str]] = field(default_factory=dict)
+    read: list[tuple[Counter[str], Counter[str], tuple[str, ...]]] = field(default_factory=list)
     staged: dict[str, Spill] = field(default_factory=dict)
 
     def stage(self, rank: int, job: _Job, progress: Callable[[str, int], None]) -> None:
         """Read one source; put good rows aside, refused ones into the quarantine."""
-        rows, refused = defaultdict[str, int](int), defaultdict[str, int](int)
+        rows, refused = Counter[str](), Counter[str]()
         notes = dict.fromkeys(job.notes)
         for batch, good, bad in _sifted_batches(job):
             if len(bad):
@@ -241,9 +239,8 @@ class _Run:
                     self.staged.setdefault(batch.table, new).put(
                         good.with_columns(pl.lit(rank, dtype=pl.Int32).alias(RANK))
                     )
-            progress(job.name, sum(rows.values()))
-        self.rows[rank], self.refused[rank] = dict(rows), dict(refused)
-        self.notes[rank] = list(notes)
+            progress(job.name, rows.total())
+        self.read.append((rows, refused, tuple(notes)))
 
     def merge(self, jobs: list[_Job]) -> defaultdict[str, Merged]:
         """Merge everything staged into the archive's tables."""
@@ -255,26 +252,22 @@ class _Run:
                 _check_columns(self.writer, table)
         return merged
 
-    def entries(self, jobs: list[_Job], merged: dict[str, Merged]) -> tuple[Source, ...]:
+    def entries(self, jobs: list[_Job], merged: defaultdict[str, Merged]) -> tuple[Source, ...]:
         """Return the manifest's record of each source."""
         made = []
-        for rank, job in enumerate(jobs, start=1):
-            rows = self.rows[rank]
-            accepted = {t: merged[t].accepted[rank] if t in merged else 0 for t in rows}
-            refused = {
-                t: self.refused[rank][t] + (merged[t].quarantined[rank] if t in merged else 0)
-                for t in rows
-            }
+        for rank, (job, (rows, cut, notes)) in enumerate(zip(jobs, self.read, strict=True), 1):
+            accepted = {t: merged[t].accepted[rank] for t in rows}
+            refused = {t: cut[t] + merged[t].quarantined[rank] for t in rows}
             made.append(
                 Source(
                     name=job.name,
                     sha256=job.sha256,
                     format=job.found.format,
-                    rows=rows,
+                    rows=dict(rows),
                     accepted=accepted,
                     quarantined=refused,
                     duplicates={t: n - accepted[t] - refused[t] for t, n in rows.items()},
-                    notes=tuple(self.notes[rank]),
+                    notes=notes,
                     mapping=job.mapping,
                 )
             )

@@ -14,6 +14,9 @@ grid simulator, ``brokerlab.calibrate.simulation``. The parts load on first use.
   what was drawn;
 * the archive: ``frames_jobs``, ``frames_tasks``, ``story_frames``, ``logs``, ``truth``; ``writing`` writes it;
 * beside real ones: ``measured`` compares waits, use, kills and transfers with what was measured.
+
+Most of its lines draw what is rare (texts that are damaged, spells, piles, wishes of tasks), so that every rule of the chapters
+finds something in an archive.
 """
 
 from typing import TYPE_CHECKING
