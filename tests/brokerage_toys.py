@@ -19,6 +19,8 @@ from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.gdpconfig import Config
 from brokerlab.units import GB, MB
 
+EMPTY = {name: contract.create_empty() for name, contract in TABLES.items()}
+
 Row = dict[str, Any]
 
 AT = datetime(2026, 6, 1, 12)
@@ -209,9 +211,9 @@ class World:
 
     def frames(self) -> dict[str, pl.DataFrame]:
         """Return the tables, all of them known; unknown tables and columns are refused."""
-        result = {name: contract.create_empty() for name, contract in TABLES.items()}
+        result = dict(EMPTY)
         for name, rows in self.tables.items():
-            types = {column: kind.dtype for column, kind in TABLES[name].columns().items()}
+            types = EMPTY[name].schema
             extra = {column for row in rows for column in row} - types.keys()
             if extra:
                 raise KeyError(f"table {name} has no column {sorted(extra)}")

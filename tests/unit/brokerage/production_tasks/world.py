@@ -17,6 +17,7 @@ AT = datetime(2026, 6, 1, 12)
 TASK = 7
 TB = 1024  # GB
 GB = 1024**3  # B
+EMPTY = {name: contract.create_empty() for name, contract in TABLES.items()}
 HINTS = {"jeditaskid": pl.Int64, "snapshot": pl.Int64, "panda_queue": pl.String}
 
 Row = dict[str, Any]
@@ -86,11 +87,10 @@ def world(*names: str, **tables: list[Row]) -> dict[str, list[Row]]:
 
 def frames(tables: dict[str, list[Row]]) -> dict[str, pl.DataFrame]:
     """Return the tables, all of them known."""
-    result = {name: contract.create_empty() for name, contract in TABLES.items()}
+    result = dict(EMPTY)
     for name, rows in tables.items():
-        types = {key: column.dtype for key, column in TABLES[name].columns().items()}
         given = {key for row in rows for key in row}
-        schema = {key: dtype for key, dtype in types.items() if key in given}
+        schema = {key: dtype for key, dtype in EMPTY[name].schema.items() if key in given}
         result[name] = pl.DataFrame(rows, schema=schema)
     return result
 
