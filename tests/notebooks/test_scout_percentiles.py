@@ -164,7 +164,7 @@ def test_papermill_alone_writes_the_same_page(stored, archive, tmp_path):
 
 
 def test_filters_and_too_little_data_give_no_answer(archive, tmp_path):
-    asked = {"processingtype": "merge", "parameter": "ramcount"}
+    asked = {"processingtype": "merge", "parameter": "ramcount", "switch_sample": 0}
     pages.run(report, report.Params(archive=str(archive), out_dir=str(tmp_path), **asked))
     page = check_page(tmp_path)["page"]
     assert page["verdict"]["kind"] == "no_answer"
@@ -177,7 +177,7 @@ def test_another_look_at_the_same_archive_is_said(archive, tmp_path):
     """The same question under several limits is several questions."""
 
     def looks(name, **how):
-        asked = {"archive": str(archive), "parameter": "outdiskcount", "n_boot": 20} | how
+        asked = {"archive": str(archive), "parameter": "outdiskcount", "n_boot": 20, "switch_sample": 0} | how  # fmt: skip
         pages.run(report, report.Params(out_dir=str(tmp_path / name), **asked))
         told = check_page(tmp_path / name)["page"]["cannot_tell"]
         return [text.split(": ")[1][0] for text in told if text.startswith("Asked before of this")]
