@@ -17,7 +17,7 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from brokerlab.archive import conversion, dates, names, parsing, schema
-from brokerlab.archive.contracts import columns_of, contract, polars_schema, required_columns
+from brokerlab.archive.contracts import contract, key_columns, polars_schema, required_columns
 from brokerlab.archive.readers.queue_records import is_export
 from brokerlab.archive.readers.records import Batch
 from brokerlab.errors import SchemaError, nearest
@@ -488,11 +488,10 @@ _EXAMPLES = {"prodsourcelabel": "managed", "jobstatus": "finished", "vo": "atlas
 
 def _or_default(table: str, name: str, there: Iterable[str]) -> str:
     """Return the default that may be typed for a column; nothing for keys."""
-    column = columns_of(table)[name]
-    if (column.metadata or {}).get("key"):
+    kinds = polars_schema(table)
+    if name in key_columns(table):
         return ""
-    if isinstance(column.dtype, pl.Datetime):
-        kinds = polars_schema(table)
+    if isinstance(kinds[name], pl.Datetime):
         times = [n for n in there if isinstance(kinds[n], pl.Datetime)]
         start = "starttime" if "starttime" in times else next(iter(times), None)
         waits = _NO_WAITS if {name, start} == _WAIT else ""

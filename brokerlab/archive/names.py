@@ -2,7 +2,8 @@
 
 import difflib
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from functools import cache
 
 from brokerlab.archive import conversion
 from brokerlab.archive.contracts import TABLES, columns_of, required_columns
@@ -60,16 +61,23 @@ def plain(name: str) -> str:
     return _MARKS.sub("", name.strip().lower())
 
 
-def meant(table: str) -> dict[str, str]:
-    """Return the columns of a table by every plain name they go by."""
+@cache
+def spellings(table: str) -> Mapping[str, tuple[str, ...]]:
+    """Return the names that the columns of a table go by, each its own first."""
+    return {
+        name: (name, *(column.metadata or {}).get("aliases", ()), *GLOBAL_ALIASES.get(name, ()))
+        for name, column in columns_of(table).items()
+    }
+
+
+@cache
+def meant(table: str) -> Mapping[str, str]:
+    """Return the columns of a table by every plain name they go by; what is the name of one is no alias of another."""
     found: dict[str, str] = {}
-    for name, column in columns_of(table).items():
-        for alias in (column.metadata or {}).get("aliases", ()):
-            found.setdefault(plain(alias), name)
-        for alias in GLOBAL_ALIASES.get(name, ()):
-            found.setdefault(alias, name)
-    own = {plain(name): name for name in columns_of(table)}
-    return found | own
+    for name, (_, *others) in spellings(table).items():
+        for other in others:
+            found.setdefault(plain(other), name)
+    return found | {plain(name): name for name in spellings(table)}
 
 
 def suggestion(table: str, name: str, free: Collection[str]) -> tuple[str, str] | None:

@@ -11,7 +11,7 @@ import polars as pl
 from brokerlab.archive import parsing
 from brokerlab.archive.contracts import Frame, columns_of, key_columns, polars_schema
 from brokerlab.archive.contracts._columns import MAX_JSON
-from brokerlab.archive.names import GLOBAL_ALIASES
+from brokerlab.archive.names import spellings
 from brokerlab.archive.resolve import RANK, ROW, SOURCE, key_text, resolve, shown
 from brokerlab.errors import SchemaError
 
@@ -317,9 +317,7 @@ def match_names(table: str, found: list[str]) -> tuple[dict[str, str], dict[str,
             problems.append(f"{table}.{low}: means other columns, not this one; rename it")
         lowered.setdefault(low, name)
     source_of: dict[str, str] = {}
-    for canonical, column in columns_of(table).items():
-        aliases = (column.metadata or {}).get("aliases", ())
-        candidates = (canonical, *aliases, *GLOBAL_ALIASES.get(canonical, ()))
+    for canonical, candidates in spellings(table).items():
         taken = next((name for name in candidates if name in lowered), None)
         if taken is not None:
             source_of[canonical] = lowered[taken]
