@@ -25,15 +25,11 @@ _DAYS = 31
 
 @dataclass
 class Evidence:
-    """What the dates of a source tell about the order of day and month.
+    """What the dates of a source tell about the order of day and month."""
 
-    Attributes:
-        examples: By order, the first date that can only be read so: column, value, row.
-        open: The first date that can be read both ways.
-    """
-
+    # by order, the first date that can only be read so: column, value, row
     examples: dict[Order, tuple[str, str, int]] = field(default_factory=dict)
-    open: tuple[str, str, int] | None = None
+    open: tuple[str, str, int] | None = None  # the first date that can be read both ways
 
     @classmethod
     def of(cls, columns: Iterable[tuple[str, pl.Series, pl.Series]]) -> "Evidence":

@@ -507,20 +507,15 @@ def _listed(some: Sequence[str]) -> str:
 
 @dataclass
 class Shaper:
-    """Gives the rows of one source canonical names, values and units.
-
-    Attributes:
-        table: The only table that the given options are for; None for the first of the source.
-        named: The table was given, and neither name nor columns tell it.
-        used: The mappings to keep, by table.
-    """
+    """Gives the rows of one source canonical names, values and units."""
 
     source: str
     wishes: Wishes
+    # the only table that the given options are for; None for the first of the source
     table: str | None = None
     partial: bool = False
-    named: bool = False
-    used: dict[str, Mapping] = field(default_factory=dict)
+    named: bool = False  # the table was given, and neither name nor columns tell it
+    used: dict[str, Mapping] = field(default_factory=dict)  # the mappings to keep, by table
     not_taken: dict[NotTaken, None] = field(default_factory=dict)
     _plans: dict[tuple[str, tuple[str, ...]], _Plan] = field(default_factory=dict)
 

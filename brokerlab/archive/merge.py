@@ -35,17 +35,13 @@ _UNCHANGED = -1
 
 @dataclass
 class Merged:
-    """What became of the staged rows of one table; counts by rank of their source.
-
-    Attributes:
-        quarantined: Rows refused because they contradict or match nothing.
-        superseded: Rows of the archive that were replaced.
-        tasks: Tasks of the accepted rows, some of them more than once.
-    """
+    """What became of the staged rows of one table; counts by rank of their source."""
 
     accepted: Counter[int] = field(default_factory=Counter)
+    # rows refused because they contradict or match nothing
     quarantined: Counter[int] = field(default_factory=Counter)
-    superseded: int = 0
+    superseded: int = 0  # rows of the archive that were replaced
+    # tasks of the accepted rows, some of them more than once
     tasks: pl.Series = field(default_factory=lambda: pl.Series(dtype=pl.Int64))
 
 

@@ -32,27 +32,18 @@ from brokerlab.worlds.world import World
 
 @dataclass(frozen=True)
 class Drawn:
-    """A block, and all that is asked of the brokerage for its tasks.
+    """A block, and all that is asked of the brokerage for its tasks."""
 
-    Attributes:
-        block: Its tasks that are drawn, with their jobs.
-        stories: Its tasks that are laid out one by one ...
-        ids: ... and their ``jeditaskid``.
-        orders: What production asks for.
-        of_users: What users ask for.
-        live: ``pandaid``, ``jobstatus`` of jobs of the block that are not over at the end of the archive.
-        copies: The copies of the input; None: they are drawn.
-    """
-
-    block: Block
-    stories: list[Story]
-    ids: IntArray
-    orders: Orders
-    of_users: Orders
+    block: Block  # its tasks that are drawn, with their jobs
+    stories: list[Story]  # its tasks that are laid out one by one ...
+    ids: IntArray  # ... and their ``jeditaskid``
+    orders: Orders  # what production asks for
+    of_users: Orders  # what users ask for
     probes: pl.DataFrame
     n_blocks: int
+    # ``pandaid``, ``jobstatus`` of jobs of the block that are not over at the end of the archive
     live: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=LIVE))
-    copies: pl.DataFrame | None = None
+    copies: pl.DataFrame | None = None  # the copies of the input; None: they are drawn
 
 
 def draw(world: World, told: Sequence[Story], *, index: int, n_blocks: int, quota: int) -> Drawn:

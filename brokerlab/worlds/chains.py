@@ -31,24 +31,17 @@ RAISE_RAM, RAISE_WALL = 1.5, 2.0
 
 @dataclass(frozen=True)
 class Roots:
-    """Jobs before any attempt: what belongs to their input files, whoever runs them.
-
-    Attributes:
-        seq: Number of the job inside task and phase (SCOUT, BULK, MERGED or BUILD).
-        created_s: Creation of the first attempt [s], at ``slot``.
-        mem: ln(peak memory) against the task's value at the queue; ln(MB) for merge and build jobs.
-        wall: ln(wall time) against the task's value at the queue.
-        eff, out, size: Standard normal: efficiency, output, input.
-    """
+    """Jobs before any attempt: what belongs to their input files, whoever runs them; ``eff``, ``out``, ``size`` are standard normal."""
 
     task: IntArray
-    seq: IntArray
+    seq: IntArray  # number of the job inside task and phase (SCOUT, BULK, MERGED or BUILD)
     phase: IntArray
-    created_s: FloatArray
+    created_s: FloatArray  # creation of the first attempt [s], at ``slot``
     slot: IntArray
     events: IntArray
+    # ln(peak memory) against the task's value at the queue; ln(MB) for merge and build jobs
     mem: FloatArray
-    wall: FloatArray
+    wall: FloatArray  # ln(wall time) against the task's value at the queue
     eff: FloatArray
     out: FloatArray
     size: FloatArray

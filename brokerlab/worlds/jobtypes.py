@@ -22,97 +22,53 @@ USER_SHARE, EXPRESS, TEST_SHARE = "User Analysis", "Express Analysis", "Test"
 
 @dataclass(frozen=True, kw_only=True)
 class JobType:
-    """One kind of work: medians of a task and how far tasks of the kind lie apart.
+    """One kind of work: medians of a task and how far tasks of the kind lie apart."""
 
-    Attributes:
-        name: Name in the truth table.
-        processingtype: PanDA processing type.
-        label: ``prodsourcelabel``.
-        gshare: Leaf global share.
-        transpath: Payload.
-        task_share: Share of tasks that are of this kind; the shares sum to 1.
-        cores: Core counts of tasks, 0 = the queue's [cores].
-        cores_share: Probability of each core count.
-        ref_cores: Cores at which the wall time is quoted, and those of the truth where 0 [cores].
-        files_per_job: Input files of a job.
-        events_per_file: Median events of an input file.
-        events_job_sd: sd of ln(events of a job) inside a task.
-        no_events_share: Share of tasks whose files carry no event information.
-        pseudo: Input is a pseudo dataset: no bytes.
-        event_ranges: Jobs that share one file by event ranges (1 = whole files).
-        file_mb: Median size of an input file [MB].
-        out_bytes: Median output per event [B].
-        out_task_sd: sd of ln(output per event) between tasks.
-        out_job_sd: The same inside a task.
-        wall_s: Median wall time at ``ref_cores`` [s].
-        wall_task_sd: sd of ln(wall time) between tasks.
-        wall_sd: Range of the sd of ln(wall time) given task and queue.
-        wall_queue_sd: sd of ln(wall time) between queues, given the task.
-        startup: Part of the wall time that does not scale with events or cores.
-        eff: Median CPU efficiency per core.
-        eff_queue_sd: sd of ln(efficiency) between queues.
-        eff_sd: sd of ln(efficiency) inside a queue.
-        mem_base_mb: Peak memory that does not scale with cores [MB].
-        mem_core_mb: Peak memory per core [MB].
-        mem_event_mb: Peak memory per event [MB].
-        mem_task_sd: sd of ln(peak memory) between tasks.
-        mem_sd: Range of the sd of ln(peak memory) inside a task, queues included.
-        light_share: Share of light jobs, the left tail of memory.
-        light_scale: Mean of how much lighter they are, on the natural logarithm.
-        gap_mem: Mean and sd over tasks of ln(peak memory of scouts / of the rest).
-        gap_wall: The same for wall time, beyond what the scouts' queue does.
-        base_ram_mb: ``baseramcount`` of tasks [MB].
-        pre_ram_mb: Memory asked for before scouting, per core [MB].
-        rss_ratio: maxpss / maxrss.
-        avg_ratio: avgpss / maxpss.
-        vmem_ratio: maxvmem / maxrss.
-        read_factor: Bytes read from local storage per byte of input (per MB where no input).
-        merge_share: Share of tasks whose output is merged.
-    """
-
-    name: str
-    processingtype: str
-    label: str
-    gshare: str
-    transpath: str
-    task_share: float
-    cores: tuple[int, ...]
-    cores_share: tuple[float, ...]
-    ref_cores: int
-    files_per_job: tuple[int, ...] = (1,)
-    events_per_file: float
-    events_job_sd: float = 0.0
-    no_events_share: float = 0.0
-    pseudo: bool = False
-    event_ranges: int = 1
-    file_mb: float
-    out_bytes: float
-    out_task_sd: float = 0.5
-    out_job_sd: float = 0.05
-    wall_s: float
-    wall_task_sd: float = 0.4
-    wall_sd: Range = (0.10, 0.25)
-    wall_queue_sd: float = 0.35
-    startup: float = 0.2
-    eff: float
-    eff_queue_sd: float = 0.10
-    eff_sd: float = 0.05
-    mem_base_mb: float
-    mem_core_mb: float
-    mem_event_mb: float = 0.0
-    mem_task_sd: float = 0.15
+    name: str  # name in the truth table
+    processingtype: str  # PanDA processing type
+    label: str  # ``prodsourcelabel``
+    gshare: str  # leaf global share
+    transpath: str  # payload
+    task_share: float  # share of tasks that are of this kind; the shares sum to 1
+    cores: tuple[int, ...]  # core counts of tasks, 0 = the queue's [cores]
+    cores_share: tuple[float, ...]  # probability of each core count
+    ref_cores: int  # cores at which the wall time is quoted, and those of the truth where 0 [cores]
+    files_per_job: tuple[int, ...] = (1,)  # input files of a job
+    events_per_file: float  # median events of an input file
+    events_job_sd: float = 0.0  # sd of ln(events of a job) inside a task
+    no_events_share: float = 0.0  # share of tasks whose files carry no event information
+    pseudo: bool = False  # input is a pseudo dataset: no bytes
+    event_ranges: int = 1  # jobs that share one file by event ranges (1 = whole files)
+    file_mb: float  # median size of an input file [MB]
+    out_bytes: float  # median output per event [B]
+    out_task_sd: float = 0.5  # sd of ln(output per event) between tasks
+    out_job_sd: float = 0.05  # the same inside a task
+    wall_s: float  # median wall time at ``ref_cores`` [s]
+    wall_task_sd: float = 0.4  # sd of ln(wall time) between tasks
+    wall_sd: Range = (0.10, 0.25)  # range of the sd of ln(wall time) given task and queue
+    wall_queue_sd: float = 0.35  # sd of ln(wall time) between queues, given the task
+    startup: float = 0.2  # part of the wall time that does not scale with events or cores
+    eff: float  # median CPU efficiency per core
+    eff_queue_sd: float = 0.10  # sd of ln(efficiency) between queues
+    eff_sd: float = 0.05  # sd of ln(efficiency) inside a queue
+    mem_base_mb: float  # peak memory that does not scale with cores [MB]
+    mem_core_mb: float  # peak memory per core [MB]
+    mem_event_mb: float = 0.0  # peak memory per event [MB]
+    mem_task_sd: float = 0.15  # sd of ln(peak memory) between tasks
+    # range of the sd of ln(peak memory) inside a task, queues included
     mem_sd: Range = (0.05, 0.12)
-    light_share: float = 0.02
-    light_scale: float = 0.10
-    gap_mem: Range
-    gap_wall: Range = (0.35, 0.20)
-    base_ram_mb: int = 0
-    pre_ram_mb: int
-    rss_ratio: float
-    avg_ratio: float
-    vmem_ratio: float = 1.8
+    light_share: float = 0.02  # share of light jobs, the left tail of memory
+    light_scale: float = 0.10  # mean of how much lighter they are, on the natural logarithm
+    gap_mem: Range  # mean and sd over tasks of ln(peak memory of scouts / of the rest)
+    gap_wall: Range = (0.35, 0.20)  # the same for wall time, beyond what the scouts' queue does
+    base_ram_mb: int = 0  # ``baseramcount`` of tasks [MB]
+    pre_ram_mb: int  # memory asked for before scouting, per core [MB]
+    rss_ratio: float  # maxpss / maxrss
+    avg_ratio: float  # avgpss / maxpss
+    vmem_ratio: float = 1.8  # maxvmem / maxrss
+    # bytes read from local storage per byte of input (per MB where no input)
     read_factor: float = 1.0
-    merge_share: float = 0.0
+    merge_share: float = 0.0  # share of tasks whose output is merged
 
 
 JOB_TYPES: tuple[JobType, ...] = (

@@ -64,20 +64,13 @@ class Lived:
     """What came of the work: all attempts, one entry each, times in whole seconds from the first instant.
 
     ``job`` counts through the work; ``outcome`` is one of `chains`, or says that the attempt is open.
-
-    Attributes:
-        work: Tasks and jobs.
-        requests: What tasks ask for since they were decided ...
-        decided_s: ... then [s]; infinite: never.
-        place: (tasks, queues) place of the queue in the task's slots.
-        unfinished: (jobs) it was to come and is not over.
     """
 
-    work: Work
-    requests: Requests
-    decided_s: FloatArray
-    place: npt.NDArray[np.int16]
-    unfinished: BoolArray
+    work: Work  # tasks and jobs
+    requests: Requests  # what tasks ask for since they were decided ...
+    decided_s: FloatArray  # ... then [s]; infinite: never
+    place: npt.NDArray[np.int16]  # (tasks, queues) place of the queue in the task's slots
+    unfinished: BoolArray  # (jobs) it was to come and is not over
     job: IntArray
     attempt: IntArray
     queue: IntArray

@@ -26,20 +26,15 @@ OVER = ("finished", "failed", "cancelled", "closed")
 
 @dataclass(frozen=True)
 class Path:
-    """The statuses of a job with the second at which each began, and what else its row says.
+    """The statuses of a job with the second at which each began, and what else its row says."""
 
-    Attributes:
-        steps: ``(status, second)``, the last one holds at the end of the archive.
-        queue: Index of the queue.
-        columns: Columns of ``jobs`` that differ from the usual ones of its task.
-        signed_s: Last sign of life, if later than the last change of status [s].
-        again: Number of the job of the same task that this one tries again, in their order; None = none.
-    """
-
+    # ``(status, second)``, the last one holds at the end of the archive
     steps: tuple[tuple[str, int], ...]
-    queue: int
+    queue: int  # index of the queue
+    # columns of ``jobs`` that differ from the usual ones of its task
     columns: Mapping[str, Any] = field(default_factory=dict)
-    signed_s: int | None = None
+    signed_s: int | None = None  # last sign of life, if later than the last change of status [s]
+    # number of the job of the same task that this one tries again, in their order; None = none
     again: int | None = None
 
     @property

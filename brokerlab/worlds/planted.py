@@ -19,27 +19,17 @@ RANK, MARGIN = "SCOUT_RAMCOUNT_RANK", "SCOUT_RAMCOUNT_MARGIN"
 
 @dataclass(frozen=True)
 class Plant:
-    """One key.
+    """One key."""
 
-    Attributes:
-        key: Of gdpconfig, without a scope.
-        component: Of gdpconfig.
-        planted: Value in a world with wrong settings; equal to ``best`` for the key that is right.
-        best: Value in a world without.
-        lowest: From this value on it is as good as the best ...
-        highest: ... and up to this one; null: no bound.
-        report: Which report judges it.
-        trades: What goes wrong with the planted value.
-    """
-
-    key: str
-    component: str
+    key: str  # of gdpconfig, without a scope
+    component: str  # of gdpconfig
+    # value in a world with wrong settings; equal to ``best`` for the key that is right
     planted: int
-    best: int
-    lowest: float
-    highest: float | None
-    report: str
-    trades: str
+    best: int  # value in a world without
+    lowest: float  # from this value on it is as good as the best ...
+    highest: float | None  # ... and up to this one; null: no bound
+    report: str  # which report judges it
+    trades: str  # what goes wrong with the planted value
 
 
 PLANTED = (

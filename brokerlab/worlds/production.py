@@ -59,16 +59,11 @@ TOKENS: tuple[tuple[str | None, float], ...] = (
 
 @dataclass(frozen=True)
 class Orders:
-    """What the production tasks of a block ask for.
+    """What the production tasks of a block ask for."""
 
-    Attributes:
-        tasks: ``jeditaskid`` and the columns of ``tasks`` that are set, null where the task's row
-            already says it; ``tags`` to append to ``splitrule``.
-        tokens: ``jeditaskid`` and ``storagetoken`` of its outputs.
-    """
-
+    # ``jeditaskid``, columns of ``tasks`` that are set (null: its row says it), ``tags`` to append to ``splitrule``
     tasks: pl.DataFrame
-    tokens: pl.DataFrame
+    tokens: pl.DataFrame  # ``jeditaskid`` and ``storagetoken`` of its outputs
 
     def complete_tasks(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Return rows of ``tasks`` with what production tasks ask for; the order stays."""

@@ -37,50 +37,31 @@ HIMEM_MB = 2000
 
 @dataclass(frozen=True)
 class Queues:
-    """Queues as arrays (one entry per queue) and the effects that work feels at them.
-
-    Attributes:
-        ucore: Queue takes any core count up to its own.
-        corepower: HS06 per core, as configured.
-        size: Relative number of slots.
-        usable: Queue is in use (online or brokeroff).
-        queue_ln_mean: Mean of ln(queue time / s).
-        queue_ln_sd: sd of the same inside the queue.
-        fail: Probability that a job fails for a reason of the site.
-        enforces_ram: Queue kills jobs above their memory request; most only reserve it.
-        enforces_wall: Queue kills jobs above their time limit.
-        z_power: Standardised ln(core power).
-        z_mem: Standard normal effect on memory.
-        z_wall: Standard normal effect on wall time, beside the core power.
-        node_model: (queues, nodes) CPU model of each worker node.
-        queues: The ``queues`` table; so far, until the sites are drawn.
-        roles: Queues at which something goes wrong, by ``roles.NAMES``.
-        spells: When which of them start nothing.
-    """
+    """Queues as arrays (one entry per queue) and the effects that work feels at them."""
 
     settings: SynthSettings
     names: list[str]
     cores: IntArray
-    ucore: BoolArray
-    corepower: FloatArray
+    ucore: BoolArray  # queue takes any core count up to its own
+    corepower: FloatArray  # HS06 per core, as configured
     maxrss_mb: IntArray
     maxtime_s: IntArray
-    size: FloatArray
-    usable: BoolArray
+    size: FloatArray  # relative number of slots
+    usable: BoolArray  # queue is in use (online or brokeroff)
     production: BoolArray
     analysis: BoolArray
-    queue_ln_mean: FloatArray
-    queue_ln_sd: FloatArray
-    fail: FloatArray
-    enforces_ram: BoolArray
-    enforces_wall: BoolArray
-    z_power: FloatArray
-    z_mem: FloatArray
-    z_wall: FloatArray
-    node_model: IntArray
-    queues: pl.DataFrame
-    roles: dict[str, int]
-    spells: tuple[Spell, ...]
+    queue_ln_mean: FloatArray  # mean of ln(queue time / s)
+    queue_ln_sd: FloatArray  # sd of the same inside the queue
+    fail: FloatArray  # probability that a job fails for a reason of the site
+    enforces_ram: BoolArray  # queue kills jobs above their memory request; most only reserve it
+    enforces_wall: BoolArray  # queue kills jobs above their time limit
+    z_power: FloatArray  # standardised ln(core power)
+    z_mem: FloatArray  # standard normal effect on memory
+    z_wall: FloatArray  # standard normal effect on wall time, beside the core power
+    node_model: IntArray  # (queues, nodes) CPU model of each worker node
+    queues: pl.DataFrame  # the ``queues`` table; so far, until the sites are drawn
+    roles: dict[str, int]  # queues at which something goes wrong, by ``roles.NAMES``
+    spells: tuple[Spell, ...]  # when which of them start nothing
 
     @property
     def n(self) -> int:

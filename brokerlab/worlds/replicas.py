@@ -27,19 +27,13 @@ Place = tuple[int, str]
 
 @dataclass(frozen=True)
 class Reader:
-    """A task that reads files.
+    """A task that reads files."""
 
-    Attributes:
-        queues: Queues where it runs, the most important ones first.
-        nucleus: Where it gathers its outputs.
-        chained: Its input was made at the nucleus of its chain.
-        copies: How the queues have the input, see ``Story.copies``; None = that is drawn.
-    """
-
-    queues: Sequence[int]
+    queues: Sequence[int]  # queues where it runs, the most important ones first
     production: bool = True
-    nucleus: str | None = None
-    chained: bool = False
+    nucleus: str | None = None  # where it gathers its outputs
+    chained: bool = False  # its input was made at the nucleus of its chain
+    # how the queues have the input, see ``Story.copies``; None = that is drawn
     copies: str | None = None
 
 

@@ -17,53 +17,34 @@ from brokerlab.worlds.settings import SynthSettings
 
 @dataclass(frozen=True)
 class ScoutJobs:
-    """Finished scouts that were known when the task was decided, one entry per job.
-
-    Attributes:
-        wall_s: Whole seconds from start to end.
-        corepower: HS06 per core of the queue.
-        events: Events by the rule (files without information count 1 each).
-        pseudo: Job read a pseudo input.
-        input_mb: Effective input by the rule [MB].
-        maxpss_kb: Peak memory, whole job [kB].
-        diskio_kb: Read and written on local storage [kB].
-    """
+    """Finished scouts that were known when the task was decided, one entry per job."""
 
     task: IntArray
     cores: IntArray
-    wall_s: IntArray
-    corepower: FloatArray
-    events: IntArray
-    pseudo: BoolArray
-    input_mb: FloatArray
+    wall_s: IntArray  # whole seconds from start to end
+    corepower: FloatArray  # HS06 per core of the queue
+    events: IntArray  # events by the rule (files without information count 1 each)
+    pseudo: BoolArray  # job read a pseudo input
+    input_mb: FloatArray  # effective input by the rule [MB]
     output_bytes: IntArray
-    maxpss_kb: IntArray
+    maxpss_kb: IntArray  # peak memory, whole job [kB]
     cpu_s: IntArray
-    diskio_kb: IntArray
+    diskio_kb: IntArray  # read and written on local storage [kB]
     workdir_bytes: IntArray
 
 
 @dataclass(frozen=True)
 class Requests:
-    """Task parameters after scouting, one entry per task; -1 = not set.
+    """Task parameters after scouting, one entry per task; -1 = not set."""
 
-    Attributes:
-        ram_mb: ``ramcount`` [MB], per core where the task asks per core.
-        cputime: ``cputime`` [HS06 s per event], or where ``milli`` [mHS06 s per event].
-        outdisk_kb: ``outdiskcount`` [kB per event].
-        iointensity: [kB/s].
-        diskio: [kB/s].
-        walltime: [s per MB].
-    """
-
-    ram_mb: IntArray
-    cputime: IntArray
+    ram_mb: IntArray  # ``ramcount`` [MB], per core where the task asks per core
+    cputime: IntArray  # ``cputime`` [HS06 s per event], or where ``milli`` [mHS06 s per event]
     milli: BoolArray
-    outdisk_kb: IntArray
+    outdisk_kb: IntArray  # ``outdiskcount`` [kB per event]
     workdisk_mb: IntArray
-    iointensity: IntArray
-    diskio: IntArray
-    walltime: IntArray
+    iointensity: IntArray  # [kB/s]
+    diskio: IntArray  # [kB/s]
+    walltime: IntArray  # [s per MB]
 
     def limit_hs06(self) -> FloatArray:
         """Return the CPU time per event in HS06 seconds; 0 = no scaling, -1 = not set."""

@@ -39,29 +39,20 @@ PLATFORM = "x86_64-el9-gcc13-opt"
 
 @dataclass(frozen=True)
 class Story:
-    """A task that was invented for what happens to its jobs.
+    """A task that was invented for what happens to its jobs."""
 
-    Attributes:
-        name: What it shows.
-        label: ``user`` or ``managed``.
-        user: Index of the owner in ``users.USERS``; -1 = production.
-        group: Index of the working group in ``users.GROUPS``; -1 = none.
-        columns: Columns of ``tasks`` that differ from the usual ones.
-        course: Further entries of the status log, ``(status, second)``; the last one before the archive's end may
-            be the status that holds.
-        data: Queues that have the input, beside those of its jobs.
-        copies: How they have it: ``whole``, ``none`` of it, ``virtual`` or ``partial`` while it is on ``tape``, or there alone.
-    """
-
-    name: str
-    label: str
+    name: str  # what it shows
+    label: str  # ``user`` or ``managed``
     paths: tuple[Path, ...]
-    user: int = -1
-    group: int = -1
+    user: int = -1  # index of the owner in ``users.USERS``; -1 = production
+    group: int = -1  # index of the working group in ``users.GROUPS``; -1 = none
     cores: int = 1
+    # columns of ``tasks`` that differ from the usual ones
     columns: Mapping[str, Any] = field(default_factory=dict)
+    # further entries of the status log, (status, second); the last one before the archive's end may hold
     course: tuple[tuple[str, int], ...] = ()
-    data: tuple[int, ...] = ()
+    data: tuple[int, ...] = ()  # queues that have the input, beside those of its jobs
+    # how they have it: ``whole``, ``none`` of it, ``virtual`` or ``partial`` while it is on ``tape``, or there alone
     copies: str = "whole"
 
     @property

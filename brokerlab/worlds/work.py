@@ -35,34 +35,22 @@ _SINGLE = ("pandaid", "computingsite", "creationtime", "starttime", "endtime")
 
 @dataclass(frozen=True)
 class Work:
-    """Tasks and jobs; those that are drawn first, then single ones: probes, and the small tasks of users.
-
-    Attributes:
-        roots: Jobs of the tasks; ``task`` counts through all blocks.
-        first_task: (blocks + 1,) where the tasks of each block begin.
-        first_root: (blocks + 1,) where its jobs begin.
-        has_build: (tasks,) its scouts wait for a build.
-        brokered: (jobs, single ones too) the brokerage of production places it; scouts go to one or two quick queues.
-        group: (jobs,) number of the merge that waits for its output, -1: none.
-        merge: (merges,) the job that merges.
-        output_bytes: (jobs, single ones too), as ``input_bytes``.
-        jobs: `COLUMNS` of all jobs, single ones too.
-        single: ``pandaid, queue`` (its name), ``created_s, wall_s`` of the single ones.
-    """
+    """Tasks and jobs; those that are drawn first, then single ones: probes, and the small tasks of users."""
 
     tasks: Tasks
-    roots: Roots
-    first_task: IntArray
-    first_root: IntArray
+    roots: Roots  # jobs of the tasks; ``task`` counts through all blocks
+    first_task: IntArray  # (blocks + 1,) where the tasks of each block begin
+    first_root: IntArray  # (blocks + 1,) where its jobs begin
     taskid: IntArray
-    has_build: BoolArray
+    has_build: BoolArray  # (tasks,) its scouts wait for a build
+    # (jobs, single ones too) the brokerage of production places it; scouts go to one or two quick queues
     brokered: BoolArray
-    group: IntArray
-    merge: IntArray
-    output_bytes: IntArray
+    group: IntArray  # (jobs,) number of the merge that waits for its output, -1: none
+    merge: IntArray  # (merges,) the job that merges
+    output_bytes: IntArray  # (jobs, single ones too), as ``input_bytes``
     input_bytes: IntArray
-    jobs: pl.DataFrame
-    single: pl.DataFrame
+    jobs: pl.DataFrame  # `COLUMNS` of all jobs, single ones too
+    single: pl.DataFrame  # ``pandaid, queue`` (its name), ``created_s, wall_s`` of the single ones
 
     @property
     def n_roots(self) -> int:

@@ -29,29 +29,18 @@ SPECIAL = ("test", "jumbo", "es", "eshigh", "long", "short", "gpu", "no_storage"
 
 @dataclass(frozen=True)
 class World(Queues):
-    """What a synthetic archive is made of: its queues, and the sites they stand at.
-
-    Attributes:
-        active: Site is in state ACTIVE.
-        bare: ``bareNucleus`` of the site; null = a normal site.
-        secondary: ``secondaryNucleus`` of the site.
-        storage: Site whose storage takes the outputs of each site.
-        site_size: Slots of online production queues of each site.
-        site: Site of each queue.
-        slow: Queue whose outputs take hours to travel.
-        special: Index of the queue of each kind of ``SPECIAL`` that the archive has.
-    """
+    """What a synthetic archive is made of: its queues, and the sites they stand at."""
 
     sites: list[str]
     nucleus: BoolArray
-    active: BoolArray
-    bare: list[str | None]
-    secondary: list[str | None]
-    storage: IntArray
-    site_size: FloatArray
-    site: IntArray
-    slow: BoolArray
-    special: dict[str, int]
+    active: BoolArray  # site is in state ACTIVE
+    bare: list[str | None]  # ``bareNucleus`` of the site; null = a normal site
+    secondary: list[str | None]  # ``secondaryNucleus`` of the site
+    storage: IntArray  # site whose storage takes the outputs of each site
+    site_size: FloatArray  # slots of online production queues of each site
+    site: IntArray  # site of each queue
+    slow: BoolArray  # queue whose outputs take hours to travel
+    special: dict[str, int]  # index of the queue of each kind of ``SPECIAL`` that the archive has
 
     @property
     def queue_storage(self) -> IntArray:

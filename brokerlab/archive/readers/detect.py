@@ -75,27 +75,21 @@ MAX_COLUMNS = 4096
 
 @dataclass(frozen=True)
 class Detected:
-    """What a file is.
+    """What a file is."""
 
-    Attributes:
-        format: ``parquet``, ``csv``, ``invex``, ``links`` (flat table of links), ``json``, ``lines``
-            (one JSON record a line), ``duckdb`` or ``sqlite``.
-        table: Canonical table; None where the content tells (JSON) or there are several (InVEx).
-        named: The caller gave the table; else it is read from the file's name or columns.
-        names: Names of the columns, where they are known before the file is read.
-        tables: Canonical table by table of a database.
-        left_out: What of the file is not read, and why.
-        partition: Columns that stand in the path (``name=value`` folders).
-    """
-
+    # parquet, csv, invex, links (flat table of links), json, lines (one JSON record a line), duckdb or sqlite
     format: str
+    # canonical table; None where the content tells (JSON) or there are several (InVEx)
     table: str | None = None
     encoding: str = "utf-8"
     delimiter: str = ","
+    # the caller gave the table; else it is read from the file's name or columns
     named: bool = False
+    # names of the columns, where they are known before the file is read
     names: tuple[str, ...] = ()
-    tables: dict[str, str] = field(default_factory=dict)
-    left_out: tuple[str, ...] = ()
+    tables: dict[str, str] = field(default_factory=dict)  # canonical table by table of a database
+    left_out: tuple[str, ...] = ()  # what of the file is not read, and why
+    # columns that stand in the path (``name=value`` folders)
     partition: dict[str, str | None] = field(default_factory=dict)
 
 

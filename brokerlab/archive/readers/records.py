@@ -34,19 +34,15 @@ REFUSED = {"row": pl.Int64, "key": pl.String, "reason": pl.String}
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows of one table as the source holds them; columns may still be text and have the source's names.
-
-    Attributes:
-        rows: Row number in the source of each row, first data row = 1; rows made of one record share its.
-        refused: ``row, key, reason`` of rows that have no place in ``frame``.
-        notes: What the reader converted or inferred, in sentences.
-    """
+    """Rows of one table as the source holds them; columns may still be text and have the source's names."""
 
     table: str
     frame: pl.DataFrame
+    # row number in the source of each row, first data row = 1; rows made of one record share its
     rows: pl.Series
+    # ``row, key, reason`` of rows that have no place in ``frame``
     refused: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=REFUSED))
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what the reader converted or inferred, in sentences
 
 
 def numbered(frame: pl.DataFrame, first: int = 1) -> pl.Series:
