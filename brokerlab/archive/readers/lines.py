@@ -17,7 +17,7 @@ from brokerlab.archive.readers.detect import (
     opened,
     table_of_records,
 )
-from brokerlab.archive.readers.records import Batch, Record, Refusal
+from brokerlab.archive.readers.records import Batch, Record
 from brokerlab.errors import DataError
 
 BATCH_ROWS = 50_000
@@ -59,18 +59,11 @@ def read(path: Path, found: Detected) -> Iterator[Batch]:
 
 def batch(table: str, names: tuple[str, ...], items: list[tuple[int, Any]]) -> Batch:
     """Make a batch of numbered records; what is no record is refused."""
-    good = [(number, item) for number, item in items if isinstance(item, dict)]
-    refused: list[Refusal] = [
-        (number, None, str(item) if isinstance(item, _NoRecord) else records.no_record(item))
-        for number, item in items
-        if not isinstance(item, dict)
-    ]
+    good, numbers, refused = records.told_apart(items)
     columns = [
-        records.source_column(table, name, [record.get(name) for _, record in good])
-        for name in names
+        records.source_column(table, name, [record.get(name) for record in good]) for name in names
     ]
-    numbers = pl.Series("row", [number for number, _ in good], dtype=pl.Int64)
-    return Batch(table, pl.DataFrame(columns), numbers, records.refusals(refused))
+    return Batch(table, pl.DataFrame(columns), numbers, refused)
 
 
 def hits(data: Any) -> list[Any] | None:
@@ -115,12 +108,6 @@ def _incomplete(data: Any, count: int) -> tuple[str, ...]:
     return tuple(notes)
 
 
-class _NoRecord(str):
-    """Says why a line holds no record."""
-
-    __slots__ = ()
-
-
 def _source(hit: Any) -> Any:
     """Return the record of a hit; anything else as it is."""
     if not isinstance(hit, dict) or not all(n.startswith("_") or n in _BESIDE for n in hit):
@@ -158,9 +145,10 @@ def _parsed(line: int, text: str) -> list[Any]:
     try:
         item = records.parse(text)
         if records.holds_half_character(text.encode(), item):
-            return [_NoRecord(f"line {line} holds half a character (such as \\ud800)")]
+            return [records.NoRecord(f"line {line} holds half a character (such as \\ud800)")]
     except (ValueError, RecursionError) as error:
         words = str(error)[:80]
-        return [_NoRecord(f"line {line} is no JSON ({words}): {text.strip()[: records.SHOWN]}")]
+        shown = text.strip()[: records.SHOWN]
+        return [records.NoRecord(f"line {line} is no JSON ({words}): {shown}")]
     inside = hits(item) if isinstance(item, dict) else None
     return [_source(item)] if inside is None else inside

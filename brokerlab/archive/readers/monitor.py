@@ -91,7 +91,7 @@ def _kind(names: set[str]) -> str | None:
 
 def _jobs(items: list[Any], notes: Told) -> Batch:
     """Convert job records: units, words for numbers, columns of the monitor's own dropped."""
-    records, rows, refused = told_apart(items)
+    records, rows, refused = told_apart([*enumerate(items, 1)])
     in_kb = [r | {"maxpss": _kb_of_peak(r["maxpss"])} if "maxpss" in r else r for r in records]
     frame = _frame("jobs", in_kb, JOB_COLUMNS_DROPPED)
     notes += _left_out(records, JOB_COLUMNS_DROPPED)
@@ -111,7 +111,7 @@ def _jobs(items: list[Any], notes: Told) -> Batch:
 
 def _tasks(items: list[Any], notes: Told) -> Iterator[Batch]:
     """Convert task records and take their datasets out."""
-    records, rows, refused = told_apart(items)
+    records, rows, refused = told_apart([*enumerate(items, 1)])
     frame = _frame("tasks", records, TASK_COLUMNS_DROPPED)
     notes += _left_out(records, [name for name in TASK_COLUMNS_DROPPED if name != "datasets"])
     if "resquetime" in frame.columns:
@@ -131,7 +131,7 @@ def _left_out(records: list[Record], names: Sequence[str]) -> Told:
 
 def _batch(table: str, items: list[Any], notes: Told) -> Batch:
     """Make a batch of plain records."""
-    records, rows, refused = told_apart(items)
+    records, rows, refused = told_apart([*enumerate(items, 1)])
     return Batch(table, _frame(table, records), rows, refused, notes)
 
 

@@ -114,17 +114,25 @@ def ambiguous(value: Any) -> Ambiguous | None:
     return next((found for item in inside if (found := ambiguous(item)) is not None), None)
 
 
-def told_apart(items: list[Any]) -> tuple[list[Record], pl.Series, pl.DataFrame]:
-    """Return (records, their row numbers, refused rows for what is no record)."""
-    numbers = [n for n, item in enumerate(items, start=1) if isinstance(item, dict)]
-    others = [(n, item) for n, item in enumerate(items, start=1) if not isinstance(item, dict)]
-    refused: list[Refusal] = [(n, None, no_record(item)) for n, item in others]
-    records = [item for item in items if isinstance(item, dict)]
-    return records, pl.Series("row", numbers, dtype=pl.Int64), refusals(refused)
+class NoRecord(str):
+    """Stands for a record and says why there is none."""
+
+    __slots__ = ()
+
+
+def told_apart(items: list[tuple[int, Any]]) -> tuple[list[Record], pl.Series, pl.DataFrame]:
+    """Return (records, their row numbers, refused rows for what is no record) of numbered items."""
+    good = [(number, item) for number, item in items if isinstance(item, dict)]
+    others = [(number, item) for number, item in items if not isinstance(item, dict)]
+    numbers = pl.Series("row", [number for number, _ in good], dtype=pl.Int64)
+    refused = refusals([(number, None, no_record(item)) for number, item in others])
+    return [item for _, item in good], numbers, refused
 
 
 def no_record(item: Any) -> str:
     """Say that something else stands in place of a record."""
+    if isinstance(item, NoRecord):
+        return str(item)
     return f"is no record of names and values: {words(item)}"
 
 
