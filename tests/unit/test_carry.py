@@ -12,6 +12,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 from polars.testing import assert_frame_equal
 
@@ -101,3 +102,15 @@ def test_without_a_folder_it_says_what_to_set(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
     with pytest.raises(DataError, match=rf"^{tmp_path}/gone: .* set TMPDIR"):
         deal()
+
+
+def test_small_row_groups_are_dealt_out_in_large_batches(scratch: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    table = pl.DataFrame({"jeditaskid": np.arange(ROWS) % 10, "place": np.arange(ROWS)})
+    table.write_parquet(scratch / "rows.parquet", row_group_size=2048)
+    rows = duckdb.connect().read_parquet(str(scratch / "rows.parquet"))
+    chunks = carry.deal({"jobs": nw.from_native(rows).lazy()}, {}, least=2)
+    files = list(scratch.rglob("jobs-*"))
+    assert [len(list(pa.ipc.open_stream(file.read_bytes()))) for file in files] == [1, 1]
+    dealt = pl.concat(chunks.map(lambda chunk: chunk["jobs"]))
+    assert_frame_equal(dealt, table, check_row_order=False)
