@@ -1,4 +1,4 @@
-"""Fairness between users and between classes of tasks: Jain's index, Lorenz curves, and who waits how long."""
+"""Fairness between users: Jain's index and Lorenz curves of what they asked for and got."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import polars as pl
 
 from brokerlab.brokerage.engine.decisions import TASK
 from brokerlab.brokerage.studies.history import brokerages_of_jobs
-from brokerlab.brokerage.studies.users import NO_USER, UNRATED, USER, in_order
+from brokerlab.brokerage.studies.users import NO_USER, USER
 from brokerlab.intervals import Formula, Sums, clustered, summed
 from brokerlab.numerics import FloatArray
 
@@ -102,33 +102,7 @@ def lorenz_curves(
 
 
 def jobs_with_users(jobs: pl.DataFrame, tasks: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    """Return whose the jobs that really ran are, and of which class their task was when they were made.
-
-    ``jobs`` with ``snapshot``, ``user`` and ``task_class`` of the last brokerage of their task before; jobs
-    made before the first one are left out.
-    """
-    about = rows.select(*TASK, USER, "task_class")
-    return (
-        brokerages_of_jobs(jobs, tasks)
-        .join(about, on=TASK, how="left")
-        .with_columns(pl.col(USER).fill_null(NO_USER), pl.col("task_class").fill_null(UNRATED))
-    )
-
-
-def mean_waits(jobs: pl.DataFrame, **dice: Any) -> pl.DataFrame:
-    """Return the mean wait of the jobs that really ran, from being made to their start, in all and by class.
-
-    Returns:
-        One row per ``task_class`` (all, or one): ``n_jobs``; ``wait_h`` and ``core_h`` of a job on average, with ends;
-        ``resampled``, ``n_units``.
-    """
-    every = pl.concat([jobs.with_columns(task_class=pl.lit("all")), jobs])
-    waits = clustered(
-        every,
-        {"wait_h": ("wait_h", "n_jobs"), "core_h": ("core_h", "n_jobs")},
-        unit=USER,
-        by=["task_class"],
-        **dice,
-    )
-    counts = every.group_by("task_class").agg(pl.col("n_jobs").sum().cast(pl.Int64))
-    return in_order(counts.join(waits, on="task_class"), "task_class", "n_jobs")
+    """Return the jobs that really ran with ``user`` and ``snapshot`` of the last brokerage of their task before they were made."""
+    users = rows.select(*TASK, USER)
+    joined = brokerages_of_jobs(jobs, tasks).join(users, on=TASK, how="left")
+    return joined.with_columns(pl.col(USER).fill_null(NO_USER))

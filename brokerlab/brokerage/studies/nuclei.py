@@ -1,8 +1,7 @@
-"""The choice of the nucleus: what removes nuclei, what waives locality, what the weight is made of."""
+"""The choice of the nucleus: what removes nuclei, how tasks end, what the weight is made of."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -39,8 +38,6 @@ OUTCOMES = (
     "parent_missing",
     "abort",
 )
-WAYS = ("held", "waived", "off_period")
-"""How the check of locality ends."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +48,6 @@ class NucleusChoice:
         decisions: The decisions.
         checks: See `removal.removal_shares`, of (task, nucleus) pairs.
         outcomes: See :func:`brokerlab.intervals.shares`, as all below: tasks by outcome.
-        locality: Tasks whose check of locality was ``waived``, ended by its period (``off_period``) or ``held``, among
-            those with input that came to it.
         factors: The factors' shares in the spread of the log weight.
         history: Tasks whose nucleus of history ``passed``, would be ``drawn`` (mean probability), and would be drawn
             ``by_chance``.
@@ -63,7 +58,6 @@ class NucleusChoice:
     decisions: TaskDecisions
     checks: pl.DataFrame
     outcomes: pl.DataFrame
-    locality: pl.DataFrame
     factors: pl.DataFrame
     history: pl.DataFrame
     switches: pl.DataFrame
@@ -93,19 +87,11 @@ def choose_nuclei(
     )
     spread = divide_spread(passed, FACTORS, "nucleus")
     counts = count_removals(decisions, replay.tasks)
-    came = (pl.col("n_nuclei") > 0) & (pl.col("outcome") != "abort")
-    asked = decisions.tasks.filter(pl.col("tot_size_gb") > 0, came)
-    asked = asked.with_columns(pl.col("locality").fill_null("held"))
-
-    def shares_of(table: pl.DataFrame, column: str, values: Sequence[str]) -> pl.DataFrame:
-        flags = with_flags(table, column, values).with_columns(tasks=pl.lit(1))
-        return shares(flags, values, "tasks", unit="jeditaskid", **dice)
-
+    ends = with_flags(decisions.tasks, "outcome", OUTCOMES).with_columns(tasks=pl.lit(1))
     return NucleusChoice(
         decisions=decisions,
         checks=removal_shares(counts, removal_order(decisions), **dice),
-        outcomes=shares_of(decisions.tasks, "outcome", OUTCOMES),
-        locality=shares_of(asked, "locality", WAYS),
+        outcomes=shares(ends, OUTCOMES, "tasks", unit="jeditaskid", **dice),
         factors=factor_shares(spread, FACTORS, **dice),
         history=_history_shares(decisions, tasks, **dice),
         switches=try_switches(replay, rules, hints, sample=sample, seed=seed),

@@ -95,8 +95,7 @@ CYCLE = "1h"
 """Jobs of a task made within one such cycle come from one brokerage."""
 RAN = """
 select jeditaskid, computingsite, coalesce(resource_type, '') as resource_type, min(creationtime) as made,
-    count(*) as n_jobs, sum(epoch_us(starttime) - epoch_us(creationtime)) / 3.6e9 as wait_h,
-    sum((epoch_us(coalesce(endtime, starttime)) - epoch_us(starttime))
+    count(*) as n_jobs, sum((epoch_us(coalesce(endtime, starttime)) - epoch_us(starttime))
         * coalesce(nullif(actualcorecount, 0), nullif(corecount, 0), 1)) / 3.6e9 as core_h
 from jobs
 where prodsourcelabel = $label and coalesce(processingtype, '') <> 'pmerge' and starttime is not null
@@ -215,8 +214,7 @@ def replay_nuclei(
 def jobs_that_ran(archive: Archive, label: str, tasks: pl.DataFrame) -> pl.DataFrame:
     """Return where jobs of a label really started, of some tasks: ``jeditaskid, computingsite, resource_type``.
 
-    ``made`` (when the first of them was), ``n_jobs``; ``wait_h`` (from being made to the start) and ``core_h`` (from start to
-    end), sums over them [h].
+    ``made`` (when the first of them was), ``n_jobs``; ``core_h`` (from start to end), a sum over them [h].
     """
     ids = tasks["jeditaskid"].unique().to_list()
     ran: pl.DataFrame = archive.sql(RAN, {"label": label, "tasks": ids}).pl()

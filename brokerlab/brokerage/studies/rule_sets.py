@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, TypeVar
@@ -26,8 +26,6 @@ from brokerlab.rulesets import (
 )
 
 PAIR = [*TASK, "panda_queue"]
-MOST_MOVES = 10
-"""Changes of one check into another that are counted apart."""
 SWITCHES = BY_SWITCH | {"shift": pl.Float64()}
 """Columns of `RuleSetComparison.switches`."""
 DIFFERS = ("any", "outcome", "best")
@@ -45,7 +43,6 @@ class RuleSetComparison:
         totals: See :func:`brokerlab.intervals.shares`, of the pairs: decided differently (``pairs``), candidates under
             the other set only (``gained``), under this one only (``lost``), skipped for another reason
             (``other_reason``).
-        moves: The same of the most frequent changes ``check → check``, the most frequent first.
         brokerages: The same of brokerages that differ in anything (``any``), in their ``outcome``, in their ``best``
             queue.
         switches: Of every switch tried alone on a sample, those of the text rules too: see
@@ -58,7 +55,6 @@ class RuleSetComparison:
     current: str
     other: str
     totals: pl.DataFrame
-    moves: pl.DataFrame
     brokerages: pl.DataFrame
     switches: pl.DataFrame
     n_sample: int
@@ -91,15 +87,15 @@ def differences(here: JobDecisions, there: JobDecisions) -> dict[str, pl.DataFra
     """Return what two rule sets decide differently on some tasks, by name.
 
     Returns:
-        ``moves``: ``jeditaskid, change, move`` (check → check), ``n`` [pairs]; ``looked_at``: ``jeditaskid``, ``looked_at``
-        [pairs], under either rule set; ``brokerages``: ``jeditaskid, snapshot``, and as 0 or 1 ``any, outcome, best`` (what
-        differs), ``brokerages`` (1).
+        ``looked_at``: ``jeditaskid``, ``looked_at`` [pairs], under either rule set, and of these `CHANGES` and in all ``pairs``;
+        ``brokerages``: ``jeditaskid, snapshot``, and as 0 or 1 ``any, outcome, best`` (what differs), ``brokerages`` (1).
     """
     comparison = compare(here, there)
-    checks = [pl.col(f"check_{side}").fill_null(CANDIDATE) for side in "ab"]
-    named = comparison.pairs.with_columns(move=pl.format("{} → {}", *checks))
+    kinds = {kind: (pl.col("change") == kind).sum() for kind in CHANGES}
+    counts = comparison.pairs.group_by("jeditaskid").agg(pairs=pl.len(), **kinds)
     only_there = comparison.pairs.filter(pl.col("check_a") == NOT_LOOKED_AT).select("jeditaskid")
     looked_at = pl.concat([here.queues.select("jeditaskid"), only_there])
+    looked_at = looked_at.group_by("jeditaskid").agg(looked_at=pl.len())
     changed = pl.concat([comparison.pairs.select(TASK), comparison.tasks.select(TASK)]).unique()
     flags = comparison.tasks.select(
         *TASK,
@@ -113,8 +109,7 @@ def differences(here: JobDecisions, there: JobDecisions) -> dict[str, pl.DataFra
         .with_columns(pl.col(DIFFERS).fill_null(value=False).cast(pl.Int64))
     )
     return {
-        "moves": named.group_by("jeditaskid", "change", "move").len("n"),
-        "looked_at": looked_at.group_by("jeditaskid").agg(looked_at=pl.len()),
+        "looked_at": looked_at.join(counts, on="jeditaskid", how="left").fill_null(0),
         "brokerages": brokerages,
     }
 
@@ -126,26 +121,13 @@ def sum_up_differences(
     **dice: Any,
 ) -> RuleSetComparison:
     """Sum up :func:`differences` of all tasks, and what :func:`try_switches` ``tried``."""
-    moves = frames["moves"]
-    n = pl.col("n")
-    frequent = moves.group_by("move").agg(n.sum()).sort("n", "move", descending=[True, False])
-    most = frequent["move"].head(MOST_MOVES).to_list()
-
-    def shares_of(parts: Sequence[str], column: str) -> pl.DataFrame:
-        counts = moves.group_by("jeditaskid").agg(
-            *(n.filter(pl.col(column) == part).sum().alias(part) for part in parts), pairs=n.sum()
-        )
-        beside = frames["looked_at"].join(counts, on="jeditaskid", how="left").fill_null(0)
-        names = [*(["pairs"] if column == "change" else []), *parts]
-        return shares(beside, names, "looked_at", unit="jeditaskid", **dice)
-
+    dice |= {"unit": "jeditaskid"}
     switches, n_sample, n_sample_pairs = tried
     return RuleSetComparison(
         current=rules.rules,
         other=other_rules(rules).rules,
-        totals=shares_of(CHANGES, "change"),
-        moves=shares_of(most, "move"),
-        brokerages=shares(frames["brokerages"], DIFFERS, "brokerages", unit="jeditaskid", **dice),
+        totals=shares(frames["looked_at"], ["pairs", *CHANGES], "looked_at", **dice),
+        brokerages=shares(frames["brokerages"], DIFFERS, "brokerages", **dice),
         switches=switches,
         n_sample=n_sample,
         n_sample_pairs=n_sample_pairs,

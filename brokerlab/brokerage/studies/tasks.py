@@ -116,7 +116,6 @@ class UserTasks(_Tasks):
         weights: The original against the new basic weight.
         users: What each user asked for and got, see `fairness.totals_by_user`.
         indices: Jain's index of it, see `fairness.jain_indices`.
-        waits: Of the jobs that ran, see `fairness.mean_waits`.
     """
 
     decisions: Any
@@ -132,7 +131,6 @@ class UserTasks(_Tasks):
     weights: WeightComparison
     users: pl.DataFrame
     indices: pl.DataFrame
-    waits: pl.DataFrame
 
 
 def _gathered(
@@ -314,5 +312,4 @@ def study_user_tasks(period: Period, *, n_boot: int = N_BOOT, seed: int = 1) -> 
         weights=compare_basic_weights(decisions, rows, **dice),
         users=totals,
         indices=fairness.jain_indices(totals, **dice),
-        waits=fairness.mean_waits(jobs, **dice),
     )

@@ -61,8 +61,10 @@ def test_a_period_holds_a_sample_and_its_jobs(archive: Archive, kind: Kind) -> N
     jobs = archive.scan("jobs").filter(*mine, pl.col("starttime").is_not_null()).collect()
     ordinary = jobs.filter(pl.col("processingtype").ne_missing("pmerge"))
     assert period.ran["n_jobs"].sum() == ordinary.height
-    waits = (ordinary["starttime"] - ordinary["creationtime"]).dt.total_microseconds().sum()
-    assert period.ran["wait_h"].sum() == pytest.approx(waits / 3.6e9)
+    cores = pl.coalesce(pl.col("actualcorecount", "corecount").replace(0, None), 1)
+    ran = (pl.coalesce("endtime", "starttime") - pl.col("starttime")).dt.total_microseconds()
+    core_us = ordinary.select((ran * cores).sum()).item()
+    assert period.ran["core_h"].sum() == pytest.approx(core_us / 3.6e9)
 
 
 def test_the_choice_of_nuclei_is_of_the_same_tasks(archive: Archive) -> None:
