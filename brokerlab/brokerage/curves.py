@@ -95,10 +95,7 @@ class ThroughputCurve:
     def frame(self) -> pl.DataFrame:
         """Return the table that :meth:`from_frame` reads."""
         return pl.DataFrame(
-            {
-                "mbps_above": [None, *self.mbps_above],
-                "weight": [self.lowest, *self.weight],
-            },
+            {"mbps_above": [None, *self.mbps_above], "weight": [self.lowest, *self.weight]},
             schema={"mbps_above": pl.Float64, "weight": pl.Float64},
         )
 

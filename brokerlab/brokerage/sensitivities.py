@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -17,8 +17,9 @@ from brokerlab.brokerage.deciding import AnyRules, decide
 from brokerlab.brokerage.engine.again import redecided
 from brokerlab.brokerage.engine.brokerage import Brokerage
 from brokerlab.brokerage.engine.decisions import PLACED, TASK, PlaceDecisions, QueueDecisions
+from brokerlab.brokerage.engine.pairs import looked_up
 from brokerlab.brokerage.engine.settings import SCOPES, differing
-from brokerlab.brokerage.reach import reachable
+from brokerlab.brokerage.engine.world import World
 from brokerlab.brokerage.replaying.build import Replay
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig import Config
@@ -26,6 +27,8 @@ from brokerlab.gdpconfig import keys as catalogue
 from brokerlab.gdpconfig.fallbacks import expand, scope_names
 
 Asked: TypeAlias = PlaceDecisions | Replay
+BEYOND_THE_BEST = ("rank", "low_weight")
+"""Checks of candidates that are too many."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +40,7 @@ class WhatIf:
         is_current: Of each whether it is the setting in force.
         tasks: Every task as it is decided now: ``jeditaskid, snapshot``, ``placed`` (it has a queue, or a nucleus),
             ``weighed`` (expected jobs are known), ``n_pairs`` looked at, ``n_candidates``, ``reachable`` (see
-            :func:`.reach.reachable`; null for nuclei).
+            :func:`reachable`; null for nuclei).
         changes: One row per value and task that changes, sorted: ``step`` (place of the value, from 0), ``jeditaskid,
             snapshot``, ``n_pairs`` decided differently, of these ``n_gained, n_lost`` candidates; ``ends`` (1: it ends
             otherwise), ``shift`` of the expected jobs (0 or null: nothing goes elsewhere), ``without`` (-1, 0, 1: gets a
@@ -134,7 +137,7 @@ def what_if(
     Returns:
         One row per value, in the given order: ``value``; ``is_current`` (it is the setting in force); ``n_pairs`` decided differently, of these ``n_gained`` and ``n_lost`` candidates; ``n_tasks`` with any
         difference; ``n_outcomes`` that end otherwise; ``n_without`` tasks left without a queue (nucleus), whatever
-        the reason; ``mean_candidates`` per task; ``slots_reachable``, see :func:`.reach.reachable` (null for nuclei);
+        the reason; ``mean_candidates`` per task; ``slots_reachable``, see :func:`reachable` (null for nuclei);
         ``weight_shift``: mean share of a task's expected jobs that goes elsewhere, over tasks with candidates.
 
     Raises:
@@ -263,8 +266,57 @@ class Sensitivity:
         )
 
 
+def slots(world: World) -> pl.DataFrame:
+    """Return the size of each parent queue at each instant: cores of the jobs that run there.
+
+    Cores in use where they are counted (table ``core_stats``, production brokerage), else running jobs of all shares
+    times the cores of a slot: ``snapshot, parent``, ``slots`` [cores], of parents with a queue that could be a candidate.
+    """
+    instants = world.tasks.select("t", "snapshot", q_version="t_version").unique(
+        "snapshot", keep="first", maintain_order=True
+    )
+    parents = (
+        world.facts.queues.filter("q_candidate")
+        .select("q", "q_version", "parent")
+        .unique(["q_version", "parent"], keep="first", maintain_order=True)
+    )
+    pairs = instants.join(parents, on="q_version").sort("t", "q")
+    facts = replace(world.facts, tasks=world.tasks)
+    wanted = {"s_running", "s_running_cores", "p_corecount"}
+    counted = looked_up(facts, pairs, wanted)
+    if "s_running_cores" not in counted.columns:
+        counted = counted.with_columns(s_running_cores=pl.lit(0, pl.Int64))
+    guessed = pl.col("s_running") * pl.max_horizontal("p_corecount", 1)
+    known = pl.col("s_running_cores") > 0
+    sized = counted.select(
+        "snapshot", "parent", slots=pl.when(known).then("s_running_cores").otherwise(guessed)
+    )
+    return sized.sort("snapshot", "parent")
+
+
+def reachable(decisions: QueueDecisions) -> pl.DataFrame:
+    """Return the share of the running slots that each task may reach: ``jeditaskid, snapshot, reachable`` (0 to 1), sorted.
+
+    The slots (:func:`slots`) of the queues that are candidates, or would be if more than ten were taken (check
+    ``rank``, for user tasks ``low_weight``), divided by those of all queues that run production (analysis) at that
+    instant. Pseudo-queues of one parent count once. 0 for a task that ended before any queue was looked at; null where nothing runs anywhere.
+    """
+    sizes = slots(decisions.world)
+    total = sizes.group_by("snapshot").agg(total=pl.col("slots").sum())
+    queues = decisions.world.facts.queues
+    names = queues.select(pl.col("panda_queue"), "parent").unique("panda_queue", keep="first")
+    names = names.with_columns(pl.col("panda_queue").cast(decisions.queues.schema["panda_queue"]))
+    could = pl.col("check").is_null() | pl.col("check").cast(pl.String).is_in(BEYOND_THE_BEST)
+    places = decisions.queues.filter(could).join(names, on="panda_queue")
+    places = places.select(*TASK, "parent").unique()
+    found = places.join(sizes, on=["snapshot", "parent"]).group_by(TASK).agg(pl.col("slots").sum())
+    tasks = decisions.tasks.select(TASK).join(found, on=TASK, how="left")
+    share = pl.when(pl.col("total") > 0).then(pl.col("slots").fill_null(0) / pl.col("total"))
+    return tasks.join(total, on="snapshot", how="left").select(*TASK, reachable=share).sort(TASK)
+
+
 def _reach(decisions: PlaceDecisions) -> pl.DataFrame:
-    """Return ``jeditaskid, snapshot, reachable``, see :func:`.reach.reachable`; null for nuclei."""
+    """Return ``jeditaskid, snapshot, reachable``, see :func:`reachable`; null for nuclei."""
     if isinstance(decisions, QueueDecisions):
         return reachable(decisions)
     return decisions.tasks.select(*TASK, reachable=pl.lit(None, pl.Float64))

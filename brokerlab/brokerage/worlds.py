@@ -86,10 +86,7 @@ def world(
 
 
 def _filled(
-    name: str,
-    table: Any,
-    contracts: Mapping[str, type[dy.Schema]],
-    more: Mapping[str, Any],
+    name: str, table: Any, contracts: Mapping[str, type[dy.Schema]], more: Mapping[str, Any]
 ) -> Any:
     """Return a table as a frame, with defaults where nothing is given; as it is where it cannot be read."""
     if name not in contracts:

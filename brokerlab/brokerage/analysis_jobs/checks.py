@@ -17,8 +17,12 @@ from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules, asked_of
 from brokerlab.brokerage.engine.rule import Chapter, Rule
 from brokerlab.brokerage.engine.settings import setting_or
 from brokerlab.brokerage.production_jobs import checks_queue as shared
-from brokerlab.brokerage.production_jobs.checks_queue import DAY_S, REFERENCE_POWER, capacity
-from brokerlab.brokerage.production_jobs.expressions import at_least_one
+from brokerlab.brokerage.production_jobs.checks_queue import (
+    DAY_S,
+    REFERENCE_POWER,
+    at_least_one,
+    capacity,
+)
 from brokerlab.brokerage.production_jobs.settings import MIN_FREE_GB
 from brokerlab.brokerage.rules import AS_DEPLOYED, ProductionRules
 

@@ -54,7 +54,7 @@ def n_jobs(
         >>> n_jobs(task, datasets, files).rows()
         [(1, 2)]
     """
-    from brokerlab.brokerage.analysis_jobs.chunks_kernel import Limits, MasterFiles, count_jobs
+    from brokerlab.brokerage.inputs.atom_kernel import Limits, MasterFiles, count_jobs
 
     asked = numbered_tasks(tasks, _TASKS)
     rows = _masters(asked, datasets, files)

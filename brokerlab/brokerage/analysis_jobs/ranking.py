@@ -29,7 +29,7 @@ from brokerlab.brokerage.engine.steps import (
     rules_of,
 )
 from brokerlab.brokerage.engine.world import SecondLoop, World
-from brokerlab.brokerage.production_jobs.expressions import at_least_one
+from brokerlab.brokerage.production_jobs.checks_queue import at_least_one
 from brokerlab.brokerage.production_jobs.lookups import PARENT
 from brokerlab.brokerage.production_jobs.ranking import shares
 

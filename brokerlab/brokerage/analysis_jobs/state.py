@@ -14,14 +14,7 @@ from brokerlab.brokerage.engine.lookup import Known, Lookup
 from brokerlab.brokerage.inputs.valid import KEY as TASK
 from brokerlab.brokerage.inputs.valid import valid_for
 from brokerlab.brokerage.production_jobs.lookups import PARENT
-from brokerlab.brokerage.production_jobs.state import (
-    DISKIO,
-    PILOTS,
-    WORKERS,
-    Sums,
-    jobs_in,
-    summed,
-)
+from brokerlab.brokerage.production_jobs.state import DISKIO, PILOTS, WORKERS, Sums, jobs_in, summed
 
 QUEUED = ("defined", "assigned", "activated", "starting")
 """Statuses of ``nq``."""

@@ -12,14 +12,7 @@ import polars as pl
 
 from brokerlab.brokerage.engine.decide import parts
 from brokerlab.brokerage.engine.decisions import PlaceDecisions
-from brokerlab.brokerage.engine.lookup import (
-    Known,
-    Lookup,
-    Made,
-    numbered_by,
-    sides_of,
-    with_facts,
-)
+from brokerlab.brokerage.engine.lookup import Known, Lookup, Made, numbered_by, sides_of, with_facts
 from brokerlab.brokerage.engine.own import Own, WeightOf, checks_of
 from brokerlab.brokerage.engine.pairs import Facts, run
 from brokerlab.brokerage.engine.rule import Rule

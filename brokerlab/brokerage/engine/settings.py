@@ -26,10 +26,7 @@ def setting_or(key: str, otherwise: float | None) -> pl.Expr:
 
 
 def with_settings(
-    tasks: pl.DataFrame,
-    reads: Sequence[str],
-    config: Config,
-    place_of: Callable[[str], str],
+    tasks: pl.DataFrame, reads: Sequence[str], config: Config, place_of: Callable[[str], str]
 ) -> pl.DataFrame:
     """Add settings as columns, one value per task, of those columns that :func:`~.rule.setting` made.
 

@@ -73,8 +73,7 @@ class Answer(Result):
     """
 
     shows = Shows(
-        about="an answer about a task",
-        next=("brokerage.what_would_help(decisions)", ".text"),
+        about="an answer about a task", next=("brokerage.what_would_help(decisions)", ".text")
     )
 
     jeditaskid: int

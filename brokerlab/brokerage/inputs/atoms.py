@@ -41,10 +41,7 @@ _DATASET_FACTS: Schema = {
 }
 _FILES: Schema = {"datasetname": pl.String, "lfn": pl.String}
 _NUMBERS = ("fsize", "nevents", "startevent", "endevent")
-_FILE_FACTS: Schema = {
-    **TASK,
-    **dict.fromkeys(("position", "fileid", *_NUMBERS), pl.Int64),
-}
+_FILE_FACTS: Schema = {**TASK, **dict.fromkeys(("position", "fileid", *_NUMBERS), pl.Int64)}
 _DATASET_ORDER = ["position", "datasetid", "datasetname"]
 _FILE_ORDER = ["position", "fileid", "lfn", "startevent", "endevent", "fsize", "nevents"]
 

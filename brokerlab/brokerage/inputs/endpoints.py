@@ -14,11 +14,7 @@ from brokerlab.brokerage.rules import ProductionRules
 
 DOWN = ("OFF", "TEST")
 
-_LINKS: Schema = {
-    "panda_queue": pl.String,
-    "direction": pl.String,
-    "ddm_endpoint_name": pl.String,
-}
+_LINKS: Schema = {"panda_queue": pl.String, "direction": pl.String, "ddm_endpoint_name": pl.String}
 SPACES = ("space_free", "space_expired", "space_min_free", "space_unavailable")
 _STATUS = ("read_lan", "write_lan", "read_wan", "write_wan")
 _STORAGE: Schema = {

@@ -55,8 +55,7 @@ def pseudo_queues(queues: pl.DataFrame, resource_types: pl.DataFrame | None) -> 
     """
     had_snapshot = "snapshot" in queues.columns
     rows = with_used(queues, _USED).with_columns(
-        pl.coalesce("unified_name", "panda_queue").alias("unified_name"),
-        yes("is_unified"),
+        pl.coalesce("unified_name", "panda_queue").alias("unified_name"), yes("is_unified")
     )
     key = ["snapshot", "unified_name"]
     derived = rows.filter(pl.col("unified_name") != pl.col("panda_queue")).select(key).unique()

@@ -12,12 +12,7 @@ from brokerlab.brokerage.inputs.numbers import in_order
 from brokerlab.brokerage.inputs.valid import at_snapshots
 
 _SLOTS: Schema = {"panda_queue": pl.String}
-_FACTS: Schema = {
-    **SNAPSHOT,
-    "gshare": pl.String,
-    "resourcetype": pl.String,
-    "numslots": pl.Int64,
-}
+_FACTS: Schema = {**SNAPSHOT, "gshare": pl.String, "resourcetype": pl.String, "numslots": pl.Int64}
 _WANTED: Schema = {"panda_queue": pl.String, "tag": pl.String}
 
 

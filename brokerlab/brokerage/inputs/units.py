@@ -13,12 +13,7 @@ WORK_MARGIN_B = 300 * MB
 MILLI = 1000
 
 _DISK_FACTORS = {"kB": KB, "MB": MB, "GB": GB}
-HS06_UNITS = (
-    "HS06sPerEvent",
-    "HS06sPerEventFixed",
-    "mHS06sPerEvent",
-    "mHS06sPerEventFixed",
-)
+HS06_UNITS = ("HS06sPerEvent", "HS06sPerEventFixed", "mHS06sPerEvent", "mHS06sPerEventFixed")
 
 
 def out_bytes() -> pl.Expr:

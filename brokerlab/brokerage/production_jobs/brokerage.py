@@ -22,12 +22,7 @@ from brokerlab.gdpconfig import Config
 
 def looked_up(rules: ProductionRules) -> tuple[Lookup, ...]:
     """Return the facts that are looked up."""
-    return (
-        *lookups.of_nucleus(),
-        *lookups.of_places(rules),
-        *lookups.of_input(),
-        *of_state(rules),
-    )
+    return (*lookups.of_nucleus(), *lookups.of_places(rules), *lookups.of_input(), *of_state(rules))
 
 
 def weight(rules: ProductionRules) -> Weight:
@@ -69,10 +64,7 @@ decide = BROKERAGE.decide
 
 
 def hint_queues(
-    tables: Mapping[str, Any],
-    *,
-    rules: ProductionRules | None = None,
-    config: Config | None = None,
+    tables: Mapping[str, Any], *, rules: ProductionRules | None = None, config: Config | None = None
 ) -> pl.DataFrame:
     """Return the queues that could run each task, for the choice of its nucleus: ``jeditaskid, snapshot, panda_queue`` (str).
 

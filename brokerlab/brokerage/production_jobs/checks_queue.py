@@ -5,22 +5,36 @@ from __future__ import annotations
 import polars as pl
 from polars import col
 
-from brokerlab.brokerage.engine.rule import Rule
+from brokerlab.brokerage.engine.rule import Chapter, Rule
 from brokerlab.brokerage.engine.settings import setting_or
-from brokerlab.brokerage.production_jobs.expressions import (
-    at_least_one,
-    check,
-    near,
-    spared,
-    truncated,
-)
 from brokerlab.brokerage.production_jobs.settings import UNLIMITED_DISKIO
 from brokerlab.brokerage.rules import ProductionRules
 
+check = Chapter("production-jobs.md ")
 RAM_COMPENSATION = 0.9
 """Jobs a little above the least memory of a slot do not go there."""
 REJECTED, UNRESOLVED = 1, 2
 """Values of ``x_software``; 0 is accepted."""
+
+
+def truncated(value: pl.Expr) -> pl.Expr:
+    """Round towards zero, as ``int`` does."""
+    return pl.when(value >= 0).then(value.floor()).otherwise(value.ceil())
+
+
+def spared(rules: ProductionRules, name: str) -> pl.Expr:
+    """Return whether a check passes a pre-assigned queue (``t_listed``; a single one: ``t_single``) without being asked."""
+    return pl.col(name) if rules.preassigned_exempt else pl.lit(value=False)
+
+
+def at_least_one(value: pl.Expr) -> pl.Expr:
+    """Return the value, or 1 where it is 0 (undefined) or less."""
+    return pl.when(value > 1).then(value).otherwise(pl.lit(1))
+
+
+def near() -> pl.Expr:
+    """Return whether a queue is of the nucleus or shares its storage; of any nucleus before there is one (hint mode)."""
+    return pl.col("x_near") | (pl.col("t_hint") & pl.col("p_near_any"))
 
 
 def status_checks(rules: ProductionRules) -> tuple[Rule, ...]:
@@ -31,12 +45,7 @@ def status_checks(rules: ProductionRules) -> tuple[Rule, ...]:
     online = "online or standby" if rules.standby_online else "online"
     named = col("q_named_test") & ~col("t_listed") & pl.lit(value=rules.drop_test_queues)
     return (
-        check(
-            "2",
-            "name_test",
-            "its name marks it as a test queue",
-            named,
-        ),
+        check("2", "name_test", "its name marks it as a test queue", named),
         check(
             "2",
             "status_offline",
@@ -443,13 +452,7 @@ def _long_enough(rules: ProductionRules) -> Rule:
         day = pl.lit(DAY_S)
         short = (col("q_maxtime") != 0) & (col("q_maxtime") < DAY_S)
         says = "scouts and jobs of unknown wall time need {day} s (24 h), the queue's maxtime is {q_maxtime} s"
-    return check(
-        "5",
-        "walltime_24h",
-        says,
-        applies & short,
-        numbers={"day": day, "fits": fits},
-    )
+    return check("5", "walltime_24h", says, applies & short, numbers={"day": day, "fits": fits})
 
 
 def _not_too_short(no_scaling: pl.Expr, rules: ProductionRules) -> Rule:

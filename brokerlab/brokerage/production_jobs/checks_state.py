@@ -7,7 +7,7 @@ from polars import col
 
 from brokerlab.brokerage.engine.rule import Rule, setting
 from brokerlab.brokerage.engine.settings import setting_or
-from brokerlab.brokerage.production_jobs.expressions import check, near, spared
+from brokerlab.brokerage.production_jobs.checks_queue import check, near, spared
 from brokerlab.brokerage.production_jobs.settings import MIN_FREE_GB
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.units import HOUR_S
@@ -206,10 +206,4 @@ def pilot_check(rules: ProductionRules) -> Rule:
         jumbo = col("t_jumbo") & col("q_jumbo")
         silent = silent & ~col("x_has_slots") & ~jumbo & ~col("t_pilot_exempt")
         says += " and no slots are set for share {t_queue_name}, resource type {t_resource_type}"
-    return check(
-        "2",
-        "no_pilot",
-        says,
-        silent & ~spared(rules, "t_listed"),
-        kind="temporary",
-    )
+    return check("2", "no_pilot", says, silent & ~spared(rules, "t_listed"), kind="temporary")

@@ -11,7 +11,7 @@ from brokerlab.brokerage.engine.own import WeightOf, weighed_by
 from brokerlab.brokerage.engine.rule import Rule, setting
 from brokerlab.brokerage.engine.steps import LEFT, MARKED, Derived, Order, Step
 from brokerlab.brokerage.engine.world import World
-from brokerlab.brokerage.production_jobs.expressions import check
+from brokerlab.brokerage.production_jobs.checks_queue import check
 from brokerlab.brokerage.production_jobs.weights import counted, factors, product
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.units import MB

@@ -149,8 +149,7 @@ def _places(
     factors = [name for name in _WEIGHT if name in made]
     chained = pl.col("check").cast(pl.String) == "full_chain"
     table = table.with_columns(
-        pl.when(passed).then(pl.col(factors)),
-        detail=pl.when(chained).then("full_chain_detail"),
+        pl.when(passed).then(pl.col(factors)), detail=pl.when(chained).then("full_chain_detail")
     )
     first = [*PAIR, "position", "role", "check", "failed", "detail"]
     columns = dict.fromkeys([*first, *compared, *known, *_ALSO, "rw", *_WEIGHT])

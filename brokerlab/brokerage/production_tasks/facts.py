@@ -19,12 +19,7 @@ from brokerlab.brokerage.production_tasks.cycle import with_draws
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import DataError
 
-SCHEMA = {
-    "jeditaskid": pl.Int64,
-    "snapshot": pl.Int64,
-    "subject": pl.String,
-    "finding": pl.String,
-}
+SCHEMA = {"jeditaskid": pl.Int64, "snapshot": pl.Int64, "subject": pl.String, "finding": pl.String}
 
 
 def gather(
@@ -141,8 +136,7 @@ def lookups(rules: ProductionRules) -> tuple[Lookup, ...]:  # noqa: ARG001 - of 
 def _numbered_tasks(tables: Tables, rules: ProductionRules) -> pl.DataFrame:
     """Return the tasks with ``t``, ``turn`` (their order in the cycle), and ``assigned``, the nucleus that they have."""
     tasks = with_positions(tables["tasks"]).with_columns(
-        pl.col("snapshot").fill_null(0),
-        workqueue_name=pl.coalesce("workqueue_name", "gshare"),
+        pl.col("snapshot").fill_null(0), workqueue_name=pl.coalesce("workqueue_name", "gshare")
     )
     twice = tasks.filter(pl.struct(KEY).is_duplicated()).select(KEY).unique().sort(KEY)
     if twice.height:
@@ -244,9 +238,7 @@ def nucleus_facts(tasks: pl.DataFrame, tables: Tables, rules: ProductionRules) -
     )
     rows = work.with_all_work(rows, tables["remaining_work"]).sort("snapshot", "nucleus")
     return rows.with_columns(
-        q=number,
-        q_candidate=is_nucleus,
-        demand_gb=storage.demand_gb(rows["rw_all"], rules),
+        q=number, q_candidate=is_nucleus, demand_gb=storage.demand_gb(rows["rw_all"], rules)
     ).rename({"snapshot": "q_version"})
 
 

@@ -72,9 +72,7 @@ def master_times(datasets: pl.DataFrame) -> pl.DataFrame:
     """Return when the master input of each task was made and last changed: ``jeditaskid``, ``master_*time``."""
     master = datasets.filter(pl.col("type").is_in(INPUTS) & pl.col("masterid").is_null())
     return master.unique("jeditaskid", keep="first", maintain_order=True).select(
-        "jeditaskid",
-        master_creationtime="creationtime",
-        master_modificationtime="modificationtime",
+        "jeditaskid", master_creationtime="creationtime", master_modificationtime="modificationtime"
     )
 
 

@@ -94,11 +94,7 @@ def failure_counts(
 
 
 def sites_used(
-    jobs: Any,
-    pairs: pl.DataFrame,
-    clock: Clock,
-    *,
-    parents: Mapping[str, str] | None = None,
+    jobs: Any, pairs: pl.DataFrame, clock: Clock, *, parents: Mapping[str, str] | None = None
 ) -> pl.DataFrame:
     """Return the queues at which a task had jobs by each instant: there its outputs have datasets (contract ``SitesUsed``).
 

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 PRODUCTION_LABEL = "managed"
 """``prodsourcelabel`` of production."""
 _JOBS = read_as(
-    "jobs",
-    *("jeditaskid", "creationtime", "prodsourcelabel", "processingtype", "specialhandling"),
+    "jobs", *("jeditaskid", "creationtime", "prodsourcelabel", "processingtype", "specialhandling")
 )
 _TASKS = read_as("tasks", "jeditaskid", "prodsourcelabel", "creationdate")
 _LOG = read_as("task_status_log", "jeditaskid", "status", "modificationtime")

@@ -28,8 +28,7 @@ _TASKS = read_as(
     *("status", "cputimeunit", "creationdate", "endtime", "modificationtime"),
 )
 _DATASETS = read_as(
-    "datasets",
-    *("jeditaskid", "datasetid", "masterid", "nevents", "neventstobeused", "type"),
+    "datasets", *("jeditaskid", "datasetid", "masterid", "nevents", "neventstobeused", "type")
 )
 _LOG = read_as("task_status_log", "jeditaskid", "status", "modificationtime")
 _DONE = read_as(

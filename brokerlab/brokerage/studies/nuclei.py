@@ -99,12 +99,7 @@ def choose_nuclei(
 
 
 def try_switches(
-    replay: Replay,
-    rules: ProductionRules,
-    hints: pl.DataFrame | None,
-    *,
-    sample: int,
-    seed: int,
+    replay: Replay, rules: ProductionRules, hints: pl.DataFrame | None, *, sample: int, seed: int
 ) -> pl.DataFrame:
     """Try the switches of the choice alone on some tasks drawn at random: see ``switches`` of `NucleusChoice`.
 

@@ -9,8 +9,8 @@ import polars as pl
 
 from brokerlab.brokerage.check_table import checks_table
 from brokerlab.brokerage.engine.decisions import TASK, PlaceDecisions
-from brokerlab.brokerage.reach import BEYOND_THE_BEST
 from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.brokerage.sensitivities import BEYOND_THE_BEST
 from brokerlab.brokerage.studies.period import JobDecisions, Kind
 from brokerlab.intervals import shares
 
@@ -123,8 +123,7 @@ def shares_without_queue(
     names = kind.stuck
     facts = tasks.select(*TASK, pl.col("gshare").fill_null(NO_SHARE))
     table = with_flags(decided.join(facts, on=TASK), "outcome", names).with_columns(
-        stuck=(pl.col("outcome") != "candidates").cast(pl.Int64),
-        brokerages=pl.lit(1),
+        stuck=(pl.col("outcome") != "candidates").cast(pl.Int64), brokerages=pl.lit(1)
     )
     parts = [*names, "stuck"]
     return shares(table, parts, "brokerages", unit=TASK[0], by=by, **dice)

@@ -17,14 +17,7 @@ from brokerlab.brokerage.analysis_jobs.throttle import (
     USAGE_C,
 )
 from brokerlab.brokerage.studies.removal import with_flags
-from brokerlab.brokerage.studies.users import (
-    FAMILIES,
-    HELD,
-    PASSED,
-    RULES,
-    USER,
-    in_order,
-)
+from brokerlab.brokerage.studies.users import FAMILIES, HELD, PASSED, RULES, USER, in_order
 from brokerlab.intervals import clustered, shares
 
 

@@ -15,9 +15,9 @@ from brokerlab.brokerage.engine.again import redecided
 from brokerlab.brokerage.engine.decide import in_parts
 from brokerlab.brokerage.production_jobs.brokerage import decide
 from brokerlab.brokerage.production_jobs.ranking import Decisions
-from brokerlab.brokerage.reach import reachable, slots
 from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.brokerage.sensitivities import reachable, slots
 from brokerlab.errors import BrokerlabWarning, ConfigError
 from brokerlab.gdpconfig import Config
 from tests.brokerage_toys import TASK_ROW, World
