@@ -129,8 +129,8 @@ def _explained(
     opened: Archive, task: int, queue: str, nucleus: str, rules: ProductionRules, at: str
 ) -> Explanation | TaskExplanation:
     """Replay the brokerage of one task and explain it: that of analysis for user tasks, else of production."""
+    from brokerlab.brokerage import decide, explain_task, plugins
     from brokerlab.brokerage import explain as explained
-    from brokerlab.brokerage import explain_task, plugins
     from brokerlab.brokerage.production_jobs.brokerage import hint_queues
     from brokerlab.brokerage.replaying import build
     from brokerlab.brokerage.replaying.plan import time_of
@@ -150,19 +150,14 @@ def _explained(
             f"{problem}"
         ) from None
     if nucleus:
+        seen = replay.tables_of(PRODUCTION.brokerage.tables)
         asks = rules.hint_brokerage
-        seen, config = replay.tables_of(PRODUCTION.brokerage.tables), replay.config
-        could = hint_queues(seen, rules=rules, config=config) if asks else None
+        could = hint_queues(seen, rules=rules, config=replay.config) if asks else None
         of_nuclei = plugins.of_stage("tasks")
-        choice = of_nuclei.decide(
-            replay.tables_of(of_nuclei.tables), rules=rules, config=config, hint_queues=could
-        )
+        tables = replay.tables_of(of_nuclei.tables)
+        choice = of_nuclei.decide(tables, rules=rules, config=replay.config, hint_queues=could)
         return explained(choice, jeditaskid=task, nucleus=nucleus)
-    decisions = kind.brokerage.decide(
-        replay.tables_of(kind.brokerage.tables),
-        rules=kind.brokerage.rule_set(rules.rules),
-        config=replay.config,
-    )
+    decisions = decide(replay, rules=kind.brokerage.rule_set(rules.rules))
     ran = jobs_that_ran(opened, kind.label, replay.tasks)
     if queue:
         return explained(decisions, jeditaskid=task, panda_queue=queue, ran=ran)
