@@ -85,16 +85,8 @@ def site_activity_of_jobs(
     ran = states.times(states.prepared(table)).filter(known)
     by, keys, window = ["computingsite"], names[:2], nw.lit(timedelta(seconds=WINDOW_S))
     starts = clock.moments(ran.select(*by, time=nw.col("started"))).group_by(*by, "moment")
-    last = as_of(
-        collect(starts.agg(nw.col("time").max())),
-        "jobs",
-        {"computingsite": TEXT},
-        clock,
-        entity=by,
-        time="time",
-    )
-    if "snapshot" not in last.columns:
-        last = clock.instants.select("snapshot").join(last, how="cross")
+    started = collect(starts.agg(nw.col("time").max()))
+    last = as_of(started, "jobs", {"computingsite": TEXT}, clock, entity=by, time="time", each=True)
     found = by_parent(last, parents).group_by(keys).agg(laststart=pl.col("time").max())
     for name, end in (("getjob", "started"), ("updatejob", "stopped")):
         spans = ran.select(*by, enter=nw.col("started"), leave=nw.col(end) + window)
@@ -127,9 +119,7 @@ def slots(frame: Any, clock: Clock) -> pl.DataFrame:
     A row without ``ts`` holds from its ``modificationtime``.
     """
     entity = ["pandaqueuename", "gshare", "resourcetype"]
-    held = as_of(_timed_slots(frame), "slots", _SLOTS, clock, entity=entity)
-    if "snapshot" not in held.columns:
-        held = held.join(clock.instants.select("snapshot"), how="cross")
+    held = as_of(_timed_slots(frame), "slots", _SLOTS, clock, entity=entity, each=True)
     expiry = pl.col("expirationtime")
     valid = held.join(clock.instants, on="snapshot").filter(
         (expiry.is_null() | (expiry > pl.col("at"))) & (pl.col("numslots") >= 0)

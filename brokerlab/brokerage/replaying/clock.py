@@ -119,6 +119,7 @@ def as_of(
     max_age_s: int | None = None,
     where: nw.Expr | None = None,
     only: pl.DataFrame | None = None,
+    each: bool = False,
 ) -> pl.DataFrame:
     """Return the rows of a table of any engine that hold at each instant.
 
@@ -136,10 +137,11 @@ def as_of(
         max_age_s: Rows count only while younger than this [s]: ``now < ts + max_age_s``.
         where: Rows to read.
         only: ``snapshot`` and columns of the table: the combinations that are wanted; others are left out.
+        each: Repeat rows that hold at every instant.
 
     Returns:
         ``snapshot``, the columns, the time; sorted by ``snapshot`` and all columns. Without ``snapshot`` if the same
-        rows hold at every instant.
+        rows hold at every instant, unless they are asked for at ``each``.
     """
     lazy = narrow(frame, table, {**columns, time: TIME}, tuple(entity))
     if where is not None:
@@ -149,7 +151,7 @@ def as_of(
     known = _last_before_instants(lazy, clock, entity, time, max_age_s)
     held = _held(known, clock, [*entity], time, max_age_s)
     everywhere = (held["place"] == 0).all() and (held["until"] == len(clock)).all()
-    if everywhere and only is None:
+    if everywhere and only is None and not each:
         return held.select(*columns, time)
     return spread(held, clock, [*columns, time], only)
 

@@ -121,8 +121,7 @@ def disk_traffic(counts: Counts) -> pl.DataFrame:
 
 def _notes(jobs: nw.LazyFrame[Any], log: nw.LazyFrame[Any] | None) -> tuple[str, ...]:
     """Count the jobs that are read from the log, from times, and not at all."""
-    last = nw.coalesce("statechangetime", "modificationtime", "endtime", "starttime")
-    unknown = nw.col("creationtime").is_null() | last.is_null()
+    unknown = nw.col("creationtime").is_null() | states.LAST.is_null()
     total, lost = _sizes(jobs, unknown)
     if log is not None:
         plain = jobs.join(log.select("pandaid").unique(), on="pandaid", how="anti")
@@ -167,9 +166,7 @@ def recorded_counts(
         archive.md section 8; production-jobs.md.
     """
     clock = Clock.of(instants)
-    held = as_of(job_stats, "job_stats", _STATS, clock, entity=[], max_age_s=MAX_AGE_S)
-    if "snapshot" not in held.columns:  # one snapshot covers every instant
-        held = instants.select(pl.col("snapshot").cast(pl.Int64)).join(held, how="cross")
+    held = as_of(job_stats, "job_stats", _STATS, clock, entity=[], max_age_s=MAX_AGE_S, each=True)
     covered = instants.join(held.select("snapshot").unique(), on="snapshot", how="semi")
     own = Clock.of(covered)
     keys = [*states.GROUP, "jobstatus"]

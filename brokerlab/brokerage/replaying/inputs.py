@@ -16,6 +16,8 @@ INPUTS = ("input", *PSEUDO_TYPES)
 MERGED = ("trn_log", "trn_output")
 """What merge jobs read."""
 OUTPUTS = ("output", "log")
+COMPLETE = (pl.col("found") == pl.col("total")) & (pl.col("total") > 0)
+"""No file of a replica is missing."""
 _DATASETS = read_as(
     "datasets",
     *("jeditaskid", "datasetid", "masterid", "nfiles", "nevents", "datasetname"),
@@ -119,8 +121,7 @@ def replicas(frame: Any, inputs: pl.DataFrame, tasks: pl.DataFrame, clock: Clock
     when = [name for name in ("snapshot",) if name in held.columns]
     wanted = tasks.select("jeditaskid", *when).join(names, on="jeditaskid").unique()
     own = wanted.join(held, on=[*when, "datasetname"])
-    complete = (pl.col("found") == pl.col("total")) & (pl.col("total") > 0)
-    whole = pl.col("bytes").filter(complete).max()
+    whole = pl.col("bytes").filter(COMPLETE).max()
     scaled = (pl.col("bytes") * pl.col("total") / pl.col("found")).filter(pl.col("found") > 0).max()
     dataset = ["jeditaskid", *when, "datasetname"]
     sized = own.with_columns(
@@ -145,7 +146,7 @@ def file_locations(
     reads = links.filter(pl.col("direction") == "input").join(
         tape, on="ddm_endpoint_name", how="left"
     )
-    complete = replicas.filter((pl.col("found") == pl.col("total")) & (pl.col("total") > 0))
+    complete = replicas.filter(COMPLETE)
     when = [name for name in ("snapshot",) if name in replicas.columns]
     kind = (
         pl.when(~pl.col("is_local").fill_null(value=True))

@@ -12,6 +12,7 @@ import polars as pl
 from brokerlab.archive.contracts import read_as
 from brokerlab.brokerage.replaying.changes import by_parent, span_changes
 from brokerlab.brokerage.replaying.clock import Clock
+from brokerlab.brokerage.replaying.states import LAST
 from brokerlab.engines import collect, narrow
 from brokerlab.units import HOUR_S
 
@@ -30,7 +31,6 @@ _ENDS = read_as(
     *("relocationflag", *_TIMES),
 )
 _USED = read_as("jobs", "jeditaskid", "computingsite", "creationtime")
-_LAST = nw.coalesce("statechangetime", "modificationtime", "endtime", "starttime")
 
 
 def to_run_rate(
@@ -48,7 +48,7 @@ def to_run_rate(
     # a span begins when it is seen and ends when it is seen no more: after t - 300 s, up to t - 6 h, to the microsecond
     seen = began + nw.lit(timedelta(seconds=RATE_DELAY_S) + _US)
     past = began + nw.lit(timedelta(seconds=RATE_WINDOW_S) + _US)
-    lost = nw.when(~nw.col("jobstatus").is_in(RATE_STATUSES)).then(_LAST)
+    lost = nw.when(~nw.col("jobstatus").is_in(RATE_STATUSES)).then(LAST)
     spans = (
         table.filter(~began.is_null() & ~nw.col("computingsite").is_null())
         .with_columns(enter=seen, past=past, lost=lost)
@@ -85,7 +85,7 @@ def failure_counts(
     counted = (status == "finished") | pilot | ((status == "closed") & again & forced)
     known = ~nw.col("computingsite").is_null()
     mine = nw.col("jeditaskid").is_in(pairs["jeditaskid"].unique().to_list())
-    spans = table.filter(mine & known & counted).with_columns(enter=_LAST)
+    spans = table.filter(mine & known & counted).with_columns(enter=LAST)
     window = nw.lit(timedelta(hours=hours))
     by = ["jeditaskid", "computingsite", "jobstatus"]
     timed = spans.with_columns(leave=nw.col("enter") + window).select(*by, "enter", "leave")

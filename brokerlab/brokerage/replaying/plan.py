@@ -12,6 +12,7 @@ import polars as pl
 
 from brokerlab.archive.contracts import read_as
 from brokerlab.brokerage.replaying.clock import instants
+from brokerlab.brokerage.replaying.states import MERGES
 from brokerlab.engines import collect, microseconds, narrow
 from brokerlab.errors import ConfigError, EmptyPeriodError, SchemaError
 from brokerlab.times import duration_us, rounded
@@ -53,7 +54,6 @@ def job_brokerages(
         made = made.filter(nw.col("prodsourcelabel") == label)
     if tasks is not None:
         made = made.filter(nw.col("jeditaskid").is_in(list(tasks)))
-    merging = nw.coalesce("processingtype", nw.lit("")) == "pmerge"
     marks = nw.coalesce("specialhandling", nw.lit(""))
     scout = marks.str.contains(r"(^|,)sj(,|$)")
     cycles = (
@@ -61,7 +61,7 @@ def job_brokerages(
             "jeditaskid",
             "creationtime",
             cycle=microseconds(made, nw.col("creationtime")) // step,
-            plain=nw.when(merging).then(nw.lit(0)).otherwise(nw.lit(1)),
+            plain=nw.when(MERGES).then(nw.lit(0)).otherwise(nw.lit(1)),
             scout=nw.when(scout).then(nw.lit(1)).otherwise(nw.lit(0)),
         )
         .group_by("jeditaskid", "cycle", "plain")

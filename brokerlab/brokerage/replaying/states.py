@@ -44,17 +44,20 @@ ENTERED = ("assigned", "activated", "running", "after", "now")
 """Status that begins at each of the five; ``after`` and ``now`` are columns of the job."""
 WEIGHTS = ("ncores", "diskio_sum", "diskio_jobs")
 """What is added up over jobs, besides their number."""
+LAST = nw.coalesce("statechangetime", "modificationtime", "endtime", "starttime")
+"""When a job was over, or took its present status."""
+MERGES = nw.coalesce("processingtype", nw.lit("")) == "pmerge"
+"""A job merges."""
 
 
 def prepared(jobs: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
     """Add what is summed over jobs, and ``over_at``, the time at which a job was over (null while it lives)."""
     cores = nw.when(nw.col("corecount") > 0).then(nw.col("corecount")).otherwise(nw.lit(1))
     is_over = nw.col("jobstatus").is_in(OVER)
-    last = nw.coalesce("statechangetime", "modificationtime", "endtime", "starttime")
     diskio = nw.when(nw.col("diskio") >= 0).then(nw.col("diskio"))
     return jobs.with_columns(
-        last=last,
-        over_at=nw.when(is_over).then(last),
+        last=LAST,
+        over_at=nw.when(is_over).then(LAST),
         is_over=is_over,
         ncores=cores,
         diskio_sum=nw.coalesce(diskio * DISKIO_UNIT // cores, nw.lit(0)),

@@ -37,8 +37,7 @@ def user_changes(
     table = narrow(jobs, "jobs", _JOBS, required)
     log = log_of(status_log, table)
     own = table.filter((nw.col("prodsourcelabel") == LABEL) & ~nw.col("produsername").is_null())
-    merges = nw.coalesce("processingtype", nw.lit("")) == "pmerge"
-    marked = own.with_columns(merging=nw.when(merges).then(nw.lit(1)).otherwise(nw.lit(0)))
+    marked = own.with_columns(merging=nw.when(states.MERGES).then(nw.lit(1)).otherwise(nw.lit(0)))
     return job_changes(marked, log, clock, _BY).by_parent(parents)
 
 

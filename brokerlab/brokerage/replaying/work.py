@@ -91,13 +91,11 @@ def open_tasks(
 def used_events(jobs: Any, clock: Clock) -> Changes:
     """Add up in the engine the events of finished jobs, ``neventsused``, by task; merge jobs use none."""
     table = narrow(jobs, "jobs", _DONE, ("pandaid", "jeditaskid", "jobstatus"))
-    last = nw.coalesce("statechangetime", "modificationtime", "endtime", "starttime")
-    merging = nw.coalesce("processingtype", nw.lit("")) == "pmerge"
     finished = table.filter(
-        (nw.col("jobstatus") == "finished") & ~merging & (nw.col("nevents") > 0)
+        (nw.col("jobstatus") == "finished") & ~states.MERGES & (nw.col("nevents") > 0)
     )
     timed = finished.filter(~nw.col("jeditaskid").is_null())
-    rows = timed.select("jeditaskid", neventsused=nw.col("nevents"), time=last)
+    rows = timed.select("jeditaskid", neventsused=nw.col("nevents"), time=states.LAST)
     return happened(rows, clock, ["jeditaskid"], ["neventsused"])
 
 
