@@ -64,7 +64,7 @@ def data(tmp_path_factory):
     traces, tasks = folder / "nfcore-traces", folder / "panda-invex-jobs"
     traces.mkdir()
     tasks.mkdir()
-    runs = pl.concat([drawn(60), drawn(60, seed=1, process="b")])
+    runs = pl.concat([drawn(30), drawn(30, seed=1, process="b")])
     with_tags = runs.with_columns(tag=pl.lit("sample"))
     (traces / "trace_toy.csv.gz").write_bytes(_packed(with_tags))
     for place, number in enumerate((10_000_011, 10_000_012)):
