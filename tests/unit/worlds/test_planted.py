@@ -93,7 +93,7 @@ def test_who_waits_is_asked_by_what_holds_on_that_day(
     """Also after many days: the largest nucleus is over the cap for a week, then no more, and its tasks run."""
     monkeypatch.setattr(links, "NUCLEUS_QUEUED", (600, 300, 300, 300))
     monkeypatch.setattr(links, "JAM", (0.0, 0.6))
-    asked = {**ASKED, "days": 12.0, "network_every_h": 6.0, "planted": "wrong"}
+    asked = {**ASKED, "jobs": 2000, "days": 12.0, "network_every_h": 6.0, "planted": "wrong"}
     worlds.synthesise(tmp_path, **asked)
     archive = brokerlab.archive.open(tmp_path)
     drawn = archive.scan("jobs").collect().join(archive.truth("tasks"), on="jeditaskid", how="semi")
