@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -80,37 +81,42 @@ def _odd_names(_: str, frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.col(named).replace(odd))
 
 
+CHANGES: dict[str, Callable[[int], Change]] = {
+    "no_jobs": lambda _: _without("jobs"),
+    "jobs_only": lambda _: _only("jobs"),
+    "tasks_only": lambda _: _only("tasks"),
+    "one_task": _one_task,
+    "all_failed": lambda _: _failed,
+    "all_null": lambda _: _nulls,
+    "no_gdpconfig": lambda _: _without("gdpconfig"),
+    "odd_names": lambda _: _odd_names,
+}
+"""What an archive lacks, to how its tables are changed, by the task of most jobs."""
+
+
 @pytest.fixture(scope="module")
-def poor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with eight archives made from one of 3000 jobs, and that one."""
+def poor(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Return what makes a poor archive, once, of one of 3000 jobs."""
     root = tmp_path_factory.mktemp("poor")
     synthesise(root / "whole", jobs=3_000, days=7, seed=5)
     whole = archives.open(root / "whole")
     counts = whole.sql("select jeditaskid, count(*) as n from jobs group by all order by n desc, 1")
-    changes: dict[str, Change] = {
-        "no_jobs": _without("jobs"),
-        "jobs_only": _only("jobs"),
-        "tasks_only": _only("tasks"),
-        "one_task": _one_task(counts.pl()["jeditaskid"][0]),
-        "all_failed": _failed,
-        "all_null": _nulls,
-        "no_gdpconfig": _without("gdpconfig"),
-        "odd_names": _odd_names,
-    }
-    for name, change in changes.items():
+    largest = counts.pl()["jeditaskid"][0]
+
+    @cache
+    def make(name: str) -> Path:
+        change = CHANGES[name](largest)
         with ArchiveWriter(root / name, synthetic=True) as writer:
             for table in whole.tables:
                 changed = change(table, whole.scan(table).collect())
                 if changed is not None:
                     writer.write(table, changed)
             writer.commit()
-    return root
+        return root / name
+
+    return make
 
 
-NAMES = (
-    *("no_jobs", "jobs_only", "tasks_only", "one_task", "all_failed", "all_null", "no_gdpconfig"),
-    "odd_names",
-)
 QUICK = ("jobs_only", "one_task", "all_null", "odd_names")
 """Those that every run has; a long run has all."""
 OWN = (
@@ -121,11 +127,9 @@ OWN = (
 
 
 @pytest.fixture(scope="module")
-def can_run(poor: Path) -> dict[str, dict[str, bool]]:
-    """What the check says beforehand, by archive and report."""
-    return {
-        name: dict(check(poor / name).select("report", "can_run").iter_rows()) for name in NAMES
-    }
+def can_run(poor: Callable[[str], Path]) -> Callable[[str], dict[str, bool]]:
+    """Return what says beforehand which reports an archive is enough for."""
+    return cache(lambda name: dict(check(poor(name)).select("report", "can_run").iter_rows()))
 
 
 FEW: dict[str, dict[str, object]] = {
@@ -155,7 +159,7 @@ def _texts(page: object) -> Iterator[str]:
 
 def _cases() -> Iterator[object]:
     """Yield a report, what it tries and an archive."""
-    for archive in NAMES:
+    for archive in CHANGES:
         for name in find.names():
             every = archive in QUICK and not (archive == "jobs_only" and name in OWN)
             marks = [] if every else [pytest.mark.long]
@@ -173,8 +177,8 @@ def test_too_little_is_an_answer(
     name: str,
     tried: dict[str, object],
     archive: str,
-    poor: Path,
-    can_run: dict[str, dict[str, bool]],
+    poor: Callable[[str], Path],
+    can_run: Callable[[str], dict[str, bool]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -182,7 +186,7 @@ def test_too_little_is_an_answer(
     report = import_module(f"brokerlab.report.{name.replace('-', '_')}")
     n_boot = 100 if name == "workflow-pilots" else 20  # fewer are refused
     few = {"n_boot": n_boot, "times": 2, "workers": 1, **tried}
-    asked = {"archive": str(poor / archive), "out_dir": str(tmp_path), **few}
+    asked = {"archive": str(poor(archive)), "out_dir": str(tmp_path), **few}
     known = report.Params.model_fields
     params = report.Params.checked({n: value for n, value in asked.items() if n in known})
     answered = True
@@ -190,7 +194,7 @@ def test_too_little_is_an_answer(
         pages.run(report, params)
     except InsufficientDataError:
         answered = False
-    assert can_run[archive][name] == answered
+    assert can_run(archive)[name] == answered
     stored = check_page(tmp_path)
     page = stored["page"]
     assert "<odd" not in (tmp_path / "index.html").read_text(encoding="utf-8")
@@ -205,6 +209,8 @@ def test_too_little_is_an_answer(
         assert page["sections"][0]["title"] == "What is missing"
 
 
-def test_jobs_alone_are_enough_for_five_reports(can_run: dict[str, dict[str, bool]]) -> None:
+def test_jobs_alone_are_enough_for_five_reports(
+    can_run: Callable[[str], dict[str, bool]],
+) -> None:
     five = "scout-percentiles memory-estimator walltime-estimator waiting-rules site-classes"
-    assert all(can_run["jobs_only"][name] for name in five.split())
+    assert all(can_run("jobs_only")[name] for name in five.split())
