@@ -19,9 +19,9 @@ KEYS = ["NQUEUED_SAT_CAP", "IO_INTENSITY_CUTOFF", "NW_QUEUE_IMPORTANCE", "DISK_T
 
 @pytest.fixture(scope="module")
 def week(tmp_path_factory):
-    """A week of 8 000 jobs."""
+    """A week of 4 000 jobs."""
     folder = tmp_path_factory.mktemp("archives") / "week"
-    synthesise(folder, jobs=8_000, days=7, seed=3)
+    synthesise(folder, jobs=4_000, days=7, seed=3)
     return folder
 
 
