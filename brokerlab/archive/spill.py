@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from uuid import uuid4
 
+import numpy as np
 import polars as pl
 
 from brokerlab.archive.contracts import key_columns
@@ -20,7 +21,7 @@ RUN_ROWS = 500_000
 
 _DAY, _PLACE = "__day", "__place"
 _NO_DAY = date(1970, 1, 1)
-_BATCH_ROWS = 16_384
+_BATCH_ROWS = 4_096
 """Rows that are read at least where a part of a run is."""
 
 
@@ -132,13 +133,7 @@ class Spill:
         head = pl.concat([run.rows.head(0) for run in self._runs], how="diagonal_relaxed")
         for day in sorted({day for run in self._runs for day in run.days}):
             runs = [(run.rows, *run.days[day]) for run in self._runs if day in run.days]
-            places = [
-                rows.slice(start, count).select(_PLACE).collect()[_PLACE]
-                for rows, start, count in runs
-            ]
-            edges = pl.concat(places).sort().gather_every(size)[1:]
-            cuts = [[0, *own.search_sorted(edges), len(own)] for own in places]
-            parts = zip(*(pairwise(cut) for cut in cuts), strict=True)
+            parts = zip(*(pairwise(cut) for cut in _cuts(runs, size)), strict=True)
             for part in parts:
                 slices = [
                     rows.slice(start + first, last - first)
@@ -148,3 +143,14 @@ class Spill:
                 if slices:
                     whole = pl.concat([head, *slices], how="diagonal_relaxed")
                     yield whole.drop(KEY, _DAY, _PLACE).collect()
+
+
+def _cuts(runs: list[tuple[pl.LazyFrame, int, int]], size: int) -> list[list[int]]:
+    """Cut rows of runs, each from a first one on, at the same places: between two of them are about so many rows of all runs."""
+    places = [
+        rows.slice(start, count).select(_PLACE).collect()[_PLACE] for rows, start, count in runs
+    ]
+    every = np.concatenate([own.to_numpy() for own in places])
+    every.sort()  # in place: a table without days has all its rows here
+    edges = pl.Series(every[size::size])
+    return [[0, *own.search_sorted(edges), len(own)] for own in places]
