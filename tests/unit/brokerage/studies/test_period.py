@@ -13,8 +13,10 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import brokerlab.archive
+from brokerlab import rulesets
 from brokerlab.archive import Archive
 from brokerlab.brokerage.replaying import Replay
+from brokerlab.brokerage.studies import rule_sets
 from brokerlab.brokerage.studies.period import (
     ANALYSIS,
     PRODUCTION,
@@ -25,6 +27,7 @@ from brokerlab.brokerage.studies.period import (
 )
 from brokerlab.brokerage.studies.tasks import ProductionTasks, study_production_tasks
 from brokerlab.errors import EmptyPeriodError
+from brokerlab.rulesets import single_switches
 from brokerlab.worlds import synthesise
 
 
@@ -98,6 +101,11 @@ def test_a_chunk_takes_what_holds_at_its_instants(
 def test_chunks_of_tasks_add_up_to_the_whole_study(
     archive: Archive, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    def two_switches(rules: Any, other: Any) -> dict[str, Any]:  # which one is all the same
+        return dict(list(single_switches(rules, other).items())[:2])
+
+    for module in (rulesets, rule_sets):
+        monkeypatch.setattr(module, "single_switches", two_switches)
     period = replay_period(archive, PRODUCTION, max_tasks=8)
     asked = {"keys": ["NQUEUED_SAT_CAP", "MIN_WEIGHT_managed"], "switch_sample": 1, "n_boot": 20}
     whole = study_production_tasks(period, **asked)
@@ -105,6 +113,7 @@ def test_chunks_of_tasks_add_up_to_the_whole_study(
     parts = study_production_tasks(period, **asked)
     files = [len(list(each.pairs.path.glob("*.parquet"))) for each in (parts, whole)]
     assert files[0] > 3 > files[1]
+    assert whole.rule_sets.switches.height == 4  # two of the brokerage, two of the text rules
     for each, name in ((parts, "parts"), (whole, "whole")):
         each.write_pairs(tmp_path / name)
     order = ["jeditaskid", "snapshot", "panda_queue"]
