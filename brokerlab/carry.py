@@ -36,8 +36,12 @@ from brokerlab.temporary import TemporaryFolder
 
 TASK = "jeditaskid"
 CHUNK_ROWS = 200_000  # rows of the larger table in a chunk, about
-BATCH_ROWS = 500_000  # rows dealt out at a time
-COMPRESSION = "lz4"  # of what is put aside
+BATCH_ROWS = 500_000  # most rows dealt out at a time, about
+PART_ROWS = 1_000  # rows for each chunk dealt out at a time, at least, if `BATCH_ROWS` allow it
+COMPRESSION = "lz4"  # of what is kept
+MOST_PLAIN_ROWS = (
+    30_000_000  # rows dealt out without compression: more (7 GB) may not fit into memory
+)
 WORKERS = min(2, os.cpu_count() or 1)  # chunks worked on at once; Polars uses the other cores
 
 Chunk = dict[str, pl.DataFrame]
@@ -154,10 +158,12 @@ def _dealt_here(
     if n == 1:
         return whole({name: collect(table) for name, table in tables.items()} | dict(beside))
     folder = TemporaryFolder()
+    compression = COMPRESSION if rows > MOST_PLAIN_ROWS else None
     with folder.filling():
         for name, table in tables.items():
             files = [folder.path / f"{name}-{number}" for number in range(n)]
-            for dealt in _spread(_joined(_batches(table)), files):
+            batches = _joined(_batches(table), min(PART_ROWS * n, BATCH_ROWS))
+            for dealt in _spread(batches, files, compression):
                 folder.share += dealt / max(rows, 1)
 
     def load(number: int) -> Chunk:
@@ -180,21 +186,23 @@ def _batches(table: nw.LazyFrame[Any]) -> Iterator[pl.DataFrame]:
         yield collect(table)
 
 
-def _joined(pieces: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """Put pieces together, which may be as small as a row group: each batch but the last has `BATCH_ROWS` or more."""
+def _joined(pieces: Iterable[pl.DataFrame], least: int) -> Iterator[pl.DataFrame]:
+    """Put pieces together, which may be as small as a row group, until they have so many rows."""
     waiting = list[pl.DataFrame]()
     for piece in pieces:
         waiting.append(piece)
-        if sum(each.height for each in waiting) >= BATCH_ROWS:
+        if sum(each.height for each in waiting) >= least:
             yield pl.concat(waiting)
             waiting.clear()
     if waiting:
         yield pl.concat(waiting)
 
 
-def _spread(batches: Iterable[pl.DataFrame], files: Sequence[Path]) -> Iterator[int]:
+def _spread(
+    batches: Iterable[pl.DataFrame], files: Sequence[Path], compression: str | None
+) -> Iterator[int]:
     """Append the rows of every batch to the file of their chunk; yield how many."""
-    n, options = len(files), pa.ipc.IpcWriteOptions(compression=COMPRESSION)
+    n, options = len(files), pa.ipc.IpcWriteOptions(compression=compression)
     with ExitStack() as stack:
         writers: list[Any] = []
         for batch in batches:

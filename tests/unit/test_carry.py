@@ -49,7 +49,10 @@ def held(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
-def test_what_is_put_aside_is_compressed_and_comes_back_as_it_was(scratch: Path) -> None:
+def test_what_is_put_aside_is_compressed_and_comes_back_as_it_was(
+    scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(carry, "MOST_PLAIN_ROWS", ROWS - 1)
     chunks = deal(computingsite=["CERN-PROD_UCORE"] * ROWS, value=np.arange(ROWS) % 7)
     dealt = held(scratch)
     made = chunks.map(lambda chunk: (chunk["jobs"], chunk["jobs"]["value"].to_numpy()))
@@ -109,8 +112,8 @@ def test_small_row_groups_are_dealt_out_in_large_batches(scratch: Path) -> None:
     table = pl.DataFrame({"jeditaskid": np.arange(ROWS) % 10, "place": np.arange(ROWS)})
     table.write_parquet(scratch / "rows.parquet", row_group_size=2048)
     rows = duckdb.connect().read_parquet(str(scratch / "rows.parquet"))
-    chunks = carry.deal({"jobs": nw.from_native(rows).lazy()}, {}, least=2)
+    chunks = carry.deal({"jobs": nw.from_native(rows).lazy()}, {}, least=100)
     files = list(scratch.rglob("jobs-*"))
-    assert [len(list(pa.ipc.open_stream(file.read_bytes()))) for file in files] == [1, 1]
+    assert {len(list(pa.ipc.open_stream(file.read_bytes()))) for file in files} == {0, 1}
     dealt = pl.concat(chunks.map(lambda chunk: chunk["jobs"]))
     assert_frame_equal(dealt, table, check_row_order=False)
