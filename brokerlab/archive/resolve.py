@@ -107,9 +107,10 @@ def _contradictions(
     """Write a quarantine row for each row that contradicts the one kept."""
     found = [
         pl.when(test).then(
-            pl.format(
-                f"{name} {{}} contradicts {{}}", shown(pl.col(name)), shown(pl.col(f"{name}__kept"))
-            )
+            pl.lit(f"{name} ")  # no format: a name may hold braces
+            + shown(pl.col(name))
+            + " contradicts "
+            + shown(pl.col(f"{name}__kept"))
         )
         for name, test in differs.items()
     ]

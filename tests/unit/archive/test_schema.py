@@ -241,6 +241,13 @@ def test_rows_of_the_same_time_that_contradict_are_told(make_jobs):
     assert (len(result.accepted), result.duplicates) == (1, 0)
 
 
+@pytest.mark.parametrize("name", ["a{}", "{0}", "{"])
+def test_a_column_with_braces_in_its_name_contradicts_like_others(name):
+    frame = pl.DataFrame({"resource_name": ["A", "A"], name: ["x", "y"]})
+    result = split("resource_types", frame, source="one.csv")
+    assert reasons(result) == [f"{name} y contradicts x (kept, of one.csv)"]
+
+
 def test_null_equals_null_in_a_key():
     frame = pl.DataFrame(
         {"jeditaskid": [1, 1], "datasetid": [2, 2], "fileid": [3, 3], "type": ["input"] * 2,
