@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from brokerlab import archive
 from brokerlab.archive.ingestion import ingest
+from brokerlab.archive.schema import sift
 from tests.sifting import split
 
 START = datetime(2026, 3, 1)
@@ -53,9 +54,11 @@ def test_the_order_of_rows_does_not_matter(rows, random):
     assert one.duplicates == two.duplicates
     assert sorted(one.quarantine["reason"]) == sorted(two.quarantine["reason"])
     for result in (one, two):
-        parts = len(result.accepted) + len(result.quarantine) + result.duplicates
-        assert parts == len(rows)
         assert result.accepted["pandaid"].is_unique().all()
+    numbers = pl.int_range(1, len(rows) + 1, eager=True)
+    good, refused = sift("jobs", frame_of(rows), source="", rows=numbers)
+    assert sorted([*good["__row"], *refused["row"]]) == numbers.to_list()
+    assert set(one.accepted["pandaid"]) == set(good["pandaid"])
 
 
 @settings(max_examples=6, derandomize=True, deadline=None)
