@@ -165,7 +165,7 @@ def ingest(
             try:
                 run.stage(done + 1, job, functools.partial(tell, done, len(jobs)))
             except SchemaError as error:
-                raise _together([error, *_problems(jobs[done:])]) from error
+                raise _together([error, *_problems(jobs[done:])]) from error.__cause__
         merged = run.merge(jobs)
         changed = pl.concat([merged["jobs"].tasks, merged["files"].tasks]).unique()
         approximated = approximate.refresh(writer, changed)

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from brokerlab import archive
+from brokerlab.archive import spill
 from brokerlab.archive.ingestion import ingest
 from brokerlab.archive.readers import detect, read
 from brokerlab.archive.readers.units import settle_units
@@ -244,6 +245,16 @@ def test_columns_beside_the_contract_that_exclude_each_other_change_nothing(tmp_
     with pytest.raises(SchemaError, match=r"cannot stand in one table \(mine: .*rename it in one"):
         ingest([tmp_path / "jobs_2.parquet"], tmp_path / "a")
     assert archive.open(tmp_path / "a").scan("jobs").collect()["pandaid"].to_list() == [1]
+
+
+def test_columns_that_exclude_each_other_while_they_are_put_aside_keep_the_cause(
+    tmp_path, make_jobs, monkeypatch
+):
+    monkeypatch.setattr(spill, "RUN_ROWS", 2)
+    frames = [make_jobs(1, pandaid=[n], mine=[value]) for n, value in ((1, [1]), (2, "text"))]
+    with pytest.raises(SchemaError, match="cannot stand in one table") as caught:
+        ingest(frames, tmp_path / "a", table="jobs")
+    assert isinstance(caught.value.__cause__, pl.exceptions.PolarsError)
 
 
 # job tables of the InVEx kind
