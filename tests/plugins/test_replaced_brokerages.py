@@ -195,6 +195,7 @@ def test_what_is_replaced_outlives_other_settings_and_takes_a_rule_more(ours: Ou
     [
         ({"checks": lambda _: (warm(when=pl.col("q_celcius") > 1),)}, "checks: warm: no column q_celcius"),
         ({"checks": lambda _: (warm(), warm())}, "checks: two checks are called warm"),
+        ({"checks": lambda _: (warm(name="cap_rt"), warm(name="queued_cap"), warm(name="input_size"))}, "checks: [a-z_]* is the name of a rule about all places$"),
         ({"checks": lambda _: ("warm",)}, "checks: 'warm' is a str, not a Rule"),
         ({"checks": lambda _: ()}, "checks: 0 checks, allowed are 1 to 52"),
         ({"own_weight": lambda _: pl.col("q_celcius")}, "weight: no column q_celcius"),
@@ -205,3 +206,12 @@ def test_what_cannot_work_is_refused(ours: Ours, changed: dict[str, Any], messag
     own = made(ours, **changed)
     with pytest.raises(ConfigError, match=f"brokerage alpine: {message}"):
         own.decide(tables_of(ours))
+
+
+@EACH
+def test_a_place_has_one_row_of_a_table_of_ones_own(ours: Ours) -> None:
+    tables = tables_of(ours)
+    tables["weather"] = pl.concat([tables["weather"], tables["weather"][1:2]])
+    told = f"facts q_celsius: 1 of {ours.brokerage.place} have several rows, such as .'B',.; allowed is one each"
+    with pytest.raises(ConfigError, match=f"brokerage alpine: {told}"):
+        made(ours).decide(tables)

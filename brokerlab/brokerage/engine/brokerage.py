@@ -232,9 +232,11 @@ class Brokerage(Generic[R, D]):
         for each in lookups:
             # collected one by one: the next reads them many times
             if not each.keys and not each.place:
-                known = replace(known, tasks=run(with_facts(known.tasks, each, known)).lazy())
+                tasks = run(with_facts(known.tasks, each, known))
+                known = replace(known, tasks=self._once("t", tasks, each).lazy())
             elif not each.keys and not each.task:
-                known = replace(known, places=run(with_facts(known.places, each, known)).lazy())
+                places = run(with_facts(known.places, each, known))
+                known = replace(known, places=self._once("q", places, each).lazy())
         known = numbered_by(known, lookups)
         sides = sides_of([each for each in lookups if each.of_pairs and not each.keys], known)
         tasks, places = run(known.tasks), run(known.places)
@@ -255,6 +257,16 @@ class Brokerage(Generic[R, D]):
         )
         return nothing.with_config(config)
 
+    def _once(self, number: str, found: pl.DataFrame, lookup: Lookup) -> pl.DataFrame:
+        """Refuse facts of tasks, or of places, of which a lookup has several rows."""
+        twice = found.filter(found[number].is_duplicated()).select(*lookup.task, *lookup.place)
+        if twice.height:
+            raise ConfigError(
+                f"brokerage {self.name}: facts {', '.join(lookup.facts)}: {twice.n_unique()} of {', '.join(twice.columns)} "
+                f"have several rows, such as {twice.row(0)}; allowed is one each"
+            )
+        return found
+
 
 @lru_cache(maxsize=64)  # made of many small expressions
 def rules_and_steps(
@@ -264,4 +276,4 @@ def rules_and_steps(
     derived = brokerage.derived(rules)
     then = (*derived, *brokerage.steps(rules, brokerage.own_weight))
     keyed = with_keys(then)[len(derived) :]
-    return checks_of(brokerage, rules), keyed
+    return checks_of(brokerage, rules, keyed), keyed

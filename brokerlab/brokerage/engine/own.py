@@ -20,6 +20,7 @@ from brokerlab.brokerage.engine.steps import (
     made_by,
     names_of,
     reads_of,
+    rules_of,
     walk,
 )
 from brokerlab.errors import ConfigError, nearest
@@ -118,8 +119,13 @@ def _behind_marks(steps: tuple[Step, ...], rule: Rule) -> tuple[Step, ...]:
     return (*steps[:place], MARKED, rule, *steps[place + 2 :])
 
 
-def checks_of(brokerage: Brokerage[Any, Any], rules: Any) -> tuple[Rule, ...]:
-    """Return the checks of single places; what an organisation may have put into their place is refused."""
+def checks_of(
+    brokerage: Brokerage[Any, Any], rules: Any, steps: Sequence[Step]
+) -> tuple[Rule, ...]:
+    """Return the checks of single places; refuse what cannot stand there.
+
+    A rule about all places has a name of its own, unless both are from the same row of a page.
+    """
     found = tuple(brokerage.checks(rules))
     problems = [
         f"{check!r} is a {type(check).__name__}, not a Rule"
@@ -132,9 +138,11 @@ def checks_of(brokerage: Brokerage[Any, Any], rules: Any) -> tuple[Rule, ...]:
     problems += [
         f"two checks are called {name}" for name in sorted({*names}) if names.count(name) > 1
     ]
-    taken = {brokerage.last, brokerage.marked}
+    taken = {rule.name: rule.source for rule in rules_of(steps)}
     problems += [
-        f"{name} is the name of a rule about all places" for name in names if name in taken
+        f"{check.name} is the name of a rule about all places"
+        for check in found
+        if isinstance(check, Rule) and taken.get(check.name, check.source) != check.source
     ]
     _refuse(f"brokerage {brokerage.name}: checks", problems)
     return found
