@@ -57,8 +57,10 @@ _TELLING = {
 }
 """Names that tell a queue record; three of them must be there."""
 _NEEDED = 3
-_DATA, _UPDATED = "data", "last_update"
-"""Columns of the database table ``SCHEDCONFIG_JSON``: the record as JSON, and when it changed."""
+_DATA = "data"
+"""Column of the database table ``SCHEDCONFIG_JSON``: the record as JSON ..."""
+BESIDE = ("panda_queue", "last_update")
+"""... and what is read beside it: whose it is, and when it changed."""
 _OTHERS = {"pandaid", "jeditaskid"}
 """Names that only records of jobs and tasks have."""
 
@@ -333,13 +335,13 @@ def expanded(batch: Batch) -> Iterator[Batch]:
         return
     found = Queues()
     found.rows.refused += batch.refused.rows()
-    text = {name: _texts(batch.frame, names.get(name)) for name in ("panda_queue", _DATA, _UPDATED)}
-    for number, name, data, time in zip(batch.rows, *text.values(), strict=True):
+    texts = [_texts(batch.frame, names.get(name)) for name in (*BESIDE, _DATA)]
+    for number, name, time, data in zip(batch.rows, *texts, strict=True):
         record = _parsed_record(number, name, data)
         if isinstance(record, tuple):
             found.rows.refuse(*record)
         else:
-            found.add(number, name, {**record, _UPDATED: time} if time else record)
+            found.add(number, name, {**record, "last_update": time} if time else record)
     for one in found.batches():
         yield replace(one, notes=batch.notes + one.notes)
 

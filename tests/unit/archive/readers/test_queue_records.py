@@ -5,8 +5,10 @@ import json
 import polars as pl
 import pytest
 
+from brokerlab import archive
+from brokerlab.archive.ingestion import ingest
 from brokerlab.archive.readers import detect, read
-from brokerlab.errors import DataError
+from brokerlab.errors import DataError, SchemaError
 
 
 def record(**changes):
@@ -275,6 +277,26 @@ def test_an_export_keeps_what_is_said_of_its_columns(tmp_path, outcome):
     path = tmp_path / "SCHEDCONFIG_JSON.csv"
     pl.DataFrame({"Panda-Queue": ["HOUSE_ONE"], "DATA": [json.dumps(record())]}).write_csv(path)
     assert "column 'Panda-Queue' taken as panda_queue" in outcome(path).notes
+
+
+def test_a_default_beside_whole_records_is_refused(tmp_path):
+    path = tmp_path / "SCHEDCONFIG_JSON.csv"
+    pl.DataFrame({"panda_queue": ["HOUSE_ONE"], "data": [json.dumps(record())]}).write_csv(path)
+    for column in ("maxwdir", "status"):
+        with pytest.raises(SchemaError, match=f"--default {column}=5: .*holds whole queue records"):
+            ingest([path], tmp_path / "a", mapping={"defaults": {column: 5}})
+    at = "2026-01-02 03:04:05"
+    ingest([path], tmp_path / "a", mapping={"defaults": {"last_update": at}})
+    found = archive.open(tmp_path / "a").scan("queues").collect()
+    assert str(found["last_update"][0]) == at
+
+
+def test_a_work_space_that_is_no_number_follows_the_unit_of_the_input(write, tmp_path):
+    """``maxwdir`` is then ``maxinputsize`` and 2,000 MB, whatever unit the source has them in."""
+    path = write(record(maxwdir="any", maxinputsize=15))
+    ingest([path], tmp_path / "a", mapping={"units": {"maxwdir": "GB", "maxinputsize": "GB"}})
+    (row,) = archive.open(tmp_path / "a").scan("queues").collect().to_dicts()
+    assert (row["maxinputsize"], row["maxwdir"]) == (15 * 1024, 15 * 1024 + 2000)
 
 
 def test_canonical_rows_in_json_keep_columns_of_their_own(write, outcome):
