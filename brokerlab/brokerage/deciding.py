@@ -12,7 +12,6 @@ from brokerlab.brokerage.engine.brokerage import Brokerage
 from brokerlab.brokerage.engine.decisions import PlaceDecisions
 from brokerlab.brokerage.replaying.build import Replay, build
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
 from brokerlab.lazy import call
 
@@ -55,11 +54,6 @@ def decide(
     if not isinstance(source, Replay):
         made: PlaceDecisions = chosen.decide(source, rules=rules, config=config)
         return made
-    kind = chosen.rule_set
-    if rules is not None and not isinstance(rules, kind):
-        raise ConfigError(
-            f"rules of the replay's brokerage are {kind.__name__}, given are {type(rules).__name__}"
-        )
     seen = source if config is None else source.with_config(config)
     made = chosen.decide(seen.tables_of(chosen.tables), rules=rules, config=seen.config)
     return made  # noqa: RET504 - typed

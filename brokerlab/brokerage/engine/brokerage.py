@@ -186,8 +186,8 @@ class Brokerage(Generic[R, D]):
         Raises:
             SchemaError: Unknown tables and columns, values of another type.
             DataError: A task of production twice at one snapshot, where a nucleus is chosen.
-            ConfigError: Settings that no rule can work with, rules, checks or a weight of one's own that cannot work, an
-                unknown option.
+            ConfigError: Rules of another brokerage, settings that no rule can work with, rules, checks or a weight of one's
+                own that cannot work, an unknown option.
         """
         world = self.prepare(tables, rules=rules, matching=matching, config=config, **options)
         return self.decisions.of(world, parts(world))
@@ -213,6 +213,10 @@ class Brokerage(Generic[R, D]):
             {**tables, **frames}, {**self.tables, **self.later},
             later={*self.later, *later}, others=self.others,
         )  # fmt: skip
+        if rules is not None and not isinstance(rules, self.rule_set):
+            raise ConfigError(
+                f"rules of brokerage {self.name} are {self.rule_set.__name__}, given are {type(rules).__name__}"
+            )
         chosen: Any = self.rule_set() if rules is None else rules
         known = Known(
             given=given,

@@ -64,16 +64,18 @@ def states(
     ``world, instant`` of what is asked for.
 
     Raises:
-        SchemaError: Tables that may not change, tables without ``world``, whatever else the contracts do not allow.
+        SchemaError: Tables that may not change, rows of no world, whatever else the contracts do not allow.
     """
     given = {}
     for name, table in state.items():
         if name not in allowed:
             raise SchemaError(f"state: '{name}' may not change: {nearest(name, allowed)}")
         frame = polars_frame(table, contracts[name])
-        if "world" not in frame.columns or "snapshot" in frame.columns:
+        world = frame.schema.get("world", pl.Unknown())
+        if not (world.is_integer() or world == pl.Null) or "snapshot" in frame.columns:
             raise SchemaError(
-                f"state: {name} has rows of worlds (null: of every one), not snapshots"
+                f"state: {name} must have a world, a whole number (null: every one), in the place of snapshot; found "
+                f"{', '.join(f'{key} {kind}' for key, kind in frame.schema.items())}"
             )
         given[name] = frame.rename({"world": "snapshot"})
     held = prepared(given, {name: contracts[name] for name in given})

@@ -26,7 +26,11 @@ from brokerlab.brokerage.live.kept import Kept, Plan, per_instant
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE
 from brokerlab.brokerage.production_jobs.ranking import shares
 from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
+
+STAGES = ("jobs", "analysis")
+"""Stages that can stand."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +79,10 @@ def prepare(
 
     Raises:
         SchemaError: Unknown tables, values of another type.
-        ConfigError: Settings that no rule can work with.
+        ConfigError: Settings that no rule can work with, or another brokerage: the choice of a nucleus cannot stand.
     """
+    if brokerage.stage not in STAGES:
+        raise ConfigError(f"stage {brokerage.stage!r} cannot stand; allowed are {STAGES}")
     later = tables_that_change(brokerage)
     return Standing((brokerage.prepare(tables, rules=rules, config=config, later=later),))
 

@@ -11,6 +11,8 @@ import pytest
 
 from brokerlab.brokerage import live
 from brokerlab.brokerage.analysis_jobs.brokerage import BROKERAGE as ANALYSIS
+from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
+from brokerlab.brokerage.production_tasks.brokerage import BROKERAGE as NUCLEI
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError, DataError, SchemaError
 from brokerlab.gdpconfig import Config
@@ -131,9 +133,15 @@ def test_what_cannot_be_wanted(columns: dict[str, Any], error: type[Exception], 
     [
         ({"queues": COUNTS}, "'queues' may not change"),
         ({"job_stat": COUNTS}, "did you mean 'job_stats'"),
-        ({"job_stats": COUNTS.drop("world")}, "job_stats has rows of worlds"),
-        ({"job_stats": COUNTS.with_columns(snapshot=0)}, "job_stats has rows of worlds"),
-        ({"job_stats": COUNTS.with_columns(world=pl.lit("a"))}, "job_stats.snapshot"),
+        ({"job_stats": COUNTS.drop("world")}, "job_stats must have a world, a whole number"),
+        (
+            {"job_stats": COUNTS.with_columns(snapshot=0)},
+            "in the place of snapshot; found .*snapshot Int",
+        ),
+        (
+            {"job_stats": COUNTS.with_columns(world=pl.lit("a"))},
+            "job_stats must have a world.*world String",
+        ),
         ({"job_stats": COUNTS.with_columns(njobs=0.5)}, "job_stats.njobs"),
     ],
 )
@@ -142,7 +150,11 @@ def test_what_no_state_may_say(state: dict[str, pl.DataFrame], says: str) -> Non
         STANDING.decide(wanted(), state)
 
 
-def test_settings_that_cannot_be() -> None:
+def test_brokerages_rules_and_settings_that_cannot_be() -> None:
+    with pytest.raises(ConfigError, match="stage 'tasks' cannot stand; allowed are"):
+        live.prepare({}, brokerage=NUCLEI)
+    with pytest.raises(ConfigError, match="production-jobs are ProductionRules, given are Analysi"):
+        live.prepare({}, rules=AnalysisRules())
     with pytest.raises(ConfigError, match="NQUEUED_SAT_CAP=0"):
         STANDING.with_config(Config.empty().with_values({"jedi/jobbroker/NQUEUED_SAT_CAP": 0}))
 

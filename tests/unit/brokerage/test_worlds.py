@@ -176,6 +176,8 @@ def test_tasks_of_no_given_cores_take_slots_of_any() -> None:
 def test_what_is_no_table_or_no_brokerage_is_refused() -> None:
     with pytest.raises(SchemaError, match="nuclei: is a int; allowed are frames, lists of dicts"):
         brokerage.world([{}], QUEUES, nuclei=7)
+    with pytest.raises(ConfigError, match="are ProductionRules, given are AnalysisRules"):
+        brokerage.decide({}, rules=AnalysisRules())
     with pytest.raises(ConfigError, match="did you mean 'production-jobs'"):
         brokerage.world([{}], QUEUES, brokerage="production-job")
 
