@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from brokerlab.archive import conversion, dates, names, parsing, schema
 from brokerlab.archive.contracts import contract, key_columns, polars_schema, required_columns
+from brokerlab.archive.contracts.tasks import SPLIT_RULE_TAGS
 from brokerlab.archive.readers.queue_records import BESIDE, is_export
 from brokerlab.archive.readers.records import Batch
 from brokerlab.errors import SchemaError, nearest
@@ -384,6 +385,10 @@ def _problems(
             problems.append(f"{option}: {column} is mapped from '{taken[column]}' too; keep one")
         elif column in there:
             problems.append(f"{option}: {source} has this column; leave the default out")
+        elif column in SPLIT_RULE_TAGS and "splitrule" in there:
+            problems.append(
+                f"{option}: {source} has splitrule, which says it; leave the default out"
+            )
         elif is_export(table, found) and column not in BESIDE:
             problems.append(f"{option}: {source} holds whole queue records; leave the default out")
         elif value in there and isinstance(kinds.get(str(value)), pl.Datetime):

@@ -120,5 +120,6 @@ def as_float(frame: pl.DataFrame, name: str) -> pl.Expr:
     """Return a column as float, null where it is none or far too long to be one."""
     column = pl.col(name)
     if frame.schema[name] == pl.String:
-        column = pl.when(column.str.len_bytes() <= 32).then(column.str.strip_chars())
+        short = column.str.len_bytes() <= parsing.LONGEST_SCALAR
+        column = pl.when(short).then(column.str.strip_chars())
     return column.cast(pl.Float64, strict=False)

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from brokerlab import archive
-from brokerlab.archive import spill
+from brokerlab.archive import parsing, spill
 from brokerlab.archive.ingestion import ingest
 from brokerlab.archive.readers import detect, read
 from brokerlab.archive.readers.units import settle_units
@@ -377,6 +377,12 @@ def test_a_manifest_nested_without_end(tmp_path):
 def test_peaks_beside_odd_averages_are_left_as_they_are(peak, average):
     frame = pl.DataFrame({"maxpss": [peak], "avgpss": [average]})
     assert settle_units("jobs", frame)[0]["maxpss"].to_list() == [peak]
+
+
+def test_a_long_number_tells_the_unit_like_a_short_one():
+    peak = "51.18".ljust(parsing.LONGEST_SCALAR, "0")
+    frame = pl.DataFrame({"maxpss": [peak, f"{peak}0"], "avgpss": ["52382"] * 2})
+    assert settle_units("jobs", frame)[0]["maxpss"].to_list() == ["52408", f"{peak}0"]
 
 
 def test_work_space_beside_an_odd_input_size():

@@ -194,6 +194,19 @@ def test_options_that_do_not_fit_are_refused_all_at_once(tmp_path):
     assert not (tmp_path / "a" / "manifest.json").exists()
 
 
+@pytest.mark.parametrize("name", ["tasks.csv", "tasks.json"])
+def test_a_default_does_not_overrule_the_split_rules(tmp_path, name):
+    time = "2026-01-02 03:04:05"
+    row = {"jeditaskid": 1, "vo": "atlas", "prodsourcelabel": "user", "status": "done",
+           "creationdate": time, "modificationtime": time, "splitrule": "NF=2"}  # fmt: skip
+    frame, path = pl.DataFrame([row]), tmp_path / name
+    (frame.write_csv if name.endswith("csv") else frame.write_json)(path)
+    with pytest.raises(
+        SchemaError, match=r"--default nfilesperjob=5: .* has splitrule, which says"
+    ):
+        ingest([path], tmp_path / "a", mapping={"defaults": {"nfilesperjob": 5}})
+
+
 def test_options_that_are_none_are_refused_all_at_once():
     with pytest.raises(SchemaError) as caught:
         Mapping.of_options(
