@@ -102,9 +102,14 @@ class ArchiveWriter:
         trace: TracebackType | None,
     ) -> None:
         if self._open:  # not committed: leave no rubbish
-            live = {self.path / file.path for file in self.base.files()}
+            live = self.base.files()
+            with contextlib.suppress(
+                DataError
+            ):  # an interrupt came when the new manifest was in place
+                live = [*live, *manifests.read(self.path).files()]
+            paths = {self.path / file.path for file in live}
             for file in self._written:
-                if file not in live:
+                if file not in paths:
                     file.unlink(missing_ok=True)
             _sweep_partial(self.path)
             _sweep_empty(self.path)

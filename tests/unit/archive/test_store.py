@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from brokerlab import archive
-from brokerlab.archive import store
+from brokerlab.archive import store, writer
 from brokerlab.archive.manifest import SCHEMA_VERSION, Source
 from brokerlab.errors import ConfigError, DataError, SchemaError
 
@@ -199,6 +199,26 @@ def test_trusted_rows_still_need_the_required_columns(tmp_path):
         pytest.raises(DataError, match="tasks: required columns are missing: creationdate, "),
     ):
         writer.write("tasks", pl.DataFrame({"jeditaskid": [1]}), trusted=True)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+def test_what_ends_a_writer_behind_the_switch_leaves_the_new_archive(
+    folder, make_jobs, monkeypatch, error
+):
+    switch = writer._switch
+
+    def switched(*given):
+        switch(*given)
+        raise error
+
+    monkeypatch.setattr(writer, "_switch", switched)
+    for place, n in ((folder, 8), (folder.parent / "first", 2)):
+        with pytest.raises((error, DataError)), archive.ArchiveWriter(place) as grown:  # noqa: PT012
+            grown.write("jobs", make_jobs(2, pandaid=[8, 9]))
+            grown.commit()
+        opened = archive.open(place)
+        opened.verify()
+        assert opened.scan("jobs").collect().height == n
 
 
 def test_an_exception_leaves_the_old_archive_and_no_rubbish(folder, make_jobs):
