@@ -262,7 +262,7 @@ def build(
         section 1.
     """
     archive = archive_of(source)
-    _check(archive, stage)
+    _check(archive, stage, rules)
     asked = plan.Asked(
         start=plan.time_of(start, "start"),
         end=plan.time_of(end, "end"),
@@ -378,9 +378,11 @@ def _by_task(name: str, table: pl.DataFrame) -> bool:
     return "jeditaskid" in table.columns and name != "parent_tasks"
 
 
-def _check(archive: Archive, stage: str) -> None:
+def _check(archive: Archive, stage: str, rules: Any) -> None:
     if stage not in STAGES:
         raise ConfigError(f"stage={stage!r}: {nearest(stage, STAGES)}")
+    if rules is not None and not isinstance(rules, ProductionRules):
+        raise ConfigError(f"rules={rules!r}: allowed are ProductionRules, of every stage")
     missing = [name for name in ("jobs", "tasks", "queues") if not archive.has(name)]
     if missing:
         raise MissingTableError(
