@@ -234,9 +234,13 @@ def _promises(effects: pl.DataFrame) -> Chart:
 
     drawn = frames.promises_frame(effects, EFFECTS_DRAWN)
     known = effects.drop_nulls("change_pct").filter(pl.col("interval") != "unchanged")
-    beyond = drawn.filter(
-        pl.any_horizontal(pl.col("^change_pct.*$").abs() > charts.FARTHEST)
-    ).height
+    ends = pl.col("^change_pct.*$")
+    beyond = drawn.filter(pl.any_horizontal(ends.abs() > charts.FARTHEST)).height
+    below = drawn.filter(pl.any_horizontal(ends < -100)).height
+    notes = (
+        f"Changes beyond {charts.FARTHEST:g} % are drawn at the edge." if beyond else "",
+        "Ends lie below −100 % where the present value is not sure itself." if below else "",
+    )
     return Chart(
         draw=charts.promises_chart,
         frame=drawn,
@@ -246,7 +250,7 @@ def _promises(effects: pl.DataFrame) -> Chart:
             n=known.height,
         ),
         sample=f"As measured on the proof periods, each proposal alone; {effects.height - drawn.height} more in the tables",
-        note=f"Changes beyond {charts.FARTHEST:g} % are drawn at the edge." if beyond else "",
+        note=" ".join(note for note in notes if note),
     )
 
 

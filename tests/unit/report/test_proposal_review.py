@@ -101,6 +101,14 @@ def test_the_agenda(root: Path) -> None:
     assert "promises" in [chart.stem for chart in (root / "proposal-review/1/charts").iterdir()]
 
 
+def test_an_end_of_more_than_all_is_explained(root: Path) -> None:
+    toys.caps(root)
+    assert "below −100 %" not in reviewed(root)[1]
+    low = dataclasses.replace(toys.WAITING, proposed=0.4, difference=-4.8, low=-5.6, high=-4.1)
+    toys.caps(root, effects=(low,))
+    assert "Ends lie below −100 % where the present value is not sure itself." in reviewed(root)[1]
+
+
 def test_a_right_key_that_moves_within_its_range_is_still_right_and_not_left_alone() -> None:
     names = ("planted", "best", "proposed", "verdict", "label", "trades")
     compared = pl.DataFrame(
