@@ -105,8 +105,10 @@ class Patience:
         """What the settings say of jobs of production."""
         held = self.limits
         limits = tuple(sorted(held.heartbeat_s.items()))
-        ratio, fraction = (number(self.config, key) for key in (RATIO, FRACTION))
-        return held.defined_s, held.holding_s, limits, held.own, (*self.crowd, ratio, fraction)
+        fast: tuple[float, ...] = ()
+        if np.isfinite(self.crowd).any():
+            fast = *self.crowd, number(self.config, RATIO), number(self.config, FRACTION)
+        return held.defined_s, held.holding_s, limits, held.own, fast
 
     def act(self, loop: Loop, found: pl.DataFrame, now: int, snapshot: int) -> bool:
         """Take jobs of a census back in their worlds, at an instant [us since 1970]; tells whether some were."""
