@@ -189,10 +189,9 @@ def cycle_seen(archive: Any, stage: str = "jobs") -> str:
     if "parentid" in names:
         jobs = jobs.filter(pl.col("parentid").is_null())
     if "processingtype" in names:
-        jobs = jobs.filter(pl.col("processingtype").fill_null("") != history.MERGE)
+        jobs = jobs.filter(~history.MERGES)
     if "specialhandling" in names:
-        scout = pl.col("specialhandling").fill_null("").str.contains(history.SCOUT)
-        jobs = jobs.filter(~scout)
+        jobs = jobs.filter(~history.SCOUTS)
     shown = cycle_of(jobs.select("jeditaskid", "creationtime").collect())
     return "1h" if shown is None else f"{shown // timedelta(minutes=1)}m"
 

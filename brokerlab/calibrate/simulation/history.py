@@ -32,9 +32,9 @@ from brokerlab.lifecycle.status_log import OVER
 
 UNMADE = "unmade"
 """What was observed of such a job."""
-MERGE = "pmerge"
-SCOUT = r"(^|,)sj(,|$)"
-"""What ``specialhandling`` of a scout contains."""
+MERGES = pl.col("processingtype").fill_null("") == "pmerge"
+SCOUTS = pl.col("specialhandling").fill_null("").str.contains(r"(^|,)sj(,|$)")
+"""Whether jobs merge, or are scouts."""
 _READ = read_as(
     "jobs",
     *("pandaid", "jeditaskid", "parentid", "computingsite", "jobstatus"),
@@ -328,8 +328,8 @@ def _marked(jobs: pl.DataFrame, period: Period, label: str | None) -> pl.DataFra
     """Return the jobs made before the simulation is over; ``ours``: those that the brokerage of the stage places."""
     ours = (
         (pl.col("prodsourcelabel") == pl.lit(label, pl.String))
-        & (pl.col("processingtype").fill_null("") != MERGE)
-        & ~pl.col("specialhandling").fill_null("").str.contains(SCOUT)
+        & ~MERGES
+        & ~SCOUTS
         & (pl.col("creationtime") >= period.begin)
         & pl.col("jeditaskid").is_not_null()
     )
@@ -388,20 +388,17 @@ def unmade_jobs(
         .agg(nfiles=usable.sum(), nfilesused=pl.col("nfilesused").sum())
         .filter(pl.col("nfilesused").is_between(1, pl.col("nfiles") - 1))
     )
-    scout = pl.col("specialhandling").fill_null("").str.contains(SCOUT)
     root = pl.col(
         "parentid"
     ).is_null()  # a retry uses no file of its own; one of a scout is a scout
     made = (
-        jobs.filter(
-            pl.col("prodsourcelabel") == label, pl.col("processingtype").fill_null("") != MERGE
-        )
+        jobs.filter(pl.col("prodsourcelabel") == label, ~MERGES)
         .group_by("jeditaskid")
         .agg(
             n_made=root.sum().cast(pl.Int64),
             last_made=pl.col("creationtime").filter(root).max(),
-            scouted=pl.col("endtime").filter(scout).max(),
-            scouts_run=(scout & pl.col("endtime").is_null()).any(),
+            scouted=pl.col("endtime").filter(SCOUTS).max(),
+            scouts_run=(SCOUTS & pl.col("endtime").is_null()).any(),
         )
     )
     rest = (pl.col("nfiles") - pl.col("nfilesused")) * pl.col("n_made") / pl.col("nfilesused")
@@ -421,9 +418,7 @@ def unmade_jobs(
         .collect()
     )
     like = (
-        ran.filter(
-            pl.col("jobstatus") == "finished", pl.col("processingtype").fill_null("") != MERGE
-        )
+        ran.filter(pl.col("jobstatus") == "finished", ~MERGES)
         .sort("pandaid")
         .group_by("jeditaskid")
         .agg(like="pandaid")
