@@ -106,16 +106,21 @@ class Patience:
         held = self.limits
         limits = tuple(sorted(held.heartbeat_s.items()))
         fast: tuple[float, ...] = ()
-        if np.isfinite(self.crowd).any():
+        if self.moves_fast:
             fast = *self.crowd, number(self.config, RATIO), number(self.config, FRACTION)
         return held.defined_s, held.holding_s, limits, held.own, fast
+
+    @property
+    def moves_fast(self) -> bool:
+        """Whether any share has a threshold of its own, without which fast rebrokerage does nothing."""
+        return bool(np.isfinite(self.crowd).any())
 
     def act(self, loop: Loop, found: pl.DataFrame, now: int, snapshot: int) -> bool:
         """Take jobs of a census back in their worlds, at an instant [us since 1970]; tells whether some were."""
         placed = found.filter(loop.arrays.brokered[found["job"]])
         waits = placed.filter(pl.col("state") <= ACTIVATED)
         fast = waits.clear()
-        if self._crowded(loop, found):
+        if self.moves_fast and self._crowded(loop, found):
             fast = self._fast(loop, found, waits, snapshot)
         rest = waits
         if fast.height:
