@@ -40,7 +40,7 @@ from brokerlab.calibrate.thresholds import LIMITS, QUANTITIES, Options, Period, 
 from brokerlab.calibrate.thresholds import settings as thresholds
 from brokerlab.calibrate.thresholds.archive_study import too_short
 from brokerlab.calibrate.thresholds.grid import of_archive
-from brokerlab.calibrate.thresholds.outcomes import OfCapacity, quantity_of
+from brokerlab.calibrate.thresholds.outcomes import quantity_of
 from brokerlab.calibrate.thresholds.runs import Block, Runs
 from brokerlab.calibrate.thresholds.simulations import LEAST_SPANS, PREFIX, Simulations
 from brokerlab.calibrate.thresholds.tables import as_shown, capacity_unknown, effects, small
@@ -638,9 +638,7 @@ def thresholds_drift(
         return Drift("cannot_tell", f"{WORDS['cannot_tell']}: {why}")
     drift = answered(proposal, lambda: _simulated(asked, what_if, period))
     most = asked[2].capacity_most
-    if not isinstance(what_if, OfCapacity) or most == 1 or drift.status == "cannot_tell":
-        return drift
-    if not (unknown := what_if.unknown()):
+    if most == 1 or drift.status == "cannot_tell" or not (unknown := what_if.unknown()):
         return drift
     more = answered(proposal, lambda: _simulated(asked, what_if.larger(most), period))
     if more.status == drift.status or more.judgement is None:

@@ -84,11 +84,13 @@ class Outcome(Result):
     def tasks(self) -> pl.DataFrame:
         """One row per seed and task, sorted.
 
-        ``seed, jeditaskid, gshare, user_class, n_jobs, n_finished, turnaround_s`` (first creation to the last job being over, or to
-        the end of the simulation: ``censored``), ``mean_waiting_s, transferred_bytes, lost_core_s, used_core_s`` (of all attempts).
+        ``seed, jeditaskid, gshare, user_class, created_at`` (of its first job), ``n_jobs, n_finished, turnaround_s`` (until the last
+        one is over, or to the end of the simulation: ``censored``), ``mean_waiting_s, transferred_bytes, lost_core_s, used_core_s``
+        (of all attempts).
         """
         until = pl.lit(self.world.until, pl.Datetime("us"))
-        over = pl.col("overtime").fill_null(until).max() - pl.col("creationtime").min()
+        created = pl.col("creationtime").min()
+        over = pl.col("overtime").fill_null(until).max() - created
         killed = pl.col("state") == "failed"  # its last attempt is among the lost ones
         kept = pl.when(killed).then(0.0).otherwise(pl.col("running_s") * pl.col("corecount"))
         return (
@@ -96,6 +98,7 @@ class Outcome(Result):
             .group_by("seed", "jeditaskid", maintain_order=True)
             .agg(
                 pl.col("gshare", "user_class").first(),
+                created_at=created,
                 n_jobs=pl.len().cast(pl.Int64),
                 n_finished=(pl.col("state") == "finished").sum().cast(pl.Int64),
                 turnaround_s=over.dt.total_microseconds() / pl.lit(SECOND),

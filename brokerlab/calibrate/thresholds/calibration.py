@@ -19,7 +19,7 @@ from brokerlab.calibrate.judge import Case as CaseOfJudge
 from brokerlab.calibrate.judge import Judgement, Kind, Question, Sums
 from brokerlab.calibrate.simulation import Validation
 from brokerlab.calibrate.thresholds.grid import GridWhatIf
-from brokerlab.calibrate.thresholds.outcomes import LIMITS, OfCapacity, WhatIf, quantity_of
+from brokerlab.calibrate.thresholds.outcomes import LIMITS, WhatIf, quantity_of
 from brokerlab.calibrate.thresholds.runs import Block, Missing, Runs, Store
 from brokerlab.calibrate.thresholds.screening import NOTHING, Screen
 from brokerlab.calibrate.thresholds.settings import NOW, Case, Key, Setting
@@ -280,20 +280,18 @@ def _judged(
     tried, together, judgement = _judge_keys(simulations)
     table, n_tasks = _scored(simulations, judgement)
     sentence = _sentence_on(case, judgement, table, n_tasks)
-    runs, unknown = [simulations.runs], tuple[str, ...]()
-    if isinstance(what_if, OfCapacity):
-        unknown = what_if.unknown()
-        if unknown and options.capacity_most > 1 and judgement.kind != "no_answer":
-            larger = _simulations(case, what_if.larger(options.capacity_most), store)
-            runs.append(larger.runs)
-            # of a change whether it holds, of anything else the whole question
-            again = judgement.acts
-            other = larger.judge([judgement.setting]) if again else _judge_keys(larger)[2]
-            first, judgement = sentence, judgement.over_range([other])
-            if judgement.case == "depends":
-                more = _sentence_on(case, other, *_scored(larger, other))
-                reason = capacity_unknown(unknown, first, more)
-                sentence = _sentence_on(case, judgement, table, n_tasks, reason)
+    runs, unknown = [simulations.runs], what_if.unknown()
+    if unknown and options.capacity_most > 1 and judgement.kind != "no_answer":
+        larger = _simulations(case, what_if.larger(options.capacity_most), store)
+        runs.append(larger.runs)
+        # of a change whether it holds, of anything else the whole question
+        again = judgement.acts
+        other = larger.judge([judgement.setting]) if again else _judge_keys(larger)[2]
+        first, judgement = sentence, judgement.over_range([other])
+        if judgement.case == "depends":
+            more = _sentence_on(case, other, *_scored(larger, other))
+            reason = capacity_unknown(unknown, first, more)
+            sentence = _sentence_on(case, judgement, table, n_tasks, reason)
     current, chosen = simulations.current, _chosen(judgement)
     proof = strata = pl.DataFrame()
     if chosen != current:

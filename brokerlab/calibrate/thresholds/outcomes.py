@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import polars as pl
 
-from brokerlab.errors import SchemaError, nearest
+from brokerlab.calibrate import simulation
 from brokerlab.gdpconfig import Config
 from brokerlab.numerics import FloatArray
 
@@ -91,7 +91,7 @@ class Limited:
 
 
 USED = "used_core_h"
-"""Of a task: core-hours of all its attempts; where a simulation does not say, those that were lost."""
+"""Of a task: core-hours of all its attempts."""
 LIMITS: dict[str, Limited] = {
     "moved_pct": Limited("moved_tb", 5.0, "moved_tb", "% of now"),
     "lost_pct": Limited("lost_core_h", 1.0, USED, "% of the core-hours used"),
@@ -102,24 +102,7 @@ LIMITS: dict[str, Limited] = {
 OBJECTIVES = ("turnaround_h", "moved_tb", "lost_core_h", "unfairness")
 """Objectives of the Pareto front."""
 DONE = "n_finished"
-"""Of a task: jobs that it has finished; where a simulation does not say, all count."""
-LABELS: dict[str, Any] = {
-    "gshare": pl.String,
-    "user_class": pl.String,
-    "created_at": pl.Datetime("us"),
-}
-"""What a task may be known by besides; null where a simulation does not say."""
-
-_QUEUES = pl.Schema(
-    {
-        "seed": pl.Int64,
-        "panda_queue": pl.String,
-        "n_jobs": pl.Int64,
-        "used_core_h": pl.Float64,
-        "capacity_core_h": pl.Float64,
-    }
-)
-_UNFAIRNESS = pl.Schema({"seed": pl.Int64, "unfairness": pl.Float64})
+"""Of a task: jobs that it has finished."""
 
 
 @dataclass(frozen=True)
@@ -127,8 +110,8 @@ class Outcome:
     """What one setting led to in one replication, in the units in which it is judged.
 
     Attributes:
-        tasks: One row per task, sorted: ``jeditaskid, gshare, user_class, created_at`` (null: not known) and `QUANTITIES`:
-            ``unfinished`` 0 or 1, ``unfairness`` that of the whole system (null: not known); `DONE` and `USED`.
+        tasks: One row per task, sorted: ``jeditaskid, gshare, user_class, created_at`` and `QUANTITIES`: ``unfinished`` 0 or 1,
+            ``unfairness`` that of the whole system (null: shares are not known); `DONE` and `USED`.
         queues: One row per queue, sorted: ``panda_queue, n_jobs, used_core_h, capacity_core_h``.
     """
 
@@ -136,18 +119,25 @@ class Outcome:
     queues: pl.DataFrame
 
     @classmethod
-    def by_seed(cls, simulated: Simulated) -> dict[int, Outcome]:
-        """Read what a simulation says, by seed.
-
-        It has ``tasks`` (``seed, jeditaskid, turnaround_s``; ``gshare, user_class, created_at, n_finished, mean_waiting_s,
-        transferred_bytes, lost_core_s, used_core_s, censored`` where known), and ``queues`` (``seed, panda_queue, used_core_s,
-        capacity_core_s, n_jobs``), ``fairness`` (``seed, by, jain``) and ``jobs`` (``jeditaskid, creationtime``: a task begins with its
-        first) where there are any. A turnaround that is censored counts up to the end.
-
-        Raises:
-            SchemaError: Columns are missing.
-        """
-        tasks, queues = _tasks(simulated), _queues(getattr(simulated, "queues", None))
+    def by_seed(cls, simulated: simulation.Outcome) -> dict[int, Outcome]:
+        """Read what a simulation says, by seed; a turnaround that is censored counts up to the end."""
+        queues = simulated.queues.select(
+            *("seed", "panda_queue", "n_jobs"),
+            used_core_h=pl.col("used_core_s") / pl.lit(HOUR_S),
+            capacity_core_h=pl.col("capacity_core_s") / pl.lit(HOUR_S),
+        )
+        of_shares = simulated.fairness.filter(by="gshare", measure="speed")
+        unfairness = of_shares.select("seed", unfairness=1 - pl.col("jain").fill_nan(None))
+        tasks = simulated.tasks.select(
+            *("seed", "jeditaskid", "gshare", "user_class", "created_at"),
+            pl.col(DONE).cast(pl.Float64),
+            (pl.col("used_core_s") / pl.lit(HOUR_S)).alias(USED),
+            *(
+                (pl.col(one.column).cast(pl.Float64) / pl.lit(one.per)).alias(one.name)
+                for one in QUANTITIES
+                if one.column
+            ),
+        ).join(unfairness, on="seed", how="left", maintain_order="left")
         return {
             seed: cls(rows.drop("seed"), queues.filter(seed=seed).drop("seed"))
             for (seed,), rows in tasks.partition_by("seed", as_dict=True).items()
@@ -176,14 +166,6 @@ def same_work(
     return took[0] * parts[0], took[1] * parts[1]
 
 
-class Simulated(Protocol):
-    """What a simulation gives back: ``simulate.Outcome``, or anything with its tables."""
-
-    @property
-    def tasks(self) -> pl.DataFrame:
-        """One row per seed and task."""
-
-
 class WhatIf(Protocol):
     """A simulation of a period under several configurations, side by side where that is cheaper.
 
@@ -193,79 +175,11 @@ class WhatIf(Protocol):
 
     def __call__(
         self, configs: Sequence[Config], seeds: tuple[int, ...], period: Period
-    ) -> Iterable[Simulated]:
+    ) -> Iterable[simulation.Outcome]:
         """Simulate under each configuration, in order."""
-
-
-@runtime_checkable
-class OfCapacity(WhatIf, Protocol):
-    """A simulation that knows of which queues the slots are unknown."""
 
     def unknown(self) -> tuple[str, ...]:
         """Return the queues of which only a lower bound of the slots is known."""
 
     def larger(self, most: float) -> WhatIf:
-        """Return the simulation with so many times as many slots there, see ``simulate.of_archive``."""
-
-
-def _need(frame: pl.DataFrame, columns: Sequence[str], name: str) -> None:
-    missing = [column for column in columns if column not in frame.columns]
-    if missing:
-        hints = "; ".join(
-            f"{name}.{column}: {nearest(column, frame.columns)}" for column in missing
-        )
-        raise SchemaError(f"the simulation's tables lack {hints}")
-
-
-def _tasks(simulated: Simulated) -> pl.DataFrame:
-    """Return the tasks with what they are known by, and all quantities in their units."""
-    frame, jobs = simulated.tasks, getattr(simulated, "jobs", None)
-    _need(frame, ["seed", "jeditaskid", "turnaround_s"], "tasks")
-    if "created_at" not in frame.columns and jobs is not None and "creationtime" in jobs.columns:
-        first = jobs.group_by("jeditaskid").agg(created_at=pl.col("creationtime").min())
-        frame = frame.join(first.drop_nulls("jeditaskid"), on="jeditaskid", how="left")
-
-    def known(name: str) -> pl.Expr:
-        return pl.col(name) if name in frame.columns else pl.lit(None)
-
-    return (
-        frame.select(
-            pl.col("seed", "jeditaskid").cast(pl.Int64),
-            *(known(name).cast(kind).alias(name) for name, kind in LABELS.items()),
-            known(DONE).cast(pl.Float64).fill_null(1.0).alias(DONE),
-            (pl.coalesce(known("used_core_s"), known("lost_core_s"), 0.0) / pl.lit(HOUR_S)).alias(
-                USED
-            ),
-            *(
-                (known(one.column).cast(pl.Float64) / pl.lit(one.per))
-                .fill_null(0.0)
-                .alias(one.name)
-                for one in QUANTITIES
-                if one.column
-            ),
-        )
-        .join(_unfairness(getattr(simulated, "fairness", None)), on="seed", how="left")
-        .sort("seed", "jeditaskid")
-    )
-
-
-def _queues(frame: pl.DataFrame | None) -> pl.DataFrame:
-    if frame is None or frame.is_empty():
-        return pl.DataFrame(schema=_QUEUES)
-    _need(frame, ["seed", "panda_queue", "used_core_s", "capacity_core_s", "n_jobs"], "queues")
-    hours = {
-        f"{name}_core_h": pl.col(f"{name}_core_s") / pl.lit(HOUR_S) for name in ("used", "capacity")
-    }
-    found = frame.select("seed", "panda_queue", "n_jobs", **hours)
-    return found.cast(_QUEUES).sort("seed", "panda_queue")
-
-
-def _unfairness(fairness: pl.DataFrame | None) -> pl.DataFrame:
-    """Return 1 - Jain's index per seed: between shares, of speed where that is measured; no rows where nothing is known."""
-    if fairness is None or fairness.is_empty():
-        return pl.DataFrame(schema=_UNFAIRNESS)
-    _need(fairness, ["seed", "by", "jain"], "fairness")
-    of_shares = fairness.filter(by="gshare")
-    if "measure" in fairness.columns:
-        of_shares = of_shares.filter(measure="speed")
-    return of_shares.select("seed", unfairness=1 - pl.col("jain").fill_nan(None)).cast(_UNFAIRNESS)
+        """Return the simulation with so many times as many slots there, see ``simulation.of_archive``."""

@@ -86,14 +86,18 @@ class Toy:
                 "seed": np.repeat(seeds, n),
                 "jeditaskid": np.tile(np.arange(n) + 1000 * (late % 1000), k),
                 "gshare": np.tile(share, k),
+                "user_class": [None] * (n * k),
                 "created_at": np.tile(at, k),
                 "n_jobs": np.full(n * k, 10),
+                "n_finished": np.full(n * k, 10),
                 "turnaround_s": 3600 * hours_taken,
                 "censored": np.zeros(n * k, bool),
                 "mean_waiting_s": 360 * hours_taken,
                 "transferred_bytes": 1e12 * np.tile(base, k) * (1 + self.moved * math.log(max(first, 0.1) / 150)),
                 "lost_core_s": np.zeros(n * k),
-            }
+                "used_core_s": np.zeros(n * k),
+            },
+            schema_overrides={"user_class": pl.String},
         )  # fmt: skip
         fairness = pl.DataFrame({"seed": seeds, "by": "gshare", "measure": "speed", "jain": 0.9})
         queues = pl.DataFrame(
@@ -103,6 +107,9 @@ class Toy:
             }
         )  # fmt: skip
         return SimpleNamespace(tasks=tasks, fairness=fairness, queues=queues)
+
+    def unknown(self):
+        return ()
 
     def _luck(self, config, seed, late):
         """Return what chance adds: shared by all settings, and not."""
