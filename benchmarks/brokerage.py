@@ -11,6 +11,7 @@ The world is synthetic, see :mod:`benchmarks.brokerage_world`. Rates are (task, 
 
 from __future__ import annotations
 
+import statistics
 import time
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from benchmarks.brokerage_world import make_world
 from benchmarks.sides import Figures, Line, main
 
 SIZE, QUEUES, TASKS_PER_INSTANT = 20_000, 400, 50
-SAMPLE_INSTANTS = 6
+SAMPLE_INSTANTS, QUESTIONS = 6, 21
 
 
 def read(folder: Path) -> dict[str, pl.DataFrame]:
@@ -30,8 +31,10 @@ def read(folder: Path) -> dict[str, pl.DataFrame]:
 
 
 def run_ours(folder: Path) -> Figures:
-    """Decide all tasks; the time of a task alone is told, too."""
+    """Decide all tasks; then one task alone, from its tables, and again and again once it is prepared."""
+    from brokerlab.brokerage import live
     from brokerlab.brokerage.production_jobs import decide
+    from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE
     from brokerlab.brokerage.rules import ProductionRules
 
     tables, rules = read(folder), ProductionRules()
@@ -47,7 +50,20 @@ def run_ours(folder: Path) -> Figures:
     alone["tasks"] = alone["tasks"].head(1)
     cpu = time.process_time()
     decide(alone, rules=rules)
-    return figures | {"one_task_cpu_s": time.process_time() - cpu}
+    figures["one_task_cpu_s"] = time.process_time() - cpu
+    standing = live.prepare(alone, rules=rules)
+    state = {
+        name: alone[name].rename({"snapshot": "world"})
+        for name in live.tables_that_change(BROKERAGE)
+        if name in alone
+    }
+    wanted = alone["tasks"].select("jeditaskid", "snapshot", world=pl.lit(0, pl.Int64))
+    seconds = []
+    for _ in range(QUESTIONS):
+        cpu = time.process_time()
+        standing.decide(wanted, state)
+        seconds.append(time.process_time() - cpu)
+    return figures | {"prepared_cpu_s": statistics.median(seconds)}
 
 
 def run_loop(folder: Path) -> Figures:
@@ -118,13 +134,24 @@ def lines(figures: dict[str, Figures], size: int) -> list[Line]:
             asked="at least 60; 2 million pairs/s",
             **told,
         ),
-        Line(
-            what="job brokerage of one task",
-            ours=f"{1e3 * ours['one_task_cpu_s']:.0f} ms",
-            against="",
-            ratio=None,
-            cpu_s=ours["one_task_cpu_s"],
-            peak_gb=ours["peak_gb"],
+        *(
+            Line(
+                what=f"job brokerage of one task x {QUEUES} queues, {how}",
+                ours=f"{1e3 * ours[name]:.0f} ms",
+                against="",
+                ratio=None,
+                asked=asked,
+                cpu_s=ours[name],
+                peak_gb=ours["peak_gb"],
+            )
+            for how, name, asked in (
+                ("from its tables", "one_task_cpu_s", ""),
+                (
+                    f"prepared, all counts anew, median of {QUESTIONS}",
+                    "prepared_cpu_s",
+                    "below 20 ms",
+                ),
+            )
         ),
     ]
 
