@@ -1,4 +1,4 @@
-"""From a judgement to one sentence with numbers, and to a proposal document: `sentence_of`, `evidence_of`, `document_of`.
+"""From a judgement to one sentence with numbers, and to a proposal document: `sentence_of`, `document_of`.
 
 Each kind of setting brings its own `Wording` and effects.
 """
@@ -141,22 +141,10 @@ def limit_of(judgement: Judgement) -> float:
 
 def document_of(
     judgement: Judgement,
+    sentence: str,
     config: Config,
     changes: Mapping[str, Any],
     kept: Sequence[str],
-    **about: Any,
-) -> Proposal | None:
-    """Return the document of a judgement; None without an answer."""
-    if judgement.kind == "no_answer":
-        return None
-    if judgement.acts:
-        return Proposal.to_change(config, changes, **about)
-    return Proposal.to_keep(config, kept, **about)
-
-
-def evidence_of(
-    judgement: Judgement,
-    sentence: str,
     *,
     effects: pl.DataFrame,
     windows: Sequence[Window],
@@ -166,12 +154,15 @@ def evidence_of(
     hurts: Sequence[Affected] = (),
     synthetic: bool = False,
     filters: Mapping[str, str] | None = None,
-) -> Evidence:
-    """Collect what a reader needs to judge the values.
+    **about: Any,
+) -> Proposal | None:
+    """Return the document of a judgement, with what a reader needs to judge the values; None without an answer.
 
     ``effects`` has ``label, unit, before, after, diff, diff_lo, diff_hi, coverage`` (a keep compares nothing); ``units`` says
-    what was judged on, in the plural, as it stands in names of numbers.
+    what was judged on, in the plural, as it stands in names of numbers; ``about`` is of :meth:`.Proposal.to_change`.
     """
+    if judgement.kind == "no_answer":
+        return None
     question = judgement.question
     compared = tuple(
         Effect(
@@ -199,7 +190,7 @@ def evidence_of(
         "bootstrap_replicates": question.n_boot,
         "seed": question.seed,
     }
-    return Evidence(
+    evidence = Evidence(
         sentence,
         compared,
         tuple(windows),
@@ -209,3 +200,6 @@ def evidence_of(
         synthetic,
         filters=dict(filters or {}),
     )
+    if judgement.acts:
+        return Proposal.to_change(config, changes, evidence=evidence, **about)
+    return Proposal.to_keep(config, kept, evidence=evidence, **about)

@@ -58,7 +58,7 @@ from brokerlab.calibrate.network_curve.weights import (
     predict,
     throughput_weights,
 )
-from brokerlab.calibrate.verdict import Wording, document_of, evidence_of, sentence_of
+from brokerlab.calibrate.verdict import Wording, document_of, sentence_of
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.gdpconfig.proposal import Proposal, Window
 from brokerlab.intervals import measured_coverage, t_factor
@@ -569,24 +569,21 @@ def propose_importance(exchange: Study, links: Links, *, created_at: datetime) -
     verb = f"Set {KEYS[0]} to {judged.setting}" if judged.acts else f"Keep {' and '.join(kept)}"
     return document_of(
         judged,
+        sentence_on(exchange, links),
         links.config,
         {f"{PLACE}/{KEYS[0]}": float(judged.setting)},
         [f"{PLACE}/{key}" for key in kept],
+        effects=pl.DataFrame([effect]),
+        windows=[*first, scored],
+        units="links",
+        numbers={
+            "max_top_rise": TOP_RISE,
+            "inner_limit": judged.inner * TOP_RISE,
+            "coverage_measured_on": COVERAGE_SOURCE,
+        },
+        synthetic=links.synthetic,
         title=verb,
         created_at=created_at,
-        evidence=evidence_of(
-            judged,
-            sentence_on(exchange, links),
-            effects=pl.DataFrame([effect]),
-            windows=[*first, scored],
-            units="links",
-            numbers={
-                "max_top_rise": TOP_RISE,
-                "inner_limit": judged.inner * TOP_RISE,
-                "coverage_measured_on": COVERAGE_SOURCE,
-            },
-            synthetic=links.synthetic,
-        ),
         archive_digest=links.digests[0] if links.digests else None,
         rules_digest=links.rules,
     )

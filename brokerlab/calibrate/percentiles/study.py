@@ -29,12 +29,11 @@ from brokerlab.calibrate.verdict import (
     Verdict,
     Wording,
     document_of,
-    evidence_of,
     limit_of,
     sentence_of,
 )
 from brokerlab.errors import ConfigError
-from brokerlab.gdpconfig.proposal import Affected, Evidence, Window
+from brokerlab.gdpconfig.proposal import Affected, Window
 from brokerlab.gdpconfig.proposal.filters import filter_problems, tasks_in_words
 from brokerlab.results import Result, Shows
 from brokerlab.words import short_percent
@@ -80,7 +79,7 @@ class Study(Result):
     def scored(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         """What happened in each scored task under the current setting, and under the one chosen for it on earlier tasks.
 
-        Twice one row per task, in the order of time, as ``Backtest.by_task``, with the task's ``weight``.
+        Twice one row per task, in the order of time, as ``Backtest.under``, with the task's ``weight``.
         """
         return scored_tasks(self.tried, self.judgement)
 
@@ -282,14 +281,30 @@ def propose(study: Study) -> Verdict:
     if settable and not beyond:
         new = parameter.keys(setting)
         values = {key: value for key, value in new.items() if settable[key] != value}
+        blocks, second = judgement.blocks, timedelta(seconds=1)
+        windows = [Window("first choice", blocks["start"][0], blocks["end"][0] + second)]
+        if blocks.height > 1:
+            windows.append(Window("scored", blocks["start"][1], blocks["end"][-1] + second))
         document = document_of(
             judgement,
+            " ".join([sentence, *inputs.caveats]),
             inputs.config,
             {**values, **changed},
             list(settable),
+            effects=study.comparison.table,
+            windows=windows,
+            units="tasks",
+            numbers={
+                "max_exceed": limit,
+                "inner_limit": judgement.inner * limit,
+                **{f"weight_{name}": value for name, value in tried.weights.to_dict().items()},
+            },
+            helps=_affected(study, "gains"),
+            hurts=_affected(study, "loses"),
+            synthetic=tried.synthetic,
+            filters=chosen_tasks,
             title=actions,
             created_at=study.created_at or inputs.window[1],
-            evidence=_evidence(" ".join([sentence, *inputs.caveats]), study),
             archive_digest=inputs.digest,
             rules_digest=tried.assumptions.rules.digest,
         )
@@ -367,35 +382,11 @@ def _effects(comparison: Comparison, parameter: Parameter, limit: float) -> str:
     return f"{text}, the stated loss changes by {loss['diff']:+.3f} ({low} to {high}; the limit decides)"
 
 
-def _evidence(sentence: str, study: Study) -> Evidence:
-    judgement, comparison = study.judgement, study.comparison
-    blocks = judgement.blocks
-    second = timedelta(seconds=1)
-    windows = [Window("first choice", blocks["start"][0], blocks["end"][0] + second)]
-    if blocks.height > 1:
-        windows.append(Window("scored", blocks["start"][1], blocks["end"][-1] + second))
-    sides = [_affected(comparison, side) if judgement.acts else () for side in ("gains", "loses")]
-    return evidence_of(
-        judgement,
-        sentence,
-        effects=comparison.table,
-        windows=windows,
-        units="tasks",
-        numbers={
-            "max_exceed": limit_of(judgement),
-            "inner_limit": judgement.inner * limit_of(judgement),
-            **{f"weight_{name}": value for name, value in study.tried.weights.to_dict().items()},
-        },
-        helps=sides[0],
-        hurts=sides[1],
-        synthetic=study.tried.synthetic,
-        filters=study.inputs.filters,
-    )
-
-
-def _affected(comparison: Comparison, side: str) -> tuple[Affected, ...]:
-    """Name the levels whose loss falls, or rises, by their interval."""
-    rows = comparison.by_stratum.filter(pl.col("verdict") == side).iter_rows(named=True)
+def _affected(study: Study, side: str) -> tuple[Affected, ...]:
+    """Name the levels whose loss falls, or rises, by their interval; none where nothing is changed."""
+    if not study.acts:
+        return ()
+    rows = study.comparison.by_stratum.filter(pl.col("verdict") == side).iter_rows(named=True)
     return tuple(
         Affected(
             f"{row['stratum']} {row['level']}",

@@ -42,7 +42,7 @@ from brokerlab.calibrate.thresholds.tables import (
     small,
     tried_frame,
 )
-from brokerlab.calibrate.verdict import Verdict, Wording, document_of, evidence_of, sentence_of
+from brokerlab.calibrate.verdict import Verdict, Wording, document_of, sentence_of
 from brokerlab.gdpconfig.proposal import Evidence, Proposal, Window
 from brokerlab.numerics import BoolArray
 
@@ -299,9 +299,12 @@ def _judged(
         strata = by_stratum(simulations, (current, chosen), 1)
     sides = [simulations.simulated(one, simulations.blocks[1]) for one in (current, chosen)]
     queues = by_queue(sides[0], sides[1], 1 - options.alpha)
-    evidence = evidence_of(
+    document = document_of(
         judgement,
         sentence,
+        case.space.config,
+        case.space.entries(judgement.setting),
+        case.places,
         effects=table,
         windows=_windows(case),
         units="spans",
@@ -316,13 +319,6 @@ def _judged(
         helps=affected(strata, queues, ("gains", "emptier")),
         hurts=affected(strata, queues, ("loses", "fuller")),
         synthetic=case.synthetic,
-    )
-    document = document_of(
-        judgement,
-        case.space.config,
-        case.space.entries(judgement.setting),
-        case.places,
-        evidence=evidence,
         **_about(case, judgement.setting),
     )
     return Calibration(
