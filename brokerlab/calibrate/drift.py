@@ -442,7 +442,7 @@ def _replayed(proposal: Proposal, inputs: Inputs) -> Again:
         inputs.queues,
         parameter=asked.parameter.name,
         current=accepted,
-        detail=[before.pair],
+        also=[before],
         loss=asked.weights,
         assumptions=asked.assumptions,
     )

@@ -397,7 +397,7 @@ def allocate_by_stated_loss(trial: Trial, model: str, learnt: pl.DataFrame) -> F
     seconds = records.join(usual, on="kind", how="left", nulls_equal=True, maintain_order="left")
     wall_s = seconds["usual"].fill_null(learnt["wall_s"].median()).to_numpy()
     cores = records["cores"].cast(pl.Float64).to_numpy()
-    factor, prices = stated_prices("ramcount")
+    factor, prices = stated_prices(LossWeights.default("ramcount"), Assumptions())
     known = np.isfinite(predicted.bounds[:, 0])
     first = np.full(known.size, np.inf)
     first[known] = cheapest(
@@ -418,40 +418,23 @@ def _span(archive: Archive, records: pl.DataFrame) -> Span | None:
     return (dates[0], dates[-1] + timedelta(microseconds=1)) if len(dates) else None
 
 
-def stated_prices(
-    parameter: str = "ramcount",
-    *,
-    loss: LossWeights | None = None,
-    assumptions: Assumptions | None = None,
-) -> tuple[float, Prices]:
-    """Return the factor of the one retry and the prices [core h] under which the cheapest allocation costs least of the stated loss.
+def stated_prices(weights: LossWeights, made: Assumptions) -> tuple[float, Prices]:
+    """Return the factor of the one retry and the prices [core h] under which the cheapest memory costs least of the stated loss.
 
-    The share of slots that cannot take a job is not among the prices: it is not a job's alone. Another parameter than
-    ``ramcount`` or ``cputime``, or other than one retry, is a ConfigError.
+    The share of slots that cannot take a job is not among the prices: it is not a job's alone.
 
     Example:
-        >>> stated_prices("ramcount")
+        >>> stated_prices(LossWeights.default("ramcount"), Assumptions())
         (2.0, Prices(idle=0.5, lost=0.0, failure=0.5, burnt=1.0, giving_up=9.5))
     """
-    made = assumptions or Assumptions()
-    if parameter_named(parameter).name == "outdiskcount" or len(made.retry_factors) != 1:
-        raise ConfigError(
-            f"prices of the loss of {parameter} with {len(made.retry_factors)} retries: they are those of "
-            "ramcount or cputime with one retry"
-        )
-    weights = loss or LossWeights.default(parameter)
-    memory = parameter == "ramcount"
-    share = made.killed_after if memory else 1.0
-    prices = Prices(
+    (factor,) = made.retry_factors
+    return factor, Prices(
         idle=weights.over,
-        lost=0.0 if memory else weights.killed_coreh,
-        burnt=weights.killed_coreh * share if memory else 0.0,
+        lost=0.0,
+        burnt=weights.killed_coreh * made.killed_after,
         failure=weights.n_exceed,
-        giving_up=max(
-            weights.n_lost - weights.n_exceed, 0.0
-        ),  # the second kill is not counted again
+        giving_up=max(weights.n_lost - weights.n_exceed, 0.0),  # the second kill counts once
     )
-    return made.retry_factors[0], prices
 
 
 # --- allocations beside settings --------------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ def true_and_seen(found, truth):
     """Return true and scored exceed rate, and jobs, of single-core tasks under (75, 10)."""
     base = pl.col("baseramcount").fill_null(0) * pl.col("ramunit").str.starts_with("MBPerCore")
     rows = (
-        found.by_task.filter((pl.col("rank") == 75) & (pl.col("margin_pct") == 10))
+        found.under([Setting(75, 10)])
         .join(truth, on="jeditaskid")
         .filter((pl.col("cores") == 1) & (pl.col("ref_cores") == 1))
         .with_columns(request_kb=(pl.col("estimate") + base) * 1024)

@@ -37,6 +37,7 @@ from brokerlab.numerics import FloatArray
 from brokerlab.results import Result, Shows
 
 R = TypeVar("R")
+S = TypeVar("S")
 
 
 class Part(NamedTuple):
@@ -58,7 +59,6 @@ class Backtest(Result):
 
     Attributes:
         grid: The settings, those with the current minimum first.
-        detail: Settings of ``by_task``.
         gap: Scouts against the rest, one row per task.
         counts: What was used and left out.
         parts: The tasks by chunk, ready to be replayed under any setting.
@@ -81,7 +81,6 @@ class Backtest(Result):
     weights: LossWeights
     grid: tuple[Setting, ...]
     current: Setting
-    detail: tuple[Setting, ...]
     gap: pl.DataFrame
     counts: dict[str, int]
     parts: Chunks[Part] = field(repr=False, compare=False)
@@ -98,9 +97,20 @@ class Backtest(Result):
         weight are its core-hours, capped at those of the median task. Tasks without a time, or without work, are left out; if
         none is left, that is an InsufficientDataError.
         """
-        weights, margin = self.weights, self.current.margin_pct
-        free = self.parameter.margin_key is not None
+        margin, free = self.current.margin_pct, self.parameter.margin_key is not None
         grid = tuple(each for each in self.grid if free or each.margin_pct == margin)
+        weights = self.weights
+        return self.outcomes_of(
+            grid, self.current, lambda replay, some: replay.of_judge(some, weights)
+        )
+
+    def outcomes_of(
+        self,
+        settings: tuple[S, ...],
+        current: S,
+        of: Callable[[Replay, Sequence[S]], dict[str, FloatArray]],
+    ) -> Outcomes:
+        """Return the same under settings of any kind, of which ``of`` says what they do to the tasks of a chunk."""
         tasks = (
             self.works.with_row_index("place")
             .join(self.created.select("jeditaskid", time="created_at"), on="jeditaskid", how="left")
@@ -112,14 +122,14 @@ class Backtest(Result):
         place, work = tasks["place"].to_numpy(), tasks["work"].to_numpy()
 
         def values(places: Sequence[int]) -> dict[str, FloatArray]:
-            some = [grid[each] for each in places]
-            found = self.each(lambda replay: replay.of_judge(some, weights))
+            some = [settings[each] for each in places]
+            found = self.each(lambda replay: of(replay, some))
             return {name: np.concatenate([f[name] for f in found])[place] for name in found[0]}
 
         return Outcomes(
             units=tasks.select(unit="jeditaskid", time="time", weight=capped_weights(work)),
-            settings=grid,
-            current=grid.index(self.current),
+            settings=settings,
+            current=settings.index(current),
             values=values,
         )
 
@@ -141,7 +151,11 @@ class Backtest(Result):
         return pl.concat(self.each(of))
 
     def under(self, settings: Sequence[Setting]) -> pl.DataFrame:
-        """Return one row per (task, setting), sorted; see `by_task`."""
+        """Return one row per (task, setting), sorted: what it has in common with :attr:`by_setting`, of the task alone.
+
+        Besides: ``jeditaskid, processingtype, gshare, cores, n_scouts, n_scored``, ``estimate`` (what it is told), ``cost_coreh``,
+        ``unreachable_coreh``.
+        """
         weights = self.weights
         rows = pl.concat(self.each(lambda replay: replay.by_task(settings, weights)))
         return rows.sort("jeditaskid", *Setting._fields)
@@ -176,11 +190,6 @@ class Backtest(Result):
             loss=sums["cost_coreh"] / work,
         )
         return rows.sort(Setting._fields)
-
-    @cached_property
-    def by_task(self) -> pl.DataFrame:
-        """One row per (jeditaskid, rank, margin_pct, minimum_mb) for the settings asked in detail."""
-        return self.under(self.detail)
 
     @cached_property
     def gap_summary(self) -> pl.DataFrame:
@@ -232,7 +241,7 @@ def backtest(
     margins: Iterable[int] | None = None,
     minima: Iterable[int | None] = (),
     current: tuple[int, int] | tuple[int, int, int | None] | None = None,
-    detail: Sequence[tuple[int, int]] = (),
+    also: Sequence[Setting] = (),
     loss: LossWeights | None = None,
     assumptions: Assumptions | None = None,
     synthetic: bool = False,
@@ -252,17 +261,15 @@ def backtest(
     * ``minima`` [MB]: the current one is always tried; another one is not set alone: the current rank with the current
       margin comes with the current one only.
     * ``current`` is compared with, and added to the grid; without, the deployed setting without a minimum.
-    * ``detail``: ranks and margins to keep task by task with the current minimum, besides the current ones, and those
-      without a margin.
+    * ``also``: ranks and margins tried besides, with the current minimum.
 
     Source: scouts.md sections 4, 5, 7; calibration.md 2.
     """
     chosen = parameter_named(parameter)
     made = assumptions or Assumptions()
     now = Setting(*current) if current else Setting(chosen.rank, chosen.margin_pct)
-    more = [Setting(*pair, now.minimum_mb) for pair in detail]
     offered = chosen.margins if margins is None else margins
-    grid = _grid(ranks, offered, minima if parameter == "ramcount" else (), now, more, chosen)
+    grid = _grid(ranks, offered, minima if parameter == "ramcount" else (), now, also, chosen)
     history = history_of(quantities, jobs)
     slots = total(history.map(partial(_slots, tasks=tasks, parameter=chosen)))
     prepared = partial(
@@ -279,7 +286,6 @@ def backtest(
         weights=loss or LossWeights.default(parameter),
         grid=grid,
         current=now,
-        detail=tuple(sorted({now, now._replace(margin_pct=0), *more})),
         gap=pl.concat([each[1] for each in found]).sort("jeditaskid"),
         counts=counts,
         parts=parts,
@@ -300,10 +306,10 @@ def _grid(
     margins: Iterable[int],
     minima: Iterable[int | None],
     current: Setting,
-    detail: Sequence[Setting],
+    also: Sequence[Setting],
     parameter: Parameter,
 ) -> tuple[Setting, ...]:
-    """Return the settings, the current one and those asked in detail among them."""
+    """Return the settings, the current one and those asked besides among them."""
     all_ranks, all_margins = sorted(set(ranks)), sorted(set(margins))
     problems = [
         f"rank {r}: allowed are whole numbers 0 to 100" for r in all_ranks if not _whole(r, 100)
@@ -315,7 +321,7 @@ def _grid(
     ]
     if not all_ranks or not all_margins:
         problems.append("ranks and margins must not be empty")
-    more = [current, *detail]
+    more = [current, *also]
     if parameter.name == "outdiskcount" and any((*all_margins, *(s.margin_pct for s in more))):
         problems.append("outdiskcount has no margin: leave margins out or give 0")
     if problems:

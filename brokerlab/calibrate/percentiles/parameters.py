@@ -168,19 +168,10 @@ def column(jobs: pl.DataFrame, name: str, *, default: float | None = None) -> Fl
 # ---- what queues offer
 
 
-def offered_memory(_base_s: float) -> pl.Expr:
-    """Return the memory per core of a queue [MB]; null: no limit."""
-    return memory_per_core()
-
-
-def offered_time(base_s: float) -> pl.Expr:
-    """Return what a core of a queue can do after the base time [HS06 s]; null: no limit."""
-    return (positive("maxtime") - base_s) * pl.coalesce(positive("corepower"), DEFAULT_POWER)
-
-
-def offered_disk(_base_s: float) -> pl.Expr:
-    """Return the work directory of a queue [MB]; null: no limit."""
-    return positive("maxwdir")
+OFFERED_TIME = (positive("maxtime") - pl.col("base_s")) * pl.coalesce(
+    positive("corepower"), DEFAULT_POWER
+)
+"""What a core of a queue can do after the base time [HS06 s]; null: no limit."""
 
 
 MINIMUM_KEY = "SCOUT_RAMCOUNT_MIN"
@@ -249,7 +240,7 @@ class Parameter:
         scorable: Which jobs can be scored: everything their request and use are made of is known.
         told: What scouts write under a rank, margins and minima.
         line: What jobs ask for under an estimate.
-        offered: What a queue offers, after a base time [s]; null: no limit.
+        offered: What a queue offers, in the unit of a line's demand, after the base time ``base_s``; null: no limit.
         limit: What jobs are killed at; None: nothing that is recorded.
         killed_at_limit: A killed attempt ends when the limit is reached.
         lacks: What a job that cannot be scored lacks, for a caveat.
@@ -274,7 +265,7 @@ class Parameter:
     scorable: pl.Expr
     told: Callable[..., FloatArray]
     line: Callable[[pl.DataFrame, Assumptions], Line]
-    offered: Callable[[float], pl.Expr]
+    offered: pl.Expr
     limit: Limit | None = None
     killed_at_limit: bool = False
     lacks: str
@@ -310,7 +301,7 @@ PARAMETERS = {
             scorable=_RUN & (pl.col("maxpss_kb") > 0),
             told=ramcount_mb,
             line=memory,
-            offered=offered_memory,
+            offered=memory_per_core(),
             limit=Limit("memory", "minramcount", pl.col("maxpss_kb") / KB),
             lacks="maxpss, duration or cores",
             at_zero="their requests are the base alone",
@@ -335,7 +326,7 @@ PARAMETERS = {
             scorable=_RUN & pl.col("n_events").is_not_null() & (pl.col("corepower") > 0),
             told=cputime_milli,
             line=walltime,
-            offered=offered_time,
+            offered=OFFERED_TIME,
             limit=Limit("walltime", "maxwalltime", pl.col("duration_s")),
             killed_at_limit=True,
             lacks="times, events or core power",
@@ -363,7 +354,7 @@ PARAMETERS = {
             & (pl.col("outputfilebytes") > 0),
             told=outdisk_kb,
             line=disk,
-            offered=offered_disk,
+            offered=positive("maxwdir"),
             lacks="output, events or input size",
             at_zero="less than 1 kB per event is rounded down, only the allowance is left",
         ),

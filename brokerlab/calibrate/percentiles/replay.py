@@ -98,8 +98,9 @@ def reach_of(
 
 def _offered(queues: pl.DataFrame, parameter: Parameter, base_s: float) -> FloatArray:
     """Return what each queue can give, in the unit of the demand; infinite without a limit."""
-    value = parameter.offered(base_s).cast(pl.Float64).fill_null(float("inf"))
-    return columns_of(queues, QUEUE_COLUMNS).select(offered=value)["offered"].to_numpy()
+    value = parameter.offered.cast(pl.Float64).fill_null(float("inf"))
+    known = columns_of(queues, QUEUE_COLUMNS).with_columns(base_s=pl.lit(base_s))
+    return known.select(offered=value)["offered"].to_numpy()
 
 
 def slots_by_queue(quantities: pl.DataFrame) -> pl.DataFrame:
@@ -343,7 +344,7 @@ class Replay:
         return reduce(added, parts)
 
     def by_task(self, settings: Sequence[Setting], weights: LossWeights) -> pl.DataFrame:
-        """Return one row per (task, setting); see ``Backtest.by_task``."""
+        """Return one row per (task, setting); see ``Backtest.under``."""
         n, height = len(settings), self.tasks.height
         cells = {name: values.ravel() for name, values in self.cells(settings).items()}
         columns = frame_of(settings)[np.tile(np.arange(n), height)]
@@ -405,7 +406,7 @@ class Replay:
     def _rows(
         self, places: IntArray, cells: Mapping[str, FloatArray], weights: LossWeights
     ) -> pl.DataFrame:
-        """Lay outcomes out as rows of tasks, those of ``Backtest.by_task`` that are not of a setting."""
+        """Lay outcomes out as rows of tasks, those of ``Backtest.under`` that are not of a setting."""
         jobs, amount = self.ledger.n_jobs[places], self.parameter.amount
         shares = ("queues_share", "slots_share", "unreachable_coreh")
         return (

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.judge import MIN_UNITS, Judgement, Outcomes, Question, by_place, judge
+from brokerlab.calibrate.judge import MIN_UNITS, Judgement, Question, by_place, judge
 from brokerlab.calibrate.percentiles.backtest import backtest
 from brokerlab.calibrate.percentiles.history import History, Inputs, JobHistory
 from brokerlab.calibrate.percentiles.parameters import (
@@ -124,26 +124,16 @@ def judge_retries(
         assumptions=made,
         synthetic=inputs.synthetic,
     )
-    units = tested.outcomes().units
-    order = units.join(
-        tested.works.with_row_index("place"), left_on="unit", right_on="jeditaskid", maintain_order="left"
-    )  # fmt: skip
-    found = tested.each(
-        partial(_costs, setting=now, made=made, factors=tried, weights=tested.weights)
-    )
-    every = {
-        name: np.concatenate([each[name] for each in found])[order["place"].to_numpy()]
-        for name in found[0]
-    }
+    costs = partial(_costs, setting=now, made=made, weights=tested.weights)
+    of_all = tested.outcomes_of(tried, current, costs)
+    every = of_all.values(range(len(tried)))
     exceeds = every.pop("exceed_rate")[:, 0] > 0
     if not exceeds.any():
         raise InsufficientDataError("no task has jobs above their first request")
-    costs = {name: each[exceeds] for name, each in every.items()}
-    outcomes = Outcomes(
-        units=units.filter(pl.Series(exceeds)),
-        settings=tried,
-        current=tried.index(current),
-        values=by_place(costs),
+    outcomes = replace(
+        of_all,
+        units=of_all.units.filter(pl.Series(exceeds)),
+        values=by_place({name: each[exceeds] for name, each in every.items()}),
     )
     judged = judge(outcomes, question or ask_retries())
     return Retries(judgement=judged, observed=observed, kills=kills)
@@ -181,9 +171,9 @@ _OBSERVED = {
 
 def _costs(
     replay: Replay,
+    factors: Sequence[float],
     setting: Setting,
     made: Assumptions,
-    factors: Sequence[float],
     weights: LossWeights,
 ) -> dict[str, FloatArray]:
     """Return ``exceed_rate``, and what retries cost by factor: ``loss`` and its parts, (n_tasks, n_factors) each.

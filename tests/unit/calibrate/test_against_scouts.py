@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from brokerlab import archive, scouts
-from brokerlab.calibrate.percentiles import Assumptions, backtest
+from brokerlab.calibrate.percentiles import Assumptions, Setting, backtest
 from brokerlab.gdpconfig import Config
 from brokerlab.scouts.triggers import triggers
 from brokerlab.worlds import synthesise
@@ -54,7 +54,7 @@ def test_estimates_equal_those_of_scouts(tables, rules, rank, margin):
             margins=[setting[1]],
             current=setting,
             assumptions=made,
-        ).by_task.filter(pl.col("margin_pct") == setting[1])
+        ).under([Setting(*setting)])
         both = found.join(written, on="jeditaskid", how="left")
         assert both.height > 20
         expected = pl.col(parameter)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brokerlab.calibrate.percentiles import Assumptions, LossWeights, backtest
+from brokerlab.calibrate.percentiles import Assumptions, LossWeights, Setting, backtest
 from brokerlab.calibrate.percentiles.comparison import STRATA, levels_of
 from brokerlab.errors import ConfigError, InsufficientDataError, SchemaError
 from brokerlab.scouts.rules import ScoutRules
@@ -55,7 +55,7 @@ def test_equals_the_plain_loops(
 ):
     jobs = toys.quantities(4, 35, seed=seed, marked=marked, per_core=per_core, spread=0.2)
     tasks = toys.tasks(4)
-    detail = [(r, m) for r in (50, 75, 99) for m in MARGINS[parameter]]
+    pairs = [(r, m) for r in (50, 75, 99) for m in MARGINS[parameter]]
     made = Assumptions(
         rules=ScoutRules(rules),
         scouts_used=used,
@@ -69,15 +69,14 @@ def test_equals_the_plain_loops(
         parameter=parameter,
         ranks=[50, 75, 99],
         margins=MARGINS[parameter],
-        current=(*detail[0], 1500),
-        detail=detail,
+        current=(*pairs[0], 1500),
         assumptions=made,
     )
     expected = slow_twin.by_task(
         jobs,
         tasks,
         parameter,
-        detail,
+        pairs,
         rules=rules,
         scouts_used=used,
         ram_min=1500,
@@ -85,12 +84,13 @@ def test_equals_the_plain_loops(
         compensation=compensation,
         killed_after=0.5,
     )
-    compare(result.by_task, expected, parameter)
-    sums = result.by_task.group_by("rank", "margin_pct").agg(
+    rows = result.under(result.grid)
+    compare(rows, expected, parameter)
+    sums = rows.group_by("rank", "margin_pct").agg(
         pl.col("n_exceed", "n_scored", "killed_coreh", f"over_{AMOUNT[parameter]}").sum()
     )
     joined = result.by_setting.join(sums, on=["rank", "margin_pct"], suffix="_sum")
-    assert joined.height == len(detail)
+    assert joined.height == len(pairs)
     assert (joined["n_exceed"] == joined["n_exceed_sum"]).all()
     assert np.allclose(joined["killed_coreh"], joined["killed_coreh_sum"], rtol=1e-9)
 
@@ -119,7 +119,7 @@ def test_by_hand_memory():
         current=(50, 10),
         assumptions=Assumptions(scouts_used="all", min_scored=1),
     )
-    row = result.by_task.filter(pl.col("margin_pct") == 10).row(0, named=True)
+    row = toys.by_task(result).row(0, named=True)
     assert (row["estimate"], row["n_exceed"], row["n_lost"]) == (1265, 3, 1)
     gb = 1 / 1024
     assert math.isclose(row["used_gbh"], (1265 + 1265.1 + 2530) * gb)
@@ -142,7 +142,7 @@ def test_by_hand_first_trigger():
     at = [toys.T0 + toys.timedelta(seconds=s) for s in seconds]
     jobs = jobs.with_columns(finish_time=pl.Series(at))
     result = backtest(jobs, pl.DataFrame({"jeditaskid": [100]}), ranks=[75], margins=[10])
-    assert result.by_task["n_scouts"].to_list() == [6, 6]
+    assert toys.by_task(result)["n_scouts"].to_list() == [6]
 
 
 def test_failed_scouts_delay_the_trigger():
@@ -156,8 +156,8 @@ def test_failed_scouts_delay_the_trigger():
     times = {"starttime": toys.T0, "endtime": toys.T0}
     jobs = pl.DataFrame([{**ids, **times, "pandaid": 9000 + i, "parentid": None} for i in range(4)])
     run = lambda jobs: backtest(quantities, tasks, None, jobs, ranks=[75], margins=[10])  # noqa: E731
-    assert run(None).by_task["n_scouts"][0] == 3
-    assert run(jobs).by_task["n_scouts"][0] == 5  # half of ten
+    assert toys.by_task(run(None))["n_scouts"].item() == 3
+    assert toys.by_task(run(jobs))["n_scouts"].item() == 5  # half of ten
     # a failed scout that was retried is its retry: here the retries are four of the six
     retries = pl.DataFrame(
         [
@@ -165,7 +165,8 @@ def test_failed_scouts_delay_the_trigger():
             for i in range(4)
         ]
     )
-    assert run(pl.concat([jobs, retries], how="diagonal_relaxed")).by_task["n_scouts"][0] == 3
+    known = run(pl.concat([jobs, retries], how="diagonal_relaxed"))
+    assert toys.by_task(known)["n_scouts"].item() == 3
 
 
 def test_killed_jobs_are_lower_bounds():
@@ -272,13 +273,9 @@ def test_the_period_of_the_first_trigger_lets_more_scouts_in():
     hour = [toys.T0 + toys.timedelta(minutes=3 * i) for i in range(30)]
     timed = quantities.with_columns(finish_time=pl.Series(hour))
     used = {
-        period: backtest(
-            timed,
-            tasks,
-            ranks=[75],
-            margins=[10],
-            assumptions=Assumptions(trigger_period_s=period),
-        ).by_task["n_scouts"][0]
+        period: toys.by_task(
+            backtest(timed, tasks, ranks=[75], assumptions=Assumptions(trigger_period_s=period))
+        )["n_scouts"].item()
         for period in (0, 600)
     }
     assert used == {0: 5, 600: 7}  # 12 minutes; looked at after 20, when the seventh is in
@@ -306,7 +303,7 @@ def test_output_has_a_cap_in_production_alone(rules, estimate):
     )
     made = Assumptions(rules=ScoutRules(rules))
     row = backtest(jobs, toys.tasks(1), parameter="outdiskcount", ranks=[75], assumptions=made)
-    assert row.by_task["estimate"].to_list() == [estimate]
+    assert toys.by_task(row)["estimate"].to_list() == [estimate]
     assert toys.row_of(row, 75, 0)["exceed_rate"] == (0 if rules == "document" else 1)
 
 
@@ -370,21 +367,22 @@ def test_order_of_rows_and_added_tasks_change_no_task():
     shuffled = backtest(jobs.sample(fraction=1.0, shuffle=True, seed=1), tasks.reverse())
     assert full.by_setting.equals(shuffled.by_setting)
     half = backtest(jobs, tasks.head(3))
-    expected = full.by_task.filter(pl.col("jeditaskid") < 103)
-    assert half.by_task.equals(expected)
+    settings = [full.current, Setting(75, 0)]
+    expected = full.under(settings).filter(pl.col("jeditaskid") < 103)
+    assert half.under(settings).equals(expected)
 
 
 def test_scaling_memory_scales_requests():
     jobs, tasks = toys.quantities(4, 40, seed=4), toys.tasks(4).with_columns(baseramcount=pl.lit(0))
     jobs = jobs.with_columns(ram_kb=(pl.col("maxpss_kb") / pl.col("cores")).ceil())
     doubled = jobs.with_columns(pl.col("maxpss_kb", "ram_kb") * 2)
-    one, two = (backtest(frame, tasks).by_task for frame in (jobs, doubled))
+    one, two = (toys.by_task(backtest(frame, tasks)) for frame in (jobs, doubled))
     assert ((two["estimate"] - 2 * one["estimate"]).abs() <= 1).all()
 
 
 def test_strata_add_up():
     result = backtest(toys.quantities(40, 40, seed=2, spread=0.2), toys.tasks(40))
-    tasks = result.by_task.filter(pl.col("margin_pct") == 10)
+    tasks = toys.by_task(result)
     levels = levels_of(tasks)
     assert levels["stratum"].unique().sort().to_list() == sorted(STRATA)
     for (stratum,), rows in levels.group_by("stratum"):
@@ -453,4 +451,4 @@ def test_fixed_units_and_unscaled_tasks_are_not_calibrated():
         cpuefficiency=pl.Series([90, 90, 0, None]),
     )
     result = backtest(toys.quantities(4, 60, seed=1), tasks, parameter="cputime")
-    assert result.by_task["jeditaskid"].unique().to_list() == [101, 103]
+    assert toys.by_task(result)["jeditaskid"].to_list() == [101, 103]

@@ -10,8 +10,16 @@ import polars as pl
 import pytest
 
 from brokerlab.calibrate.judge import judge
-from brokerlab.calibrate.percentiles import Assumptions, backtest, compare, kills, scored_tasks
+from brokerlab.calibrate.percentiles import (
+    Assumptions,
+    Setting,
+    backtest,
+    compare,
+    kills,
+    scored_tasks,
+)
 from brokerlab.scouts.rules import ScoutRules
+from tests.unit.calibrate import toys
 
 HERE = Path(__file__).parents[3]
 FOLDER = HERE / os.environ.get("BROKERLAB_DATA", "../shared/data") / "panda-invex-jobs"
@@ -64,7 +72,7 @@ def history():
 
 def run(history, **assumptions):
     made = Assumptions(rules=ScoutRules("production"), **assumptions)
-    return backtest(*history, ranks=range(50, 101), detail=SETTINGS, assumptions=made)
+    return backtest(*history, ranks=range(50, 101), assumptions=made)
 
 
 @pytest.fixture(scope="module")
@@ -76,12 +84,8 @@ def all_ten(history):
 def test_shares_and_head_room_of_the_table(all_ten, taskid):
     _, _, n_jobs, expected = EXPECTED[taskid]
     for setting, (exceed_pct, headroom_pct) in zip(SETTINGS, expected, strict=True):
-        row = all_ten.by_task.row(
-            by_predicate=(pl.col("jeditaskid") == taskid)
-            & (pl.col("rank") == setting[0])
-            & (pl.col("margin_pct") == setting[1]),
-            named=True,
-        )
+        rows = all_ten.under([Setting(*setting)])
+        row = rows.row(by_predicate=pl.col("jeditaskid") == taskid, named=True)
         assert (row["n_scouts"], row["n_scored"]) == (10, n_jobs)
         digits = 0 if exceed_pct == 0 else 1
         assert round(100 * row["exceed_rate"], digits) == exceed_pct, setting
@@ -91,8 +95,7 @@ def test_shares_and_head_room_of_the_table(all_ten, taskid):
 def test_recorded_requests_follow_from_the_first_trigger(history):
     """13776794 used five scouts and compensation 0.95: 2381 MB per core; the others fit k = 6 to 10."""
     made = run(history, compensation=0.95)
-    row = made.by_task.filter((pl.col("jeditaskid") == 13776794) & (pl.col("margin_pct") == 10))
-    row = row.filter(pl.col("rank") == 75).row(0, named=True)
+    row = toys.by_task(made).row(by_predicate=pl.col("jeditaskid") == 13776794, named=True)
     assert (row["n_scouts"], row["estimate"]) == (5, 2381)
     assert round(100 * row["exceed_rate"], 1) == 15.1  # "recorded request" of the table
 

@@ -125,6 +125,11 @@ def queues() -> pl.DataFrame:
     )
 
 
+def by_task(tried: Backtest) -> pl.DataFrame:
+    """Return the rows of tasks under the current setting."""
+    return tried.under([tried.current])
+
+
 def inputs(quantities: pl.DataFrame, tasks: pl.DataFrame, config: Config | None = None) -> Inputs:
     """What a study or a drift reads of them, beside these queues."""
     known = "creationdate" in tasks.columns

@@ -10,7 +10,6 @@ from brokerlab.calibrate.nearest_setting import _score_allocations, stated_price
 from brokerlab.calibrate.percentiles import PARAMETERS, Assumptions, LossWeights, Setting
 from brokerlab.calibrate.percentiles.replay import Replay, slots_by_queue
 from brokerlab.calibrate.percentiles.sample import sample_of
-from brokerlab.errors import ConfigError
 from brokerlab.estimators.allocation import amount_per_unit, cheapest
 from tests.unit.calibrate import toys
 
@@ -117,25 +116,19 @@ def test_of_a_killed_job_only_more_than_it_used_is_enough():
         assert jobs.by_allocation(np.array([1000.0, given]), MEMORY)["n_exceed"].sum() == lost
 
 
-@pytest.mark.parametrize("parameter", ["ramcount", "cputime"])
 @pytest.mark.parametrize(
     ("made", "weights"), [({}, {}), ({"killed_after": 0.3}, {"n_lost": 0.9, "n_exceed": 0.1})]
 )
-def test_the_cheapest_allocation_under_the_stated_prices_costs_least(parameter, made, weights):
+def test_the_cheapest_allocation_under_the_stated_prices_costs_least(made, weights):
     """One allocation for all jobs of a task: none costs less than the one chosen on their distribution."""
     needs = np.sort(np.random.default_rng(2).lognormal(7, 0.35, 40).round())
     needs[-1] *= 9 if weights else 1  # where losing a job is cheap, that one is given up
-    memory = parameter == "ramcount"
-    frame = one_task(needs if memory else np.full(40, 1000.0))
-    if not memory:
-        frame = frame.with_columns(duration_s=pl.Series(np.r_[np.full(10, 900), needs].astype(int)))
-    loss = LossWeights.default(parameter, **weights)
-    jobs = scored(parameter, quantities=frame, tasks=toys.tasks(1), **made)
-    factor, prices = stated_prices(parameter, loss=loss, assumptions=Assumptions(**made))
-    amount = amount_per_unit("memory" if memory else "walltime", wall_s=HOUR, cores=2.0)
+    loss = LossWeights.default("ramcount", **weights)
+    jobs = scored(quantities=one_task(needs), tasks=toys.tasks(1), **made)
+    factor, prices = stated_prices(loss, Assumptions(**made))
     found = cheapest(
         needs[None, :], levels=np.arange(1, 41) / 40, prices=prices, retry_factor=factor,
-        amount=amount, core_hours=2.0 if memory else 0.0,
+        amount=amount_per_unit("memory", wall_s=HOUR, cores=2.0), core_hours=2.0,
     )  # fmt: skip
 
     assert (found.given_up[0] > 0) == bool(weights)
@@ -147,13 +140,6 @@ def test_the_cheapest_allocation_under_the_stated_prices_costs_least(parameter, 
     tried = [cost(a) for a in np.r_[np.linspace(needs[0], needs[-1] * 1.1, 60), needs]]
     assert cost(found.first[0]) == pytest.approx(40 * found.cost[0])
     assert cost(found.first[0]) <= min(tried) + 1e-9
-
-
-def test_prices_need_one_retry_of_a_job():
-    with pytest.raises(ConfigError, match="2 retries"):
-        stated_prices("ramcount", assumptions=Assumptions(retry_factors=(2.0, 4.0)))
-    with pytest.raises(ConfigError, match="outdiskcount"):
-        stated_prices("outdiskcount")
 
 
 def test_the_current_setting_stands_in_where_nothing_is_told():
