@@ -45,7 +45,7 @@ test: export OMP_NUM_THREADS ?= 1
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal -m "not long"
 
-# statistical and attack runs over many repeats; `make test` has a small version of each. Only files that have some are read.
+# statistical and attack runs over many repeats, and all that Spark carries; `make test` has a small version of each. Only files that have some are read.
 # Then what compares two ways to one result once more, with more threads than cores: nothing may depend on their order
 test-long: $(STAMP)
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal -m long $$(grep -rl --include="*.py" "mark\.long" tests)

@@ -22,19 +22,33 @@ EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - archive times are UTC without zon
 Types = Mapping[str, nw.dtypes.DType]
 
 
-def narrow(frame: Any, table: str, columns: Types, required: Sequence[str]) -> nw.LazyFrame[Any]:
-    """Select the named columns in their types; an absent optional one becomes null."""
+def narrow(
+    frame: Any,
+    table: str,
+    columns: Types,
+    required: Sequence[str],
+    problems: list[str] | None = None,
+) -> nw.LazyFrame[Any]:
+    """Select the named columns in their types; an absent optional one becomes null.
+
+    Required columns that are missing are added to ``problems``, or raise a SchemaError where that is null.
+    """
     lazy: nw.LazyFrame[Any] = nw.from_native(frame).lazy()
-    present = lazy.collect_schema().names()
-    missing = [name for name in required if name not in present]
-    if missing:
-        said = "; ".join(f"{table}.{n}: column missing, {nearest(n, present)}" for n in missing)
-        raise SchemaError(f"cannot read the tables: {said}")
+    present = lazy.collect_schema()
+    missing = [
+        f"{table}.{name}: column missing, {nearest(name, present)}"
+        for name in required
+        if name not in present
+    ]
+    if problems is not None:
+        problems += missing
+    elif missing:
+        raise SchemaError(f"cannot read the tables: {'; '.join(missing)}")
     return lazy.select(
-        *(
-            (nw.col(name) if name in present else nw.lit(None)).cast(dtype).alias(name)
-            for name, dtype in columns.items()
-        )
+        name
+        if present.get(name) == dtype
+        else (nw.col(name) if name in present else nw.lit(None)).cast(dtype).alias(name)
+        for name, dtype in columns.items()
     )
 
 

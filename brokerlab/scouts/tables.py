@@ -9,8 +9,8 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from brokerlab import carry
-from brokerlab.errors import SchemaError, nearest
+from brokerlab import carry, engines
+from brokerlab.errors import SchemaError
 
 INPUT_TYPES = ["input", "pseudo_input"]
 MERGE_TYPES = ["trn_log", "trn_output"]
@@ -106,22 +106,11 @@ def narrow(
 
     NaN and infinities become null too: they say nothing (``brokerlab ingest`` quarantines their rows).
     """
-    lazy: nw.LazyFrame[Any] = nw.from_native(frame).lazy()
-    present = lazy.collect_schema().names()
-    problems += [
-        f"{table}.{name}: column missing, {nearest(name, present)}"
-        for name in REQUIRED[table]
-        if name not in present
-    ]
-    typed = lazy.select(
-        *(
-            (nw.col(name) if name in present else nw.lit(None)).cast(dtype).alias(name)
-            for name, dtype in columns.items()
-        )
-    )
-    numbers = [name for name, dtype in columns.items() if dtype == _F and name in present]
+    typed = engines.narrow(frame, table, columns, REQUIRED[table], problems)
     return typed.with_columns(
-        nw.when(nw.col(name).is_finite()).then(nw.col(name)).alias(name) for name in numbers
+        nw.when(nw.col(name).is_finite()).then(nw.col(name)).alias(name)
+        for name, dtype in columns.items()
+        if dtype == _F
     )
 
 

@@ -23,9 +23,9 @@ from brokerlab.calibrate.percentiles import history as inputs
 from brokerlab.calibrate.percentiles.backtest import Backtest, backtest
 from brokerlab.worlds import synthesise
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.long, pytest.mark.spark]
 ASKED = [int(jobs) for jobs in os.environ.get("BROKERLAB_SPARK_JOBS", "").split(",") if jobs]
-SIZES = (2_000, *(pytest.param(jobs, marks=pytest.mark.long) for jobs in (6_000, *ASKED)))
+SIZES = (2_000, 6_000, *ASKED)
 """Jobs."""
 CHUNKS = 4
 """At least so many of an archive."""

@@ -108,6 +108,7 @@ def test_duckdb(at: list[datetime]) -> None:
     same(everything(relations, at), everything(tables, at))
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_spark(spark: Any, tmp_path: Path) -> None:
     tables = drawn(3)

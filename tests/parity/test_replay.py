@@ -182,6 +182,7 @@ def test_duckdb() -> None:
     same(everything(relations), everything(drawn))
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_spark(spark: Any, tmp_path: Path) -> None:
     drawn = tables()

@@ -18,6 +18,7 @@ from brokerlab.brokerage.replaying import Replay
 from brokerlab.worlds import synthesise
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.spark,
     pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning"),
 ]

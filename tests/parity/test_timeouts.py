@@ -87,6 +87,7 @@ def test_duckdb() -> None:
     same(answers(relations), answers(drawn))
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_spark(spark: Any, tmp_path: Path) -> None:
     drawn = tables()
