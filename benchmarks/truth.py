@@ -21,7 +21,7 @@ from scipy import stats
 
 from benchmarks.recovery import TOLERATED, study
 from brokerlab.calibrate.judge import Judgement, Limit, Outcomes, Question, capped_weights, judge
-from brokerlab.calibrate.percentiles import Assumptions, backtest, current_setting, load
+from brokerlab.calibrate.percentiles import backtest, current_setting, load
 from brokerlab.intervals import bootstrap_totals, percentile_interval, studentised
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.worlds import synthesise
@@ -56,15 +56,11 @@ class World:
         """Replay the grid over all tasks of an archive."""
         data = load(folder)
         tried = backtest(
-            data.history,
-            data.tasks,
-            data.queues,
-            parameter=PARAMETER,
+            data,
+            PARAMETER,
             ranks={rank for rank, _ in grid},
             margins={margin for _, margin in grid},
             current=(*DEPLOYED, current_setting(data.config, PARAMETER).minimum_mb),
-            assumptions=Assumptions(rules=data.rules),
-            synthetic=True,
         )
         seen = tried.outcomes()
         values = seen.values(range(len(seen.settings)))

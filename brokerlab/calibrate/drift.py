@@ -437,10 +437,8 @@ def _replayed(proposal: Proposal, inputs: Inputs) -> Again:
     asked = question_of(proposal, inputs.config)
     before, accepted = asked.current, asked.proposed
     tried = backtest(
-        inputs.history,
-        _later(inputs.tasks, data_end(proposal)),
-        inputs.queues,
-        parameter=asked.parameter.name,
+        replace(inputs, tasks=_later(inputs.tasks, data_end(proposal))),
+        asked.parameter.name,
         current=accepted,
         also=[before],
         loss=asked.weights,

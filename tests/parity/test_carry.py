@@ -97,8 +97,7 @@ def estimated(archive: brokerlab.archive.Archive) -> scouts.ScoutResult:
 
 
 def tried(archive: brokerlab.archive.Archive) -> Backtest:
-    data = inputs.load(archive)
-    return backtest(data.history, data.tasks, data.queues, ranks=range(70, 100, 5))
+    return backtest(inputs.load(archive), ranks=range(70, 100, 5))
 
 
 def test_scouts_and_back_test_on_two_workers(

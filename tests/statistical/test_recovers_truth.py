@@ -8,9 +8,10 @@ import pytest
 
 from brokerlab import archive, scouts
 from brokerlab.calibrate.judge import capped_weights
-from brokerlab.calibrate.percentiles import Assumptions, Setting, backtest, kills
+from brokerlab.calibrate.percentiles import Assumptions, Setting, kills
 from brokerlab.worlds import synthesise
 from brokerlab.worlds.truth import QUANTILES
+from tests.unit.calibrate.toys import backtest
 
 REPEATS, FEW = 24, 4
 """Periods of a long run, and of every run."""
@@ -46,7 +47,6 @@ def fresh(tmp_path_factory, seeds):
             ranks={rank for rank, _ in SETTINGS},
             margins={margin for _, margin in SETTINGS},
             assumptions=Assumptions(min_scored=20),
-            synthetic=True,
         )
         truth = opened.truth("tasks").join(tasks, on="jeditaskid", suffix="_task")
         tried.append((found, truth))

@@ -12,12 +12,13 @@ import polars as pl
 
 from brokerlab.calibrate.judge import Outcomes, capped_weights
 from brokerlab.calibrate.percentiles.caveats import caveats_of
-from brokerlab.calibrate.percentiles.history import History, JobHistory, history_of, with_creation
+from brokerlab.calibrate.percentiles.history import Inputs, JobHistory, with_creation
 from brokerlab.calibrate.percentiles.parameters import (
     Assumptions,
     LossWeights,
     Parameter,
     Setting,
+    current_setting,
     parameter_named,
 )
 from brokerlab.calibrate.percentiles.replay import (
@@ -58,12 +59,12 @@ class Backtest(Result):
     of the attempts that were killed.
 
     Attributes:
+        inputs: What it was read from.
         grid: The settings, those with the current minimum first.
         gap: Scouts against the rest, one row per task.
         counts: What was used and left out.
         parts: The tasks by chunk, ready to be replayed under any setting.
         created: ``jeditaskid, created_at`` (UTC; null: unknown) of the tasks.
-        synthetic: The archive was generated.
     """
 
     shows = Shows(
@@ -76,6 +77,7 @@ class Backtest(Result):
         next=(".outcomes()", "calibrate.propose(study)"),
     )
 
+    inputs: Inputs = field(repr=False, compare=False)
     parameter: Parameter
     assumptions: Assumptions
     weights: LossWeights
@@ -85,7 +87,6 @@ class Backtest(Result):
     counts: dict[str, int]
     parts: Chunks[Part] = field(repr=False, compare=False)
     created: pl.DataFrame = field(repr=False, compare=False)
-    synthetic: bool
 
     def outcomes(self) -> Outcomes:
         """Return what the judge looks at: tasks in the order of time, under the settings that can be set.
@@ -204,7 +205,7 @@ class Backtest(Result):
             self.parameter,
             killed_as=self.assumptions.killed_as,
             gap_ratio=self.gap_summary["ratio"][0],
-            synthetic=self.synthetic,
+            synthetic=self.inputs.synthetic,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -231,12 +232,9 @@ def at_setting(frame: pl.DataFrame, setting: Setting) -> pl.DataFrame:
 
 
 def backtest(
-    quantities: pl.DataFrame | History,
-    tasks: pl.DataFrame,
-    queues: pl.DataFrame | None = None,
-    jobs: pl.DataFrame | None = None,
-    *,
+    inputs: Inputs,
     parameter: str = "ramcount",
+    *,
     ranks: Iterable[int] = range(50, 100),
     margins: Iterable[int] | None = None,
     minima: Iterable[int | None] = (),
@@ -244,36 +242,28 @@ def backtest(
     also: Sequence[Setting] = (),
     loss: LossWeights | None = None,
     assumptions: Assumptions | None = None,
-    synthetic: bool = False,
 ) -> Backtest:
     """Replay a grid of ranks, margins and minima over the history of many tasks, see :func:`brokerlab.calibrate.backtest`.
 
     Each task's estimate comes from the scouts it really had (or, unmarked, would have had) at the first
-    trigger, and is scored on its other jobs.
+    trigger, and is scored on its other jobs. Jobs of tasks that are not among the inputs are not looked at, not even for the size
+    of queues: a choice must not know of a later period. Without queues their share and that of slots are null and cost nothing.
 
-    * ``quantities``, of ``scouts.job_quantities``: finished jobs, or a history of them by chunk. Those of other tasks are not
-      looked at, not even for the size of queues: a choice must not know of a later period.
-    * ``tasks``: ``jeditaskid, baseramcount`` [MB]``, basewalltime`` [s]``, cpuefficiency`` [%]``, processingtype, gshare,
-      cputimeunit``; tasks not in it are not scored. Null: 0, 0, the rule set's default, no level.
-    * ``queues``: ``panda_queue, corecount, maxrss, memory, maxtime, corepower, maxwdir``; without, shares of queues and
-      slots are null and cost nothing.
-    * ``jobs``, for failed jobs and merge jobs; a history has its own.
     * ``minima`` [MB]: the current one is always tried; another one is not set alone: the current rank with the current
       margin comes with the current one only.
-    * ``current`` is compared with, and added to the grid; without, the deployed setting without a minimum.
+    * ``current`` is compared with, and added to the grid; null: what the configuration says.
     * ``also``: ranks and margins tried besides, with the current minimum.
 
     Source: scouts.md sections 4, 5, 7; calibration.md 2.
     """
-    chosen = parameter_named(parameter)
-    made = assumptions or Assumptions()
-    now = Setting(*current) if current else Setting(chosen.rank, chosen.margin_pct)
+    chosen, tasks, history = parameter_named(parameter), inputs.tasks, inputs.history
+    made = assumptions or Assumptions(rules=inputs.rules)
+    now = Setting(*current) if current else current_setting(inputs.config, parameter)
     offered = chosen.margins if margins is None else margins
     grid = _grid(ranks, offered, minima if parameter == "ramcount" else (), now, also, chosen)
-    history = history_of(quantities, jobs)
     slots = total(history.map(partial(_slots, tasks=tasks, parameter=chosen)))
     prepared = partial(
-        _prepared, tasks=tasks, queues=queues, slots=slots, parameter=chosen, made=made
+        _prepared, tasks=tasks, queues=inputs.queues, slots=slots, parameter=chosen, made=made
     )
     parts = history.keep(prepared)
     found = parts.map(lambda part: (part.counts, part.gap, part.sites))
@@ -281,6 +271,7 @@ def backtest(
     if not counts["n_tasks"]:
         raise InsufficientDataError(nothing_left(chosen, counts, made))
     tried = Backtest(
+        inputs=inputs,
         parameter=chosen,
         assumptions=made,
         weights=loss or LossWeights.default(parameter),
@@ -292,10 +283,9 @@ def backtest(
         created=with_creation(tasks.unique("jeditaskid"), history).select(
             "jeditaskid", "created_at"
         ),
-        synthetic=synthetic,
     )
     further = {
-        **_queue_counts(queues, chosen, set().union(*(each[2] for each in found))),
+        **_queue_counts(inputs.queues, chosen, set().union(*(each[2] for each in found))),
         "n_zero_estimates": tried.under([now]).filter(estimate=0).height,
     }
     return replace(tried, counts=counts | further)

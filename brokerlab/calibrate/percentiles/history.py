@@ -49,10 +49,8 @@ History = Chunks[JobHistory]
 """Job histories by chunk of tasks."""
 
 
-def history_of(quantities: pl.DataFrame | History, jobs: pl.DataFrame | None = None) -> History:
-    """Return frames as one chunk, and chunks as they are."""
-    if isinstance(quantities, Chunks):
-        return quantities
+def history_of(quantities: pl.DataFrame, jobs: pl.DataFrame | None = None) -> History:
+    """Return frames as one chunk."""
     return whole(JobHistory(quantities, jobs))
 
 

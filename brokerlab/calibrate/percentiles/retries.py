@@ -114,15 +114,7 @@ def judge_retries(
     made = replace(assumptions or Assumptions(rules=inputs.rules), retry_factors=())
     now = current_setting(inputs.config, "ramcount")
     tested = backtest(
-        inputs.history,
-        inputs.tasks,
-        inputs.queues,
-        ranks=(now.rank,),
-        margins=(now.margin_pct,),
-        current=now,
-        loss=loss,
-        assumptions=made,
-        synthetic=inputs.synthetic,
+        inputs, ranks=(now.rank,), margins=(now.margin_pct,), loss=loss, assumptions=made
     )
     costs = partial(_costs, setting=now, made=made, weights=tested.weights)
     of_all = tested.outcomes_of(tried, current, costs)

@@ -53,7 +53,6 @@ class Study(Result):
     """One parameter, from back-test to answer.
 
     Attributes:
-        inputs: What it was read from.
         tried: Back-test of all tasks, every setting.
         created_at: When a proposal is made, UTC without zone; null: when the last task was created.
     """
@@ -65,7 +64,6 @@ class Study(Result):
         next=("calibrate.propose(result)", ".tried", ".judgement", ".comparison.by_stratum"),
     )
 
-    inputs: Inputs
     tried: Backtest
     judgement: Judgement
     created_at: datetime | None = None
@@ -88,6 +86,11 @@ class Study(Result):
         """What these say in every quantity."""
         judged = self.judgement
         return compare(judged.table, *self.scored, self.parameter, judged.question)
+
+    @property
+    def inputs(self) -> Inputs:
+        """What it was read from."""
+        return self.tried.inputs
 
     @property
     def parameter(self) -> Parameter:
@@ -192,20 +195,16 @@ def study(
     zone), null: when the last task was created.
     """
     tried = backtest(
-        inputs.history,
-        inputs.tasks,
-        inputs.queues,
-        parameter=name,
+        inputs,
+        name,
         ranks=ranks,
         margins=margins if name == "ramcount" else None,
         minima=minima,
-        current=current_setting(inputs.config, name),
         loss=loss,
-        assumptions=assumptions or Assumptions(rules=inputs.rules),
-        synthetic=inputs.synthetic,
+        assumptions=assumptions,
     )
     judgement = judge(tried.outcomes(), question, also=COMPONENTS)
-    return Study(inputs=inputs, tried=tried, judgement=judgement, created_at=created_at)
+    return Study(tried=tried, judgement=judgement, created_at=created_at)
 
 
 def scored_tasks(tried: Backtest, judgement: Judgement) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -301,7 +300,7 @@ def propose(study: Study) -> Verdict:
             },
             helps=_affected(study, "gains"),
             hurts=_affected(study, "loses"),
-            synthetic=tried.synthetic,
+            synthetic=inputs.synthetic,
             filters=chosen_tasks,
             title=actions,
             created_at=study.created_at or inputs.window[1],

@@ -4,10 +4,11 @@ import polars as pl
 import pytest
 
 from brokerlab import archive, scouts
-from brokerlab.calibrate.percentiles import Assumptions, Setting, backtest
+from brokerlab.calibrate.percentiles import Assumptions, Setting
 from brokerlab.gdpconfig import Config
 from brokerlab.scouts.triggers import triggers
 from brokerlab.worlds import synthesise
+from tests.unit.calibrate.toys import backtest
 
 
 @pytest.fixture(scope="module")

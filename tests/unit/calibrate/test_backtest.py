@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brokerlab.calibrate.percentiles import Assumptions, LossWeights, Setting, backtest
+from brokerlab.calibrate.percentiles import Assumptions, LossWeights, Setting
 from brokerlab.calibrate.percentiles.comparison import STRATA, levels_of
 from brokerlab.errors import ConfigError, InsufficientDataError, SchemaError
 from brokerlab.scouts.rules import ScoutRules
 from tests.unit.calibrate import slow_twin, toys
+from tests.unit.calibrate.toys import backtest
 
 AMOUNT = {"ramcount": "gbh", "cputime": "coreh", "outdiskcount": "gb"}
 MARGINS = {"ramcount": (0, 7, 10), "cputime": (0, 50), "outdiskcount": (0,)}

@@ -32,9 +32,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def tried(data: inputs.Inputs, parameter: str) -> Backtest:
-    return backtest(
-        data.history, data.tasks, data.queues, parameter=parameter, ranks=range(70, 100, 5)
-    )
+    return backtest(data, parameter, ranks=range(70, 100, 5))
 
 
 @pytest.mark.parametrize("parameter", PARAMETERS)

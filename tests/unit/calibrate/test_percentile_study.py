@@ -12,7 +12,7 @@ import pytest
 
 from brokerlab.calibrate import current_setting, propose
 from brokerlab.calibrate.judge import Question, capped_weights, judge
-from brokerlab.calibrate.percentiles.backtest import at_setting, backtest
+from brokerlab.calibrate.percentiles.backtest import at_setting
 from brokerlab.calibrate.percentiles.comparison import compare
 from brokerlab.calibrate.percentiles.parameters import COMPONENTS, LossWeights, Setting
 from brokerlab.calibrate.percentiles.study import Study, kills
@@ -21,6 +21,7 @@ from brokerlab.gdpconfig import Config
 from brokerlab.scouts import ScoutRules
 from brokerlab.words import days_of, short_percent
 from tests.unit.calibrate import toys
+from tests.unit.calibrate.toys import backtest
 
 NOW = datetime(2026, 11, 21)
 GRID = {"ranks": [55, 65, 75, 85, 95], "margins": [0, 10, 15, 20, 30]}
@@ -31,13 +32,13 @@ def judged(history, *, limit=0.03, loss=None, **how) -> Study:
     tried = backtest(jobs, tasks, queues, loss=loss, **{**GRID, **how})
     question = kills(limit, n_boot=300)
     found = judge(tried.outcomes(), question, also=COMPONENTS)
-    inputs = toys.inputs(jobs, tasks)
-    return Study(inputs=inputs, tried=tried, judgement=found, created_at=NOW)
+    return Study(tried=tried, judgement=found, created_at=NOW)
 
 
 def under(made: Study, **inputs: Any) -> Study:
     """The same study of other inputs."""
-    return replace(made, inputs=replace(made.inputs, **inputs))
+    tried = replace(made.tried, inputs=replace(made.inputs, **inputs))
+    return replace(made, tried=tried)
 
 
 @pytest.fixture(scope="module")
@@ -187,8 +188,7 @@ def test_tasks_without_a_creation_time_begin_with_their_first_job(history):
 
 
 def test_the_sentence_names_keys_numbers_and_limit(made):
-    verdict = replace(made, tried=replace(made.tried, synthetic=True)).verdict
-    setting = made.judgement.setting
+    verdict, setting = made.verdict, made.judgement.setting
     assert verdict.kind == "change"
     assert f"SCOUT_RAMCOUNT_MARGIN from 10 to {setting.margin_pct}" in verdict.sentence
     assert "memory reserved" in verdict.sentence
@@ -197,7 +197,6 @@ def test_the_sentence_names_keys_numbers_and_limit(made):
     document = verdict.proposal
     applied = document.applied_to(Config.empty())
     assert current_setting(applied, "ramcount") == setting
-    assert document.evidence.synthetic
     rules = ScoutRules()
     assert document.digests.rules == rules.digest
     assert rules.digest != ScoutRules(leak_exhausts=not rules.leak_exhausts).digest

@@ -13,13 +13,13 @@ from brokerlab.calibrate.judge import judge
 from brokerlab.calibrate.percentiles import (
     Assumptions,
     Setting,
-    backtest,
     compare,
     kills,
     scored_tasks,
 )
 from brokerlab.scouts.rules import ScoutRules
 from tests.unit.calibrate import toys
+from tests.unit.calibrate.toys import backtest
 
 HERE = Path(__file__).parents[3]
 FOLDER = HERE / os.environ.get("BROKERLAB_DATA", "../shared/data") / "panda-invex-jobs"

@@ -72,8 +72,7 @@ def test_what_a_factor_costs_is_the_sum_over_the_jobs_above_their_first_request(
     assert found.judgement.settings == (1.1, 1.5, 2.0)
     weights = LossWeights.default("ramcount")
     tried = backtest(
-        made.history, made.tasks, made.queues, ranks=(75,), margins=(10,), current=(75, 10),
-        assumptions=Assumptions(rules=made.rules),
+        made, ranks=(75,), margins=(10,), assumptions=Assumptions(rules=made.rules),
     )  # fmt: skip
     (replay,) = tried.each(lambda each: each)
     now = tried.current

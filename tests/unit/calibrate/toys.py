@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,6 +12,7 @@ import polars as pl
 from brokerlab.calibrate.nearest_setting import Difference, Translation, Who
 from brokerlab.calibrate.percentiles import Backtest, Inputs, Setting
 from brokerlab.calibrate.percentiles.backtest import at_setting
+from brokerlab.calibrate.percentiles.backtest import backtest as of_inputs
 from brokerlab.calibrate.percentiles.history import history_of
 from brokerlab.gdpconfig import Config
 from brokerlab.scouts import ScoutRules
@@ -128,6 +130,18 @@ def queues() -> pl.DataFrame:
 def by_task(tried: Backtest) -> pl.DataFrame:
     """Return the rows of tasks under the current setting."""
     return tried.under([tried.current])
+
+
+def backtest(
+    quantities: pl.DataFrame,
+    tasks: pl.DataFrame,
+    queues: pl.DataFrame | None = None,
+    jobs: pl.DataFrame | None = None,
+    **how: Any,
+) -> Backtest:
+    """Back-test tables as they are given."""
+    read = inputs(quantities, tasks)
+    return of_inputs(replace(read, history=history_of(quantities, jobs), queues=queues), **how)
 
 
 def inputs(quantities: pl.DataFrame, tasks: pl.DataFrame, config: Config | None = None) -> Inputs:

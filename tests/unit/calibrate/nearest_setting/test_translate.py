@@ -15,7 +15,6 @@ from brokerlab.calibrate.nearest_setting import of_records, translate
 from brokerlab.calibrate.percentiles import (
     LossWeights,
     Setting,
-    backtest,
     kills,
     load,
 )
@@ -24,6 +23,7 @@ from brokerlab.gdpconfig import Config
 from brokerlab.scouts import ScoutRules
 from brokerlab.worlds import synthesise
 from tests.unit.calibrate import toys
+from tests.unit.calibrate.toys import backtest
 
 CURRENT = Setting(75, 10)
 MODULE = import_module("brokerlab.calibrate.nearest_setting")
