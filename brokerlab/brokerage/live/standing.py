@@ -81,6 +81,10 @@ def prepare(
         SchemaError: Unknown tables, values of another type.
         ConfigError: Settings that no rule can work with, or another brokerage: the choice of a nucleus cannot stand.
     """
+    if not isinstance(brokerage, Brokerage):
+        raise ConfigError(
+            f"brokerage={brokerage!r}: allowed are values of Brokerage, such as brokerage.plugins.get(name)"
+        )
     if brokerage.stage not in STAGES:
         raise ConfigError(f"stage {brokerage.stage!r} cannot stand; allowed are {STAGES}")
     later = tables_that_change(brokerage)
