@@ -1,6 +1,6 @@
 """The jobs of all simulated worlds at an instant, and their numbers as the brokerage's tables have them.
 
-A census is a frame of the jobs at queues of all worlds: ``world`` (number), ``job`` (row), ``state``, ``queue`` (row).
+A census is a frame of the jobs at queues of all worlds, :data:`CENSUS`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from brokerlab.numerics import BoolArray, IntArray
 
 ASSIGNED, ACTIVATED, MOVING_OUT, IN_SLOTS = range(4)
 """States of the jobs of a census."""
+CENSUS = ("world", "job", "state", "queue", "since")
+"""Number, row, state, row, and when the job came into the state [us]; outputs under way since the start of the job."""
 STATUSES = pl.Series("jobstatus", ["assigned", "activated", "transferring", "running"])
 """By the states of the census."""
 OVER = pl.Series("jobstatus", ["finished", "failed"])
@@ -30,52 +32,57 @@ OVER = pl.Series("jobstatus", ["finished", "failed"])
 
 @compiled
 def look(
+    world: int,
     attempt: Records,
     order: IntArray,
     created: IntArray,
     brokered: BoolArray,
+    placed: IntArray,
     gone: IntArray,
-    first: int,
-    last: int,
+    last_start: IntArray,
+    live: IntArray,
     now: int,
     until: int,
+    n: int,
     found: IntArray,
     due: IntArray,
 ) -> tuple[int, int, int]:
-    """Write down the jobs of an instant that are not over: those at queues, and those that are to get one; times in us.
+    """Write down the jobs of a world that are at queues at an instant, and take out of ``live`` who is none of these; times in us.
 
-    ``found``: (3, jobs) filled with rows, states and queues of jobs at queues; ``due``: (2, jobs) filled with rows of jobs
-    without a queue, and from when on each may have one, if before ``until``. Before the place ``first`` of the ``order`` of
-    making all are over, from ``last`` on none is looked at; ``gone``: when the outputs of jobs that are done have arrived.
-    Returns how many are at queues, how many are due, and the next ``first``.
+    ``live``: places in the ``order`` of making of jobs that may be at queues, or get one. Those that are over, whose outputs have
+    arrived too (``gone``), are taken out; so are those that may have a queue before ``until``: ``due`` is filled with them.
+    ``found``: columns of the census, filled from place ``n`` on. ``last_start`` of queues is brought up to date. Returns up to
+    where ``found``, ``due`` and ``live`` are filled.
     """
-    n, n_due, begin = 0, 0, -1
-    for place in range(first, last):
+    n_due, n_live = 0, 0
+    for place in live:
         job = order[place]
         status = attempt["status"][job]
-        state = -1
+        state, since = -1, 0
         if status == DONE:
             if gone[job] <= now:
                 continue
-            state = MOVING_OUT
+            state, since = MOVING_OUT, attempt["start"][job]
         elif status == RUNNING:
-            state = IN_SLOTS
+            state, since = IN_SLOTS, attempt["start"][job]
+            queue = attempt["queue"][job]
+            last_start[queue] = max(last_start[queue], since)
         elif status == WAITING:
             if created[job] <= now:
-                state = ACTIVATED if attempt["ready"][job] <= now else ASSIGNED
-        elif brokered[job]:
-            ready = attempt["ready"][job]
-            if ready == NEVER:
-                ready = created[job]
-            if ready < until:
-                due[0, n_due], due[1, n_due] = job, max(ready, now)
-                n_due += 1
-        if begin < 0:
-            begin = place
+                state, since = ASSIGNED, placed[job]
+                if attempt["ready"][job] <= now:
+                    state, since = ACTIVATED, attempt["ready"][job]
+        elif brokered[job] and (attempt["ready"][job] < until or attempt["ready"][job] == NEVER):
+            due[n_due] = job
+            n_due += 1
+            continue
+        live[n_live] = place
+        n_live += 1
         if state >= 0:
-            found[0, n], found[1, n], found[2, n] = job, state, attempt["queue"][job]
+            found[0, n], found[1, n], found[2, n] = world, job, state
+            found[3, n], found[4, n] = attempt["queue"][job], since
             n += 1
-    return n, n_due, last if begin < 0 else begin
+    return n, n_due, n_live
 
 
 def counted_of(found: pl.DataFrame, arrays: Arrays) -> pl.DataFrame:

@@ -36,11 +36,11 @@ from brokerlab.calibrate.simulation.state import (
     Records,
     State,
 )
-from brokerlab.compiled import compiled
+from brokerlab.compiled import compiled, compiled_in_place
 from brokerlab.numerics import BoolArray, IntArray
 
 
-@compiled
+@compiled_in_place
 def push(events: Events, time: int, what: int) -> None:
     """Add an event."""
     place = events.counters[HEAP]
@@ -55,7 +55,7 @@ def push(events: Events, time: int, what: int) -> None:
     events.time[place], events.what[place] = time, what
 
 
-@compiled
+@compiled_in_place
 def pop(events: Events) -> tuple[int, int]:
     """Take the first event: its time and what it is."""
     first_time, first_what = events.time[0], events.what[0]
@@ -83,7 +83,7 @@ def pop(events: Events) -> tuple[int, int]:
     return first_time, first_what
 
 
-@compiled
+@compiled_in_place
 def goes_before(attempt: Records, work: Records, one: int, other: int) -> bool:
     """Tell whether a job's turn comes first: higher priority, ready earlier, lower pandaid."""
     if work["priority"][one] != work["priority"][other]:
@@ -93,7 +93,7 @@ def goes_before(attempt: Records, work: Records, one: int, other: int) -> bool:
     return one < other
 
 
-@compiled
+@compiled_in_place
 def _meld(attempt: Records, work: Records, one: int, other: int) -> int:
     """Make one heap of two and return its head; -1 is an empty heap."""
     if one < 0:
@@ -107,14 +107,14 @@ def _meld(attempt: Records, work: Records, one: int, other: int) -> int:
     return one
 
 
-@compiled
+@compiled_in_place
 def join_line(attempt: Records, work: Records, waiting: IntArray, line: int, job: int) -> None:
     """Put a job into a waiting line."""
     attempt["child"][job] = attempt["sibling"][job] = -1
     waiting[line] = _meld(attempt, work, waiting[line], job)
 
 
-@compiled
+@compiled_in_place
 def leave_line(attempt: Records, work: Records, waiting: IntArray, line: int) -> None:
     """Take the first job out of a waiting line: pair its children from left to right, join the pairs back."""
     rest = attempt["child"][waiting[line]]
@@ -137,7 +137,7 @@ def leave_line(attempt: Records, work: Records, waiting: IntArray, line: int) ->
     waiting[line] = head
 
 
-@compiled
+@compiled_in_place
 def thin_line(
     attempt: Records, work: Records, waiting: IntArray, line: int, leaves: BoolArray
 ) -> None:
@@ -154,14 +154,14 @@ def thin_line(
             join_line(attempt, work, waiting, line, job)
 
 
-@compiled
+@compiled_in_place
 def _line(state: State, job: int) -> int:
     """Return the line that a job waits in."""
     places = state.places
     return int(state.attempt["queue"][job] * len(places.widths) + state.work["width"][job])
 
 
-@compiled
+@compiled_in_place
 def _comes(state: State, job: int) -> int:
     """Return when the pilot comes that is sent for a job: the job is ready, and the start-up delay of its attempt later."""
     places, attempt = state.places, state.attempt
@@ -176,21 +176,21 @@ def _comes(state: State, job: int) -> int:
     return int(attempt["ready"][job] + delay)
 
 
-@compiled
+@compiled_in_place
 def announce(state: State, job: int) -> None:
     """Let a job wait at its queue from its ready time on."""
     state.attempt["status"][job] = WAITING
     push(state.events, state.attempt["ready"][job], READY * KIND + job)
 
 
-@compiled
+@compiled_in_place
 def announce_all(state: State, jobs: IntArray) -> None:
     """Announce several jobs."""
     for job in jobs:
         announce(state, job)
 
 
-@compiled
+@compiled_in_place
 def _begin(state: State, job: int, now: int) -> None:
     """Start a job: when and how the attempt will end is known from here."""
     work, places, attempt = state.work, state.places, state.attempt
@@ -207,7 +207,7 @@ def _begin(state: State, job: int, now: int) -> None:
     push(state.events, now + lasts, END * KIND + job)
 
 
-@compiled
+@compiled_in_place
 def _fill(state: State, queue: int, now: int) -> None:
     """Start what can start at a queue."""
     places, attempt, work = state.places, state.attempt, state.work
@@ -230,7 +230,7 @@ def _fill(state: State, queue: int, now: int) -> None:
         _begin(state, first, now)
 
 
-@compiled
+@compiled_in_place
 def _finish(state: State, job: int, now: int) -> None:
     """End an attempt, write it down, and let a killed job try again."""
     attempt, log, settings = state.attempt, state.log, state.settings
@@ -262,14 +262,14 @@ def _finish(state: State, job: int, now: int) -> None:
         announce(state, job)
 
 
-@compiled
+@compiled_in_place
 def _fits(state: State, job: int) -> bool:
     """Tell whether a job can ever run at its queue; who cannot waits for ever, but holds nobody up."""
     most = state.places.queues["most_slots"][state.attempt["queue"][job]]
     return bool(state.work["cores"][job] <= most)
 
 
-@compiled
+@compiled_in_place
 def _happen(state: State, now: int, what: int) -> int:
     """Let an event happen; returns the queue where jobs may start now, -1 for none."""
     work, places = state.work, state.places

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.calibrate.simulation import draws, kernel
-from brokerlab.calibrate.simulation.census import IN_SLOTS, OVER, look, tables_of
+from brokerlab.calibrate.simulation.census import CENSUS, OVER, look, tables_of
 from brokerlab.calibrate.simulation.moves import Mover
 from brokerlab.calibrate.simulation.patience import Patience
 from brokerlab.calibrate.simulation.state import (
@@ -43,7 +43,9 @@ class Copy:
         placed: (jobs,) when it was placed last [us].
         gone: (jobs,) when the outputs of a job have arrived [us].
         last_start: (queues,) last start of a job [us], -1 before.
-        first: Place in the order of making before which all jobs are over.
+        live: Jobs that are at queues or on their way, by place in the order of making ...
+        made: ... of those before this place.
+        unplaced: Jobs that ask for a queue.
         logged: Attempts in the log that the links know of.
     """
 
@@ -52,7 +54,9 @@ class Copy:
     placed: IntArray
     gone: IntArray
     last_start: IntArray
-    first: int = 0
+    live: IntArray
+    unplaced: IntArray
+    made: int = 0
     logged: int = 0
 
     @classmethod
@@ -66,6 +70,8 @@ class Copy:
             placed=world.created.copy(),
             gone=np.full(len(state.work), NEVER),
             last_start=np.full(world.queues.height, -1),
+            live=np.empty(0, np.int64),
+            unplaced=np.empty(0, np.int64),
         )
 
     @property
@@ -155,14 +161,13 @@ class Loop:
         self.standing = world.standing.with_config(*self.configs)
         self.groups = self._groups()
         self.created, self.order = world.created, self.arrays.order
-        self.made = self.created[self.order]
+        self.made, self.turn = self.created[self.order], np.argsort(self.order)
+        self.asking = np.zeros((len(self.arrays.tasks), len(self.copies)), np.int64)
         slow = world.queues["slowness"]
         self.slowness = None if slow.null_count() == slow.len() else slow.fill_null(1.0).to_numpy()
         self.need = self.copies[0].state.work["wall"].copy()
         empty = pl.DataFrame(schema={"workqueue_id": pl.Int64, "queue_name": pl.String})
         self.resource = world.tables.get("resource_work_queues", empty)
-        room = len(self.order)
-        self._found, self._due = np.empty((3, room), np.int64), np.empty((2, room), np.int64)
 
     def run(self) -> None:
         """Run to the end; where the brokerage places no job, in one step."""
@@ -218,17 +223,16 @@ class Loop:
 
     def _broker(self, now: int) -> None:
         """Look at all worlds, move who waited too long, place the jobs that have no queue."""
-        found, pending = self._look(now)
+        found = self._look(now)
         epoch = max(int(np.searchsorted(self.arrays.epoch_at, now, side="right")) - 1, 0)
         snapshot = int(self.world.epochs["snapshot"][epoch])
         moved = [each.patience.act(self, each.of(found), now, snapshot) for each in self.groups]
         if any(moved):
-            found, pending = self._look(now)
-        if pending.is_empty():
+            found = self._look(now)
+        asked = np.flatnonzero(self.asking)
+        if not len(asked):
             return
-        task = self.arrays.task[pending["job"]]
-        pair = task * len(self.copies) + pending["world"].to_numpy()
-        wanted = np.flatnonzero(np.bincount(task))
+        wanted = np.flatnonzero(self.asking.any(axis=1))
         if self.world.stage == "analysis":
             parts = [
                 each.users.tables(self, each.of(found), each.worlds, wanted, now, snapshot)
@@ -238,27 +242,26 @@ class Loop:
             state = {name: pl.concat(part[name] for part in parts) for name in parts[0]}
         else:
             state = tables_of(found, self.arrays, wanted, self.resource)
-        asked = np.flatnonzero(np.bincount(pair))
-        self._place(pending, pair, self._decide(asked, state, epoch))
+        self._place(self._decide(asked, state, epoch), now)
 
-    def _look(self, now: int) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Take the census of every world, and find who has no place: ``world, job, ready`` (from when on it may have one)."""
-        last = int(np.searchsorted(self.made, now + self.step))
-        there: list[tuple[IntArray, ...]] = []
-        due: list[tuple[IntArray, ...]] = []
+    def _look(self, now: int) -> pl.DataFrame:
+        """Take the census of every world; who has no place asks for one."""
+        arrays, last, n = self.arrays, int(np.searchsorted(self.made, now + self.step)), 0
+        for copy in self.copies:
+            copy.live = np.sort(np.concatenate((copy.live, np.arange(copy.made, last))))
+            copy.made = last
+        room = [len(copy.live) for copy in self.copies]
+        found = np.empty((len(CENSUS), sum(room)), np.int64)
+        due = np.empty(max(room), np.int64)
         for number, copy in enumerate(self.copies):
-            attempt = copy.state.attempt
-            n, n_due, copy.first = look(
-                attempt, self.order, self.created, self.arrays.brokered, copy.gone,
-                copy.first, last, now, now + self.step, self._found, self._due,
+            n, n_due, n_live = look(
+                number, copy.state.attempt, self.order, self.created, arrays.brokered, copy.placed,
+                copy.gone, copy.last_start, copy.live, now, now + self.step, n, found, due,
             )  # fmt: skip
-            job, state, queue = self._found[:, :n].copy()
-            runs = state == IN_SLOTS
-            np.maximum.at(copy.last_start, queue[runs], attempt["start"][job[runs]])
-            there.append((np.full(n, number), job, state, queue))
-            due.append((np.full(n_due, number), *self._due[:, :n_due].copy()))
-        found = _joined(there, ("world", "job", "state", "queue"))
-        return found, _joined(due, ("world", "job", "ready"))
+            copy.live, job = copy.live[:n_live], due[:n_due]
+            copy.unplaced = np.concatenate((copy.unplaced, job))
+            self.asking[:, number] += np.bincount(arrays.task[job], minlength=len(self.asking))
+        return pl.DataFrame(dict(zip(CENSUS, found[:, :n], strict=True)))
 
     def _decide(
         self, asked: IntArray, state: Mapping[str, pl.DataFrame], epoch: int
@@ -285,21 +288,25 @@ class Loop:
         )
         return ranked
 
-    def _place(self, pending: pl.DataFrame, pair: IntArray, ranked: pl.DataFrame) -> None:
+    def _place(self, ranked: pl.DataFrame, now: int) -> None:
         """Let every job draw a candidate of its task and world by its share, and travel there."""
-        first = np.searchsorted(ranked["pair"].to_numpy(), np.arange(pair.max() + 2))
-        some = first[pair] < first[pair + 1]
-        pair = pair[some]
-        share, queues = ranked["share"].to_numpy(), ranked["queue"].to_numpy()
-        world, jobs, ready = (pending[name].to_numpy()[some] for name in ("world", "job", "ready"))
+        ends = np.searchsorted(ranked["pair"].to_numpy(), np.arange(self.asking.size + 1))
+        first, last = ends[:-1].reshape(self.asking.shape), ends[1:].reshape(self.asking.shape)
+        some, share, queues = first < last, ranked["share"].to_numpy(), ranked["queue"].to_numpy()
         for number, copy in enumerate(self.copies):
-            here = world == number
-            job, state = jobs[here], copy.state
+            task, state = self.arrays.task[copy.unplaced], copy.state
+            row = np.flatnonzero(some[:, number][task])
+            job, task = copy.unplaced[row], task[row]
             times = state.attempt["number"][job] + state.attempt["moves"][job]
             drawn = draws.placements(state.settings.seed, state.work["pandaid"][job], times)
-            chosen = choose(drawn, first[pair[here]], first[pair[here] + 1], share)
+            chosen = choose(drawn, first[task, number], last[task, number], share)
             sent = chosen >= 0
-            self._send(copy, job[sent], queues[chosen[sent]], ready[here][sent])
+            job, ready = job[sent], state.attempt["ready"][job[sent]]
+            copy.unplaced = np.delete(copy.unplaced, row[sent])
+            copy.live = np.concatenate((copy.live, self.turn[job]))
+            self.asking[:, number] -= np.bincount(task[sent], minlength=len(self.asking))
+            asked = np.maximum(np.where(ready == NEVER, self.created[job], ready), now)
+            self._send(copy, job, queues[chosen[sent]], asked)
 
     def _send(self, copy: Copy, job: IntArray, queue: IntArray, asked: IntArray) -> None:
         """Bring the input of jobs to their queues, where they wait from then on."""
@@ -316,12 +323,6 @@ class Loop:
             wall = np.round(self.need[job] * self.slowness[queue]).astype(np.int64)
             copy.state.work["wall"][job] = wall
         return copy.mover.bring_inputs(job, queue, asked)
-
-
-def _joined(parts: list[tuple[IntArray, ...]], names: Sequence[str]) -> pl.DataFrame:
-    """Put the columns of all worlds one after the other."""
-    columns = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return pl.DataFrame(dict(zip(names, columns, strict=True)))
 
 
 @compiled

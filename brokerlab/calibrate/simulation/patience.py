@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
+from brokerlab.brokerage.engine.plans import Plans
 from brokerlab.calibrate.simulation import kernel
 from brokerlab.calibrate.simulation.census import ACTIVATED, ASSIGNED, STATUSES, by_share
 from brokerlab.calibrate.simulation.state import SECOND, instants
@@ -19,7 +20,7 @@ from brokerlab.lifecycle.timeouts import TimeoutRule, TimeoutRules, fast_rebroke
 from brokerlab.lifecycle.timeouts.analysis import YOUNGEST_S, analysis_rebrokerage
 from brokerlab.lifecycle.timeouts.catalogue import URGENT, timeout_rules
 from brokerlab.lifecycle.timeouts.contracts import TABLES
-from brokerlab.lifecycle.timeouts.decide import judged
+from brokerlab.lifecycle.timeouts.decide import judging
 from brokerlab.lifecycle.timeouts.facts import DOWN, IDLE_S, facts, limits_of
 from brokerlab.lifecycle.timeouts.settings import (
     FRACTION,
@@ -56,6 +57,7 @@ class Patience:
         order: The timeouts that look at waiting jobs.
         least: (urgent, state) age below which no timeout fires [us].
         down: (queues,) by snapshot: the queue takes no jobs, so that it counts as idle.
+        plans: What the timeouts say of jobs, made once.
     """
 
     rules: TimeoutRules
@@ -67,6 +69,7 @@ class Patience:
     order: tuple[TimeoutRule, ...]
     least: IntArray
     down: Mapping[int, BoolArray]
+    plans: Plans = field(default_factory=Plans)
 
     @classmethod
     def of(cls, world: World, config: Config, rules: TimeoutRules) -> Patience:
@@ -167,7 +170,7 @@ class Patience:
 
     def _late(self, loop: Loop, waits: pl.DataFrame, now: int, snapshot: int) -> pl.DataFrame:
         """Return the jobs that a timeout takes back; one that would fail or be killed while it waits is brokered again, too."""
-        since, state = changed(loop, waits), waits["state"].to_numpy()
+        since, state = waits["since"].to_numpy(), waits["state"].to_numpy()
         priority, age = loop.copies[0].state.work["priority"][waits["job"]], now - since
         old = age > self.least[0, state]
         urgent = ~old & (priority >= URGENT) & (age > self.least[1, state])
@@ -178,22 +181,27 @@ class Patience:
             return rows
         worlds = rows["world"].unique().sort()
         tables = {
-            "jobs": _jobs(loop, rows, since[old]),
+            "jobs": _jobs(loop, rows),
             "queues": self._queues(snapshot, worlds),
             "site_data": _last_starts(loop, worlds),
         }
         at = instants([now])[0]
         known = facts(prepared(tables, TABLES), at=at, rules=self.rules, limits=self.limits)
-        return rows[judged(known, self.order, at=at).filter("acts")["pandaid"].unique()]
+        judged = self.plans.frame(
+            "judged",
+            {"known": known.with_columns(now_us=now)},
+            lambda lazy: judging(lazy["known"], self.order).filter("acts").select("pandaid"),
+        )
+        return rows[judged["pandaid"].unique()]
 
     def _late_users(
         self, loop: Loop, placed: pl.DataFrame, waits: pl.DataFrame, now: int, snapshot: int
     ) -> pl.DataFrame:
         """Return the waiting jobs of users that are brokered again: groups of a task at a queue where nothing happens."""
-        if not (now - changed(loop, waits) > YOUNGEST_S * SECOND).any():
+        if not (now - waits["since"] > YOUNGEST_S * SECOND).any():
             return waits.clear()
         worlds = placed["world"].unique().sort()
-        live = _jobs(loop, placed, changed(loop, placed))
+        live = _jobs(loop, placed)
         since = now - YOUNGEST_S * SECOND
         over = loop.ended(worlds, loop.arrays.brokered, since)
         gone = _of_jobs(loop, over["job"].to_numpy()).with_columns(
@@ -260,27 +268,14 @@ def _named(column: str) -> pl.Expr:
     return pl.format("{} {}", "world", column)
 
 
-def changed(loop: Loop, rows: pl.DataFrame) -> IntArray:
-    """Return when jobs came into their state [us]; outputs under way since the start of the job."""
-    world, job, state = (rows[name].to_numpy() for name in ("world", "job", "state"))
-    since = np.zeros(len(job), np.int64)
-    for one in np.unique(world):
-        copy, here = loop.copies[one], world == one
-        attempt = copy.state.attempt[job[here]]
-        states = [state[here] == ASSIGNED, state[here] == ACTIVATED]
-        times = [copy.placed[job[here]], attempt["ready"]]
-        since[here] = np.select(states, times, attempt["start"])
-    return since
-
-
-def _jobs(loop: Loop, rows: pl.DataFrame, since: IntArray) -> pl.DataFrame:
+def _jobs(loop: Loop, rows: pl.DataFrame) -> pl.DataFrame:
     """Return jobs as the timeouts read them; ``pandaid`` is the number of the row."""
     jobs = _of_jobs(loop, rows["job"].to_numpy()).with_columns(
         world=rows["world"],
         pandaid=pl.int_range(pl.len()),
         name=loop.arrays.queue_names.gather(rows["queue"]),
         jobstatus=STATUSES.gather(rows["state"]),
-        modificationtime=instants(since),
+        modificationtime=instants(rows["since"]),
     )
     return _told(jobs)
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -143,6 +144,13 @@ class State(NamedTuple):
 
 
 def state_of(world: World, seed: int) -> State:
+    """Return arrays of its own for a run that has not begun."""
+    first = world.initial
+    log = np.empty(world.jobs.height * world.queueing.attempts, LOGGED)
+    return deepcopy(first)._replace(log=log, settings=first.settings._replace(seed=seed))
+
+
+def initial_of(world: World) -> State:
     """Build the arrays of a run that has not begun; its clock stands at the beginning, or at the first ready time before it."""
     jobs, n, rules = world.jobs, world.jobs.height, world.queueing
     ready = jobs["readytime"].to_physical().fill_null(NEVER).to_numpy()
@@ -181,14 +189,14 @@ def state_of(world: World, seed: int) -> State:
     room[0, : len(changes)] = changes
     room[1, : len(changes)] = CHANGE * KIND + np.arange(len(changes))
     settings = Settings(
-        seed,
+        0,
         rules.fit == "first",
         rules.attempts,
         round(rules.retry_delay_s * SECOND),
         np.array(rules.memory_ladder_mb, np.float64),
     )
-    log = np.empty(n * rules.attempts, LOGGED)
-    return State(work, places, attempt, log, Events(room[0], room[1], counters), settings)
+    none, events = np.empty(0, LOGGED), Events(room[0], room[1], counters)
+    return State(work, places, attempt, none, events, settings)
 
 
 def micros(instant: datetime) -> int:

@@ -15,7 +15,7 @@ import polars as pl
 
 from brokerlab.calibrate.simulation.capacity import LOWER
 from brokerlab.calibrate.simulation.contracts import DATA, QUEUES
-from brokerlab.calibrate.simulation.state import Arrays, arrays_of
+from brokerlab.calibrate.simulation.state import Arrays, State, arrays_of, initial_of
 from brokerlab.engines import TEXT, collect, narrow
 from brokerlab.errors import ConfigError, DataError, nearest
 from brokerlab.frames import prepared
@@ -195,6 +195,11 @@ class World(Result):
     def arrays(self) -> Arrays:
         """What the loop works on, made once."""
         return arrays_of(self)
+
+    @cached_property
+    def initial(self) -> State:
+        """The arrays that every run begins with, made once."""
+        return initial_of(self)
 
     @cached_property
     def created(self) -> IntArray:

@@ -141,12 +141,16 @@ def decide(
 
 
 def judged(known: pl.DataFrame, order: Sequence[TimeoutRule], *, at: datetime) -> pl.DataFrame:
-    """Evaluate rules on the facts.
+    """Evaluate rules on the facts; see :func:`judging`."""
+    return judging(known.lazy().with_columns(now_us=microseconds_of(at)), order).collect()
+
+
+def judging(known: pl.LazyFrame, order: Sequence[TimeoutRule]) -> pl.LazyFrame:
+    """Return a plan that evaluates rules on the facts, at ``now_us`` [us since 1970].
 
     The columns of ``SCHEMA`` and ``acts``, whether the second look agrees: one row per job and rule that is too old.
     """
-    now = microseconds_of(at)
-    jobs = nw.from_native(known.lazy())
+    jobs, now = nw.from_native(known), nw.col("now_us")
     parts = [_empty().lazy()]
     for rule in order:
         frame = jobs.filter(rule.selects)
@@ -157,11 +161,11 @@ def judged(known: pl.DataFrame, order: Sequence[TimeoutRule], *, at: datetime) -
         late = frame.with_columns(since_us=rule.since, limit_s=rule.limit_s, due_us=rule.due_us)
         late = late.filter(nw.col("due_us") < now)
         told = late.with_columns(acts=(rule.agrees_us < now).fill_null(value=False) & ~rule.spares)
-        parts.append(_rows(told.to_native(), rule, now))
-    return pl.concat(parts).collect()
+        parts.append(_rows(told.to_native(), rule))
+    return pl.concat(parts)
 
 
-def _rows(late: pl.LazyFrame, rule: TimeoutRule, now: int) -> pl.LazyFrame:
+def _rows(late: pl.LazyFrame, rule: TimeoutRule) -> pl.LazyFrame:
     hours = pl.lit(HOUR_S, dtype=pl.Float64)
     return late.select(
         *JOB,
@@ -170,7 +174,7 @@ def _rows(late: pl.LazyFrame, rule: TimeoutRule, now: int) -> pl.LazyFrame:
         action=pl.lit(str(rule.action)),
         reference=pl.lit(rule.reference),
         since=pl.col("since_us").cast(pl.Datetime("us")),
-        age_h=(now - pl.col("since_us")) / (hours * SECOND),
+        age_h=(pl.col("now_us") - pl.col("since_us")) / (hours * SECOND),
         limit_h=pl.col("limit_s") / hours,
         acts="acts",
     )
