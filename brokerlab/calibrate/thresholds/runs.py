@@ -6,8 +6,9 @@ folder, so that an interrupted study goes on behind the last settings that were 
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,8 +20,8 @@ from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.values import digest_of
 from brokerlab.long_work import Kept, in_processes
 
-PAYS_S = 20.0
-"""Work left from which other processes are started [s]; one needs some seconds to start."""
+PAYS_S = 60.0
+"""Work from which it is cut for other processes [s]: one needs seconds to start, and settings side by side cost a part each."""
 FAILURES = (BrokerlabError, ArithmeticError, MemoryError)
 """Errors by which a run is missing; any other is a fault of the program and ends the study."""
 KILLED = "the process that simulated it was killed twice"
@@ -126,38 +127,38 @@ class Runs:
             if wanting and config.digest not in failed:
                 alike.setdefault(wanting, []).append(config)
         before = time.perf_counter()
-        self._run(
-            Task(some, Block(period, seeds))
-            for seeds, wanted in alike.items()
-            for some in self._together(wanted)
-        )
+        for seeds, wanted in alike.items():
+            self._simulate(wanted, Block(period, seeds))
         self.seconds += time.perf_counter() - before
 
-    def _together(self, configs: Sequence[Config]) -> Iterator[tuple[Config, ...]]:
-        """Cut settings into those that are simulated together, some for every process: what was not over is lost."""
-        size = -(-len(configs) // (self.workers + 1))
-        for first in range(0, len(configs), size):
-            yield tuple(configs[first:][:size])
+    def _simulate(self, configs: Sequence[Config], block: Block) -> None:
+        """Simulate settings together here, what is short; else some first, to see whether processes pay for the others."""
+        per_run = self.seconds / self.n_simulated if self.n_simulated else math.inf
+        short = per_run * len(configs) * len(block.seeds) <= PAYS_S
+        first = len(configs) if short else -(-len(configs) // (self.workers + 1))
+        before = time.perf_counter()
+        self._run([Task(tuple(configs[:first]), block)])
+        rest, spent = configs[first:], time.perf_counter() - before
+        pays = self.workers > 1 and spent / first * len(rest) > PAYS_S
+        size = -(-len(rest) // self.workers) if pays else len(rest)
+        parts = [tuple(rest[at:][:size]) for at in range(0, len(rest), size or 1)]
+        self._run([Task(part, block) for part in parts], apart=len(parts) > 1)
 
-    def _run(self, wanted: Iterable[Task], *, apart: bool = False) -> None:
-        """Make runs; those of settings that fail together are made again one by one.
+    def _run(self, tasks: Sequence[Task], *, apart: bool = False) -> None:
+        """Make runs, here or ``apart``, in other processes; those of settings that fail together are made again one by one.
 
-        ``apart``: only in other processes, for those that made them before were killed, as this one might be.
+        Those of a process that was killed are made again in another one only, as this one might be, too.
         """
-        tasks, before = list(wanted), time.perf_counter()
         again: list[Task] = []
         killed: list[Task] = []
-        rest = tasks
-        for done, task in enumerate(() if apart else tasks, 1):
-            again += self._note(task, _tried(self.what_if, task))
-            rest, spent = tasks[done:], time.perf_counter() - before
-            if self.workers > 1 and len(rest) > 1 and spent / done * len(rest) > PAYS_S:
-                break
-        if rest:
-            there = in_processes(_simulated, self.what_if, rest, workers=self.workers, tries=2)
+        if apart:
+            there = in_processes(_simulated, self.what_if, tasks, workers=self.workers, tries=2)
             for task, result in there:
                 was_killed = isinstance(result, BrokenProcessPool)
                 (killed if was_killed else again).extend(self._note(task, result))
+        else:
+            for task in tasks:
+                again += self._note(task, _tried(self.what_if, task))
         if again:
             self._run(again)
         if killed:

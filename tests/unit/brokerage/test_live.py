@@ -153,7 +153,9 @@ def test_what_no_state_may_say(state: dict[str, pl.DataFrame], says: str) -> Non
 def test_brokerages_rules_and_settings_that_cannot_be() -> None:
     with pytest.raises(ConfigError, match="stage 'tasks' cannot stand; allowed are"):
         live.prepare({}, brokerage=NUCLEI)
-    with pytest.raises(ConfigError, match="brokerage='analysis-jobs': allowed are values of Broker"):
+    with pytest.raises(
+        ConfigError, match="brokerage='analysis-jobs': allowed are values of Broker"
+    ):
         live.prepare({}, brokerage="analysis-jobs")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="production-jobs are ProductionRules, given are Analysi"):
         live.prepare({}, rules=AnalysisRules())
