@@ -15,6 +15,7 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.archive.contracts.jobs import ENDED, OVER
 from brokerlab.archive.store import Archive
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.intervals import clustered
@@ -34,10 +35,6 @@ MOST_STEPS = 62
 """Steps of time at most, without a length of their own."""
 BINS = 8
 """Bins of a histogram in a factor of ten."""
-ENDED = ("finished", "failed")
-"""Statuses of jobs that did what they could; jobs that were cancelled or closed did not."""
-OVER = (*ENDED, "cancelled", "closed")
-"""Statuses after which nothing happens."""
 
 _CODES = {
     "pilot": "piloterrorcode",

@@ -15,6 +15,7 @@ import duckdb
 import polars as pl
 
 from brokerlab.archive.contracts import STORED, describe, key_columns, version_column
+from brokerlab.archive.contracts.jobs import STATUSES
 from brokerlab.results import Result, Shows
 from brokerlab.words import counted
 
@@ -100,11 +101,6 @@ class Check:
     broken: str
 
 
-STATUSES = (
-    "pending", "defined", "waiting", "assigned", "throttled", "activated", "sent", "starting", "running",
-    "holding", "merging", "transferring", "finished", "failed", "cancelled", "closed",
-)  # fmt: skip
-"""Statuses of jobs; a job with another one is in none of the counts by outcome."""
 CORES = "greatest(coalesce(nullif(actualcorecount, 0), nullif(corecount, 0), 1), 1)"
 """Cores of a job, as SQL."""
 CHECKS = (

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from brokerlab.archive.contracts.jobs import ENDED
 from brokerlab.archive.given import Source, scans_of
 from brokerlab.calibrate.key_trials import known_rows, trial_of
 from brokerlab.calibrate.settings import last_change, settings_at
@@ -161,7 +162,7 @@ def read_scout_history(
 def _outcomes(after: pl.LazyFrame, files: pl.LazyFrame) -> pl.DataFrame:
     """Add up the later jobs with input of each task that finished or failed; whole microseconds add up alike in any order."""
     own = files.filter(pl.col("type").is_in(INPUT_TYPES)).select("pandaid").unique()
-    ended = after.filter(pl.col("jobstatus").is_in(["finished", "failed"]))
+    ended = after.filter(pl.col("jobstatus").is_in(ENDED))
     known = ended.collect_schema().names()
     counts = [
         pl.col(name).replace(0, None) for name in ("actualcorecount", "corecount") if name in known

@@ -10,7 +10,8 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
-OVER = ("finished", "failed", "cancelled", "closed")  # statuses after which nothing happens
+from brokerlab.archive.contracts.jobs import OVER
+
 EARLY = ("pending", "waiting", "defined", "assigned", "throttled")
 """Statuses before a job is activated."""
 ORDER = (

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.archive.contracts.jobs import OVER
 from brokerlab.carry import Chunk
 from brokerlab.scouts.per_job import rows
 from brokerlab.scouts.quantities import has_scout_mark
@@ -16,7 +17,6 @@ from brokerlab.scouts.tables import TASK_COLUMNS, deal, small
 FIRST_JOBS = 10  # scouts are ten chunks of input
 EARLY_FINISHED = 5
 LATE_FINISHED = 100
-FINAL = ["finished", "failed", "cancelled", "closed"]
 
 
 def triggers(
@@ -90,7 +90,7 @@ def first_trigger(scouts: pl.DataFrame, period_s: int = 0) -> pl.DataFrame:
     per_task = scouts.group_by("jeditaskid").agg(
         half=times.get(needed - 1, null_on_oob=True),
         ended=pl.col("modificationtime").max(),
-        all_ended=pl.col("jobstatus").is_in(FINAL).all(),
+        all_ended=pl.col("jobstatus").is_in(OVER).all(),
     )
     at = pl.coalesce("half", pl.when("all_ended").then("ended"))
     if period_s:

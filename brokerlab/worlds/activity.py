@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from brokerlab.archive.contracts.jobs import OVER
 from brokerlab.numerics import BoolArray, FloatArray, IntArray
 from brokerlab.units import DAY_S
 from brokerlab.worlds.frames_jobs import known
 from brokerlab.worlds.links import snapshot_seconds
-from brokerlab.worlds.paths import OVER
 from brokerlab.worlds.queues import conform
 from brokerlab.worlds.world import World
 

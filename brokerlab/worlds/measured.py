@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from brokerlab.archive import Archive
+from brokerlab.archive.contracts.jobs import ENDED
 from brokerlab.scouts.kills import MEMORY_CODES, WALLTIME_CODES
 from brokerlab.units import HOUR_S
 
@@ -121,7 +122,7 @@ def _waits(jobs: pl.DataFrame) -> dict[str, float | None]:
 
 
 def _ends(jobs: pl.DataFrame) -> dict[str, float | None]:
-    over = jobs.filter(pl.col("jobstatus").is_in(["finished", "failed"]))
+    over = jobs.filter(pl.col("jobstatus").is_in(ENDED))
     failed = pl.col("jobstatus") == "failed"
     queues = over.group_by("computingsite").agg(pl.len(), part=failed.mean())
     queues = queues.filter(pl.col("len") >= LEAST_JOBS)

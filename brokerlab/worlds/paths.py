@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from brokerlab.archive.contracts.jobs import OVER
+
 HOUR, DAY = 3600, 86_400
 USUAL_S = {
     "defined": 20,
@@ -21,7 +23,6 @@ ORDER = (
     *("running", "merging", "holding", "transferring"),
 )
 """Statuses that a path may have, in the order that jobs take them."""
-OVER = ("finished", "failed", "cancelled", "closed")
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from brokerlab.archive.contracts.jobs import OVER
 from brokerlab.numerics import IntArray
 from brokerlab.units import KB, MB
 from brokerlab.worlds.block import PLANTED_IDS, identify
 from brokerlab.worlds.frames_tasks import DATASETS_PER_TASK, FILES_PER_BLOCK
 from brokerlab.worlds.jobtypes import USER_SHARE
-from brokerlab.worlds.paths import OVER, Path
+from brokerlab.worlds.paths import Path
 from brokerlab.worlds.queues import conform
 from brokerlab.worlds.users import GROUPS, PRODUCTION_USER, USERS, registered
 from brokerlab.worlds.world import World

@@ -4,6 +4,16 @@ import dataframely as dy
 
 from brokerlab.archive.contracts._columns import f64, i32, i64, text, ts
 
+STATUSES = (
+    "pending", "defined", "waiting", "assigned", "throttled", "activated", "sent", "starting", "running",
+    "holding", "merging", "transferring", "finished", "failed", "cancelled", "closed",
+)  # fmt: skip
+"""Statuses of jobs; a job with another one is in none of the counts by outcome."""
+ENDED = ("finished", "failed")
+"""Statuses of jobs that did what they could; jobs that were cancelled or closed did not."""
+OVER = (*ENDED, "cancelled", "closed")
+"""Statuses after which nothing happens."""
+
 
 class Jobs(dy.Schema):
     """One row per job, live or archived (DB ``JOBSARCHIVED4``, ``JOBSARCHIVED``, live tables)."""

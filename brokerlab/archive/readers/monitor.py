@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from brokerlab.archive.contracts import empty
+from brokerlab.archive.contracts.jobs import OVER
 from brokerlab.archive.readers.detect import TableOf
 from brokerlab.archive.readers.records import Batch, Record, Told, series, told_apart
 from brokerlab.archive.readers.units import KB_PER_MB, MAX_DURATION_S
@@ -29,8 +30,6 @@ EVENT_SERVICE = {
     "cojumbo": 5,
 }
 """The monitor's words for ``eventservice``."""
-
-_ENDED = {"finished", "failed", "cancelled", "closed"}
 
 
 def read(path: Path, data: Any, table: str | None, table_of: TableOf) -> Iterator[Batch]:
@@ -159,7 +158,7 @@ def _with_end(frame: pl.DataFrame, records: list[Record]) -> tuple[pl.DataFrame,
     if not need <= set(frame.columns) or not any("durationsec" in r for r in records):
         return frame, 0
     seconds = series("__s", [r.get("durationsec") for r in records]).cast(pl.Int64, strict=False)
-    ended = frame["jobstatus"].is_in(list(_ENDED))
+    ended = frame["jobstatus"].is_in(OVER)
     missing = frame["endtime"].cast(pl.String).str.strip_chars().replace("", None).is_null()
     start = frame["starttime"].cast(pl.String).str.replace("T", " ")
     start = start.str.to_datetime("%Y-%m-%d %H:%M:%S", strict=False, time_unit="us")

@@ -21,7 +21,8 @@ from typing import Any
 import narwhals.stable.v2 as nw
 
 from brokerlab.archive.contracts import read_as
-from brokerlab.lifecycle.status_log import OVER, entries
+from brokerlab.archive.contracts.jobs import OVER
+from brokerlab.lifecycle.status_log import entries
 
 GROUP = ("computingsite", "gshare", "workqueue_id", "resource_type", "nucleus")
 """What jobs are counted by, besides their status."""

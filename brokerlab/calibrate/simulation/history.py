@@ -13,6 +13,7 @@ from typing import Any, cast
 import polars as pl
 
 from brokerlab.archive.contracts import read_as
+from brokerlab.archive.contracts.jobs import OVER
 from brokerlab.brokerage.replaying.changes import by_parent
 from brokerlab.brokerage.replaying.inputs import INPUTS
 from brokerlab.brokerage.replaying.work import OPEN
@@ -28,7 +29,6 @@ from brokerlab.calibrate.simulation.capacity import (
 from brokerlab.calibrate.simulation.state import SECOND
 from brokerlab.engines import collect, narrow
 from brokerlab.errors import DataError, InsufficientDataError
-from brokerlab.lifecycle.status_log import OVER
 
 UNMADE = "unmade"
 """What was observed of such a job."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from brokerlab.archive.contracts.jobs import ENDED
 from brokerlab.estimators.records import Quantity
 from brokerlab.estimators.sources.source import At
 from brokerlab.scouts.kills import kill_cause
@@ -78,7 +79,7 @@ def reasons(quantity: Quantity, at: At) -> dict[str, pl.Expr]:
         MERGE_REASON: pl.col("processingtype") == MERGE,
         f"failed, and no {word} recorded": failed & ~measured,
         f"failed, though not at the limit of {quantity}": failed,
-        "jobstatus is {}": ~pl.col("jobstatus").is_in(["finished", "failed"]),
+        "jobstatus is {}": ~pl.col("jobstatus").is_in(ENDED),
         "no start or end recorded": wall_s().is_null(),
         "ended before it started": wall_s() < 0,
         f"no {word} recorded": ~measured & ~(killed(quantity) & sent(quantity).is_not_null()),

@@ -13,8 +13,9 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
+from brokerlab.archive.contracts.jobs import OVER
 from brokerlab.engines import FLOAT, INT, TEXT, TIME, Types, narrow, same_engine
-from brokerlab.lifecycle.status_log import EARLY, OVER, entries
+from brokerlab.lifecycle.status_log import EARLY, entries
 
 JOBS: Types = {
     "pandaid": INT,

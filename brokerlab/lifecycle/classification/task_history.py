@@ -10,6 +10,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
+from brokerlab.archive.contracts.jobs import ENDED
 from brokerlab.engines import INT, TEXT, TIME, Types, collect, narrow, same_engine
 from brokerlab.lifecycle.classification.instants import At, Instants
 from brokerlab.lifecycle.classification.levels import place_of_cell, with_cells
@@ -158,7 +159,7 @@ def _events(
         return pl.DataFrame(schema=schema)
     used = files.join(masters.select("jeditaskid", "datasetid"), on=["jeditaskid", "datasetid"])
     timed = used.filter(~nw.col("pandaid").is_null()).join(jobs, on="pandaid")
-    done = timed.filter(nw.col("status").is_in(["finished", "failed"])).select(
+    done = timed.filter(nw.col("status").is_in(ENDED)).select(
         "jeditaskid", kind=nw.col("status"), time=nw.col("modificationtime")
     )
     begun = (
