@@ -153,6 +153,9 @@ def answered(proposal: Proposal, again: Callable[[], Again]) -> Drift:
     intervals. ``cannot_tell``: anything between, or too few units.
     """
     try:
+        if proposal.sources or proposal.takes_back:
+            how = "merged from others" if proposal.sources else "one that takes another back"
+            raise NotRepeatableError(f"the proposal is {how}: ask of each of those it comes from")
         asked = again()
     except InsufficientDataError as error:
         return refused(error)
@@ -206,13 +209,6 @@ def _judged_in_words(judgement: Judgement, better: str, units: str) -> str:
     if judgement.kind == "keep":
         return f"nothing tried is better, a gain of more than {seen} would have been seen"
     return f"nothing tried is shown to be better, a gain of up to {seen} is not excluded"
-
-
-def _unmerged(proposal: Proposal) -> None:
-    """Refuse a proposal whose proof is that of others."""
-    if proposal.sources or proposal.takes_back:
-        how = "merged from others" if proposal.sources else "one that takes another back"
-        raise NotRepeatableError(f"the proposal is {how}: ask of each of those it comes from")
 
 
 def _effects_beside(
@@ -301,7 +297,7 @@ class LaterArchive:
             missing = f"{self.archive.path} has no metrics of links (network_matrix)"
             raise InsufficientDataError(later.refused.get("metrics", missing))
         rules = _rules_of(proposal)
-        return exchange_drift(proposal, evidence, acting=later.settings, rules=rules)
+        return exchange_drift(proposal, evidence, config=later.config, rules=rules)
 
     def _thresholds(self, proposal: Proposal) -> Drift:
         """Simulate the archive, if the simulation gives back what was seen there."""
@@ -377,7 +373,6 @@ class Asked(NamedTuple):
 
 def question_of(proposal: Proposal, config: Config) -> Asked:
     """Return what a proposal on the percentiles of the scouts asks."""
-    _unmerged(proposal)
     keys = sorted({change.key for change in proposal.changes})
     if others := ", ".join(key for key in keys if key not in KEYS):
         raise NotRepeatableError(
@@ -515,19 +510,19 @@ def exchange_drift(
     proposal: Proposal,
     evidence: Evidence,
     *,
-    acting: NetworkSettings,
+    config: Config,
     rules: RuleSetName = "document",
 ) -> Drift:
-    """Judge the accepted importance of the queue on later links: network-weight.md 1, D2, D6; calibration.md 2."""
-    return answered(proposal, lambda: _of_links(proposal, evidence, acting, rules))
+    """Judge the accepted importance of the queue on later links: network-weight.md 1, D2, D6; calibration.md 2.
+
+    ``config`` is for what is not in the proposal.
+    """
+    return answered(proposal, lambda: _of_links(proposal, evidence, config, rules))
 
 
-def _of_links(
-    proposal: Proposal, evidence: Evidence, acting: NetworkSettings, rules: RuleSetName
-) -> Again:
+def _of_links(proposal: Proposal, evidence: Evidence, config: Config, rules: RuleSetName) -> Again:
     numbers = proposal.evidence.numbers or {}
-    _unmerged(proposal)
-    before, accepted = _settings(proposal, acting)
+    before, accepted = _settings(proposal, config)
     if not evidence.later_queues:
         raise InsufficientDataError("one snapshot of links has nothing later to be delivered")
     judgement = study_exchange(
@@ -566,22 +561,20 @@ def _of_links(
     )
 
 
-def _settings(
-    proposal: Proposal, acting: NetworkSettings
-) -> tuple[NetworkSettings, NetworkSettings]:
-    change = next(one for one in proposal.changes if one.key == IMPORTANCE)
-    cap = next((one.old for one in proposal.changes if one.key == CAP), acting.link_cap)
-    found = []
-    for share in (change.old, change.old if proposal.kind == "keep" else change.new):
-        if not isinstance(share, int | float) or not isinstance(cap, int | float):
-            raise NotRepeatableError(f"{IMPORTANCE} = {share!r} and {CAP} = {cap!r} are no numbers")
-        if not 0 < share < 1:
+def _settings(proposal: Proposal, config: Config) -> tuple[NetworkSettings, NetworkSettings]:
+    """Return the importance before a proposal and the accepted one, of a keep the same; the cap is as before in both."""
+    places = {one.key: one.place for one in proposal.changes}
+    (change,) = (one for one in proposal.changes if one.key == IMPORTANCE)
+    accepted = change.old if proposal.kind == "keep" else change.new
+    for share in (change.old, accepted):
+        if not isinstance(share, int | float) or not 0 < share < 1:
             raise NotRepeatableError(f"{IMPORTANCE} = {share!r} is no share between 0 and 1")
-        try:
-            found.append(NetworkSettings(float(share), float(cap)))
-        except ConfigError as error:
-            raise NotRepeatableError(str(error)) from error
-    return found[0], found[1]
+    try:
+        before = config.with_values({one.place: one.old for one in proposal.changes})
+        after = before.with_values({places[IMPORTANCE]: accepted})
+        return NetworkSettings.of(before), NetworkSettings.of(after)
+    except ConfigError as error:
+        raise NotRepeatableError(str(error)) from error
 
 
 # --- thresholds: simulated on a later period ----------------------------------------------------------------------------
@@ -627,18 +620,20 @@ def thresholds_drift(
 
     Source: calibration.md, sections 2 and 4.
     """
-    try:
+
+    def again(simulation: WhatIf) -> Again:
         asked = _to_simulate(proposal, config)
-    except InsufficientDataError as error:
-        return refused(error)
-    if validation is not None and not validation.ok:
-        why = validation.sentence.removeprefix("No answer: ")
-        return Drift("cannot_tell", f"{WORDS['cannot_tell']}: {why}")
-    drift = answered(proposal, lambda: _simulated(asked, what_if, period))
-    most = asked[2].capacity_most
-    if most == 1 or drift.status == "cannot_tell" or not (unknown := what_if.unknown()):
+        if validation is not None and not validation.ok:
+            raise InsufficientDataError(validation.sentence.removeprefix("No answer: "))
+        return _simulated(asked, simulation, period)
+
+    drift = answered(proposal, lambda: again(what_if))
+    if drift.judgement is None or drift.status == "cannot_tell":
         return drift
-    more = answered(proposal, lambda: _simulated(asked, what_if.larger(most), period))
+    most = _to_simulate(proposal, config)[2].capacity_most
+    if most == 1 or not (unknown := what_if.unknown()):
+        return drift
+    more = answered(proposal, lambda: again(what_if.larger(most)))
     if more.status == drift.status or more.judgement is None:
         return more if more.judgement is None else drift
     reason = capacity_unknown(unknown, drift.sentence, more.sentence)
@@ -677,7 +672,6 @@ def _simulated(asked: Simulated, what_if: WhatIf, period: Period) -> Again:
 
 
 def _to_simulate(proposal: Proposal, config: Config) -> Simulated:
-    _unmerged(proposal)
     if proposal.kind == "keep":
         raise NotRepeatableError(
             "a keep of thresholds has compared many settings: run the report that wrote it on the later archive"

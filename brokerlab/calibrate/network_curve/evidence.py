@@ -573,8 +573,7 @@ def read_links(
                 except InsufficientDataError as problem:
                     refused[name] = str(problem)
             if opened.has("gdpconfig"):
-                config = Config.from_frame(opened.gdpconfig)
-                at = end or _data_end(opened)
+                config, at = Config.from_frame(opened.gdpconfig), end or _data_end(opened)
                 config = config.at(at) if at else config
     if not evidence and not refused:
         raise InsufficientDataError(

@@ -196,17 +196,15 @@ def _fast(archive: Archive, period: Period) -> dict[str, Any]:
     instants = instants_of(*period, EVERY)
     log = archive.job_status_log if archive.has("job_status_log") else None
     table = Counts.of(archive.jobs, log, instants).table("computingsite", "gshare", "jobstatus")
-    slots = archive.scan("slots").collect() if archive.has("slots") else pl.DataFrame()
-    name = "pandaqueuename" if "pandaqueuename" in slots.columns else "panda_queue"
-    held = (
-        slots[name].drop_nulls().unique()
-        if name in slots.columns
-        else pl.Series([], dtype=pl.String)
-    )
+    slots = pl.DataFrame(schema={"pandaqueuename": pl.String})
+    if archive.has("slots"):
+        slots = (
+            archive.scan("slots").select(pl.col("pandaqueuename").drop_nulls().unique()).collect()
+        )
     return {
         "share_job_stats": table.drop_nulls(["computingsite", "gshare"]),
         "queues": archive.scan("queues").collect(),
-        "slots": pl.DataFrame({"pandaqueuename": held}),
+        "slots": slots,
     }
 
 

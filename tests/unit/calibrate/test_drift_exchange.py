@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from brokerlab.brokerage.network_weight import NetworkSettings
 from brokerlab.calibrate.drift import Drift, exchange_drift, is_of_exchange
 from brokerlab.calibrate.network_curve import Evidence
 from brokerlab.gdpconfig import Config
@@ -62,7 +61,7 @@ def keep(numbers: dict[str, Any] = NUMBERS) -> Proposal:
 
 
 def ask(proposal: Proposal, evidence: Evidence, rules: RuleSetName = "production") -> Drift:
-    return exchange_drift(proposal, evidence, acting=NetworkSettings(), rules=rules)
+    return exchange_drift(proposal, evidence, config=Config.empty(), rules=rules)
 
 
 def test_a_change_holds_where_links_are_as_it_said() -> None:
