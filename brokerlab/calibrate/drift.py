@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -63,6 +63,8 @@ WORDS: Mapping[Status, str] = {
 }
 WEIGHT: tuple[Status, ...] = ("holds", "cannot_be_checked", "cannot_tell", "does_not_hold")
 """Answers about parts, the last one decides about the whole."""
+LAST_DAY = timedelta(days=1)
+"""Tasks of it are not judged: they may end in it."""
 SCHEMA = {
     "quantity": pl.String,
     "unit": pl.String,
@@ -321,6 +323,11 @@ class LaterArchive:
         if period.start >= period.end:
             raise InsufficientDataError(
                 f"{path} ends {period.end}, before what the proposal was not made from begins ({period.start})"
+            )
+        if period.end - period.start <= LAST_DAY:
+            raise InsufficientDataError(
+                f"{path} ends {period.end}, a day or less after what the proposal was not made from begins ({period.start}), and "
+                "tasks of the last day may not be over"
             )
         return period
 

@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 
-from brokerlab.calibrate.drift import Drift, is_of_exchange, is_of_thresholds, thresholds_drift
+from brokerlab.calibrate.drift import (
+    Drift,
+    LaterArchive,
+    is_of_exchange,
+    is_of_thresholds,
+    thresholds_drift,
+)
 from brokerlab.calibrate.thresholds import Period
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Proposal, dumps, loads
@@ -87,6 +93,15 @@ def test_where_such_an_effect_would_not_be_seen_it_cannot_be_told(proposal: Prop
     found = ask(proposal, Toy(world=1, depth=0.0, noise=(0.5, 0.2)))
     assert found.status == "cannot_tell", found.sentence
     assert "is not excluded" in found.sentence
+
+
+def test_a_later_part_of_less_than_a_day_tells_nothing(proposal: Proposal) -> None:
+    """Its own data end on 21 March: what is later is the last day, whose tasks may not be over."""
+    window = ("2026-03-01T00:00:00", "2026-03-21T20:00:00")
+    archive: Any = SimpleNamespace(path="later", manifest=SimpleNamespace(window=window))
+    found = LaterArchive(archive).ask(proposal)
+    assert found.status == "cannot_tell"
+    assert "later ends 2026-03-21 20:00:00, a day or less after" in found.sentence
 
 
 class Starving(Toy):
