@@ -124,7 +124,7 @@ def _conform(
     if not frame.width and not frame.height:
         return _empty(contract), []
     if _fits(frame, types):
-        return pl.DataFrame([frame.get_column(name) for name in types]).rechunk(), []
+        return frame.select(types.keys()).rechunk(), []
     nothing, there = _nothing(contract), {*frame.columns}
     kept, wrong = [], []
     for name, (kind, nullable) in types.items():

@@ -16,6 +16,7 @@ from brokerlab.brokerage.inputs.valid import at_snapshots
 
 WINDOW = timedelta(minutes=60)
 """Age limit of every metric."""
+ANY_AGE = -(2**63)
 
 CLOSENESS_KEY = "AGIS_closeness"
 QUEUED_KEYS = {False: "Production Output_queued", True: "Express_queued"}
@@ -105,25 +106,25 @@ def _newest(matrix: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
     """
     times = matrix["ts"].unique().sort()
     width = len(times) + 1  # place 0 stands for before all of them
-
-    def number(link: pl.Series, metric: pl.Series | int, place: pl.Series) -> pl.Series:
-        return (link * len(_METRICS) + metric) * width + place.cast(pl.Int64)
-
     metric = matrix["key"].cast(pl.Enum([*_COLUMNS])).to_physical().cast(pl.Int64)
-    rows = pl.DataFrame({
-        "number": number(matrix["link"], metric, times.search_sorted(matrix["ts"]) + 1),
-        "ts": matrix["ts"], "value": matrix["value"],
-    }).sort("number", "value")  # fmt: skip
-    oldest = wanted["at"] - WINDOW
-    place = times.search_sorted(wanted["at"], side="right").set(wanted["at"].is_null(), len(times))
+    place = times.search_sorted(matrix["ts"]) + 1
+    number = (matrix["link"] * len(_METRICS) + metric) * width + place.cast(pl.Int64)
+    rows = matrix.select("ts", "value", number=number).sort("number", "value")
+    numbers, values = rows["number"].to_numpy(), rows["value"].to_numpy()
+    ages = rows["ts"].to_physical().to_numpy()
+    oldest = (wanted["at"] - WINDOW).to_physical().fill_null(ANY_AGE).to_numpy()
+    last = times.search_sorted(wanted["at"], side="right").set(wanted["at"].is_null(), len(times))
+    first = wanted["link"].to_numpy() * len(_METRICS) * width + last.to_numpy()
     found = {}
     for nth, name in enumerate(_METRICS):
-        asked = number(wanted["link"], nth, place)
-        at = pl.Series(np.searchsorted(rows["number"].to_numpy(), asked.to_numpy(), "right") - 1)
-        newest = rows[at.clip(0)] if rows.height else rows.clear(len(at))
-        same = (at >= 0) & (newest["number"] // width == asked // width)
-        fresh = same & (newest["ts"] > oldest).fill_null(value=True)
-        found[name] = newest["value"].set(~fresh, None)
+        asked = first + nth * width
+        newest = np.searchsorted(numbers, asked, "right") - 1
+        at = np.flatnonzero(newest >= 0)
+        row = newest[at]
+        fresh = (numbers[row] // width == asked[at] // width) & (ages[row] > oldest[at])
+        column = np.full(len(asked), np.nan)
+        column[at[fresh]] = values[row[fresh]]
+        found[name] = pl.Series(column).fill_nan(None)
     something = pl.any_horizontal(pl.col(name).is_not_null() for name in _METRICS)
     return (
         wanted.with_columns(**found)

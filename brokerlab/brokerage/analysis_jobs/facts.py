@@ -11,6 +11,7 @@ from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.analysis_jobs.task_facts import task_facts
 from brokerlab.brokerage.analysis_jobs.throttle import ended
 from brokerlab.brokerage.engine.lookup import Known
+from brokerlab.brokerage.inputs.data import input_files
 from brokerlab.brokerage.inputs.valid import at_every
 from brokerlab.brokerage.production_jobs.queue_facts import queue_facts as shared_facts
 from brokerlab.brokerage.production_jobs.state import at_instants, has_history
@@ -200,7 +201,11 @@ def facts(known: Known) -> Known:
         places=queues.lazy(),
         lists=_with_own_queue(tasks, queues),
     )
-    return found.with_made(pool=pool, endpoints=at_every(endpoints, snapshots))
+    return found.with_made(
+        endpoints=at_every(endpoints, snapshots),
+        input=input_files(given["tasks"], tables["datasets"], tables["files"]),
+        pool=pool,
+    )
 
 
 def ends(known: Known) -> pl.LazyFrame:

@@ -30,13 +30,14 @@ _PLACES: Schema = {
 _HERE: Schema = {"jeditaskid": pl.Int64, "panda_queue": pl.String} | dict.fromkeys(SUMS, pl.Int64)
 
 
-def _distinct_files(
+def input_files(
     tasks: pl.DataFrame, datasets: pl.DataFrame | None, files: pl.DataFrame | None
 ) -> pl.DataFrame:
     """Return the files of the tasks' real datasets.
 
     Columns ``jeditaskid, datasetname, lfn, fsize``, and ``name``: number of the distinct (task, lfn).
     """
+    tasks = read("tasks", tasks, TASK).unique()
     wanted = for_tasks(real(datasets, distributed=True), tasks)
     rows = for_tasks(read("files", files, _FILES, _FILE_FACTS), tasks)
     kept = rows.join(wanted, on=["jeditaskid", "datasetname"], how="semi").drop_nulls("lfn")
@@ -47,10 +48,8 @@ def _distinct_files(
     return places.join(sizes, on="name", how="inner")
 
 
-def input_totals(
-    tasks: pl.DataFrame, datasets: pl.DataFrame | None, files: pl.DataFrame | None
-) -> pl.DataFrame:
-    """Return the size of each task's input, ``jeditaskid, total`` [B] ``, nfiles`` (i64; 0 without input), sorted.
+def input_totals(tasks: pl.DataFrame, files: pl.DataFrame) -> pl.DataFrame:
+    """Return the size of each task's input (:func:`input_files`): ``jeditaskid, total`` [B] ``, nfiles`` (i64; 0 without), sorted.
 
     A name in several datasets counts once, null ``fsize`` as 0.
 
@@ -58,8 +57,7 @@ def input_totals(
     """
     asked = read("tasks", tasks, TASK).unique()
     totals = (
-        _distinct_files(asked, datasets, files)
-        .unique("name")
+        files.unique("name")
         .group_by("jeditaskid")
         .agg(total=pl.col("fsize").sum(), nfiles=pl.len().cast(pl.Int64))
     )
@@ -71,28 +69,22 @@ def input_totals(
 
 
 def input_at_queues(
-    tasks: pl.DataFrame,
-    datasets: pl.DataFrame | None,
-    files: pl.DataFrame | None,
-    file_locations: pl.DataFrame | None,
-    kinds: Sequence[str] = WITH_TAPE,
+    files: pl.DataFrame, file_locations: pl.DataFrame | None, kinds: Sequence[str] = WITH_TAPE
 ) -> pl.DataFrame:
-    """Return how much of each task's input each queue (parent name) has at places of some kinds: localdisk, cache, localtape.
+    """Return how much of each task's input (:func:`input_files`) each queue (parent name) has at places of some kinds.
 
-    One row per ``jeditaskid``, ``panda_queue`` with anything, sorted: ``avail``, ``navail`` on disk or in cache,
+    Kinds are localdisk, cache, localtape. One row per ``jeditaskid``, ``panda_queue`` with anything, sorted: ``avail``, ``navail`` on disk or in cache,
     ``avail_t``, ``navail_t`` with tape too; i64, [B] and [files].
 
     Source: production-jobs.md 4.
     """
-    asked = read("tasks", tasks, TASK).unique()
-    wanted = _distinct_files(asked, datasets, files)
     places = read("file_locations", file_locations, _PLACES, TASK).filter(
         pl.col("kind").is_in(kinds)
     )
     copies = places.select(
         "jeditaskid", "datasetname", "lfn", "panda_queue", disk=pl.col("kind").is_in(ON_DISK)
     )
-    here = valid_for(wanted, copies, on=["datasetname", "lfn"], keys=["jeditaskid"], in_order=False)
+    here = valid_for(files, copies, on=["datasetname", "lfn"], keys=["jeditaskid"], in_order=False)
     if here.is_empty():
         return pl.DataFrame(schema=_HERE)
     # sorted by place, then file: every file of a place counts once, and is on disk if any copy is

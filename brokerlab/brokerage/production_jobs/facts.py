@@ -11,6 +11,7 @@ from brokerlab.brokerage import network_weight as network
 from brokerlab.brokerage.engine.lookup import Known
 from brokerlab.brokerage.engine.pairs import run
 from brokerlab.brokerage.full_chain import bare_modes
+from brokerlab.brokerage.inputs.data import input_files
 from brokerlab.brokerage.inputs.endpoints import up
 from brokerlab.brokerage.production_jobs.queue_facts import queue_facts
 from brokerlab.brokerage.production_jobs.state import at_instants, has_history
@@ -41,6 +42,8 @@ def listed(
         "t", "t_version", name=names, single=names.list.len() == 1
     )
     bound = asked.filter(merging & ~_loose(rules))
+    if not named.height and not bound.height:
+        return pl.DataFrame(schema={"t": pl.Int64, "q": pl.Int64, "single": pl.Boolean})
     parts = [
         pl.concat([named.select("t", "single"), bound.select("t", single=False)]).select(
             "t", pl.lit(None, pl.Int64).alias("q"), "single"
@@ -280,6 +283,7 @@ def facts(known: Known) -> Known:
         lists=lists.select("t", "q"),
     )
     return found.with_made(
+        input=input_files(raw, state["datasets"], state["files"]),
         links=known_links(tasks, state, rules=rules),
         lost=unwritable(state, rules=rules),
         near=near_places(queues, state),

@@ -116,8 +116,7 @@ def totals() -> Lookup:
 
 
 def _totals(known: Known) -> pl.LazyFrame:
-    tasks = known.kinds("jeditaskid")
-    found = input_totals(tasks, known.table("datasets"), known.table("files"))
+    found = input_totals(known.kinds("jeditaskid"), known.made["input"])
     return found.lazy().rename({"total": "t_total", "nfiles": "t_nfiles"})
 
 
@@ -128,9 +127,7 @@ def at_parents(kinds: tuple[str, ...] = WITH_TAPE) -> Lookup:
 
 
 def _at_parents(kinds: tuple[str, ...], known: Known) -> pl.LazyFrame:
-    tasks = known.kinds("jeditaskid")
-    datasets, files = known.table("datasets"), known.table("files")
-    here = input_at_queues(tasks, datasets, files, known.table("file_locations"), kinds)
+    here = input_at_queues(known.made["input"], known.table("file_locations"), kinds)
     return here.lazy().select(
         "jeditaskid", parent="panda_queue", x_avail="avail", x_navail="navail",
         x_avail_tape="avail_t", x_navail_tape="navail_t",

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.inputs.data import input_at_queues, input_totals
+from brokerlab.brokerage.inputs.data import input_at_queues, input_files, input_totals
 from brokerlab.brokerage.link_metrics import THROUGHPUT_KEYS
 from brokerlab.brokerage.replaying.build import Replay
 from brokerlab.calibrate.simulation.world import Transfers
@@ -38,9 +38,9 @@ def present(replay: Replay) -> pl.DataFrame:
     """Return the part of each task's input that each queue has, on disk or tape (contract ``Present``)."""
     tables = replay.tables
     tasks = tables["tasks"].select("jeditaskid").unique()
-    datasets, files = tables["datasets"], tables["files"]
-    here = input_at_queues(tasks, datasets, files, tables["file_locations"])
-    total = input_totals(tasks, datasets, files).filter(pl.col("total") > 0)
+    files = input_files(tasks, tables["datasets"], tables["files"])
+    here = input_at_queues(files, tables["file_locations"])
+    total = input_totals(tasks, files).filter(pl.col("total") > 0)
     part = pl.col("avail_t") / pl.col("total")
     return here.join(total, on="jeditaskid").select(
         "jeditaskid", "panda_queue", part=part.clip(0, 1)

@@ -3,7 +3,7 @@
 import polars as pl
 from polars.testing import assert_frame_equal
 
-from brokerlab.brokerage.inputs.data import input_at_queues, input_totals
+from brokerlab.brokerage.inputs.data import input_at_queues, input_files, input_totals
 from brokerlab.brokerage.inputs.slots import slot_counts
 
 TASKS = pl.DataFrame({"jeditaskid": [2, 1, 3]})
@@ -43,12 +43,25 @@ PLACES = pl.DataFrame(
 )
 
 
+def totals(tasks: pl.DataFrame, *tables: pl.DataFrame | None) -> pl.DataFrame:
+    return input_totals(tasks, input_files(tasks, *tables))
+
+
+def at_queues(
+    tasks: pl.DataFrame,
+    datasets: pl.DataFrame | None,
+    files: pl.DataFrame | None,
+    places: pl.DataFrame | None,
+) -> pl.DataFrame:
+    return input_at_queues(input_files(tasks, datasets, files), places)
+
+
 def test_a_name_counts_once_and_pseudo_files_never():
-    assert input_totals(TASKS, DATASETS, FILES).rows() == [(1, 110, 3), (2, 10, 1), (3, 0, 0)]
+    assert totals(TASKS, DATASETS, FILES).rows() == [(1, 110, 3), (2, 10, 1), (3, 0, 0)]
 
 
 def test_what_queues_have():
-    assert input_at_queues(TASKS, DATASETS, FILES, PLACES).rows() == [
+    assert at_queues(TASKS, DATASETS, FILES, PLACES).rows() == [
         (1, "P", 100, 1, 100, 1),
         (1, "Q", 10, 2, 110, 3),
         (2, "Q", 10, 1, 10, 1),
@@ -57,7 +70,7 @@ def test_what_queues_have():
 
 def test_order_and_company_do_not_matter():
     args = (DATASETS, FILES, PLACES)
-    for function, tables in ((input_totals, args[:2]), (input_at_queues, args)):
+    for function, tables in ((totals, args[:2]), (at_queues, args)):
         together = function(TASKS, *tables)
         turned = function(TASKS.reverse(), *(table.reverse() for table in tables))
         assert_frame_equal(together, turned)
@@ -68,19 +81,17 @@ def test_order_and_company_do_not_matter():
 def test_tables_without_task_serve_every_task():
     one = pl.DataFrame({"datasetname": ["A"], "lfn": ["x"], "fsize": [7]})
     names = pl.DataFrame({"datasetname": ["A"]})
-    assert input_totals(TASKS, names, one)["total"].to_list() == [7, 7, 7]
+    assert totals(TASKS, names, one)["total"].to_list() == [7, 7, 7]
 
 
 def test_a_file_without_name_is_no_input():
     nameless = pl.concat([FILES, FILES.with_columns(lfn=pl.lit(None, pl.String))])
-    assert_frame_equal(
-        input_totals(TASKS, DATASETS, nameless), input_totals(TASKS, DATASETS, FILES)
-    )
+    assert_frame_equal(totals(TASKS, DATASETS, nameless), totals(TASKS, DATASETS, FILES))
 
 
 def test_no_input():
-    assert input_totals(TASKS, None, None)["total"].to_list() == [0, 0, 0]
-    assert input_at_queues(TASKS, None, None, None).is_empty()
+    assert totals(TASKS, None, None)["total"].to_list() == [0, 0, 0]
+    assert at_queues(TASKS, None, None, None).is_empty()
 
 
 SLOTS = pl.DataFrame(
