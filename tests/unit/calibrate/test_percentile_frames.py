@@ -12,10 +12,9 @@ from brokerlab.calibrate.percentiles.study import FIXED_RANK, NO_QUEUES, Study
 def test_caveats_are_those_that_apply():
     def caveats(*, fixed, derived=()):
         made = Study(**dict.fromkeys(Study.__dataclass_fields__))
-        found = {"caveats": ("of the back-test",)}
+        read = SimpleNamespace(caveats=derived)
         vars(made).update(
-            inputs=SimpleNamespace(caveats=derived),
-            tried=SimpleNamespace(**found),
+            tried=SimpleNamespace(caveats=("of the back-test",), inputs=read),
             verdict=SimpleNamespace(information_only=fixed),
         )
         return made.caveats
