@@ -30,7 +30,7 @@ from brokerlab.calibrate.percentiles.replay import (
     total,
     unlimited,
 )
-from brokerlab.calibrate.percentiles.sample import check_columns, nothing_left, sample_of
+from brokerlab.calibrate.percentiles.sample import nothing_left, sample_of
 from brokerlab.carry import Chunks
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.intervals import CONFIDENCE, N_BOOT, bootstrap_totals, percentile_interval
@@ -261,7 +261,7 @@ def backtest(
     now = Setting(*current) if current else current_setting(inputs.config, parameter)
     offered = chosen.margins if margins is None else margins
     grid = _grid(ranks, offered, minima if parameter == "ramcount" else (), now, also, chosen)
-    slots = total(history.map(partial(_slots, tasks=tasks, parameter=chosen)))
+    slots = total(history.map(partial(_slots, tasks=tasks)))
     prepared = partial(
         _prepared, tasks=tasks, queues=inputs.queues, slots=slots, parameter=chosen, made=made
     )
@@ -327,9 +327,8 @@ def _whole(value: object, top: int) -> bool:
     return isinstance(value, int | np.integer) and bool(0 <= value <= top)
 
 
-def _slots(history: JobHistory, tasks: pl.DataFrame, parameter: Parameter) -> pl.DataFrame:
-    """Sum the core-hours of a chunk by queue, once its columns are known to be there."""
-    check_columns(history.quantities, tasks, parameter)
+def _slots(history: JobHistory, tasks: pl.DataFrame) -> pl.DataFrame:
+    """Sum the core-hours of a chunk by queue."""
     return slots_by_queue(history.quantities.join(tasks, on="jeditaskid", how="semi"))
 
 

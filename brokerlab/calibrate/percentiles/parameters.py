@@ -235,7 +235,6 @@ class Parameter:
         amount: Suffix of the columns that hold what is reserved, used and wasted; ``amount_unit`` for people.
         thing: What is reserved, for sentences.
         over: Weight of what is reserved and not used [core h per unit]; ``why_over`` justifies it.
-        reads: Columns of the quantities, besides those that all parameters read.
         value: What a scout says; null: nothing.
         scorable: Which jobs can be scored: everything their request and use are made of is known.
         told: What scouts write under a rank, margins and minima.
@@ -260,7 +259,6 @@ class Parameter:
     thing: str
     over: float
     why_over: str
-    reads: tuple[str, ...]
     value: pl.Expr
     scorable: pl.Expr
     told: Callable[..., FloatArray]
@@ -296,7 +294,6 @@ PARAMETERS = {
                 "A grid slot offers 2 GB per core, so a GB-hour reserved and not used can keep half a "
                 "core-hour from other work wherever memory is what fills the node."
             ),
-            reads=("ram_kb", "ram_per_core", "maxpss_kb"),
             value=pl.col("ram_kb"),
             scorable=_RUN & (pl.col("maxpss_kb") > 0),
             told=ramcount_mb,
@@ -321,7 +318,6 @@ PARAMETERS = {
                 "A walltime limit reserves nothing that others could use once the job ends; a limit too "
                 "long costs only in backfilling and draining, taken as a twentieth of the time."
             ),
-            reads=("cputime_hs06s", "cputime_eligible", "corepower", "n_events"),
             value=pl.when("cputime_eligible").then("cputime_hs06s"),
             scorable=_RUN & pl.col("n_events").is_not_null() & (pl.col("corepower") > 0),
             told=cputime_milli,
@@ -347,7 +343,6 @@ PARAMETERS = {
                 "A slot offers about 20 GB of scratch per core for a job of an hour, so a GB set aside and "
                 "not used can keep a twentieth of a core-hour from other work."
             ),
-            reads=("outdisk_bytes", "outdisk_per_event", "outputfilebytes", "n_events", "input_mb"),
             value=pl.col("outdisk_bytes"),
             scorable=_RUN
             & pl.when("outdisk_per_event").then("n_events").otherwise("input_mb").is_not_null()

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import polars as pl
 
 from brokerlab.calibrate.percentiles.parameters import PARAMETERS, Assumptions, Parameter
-from brokerlab.errors import SchemaError, nearest
 from brokerlab.frames import columns_of
 from brokerlab.numerics import SortedGroups
 from brokerlab.scouts.kills import kill_cause
 from brokerlab.scouts.quantities import core_count, has_scout_mark
 from brokerlab.scouts.triggers import LATE_FINISHED, first_trigger, mark_scouts
 
-COMMON = (
-    *("jeditaskid", "pandaid", "computingsite", "cores", "duration_s", "is_scout"),
-    *("creationtime", "endtime", "finish_time"),
-)
-"""Columns of the quantities that are read of any parameter."""
 GIVEN = tuple(p.limit.column for p in PARAMETERS.values() if p.limit)
 JOB_COLUMNS: dict[str, pl.DataType] = {
     **dict.fromkeys(["pandaid", "jeditaskid"], pl.Int64()),
@@ -32,8 +25,7 @@ JOB_COLUMNS: dict[str, pl.DataType] = {
         ["specialhandling", "processingtype", "jobmetrics", "computingsite"], pl.String()
     ),
 }
-"""Columns of the jobs table that are read; the first `N_REQUIRED` must be there."""
-N_REQUIRED = 6
+"""Columns of the jobs table that are read."""
 TASK_COLUMNS: dict[str, pl.DataType] = {
     "jeditaskid": pl.Int64(),
     **dict.fromkeys(["baseramcount", "basewalltime", "cpuefficiency"], pl.Float64()),
@@ -72,8 +64,8 @@ def sample_of(
 
     Jobs that failed and were retried are left out: the retry says what they needed, or is itself here.
     """
-    check_columns(quantities, tasks, parameter)
-    facts, every = _task_facts(tasks, parameter), _job_columns(jobs)
+    facts = _task_facts(tasks, parameter)
+    every = columns_of(jobs, JOB_COLUMNS) if jobs is not None else pl.DataFrame(schema=JOB_COLUMNS)
     merge = pl.col("processingtype") == "pmerge"  # scouts do not speak of merge jobs
     failed = every.filter(pl.col("jobstatus") == "failed", ~merge.fill_null(value=False))
     failed = failed.join(facts, on="jeditaskid", how="semi")
@@ -110,31 +102,6 @@ def sample_of(
         jobs=mine.join(number, on="jeditaskid"),
         counts=counts,
     )
-
-
-def check_columns(quantities: pl.DataFrame, tasks: pl.DataFrame, parameter: Parameter) -> None:
-    """Refuse tables that lack columns, all missing ones of a table at once."""
-    _refuse("quantities", quantities, (*COMMON, *parameter.reads))
-    _refuse("tasks", tasks, ["jeditaskid"])
-
-
-def _refuse(table: str, frame: pl.DataFrame, needed: Iterable[str]) -> None:
-    known = frame.columns
-    missing = [
-        f"{table}.{name}: column missing, {nearest(name, known)}"
-        for name in needed
-        if name not in known
-    ]
-    if missing:
-        raise SchemaError("the back-test cannot read its tables: " + "; ".join(missing))
-
-
-def _job_columns(jobs: pl.DataFrame | None) -> pl.DataFrame:
-    """Select the job columns, absent ones as null; no rows where there are no jobs."""
-    if jobs is None:
-        return pl.DataFrame(schema=JOB_COLUMNS)
-    _refuse("jobs", jobs, list(JOB_COLUMNS)[:N_REQUIRED])
-    return columns_of(jobs, JOB_COLUMNS)
 
 
 def _task_facts(tasks: pl.DataFrame, parameter: Parameter) -> pl.DataFrame:

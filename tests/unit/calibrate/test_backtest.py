@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from brokerlab.calibrate.percentiles import Assumptions, LossWeights, Setting
 from brokerlab.calibrate.percentiles.comparison import STRATA, levels_of
-from brokerlab.errors import ConfigError, InsufficientDataError, SchemaError
+from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.scouts.rules import ScoutRules
 from tests.unit.calibrate import slow_twin, toys
 from tests.unit.calibrate.toys import backtest
@@ -439,11 +439,6 @@ def test_impossible_requests(change, error, words):
 def test_impossible_assumptions_are_reported_together():
     with pytest.raises(ConfigError, match=r"scouts_used='third'.*; compensation=0"):
         Assumptions(scouts_used="third", compensation=0)
-
-
-def test_missing_columns_are_reported_together():
-    with pytest.raises(SchemaError, match=r"quantities\.cores.*quantities\.ram_kb"):
-        backtest(toys.quantities(3).drop("cores", "ram_kb"), toys.tasks(3))
 
 
 def test_fixed_units_and_unscaled_tasks_are_not_calibrated():
