@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib import resources
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import polars as pl
 
@@ -159,6 +159,17 @@ class RuleSet:
         for name, one in self.SWITCHES.items():
             default = one.values[self.NAMES.index(rules)]
             object.__setattr__(self, name, switches.get(name, default))
+
+    @classmethod
+    def of(cls, rules: Self | str | None) -> Self:
+        """Return a rule set as it is, the one of a name, or without any the first."""
+        if isinstance(rules, cls):
+            return rules
+        if rules is None or isinstance(rules, str):
+            return cls(rules)
+        raise ConfigError(
+            f"{cls.SUBJECT}: given is a {type(rules).__name__}; allowed are {cls.__name__}, or {' or '.join(cls.NAMES)}"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the name and every switch by name."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import overload
 
 import polars as pl
 
@@ -27,6 +28,25 @@ def duration_us(text: str, name: str = "every") -> int:
     if unit not in _UNITS or not (number.isascii() and number.isdigit()) or int(number) == 0:
         raise ConfigError(f"{name}={text!r}: allowed is a whole number of s, m, h or d, e.g. '10m'")
     return int(number) * _UNITS[unit] * 1_000_000
+
+
+@overload
+def time_of(value: datetime | str, name: str) -> datetime: ...
+@overload
+def time_of(value: datetime | str | None, name: str) -> datetime | None: ...
+def time_of(value: datetime | str | None, name: str) -> datetime | None:
+    """Read a time: naive UTC, as such or as text; an argument of this name that is none, or has a zone, is refused."""
+    if value is None:
+        return None
+    try:
+        found = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise ConfigError(
+            f"{name}={value!r}: allowed is a time such as '2026-03-01T12:00'"
+        ) from None
+    if found.tzinfo is not None:
+        raise ConfigError(f"{name}={value!r}: it has a zone; UTC without zone is needed")
+    return found
 
 
 def rounded(at: pl.Expr, every: str | None) -> pl.Expr:

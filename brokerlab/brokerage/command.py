@@ -133,8 +133,8 @@ def _explained(
     from brokerlab.brokerage import explain as explained
     from brokerlab.brokerage.production_jobs.brokerage import hint_queues
     from brokerlab.brokerage.replaying import build
-    from brokerlab.brokerage.replaying.plan import time_of
     from brokerlab.brokerage.studies.period import ANALYSIS, PRODUCTION, jobs_that_ran
+    from brokerlab.times import time_of
 
     moment = time_of(at or None, "--at")
     label = _label(opened, task)

@@ -38,9 +38,9 @@ def drift(
     Exit code 0 holds, 8 does not, 6 this archive cannot tell, 9 its proof cannot be repeated on any archive.
     """
     from brokerlab.archive.store import open_archive
-    from brokerlab.brokerage.replaying.plan import time_of
     from brokerlab.calibrate.drift import LaterArchive
     from brokerlab.gdpconfig.proposal import after_applying, read
+    from brokerlab.times import time_of
 
     document = read(proposal)
     first, last = time_of(start or None, "start"), time_of(end or None, "end")

@@ -21,6 +21,7 @@ from brokerlab.gdpconfig.entry import Entry
 from brokerlab.gdpconfig.fallbacks import chain, expand, scope_names
 from brokerlab.gdpconfig.values import Value, convert, digest_of, to_text
 from brokerlab.results import Result, Shows
+from brokerlab.times import time_of
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoFrame
@@ -130,11 +131,10 @@ class Config(Result):
 
         Source: docs/rules/gdpconfig.md, Look-up rules, 6.
         """
-        if time.tzinfo is not None:
-            raise ConfigError(f"gdpconfig: time {time} has a zone; UTC without zone is needed")
+        acting = time_of(time, "gdpconfig: time")
         if not self.has_history:
             return self
-        moment = time - timedelta(seconds=latency_s)
+        moment = acting - timedelta(seconds=latency_s)
         return Config(
             tuple(
                 replace(entry, valid_from=None, valid_to=None)

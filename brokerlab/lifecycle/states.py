@@ -11,6 +11,7 @@ from brokerlab.archive.explore import UNKNOWN
 from brokerlab.archive.store import Archive
 from brokerlab.lifecycle.classification import spans
 from brokerlab.lifecycle.status_log import EARLY
+from brokerlab.times import time_of
 from brokerlab.units import HOUR_S
 
 WAITING = (*EARLY, "activated", "sent", "starting")  # states before a job runs, in order
@@ -20,8 +21,8 @@ def waiting_states(
     archive: Archive,
     by: str = "computingsite",
     *,
-    start: datetime | None = None,
-    end: datetime | None = None,
+    start: datetime | str | None = None,
+    end: datetime | str | None = None,
 ) -> pl.DataFrame:
     """Say how long jobs were in which state before they ran.
 
@@ -44,10 +45,11 @@ def waiting_states(
     log = archive.job_status_log if archive.has("job_status_log") else None
     jobs, log = spans.read(archive.jobs, log)
     last = jobs.select(nw.col("modificationtime").max()).collect("polars").item()
-    if start is not None:
-        jobs = jobs.filter(nw.col("creationtime") >= start)
-    if end is not None:
-        jobs = jobs.filter(nw.col("creationtime") < end)
+    first, until = time_of(start, "start"), time_of(end, "end")
+    if first is not None:
+        jobs = jobs.filter(nw.col("creationtime") >= first)
+    if until is not None:
+        jobs = jobs.filter(nw.col("creationtime") < until)
     waiting = spans.status_spans(jobs, log, [by, "pandaid"]).filter(
         nw.col("status").is_in(WAITING), ~nw.col("enter").is_null()
     )

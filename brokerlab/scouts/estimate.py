@@ -78,7 +78,7 @@ class ScoutResult(Result):
 def estimate(
     source: Source,
     *,
-    rules: ScoutRules | None = None,
+    rules: ScoutRules | str | None = None,
     config: Config | None = None,
     at: datetime | pl.DataFrame | None = None,
     merge: bool = False,
@@ -93,7 +93,7 @@ def estimate(
             ``files`` (4), ``tasks`` (2; those to be estimated), ``datasets`` (3), ``queues`` (5; without both ``maxinputsize``
             and ``direct_access_lan`` the jobs with forced copy to scratch are not known and counted as 0). If they are there:
             ``jobs_files``, needed for ``newng`` only; ``worker_nodes`` with ``cpu_benchmarks``: core power by host (3.2).
-        rules: Rule set; default the document's.
+        rules: Rule set, or its name; default the document's.
         config: gdpconfig; default the catalogue's defaults.
         at: Look at the archive as it was at an instant [UTC], or at one per task (frame with
             ``jeditaskid, at``; tasks that are not in it are left out). None: all that is recorded.
@@ -114,7 +114,7 @@ def estimate(
 
     Source: 003; docs/rules/scouts.md 2 to 11.
     """
-    rules = rules or ScoutRules()
+    rules = ScoutRules.of(rules)
     config = config or Config.empty()
     refuse_impossible(at, max_scouts)
     tables = tables_of(source, TABLES, OPTIONAL)
@@ -153,7 +153,7 @@ def estimate(
 def job_quantities(
     source: Source,
     *,
-    rules: ScoutRules | None = None,
+    rules: ScoutRules | str | None = None,
     at: datetime | pl.DataFrame | None = None,
     seed: int = 0,
     max_jobs: int | None = None,
@@ -170,7 +170,7 @@ def job_quantities(
 
     Source: docs/rules/scouts.md 2, 3, 5, 12.
     """
-    rules = rules or ScoutRules()
+    rules = ScoutRules.of(rules)
     refuse_impossible(at, max_jobs)
     tables = tables_of(source, TABLES)
     sites = queue_settings(tables["queues"])

@@ -67,7 +67,7 @@ def exhausted(
     source: Source,
     *,
     scouts: ScoutResult | None = None,
-    rules: ScoutRules | None = None,
+    rules: ScoutRules | str | None = None,
     config: Config | None = None,
     use_exhausted: bool = True,
 ) -> ExhaustedResult:
@@ -77,7 +77,7 @@ def exhausted(
         source: An archive, or tables by name; ``tasks`` as they were before their scouts were read.
         scouts: Result of :func:`brokerlab.scouts.estimate` for these tasks; its rule set is used. None: it is asked, which
             needs its tables.
-        rules: Rule set where scouts are asked; default the document's.
+        rules: Rule set where scouts are asked, or its name; default the document's.
         config: gdpconfig; default the catalogue's defaults.
         use_exhausted: False where the trigger does not allow the checks (T3).
 
@@ -92,9 +92,9 @@ def exhausted(
     """
     if scouts is None:
         scouts = estimate(source, rules=rules, config=config)
-    elif rules is not None and rules != scouts.rules:
+    elif rules is not None and (asked := ScoutRules.of(rules)) != scouts.rules:
         raise ConfigError(
-            f"rules: {rules.digest}, but the scouts given are of {scouts.rules.digest}"
+            f"rules: {asked.digest}, but the scouts given are of {scouts.rules.digest}"
         )
     rules = scouts.rules
     config = config or Config.empty()

@@ -23,7 +23,7 @@ def replay(
     source: Source,
     *,
     at: pl.DataFrame | None = None,
-    rules: ScoutRules | None = None,
+    rules: ScoutRules | str | None = None,
     **options: Any,
 ) -> ScoutResult:
     """Estimate every task at every trigger, writing the task in between.
@@ -33,7 +33,7 @@ def replay(
     Args:
         source: As for :func:`brokerlab.scouts.estimate`; its tasks as they were before any scout.
         at: ``jeditaskid, trigger, at`` [UTC]; default what :func:`brokerlab.scouts.triggers` finds.
-        rules: Rule set; default the document's.
+        rules: Rule set, or its name; default the document's.
         options: Further arguments of ``estimate``.
 
     Returns:
@@ -42,7 +42,7 @@ def replay(
 
     Source: 003, introduction; docs/rules/scouts.md 7, 9, 13; docs/rules/exhausted.md 1 (scout flag).
     """
-    rules = rules or ScoutRules()
+    rules = ScoutRules.of(rules)
     tables = tables_of(source, TABLES, OPTIONAL)
     read = (tables[name] for name in ("jobs", "files", "tasks", "datasets"))
     when = triggers(*read, rules=rules) if at is None else at

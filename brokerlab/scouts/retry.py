@@ -152,7 +152,7 @@ def retry_checks(
     files: Any = None,
     scouts: ScoutResult | None = None,
     config: Config | None = None,
-    rules: ScoutRules | None = None,
+    rules: ScoutRules | str | None = None,
     at: datetime | None = None,
     ignore: bool = False,
     pending_timeout_h: float = PENDING_TIMEOUT_H,
@@ -168,7 +168,7 @@ def retry_checks(
 
     Source: docs/rules/exhausted.md 3.
     """
-    rules = rules or (scouts.rules if scouts else ScoutRules())
+    rules = ScoutRules.of(rules or (scouts.rules if scouts else None))
     config = config or Config.empty()
     frame = _inputs(small(tasks, "tasks", _TASKS), jobs, files, scouts, config, pending_timeout_h)
     frame = _with_pending(frame, at).with_columns(ignored=pl.lit(ignore), open=pl.lit(value=True))

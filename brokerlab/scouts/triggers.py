@@ -25,7 +25,7 @@ def triggers(
     tasks: Any,
     datasets: Any,
     *,
-    rules: ScoutRules | None = None,
+    rules: ScoutRules | str | None = None,
     trigger_period_s: int = 0,
 ) -> pl.DataFrame:
     """Find the instants at which the scouts of each task were, or would have been, read.
@@ -42,7 +42,7 @@ def triggers(
 
     Source: 003, introduction; docs/rules/scouts.md 7.
     """
-    rules = rules or ScoutRules()
+    rules = ScoutRules.of(rules)
     wanted = small(tasks, "tasks", {"jeditaskid": TASK_COLUMNS["jeditaskid"]})
     chunks = deal(jobs, files, datasets, {"tasks": wanted}, history=True)
     parts = chunks.map(partial(_of_chunk, rules=rules, period_s=trigger_period_s))

@@ -33,3 +33,16 @@ def test_numbers_are_held_to_their_range_and_whole_ones_to_whole() -> None:
         PilotRules(retries=1.5)
     with pytest.raises(ConfigError, match=r"margin=0\.5: allowed is a number of at least 1"):
         PilotRules(margin=0.5)
+
+
+def test_a_set_a_name_or_nothing_say_which_rules_are_meant() -> None:
+    own = ClassRules("production", half_life_hours=8)
+    assert ClassRules.of(own) is own
+    assert ClassRules.of("production") == ClassRules("production")
+    assert ClassRules.of(None) == ClassRules("document")
+    with pytest.raises(ConfigError, match=r"rules='produktion': did you mean 'production'\?"):
+        ClassRules.of("produktion")
+    with pytest.raises(
+        ConfigError, match=r"rules of classes: given is a PilotRules; allowed are Cl"
+    ):
+        ClassRules.of(PilotRules())  # type: ignore[arg-type]

@@ -23,6 +23,7 @@ from brokerlab.errors import ConfigError, MissingTableError, nearest
 from brokerlab.gdpconfig import Config
 from brokerlab.lazy import call
 from brokerlab.results import Result, Shows
+from brokerlab.times import time_of
 
 if TYPE_CHECKING:
     from brokerlab.archive import Archive
@@ -264,9 +265,9 @@ def build(
     archive = archive_of(source)
     _check(archive, stage, rules)
     asked = plan.Asked(
-        start=plan.time_of(start, "start"),
-        end=plan.time_of(end, "end"),
-        at=plan.time_of(at, "at"),
+        start=time_of(start, "start"),
+        end=time_of(end, "end"),
+        at=time_of(at, "at"),
         tasks=tasks,
         stage=stage,
         cycle=cycle,

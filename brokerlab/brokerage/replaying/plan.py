@@ -121,21 +121,6 @@ class Asked:
     merging: bool
 
 
-def time_of(value: datetime | str | None, name: str) -> datetime | None:
-    """Read a time: naive UTC, as such or as text; an argument of this name that is none, or has a zone, is refused."""
-    if value is None:
-        return None
-    try:
-        found = value if isinstance(value, datetime) else datetime.fromisoformat(value)
-    except (TypeError, ValueError):
-        raise ConfigError(
-            f"{name}={value!r}: allowed is a time such as '2026-03-01T12:00'"
-        ) from None
-    if found.tzinfo is not None:
-        raise ConfigError(f"{name}={value!r}: it has a zone; UTC without zone is needed")
-    return found
-
-
 def planned(
     archive: Archive, asked: Asked, *, every: str | None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:

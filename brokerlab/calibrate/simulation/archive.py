@@ -13,7 +13,6 @@ from brokerlab.brokerage import plugins
 from brokerlab.brokerage.analysis_jobs.facts import TYPES
 from brokerlab.brokerage.full_chain import PRODUCTION_TYPES
 from brokerlab.brokerage.replaying.build import LABELS, Replay, build
-from brokerlab.brokerage.replaying.plan import time_of
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.calibrate.settings import settings_at
 from brokerlab.calibrate.simulation import data, history
@@ -25,7 +24,7 @@ from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.lifecycle.classification.rules import ClassRules
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.rulesets import RuleSetName
-from brokerlab.times import duration_us
+from brokerlab.times import duration_us, time_of
 
 Brokerage = Literal["seen", "replayed"]
 BROKERAGES: tuple[Brokerage, ...] = get_args(Brokerage)

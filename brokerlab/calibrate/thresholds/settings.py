@@ -9,7 +9,6 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from brokerlab.brokerage.replaying.plan import time_of
 from brokerlab.calibrate.key_trials import entries_of
 from brokerlab.calibrate.thresholds.keys import POINTS, THRESHOLDS, Threshold, threshold_of
 from brokerlab.calibrate.thresholds.outcomes import LIMITS, QUANTITIES, Period
@@ -17,7 +16,7 @@ from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.fallbacks import scope_names
 from brokerlab.rulesets import RuleSetName
-from brokerlab.times import duration_us
+from brokerlab.times import duration_us, time_of
 
 
 class Options(BaseModel):

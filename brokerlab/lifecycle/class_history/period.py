@@ -23,7 +23,7 @@ from brokerlab.lifecycle.classification.wait_stats import (
     USER,
     USER_ANALYSIS,
 )
-from brokerlab.times import duration_us, rounded
+from brokerlab.times import duration_us, rounded, time_of
 
 COVERED = 0.99  # part of the sampled jobs that a status log must know to be asked for their waits
 KEYS = ["snapshot", "queue"]
@@ -90,15 +90,15 @@ class Period:
 def read_period(
     archive: Archive,
     *,
-    start: datetime | None = None,
-    end: datetime | None = None,
+    start: datetime | str | None = None,
+    end: datetime | str | None = None,
     every: str = "1h",
-    rules: ClassRules | None = None,
+    rules: ClassRules | str | None = None,
 ) -> Period:
     """Read what the classes of a period are made from."""
-    rules = ClassRules() if rules is None else rules
+    rules = ClassRules.of(rules)
     first, last, n_sampled = _span(archive)
-    instants = _instants(first, last, start, end, every)
+    instants = _instants(first, last, time_of(start, "start"), time_of(end, "end"), every)
     n_logged = _logged(archive)
     if n_logged is None or n_logged < COVERED * n_sampled:
         # a log that leaves out most queues must not take their jobs out of the sample

@@ -92,10 +92,10 @@ class QueueRatings(Result):
 def classes(
     source: Source,
     *,
-    start: datetime | None = None,
-    end: datetime | None = None,
+    start: datetime | str | None = None,
+    end: datetime | str | None = None,
     every: str = "1h",
-    rules: ClassRules | None = None,
+    rules: ClassRules | str | None = None,
 ) -> QueueRatings:
     """Rate the queues of an archive as hi, mid or lo at every instant of a period.
 
@@ -104,13 +104,13 @@ def classes(
         start: First instant, UTC; null: see :func:`.period.read_period`, as for the others.
         end: Last instant.
         every: Step of the instants.
-        rules: The rule set; null = ``document``.
+        rules: The rule set, or its name; null = ``document``.
 
     Returns:
         The ratings; :func:`brokerlab.lifecycle.class_history.rate_tasks` rates tasks by them.
 
     Raises:
-        ConfigError: The step is not readable.
+        ConfigError: The step is not readable, or a time is none or has a zone.
         DataError: The archive cannot be read, or has no table of jobs.
         EmptyPeriodError: There is no analysis job, or no instant lies in the period.
 

@@ -10,11 +10,10 @@ from typing import TypeAlias
 import numpy as np
 import polars as pl
 
-from brokerlab.errors import ConfigError
 from brokerlab.numerics import IntArray
-from brokerlab.times import numbered_instants
+from brokerlab.times import numbered_instants, time_of
 
-At: TypeAlias = datetime | Sequence[datetime] | pl.DataFrame
+At: TypeAlias = datetime | str | Sequence[datetime | str] | pl.DataFrame
 """What a public function takes as ``at``: an instant, several, or a table ``snapshot``, ``at`` (UTC without zone)."""
 
 
@@ -34,10 +33,8 @@ class Instants:
             [60000000]
         """
         if not isinstance(at, pl.DataFrame):
-            times = [at] if isinstance(at, datetime) else list(at)
-            zoned = [str(time) for time in times if time.tzinfo is not None]
-            if zoned:
-                raise ConfigError(f"at: {zoned[0]} has a zone; UTC without zone is needed")
+            times = at if isinstance(at, Sequence) and not isinstance(at, str) else [at]
+            times = [time_of(time, "at") for time in times]
             at = pl.DataFrame(
                 {"snapshot": range(len(times)), "at": times},
                 schema={"snapshot": pl.Int64, "at": pl.Datetime("us")},

@@ -90,7 +90,11 @@ class SiteClasses(Result):
 
 
 def site_classes(
-    wait_stats: Any, queues: Any, activity: Any | None = None, *, rules: ClassRules | None = None
+    wait_stats: Any,
+    queues: Any,
+    activity: Any | None = None,
+    *,
+    rules: ClassRules | str | None = None,
 ) -> SiteClasses:
     """Rate queues by the wait that a job must expect: ``ranking = max(w_cl95upp, long_q_mean)``.
 
@@ -103,7 +107,7 @@ def site_classes(
     Source: docs/rules/classes.md 3; switches hi_test, percentile_basis, percentile_low, percentile_high,
     hi_limit_hours, lo_limit_hours, short_queue_jobs, empty_percentile, recent_activity.
     """
-    rules = ClassRules() if rules is None else rules
+    rules = ClassRules.of(rules)
     given = {"wait_stats": wait_stats, "queues": queues}
     tables = prepared(given if activity is None else {**given, "activity": activity}, CONTRACTS)
     rows = _joined(tables, rules)
@@ -217,7 +221,7 @@ def site_classes_at(
     status_log: Any | None = None,
     at: At,
     vo: str | None = None,
-    rules: ClassRules | None = None,
+    rules: ClassRules | str | None = None,
 ) -> SiteClasses:
     """Rate queues from jobs: :func:`wait_stats`, :func:`queue_activity` and :func:`site_classes` in one call.
 

@@ -107,7 +107,7 @@ def task_classes(
     *,
     at: At,
     config: Config | None = None,
-    rules: ClassRules | None = None,
+    rules: ClassRules | str | None = None,
 ) -> TaskClasses:
     """Rate the active tasks of users.
 
@@ -122,7 +122,7 @@ def task_classes(
     Source: docs/rules/classes.md 5; switches task_rules, threshold_inclusive, express_is_s, missing_usage; keys of
     gdpconfig component analy_eval.
     """
-    rules = ClassRules() if rules is None else rules
+    rules = ClassRules.of(rules)
     config = Config.empty() if config is None else config
     instants = Instants.of(at)
     given = {"tasks": tasks, "task_progress": task_progress, "usage": usage}

@@ -80,7 +80,7 @@ def user_usage(
     classes: pl.DataFrame,
     *,
     config: Config | None = None,
-    rules: ClassRules | None = None,
+    rules: ClassRules | str | None = None,
 ) -> UserUsage:
     """Sum the slots of every user by class of queue, and say what the thresholds leave.
 
@@ -92,7 +92,7 @@ def user_usage(
 
     Source: docs/rules/classes.md 4; keys USER_USAGE_THRESHOLD_A, USER_USAGE_THRESHOLD_B; switch default_threshold_b.
     """
-    rules = ClassRules() if rules is None else rules
+    rules = ClassRules.of(rules)
     config = Config.empty() if config is None else config
     slots = prepared({"user_slots": user_slots}, CONTRACTS)["user_slots"]
     slots = slots.with_columns(pl.col("snapshot").fill_null(0), pl.col(COUNTS).fill_null(0))

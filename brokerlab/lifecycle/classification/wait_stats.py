@@ -57,7 +57,7 @@ def wait_stats(
     *,
     status_log: Any | None = None,
     at: At,
-    rules: ClassRules | None = None,
+    rules: ClassRules | str | None = None,
 ) -> pl.DataFrame:
     """Rate how quickly each queue starts analysis jobs.
 
@@ -79,7 +79,7 @@ def wait_stats(
     Source: docs/rules/classes.md 1 and 2; switches half_life_hours, sample_status, wait_time, effective_n,
     long_q_status, empty_long_queue.
     """
-    rules = ClassRules() if rules is None else rules
+    rules = ClassRules.of(rules)
     instants = Instants.of(at)
     table, log = spans.read(jobs, status_log)
     if not len(instants):

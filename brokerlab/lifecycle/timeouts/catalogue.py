@@ -243,7 +243,10 @@ def _transferring(rules: TimeoutRules, least_s: int) -> tuple[TimeoutRule, ...]:
 
 
 def decision_table(
-    *, rules: TimeoutRules | None = None, config: Config | None = None, workflow: str = PRODUCTION
+    *,
+    rules: TimeoutRules | str | None = None,
+    config: Config | None = None,
+    workflow: str = PRODUCTION,
 ) -> pl.DataFrame:
     """Return the rules of a rule set in order, with the limits that a configuration sets.
 
@@ -262,7 +265,7 @@ def decision_table(
         >>> decision_table().select("rule", "action", "limit_h").head(3).rows()
         [('pending', 'kill', 1.0), ('defined', 'reassign', 4.0), ('assigned', 'reassign', 12.0)]
     """
-    chosen = rules if rules is not None else TimeoutRules()
+    chosen = TimeoutRules.of(rules)
     settings = config if config is not None else Config.empty()
     limits = Limits.of(settings, {workflow} - {PRODUCTION, ANALYSIS})
     silence = limits.heartbeat_s.get(workflow, limits.heartbeat_s[PRODUCTION])

@@ -18,6 +18,7 @@ from brokerlab.lifecycle.timeouts.contracts import TABLES
 from brokerlab.lifecycle.timeouts.facts import facts, limits_of, microseconds_of
 from brokerlab.lifecycle.timeouts.rule import PRECEDENCE, SECOND, TimeoutRule, TimeoutRules
 from brokerlab.results import Result, Shows
+from brokerlab.times import time_of
 from brokerlab.units import HOUR_S
 
 JOB = ("pandaid", "jeditaskid", "computingsite", "jobstatus")
@@ -92,8 +93,8 @@ class Timeouts(Result):
 def decide(
     tables: Mapping[str, Any],
     *,
-    at: datetime,
-    rules: TimeoutRules | None = None,
+    at: datetime | str,
+    rules: TimeoutRules | str | None = None,
     config: Config | None = None,
 ) -> Timeouts:
     """Say which live jobs are timed out at an instant.
@@ -122,19 +123,19 @@ def decide(
         >>> found.select("pandaid", "rule", "action", "age_h", "limit_h").rows()
         [(1, 'sent', 'fail', 1.0, 0.5)]
     """
-    chosen = rules if rules is not None else TimeoutRules()
-    settings = (config if config is not None else Config.empty()).at(at)
+    moment, chosen = time_of(at, "at"), TimeoutRules.of(rules)
+    settings = (config if config is not None else Config.empty()).at(moment)
     held = prepared(tables, TABLES)
     limits = limits_of(held["queues"], chosen, settings)
-    known = facts(held, at=at, rules=chosen, limits=limits)
-    found = judged(known, timeout_rules(chosen, limits), at=at)
+    known = facts(held, at=moment, rules=chosen, limits=limits)
+    found = judged(known, timeout_rules(chosen, limits), at=moment)
     parts = [found.filter("acts")]
     if chosen.analysis_rebrokerage:
-        parts.append(analysis_rebrokerage(held, at=at, config=settings))
+        parts.append(analysis_rebrokerage(held, at=moment, config=settings))
     return Timeouts(
         _told(pl.concat(parts, how="diagonal")),
         _told(found.filter(~pl.col("acts"))),
-        at,
+        moment,
         chosen,
         settings.digest,
     )

@@ -7,11 +7,11 @@ from datetime import datetime
 
 import polars as pl
 
-from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts.rule import SECOND, TIMES, USERS, TimeoutRules
 from brokerlab.lifecycle.timeouts.settings import ANALYSIS, PRODUCTION, Limits
 from brokerlab.matching.catchall import has_flag
+from brokerlab.times import time_of
 from brokerlab.units import DAY_S, HOUR_S
 
 IDLE_S = 2 * HOUR_S  # A queue without a start for longer is idle [s]
@@ -24,9 +24,7 @@ Tables = Mapping[str, pl.DataFrame]
 
 def microseconds_of(at: datetime) -> int:
     """Return an instant as microseconds since 1970."""
-    if at.tzinfo is not None:
-        raise ConfigError(f"at={at} has a zone; UTC without zone is needed")
-    return int(pl.Series([at], dtype=pl.Datetime("us")).cast(pl.Int64).item())
+    return int(pl.Series([time_of(at, "at")], dtype=pl.Datetime("us")).cast(pl.Int64).item())
 
 
 def limits_of(queues: pl.DataFrame, rules: TimeoutRules, config: Config) -> Limits:

@@ -56,7 +56,10 @@ class FastRebrokerage(Result):
 
 
 def fast_rebrokerage(
-    tables: Mapping[str, Any], *, rules: TimeoutRules | None = None, config: Config | None = None
+    tables: Mapping[str, Any],
+    *,
+    rules: TimeoutRules | str | None = None,
+    config: Config | None = None,
 ) -> FastRebrokerage:
     """Find the queues whose backlog in a share triggers fast rebrokerage, and the jobs to move.
 
@@ -67,7 +70,7 @@ def fast_rebrokerage(
 
     Source: docs/rules/waiting.md 4; switches ``fr_row_limit_bug, fr_zero_running_triggers, exemption_mode``.
     """
-    chosen = rules if rules is not None else TimeoutRules()
+    chosen = TimeoutRules.of(rules)
     settings = config if config is not None else Config.empty()
     held = prepared(tables, FAST_TABLES)
     judged = _judged(_counts(held["share_job_stats"], held), chosen, settings)
@@ -84,7 +87,10 @@ def fast_rebrokerage(
 
 
 def fast_rebrokerage_at(
-    tables: Mapping[str, Any], *, rules: TimeoutRules | None = None, config: Config | None = None
+    tables: Mapping[str, Any],
+    *,
+    rules: TimeoutRules | str | None = None,
+    config: Config | None = None,
 ) -> pl.DataFrame:
     """Find the queues whose backlog in a share triggers fast rebrokerage at many instants, each by itself.
 
@@ -95,7 +101,7 @@ def fast_rebrokerage_at(
 
     Source: docs/rules/waiting.md 4.
     """
-    chosen = rules if rules is not None else TimeoutRules()
+    chosen = TimeoutRules.of(rules)
     settings = config if config is not None else Config.empty()
     held = prepared(tables, FAST_TABLES | AT_INSTANTS)
     known = _judged(_counts(held["share_job_stats"], held, "snapshot"), chosen, settings)

@@ -47,14 +47,14 @@ class Histories:
     now: int  # end of the history [us since 1970]
 
     def fired(
-        self, scale: float = 1.0, *, rules: TimeoutRules | None = None, exempt: bool = True
+        self, scale: float = 1.0, *, rules: TimeoutRules | str | None = None, exempt: bool = True
     ) -> pl.DataFrame:
         """Return the result of :func:`brokerlab.lifecycle.timeouts.would_fire`, asked otherwise.
 
         Every limit is made ``scale`` times as long, rules are judged one by one. Of other ``rules`` only those that the
         histories were read for see all their jobs. Without ``exempt`` it is as if no queue were exempt from any rule.
         """
-        chosen = self.rules if rules is None else rules
+        chosen = self.rules if rules is None else TimeoutRules.of(rules)
         limits = limits_of(self.places, chosen, self.config)
         known = self.spans.with_columns(
             **heartbeat(chosen, limits),
@@ -80,7 +80,7 @@ def histories(
     at: datetime,
     queues: Any = None,
     heartbeats: Any = None,
-    rules: TimeoutRules | None = None,
+    rules: TimeoutRules | str | None = None,
     config: Config | None = None,
     least: float = 1.0,
     also: Iterable[TimeoutRules] = (),
@@ -89,7 +89,7 @@ def histories(
 
     ``least`` is the smallest scale of limits that will be asked for, ``also`` are other rule sets that will be, limits as they are.
     """
-    chosen = rules if rules is not None else TimeoutRules()
+    chosen = TimeoutRules.of(rules)
     settings = (config if config is not None else Config.empty()).at(at)
     places = _places(queues)
     table, log, signs = spans.read(jobs, status_log, heartbeats)
@@ -261,7 +261,7 @@ def would_fire(
     at: datetime,
     queues: Any = None,
     heartbeats: Any = None,
-    rules: TimeoutRules | None = None,
+    rules: TimeoutRules | str | None = None,
     config: Config | None = None,
 ) -> pl.DataFrame:
     """Say which timeout rule would have fired when for which jobs: the first time of each job and rule.

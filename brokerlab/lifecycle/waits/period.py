@@ -14,7 +14,7 @@ import polars as pl
 from brokerlab.archive.given import Source, archive_of
 from brokerlab.archive.store import Archive
 from brokerlab.engines import INT, TEXT, TIME, Types, collect, microseconds, narrow
-from brokerlab.errors import ConfigError, EmptyPeriodError, InsufficientDataError
+from brokerlab.errors import ConfigError, EmptyPeriodError, InsufficientDataError, nearest
 from brokerlab.gdpconfig import Config
 from brokerlab.lazy import call
 from brokerlab.lifecycle.timeouts import Histories, TimeoutRules, histories
@@ -24,6 +24,7 @@ from brokerlab.lifecycle.timeouts.spans import BEATING
 from brokerlab.lifecycle.waits.firings import HOUR_US, label_outcomes
 from brokerlab.results import Result, Shows
 from brokerlab.rulesets import single_switches
+from brokerlab.times import time_of
 
 Unit = Literal["queue", "task"]
 UNIT_COLUMNS: Mapping[str, str] = {"queue": "computingsite", "task": "jeditaskid"}
@@ -118,7 +119,7 @@ class Waiting(Result):
         return flags.filter(pl.col("queue_paused") | pl.col("queue_stays")).height
 
     def firings(
-        self, scale: float = 1.0, *, rules: TimeoutRules | None = None, exempt: bool = True
+        self, scale: float = 1.0, *, rules: TimeoutRules | str | None = None, exempt: bool = True
     ) -> pl.DataFrame:
         """Return the firings of the period with every limit ``scale`` times as long, see :func:`brokerlab.lifecycle.waits.label_outcomes`.
 
@@ -151,9 +152,9 @@ class Waiting(Result):
 def read_waiting(
     source: Source,
     *,
-    start: datetime | None = None,
-    end: datetime | None = None,
-    rules: str = "document",
+    start: datetime | str | None = None,
+    end: datetime | str | None = None,
+    rules: TimeoutRules | str = "document",
     least: float = 1.0,
     soon_h: float = 1.0,
     unit: Unit = "queue",
@@ -164,23 +165,29 @@ def read_waiting(
         source: An archive, or its tables by name, with ``jobs``; ``job_status_log``, ``queues`` and ``gdpconfig`` are used where they are.
         start: First instant at which a rule may fire, UTC; null, or earlier: the first creation of a job.
         end: Firings at or after it are left out; null, or later: the end of the archive.
-        rules: ``document`` or ``production``.
+        rules: ``document``, ``production``, or a rule set of timeouts.
         least: The smallest scale of limits that will be asked for.
         soon_h: A job that went on by itself within this was interrupted needlessly [h].
         unit: What intervals are drawn over.
 
     Raises:
-        ConfigError: ``start`` is not before ``end``, or the rule set is unknown.
+        ConfigError: ``start`` is not before ``end``, one of them is no time or has a zone, or the rule set or unit is unknown.
         InsufficientDataError: The archive has no jobs, or none with a time of creation.
         EmptyPeriodError: It has none in the period.
     """
     archive = archive_of(source)
     if not archive.has("jobs") or archive.manifest.window is None:
         raise InsufficientDataError("the archive has no jobs; ingest a source that holds them")
+    if unit not in UNIT_COLUMNS:
+        raise ConfigError(f"unit={unit!r}: {nearest(str(unit), UNIT_COLUMNS)}")
+    if not (least > 0 and soon_h >= 0):
+        raise ConfigError(
+            f"least={least}, soon_h={soon_h}: allowed are a scale above 0 and hours of at least 0"
+        )
     until = datetime.fromisoformat(archive.manifest.window[1])
     jobs = narrow(archive.jobs, "jobs", JOBS, REQUIRED)
-    first, last = _window(jobs, until, start, end)
-    chosen = TimeoutRules(rules)
+    first, last = _window(jobs, until, time_of(start, "start"), time_of(end, "end"))
+    chosen = TimeoutRules.of(rules)
     other = TimeoutRules("production" if chosen.rules == "document" else "document")
     log = archive.job_status_log if archive.has("job_status_log") else None
     settings = archive.scan("gdpconfig").collect() if archive.has("gdpconfig") else None

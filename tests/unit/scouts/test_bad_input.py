@@ -11,7 +11,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from brokerlab import scouts
-from brokerlab.errors import BrokerlabError, DataError
+from brokerlab.errors import BrokerlabError, ConfigError, DataError
 from tests.scout_toys import Toy, at, by_name
 
 
@@ -113,3 +113,12 @@ def test_two_instants_of_one_task() -> None:
 def test_impossible_arguments(options: dict[str, Any]) -> None:
     with pytest.raises(BrokerlabError):
         healthy().result(**options)
+
+
+def test_the_rule_set_by_name() -> None:
+    tables = by_name(healthy().tables())
+    named = scouts.estimate(tables, rules="production")
+    assert named.rules == scouts.ScoutRules("production")
+    assert scouts.exhausted(tables, scouts=named, rules="production").rules == named.rules
+    with pytest.raises(ConfigError, match="rules='produktion': did you mean"):
+        scouts.estimate(tables, rules="produktion")

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from brokerlab.brokerage import replaying
 from brokerlab.brokerage.replaying.clock import Clock
-from brokerlab.brokerage.replaying.plan import time_of
 from brokerlab.engines import microseconds, microseconds_of_parts
 from brokerlab.errors import ConfigError
-from brokerlab.times import duration_us
+from brokerlab.times import duration_us, time_of
 from tests.unit.brokerage.replaying.toys import T0, at, instants_of
 
 

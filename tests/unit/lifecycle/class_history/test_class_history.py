@@ -1,7 +1,7 @@
 """Classes over a period, on a toy archive whose classes are known."""
 
 from dataclasses import replace
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
 import polars as pl
@@ -9,8 +9,9 @@ import pytest
 
 from brokerlab.archive.store import open_archive
 from brokerlab.archive.writer import ArchiveWriter
-from brokerlab.errors import EmptyPeriodError, MissingTableError
+from brokerlab.errors import ConfigError, EmptyPeriodError, MissingTableError
 from brokerlab.lifecycle import class_history as history
+from brokerlab.lifecycle import classes
 from brokerlab.lifecycle.class_history.waits import band
 from brokerlab.lifecycle.classification import ClassRules
 from brokerlab.units import HOUR_S
@@ -399,3 +400,17 @@ def test_bands_hold_their_lower_end():
     frame = pl.DataFrame({"sum_of_weights": [0.0, 0.99, 1.0, 3.0, 10.0, None]})
     assert frame.select(band()).to_series().to_list() == [
         "below 1", "below 1", "1 to 3", "3 to 10", "10 and more", None]  # fmt: skip
+
+
+def test_rules_by_name_and_times_as_text(archive):
+    asked = {"start": "2026-03-06", "end": "2026-03-06T03:00", "every": "3h"}
+    named = classes(archive, rules="production", **asked)
+    given = classes(archive, rules=ClassRules("production"), **asked)
+    assert named.rules == given.rules
+    assert named.cells.equals(given.cells)
+    assert named.cells["at"].unique().to_list() == [datetime(2026, 3, 6), datetime(2026, 3, 6, 3)]
+
+
+def test_times_with_a_zone_are_refused(archive):
+    with pytest.raises(ConfigError, match=r"end=.*has a zone; UTC without zone is needed"):
+        classes(archive, end=datetime(2026, 3, 6, tzinfo=UTC))

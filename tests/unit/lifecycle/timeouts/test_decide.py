@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import polars as pl
@@ -378,3 +378,12 @@ def test_bad_input_is_refused() -> None:
         decide({"jobs": rows}, at=NOW.replace(tzinfo=__import__("datetime").timezone.utc))
     with pytest.raises(ConfigError, match="second_look"):
         TimeoutRules(second_lok=True)
+
+
+def test_the_rule_set_by_name_and_the_instant_as_text() -> None:
+    jobs = [{"pandaid": 1, "jobstatus": "sent", "modificationtime": "2026-03-01T11:00"}]
+    named = decide({"jobs": jobs}, at="2026-03-01T12:00", rules="production")
+    given = decide({"jobs": jobs}, at=datetime(2026, 3, 1, 12), rules=TimeoutRules("production"))
+    assert named.to_dict() == given.to_dict()
+    with pytest.raises(ConfigError, match="at='noon': allowed is a time"):
+        decide({"jobs": jobs}, at="noon")

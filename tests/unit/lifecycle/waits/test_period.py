@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
 from brokerlab.archive.store import Archive, open_archive
 from brokerlab.errors import ConfigError, EmptyPeriodError, InsufficientDataError
+from brokerlab.lifecycle.timeouts import TimeoutRules
 from brokerlab.lifecycle.waits import (
     Waiting,
     by_level,
@@ -186,3 +188,35 @@ def test_jobs_without_a_log_are_those_of_the_period(tmp_path: Path) -> None:
     archive = write(tmp_path / "toy", JOBS, QUEUES)
     early = read_waiting(archive, end=at(20))
     assert (early.total("n_jobs"), early.n_unlogged) == (5, 5)  # of eleven
+
+
+def test_rules_by_name_or_as_a_set_and_times_as_text(archive: Archive) -> None:
+    named = read_waiting(archive, rules="production", start="2026-03-02", end="2026-03-10T12:00")
+    given = read_waiting(
+        archive,
+        rules=TimeoutRules("production"),
+        start=datetime(2026, 3, 2),
+        end=datetime(2026, 3, 10, 12),
+    )
+    assert named.rules == given.rules
+    assert named.firings().equals(given.firings())
+    assert named.firings(rules="document").equals(given.firings(rules=TimeoutRules()))
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"unit": "site"}, r"unit='site': allowed: queue, task"),
+        ({"unit": "taks"}, r"unit='taks': did you mean 'task'\?"),
+        ({"start": datetime(2026, 3, 2, tzinfo=UTC)}, "start=.*has a zone"),
+        ({"end": "soon"}, "end='soon': allowed is a time such as"),
+        ({"rules": 3}, "rules of waiting: given is a int"),
+        ({"least": 0}, "least=0"),
+        ({"soon_h": -1}, "soon_h=-1"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(
+    archive: Archive, asked: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        read_waiting(archive, **asked)
