@@ -161,6 +161,17 @@ _SCHEMA = {
 }
 
 
+_NONE = pl.DataFrame(
+    schema={
+        **dict.fromkeys(
+            ("step", *TASK, "n_pairs", "n_gained", "n_lost", "ends", "without"), pl.Int64
+        ),
+        **dict.fromkeys(("shift", "reach"), pl.Float64),
+    }
+)
+"""No change, see :attr:`WhatIf.changes`."""
+
+
 @dataclass(frozen=True)
 class Sensitivity:
     """A brokerage that can be asked what another configuration would decide.
@@ -228,12 +239,15 @@ class Sensitivity:
             scopes = {name: texts_of(tasks[column]) for name, column in SCOPES.items()}
         places = _places(self, key, scopes, scope)
         tried = [config.with_values(dict.fromkeys(places, value)) for value in values]
-        changes = [self._changes(step, other) for step, other in enumerate(tried)]
+        is_current = tuple(_holds(config, places, value) for value in values)
+        changes = [
+            self._changes(step, other) for step, other in enumerate(tried) if not is_current[step]
+        ]
         return WhatIf(
             values=values,
-            is_current=tuple(_holds(config, places, value) for value in values),
+            is_current=is_current,
             tasks=self.tasks,
-            changes=pl.concat(changes),
+            changes=pl.concat([_NONE, *changes]),
         )
 
     def _decided(self, config: Config) -> PlaceDecisions:

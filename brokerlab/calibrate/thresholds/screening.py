@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from brokerlab.brokerage import plugins
-from brokerlab.brokerage.analysis_jobs.settings import TABLE_KEYS
-from brokerlab.brokerage.deciding import AnyRules, decide
 from brokerlab.brokerage.replaying import Replay, build_once
 from brokerlab.brokerage.replaying.counts import Counts
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.brokerage.sensitivities import keys_read, what_if
+from brokerlab.brokerage.sensitivities import Sensitivity
 from brokerlab.calibrate.thresholds.keys import HOLDS
 from brokerlab.calibrate.thresholds.outcomes import Period
 from brokerlab.calibrate.thresholds.settings import Key, Space, shown
@@ -176,19 +174,14 @@ def _decided(
 ) -> tuple[list[pl.DataFrame], list[str]]:
     """Try the keys of a brokerage; return what they change, and the names of those that nothing reads.
 
-    Queues are decided once, and what a value touches again; of nuclei the replay itself is asked.
+    The replay is decided once, and what a value touches again.
     """
     chosen = plugins.of_stage(replay.stage).rule_set(rules)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BrokerlabWarning)  # odd policies: the replay's report
-        asked: Any = replay if replay.stage == "tasks" else decide(replay, rules=chosen)
-        read = {*keys_read(asked, rules=chosen), *TABLE_KEYS}
-        tried = [
-            _tried(key, replay if key.threshold.key in TABLE_KEYS else asked, chosen)
-            for key in keys
-            if key.threshold.key in read
-        ]
-    return tried, [key.name for key in keys if key.threshold.key not in read]
+        asked = Sensitivity.of(replay, rules=chosen)
+        tried = [_tried(key, asked) for key in keys if key.threshold.key in asked.keys]
+    return tried, [key.name for key in keys if key.threshold.key not in asked.keys]
 
 
 def _fast(archive: Archive, period: Period) -> dict[str, Any]:
@@ -208,9 +201,9 @@ def _fast(archive: Archive, period: Period) -> dict[str, Any]:
     }
 
 
-def _tried(key: Key, asked: Any, rules: AnyRules) -> pl.DataFrame:
+def _tried(key: Key, asked: Sensitivity) -> pl.DataFrame:
     values = [value for value in key.grid if key.mixed or value != key.current]
-    found = what_if(asked, key.name, [*values, key.current], rules=rules)
+    found = asked.of_key(key.name, [*values, key.current]).totals()
     before = found["n_without"][-1] if not key.mixed else found["n_without"].min()
     return found.head(len(values)).select(
         key=pl.lit(key.name),
