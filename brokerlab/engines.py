@@ -29,27 +29,53 @@ def narrow(
     required: Sequence[str],
     problems: list[str] | None = None,
 ) -> nw.LazyFrame[Any]:
-    """Select the named columns in their types; an absent optional one becomes null.
+    """Select the named columns in their types; an absent optional one becomes null, as do whole numbers that are NaN or infinite.
 
-    Required columns that are missing are added to ``problems``, or raise a SchemaError where that is null.
+    Required columns that are missing, and texts where times are needed, are added to ``problems``, or raise a SchemaError where
+    that is null.
     """
-    lazy: nw.LazyFrame[Any] = nw.from_native(frame).lazy()
+    lazy = lazy_of(frame, table)
     present = lazy.collect_schema()
     missing = [
         f"{table}.{name}: column missing, {nearest(name, present)}"
         for name in required
         if name not in present
     ]
+    if lazy.implementation.is_polars():
+        missing += [
+            f"{table}.{name}: is text, a time is needed: read it with str.to_datetime()"
+            for name, dtype in columns.items()
+            if dtype == TIME and present.get(name) == TEXT
+        ]
     if problems is not None:
         problems += missing
     elif missing:
         raise SchemaError(f"cannot read the tables: {'; '.join(missing)}")
-    return lazy.select(
-        name
-        if present.get(name) == dtype
-        else (nw.col(name) if name in present else nw.lit(None)).cast(dtype).alias(name)
-        for name, dtype in columns.items()
-    )
+    return lazy.select(_typed(name, present.get(name), dtype) for name, dtype in columns.items())
+
+
+def _typed(name: str, found: nw.dtypes.DType | None, dtype: nw.dtypes.DType) -> nw.Expr:
+    """Return a column in a type; null where it is absent."""
+    column = nw.lit(None) if found is None else nw.col(name)
+    if found == dtype:
+        return column
+    if found is not None and found.is_float() and dtype == INT:
+        column = nw.when(column.is_finite()).then(column)
+    return column.cast(dtype).alias(name)
+
+
+def lazy_of(frame: Any, table: str) -> nw.LazyFrame[Any]:
+    """Return a table of any engine; what is in memory becomes Polars, for pandas keeps missing whole numbers as NaN."""
+    try:
+        found: Any = nw.from_native(frame)
+    except TypeError:
+        raise SchemaError(
+            f"{table} is a {type(frame).__name__}; allowed are frames of Polars, pandas, Arrow, DuckDB or Spark"
+        ) from None
+    if isinstance(found, nw.DataFrame):
+        found = nw.from_native(found.to_polars().lazy())
+    lazy: nw.LazyFrame[Any] = found
+    return lazy
 
 
 def collect(frame: nw.LazyFrame[Any]) -> pl.DataFrame:

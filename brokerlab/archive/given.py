@@ -35,7 +35,9 @@ def tables_of(
         where = str(source.path)
     else:
         _check_names(source)
-        found = {name: source[name] for name in wanted if source.get(name) is not None}
+        found = {
+            name: _frame(name, source[name]) for name in wanted if source.get(name) is not None
+        }
         where = "the mapping of tables"
     if missing := [name for name in needed if name not in found]:
         from_jobs = isinstance(source, Archive) and set(missing) <= {*FROM_JOBS}
@@ -44,6 +46,16 @@ def tables_of(
             f"{where}: has no table '{missing[0]}'; needed are {', '.join(needed)}, missing {', '.join(missing)}{hint}"
         )
     return found
+
+
+def _frame(name: str, table: Any) -> Any:
+    """Return rows or columns of Python values as a frame; frames as they are."""
+    if not isinstance(table, Mapping | Sequence):
+        return table
+    try:
+        return polars_frame(table, TABLES[name])
+    except SchemaError as error:
+        raise SchemaError(f"{name}: {error}") from None
 
 
 def scans_of(

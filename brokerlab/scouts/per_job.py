@@ -7,6 +7,8 @@ import hashlib
 import polars as pl
 
 from brokerlab.carry import Chunk
+from brokerlab.errors import DataError
+from brokerlab.scouts.settings import repeated
 from brokerlab.scouts.tables import (
     HISTORY_COLUMNS,
     HOST_COLUMN,
@@ -97,7 +99,11 @@ def rows(chunk: Chunk, *, merge: bool = False) -> pl.DataFrame:
     jobs = chunk["jobs"].rename(
         {"jeditaskid": "job_task"}
     )  # one key joins three times as fast as two
-    found = file_sums(chunk, merge=merge).join(jobs, on="pandaid", how="left")
+    sums = file_sums(chunk, merge=merge)
+    found = sums.join(jobs, on="pandaid", how="left")
+    if found.height > sums.height:
+        twice = jobs.filter(pl.col("pandaid").is_duplicated())["pandaid"].drop_nulls()
+        raise DataError(repeated("jobs.pandaid", twice, "job"))
     of_job = [name for name in jobs.columns if name not in ("pandaid", "job_task")]
     return found.with_columns(pl.when(own).then(pl.col(of_job))).drop("job_task")
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab.archive.given import Source, tables_of
+from brokerlab.engines import collect, lazy_of
+from brokerlab.errors import ConfigError
 from brokerlab.scouts.estimate import OPTIONAL, TABLES, ScoutResult, estimate
 from brokerlab.scouts.rules import ScoutRules
 from brokerlab.scouts.settings import splitrule_after_scouts, uses_scouts
@@ -43,10 +44,12 @@ def replay(
     Source: 003, introduction; docs/rules/scouts.md 7, 9, 13; docs/rules/exhausted.md 1 (scout flag).
     """
     rules = ScoutRules.of(rules)
+    if at is not None and not {"jeditaskid", "trigger", "at"} <= set(at.columns):
+        raise ConfigError(f"at has the columns {at.columns}, needed are jeditaskid, trigger, at")
     tables = tables_of(source, TABLES, OPTIONAL)
     read = (tables[name] for name in ("jobs", "files", "tasks", "datasets"))
     when = triggers(*read, rules=rules) if at is None else at
-    current: pl.DataFrame = nw.from_native(tables["tasks"]).lazy().collect("polars").to_native()
+    current: pl.DataFrame = collect(lazy_of(tables["tasks"], "tasks"))
     parts, tags, digest = [], [], ""
     for names in STAGES:
         stage = when.filter(pl.col("trigger").is_in(names)).select("jeditaskid", "trigger", "at")

@@ -24,12 +24,9 @@ def task_settings(tasks: pl.DataFrame, rules: ScoutRules, *, merge: bool) -> pl.
 
     Source: docs/rules/scouts.md 1, 3.4, 5, 10.
     """
-    repeated = tasks.filter(pl.col("jeditaskid").is_duplicated())["jeditaskid"].unique().sort()
-    if len(repeated):
-        raise DataError(
-            f"tasks.jeditaskid: {len(repeated)} ids occur more than once, e.g. "
-            f"{repeated.head(5).to_list()}; allowed is one row per task: keep the latest"
-        )
+    twice = tasks.filter(pl.col("jeditaskid").is_duplicated())["jeditaskid"]
+    if len(twice):
+        raise DataError(repeated("tasks.jeditaskid", twice, "task"))
     asked_unit = pl.coalesce(
         "orig_cputimeunit",
         pl.when(pl.col("orig_cputime").fill_null(0) != 0).then(pl.lit("HS06sPerEvent")),
@@ -48,6 +45,15 @@ def task_settings(tasks: pl.DataFrame, rules: ScoutRules, *, merge: bool) -> pl.
         asked_unit=asked_unit,
         cputime_fixed=asked_unit.is_in(FIXED_CPUTIME_UNITS).fill_null(value=False),
         old_ram_mb=pl.col("orig_mergeramcount" if merge else "orig_ramcount"),
+    )
+
+
+def repeated(column: str, ids: pl.Series, what: str) -> str:
+    """Say which ids occur more than once where each has one row."""
+    known = ids.unique().sort()
+    return (
+        f"{column}: {len(known)} ids occur more than once, e.g. "
+        f"{known.head(5).to_list()}; allowed is one row per {what}: keep the latest"
     )
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab.carry import Chunk
+from brokerlab.engines import lazy_of
 from brokerlab.errors import ConfigError, DataError
 from brokerlab.gdpconfig import Config
 from brokerlab.scouts import expected
@@ -18,7 +18,7 @@ from brokerlab.scouts.parameters import Jobs
 from brokerlab.scouts.per_job import cap, jobset_rows, library_mb, rows
 from brokerlab.scouts.quantities import EVENT_SERVICE, cputime_eligible, job_quantities_of
 from brokerlab.scouts.rules import ScoutRules
-from brokerlab.scouts.settings import label_settings, task_settings
+from brokerlab.scouts.settings import label_settings, repeated, task_settings
 from brokerlab.scouts.tables import DATASET_COLUMNS, QUEUE_COLUMNS, TASK_COLUMNS, small
 
 SUMMED = ("num_finished_jobs", "n_bad", "plain_bytes", "events_all", "events_finished")
@@ -117,8 +117,12 @@ def refuse_impossible(at: object, max_scouts: int | None) -> None:
     if isinstance(at, pl.DataFrame):
         if not {"jeditaskid", "at"} <= set(at.columns):
             problems.append(f"at has the columns {at.columns}, needed are jeditaskid, at")
+        elif not isinstance(at.schema["at"], pl.Datetime) or at.schema["at"].time_zone:
+            problems.append(f"at.at: is {at.schema['at']}, needed are times in UTC without zone")
     elif not isinstance(at, datetime | None):
         problems.append(f"at={at!r}: allowed is a datetime in UTC, or a frame with jeditaskid, at")
+    elif at is not None and at.tzinfo is not None:
+        problems.append(f"at={at}: it has a zone; UTC without zone is needed")
     if problems:
         raise ConfigError("; ".join(problems))
     if isinstance(at, pl.DataFrame) and at["jeditaskid"].is_duplicated().any():
@@ -140,18 +144,24 @@ def all_settings(
     """Join to every task its own settings, its label's and its datasets' counts, sorted; see :func:`estimate` for ``at``."""
     settings = task_settings(small(tasks, "tasks", TASK_COLUMNS), rules, merge=merge)
     if isinstance(at, pl.DataFrame):
-        settings = settings.join(at.select("jeditaskid", "at"), on="jeditaskid", how="inner")
+        settings = settings.join(
+            at.select(pl.col("jeditaskid").cast(pl.Int64), "at"), on="jeditaskid", how="inner"
+        )
     elif at is not None:
         settings = settings.with_columns(at=pl.lit(at, dtype=pl.Datetime("us")))
     labels = label_settings(config, settings["prodsourcelabel"], LABEL_KEYS)
     joined = settings.join(labels, on="prodsourcelabel", how="left", nulls_equal=True)
-    sums = expected.dataset_sums(small(datasets, "datasets", DATASET_COLUMNS), merge=merge)
+    known = small(datasets, "datasets", DATASET_COLUMNS)
+    twice = known.filter(pl.struct("jeditaskid", "datasetid").is_duplicated())["datasetid"]
+    if len(twice):
+        raise DataError(repeated("datasets.datasetid", twice, "task and dataset"))
+    sums = expected.dataset_sums(known, merge=merge)
     return joined.join(sums, on="jeditaskid", how="left").sort("jeditaskid")
 
 
 def queue_settings(queues: Any) -> pl.DataFrame:
     """Collect the queues; the access modes are kept only where the table has them."""
-    present = nw.from_native(queues).lazy().collect_schema().names()
+    present = lazy_of(queues, "queues").collect_schema().names()
     access = [name for name in ("maxinputsize", "direct_access_lan") if name in present]
     frame = small(queues, "queues", QUEUE_COLUMNS)
     kept = ["panda_queue", "atlas_site", *(["maxinputsize", "direct_access_lan"] if access else [])]

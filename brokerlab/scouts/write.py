@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import polars as pl
 
+from brokerlab.engines import collect, lazy_of
 from brokerlab.scouts.estimate import ScoutResult
 from brokerlab.scouts.exhausted import ExhaustedResult
 from brokerlab.scouts.resource_type import resource_types as match_resource_types
@@ -46,7 +46,7 @@ def write_tasks(
 
     Source: docs/rules/scouts.md 9, 10; docs/rules/exhausted.md 1.
     """
-    frame: pl.DataFrame = nw.from_native(tasks).lazy().collect("polars").to_native()
+    frame: pl.DataFrame = collect(lazy_of(tasks, "tasks"))
     absent = {name for name in ("splitrule", "status") if name not in frame.columns}
     frame = frame.with_columns(pl.lit(None, dtype=pl.String).alias(name) for name in sorted(absent))
     new = scouts.parameters.select("jeditaskid", *WRITTEN, "newng")

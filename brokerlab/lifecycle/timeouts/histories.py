@@ -11,7 +11,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from brokerlab.engines import collect, microseconds
+from brokerlab.engines import collect, lazy_of, microseconds
 from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts import spans
@@ -112,7 +112,7 @@ def _places(queues: Any) -> pl.DataFrame:
     """Return the latest row of each queue."""
     if queues is None:
         return TABLES["queues"].create_empty()
-    lazy = nw.from_native(queues).lazy()
+    lazy = lazy_of(queues, "queues")
     names = lazy.collect_schema().names()
     kept = [name for name in (*TABLES["queues"].column_names(), "ts") if name in names]
     rows = collect(lazy.select(kept))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC
 from typing import Any
 
 import duckdb
@@ -11,7 +12,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from brokerlab import scouts
-from brokerlab.errors import BrokerlabError, ConfigError, DataError
+from brokerlab.errors import BrokerlabError, ConfigError, DataError, SchemaError
 from tests.scout_toys import Toy, at, by_name
 
 
@@ -122,3 +123,65 @@ def test_the_rule_set_by_name() -> None:
     assert scouts.exhausted(tables, scouts=named, rules="production").rules == named.rules
     with pytest.raises(ConfigError, match="rules='produktion': did you mean"):
         scouts.estimate(tables, rules="produktion")
+
+
+@pytest.mark.parametrize("table", ["jobs", "tasks", "datasets"])
+def test_a_key_that_occurs_twice_is_refused_not_counted_twice(table: str) -> None:
+    tables = by_name(healthy().tables())
+    tables[table] = pl.concat([tables[table], tables[table]])
+    with pytest.raises(
+        DataError, match=rf"{table}\.\w+id: .* more than once.*allowed is one row per"
+    ):
+        scouts.estimate(tables)
+
+
+def to_pandas(table: pl.DataFrame) -> Any:
+    return table.to_pandas()
+
+
+def to_rows(table: pl.DataFrame) -> Any:
+    return table.to_dicts()
+
+
+def to_columns(table: pl.DataFrame) -> Any:
+    return table.to_dict(as_series=False)
+
+
+@pytest.mark.parametrize("convert", [to_pandas, pl.DataFrame.to_arrow, to_rows, to_columns])
+def test_tables_of_other_kinds_with_whole_numbers_missing(convert: Any) -> None:
+    toy = healthy().job(3, maxpss=None, nevents=None)
+    tables = by_name(toy.tables())
+    expected = scouts.estimate(tables).parameters
+    found = scouts.estimate({name: convert(table) for name, table in tables.items()}).parameters
+    assert_frame_equal(found, expected)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_whole_numbers_that_are_none_are_not_known(value: float) -> None:
+    tables = by_name(healthy().tables())
+    tables["jobs"] = tables["jobs"].with_columns(maxpss=pl.Series([value, 2e6]))
+    assert scouts.estimate(tables).parameters["ramcount"].null_count() == 1
+
+
+def test_times_as_text_and_what_is_no_table_are_told() -> None:
+    tables = by_name(healthy().tables())
+    texts = tables["jobs"].with_columns(pl.col("starttime").cast(pl.String))
+    with pytest.raises(SchemaError, match=r"jobs\.starttime: is text, a time is needed"):
+        scouts.estimate({**tables, "jobs": texts})
+    with pytest.raises(SchemaError, match="jobs is a int; allowed are frames"):
+        scouts.estimate({**tables, "jobs": 3})
+
+
+def test_instants_with_a_zone_or_of_another_type() -> None:
+    moment = at(9999).replace(tzinfo=UTC)
+    with pytest.raises(ConfigError, match="it has a zone; UTC without zone is needed"):
+        healthy().result(at=moment)
+    for wrong in (moment, "2026-03-02"):
+        with pytest.raises(
+            ConfigError, match=r"at\.at: is .*, needed are times in UTC without zone"
+        ):
+            healthy().result(at=pl.DataFrame({"jeditaskid": [1], "at": [wrong]}))
+    narrow = pl.DataFrame({"jeditaskid": [1], "at": [at(9999)]}).cast({"jeditaskid": pl.Int32})
+    assert healthy().result(at=narrow).parameters["jeditaskid"].to_list() == [1]
+    with pytest.raises(ConfigError, match="needed are jeditaskid, trigger, at"):
+        scouts.replay(by_name(healthy().tables()), at=narrow)
