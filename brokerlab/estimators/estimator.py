@@ -47,6 +47,9 @@ class Predicted(Result):
 
     def at(self, level: float) -> FloatArray:
         """Return the (n,) bounds of a level that was asked for."""
+        if level not in self.levels:
+            known = ", ".join(f"{each:g}" for each in self.levels)
+            raise ConfigError(f"level {level:g} was not asked for; allowed are {known}")
         return self.bounds[:, self.levels.index(level)]
 
     def promised(self, level: float) -> BoolArray:

@@ -88,6 +88,8 @@ class BestSoFar:
     def update(self, records: Any) -> Self:
         """See finished jobs: what each candidate said of them is held against what they used."""
         frame = checked(records).filter(pl.col("ended_s").is_not_null()).sort("ended_s", "pandaid")
+        if frame.is_empty():
+            return self
         new = frame.filter(~pl.col("pandaid").is_in(list(self._open)))
         if new.height:
             self.predict(new, levels=GRID[-1:])

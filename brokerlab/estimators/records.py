@@ -71,9 +71,12 @@ class Records(dy.Schema):
 def checked(records: Any) -> pl.DataFrame:
     """Return records in the order in which they are decided, held to their contract.
 
-    The contract's columns, sorted by ``decided_s, pandaid``.
+    The contract's columns, sorted by ``decided_s, pandaid``; of what may be null a NaN or an infinite number is not known either.
     """
     frame = prepared({"records": records}, {"records": Records})["records"]
+    frame = frame.with_columns(
+        pl.when(_finite(name)).then(name).alias(name) for name in _MAY_BE_NULL
+    )
     wrong = {
         "used: a finite number above 0 is allowed": ~_finite("used") | (pl.col("used") <= 0),
         "cores: at least 1 is allowed": pl.col("cores") < 1,
@@ -93,6 +96,10 @@ def checked(records: Any) -> pl.DataFrame:
     if found:
         raise DataError("; ".join(found) + "; mend or leave out those rows")
     return frame.sort("decided_s", "pandaid")
+
+
+_MAY_BE_NULL = ("input_mb", "corepower", "requested", "sent", "started_s")
+"""Numbers that nothing is lost without; an end that is none is refused."""
 
 
 def _finite(name: str) -> pl.Expr:

@@ -159,7 +159,7 @@ def of_table(
     table = table.with_columns(pl.lit(None).alias(name) for name in PANDA if name not in here)
     table, zero = _in_seconds(table)
     whole = pl.col("cores", "cores_requested").cast(pl.Float64).ceil()
-    cores = pl.coalesce(whole.cast(pl.Int64, strict=False).replace(0, None), 1)
+    cores = pl.coalesce(pl.when(whole > 0).then(whole).cast(pl.Int64, strict=False), 1)
     table = table.select(
         pl.col("job_id").cast(pl.String),
         "user",
@@ -222,7 +222,7 @@ def _check_kinds(table: pl.DataFrame, columns: Mapping[str, str]) -> None:
         if name in kinds and not kinds[name].is_numeric()
     ]
     times = {name: kinds[name] for name in _TIMES if name in kinds}
-    dated = [isinstance(kind, pl.Datetime | pl.Date) for kind in times.values()]
+    dated = [isinstance(kind, pl.Datetime) for kind in times.values()]
     if not all(dated) and not all(kind.is_numeric() for kind in times.values()):
         told = ", ".join(f"jobs.{columns[name]} is {kind}" for name, kind in times.items())
         problems.append(f"{told}; allowed: timestamps throughout, or seconds throughout")
@@ -238,15 +238,13 @@ def _known(name: str) -> pl.Expr:
 
 def _in_seconds(table: pl.DataFrame) -> tuple[pl.DataFrame, datetime | None]:
     """Return the times as seconds from the earliest submission, and that instant."""
-    kind = table.schema["submit"]
-    if not kind.is_temporal():
+    if not table.schema["submit"].is_temporal():
         return table.with_columns(_known(name).alias(name) for name in _TIMES), None
-    zero: Any = table["submit"].min()
-    first = pl.lit(zero, dtype=kind)  # null where no row is left
-    since = (
-        (pl.col(name).cast(kind) - first).dt.total_microseconds() / pl.lit(1e6) for name in _TIMES
-    )
-    return table.with_columns(since), zero
+    utc = table.with_columns(pl.col(_TIMES).cast(pl.Datetime("us")))  # of any zone
+    zero: Any = utc["submit"].min()
+    first = pl.lit(zero, dtype=pl.Datetime("us"))  # null where no row is left
+    since = ((pl.col(name) - first).dt.total_microseconds() / pl.lit(1e6) for name in _TIMES)
+    return utc.with_columns(since), zero
 
 
 def _most_at_once(table: pl.DataFrame) -> int:
@@ -274,7 +272,8 @@ def _cleaned(table: pl.DataFrame, hosts: int | None, overrun: str, zero: datetim
     out = table.with_columns(rule=_left_out(hosts))
     kept = out.filter(pl.col("rule").is_null())
     if kept.is_empty():
-        raise InsufficientDataError(f"no job is left of {len(table)}: {_told(out['rule'])}")
+        why = _told(out["rule"]) or "there is no row"
+        raise InsufficientDataError(f"no job is left of {len(table)}: {why}")
     run = pl.max_horizontal("run_s", pl.when(pl.col("run_s") == 0).then(1.0))
     kept = kept.with_columns(run_0_to_1=pl.col("run_s") == 0, run_s=run)
     kept = kept.with_columns(

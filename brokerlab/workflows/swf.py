@@ -51,6 +51,7 @@ STATUS = {
 
 _LABEL = re.compile(r"^([A-Za-z]\w*):(?!//)\s*(.*)$")
 _SHOWN = 60
+_LAST_S = 253_402_300_799  # the last second of the year 9999
 _LARGE = 2.0**53  # whole numbers above are not exact as read
 _COMMENT = ";"
 _NO_SEPARATOR = (
@@ -79,11 +80,11 @@ class SwfLog:
 
     @property
     def zero(self) -> datetime | None:
-        """The instant of the log's zero, UTC without zone; None where the header does not say."""
+        """The instant of the log's zero, UTC without zone; None where the header does not say, or says one after the year 9999."""
         seconds = self._number("UnixStartTime")
-        return (
-            None if seconds is None else datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
-        )
+        if seconds is None or seconds > _LAST_S:
+            return None
+        return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None)
 
     def _number(self, label: str) -> int | None:
         """Return a whole number of the header."""

@@ -158,7 +158,9 @@ def compare_predictions(
     run_s = frame["used"].to_numpy()[half]
     said = {name: each[half] for name, each in predicted.items()}
     table = pl.DataFrame([_scored(name, each, run_s) for name, each in said.items()])
-    best = table.filter(pl.col("method").is_in(held_against)).sort("mae_s")["method"][0]
+    best = table.filter(pl.col("method").is_in(held_against)).sort("mae_s", nulls_last=True)[
+        "method"
+    ][0]
     columns: dict[str, Any] = {"user": frame["jeditaskid"][half]}
     best_error = np.abs(said[best] - run_s)
     for name, each in said.items():

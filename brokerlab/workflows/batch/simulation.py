@@ -218,8 +218,8 @@ def _order(policy: str, priority: Priority | None, hosts: int) -> Priority | Non
     problems = []
     if policy not in POLICIES:
         problems.append(f"policy: unknown '{policy}': {nearest(policy, POLICIES)}")
-    if hosts < 1:
-        problems.append(f"hosts: {hosts}, the machine needs at least 1")
+    if not isinstance(hosts, int | np.integer) or hosts < 1:
+        problems.append(f"hosts: {hosts}, the machine needs a whole number of them, at least 1")
     order = _ORDERED.get(policy)
     if priority is not None and (order is None or priority.favour != order.favour):
         problems.append(f"priority: policy '{policy}' has none that favours {priority.favour} jobs")

@@ -40,7 +40,7 @@ def differences(
     pairs = runs.filter(pl.col("strategy") != reference).join(base, on=key)
     unit = list(dict.fromkeys((*by, "strategy", "instant")))
     pairs = pairs.select(*key, "strategy", value=metric, base="base").sort(*key, "strategy")
-    pairs = pairs.group_by(unit, maintain_order=True).agg(pl.col("value", "base").mean())
+    pairs = pairs.group_by(unit, maintain_order=True).agg(pl.col("value", "base").mean()).sort(unit)
     rows: list[dict[str, Any]] = []
     group = [*by, "strategy"]
     for names, part in pairs.group_by(group, maintain_order=True):

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import polars as pl
 
+from brokerlab.errors import InsufficientDataError
 from brokerlab.workflows import batch
 from brokerlab.workflows.compare.plan import BatchSystem
 from brokerlab.workflows.predictors import Nearest, QuantileBound, carry_forward, predict, score
@@ -80,6 +81,10 @@ def _waits(name: str, system: BatchSystem, times: Sequence[float]) -> pl.DataFra
 
 def _scores(name: str, system: BatchSystem) -> pl.DataFrame:
     carried = carry_forward(system.background, hosts=system.hosts, policy=system.policy)
+    if carried.is_empty():
+        raise InsufficientDataError(
+            f"{name}: there is no job in its load whose wait could be predicted"
+        )
     later = float(carried["submit_s"].median())  # type: ignore[arg-type]
     jobs = carried.with_columns(start_s=pl.col("submit_s") + pl.col("wait_s"))
     fitted = predict(

@@ -53,8 +53,10 @@ class Classes:
     def __post_init__(self) -> None:
         """Refuse limits that do not rise."""
         for name, limits in (("hosts", self.hosts), ("requested_s", self.requested_s)):
-            if list(limits) != sorted(set(limits)):
-                raise ConfigError(f"{name}: {limits} must rise from one to the next")
+            if not limits or list(limits) != sorted(set(limits)):
+                raise ConfigError(
+                    f"{name}: {limits} must be at least one, and rise from one to the next"
+                )
 
     def of(self, hosts: int, requested_s: float) -> tuple[str, ...]:
         """Name the categories of a job, the narrowest first."""

@@ -57,7 +57,7 @@ def describe_workflows(workflows: Mapping[str, Dag]) -> pl.DataFrame:
             "workflow": name,
             "tasks": len(dag),
             "levels": len(dag.levels),
-            "width": max(dag.widths),
+            "width": max(dag.widths, default=0),
             "work": dag.work,
             "longest_path": dag.longest_path,
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import zlib
 from pathlib import Path
@@ -42,9 +43,10 @@ def read_workflow(
     place = Path(path)
     with reading(place):
         content = _content(place)
-        if content.lstrip()[:1] == b"<":
+        begins = content.removeprefix(codecs.BOM_UTF8).lstrip()[:1]
+        if begins == b"<":
             parts = read_dax(content, place.name)
-        elif content.lstrip()[:1] == b"{":
+        elif begins == b"{":
             parts = read_wfformat(content, place.name, cores_per_host=cores_per_host)
         else:
             raise DataError(

@@ -60,3 +60,13 @@ def test_models_and_every_rule_are_candidates():
         assert names[0] == DEPLOYED[quantity]
         assert names[-3:] == ["hierarchy", "like jobs", "views"]
         assert len(names) == len(set(names)) > 8
+
+
+def test_seeing_nothing_changes_nothing():
+    one, other = (BestSoFar("memory", two()) for _ in range(2))
+    unended = steady(3).with_columns(ended_s=pl.lit(None, pl.Float64))
+    found = [
+        each.predict(steady(1), levels=(0.5,))
+        for each in (one.update(unended), other.update(unended.clear()))
+    ]
+    assert found[0].equals(found[1])

@@ -5,7 +5,11 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from brokerlab.errors import DataError
+from brokerlab.errors import ConfigError, DataError
+from brokerlab.estimators.hierarchy import Hierarchy
+from brokerlab.estimators.likejobs import LikeJobs
+from brokerlab.estimators.mixture import Views
+from brokerlab.estimators.quantiles import LinearQuantiles
 from brokerlab.estimators.records import checked
 from tests.estimator_kit import random_records
 
@@ -47,3 +51,32 @@ def test_records_come_in_the_order_of_decision_whatever_order_they_were_in():
     assert found.select("decided_s", "pandaid").rows() == sorted(
         frame.select("decided_s", "pandaid").rows()
     )
+
+
+@pytest.mark.parametrize("quantity", ["memory", "walltime"])
+def test_a_number_that_is_none_is_not_known(quantity):
+    """Each estimator says the same of NaN, of infinity and of null."""
+    names = ("input_mb", "corepower", "requested", "sent", "started_s")
+    frame = random_records(60, seed=4, tasks=4, quantity=quantity).with_columns(
+        started_s="decided_s"
+    )
+    every = (Hierarchy(quantity), LikeJobs(quantity), Views(quantity), LinearQuantiles(quantity))
+    for name in names:
+        some = pl.int_range(pl.len()) % 3 == 0
+        null, *others = (
+            frame.with_columns(
+                pl.when(some).then(pl.lit(value, pl.Float64)).otherwise(name).alias(name)
+            )
+            for value in (None, NAN, INFINITE)
+        )
+        told = [each.fit(null).replay(null, levels=(0.5, 0.9)).frame() for each in every]
+        for other in others:
+            assert checked(other).equals(checked(null))
+            again = [each.fit(other).replay(other, levels=(0.5, 0.9)).frame() for each in every]
+            assert all(a.equals(b) for a, b in zip(told, again, strict=True))
+
+
+def test_a_level_that_was_not_asked_for_is_refused():
+    told = LikeJobs("memory").replay(random_records(10), levels=(0.5, 0.9))
+    with pytest.raises(ConfigError, match=r"level 0\.95 was not asked for; allowed are 0\.5, 0\.9"):
+        told.at(0.95)

@@ -96,6 +96,13 @@ def test_a_refused_bound_is_not_scored():
     assert none.filter(method="bound")["under"].to_list() == [None]
 
 
+def test_a_peer_that_says_nothing_is_not_the_best():
+    records = of_log(log([1, 1, 100, 300])).records
+    said = {"silent": np.full(4, np.inf), "rule": np.full(4, 200.0)}
+    table = compare_predictions(records, said, peers=["silent", "rule"], n_boot=2)
+    assert table["best_peer"].to_list() == ["rule", "rule"]
+
+
 def test_a_comparison_is_paired():
     records = of_log(drawn(600)).records
     table = compare_predictions(records, predict_log(records), n_boot=200)

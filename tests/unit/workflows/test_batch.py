@@ -6,6 +6,7 @@ import math
 import os
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -182,8 +183,10 @@ def test_wrong_jobs_are_told_all_at_once():
 def test_wrong_settings_and_wrong_use():
     with pytest.raises(ConfigError, match="did you mean 'conservative'"):
         batch.start(None, hosts=4, policy="conservativ")
-    with pytest.raises(ConfigError, match="at least 1"):
-        batch.start(None, hosts=0)
+    for machine in (0, 2.5, 4.0, math.nan):
+        with pytest.raises(ConfigError, match=f"hosts: {machine}, .*whole number.*at least 1"):
+            batch.start(None, hosts=machine)
+    assert batch.start(None, hosts=np.int64(4)).hosts == 4
     idle = batch.start(None, hosts=4)
     with pytest.raises(ConfigError, match=r"hosts: 5.*requested_s: -1.*no present instant"):
         batch.submit(idle, 5, -1)

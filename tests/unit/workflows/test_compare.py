@@ -140,6 +140,20 @@ def test_machines_that_share_their_instants_are_not_observations_more(found):
     assert one["n"].unique().to_list() == [TIMES]
 
 
+def test_instants_stay_in_the_order_of_time_where_a_workflow_has_no_run():
+    """Of ten instants the first workflow has the last five only; the differences rise with time all the same."""
+    rows = [
+        ("m", workflow, strategy, instant, float(instant) if strategy == "other" else 0.0)
+        for workflow, first in (("a", 5), ("b", 0))
+        for instant in range(first, 10)
+        for strategy in ("base", "other")
+    ]
+    columns = ["system", "workflow", "strategy", "instant", "turnaround"]
+    runs = pl.DataFrame(rows, schema=columns, orient="row")
+    row = differences(runs, reference="base", by=()).row(0, named=True)
+    assert (row["diff_lo"], row["diff_hi"]) == mean_interval(np.arange(10.0))
+
+
 def test_the_difference_of_the_rules_is_told(found):
     rows = found.rules_difference()
     assert rows["strategy"].unique().to_list() == [BESIDE[0]]

@@ -175,8 +175,9 @@ def test_wrong_settings_and_tables():
         QuantileBound(quantile=1.0, confidence=0)
     with pytest.raises(ConfigError, match=r"most: 10, allowed: 59 or more; run_limit: 0"):
         QuantileBound(most=10, run_limit=0)
-    with pytest.raises(ConfigError, match="must rise"):
-        Classes(hosts=(4, 1))
+    for limits in ((4, 1), ()):
+        with pytest.raises(ConfigError, match="must be at least one, and rise"):
+            Classes(hosts=limits)
     with pytest.raises(ConfigError, match="k: 0"):
         Nearest(k=0)
     with pytest.raises(

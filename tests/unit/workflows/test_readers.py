@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from brokerlab.errors import DataError
+from brokerlab.workflows.dag import workflow
 from brokerlab.workflows.errors import MissingRuntime, WorkflowError
-from brokerlab.workflows.readers import read_workflow
+from brokerlab.workflows.readers import describe_workflows, read_workflow
 
 ROOT = Path(__file__).parents[3]
 REAL = ROOT / os.environ.get("BROKERLAB_DATA", "../shared/data") / "wfinstances"
@@ -113,6 +114,19 @@ def test_dax(written):
     flow = read_workflow(written(text, "toy.dax"))
     assert (flow.ids, flow.runtime, flow.parents) == (("ID1", "ID2"), (1.5, 2.0), ((), (0,)))
     assert flow.findings == ("jobCount says 3, the file has 2",)
+
+
+def test_a_byte_order_mark_before_a_workflow_is_no_part_of_it(written):
+    for content, name in (
+        ("<adag><job id='a' runtime='1'/></adag>", "toy.dax"),
+        (json.dumps(newer([task("a")], [{"id": "a", "runtimeInSeconds": 1}])), "toy.json"),
+    ):
+        assert read_workflow(written("\ufeff" + content, name)).runtime == (1.0,)
+
+
+def test_a_workflow_without_tasks_is_described():
+    nothing = workflow([], [])
+    assert describe_workflows({"nothing": nothing}).row(0) == ("nothing", 0, 0, 0, 0.0, 0.0)
 
 
 def test_unknown_references_of_a_dax_are_refused(written):

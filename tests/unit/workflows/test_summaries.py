@@ -3,6 +3,7 @@
 import polars as pl
 import pytest
 
+from brokerlab.errors import InsufficientDataError
 from brokerlab.workflows import shapes, synthetic
 from brokerlab.workflows.compare import (
     BatchSystem,
@@ -147,6 +148,12 @@ def test_waits_are_scored_on_later_jobs_of_every_load_once():
     assert carried["n_jobs"] == carried["n_predicted"] == later
     assert 0 < carried["waited_n_predicted"] <= later
     assert found.filter(pl.col("method") == "bound_95")["coverage_pct"][0] > 50
+
+
+def test_a_load_without_jobs_has_no_waits_to_predict():
+    empty = BatchSystem(synthetic.background(days=1, hosts=8).head(0), 8)
+    with pytest.raises(InsufficientDataError, match="idle: there is no job in its load"):
+        score_predictions({"idle": empty})
 
 
 def test_estimated_waits_grow_with_hosts():

@@ -190,7 +190,7 @@ def test_tables_that_are_no_load():
         load.of_table(panda(), columns={"job_id": "pandaid", "submits": "x", "start": "y"}, cores_per_host=0)  # fmt: skip
     with pytest.raises(DataError, match="no columns endtime"):
         load.of_table(panda().drop("endtime"))
-    with pytest.raises(InsufficientDataError, match="no job is left of 0"):
+    with pytest.raises(InsufficientDataError, match="no job is left of 0: there is no row"):
         load.of_table(panda(), queue="elsewhere")
 
 
@@ -213,3 +213,36 @@ def test_tables_of_other_kinds_are_refused_and_numbers_that_are_none_left_out():
     done = load.of_table(table)
     assert done.jobs.select("job_id", "run_s", "requested_s", "hosts").rows() == [("1", 2.0, 2.0, 2)]  # fmt: skip
     assert done.counts.filter(pl.col("n_rows") > 0)["n_rows"].to_list() == [2, 1]
+
+
+def test_a_day_is_no_instant():
+    """Of a column of dates every job of a day would run for no time at all."""
+    for days in (["creationtime"], ["creationtime", "starttime", "endtime"]):
+        with pytest.raises(DataError, match=r"jobs.creationtime is Date.*timestamps throughout"):
+            load.of_table(panda().with_columns(pl.col(days).cast(pl.Date)))
+
+
+def test_second_0_is_told_in_utc_whatever_the_zone_of_the_table():
+    times = pl.col("creationtime", "starttime", "endtime")
+    zurich = panda().with_columns(
+        times.dt.replace_time_zone("UTC").dt.convert_time_zone("Europe/Zurich")
+    )
+    done, plain = load.of_table(zurich), load.of_table(panda())
+    assert (done.zero, done.jobs.rows()) == (plain.zero, plain.jobs.rows())
+    coarse = load.of_table(panda().with_columns(pl.col("creationtime").cast(pl.Datetime("ms"))))
+    assert coarse.jobs.equals(plain.jobs)
+
+
+def test_cores_that_are_not_positive_are_not_known():
+    """Rule R: the hosts that were used if > 0, else those requested."""
+    done = load.of_table(panda(actualcorecount=[-1, -1, 8], corecount=[4, -1, 8]))
+    assert done.jobs["hosts"].to_list() == [4, 1]
+
+
+def test_a_zero_beyond_the_calendar_is_not_known(tmp_path):
+    """Some write milliseconds."""
+    path = tmp_path / "log.swf"
+    path.write_text("; UnixStartTime: 843480031000\n; MaxProcs: 4\n" + " ".join(["1"] * 18))
+    log = swf.read(path)
+    assert log.zero is None
+    assert load.of_swf(log).zero is None
