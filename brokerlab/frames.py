@@ -86,7 +86,12 @@ def _of_columns(columns: Mapping[str, Any], contract: type[dy.Schema]) -> pl.Dat
 
 def _series(name: str, values: Any, kind: tuple[pl.DataType, bool] | None) -> pl.Series:
     """Return a column of Python values; those of no contract, or of another type, are as Polars takes them."""
-    if kind is not None:
+    numbers = (
+        kind is not None
+        and isinstance(kind[0], pl.Datetime)
+        and any(isinstance(value, int | float) for value in values)
+    )
+    if kind is not None and not numbers:
         try:
             return pl.Series(name, values, dtype=kind[0], strict=True)
         except (TypeError, pl.exceptions.PolarsError):
@@ -161,6 +166,11 @@ def _cast(series: pl.Series, dtype: pl.DataType) -> tuple[pl.Series, str]:
     """Return the series in another type, and which values do not fit."""
     if series.dtype == dtype:
         return series, ""
+    if isinstance(dtype, pl.Datetime) and series.dtype.is_numeric() and series.count():
+        return (
+            series,
+            f"is {series.dtype}, a time is needed: numbers may count seconds or parts of them",
+        )
     try:
         if isinstance(dtype, pl.Datetime) and series.dtype == pl.String:
             cast = series.str.to_datetime(time_unit="us", strict=False, time_zone=None)
@@ -169,7 +179,7 @@ def _cast(series: pl.Series, dtype: pl.DataType) -> tuple[pl.Series, str]:
     except pl.exceptions.PolarsError:
         nothing = pl.Series(series.name, [None] * len(series), dtype=dtype)
         return nothing, f"is {series.dtype}, expected {dtype}"
-    inexact = dtype.is_integer() and series.dtype.is_float()
+    inexact = dtype.is_integer() and (series.dtype.is_float() or series.dtype.is_decimal())
     if not inexact and cast.null_count() == series.null_count():
         return cast, ""
     lost = cast.is_null() & series.is_not_null()

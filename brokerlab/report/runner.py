@@ -231,12 +231,17 @@ def _job(
         out_root=Path(out_root),
         params=_checked(params, parameters),
         names=tuple(parameters),
-        started=at or datetime.now(UTC),
+        started=_utc(at) if at else datetime.now(UTC),
         run_id=None if run_id is None else runs.checked_id(run_id),
     )
     if lack := _lack_of_memory(job):
         warn_once(f"{job.name}: {lack}; {LESS_MEMORY}")
     return job
+
+
+def _utc(at: datetime) -> datetime:
+    """Return a time with its zone; without one it is UTC."""
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def free_gb(system: Path = Path("/")) -> float:

@@ -13,18 +13,18 @@ from brokerlab.console import beside
 
 def synthesise(
     into: Annotated[Path, typer.Option(help="Folder of the archive.")],
-    jobs: Annotated[int, typer.Option(help="Rows of the jobs table [jobs].")],
-    days: Annotated[float, typer.Option(help="Period over which work is submitted [days].")] = 60,
+    jobs: Annotated[int, typer.Option(help="Rows of the jobs table.")],
+    days: Annotated[float, typer.Option(help="Days over which work is submitted.")] = 60,
     seed: Annotated[int, typer.Option(help="Seed; the same one gives the same bytes.")] = 1,
     start: Annotated[str, typer.Option(help="First instant, UTC.")] = "2026-03-01",
-    queues: Annotated[int, typer.Option(help="Queues [queues].")] = 140,
+    queues: Annotated[int, typer.Option(help="How many queues.")] = 140,
     drift: Annotated[
         float, typer.Option(help="Change of campaign late in the period, on ln(memory).")
     ] = 0.03,
     planted: Annotated[
         str,
         typer.Option(
-            help="With --lived: wrong settings, whose truth lies in the folder truth, or none [wrong|none]."
+            help="With --lived: wrong (settings whose truth lies in the folder truth) or none."
         ),
     ] = "wrong",
     lived: Annotated[  # noqa: FBT002 - an option of the command line

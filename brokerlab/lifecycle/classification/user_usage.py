@@ -11,6 +11,8 @@ from typing import Any
 import dataframely as dy
 import polars as pl
 
+from brokerlab.engines import lazy_of
+from brokerlab.errors import SchemaError
 from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.classification.levels import quotient
@@ -45,9 +47,10 @@ class Classes(dy.Schema):
     snapshot = dy.Int64(nullable=True)
     computingsite = dy.String(nullable=False)
     resource_type = dy.String(nullable=True)
+    class_ = dy.Int64(nullable=True, alias="class")
 
 
-CONTRACTS: dict[str, type[dy.Schema]] = {"user_slots": UserSlots}
+CONTRACTS: dict[str, type[dy.Schema]] = {"user_slots": UserSlots, "classes": Classes}
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,7 +80,7 @@ class UserUsage(Result):
 
 def user_usage(
     user_slots: Any,
-    classes: pl.DataFrame,
+    classes: Any,
     *,
     config: Config | None = None,
     rules: ClassRules | str | None = None,
@@ -94,12 +97,18 @@ def user_usage(
     """
     rules = ClassRules.of(rules)
     config = Config.empty() if config is None else config
-    slots = prepared({"user_slots": user_slots}, CONTRACTS)["user_slots"]
+    present = lazy_of(classes, "classes").collect_schema()
+    if lacking := [name for name in ("resource_type", "class") if name not in present]:
+        raise SchemaError(
+            f"classes: column missing: {', '.join(lacking)}; give those of site_classes"
+        )
+    tables = prepared({"user_slots": user_slots, "classes": classes}, CONTRACTS)
+    slots, rated = tables["user_slots"], tables["classes"]
     slots = slots.with_columns(pl.col("snapshot").fill_null(0), pl.col(COUNTS).fill_null(0))
-    rated = classes.filter((pl.col("resource_type") == GRID) & pl.col("class").is_not_null())
-    keys = [name for name in ("snapshot", "computingsite") if name in rated.columns]
+    keys = ["computingsite"] if rated["snapshot"].null_count() else ["snapshot", "computingsite"]
+    rated = rated.filter((pl.col("resource_type") == GRID) & pl.col("class").is_not_null())
     counted = slots.filter(pl.col("gshare").is_in(SHARES)).join(
-        rated.select(*keys, pl.col("class").cast(pl.Int64)), on=keys
+        rated.select(*keys, "class"), on=keys
     )
     everyone = counted.with_columns(produsername=pl.lit(TOTAL))
     sums = _by_class(pl.concat([counted, everyone]))

@@ -101,6 +101,19 @@ def test_unknown_report_and_missing_cell(notebooks, tmp_path):
         run("bare", out_root=tmp_path, notebooks=notebooks)
 
 
+def test_the_start_is_utc_wherever_it_is_run(notebooks, tmp_path, request, monkeypatch):
+    request.getfixturevalue("in_process")
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        made = run("toy", {}, out_root=tmp_path, notebooks=notebooks, at=AT.replace(tzinfo=None))
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert made.run_id.startswith("20260324T120005Z-")
+    assert made.manifest["started"] == "2026-03-24T12:00:05+00:00"
+
+
 def test_failing_cell_marks_the_page_and_the_index(notebooks, tmp_path, request):
     root = tmp_path / "reports"
     with pytest.raises(ReportError) as caught:

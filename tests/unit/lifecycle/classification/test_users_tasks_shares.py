@@ -266,3 +266,11 @@ def test_what_runs_outside_the_tree_raises_the_targets() -> None:
 def test_shares_that_are_no_tree(nodes: list[tuple[str, float, str | None]], said: str) -> None:
     with pytest.raises(DataError, match=said):
         shares([], *nodes)
+
+
+def test_classes_of_any_frame_and_without_their_columns():
+    asked = slots(("HI", "ann", 8))
+    expected = classification.user_usage(asked, RATED).users
+    assert classification.user_usage(asked, RATED.to_pandas()).users.equals(expected)
+    with pytest.raises(SchemaError, match="classes: column missing: resource_type, class"):
+        classification.user_usage(asked, RATED.select("computingsite"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import polars as pl
@@ -387,3 +388,20 @@ def test_the_rule_set_by_name_and_the_instant_as_text() -> None:
     assert named.to_dict() == given.to_dict()
     with pytest.raises(ConfigError, match="at='noon': allowed is a time"):
         decide({"jobs": jobs}, at="noon")
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("modificationtime", 1_772_362_800, r"jobs\.modificationtime: is Int64, a time is needed"),
+        ("modificationtime", 1.5, r"jobs\.modificationtime: is Float64, a time is needed"),
+        ("pandaid", Decimal("1.5"), r"jobs\.pandaid: 1 values are no Int64 \(Decimal"),
+    ],
+)
+@pytest.mark.parametrize("convert", [list, pl.DataFrame])
+def test_numbers_for_times_and_parts_for_whole_numbers_are_refused(
+    convert: Any, column: str, value: object, message: str
+) -> None:
+    row = {"pandaid": 1, "jobstatus": "sent", "modificationtime": datetime(2026, 3, 1)}
+    with pytest.raises(SchemaError, match=message):
+        decide({"jobs": convert([{**row, column: value}])}, at=datetime(2026, 3, 2))
