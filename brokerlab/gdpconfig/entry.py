@@ -159,9 +159,9 @@ def entries_of_frame(frame: IntoFrame) -> tuple[Entry, ...]:
         SchemaError: A required column is missing, or two differ only in case.
         DataError: Unusable rows.
     """
-    import narwhals.stable.v2 as nw
+    from brokerlab.engines import collect, lazy_of
 
-    table: pl.DataFrame = nw.from_native(frame).lazy().collect("polars").to_native()
+    table = collect(lazy_of(frame, "gdpconfig"))
     _check_columns(table.columns, "gdpconfig")
     return entries_of_rows(table.iter_rows(named=True), "gdpconfig")
 

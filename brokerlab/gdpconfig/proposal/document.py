@@ -109,7 +109,7 @@ class Proposal(Result):
         Raises:
             ConfigError: Unknown keys, wrong types, or a history without a chosen time.
             ProposalError: Texts with control characters or bidirectional controls; values outside the guard rails, or none that
-                differs from what acts now; or evidence from some tasks only (``evidence.filters``) for a key that would act
+                changes an entry (the value that acts as a default may be set); or evidence from some tasks only (``evidence.filters``) for a key that would act
                 beyond them.
         """
         digests = (archive_digest, rules_digest)

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from brokerlab.errors import ProposalError
+from brokerlab.errors import ConfigError, ProposalError, nearest
 from brokerlab.gdpconfig.config import Config
 from brokerlab.gdpconfig.proposal import patch
 from brokerlab.gdpconfig.proposal.document import Proposal
@@ -37,6 +37,8 @@ TOP = ("SET DEFINE OFF", "WHENEVER SQLERROR EXIT FAILURE ROLLBACK")
 """First lines of the SQL text, for SQL*Plus and SQLcl: no "&" is asked for, and the first error ends everything."""
 LONGEST = 4000
 """Bytes that a literal may have in Oracle."""
+LINE = 2499
+"""Bytes that a line may have in SQL*Plus: it leaves out a longer one (SP2-0027), and the block would go on without its statement."""
 WHERE = "WHERE APP = :app AND COMPONENT = :component AND KEY = :key"
 Form = Literal["sql", "json", "patch"]
 
@@ -135,8 +137,11 @@ def render(
         touched_only: Other keys than those of the proposal may have changed.
 
     Raises:
+        ConfigError: Another form.
         ProposalError: The proposal is a "keep", the base differs, or a value cannot stand in SQL text.
     """
+    if form not in ENDINGS:
+        raise ConfigError(f"form={form!r}: {nearest(str(form), ENDINGS)}")
     if proposal.kind == "keep":
         raise ProposalError(f"{proposal.title!r} is a keep: there is nothing to apply")
     proposal.verify(config, touched_only=touched_only)
@@ -197,6 +202,11 @@ def _block(statements: list[Statement]) -> list[str]:
             f"    RAISE_APPLICATION_ERROR(-20001, {quoted(problem)});",
             "  END IF;",
         ]
+        if len(lines[-4].encode()) > LINE:
+            raise ProposalError(
+                f"{one.place}: its statement has more than {LINE} bytes and cannot stand in a line of SQL text; "
+                "use the form json, whose values are parameters"
+            )
     return [*lines, "  COMMIT;", "END;", "/"]
 
 

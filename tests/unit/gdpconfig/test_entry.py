@@ -120,6 +120,8 @@ def test_frames_of_all_kinds() -> None:
     assert rank(expected) == 80
     assert Config.from_frame(frame.lazy()) == expected
     assert Config.from_frame(frame.to_pandas()) == expected
+    with pytest.raises(SchemaError, match="gdpconfig is a list; allowed are frames"):
+        Config.from_frame(frame.to_dicts())  # type: ignore[arg-type]
     with duckdb.connect() as con:
         con.register("frame", frame.to_arrow())
         assert Config.from_frame(con.sql("select * from frame")) == expected

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brokerlab.errors import ProposalError
+from brokerlab.errors import ConfigError, ProposalError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import Evidence, Proposal, render
 from brokerlab.gdpconfig.proposal.statements import Statement, quoted
@@ -171,6 +171,20 @@ def test_substitution_is_off_before_anything_else() -> None:
 def test_a_value_longer_than_a_literal_has_no_sql_text() -> None:
     with pytest.raises(ProposalError, match=r"more than 4000 bytes .* use the form json"):
         render(proposal(values={"GROUPBYATTR_A": "é" * 2001}), BASE)
+
+
+def test_a_statement_longer_than_a_line_of_sqlplus_has_no_sql_text() -> None:
+    """SQL*Plus ignores such a line (SP2-0027), and the block would commit without it."""
+    text = render(proposal(values={"GROUPBYATTR_A": "x" * 2000}), BASE)
+    assert max(len(line) for line in text.splitlines()) < 2500
+    with pytest.raises(ProposalError, match=r"GROUPBYATTR_A: .* more than 2499 bytes .* form json"):
+        render(proposal(values={"GROUPBYATTR_A": "x" * 2400}), BASE)
+    assert json.loads(render(proposal(values={"GROUPBYATTR_A": "x" * 2400}), BASE, form="json"))
+
+
+def test_another_form_is_refused() -> None:
+    with pytest.raises(ConfigError, match="form='jsn': did you mean 'json'"):
+        render(proposal(), BASE, form="jsn")  # type: ignore[arg-type]
 
 
 def test_json_sets_and_takes_back_one_row_each(database: sqlite3.Connection) -> None:
