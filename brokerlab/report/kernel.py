@@ -25,8 +25,8 @@ OUT_OF_MEMORY = (
 """What is said of a kernel that died."""
 AT_START = "from brokerlab.schemas import jsonschema; jsonschema(); del jsonschema"
 """What a kernel does before the notebook: altair imports it, too."""
-CLEAN = "get_ipython().reset(); get_ipython().execution_count = 0"
-"""What a kernel does between two notebooks; the first cell of each is number 1."""
+CLEAN = "get_ipython().reset(); get_ipython().execution_count = 0; __spec__ = None"
+"""What a kernel does between two notebooks; the first cell of each is number 1, and can start processes, which ask for `__spec__`."""
 SOCKET_PATH_BYTES = 90
 """Longest folder of sockets; a socket's path may have 107 bytes on Linux, 103 elsewhere."""
 

@@ -190,9 +190,10 @@ def write_notebook(folder, name, body, parameters="marker: str = ''  # a mark"):
 
 
 def test_many_reports_share_one_kernel_and_no_names(notebooks, tmp_path):
+    start = "from multiprocessing.spawn import get_preparation_data; get_preparation_data('')"
     left = "import os, pathlib; left = 1; pathlib.Path(marker).write_text(str(os.getpid())); 1 / 0"
     write_notebook(notebooks, "leaves", left)
-    write_notebook(notebooks, "dies", "import os; os.kill(os.getpid(), 9)")
+    write_notebook(notebooks, "dies", f"{start}; import os; os.kill(os.getpid(), 9)")
     looks = """
     import json, os, pathlib
     assert not any("left" in where for where in (globals(), dir())), "a name is left"
