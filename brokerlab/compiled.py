@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
+from uuid import uuid4
 
 import numba
+from numba.core.bytecode import FunctionIdentity
 
+FunctionIdentity._unique_ids = iter(lambda: uuid4().int, 0)  # type: ignore[assignment]  # noqa: SLF001
+"""Compiled pieces are linked by names that end in a number, which Numba counts from 1 in every process.
+
+So two pieces kept by different processes may have one name, such as the sorting of values and that of places, and where both are
+loaded one of them is called for the other: numbers are then wrong without a word. Numbers that no other process draws keep
+them apart.
+
+Source: https://github.com/numba/numba/issues/10486.
+"""
 Compiled = TypeVar("Compiled", bound=Callable[..., object])
 _UNCOUNTED: dict[str, Any] = {"_nrt": False}
 
