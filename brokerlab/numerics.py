@@ -95,6 +95,8 @@ class SortedGroups:
 
     def order_statistics(self, rank: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return x[floor k], x[ceil k] and k of every group; the first two NaN for empty groups."""
+        if not 0 <= rank <= 100:  # beyond them lie values of other groups
+            raise ValueError(f"percentile rank {rank} is outside 0..100")
         k = (self.size - 1) * rank / 100
         empty = self.size == 0
         if self.values.size == 0:

@@ -175,6 +175,12 @@ class Dated(Common):
         None, description="only before this instant, empty for all [ISO 8601, UTC]"
     )
 
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.start and self.end and self.start > self.end:
+            raise ValueError(f"start={self.start}, end={self.end}: the end is before the start")
+        return self
+
 
 class Params(Dated):
     """Those of a report that also re-decides under a rule set."""

@@ -11,6 +11,7 @@ import polars as pl
 
 from brokerlab.archive.given import Source, tables_of
 from brokerlab.carry import Chunk
+from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
 from brokerlab.lazy import call
 from brokerlab.numerics import IntArray
@@ -110,7 +111,7 @@ def estimate(
         SchemaError: Columns are missing, or a table has an unknown name.
         MissingTableError: A needed table is missing.
         DataError: A task occurs twice, or tables come from different engines.
-        ConfigError: An argument is out of range, or one of two tables of benchmarks is missing.
+        ConfigError: An argument or a percentile rank of the configuration is out of range, or one of two tables of benchmarks is missing.
 
     Source: 003; docs/rules/scouts.md 2 to 11.
     """
@@ -201,9 +202,13 @@ def quantities(chunk: Chunk, choice: Choice) -> pl.DataFrame:
 
 def scout_config(config: Config, rules: ScoutRules) -> ScoutConfig:
     """Read the settings that are the same for every task."""
+    ranks = {key: config.get(key) for key in (rules.cputime_rank_key, PARAMETER_KEYS["ramcount"])}
+    wrong = [f"{key}={rank}" for key, rank in ranks.items() if not 0 <= rank <= 100]
+    if wrong:
+        raise ConfigError(f"gdpconfig {', '.join(wrong)}: a percentile rank is from 0 to 100")
     return ScoutConfig(
-        cputime_rank=config.get(rules.cputime_rank_key),
-        ramcount_rank=config.get(PARAMETER_KEYS["ramcount"]),
+        cputime_rank=ranks[rules.cputime_rank_key],
+        ramcount_rank=ranks[PARAMETER_KEYS["ramcount"]],
         ramcount_margin_pct=config.get(PARAMETER_KEYS["ramcount margin"]),
         ramcount_min_mb=config.get(PARAMETER_KEYS["ramcount minimum"]) or None,
         diskio_cap_kbps=config.get(PARAMETER_KEYS["diskio"]),

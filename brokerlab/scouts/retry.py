@@ -13,12 +13,15 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
+from brokerlab.errors import DataError
 from brokerlab.gdpconfig import Config
 from brokerlab.scouts.checks import Check, Decisions, decided
 from brokerlab.scouts.estimate import ScoutResult
 from brokerlab.scouts.failures import failure_metrics
 from brokerlab.scouts.rules import ScoutRules
+from brokerlab.scouts.settings import repeated
 from brokerlab.scouts.tables import INPUT_TYPES, narrow, raise_for, small
+from brokerlab.times import time_of
 from brokerlab.units import HOUR_S
 
 PENDING_TIMEOUT_H = 168  # static setting behind ``PENDING_TIMEOUT_<label>`` [h]
@@ -153,7 +156,7 @@ def retry_checks(
     scouts: ScoutResult | None = None,
     config: Config | None = None,
     rules: ScoutRules | str | None = None,
-    at: datetime | None = None,
+    at: datetime | str | None = None,
     ignore: bool = False,
     pending_timeout_h: float = PENDING_TIMEOUT_H,
 ) -> RetryResult:
@@ -171,7 +174,9 @@ def retry_checks(
     rules = ScoutRules.of(rules or (scouts.rules if scouts else None))
     config = config or Config.empty()
     frame = _inputs(small(tasks, "tasks", _TASKS), jobs, files, scouts, config, pending_timeout_h)
-    frame = _with_pending(frame, at).with_columns(ignored=pl.lit(ignore), open=pl.lit(value=True))
+    frame = _with_pending(frame, time_of(at, "at")).with_columns(
+        ignored=pl.lit(ignore), open=pl.lit(value=True)
+    )
     order, traces = retry_rules(rules), []
     for check in order:
         frame = check.run(frame)
@@ -195,6 +200,9 @@ def _inputs(
         if scouts is None
         else scouts.parameters.select("jeditaskid", "min_cpu_efficiency")
     )
+    twice = tasks.filter(pl.col("jeditaskid").is_duplicated())["jeditaskid"]
+    if len(twice):
+        raise DataError(repeated("tasks.jeditaskid", twice, "task"))
     parents = tasks.select(parent_tid="jeditaskid", parent_status="status")
     for other in (failure_metrics(jobs), _largest_attempt(files), efficiency):
         tasks = tasks.join(other, on="jeditaskid", how="left")

@@ -15,6 +15,7 @@ from brokerlab.scouts.settings import AFTER_AVALANCHE, splitrule_after_scouts
 from brokerlab.scouts.split_rule import tag_column
 from brokerlab.scouts.tables import small
 from brokerlab.scouts.write import set_splitrule
+from brokerlab.times import time_of
 
 SCOUTING = ("scouting", "ready")
 NONE_SUCCEEDED = "no scout jobs succeeded"
@@ -99,7 +100,7 @@ def _chosen(tasks: Tasks) -> pl.Expr:
     return pl.col("jeditaskid").is_in(list(tasks))
 
 
-def is_overdue(at: datetime, *, hours: float = EXHAUSTED_H) -> pl.Expr:
+def is_overdue(at: datetime | str, *, hours: float = EXHAUSTED_H) -> pl.Expr:
     """Tell whether an exhausted task goes to ``finishing`` by itself.
 
     Expression over ``status, statechangetime, splitrule`` of ``tasks``; False where the rule ``DF`` forbids it,
@@ -109,7 +110,7 @@ def is_overdue(at: datetime, *, hours: float = EXHAUSTED_H) -> pl.Expr:
 
     Source: docs/rules/exhausted.md 3, last paragraph.
     """
-    waited = pl.lit(at, dtype=pl.Datetime("us")) - pl.col("statechangetime")
+    waited = pl.lit(time_of(at, "at"), dtype=pl.Datetime("us")) - pl.col("statechangetime")
     allowed = tag_column("DF").is_null()
     overdue = (pl.col("status") == "exhausted") & (waited > timedelta(hours=hours)) & allowed
     return overdue.fill_null(value=False)

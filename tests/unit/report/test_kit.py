@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from brokerlab.charts import primitives
-from brokerlab.errors import InsufficientDataError
+from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.report import kit, publishing, rendering
 from brokerlab.report.kit import Caveat, Chart, Number, Page, Part, Table, Verdict, say
 from brokerlab.words import THIN
@@ -226,3 +226,12 @@ def test_a_folded_part_opens_on_a_click_and_is_not_on_the_first_screen(tmp_path:
     assert '<section id="first" class="part"' in html
     assert html.count("Of no matter now.") == 1
     assert html.count("<details") == html.count("</details>")
+
+
+def test_a_period_that_ends_before_it_starts_is_refused() -> None:
+    day = {"start": "2026-03-05", "end": "2026-03-05"}
+    assert kit.Dated.checked(day).start == kit.Dated.checked(day).end == datetime(2026, 3, 5)
+    with pytest.raises(
+        ConfigError, match=r"^start=2026-03-05 .*end=2026-03-02 .*before the start$"
+    ):
+        kit.Dated.checked({**day, "end": "2026-03-02"})

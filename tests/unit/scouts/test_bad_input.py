@@ -7,12 +7,15 @@ from datetime import UTC
 from typing import Any
 
 import duckdb
+import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 from brokerlab import scouts
 from brokerlab.errors import BrokerlabError, ConfigError, DataError, SchemaError
+from brokerlab.gdpconfig import Config
+from brokerlab.numerics import SortedGroups
 from tests.scout_toys import Toy, at, by_name
 
 
@@ -185,3 +188,27 @@ def test_instants_with_a_zone_or_of_another_type() -> None:
     assert healthy().result(at=narrow).parameters["jeditaskid"].to_list() == [1]
     with pytest.raises(ConfigError, match="needed are jeditaskid, trigger, at"):
         scouts.replay(by_name(healthy().tables()), at=narrow)
+
+
+@pytest.mark.parametrize("rank", [-5, 100.5, 150])
+def test_a_rank_beyond_all_jobs_is_refused_not_taken_of_other_tasks(rank: float) -> None:
+    """The 75th percentile "can be defined as SCOUT_RAMCOUNT_RANK in gdpconfig": one of 150 read the jobs of the next task."""
+    key = {"app": "jedi", "component": "dbproxy", "key": "SCOUT_RAMCOUNT_RANK", "type": "float"}
+    config = Config.from_rows([{**key, "value": str(rank)}])
+    with pytest.raises(
+        ConfigError, match=rf"SCOUT_RAMCOUNT_RANK={rank}: a percentile rank is from"
+    ):
+        scouts.estimate(by_name(healthy().tables()), config=config)
+    with pytest.raises(ValueError, match=r"outside 0\.\.100"):
+        SortedGroups.of(np.array([0, 1]), np.array([1.0, 9.0]), 2).percentile(rank)
+
+
+def test_retries_of_a_task_that_occurs_twice_and_at_an_instant_with_a_zone() -> None:
+    tables = by_name(healthy().tables())
+    tasks, jobs = tables["tasks"], tables["jobs"]
+    with pytest.raises(DataError, match=r"tasks\.jeditaskid: 2 ids occur more than once"):
+        scouts.retry_checks(pl.concat([tasks, tasks]), jobs)
+    with pytest.raises(ConfigError, match="it has a zone; UTC without zone is needed"):
+        scouts.retry_checks(tasks, jobs, at=at(1).replace(tzinfo=UTC))
+    with pytest.raises(ConfigError, match="it has a zone; UTC without zone is needed"):
+        scouts.is_overdue(at(1).replace(tzinfo=UTC))
