@@ -190,7 +190,7 @@ def test_instants_with_a_zone_or_of_another_type() -> None:
         scouts.replay(by_name(healthy().tables()), at=narrow)
 
 
-@pytest.mark.parametrize("rank", [-5, 100.5, 150])
+@pytest.mark.parametrize("rank", [-5.0, 100.5, 150.0])
 def test_a_rank_beyond_all_jobs_is_refused_not_taken_of_other_tasks(rank: float) -> None:
     """The 75th percentile "can be defined as SCOUT_RAMCOUNT_RANK in gdpconfig": one of 150 read the jobs of the next task."""
     key = {"app": "jedi", "component": "dbproxy", "key": "SCOUT_RAMCOUNT_RANK", "type": "float"}
