@@ -171,6 +171,8 @@ def _cast(series: pl.Series, dtype: pl.DataType) -> tuple[pl.Series, str]:
             series,
             f"is {series.dtype}, a time is needed: numbers may count seconds or parts of them",
         )
+    if dtype.is_numeric() and series.dtype.is_temporal() and series.count():
+        return series, f"is {series.dtype}, a number is needed: give it in the column's unit"
     try:
         if isinstance(dtype, pl.Datetime) and series.dtype == pl.String:
             cast = series.str.to_datetime(time_unit="us", strict=False, time_zone=None)

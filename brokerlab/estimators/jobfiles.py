@@ -24,6 +24,7 @@ UNTIL_IT_RAN = {"used": 1.0, "ended_s": None, "censored": False, "wall_s": 0.0}
 """What a job that has not run holds in the columns about its run; nothing reads them."""
 _TRUTH = {"true": True, "1": True, "false": False, "0": False}
 _SHOWN = 40
+_LARGE = 2.0**53  # whole numbers above are not exact as decimals are read
 
 
 @dataclass(frozen=True)
@@ -164,9 +165,11 @@ def _default(name: str) -> float | bool | None:
 
 
 def _as(series: pl.Series, dtype: pl.DataType) -> pl.Series:
-    """Return values of another type; null where a value is none."""
+    """Return values of another type; null where a value is none: a time is no number, it has no unit."""
     if series.dtype == dtype:
         return series
+    if series.dtype.is_temporal() and dtype.is_numeric():
+        return pl.Series(series.name, [None] * len(series), dtype=dtype)
     if dtype == pl.String and not series.dtype.is_nested():
         return series.cast(pl.String)
     if dtype == pl.Boolean and series.dtype == pl.String:
@@ -180,4 +183,9 @@ def _as(series: pl.Series, dtype: pl.DataType) -> pl.Series:
     if dtype.is_integer() and series.dtype.is_float():
         same = (cast.cast(series.dtype) == series).fill_null(value=False)
         return cast.set(~same, None)
+    if dtype.is_integer() and series.dtype == pl.String:  # 8.0 is how pandas writes 8 beside a null
+        number = series.cast(pl.Float64, strict=False)
+        exact = (number == number.floor()) & (number.abs() < _LARGE)
+        whole = number.set(~exact.fill_null(value=False), None).cast(dtype)
+        return cast.zip_with(cast.is_not_null(), whole)
     return cast

@@ -1,6 +1,7 @@
 """Workflows: levels, widths, and everything that is refused, all at once."""
 
 import math
+from datetime import timedelta
 
 import polars as pl
 import pytest
@@ -100,3 +101,10 @@ def test_stretch_scales_run_times():
 def test_an_impossible_stretch_is_refused(stretch):
     with pytest.raises(ConfigError, match="stretch"):
         dag({"a": 1}, stretch=stretch)
+
+
+def test_a_duration_is_no_number_of_seconds():
+    """It would count microseconds: a task of an hour would run for 114 years."""
+    tasks = pl.DataFrame({"task_id": ["a"], "runtime": [timedelta(hours=1)]})
+    with pytest.raises(SchemaError, match=r"tasks\.runtime: is Duration.*a number is needed"):
+        workflow(tasks, [])
