@@ -18,6 +18,7 @@ INT, FLOAT, TEXT, TIME, FLAG = (
     nw.Datetime("us"),
     nw.Boolean(),
 )
+UTC = ("UTC", "Etc/UTC", "GMT", "Etc/GMT", "UCT", "Z", "Zulu")  # names of the zone
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - archive times are UTC without zone
 Types = Mapping[str, nw.dtypes.DType]
 
@@ -31,8 +32,8 @@ def narrow(
 ) -> nw.LazyFrame[Any]:
     """Select the named columns in their types; an absent optional one becomes null, as do whole numbers that are NaN or infinite.
 
-    Required columns that are missing, and texts where times are needed, are added to ``problems``, or raise a SchemaError where
-    that is null.
+    Required columns that are missing, texts where times are needed, and times with a zone in a session of
+    DuckDB that is not in UTC are added to ``problems``, or raise a SchemaError where that is null.
     """
     lazy = lazy_of(frame, table)
     present = lazy.collect_schema()
@@ -46,6 +47,15 @@ def narrow(
             f"{table}.{name}: is text, a time is needed: read it with str.to_datetime()"
             for name, dtype in columns.items()
             if dtype == TIME and present.get(name) == TEXT
+        ]
+    if (
+        lazy.implementation.is_duckdb()
+    ):  # it gives times with a zone as the clocks of its session show them
+        zones = {name: getattr(present.get(name), "time_zone", None) for name in columns}
+        missing += [
+            f"{table}.{name}: the session's zone is {zone}, UTC is needed: SET TimeZone = 'UTC'"
+            for name, zone in zones.items()
+            if zone is not None and zone not in UTC
         ]
     if problems is not None:
         problems += missing

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+import duckdb
 import polars as pl
 import pytest
 
@@ -192,3 +193,23 @@ def test_bad_input_is_refused() -> None:
     duckdb = pytest.importorskip("duckdb")
     with pytest.raises(DataError, match="one engine"):
         would_fire(rows, duckdb.sql("select 1 as pandaid, 'x' as jobstatus, now() as modificationtime"), at=END)  # fmt: skip
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_times_with_a_zone_in_a_session_of_another_are_refused_not_shifted(zone: str) -> None:
+    day = datetime(2026, 3, 1)
+    times = {name: [day] for name in ("creationtime", "activatedtime", "modificationtime")}
+    jobs = pl.DataFrame({"pandaid": [1], "jobstatus": ["activated"], **times})
+    zoned = jobs.with_columns(pl.col(pl.Datetime).dt.replace_time_zone("UTC"))
+    connection = duckdb.connect()
+    connection.execute(f"SET TimeZone = '{zone}'")
+    table = connection.from_arrow(zoned.to_arrow())
+    if zone != "UTC":
+        with pytest.raises(
+            SchemaError, match=r"jobs\.creationtime: the session's zone is America/New_"
+        ):
+            would_fire(table, at=datetime(2026, 4, 1))
+        return
+    found = would_fire(table, at=datetime(2026, 4, 1))
+    assert found.equals(would_fire(jobs, at=datetime(2026, 4, 1)))
+    assert found.filter(rule="activated")["fires"].to_list() == [datetime(2026, 3, 3)]
