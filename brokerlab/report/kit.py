@@ -106,16 +106,17 @@ def now() -> datetime:
 class Bare(BaseModel):
     """Parameters without any: how text is converted, and how problems are named."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     report: ClassVar[str] = ""
     question: ClassVar[str] = ""
 
     @model_validator(mode="before")
     @classmethod
     def _from_text(cls, given: Any) -> Any:
-        """Read text as the command line gives it: lists as ``50,99`` or JSON, empty text as nothing."""
+        """Read text as the command line gives it: lists as ``50,99`` or JSON, empty text as nothing; paths become text."""
         if not isinstance(given, Mapping):
             return given
+        given = {n: os.fspath(v) if isinstance(v, os.PathLike) else v for n, v in given.items()}
         return {
             name: _read(value, cls.model_fields[name].annotation)
             if isinstance(value, str) and name in cls.model_fields

@@ -8,6 +8,7 @@ from typing import ClassVar
 import altair as alt
 import polars as pl
 import pytest
+from pydantic import Field
 
 from brokerlab.charts import primitives
 from brokerlab.errors import ConfigError, InsufficientDataError
@@ -235,3 +236,13 @@ def test_a_period_that_ends_before_it_starts_is_refused() -> None:
         ConfigError, match=r"^start=2026-03-05 .*end=2026-03-02 .*before the start$"
     ):
         kit.Dated.checked({**day, "end": "2026-03-02"})
+
+
+def test_a_path_is_read_as_text_and_a_number_must_be_finite() -> None:
+    assert Toy.checked({"archive": Path("data") / "mine"}).archive == str(Path("data") / "mine")
+
+    class Scaled(kit.Basic):
+        scales: list[float] = Field([1.0])
+
+    with pytest.raises(ConfigError, match=r"scales\[1\]='inf': must be a finite number"):
+        Scaled.checked({"scales": "1,inf"})
