@@ -66,7 +66,8 @@ POLICIES = {
 }
 """Names of the policies; the last two are EASY with another order of the line."""
 _ORDERED = {"large_first": Priority("large"), "small_first": Priority("small")}
-_SPARE = 64
+_SPARE = 512
+"""Jobs submitted by hand that there is room for at first; for more, all jobs of the load are copied once more."""
 
 
 def start(
