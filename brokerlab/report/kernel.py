@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from brokerlab import errors
 from brokerlab.report.parameters import papermill
 from brokerlab.report.results import RESERVED
@@ -71,10 +73,11 @@ class Kernel:
     """A kernel of this very interpreter, which runs notebooks one after the other, each from an empty namespace.
 
     What the notebooks import is loaded once for all of them. It starts with the first one; after one that killed it, it
-    starts again.
+    starts again. Where several run at once each has a part of the threads: more would only wait for each other.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, at_once: int = 1) -> None:
+        self._threads = max(pl.thread_pool_size() // at_once, 1)
         self._manager: Any = None
         self._open = ExitStack()
         self._is_stopped = False
@@ -133,7 +136,7 @@ class Kernel:
         if self._is_stopped:
             raise KeyboardInterrupt
         if self._manager is None:
-            self._manager = _own_kernel(self._open.enter_context(TemporaryFolder()))
+            self._manager = _own_kernel(self._open.enter_context(TemporaryFolder()), self._threads)
         else:
             from nbclient import NotebookClient
             from nbformat import v4
@@ -176,7 +179,7 @@ def interruptible() -> Iterator[None]:
             raise SystemExit(TERMINATED) if signal.SIGTERM in seen else KeyboardInterrupt
 
 
-def _own_kernel(folder: Path) -> Any:
+def _own_kernel(folder: Path, threads: int) -> Any:
     """Return the manager of a kernel that is `sys.executable`, whatever kernels are installed.
 
     A user's `python3` kernelspec may belong to another environment; then the notebook would run
@@ -214,6 +217,7 @@ def _own_kernel(folder: Path) -> Any:
         def kernel_spec(self) -> KernelSpec:
             # An idle kernel is interrupted when it is told to stop, and would log that as an error.
             options = ["--log-level=CRITICAL", f"--IPKernelApp.exec_lines={AT_START}"]
-            return KernelSpec(**get_kernel_dict(options))
+            env = {"POLARS_MAX_THREADS": str(threads)}
+            return KernelSpec(**get_kernel_dict(options), env=env)
 
     return OwnKernelManager(connection_file=str(folder / "connection.json"))

@@ -178,9 +178,10 @@ def _make_all(
 ) -> None:
     """Run jobs, several at once, group after group; whatever stops one of them stops all."""
     here, kernels = threading.local(), list[Kernel]()
+    at_once = min(workers, max(map(len, groups)))
 
     def start() -> None:
-        here.kernel = Kernel()  # its sockets belong to the loop of one thread
+        here.kernel = Kernel(at_once)  # its sockets belong to the loop of one thread
         kernels.append(here.kernel)
 
     def make(job: _Job) -> Run:

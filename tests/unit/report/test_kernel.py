@@ -25,3 +25,9 @@ def test_a_kernel_that_died_names_memory(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert failure.line.startswith("DeadKernelError: the process of the notebook was killed")
     assert "memory runs out" in failure.error
     assert failure.is_ours
+
+
+def test_kernels_at_once_share_the_threads(tmp_path, monkeypatch):
+    monkeypatch.setattr("polars.thread_pool_size", lambda: 8)
+    assert [kernel.Kernel(n)._threads for n in (1, 3, 16)] == [8, 2, 1]
+    assert kernel._own_kernel(tmp_path, 2).kernel_spec.env == {"POLARS_MAX_THREADS": "2"}

@@ -161,7 +161,7 @@ def test_runs_at_once_have_kernels_of_their_own(notebooks, tmp_path, monkeypatch
     names, before = [], set(tmp_path.iterdir())
     with TemporaryFolder() as first, TemporaryFolder() as second:
         for folder in (first, second):
-            manager = kernel._own_kernel(folder)
+            manager = kernel._own_kernel(folder, 1)
             names.append((manager.transport, manager.ip))
             assert Path(manager.connection_file).parent == folder
             assert folder.stat().st_mode & 0o077 == 0
@@ -231,7 +231,7 @@ def test_long_folders_of_sockets_fall_back_to_ports(tmp_path, monkeypatch):
     deep.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(deep))
     with TemporaryFolder() as folder:
-        manager = kernel._own_kernel(folder)
+        manager = kernel._own_kernel(folder, 1)
     assert (manager.transport, manager.ip) == ("tcp", "127.0.0.1")
 
 
