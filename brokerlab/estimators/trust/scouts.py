@@ -28,9 +28,10 @@ def scouts_against_rest(records: Any, *, per_core: bool = False) -> pl.DataFrame
     """Compare the scouts of every task with its other jobs.
 
     ``exceeds`` is the probability that another job of the task uses more than a scout, ties counted half:
-    0.5 if scouts are like the rest. Its interval and test are those of Brunner and Munzel, which need no
-    equal spread; where the two groups do not overlap at all, there is no interval, and the test is the
-    exact one of Mann and Whitney.
+    0.5 if scouts are like the rest. Its interval is that of Brunner and Munzel, which needs no equal spread, but
+    is narrow for few scouts (of 95 % intervals about 90 % hold with 3, 94 % with 10). ``p`` is the larger one of their test and that of Mann and
+    Whitney, which keeps its level however few they are; where the two groups do not overlap at all, there
+    is no interval, and the test is the exact one of Mann and Whitney.
 
     One row per task with three scouts and three others, sorted: ``jeditaskid, n_scouts, n_others, exceeds, lo, hi, p``,
     ``p_adjusted`` (Holm, over the tasks), ``verdict``: ``alike``, ``scouts use less``, ``scouts use more``.
@@ -77,6 +78,7 @@ def _compared(
         exact = stats.mannwhitneyu(others, scouts, method="exact" if apart else "asymptotic")
         return scouts.size, others.size, exceeds, None, None, float(exact.pvalue) if apart else 1.0
     found = rank_compare_2indep(others, scouts)
+    alike = stats.mannwhitneyu(others, scouts).pvalue
     lo, hi = found.conf_int(alpha=1 - CONFIDENCE)
     return (
         scouts.size,
@@ -84,7 +86,7 @@ def _compared(
         float(found.prob1),
         max(float(lo), 0.0),
         min(float(hi), 1.0),
-        float(found.pvalue),
+        max(float(found.pvalue), float(alike)),
     )
 
 

@@ -42,6 +42,14 @@ def test_random_scouts_are_rarely_accused():
     assert ((table["lo"] <= 0.5) & (table["hi"] >= 0.5)).sum() >= 35
 
 
+def test_few_random_scouts_are_accused_no_more_often():
+    """A wrong alarm in any of ten tasks has a probability of 5 %: of 30 times, 6 or more with 0.3 %."""
+    tables = [
+        scouts_against_rest(records(10 * 20, tasks=10, scouts=3, seed=seed)) for seed in range(30)
+    ]
+    assert sum((table["verdict"] != "alike").any() for table in tables) < 6
+
+
 def test_per_core_takes_the_cores_out():
     cores = np.where(IS_SCOUT, 4, 8)
     used = 500.0 * cores * np.exp(0.1 * np.random.default_rng(0).standard_normal(N))
