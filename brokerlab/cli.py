@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
+from io import TextIOWrapper
 from typing import Annotated, NoReturn, ParamSpec
 
 import typer
@@ -52,6 +53,11 @@ def main(
     ] = False,
 ) -> None:
     """What should the settings of a workload-management system be?"""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(
+            stream, TextIOWrapper
+        ):  # a terminal or file that is not UTF-8 shows "?" for what it cannot hold
+            stream.reconfigure(errors="replace")
     ASKED.verbose, ASKED.quiet, ASKED.answered = verbose, quiet, False
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,7 +29,8 @@ ASKED = Asked()
 
 def print_line(answer: Any) -> None:
     """Print one line of JSON, for programs."""
-    typer.echo(json.dumps(answer, ensure_ascii=False))
+    plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+    typer.echo(json.dumps(answer, ensure_ascii=plain))
     ASKED.answered = True
 
 

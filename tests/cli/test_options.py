@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from typer.testing import CliRunner
 
 import brokerlab
 from brokerlab.cli import app
-from brokerlab.console import noted
+from brokerlab.console import noted, print_line
 from brokerlab.errors import BrokerlabWarning, collect_warnings, warn_once
 
 
@@ -61,3 +63,21 @@ def test_a_note_is_shown_once_per_session() -> None:
         notes = [answer(message) for message in ("odd", "odd", "even", "odd")]
     assert [str(one.message) for one in shown] == ["odd", "even"]
     assert notes == [["odd"]] * 4  # what belongs to one answer is in each
+
+
+def test_a_stream_that_is_not_utf8_shows_what_it_can(tmp_path: Path) -> None:
+    folder = tmp_path / "Łódź\u202f1"
+    folder.mkdir()
+    result = CliRunner(charset="latin-1").invoke(app, ["proposal", "list", str(folder)])
+    assert result.exit_code == 0, result.exception
+    assert result.stdout.endswith("?ód??1: no proposal*.json\n")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "ascii"])
+def test_a_line_for_programs_keeps_every_character(
+    monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    printed = BytesIO()
+    monkeypatch.setattr("sys.stdout", TextIOWrapper(printed, encoding=encoding, write_through=True))
+    print_line({"said": "3\u202f000 of Łódź"})
+    assert json.loads(printed.getvalue().decode(encoding)) == {"said": "3\u202f000 of Łódź"}
