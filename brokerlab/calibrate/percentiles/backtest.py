@@ -200,13 +200,7 @@ class Backtest(Result):
     @cached_property
     def caveats(self) -> tuple[str, ...]:
         """What this cannot tell, in sentences."""
-        return caveats_of(
-            self.counts,
-            self.parameter,
-            killed_as=self.assumptions.killed_as,
-            gap_ratio=self.gap_summary["ratio"][0],
-            synthetic=self.inputs.synthetic,
-        )
+        return caveats_of(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the facts that are not tables."""

@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 from brokerlab.calibrate.percentiles.parameters import Parameter
 from brokerlab.words import plural, short_percent
+
+if TYPE_CHECKING:
+    from brokerlab.calibrate.percentiles.backtest import Backtest
 
 SMALL = 10  # tasks; below, drawing tasks with replacement says nothing
 NUMBER = re.compile(r"\d[\d,.]*\d|\d")
@@ -42,22 +46,15 @@ def _merged(by_name: Mapping[str, str], *, of_all: bool) -> str:
     return f"{', '.join(same)}: {sentence.removesuffix('.')}{more}."
 
 
-def caveats_of(
-    counts: Mapping[str, int],
-    parameter: Parameter,
-    *,
-    killed_as: str,
-    gap_ratio: float | None,
-    synthetic: bool,
-) -> tuple[str, ...]:
+def caveats_of(tried: Backtest) -> tuple[str, ...]:
     """Return the sentences that apply, most important first."""
-    n = SimpleNamespace(**counts)
+    n, parameter = SimpleNamespace(**tried.counts), tried.parameter
     unmarked, small = n.n_tasks - n.n_tasks_marked, n.n_tasks_with_jobs - n.n_tasks
-    killed, missing = _killed(n, parameter, killed_as), _missing(n, parameter)
-    gap, queues = _gap(gap_ratio), _queues(n)
+    killed = _killed(n, parameter, tried.assumptions.killed_as)
+    missing, gap, queues = _missing(n, parameter), _gap(tried.gap_summary["ratio"][0]), _queues(n)
     few, scored = n.n_tasks < SMALL, f"{n.n_scored:,}"
     applies: dict[str, object] = {
-        "The archive is synthetic: it repeats what is known of real jobs and cannot show what is not.": synthetic,
+        "The archive is synthetic: it repeats what is known of real jobs and cannot show what is not.": tried.inputs.synthetic,
         (
             f"Only {n.n_tasks} {plural(n.n_tasks, 'task')} can be scored: what happened in each is exact, but so few say next "
             "to nothing about other tasks, and their intervals are not to be relied on."

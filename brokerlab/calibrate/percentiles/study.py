@@ -264,10 +264,10 @@ def propose(study: Study) -> Verdict:
     wording = Wording(
         actions=actions,
         kept=_actions(parameter, current, current),
-        effects=_effects(study.comparison, parameter, limit),
+        effects=_effects(study),
         now=f"{short_percent(rate)} of first attempts killed",
         limit=short_percent(limit),
-        keeping=_keeping(judgement, parameter),
+        keeping=_keeping(study),
     )
     sentence = sentence_of(judgement, wording)
     settable = parameter.keys(current)
@@ -316,9 +316,9 @@ def propose(study: Study) -> Verdict:
     )
 
 
-def _keeping(judgement: Judgement, parameter: Parameter) -> str:
+def _keeping(study: Study) -> str:
     """Say which setting would keep the limit on all tasks, and at what price against the one that is to act."""
-    cheapest = judgement.cheapest_within
+    judgement, cheapest = study.judgement, study.judgement.cheapest_within
     if cheapest is None:
         return "no setting of the grid does with certainty"
     if cheapest == judgement.setting:
@@ -329,7 +329,9 @@ def _keeping(judgement: Judgement, parameter: Parameter) -> str:
     ]
     price = losses[0] - losses[1]
     rank, margin, least = cheapest
-    named = f"rank {rank}" + ("" if parameter.margin_key is None else f" with margin {margin} %")
+    named = f"rank {rank}" + (
+        "" if study.parameter.margin_key is None else f" with margin {margin} %"
+    )
     named += "" if least is None else f" and a minimum of {least} MB"
     return f"{named} would keep it on all tasks (stated loss {price:+.3f})"
 
@@ -352,8 +354,9 @@ def _actions(parameter: Parameter, old: Setting, new: Setting) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _effects(comparison: Comparison, parameter: Parameter, limit: float) -> str:
+def _effects(study: Study) -> str:
     """Say what changes: reserved, killed, the limit, and the loss where it does not fall."""
+    comparison, parameter, limit = study.comparison, study.parameter, limit_of(study.judgement)
     reserved = comparison.quantity(f"reserved_{parameter.amount}")
     exceed, loss = comparison.quantity("exceed_rate"), comparison.quantity("loss")
     change, low, high = (reserved[f"diff_pct{end}"] for end in ("", "_lo", "_hi"))

@@ -103,15 +103,12 @@ class Steps:
     task: IntArray
 
     @classmethod
-    def of(
-        cls, one: FloatArray, other: FloatArray, task: IntArray, task_other: IntArray | None = None
-    ) -> Steps:
-        """Sort both sides, neither empty; without ``task_other`` value i of both belongs to job i and its task."""
+    def of(cls, one: FloatArray, other: FloatArray, task: IntArray, task_other: IntArray) -> Steps:
+        """Sort both sides, neither empty."""
         values = np.concatenate((one, other))
         order = np.argsort(values, kind="stable")
         side = np.repeat(np.array([1, -1]), [len(one), len(other)])[order]
-        tasks = np.concatenate((task, task if task_other is None else task_other))
-        return cls(np.diff(values[order]), side, tasks[order])
+        return cls(np.diff(values[order]), side, np.concatenate((task, task_other))[order])
 
     def wasserstein(self, weight: IntArray) -> float:
         """Return the area between the two distributions, in the unit of the values; NaN where a side has no weight."""

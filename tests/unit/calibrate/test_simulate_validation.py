@@ -251,14 +251,14 @@ def test_distances_are_those_of_scipy(ties):
     if ties:
         one, other = one.round(), other.round()
     task = rng.integers(0, 7, 60)
-    steps = Steps.of(one, other, task)
+    steps = Steps.of(one, other, task, task)
     weight = np.array([0, 1, 3, 1, 2, 0, 1])
     expected = stats.wasserstein_distance(one, other, weight[task], weight[task])
     assert steps.wasserstein(weight) == pytest.approx(expected, rel=1e-12)
     assert steps.kolmogorov_smirnov() == pytest.approx(stats.ks_2samp(one, other).statistic)
     low, high = steps.interval(200, 1)
     assert low <= stats.wasserstein_distance(one, other) <= high
-    assert Steps.of(one, one, task).interval(5, 1) == (0, 0)
+    assert Steps.of(one, one, task, task).interval(5, 1) == (0, 0)
 
 
 def test_states_count_the_queues(inputs):
