@@ -94,7 +94,7 @@ class Params(kit.Params):
 
     @field_validator("ranks", "margins")
     @classmethod
-    def _in_order(cls, ends: tuple[int, int]) -> tuple[int, int]:
+    def _first_before_last(cls, ends: tuple[int, int]) -> tuple[int, int]:
         if ends[0] > ends[1]:
             raise ValueError("must be the first and the last, such as 50,99")
         return ends

@@ -7,6 +7,7 @@ import pytest
 from pydantic import Field
 
 from brokerlab.errors import ConfigError, ReportError
+from brokerlab.report import scout_percentiles
 from brokerlab.report.kit import Params, Share, parameters_cell
 from brokerlab.report.parameters import model
 
@@ -104,3 +105,12 @@ def test_a_notebook_of_ones_own_declares_its_parameters(notebooks):
         declared.checked({"rnak": 1})
     with pytest.raises(ReportError, match="no cell tagged 'parameters'"):
         model(notebooks / "bare.ipynb", ours=False)
+
+
+def test_a_report_refuses_its_own_fields_and_those_of_all():
+    """A validator of a report must not hide one of all reports by its name."""
+    fine = {"ranks": (60, 99), "start": "2026-03-01", "end": "2026-03-02"}
+    assert scout_percentiles.Params.of(fine).ranks == (60, 99)
+    for wrong in ({"ranks": (99, 60)}, {"end": "2026-02-01"}):
+        with pytest.raises(ConfigError):
+            scout_percentiles.Params.of(fine | wrong)
