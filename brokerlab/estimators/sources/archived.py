@@ -10,7 +10,7 @@ import polars as pl
 from brokerlab import archive as archives
 from brokerlab.archive import Archive, given
 from brokerlab.archive.contracts import empty
-from brokerlab.errors import ConfigError
+from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.estimators.records import Quantity
 from brokerlab.estimators.sources import jobs as facts
 from brokerlab.estimators.sources.source import At, Source, check_choices, sifted
@@ -69,6 +69,7 @@ def of_archive(
     )
     jobs = opened.scan("jobs").select(_OF_JOBS)
     jobs = jobs.filter(pl.col("prodsourcelabel").is_in(list(labels)))
+    _check_labels(opened, jobs, labels)
     retried = opened.scan("jobs").select(pandaid="parentid", is_retried=True).drop_nulls().unique()
     failed = pl.col("jobstatus") == "failed"
     asked = _asked_events(opened, jobs.filter(failed))
@@ -88,6 +89,16 @@ def of_archive(
         "requested": _requested(quantity),
     }
     return sifted(rows, reasons, columns, quantity=quantity, notes=_notes(opened))
+
+
+def _check_labels(opened: Archive, jobs: pl.LazyFrame, labels: Collection[str]) -> None:
+    """Refuse labels that no job has, and say which there are."""
+    if jobs.head(1).collect().is_empty():
+        present = opened.scan("jobs").select(pl.col("prodsourcelabel").unique()).collect()
+        there = ", ".join(present.to_series().drop_nulls().sort()) or "none"
+        raise InsufficientDataError(
+            f"jobs.prodsourcelabel: no job has {' or '.join(labels)}; there are {there}: give `labels`"
+        )
 
 
 def _notes(opened: Archive) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ NO_POWER, RULE, FITTED, OWN = "no core power", "slope -1", "slope of the others"
 
 
 class TimedJobs(dy.Schema):
-    """One row per finished job of a task; rows where a time is null or 0 are left out of that time."""
+    """One row per finished job of a task; rows where a time is null, 0 or no number are left out of that time."""
 
     jeditaskid = dy.Int64(metadata={"meaning": "the task: all its jobs do the same"})
     queue = dy.String(metadata={"meaning": "where it ran"})
@@ -194,7 +194,7 @@ def _parts(jobs: pl.DataFrame, *, per_event: bool) -> Iterator[tuple[int, str, p
 
     Per event the time of all cores is meant, and jobs without events are left out.
     """
-    base = jobs.filter(pl.col("corepower") > 0).sort("jeditaskid", "queue")
+    base = jobs.filter(_above_0("corepower")).sort("jeditaskid", "queue")
     if per_event:
         base = base.filter(pl.col("events") > 0)
     cores = pl.col("cores") if per_event else pl.lit(1)
@@ -202,10 +202,15 @@ def _parts(jobs: pl.DataFrame, *, per_event: bool) -> Iterator[tuple[int, str, p
     for (task,), rows in base.group_by("jeditaskid", maintain_order=True):
         for time in TIMES:
             taken = spent[time] / (pl.col("events") if per_event else 1)
-            part = rows.filter(pl.col(f"{time}_s") > 0).select(
+            part = rows.filter(_above_0(f"{time}_s")).select(
                 "queue", "events", y=taken.log(), x=pl.col("corepower").log()
             )
             yield int(task), time, part
+
+
+def _above_0(name: str) -> pl.Expr:
+    """Tell where a number is above 0, and finite: Polars orders NaN above all."""
+    return (pl.col(name) > 0) & pl.col(name).is_finite()
 
 
 def _cannot(part: pl.DataFrame) -> str | None:

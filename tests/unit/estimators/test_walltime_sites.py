@@ -44,6 +44,14 @@ def test_a_planted_slope_lies_in_its_interval(slope):
     assert found["within_sd"].to_list() == pytest.approx([0.1, 0.1], abs=0.01)
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), None])
+def test_a_number_that_is_none_is_left_out(value):
+    jobs = planted(-1.0, queues=6, jobs=5)
+    row = jobs.head(1).with_columns(pl.lit(value, pl.Float64).alias("corepower"))
+    for say in (sites.power_slopes, sites.queue_shares, sites.power_gain, sites.queue_means):
+        assert say(pl.concat([row, jobs])).equals(say(jobs))
+
+
 def test_slopes_say_why_there_is_none():
     few = planted(-1.0, queues=3)
     alike = planted(-1.0).with_columns(corepower=pl.lit(10.0), jeditaskid=pl.lit(8, pl.Int64))

@@ -194,5 +194,6 @@ def test_wrong_questions_are_refused(archive):
         of_archive(path, "disk")
     with pytest.raises(ConfigError, match="labels = 'user'"):
         of_archive(path, "memory", labels="user")
-    with pytest.raises(InsufficientDataError, match="none of 0 rows"):
+    told = r"jobs\.prodsourcelabel: no job has test; there are managed, user"
+    with pytest.raises(InsufficientDataError, match=told):
         of_archive(path, "memory", labels=("test",))
