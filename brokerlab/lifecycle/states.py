@@ -9,11 +9,13 @@ import polars as pl
 
 from brokerlab.archive.explore import UNKNOWN
 from brokerlab.archive.store import Archive
+from brokerlab.errors import ConfigError, nearest
 from brokerlab.lifecycle.classification import spans
 from brokerlab.lifecycle.status_log import EARLY
 from brokerlab.times import time_of
 from brokerlab.units import HOUR_S
 
+BY = ("computingsite", "gshare", "prodsourcelabel", "processingtype", "produsername")
 WAITING = (*EARLY, "activated", "sent", "starting")  # states before a job runs, in order
 
 
@@ -31,7 +33,7 @@ def waiting_states(
 
     Args:
         archive: With ``jobs``; ``job_status_log`` is read where it is there.
-        by: Column of the jobs: ``computingsite, gshare, prodsourcelabel, processingtype, produsername``.
+        by: Column of the jobs, of `BY`.
         start: Only jobs created from this instant on [UTC]; null: all.
         end: Only jobs created before this instant [UTC].
 
@@ -41,7 +43,10 @@ def waiting_states(
 
     Raises:
         MissingTableError: The archive has no jobs.
+        ConfigError: Another column, or a time that is none.
     """
+    if by not in BY:
+        raise ConfigError(f"by={by!r}: {nearest(by, BY)}")
     log = archive.job_status_log if archive.has("job_status_log") else None
     jobs, log = spans.read(archive.jobs, log)
     last = jobs.select(nw.col("modificationtime").max()).collect("polars").item()

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from brokerlab.errors import ConfigError, nearest
 from brokerlab.intervals import N_BOOT, Formula, clustered
 from brokerlab.lifecycle.class_history.period import KEYS
 from brokerlab.lifecycle.class_history.ratings import PARTS, RANK, STATISTICS, QueueRatings
@@ -61,6 +62,8 @@ def compare_values(
     ``lo`` (then); ``slots, jobs`` (shares [1] of the slots and jobs that are at differing cells), all with ``_lo,
     _hi``; ``n_queues`` whose usual class changes; ``resampled, n_units``.
     """
+    if unknown := [key for key in values if key not in NAMES and key not in ratings.rules.SWITCHES]:
+        raise ConfigError(f"no number of the rules: {unknown[0]}, {nearest(unknown[0], NAMES)}")
     about, daily = [], []
     for place, (key, tried) in enumerate(values.items()):
         current = float(getattr(ratings.rules, key))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,6 +13,7 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab.engines import collect, lazy_of, microseconds
+from brokerlab.errors import ConfigError
 from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts import spans
@@ -45,6 +47,7 @@ class Histories:
     config: Config  # the configuration
     rules: TimeoutRules  # the rule set that is asked where none is named
     now: int  # end of the history [us since 1970]
+    least: float = 1.0  # smallest scale of limits that they were read for
 
     def fired(
         self, scale: float = 1.0, *, rules: TimeoutRules | str | None = None, exempt: bool = True
@@ -53,7 +56,15 @@ class Histories:
 
         Every limit is made ``scale`` times as long, rules are judged one by one. Of other ``rules`` only those that the
         histories were read for see all their jobs. Without ``exempt`` it is as if no queue were exempt from any rule.
+
+        Raises:
+            ConfigError: The scale is smaller than any that the histories were read for: they lack shorter waits.
         """
+        if not self.least <= scale < math.inf:
+            raise ConfigError(
+                f"scale={scale}: waits were read for limits of {self.least:g} times their length and more; "
+                f"read them again with least={scale}"
+            )
         chosen = self.rules if rules is None else TimeoutRules.of(rules)
         limits = limits_of(self.places, chosen, self.config)
         known = self.spans.with_columns(
@@ -98,7 +109,7 @@ def histories(
     found = collect(_late(spans.spans(table, log, signs, at), asked, others))
     known = with_queues(found, places)
     return Histories(
-        known, _idle_times(table, known), places, settings, chosen, microseconds_of(at)
+        known, _idle_times(table, known), places, settings, chosen, microseconds_of(at), least
     )
 
 

@@ -123,7 +123,8 @@ class Waiting(Result):
     ) -> pl.DataFrame:
         """Return the firings of the period with every limit ``scale`` times as long, see :func:`brokerlab.lifecycle.waits.label_outcomes`.
 
-        Perhaps of another rule set, or as if no queue were exempt from any rule.
+        Perhaps of another rule set, or as if no queue were exempt from any rule. A scale below ``least`` of
+        :func:`read_waiting` is a ConfigError.
         """
         return label_outcomes(
             self.histories.fired(scale, rules=rules, exempt=exempt),
@@ -166,7 +167,7 @@ def read_waiting(
         start: First instant at which a rule may fire, UTC; null, or earlier: the first creation of a job.
         end: Firings at or after it are left out; null, or later: the end of the archive.
         rules: ``document``, ``production``, or a rule set of timeouts.
-        least: The smallest scale of limits that will be asked for.
+        least: The smallest scale of limits that will be asked for, 0.25 for :func:`brokerlab.lifecycle.waits.study_waiting`.
         soon_h: A job that went on by itself within this was interrupted needlessly [h].
         unit: What intervals are drawn over.
 

@@ -57,7 +57,7 @@ def study_waiting(
     n_boot: int = 0,
     seed: int = 1,
 ) -> WaitingStudy:
-    """Judge the waiting of a period."""
+    """Judge the waiting of a period, read with ``least`` at most the smallest of ``scales`` (and a half), else a ConfigError."""
     again: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
     draws: dict[str, Any] = {"units": waiting.units["unit"], **again}
     every_scale = sorted({*scales, 1.0, *HALVED_AND_DOUBLED})

@@ -7,6 +7,7 @@ import pytest
 
 from brokerlab import archive
 from brokerlab.archive.explore import UNKNOWN
+from brokerlab.errors import ConfigError
 from brokerlab.lifecycle.states import waiting_states
 
 START = datetime(2026, 3, 1)
@@ -79,3 +80,8 @@ def test_by_another_column_and_in_a_period(opened):
     assert by_share.rows() == [("A", "assigned", 2, 3.0), ("A", "activated", 3, 13.0)]
     early = waiting_states(made, start=hours(0), end=hours(10))
     assert early["hours"].to_list() == [2.0, 3.0]
+
+
+def test_another_column_is_refused(opened):
+    with pytest.raises(ConfigError, match="by='computingsit': did you mean 'computingsite'"):
+        waiting_states(opened(jobs=JOBS), by="computingsit")

@@ -414,3 +414,8 @@ def test_rules_by_name_and_times_as_text(archive):
 def test_times_with_a_zone_are_refused(archive):
     with pytest.raises(ConfigError, match=r"end=.*has a zone; UTC without zone is needed"):
         classes(archive, end=datetime(2026, 3, 6, tzinfo=UTC))
+
+
+def test_a_number_that_the_rules_do_not_have_is_refused(ratings):
+    with pytest.raises(ConfigError, match="percentile_lo, did you mean 'percentile_low'"):
+        history.compare_values(ratings, {"percentile_lo": [0.1]}, **DICE)

@@ -16,4 +16,4 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
 
 @pytest.fixture(scope="session")
 def period(archive: Archive) -> Waiting:
-    return read_waiting(archive, least=0.5)
+    return read_waiting(archive, least=0.25)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import polars as pl
 import pytest
 
+from brokerlab.archive.store import Archive
 from brokerlab.errors import ConfigError
 from brokerlab.lifecycle.timeouts import TimeoutRules, decision_table, histories, would_fire
 from brokerlab.lifecycle.waits import (
@@ -13,6 +16,7 @@ from brokerlab.lifecycle.waits import (
     label_outcomes,
     limit_changes,
     other_limits,
+    read_waiting,
     undecided_by_end,
     wasted_waiting,
 )
@@ -136,3 +140,15 @@ def test_a_rule_that_fires_at_one_scale_alone_has_a_row_at_every_one(period: Wai
     assert found.select("value", "jobs", "more_jobs", "limit_h").rows() == [
         (0.5, 1, 1, 2), (1, 0, 0, 4)
     ]  # fmt: skip
+
+
+def test_limits_shorter_than_waits_were_read_for_are_refused_not_counted_in_part(
+    archive: Archive,
+) -> None:
+    as_set, half = read_waiting(archive), read_waiting(archive, least=0.5)
+    assert half.firings(0.5).height > half.firings().height == as_set.firings().height
+    for scale in (0.5, 0, -1, math.nan):
+        with pytest.raises(ConfigError, match=r"read for limits of 1 times .* again with least="):
+            as_set.firings(scale)
+    with pytest.raises(ConfigError, match=r"read them again with least=0\.25"):
+        half.firings(0.25)
