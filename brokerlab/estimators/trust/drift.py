@@ -115,7 +115,7 @@ def bet_against(records: Any, predicted: Predicted, *, seed: int = 0) -> pl.Data
     the model were right. Jobs that are decided together share what the model gets wrong of their task: a
     fortune is evidence against the model as a whole, not against the order alone.
 
-    One row: ``n, log10_largest`` (the largest fortune), ``after`` (jobs up to there), ``at_s`` (its
+    One row: ``n`` (jobs of which any bound was told), ``log10_largest`` (the largest fortune), ``after`` (jobs up to there), ``at_s`` (its
     decision), ``log10_final``, ``p`` (at most this likely for a right model), ``verdict``: ``as
     expected`` or ``not as expected``.
 
@@ -124,7 +124,7 @@ def bet_against(records: Any, predicted: Predicted, *, seed: int = 0) -> pl.Data
     frame = places(records, predicted, seed=seed)
     if frame["censored"].all():
         raise InsufficientDataError(
-            "records: every job was killed at a limit; nothing can be bet on"
+            "records: every job was killed at a limit, or no bound of it was told; nothing can be bet on"
         )
     logs = fortune(frame["place"].to_numpy())
     k = int(np.argmax(logs))

@@ -55,7 +55,7 @@ def matched(records: Any, predicted: Predicted) -> tuple[pl.DataFrame, np.ndarra
 
 
 def places(records: Any, predicted: Predicted, *, seed: int) -> pl.DataFrame:
-    """Return the place of every use in the distribution that was expected of it.
+    """Return the place of every use in the distribution that was expected of it; jobs of which none was told are left out.
 
     The place is the share of uses expected below it. Bounds tell it up to the next level: inside that
     step it is drawn evenly, so that a right model gives even places from 0 to 1, whatever its levels. Of
@@ -67,11 +67,16 @@ def places(records: Any, predicted: Predicted, *, seed: int) -> pl.DataFrame:
     Source: Dunn and Smyth 1996, Randomized Quantile Residuals, doi:10.1080/10618600.1996.10474708.
     """
     frame, row = matched(records, predicted)
+    told = np.isfinite(predicted.bounds[row]).sum(
+        axis=1
+    )  # levels; above them an infinite bound tells nothing
+    frame, row, told = frame.filter(pl.Series(told > 0)), row[told > 0], told[told > 0]
     used = frame["used"].to_numpy()
     step = (used[:, None] > predicted.bounds[row] * ROUNDING).sum(axis=1)
     edges: FloatArray = np.array([0.0, *predicted.levels, 1.0])
     drawn, beyond = np.random.default_rng(seed).random((2, used.size))
-    place = edges[step] + drawn * (edges[step + 1] - edges[step])
+    upper = np.where(step < told, edges[step + 1], 1.0)
+    place = edges[step] + drawn * (upper - edges[step])
     place += np.where(frame["censored"].to_numpy(), beyond * (1 - place), 0.0)
     kept = ("pandaid", "jeditaskid", "decided_s", "censored")
     return frame.select(*kept, place=pl.Series(place))

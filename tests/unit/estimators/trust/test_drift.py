@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from scipy import stats
 
 from brokerlab.errors import InsufficientDataError
-from brokerlab.estimators.trust import bet_against, largest_deviation
+from brokerlab.estimators.trust import bet_against, largest_deviation, places
 from brokerlab.estimators.trust.drift import _p_of_largest, fortune
 from tests.unit.estimators.trust.toys import expected, records
 
@@ -57,6 +58,23 @@ def test_a_right_model_is_rarely_accused_where_jobs_are_killed_and_a_wrong_one_s
             alarms[each] += verdict == "not as expected"
     assert alarms[0] <= 3  # of 20 at 5 %: 4 or more has probability 1.6 %
     assert alarms[1] == 20
+
+
+def test_a_right_model_that_says_nothing_of_some_jobs_is_not_accused():
+    """Of a job of which nothing was told nothing is known: it used to count as below the lowest bound."""
+    frame = records(N)
+    model = expected(frame)
+    model.bounds[::2] = np.inf
+    row = bet_against(frame, model).row(0, named=True)
+    assert (row["n"], row["verdict"]) == (N // 2, "as expected")
+
+
+def test_places_are_even_above_the_last_level_that_was_told():
+    frame = records(N)
+    model = expected(frame)
+    model.bounds[:, 2:] = np.inf  # 0.9 and 0.95: above 0.75 a use is anywhere
+    found = places(frame, model, seed=1)["place"].to_numpy()
+    assert stats.kstest(found, "uniform").pvalue > 0.01
 
 
 def test_the_law_of_the_largest_distance():
