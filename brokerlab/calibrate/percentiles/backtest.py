@@ -294,30 +294,38 @@ def _grid(
     parameter: Parameter,
 ) -> tuple[Setting, ...]:
     """Return the settings, the current one and those asked besides among them."""
-    all_ranks, all_margins = sorted(set(ranks)), sorted(set(margins))
+    all_ranks, all_margins = dict.fromkeys(ranks), dict.fromkeys(margins)
+    all_minima = dict.fromkeys(minima)
+    more = [current, *also]
     problems = [
-        f"rank {r}: allowed are whole numbers 0 to 100" for r in all_ranks if not _whole(r, 100)
+        f"rank {r}: allowed are whole numbers 0 to 100"
+        for r in dict.fromkeys([*all_ranks, *(each.rank for each in more)])
+        if not _whole(r, 100)
     ]
     problems += [
         f"margin {m}: allowed are whole numbers 0 to 1000"
         for m in all_margins
         if not _whole(m, 1000)
     ]
+    problems += [
+        f"minimum {least}: allowed are whole numbers of at least 0 [MB], or None"
+        for least in all_minima
+        if least is not None and not _whole(least, np.inf)
+    ]
     if not all_ranks or not all_margins:
         problems.append("ranks and margins must not be empty")
-    more = [current, *also]
     if parameter.name == "outdiskcount" and any((*all_margins, *(s.margin_pct for s in more))):
         problems.append("outdiskcount has no margin: leave margins out or give 0")
     if problems:
         raise ConfigError("back-test grid: " + "; ".join(problems[:5]))
     pairs = {(r, m) for r in all_ranks for m in all_margins} | {s.pair for s in more}
-    others = [least for least in dict.fromkeys(minima) if least != current.minimum_mb]
+    others = [least for least in all_minima if least != current.minimum_mb]
     grid = [Setting(*pair, current.minimum_mb) for pair in sorted(pairs)]
     grid += [Setting(*p, least) for least in others for p in sorted(pairs - {current.pair})]
     return tuple(grid)
 
 
-def _whole(value: object, top: int) -> bool:
+def _whole(value: object, top: float) -> bool:
     return isinstance(value, int | np.integer) and bool(0 <= value <= top)
 
 

@@ -147,6 +147,11 @@ def _least(wanted: FloatArray, line: Line, factor: float) -> IntArray:
     return np.asarray(np.clip(x, 0, NEVER), dtype=np.int64)
 
 
+def _wanted(line: Line, jobs: pl.DataFrame) -> FloatArray:
+    """Return what jobs must be given: a limit is cut to whole MB, s or bytes; who was killed at it needs one more."""
+    return np.asarray(np.ceil(line.used) + jobs["censored"].to_numpy())
+
+
 class Ledger:
     """Running sums of the jobs' amounts, in the order of their need, one ordering per attempt."""
 
@@ -172,10 +177,9 @@ class Ledger:
         amounts = np.column_stack([np.ones(task.size), *reserved, coreh])
         self.keys: list[IntArray] = []
         self.sums: list[FloatArray] = []
-        censored = jobs["censored"].to_numpy()
-        wanted = np.ceil(line.used)  # int(request) >= use exactly when request >= the next whole
+        wanted = _wanted(line, jobs)
         for factor in self.factors:
-            key = (task << KEY_BITS) + np.minimum(_least(wanted, line, factor) + censored, NEVER)
+            key = (task << KEY_BITS) + _least(wanted, line, factor)
             order = np.argsort(key, kind="stable")
             self.keys.append(key[order])
             zero = np.zeros((1, amounts.shape[1]))
@@ -385,8 +389,7 @@ class Replay:
         """Return what each job's attempts come to."""
         line, ledger, coreh = self.line, self.ledger, self.jobs["coreh"].to_numpy()
         used = line.used * line.amount
-        # a limit is cut to whole MB or s: that much must be given
-        wanted = np.ceil(line.used) + self.jobs["censored"].to_numpy()
+        wanted = _wanted(line, self.jobs)
         failing = np.ones(allocated.size, dtype=bool)
         out = {name: np.zeros(allocated.size) for name in ("used", "over", "waste", "killed_coreh")}
         for factor in ledger.factors:

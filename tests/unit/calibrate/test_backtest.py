@@ -10,6 +10,7 @@ from brokerlab.calibrate.percentiles import Assumptions, LossWeights, Setting
 from brokerlab.calibrate.percentiles.comparison import STRATA, levels_of
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.scouts.rules import ScoutRules
+from brokerlab.slots import Offers
 from tests.unit.calibrate import slow_twin, toys
 from tests.unit.calibrate.toys import backtest
 
@@ -201,6 +202,30 @@ def test_killed_jobs_are_lower_bounds():
     )
     assert toys.row_of(left_out, 75, 10)["n_exceed"] == 0
     assert any("left out" in line for line in left_out.caveats)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_job_killed_at_its_walltime_limit_is_killed_at_that_limit(seed):
+    """It needed just more than was seen, in whole seconds, however small a part of one the estimate counts in."""
+    quantities, tasks = toys.quantities(1, 60, seed=seed), toys.tasks(1)
+    how = {"parameter": "cputime", "ranks": [50], "current": (50, 50)}
+    row = toys.by_task(backtest(quantities, tasks, **how)).row(0, named=True)
+    usual = quantities.filter(~pl.col("is_scout")).select("n_events", "corepower", "cores").median()
+    events, power, cores = usual.row(0)
+    limit = int(row["estimate"] / 1000 * events / cores / power / 0.9 + 600)
+    killed = {
+        "jeditaskid": 100,
+        "pandaid": 501,
+        "jobstatus": "failed",
+        "piloterrorcode": 1213,
+        "actualcorecount": int(cores),
+        "creationtime": toys.T0,
+        "starttime": toys.T0,
+        "endtime": toys.T0 + toys.timedelta(seconds=limit),
+    }
+    result = backtest(quantities, tasks, None, pl.DataFrame([killed]), **how)
+    assert result.counts["n_censored"] == 1
+    assert toys.by_task(result)["n_exceed"].item() == row["n_exceed"] + 1
 
 
 def test_killed_scouts_are_not_scored():
@@ -409,6 +434,14 @@ def test_the_mean_gap_has_an_interval_that_says_whether_scouts_differ():
     assert (few["lo"], few["hi"]) == (None, None)
 
 
+def test_the_order_of_queues_changes_no_bit():
+    offers = np.full(40, 2000.0)
+    slots = np.random.default_rng(1).random(40)
+    order = np.random.default_rng(2).permutation(40)
+    one, other = (Offers.of(offers, each) for each in (slots, slots[order]))
+    assert np.array_equal(one.slots_above, other.slots_above)
+
+
 def test_identity_of_amounts():
     frame = backtest(toys.quantities(8, 40, seed=5, spread=0.3), toys.tasks(8)).by_setting
     assert np.allclose(
@@ -421,6 +454,17 @@ def test_identity_of_amounts():
     [
         ({"parameter": "ramcont"}, ConfigError, "did you mean 'ramcount'"),
         ({"ranks": [101]}, ConfigError, "rank 101: allowed are whole numbers 0 to 100"),
+        ({"current": (150, 10)}, ConfigError, "rank 150: allowed are whole numbers 0 to 100"),
+        (
+            {"minima": [500.5]},
+            ConfigError,
+            "minimum 500.5: allowed are whole numbers of at least 0",
+        ),
+        (
+            {"minima": [None, -5]},
+            ConfigError,
+            "minimum -5: allowed are whole numbers of at least 0",
+        ),
         ({"ranks": []}, ConfigError, "must not be empty"),
         ({"parameter": "outdiskcount", "margins": [5]}, ConfigError, "outdiskcount has no margin"),
         (
