@@ -267,7 +267,7 @@ def dealt(rows: pl.DataFrame, *, seed: int) -> pl.DataFrame:
 DAY = timedelta(days=1)
 """Step between the instants of a series; what a link later delivered is its average over a day: ``dashb_mbps_1d``."""
 QUEUE_AHEAD = timedelta(hours=6)
-"""``done_6h`` so much later is what was delivered after the queue was measured."""
+"""``done_6h`` so much later, or up to an hour more, is what was delivered after the queue was measured."""
 DONE_KEY = "Production Output_done_6h"
 LENGTHS_H = {"mbps_1w": 168, "mbps_1d": 24, "mbps_1h": 1}
 """Windows of the throughput keys [h], the longest first."""
@@ -350,9 +350,18 @@ def of_series(network_matrix: IntoFrame, instants: list[datetime]) -> Evidence:
     links = staged.group_by("src", "dst", "group").agg(
         mbps=pl.col("mbps_long").sort_by("at").drop_nulls().first()
     )
-    ahead = pl.col("ts") - QUEUE_AHEAD
-    done = _done(_rows(network_matrix, DONE_KEY).with_columns(ahead), ["src", "dst", "ts"])
-    delivered = staged.join(done, left_on=["src", "dst", "at"], right_on=["src", "dst", "ts"])
+    # the first that is measured so much later, of several the largest
+    done = _rows(network_matrix, DONE_KEY).select(
+        "src", "dst", at=pl.col("ts") - QUEUE_AHEAD, done="value"
+    )
+    delivered = staged.sort("at").join_asof(
+        done.sort("at", "done", descending=[False, True]),
+        on="at",
+        by=["src", "dst"],
+        strategy="forward",
+        tolerance=WINDOW,
+        check_sortedness=False,
+    )
     return Evidence(
         staged.select(pl.col(name).cast(kind) for name, kind in ROWS.items()),
         _queues(delivered),
@@ -402,7 +411,8 @@ def of_snapshot(network_matrix: IntoFrame, *, at: datetime) -> Evidence:
     rates = wide.select("src", "dst", "closeness", "mbps_1w", **columns)
     made = of_periods(rates, periods, facts=facts, now="mbps_1w")
     groups = made.rows.unique(["src", "dst"], keep="first").select("src", "dst", "group")
-    done = _done(fresh.filter(key=DONE_KEY), ["src", "dst"])
+    done = fresh.filter(key=DONE_KEY).sort("ts", "value").unique(["src", "dst"], keep="last")
+    done = done.select("src", "dst", done="value")  # the newest, then the largest
     waiting = wide.with_columns(query="dst", span=pl.lit(0), mbps=NEWEST)
     delivered = waiting.join(done, on=["src", "dst"]).join(groups, on=["src", "dst"])
     return replace(made, queues=_queues(delivered))
@@ -461,12 +471,6 @@ def _facts_at(network_matrix: IntoFrame, instants: list[datetime]) -> pl.DataFra
     )
     metrics = link_metrics(rows, instants=moments).rename({"nucleus": "dst"})
     return metrics.join(moments, on="snapshot").drop("snapshot").sort("at", "src", "dst")
-
-
-def _done(rows: pl.DataFrame, key: list[str]) -> pl.DataFrame:
-    """Return files ``done`` by key, of several the newest, then the largest."""
-    newest = rows.sort("ts", "value").unique(key, keep="last")
-    return newest.select(*key, done="value")
 
 
 def _queues(delivered: pl.DataFrame) -> pl.DataFrame:

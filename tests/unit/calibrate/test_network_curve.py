@@ -343,6 +343,16 @@ def test_of_several_counts_of_delivered_files_in_a_snapshot_the_newest_counts():
         assert from_metrics(table).queues["wait_h"].to_list() == [12 * 6 / 4]
 
 
+def test_delivered_files_are_those_measured_six_hours_later_or_within_an_hour_after():
+    """Metrics have times of their own: few are measured at the very second."""
+    table = toys.snapshots()
+    late = pl.when(pl.col("key") == "Production Output_done_6h").then(pl.duration(minutes=7))
+    shifted = table.with_columns(pl.col("ts") + late.otherwise(pl.duration(minutes=0)))
+    queues = from_metrics(table).queues
+    assert queues.height > 100
+    assert from_metrics(shifted).queues.equals(queues)
+
+
 def test_a_series_of_snapshots_predicts_the_next_day():
     found = from_metrics(toys.snapshots())
     assert found.later_queues
