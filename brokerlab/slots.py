@@ -20,10 +20,9 @@ class Offers:
     @classmethod
     def of(cls, offered: FloatArray, slots: FloatArray) -> Offers:
         """Sort queues by what they offer."""
-        order = np.argsort(offered, kind="stable")
-        total = max(float(slots.sum()), np.finfo(float).tiny)
-        above = np.cumsum(slots[order][::-1])[::-1] / total
-        return cls(offered[order], np.append(above, 0.0))
+        order = np.lexsort((slots, offered))  # the same sums in any order of the queues
+        above = np.append(np.cumsum(slots[order][::-1])[::-1], 0.0)
+        return cls(offered[order], above / max(above[0], np.finfo(float).tiny))
 
     def shares(self, demand: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the share of the queues, and of the slots, that offer at least each demand."""

@@ -25,8 +25,8 @@ def backtest(
     source: Source,
     parameter: str = "ramcount",
     *,
-    start: datetime | None = None,
-    end: datetime | None = None,
+    start: datetime | str | None = None,
+    end: datetime | str | None = None,
     gshare: str = "",
     processingtype: str = "",
     rules: str | ScoutRules = "document",
@@ -42,7 +42,7 @@ def backtest(
     Args:
         source: An archive, or its tables by name (``jobs, files, tasks, datasets, queues``).
         parameter: ``ramcount``, ``cputime`` or ``outdiskcount``.
-        start: First creation time of a task, UTC; null: no bound.
+        start: First creation time of a task, UTC without zone, as such or as text; null: no bound.
         end: Tasks created at or after it are left out; null: no bound.
         gshare: Only this share; empty: all.
         processingtype: Only this processing type; empty: all.
@@ -58,7 +58,7 @@ def backtest(
         The study: ``verdict.sentence``, ``comparison.table``; :func:`brokerlab.calibrate.propose` makes its proposal.
 
     Raises:
-        ConfigError: An unknown parameter or rule set, an impossible grid.
+        ConfigError: An unknown parameter or rule set, an impossible grid, a time that is none or has a zone.
         DataError: The archive lacks a table.
         InsufficientDataError: No task can be scored.
 

@@ -22,6 +22,7 @@ from brokerlab.scouts import ScoutRules
 from brokerlab.scouts.estimate import quantities
 from brokerlab.scouts.tables import deal
 from brokerlab.scouts.used_jobs import Choice, all_settings, queue_settings
+from brokerlab.times import time_of
 
 MERGES_UNKNOWN = (
     "No job says its processing type: merge jobs cannot be told from others and count as ordinary ones, which can raise what "
@@ -120,8 +121,8 @@ class Inputs:
 def load(
     archive: str | Path | Archive,
     *,
-    start: datetime | None = None,
-    end: datetime | None = None,
+    start: datetime | str | None = None,
+    end: datetime | str | None = None,
     gshare: str = "",
     processingtype: str = "",
     rules: str | ScoutRules = "document",
@@ -129,11 +130,12 @@ def load(
     """Load the tasks of a window and what their finished jobs say; arguments as :func:`brokerlab.calibrate.backtest`.
 
     Raises:
-        ConfigError: An unknown rule set.
+        ConfigError: An unknown rule set, a time that is none or has a zone.
         DataError: The archive cannot be read or lacks a table.
         InsufficientDataError: No task is left.
     """
     rule_set = rules if isinstance(rules, ScoutRules) else ScoutRules(rules=rules)
+    start, end = time_of(start, "start"), time_of(end, "end")
     opened = archive if isinstance(archive, Archive) else open_archive(archive)
     chosen = opened.sql(TASKS_OF, {"gshare": gshare, "processingtype": processingtype})
     queues = opened.queues

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from brokerlab.calibrate.nearest_setting import translate
 from brokerlab.calibrate.percentiles import history as inputs
 from brokerlab.calibrate.percentiles import kills, study
 from brokerlab.calibrate.percentiles.backtest import Backtest, backtest
+from brokerlab.errors import ConfigError
 from brokerlab.worlds import synthesise
 from tests.unit.calibrate import toys
 
@@ -63,6 +65,16 @@ def test_what_jobs_say_is_the_same_in_chunks(
     whole = inputs.load(archive).quantities
     monkeypatch.setattr(carry, "CHUNK_ROWS", 700)
     assert_frame_equal(inputs.load(archive).quantities, whole)
+
+
+def test_a_window_is_given_as_times_or_as_text_and_without_a_zone(archive: Path) -> None:
+    start = datetime(2026, 3, 3)
+    tasks = inputs.load(archive, start=start).tasks
+    assert 0 < tasks.height < inputs.load(archive).tasks.height
+    assert inputs.load(archive, start="2026-03-03").tasks.equals(tasks)
+    for wrong in ("yesterday", start.replace(tzinfo=UTC)):
+        with pytest.raises(ConfigError, match="end="):
+            inputs.load(archive, end=wrong)
 
 
 class Elsewhere(carry.Chunks[Any]):
