@@ -206,7 +206,7 @@ def _judged_in_words(judgement: Judgement, better: str, units: str) -> str:
     if judgement.case == "unconfirmed":
         return "settings chosen on earlier units were better, the last choice is not"
     if judgement.smallest_seen is None:
-        return "no other setting keeps the limit"
+        return "no other setting that was tried keeps the limit and has a gain that can be told"
     seen = short_percent(judgement.smallest_seen)
     if judgement.kind == "keep":
         return f"nothing tried is better, a gain of more than {seen} would have been seen"

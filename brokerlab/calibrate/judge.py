@@ -55,9 +55,9 @@ it; better_not_within: better, and a limit is still not kept; nothing_better: no
 that matters would have been seen; few: too few units for any interval; imprecise: nothing is better, and such an effect
 would not have been seen; breach: the current setting breaks a limit, and no other one is shown to be better by as much
 as matters; unconfirmed: settings chosen on earlier units were better, and what is chosen on everything is not, or a limit
-is not kept; no_other: no other setting keeps the limits, and some might be better without them, so that nothing can be said of what could be
-gained; depends: the verdict is another one under another assumption of what the
-data cannot tell.
+is not kept; no_other: no other setting keeps the limits, and some might be better without them, so that nothing can be said of what
+could be gained; or no other one was tried, or the objective is 0 now, of which no gain is a part; depends: the verdict is
+another one under another assumption of what the data cannot tell.
 """
 MIN_UNITS = 20
 """Units from which anything is judged: with four blocks fifteen of them have scores."""
@@ -804,7 +804,7 @@ def _verdict(
     """Return the verdict and why, from the ``rows`` of the scores by quantity.
 
     The current setting breaks the limits ``broken`` by its interval, ``far`` ones by as much as matters; the scores do not keep
-    those ``over``. ``seen`` is the largest gain that is not excluded; null: no other setting keeps the limits.
+    those ``over``. ``seen`` is the largest gain that is not excluded; null: no other setting keeps the limits and has one.
     """
     if n < MIN_UNITS:
         return "no_answer", "few"

@@ -108,7 +108,10 @@ SENTENCES = {
         "No answer: settings chosen on earlier {units} lowered {loss} on later ones, and none is shown to do so on all {units} "
         "within the limit ({now}; limit {limit})."
     ),
-    "no_other": "No answer: no other setting keeps the limit on all {units} ({now}; limit {limit}).",
+    "no_other": (
+        "No answer: no other setting that was tried keeps the limit on all {units} and has a gain that can be told ({now}; "
+        "limit {limit})."
+    ),
     "depends": "No answer: {unknown}.",
 }
 """One sentence for each case of the judge."""

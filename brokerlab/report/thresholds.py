@@ -153,7 +153,7 @@ HEADLINES = {
     "few": f"{{spans}} spans of time can be scored, {MIN_UNITS} are needed.",
     "imprecise": "No setting is shown to be better, and a gain of {seen:%} is not excluded.",
     "unconfirmed": "What was better on earlier days is not shown to be better on all of them.",
-    "no_other": "No other setting tried keeps the limits.",
+    "no_other": "No other setting tried keeps the limits and has a gain that can be told.",
 }
 
 

@@ -227,7 +227,7 @@ CASES = {
     "imprecise": ("no_answer", "about 12 tasks more would do"),
     "breach": ("no_answer", "No answer: the current setting breaks the limit"),
     "unconfirmed": ("no_answer", "none is shown to do so on all tasks"),
-    "no_other": ("no_answer", "no other setting keeps the limit on all tasks"),
+    "no_other": ("no_answer", "no other setting that was tried keeps the limit on all tasks and"),
     "few": ("no_answer", "20 are needed"),
 }
 
