@@ -355,12 +355,9 @@ def _prepared(
 
 
 def counts_added(counts: Sequence[dict[str, int]]) -> dict[str, int]:
-    """Add counts over chunks; what is the same for all of them is not added."""
-    same = ("n_tasks_given", "failures_known")
-    return {
-        name: value if name in same else sum(each[name] for each in counts)
-        for name, value in counts[0].items()
-    }
+    """Add counts over chunks, to which all of them were given the same tasks."""
+    sums = {name: sum(each[name] for each in counts) for name in counts[0]}
+    return sums | {"n_tasks_given": counts[0]["n_tasks_given"]}
 
 
 def _queue_counts(

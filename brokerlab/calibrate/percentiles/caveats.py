@@ -65,11 +65,8 @@ def caveats_of(tried: Backtest) -> tuple[str, ...]:
         ): n.n_outgrown,
         killed: killed,
         (
-            "No failed jobs were given: jobs killed at a limit cannot be seen, only survivors are scored."
-        ): not n.failures_known,
-        (
             "The tasks have no failed job: either none failed, or the archive keeps survivors only."
-        ): n.failures_known and not n.n_failed,
+        ): not n.n_failed,
         f"{missing}.": missing,
         (
             f"In {unmarked} of {n.n_tasks} tasks no scout is marked: the first ten jobs created stand in for them."

@@ -40,17 +40,17 @@ READ_TEXT = ("processingtype",)
 
 
 class JobHistory(NamedTuple):
-    """Jobs of some tasks: the finished ones as ``scouts.job_quantities``; the jobs table, or None."""
+    """Jobs of some tasks: the finished ones as ``scouts.job_quantities``; the jobs table."""
 
     quantities: pl.DataFrame
-    jobs: pl.DataFrame | None
+    jobs: pl.DataFrame
 
 
 History = Chunks[JobHistory]
 """Job histories by chunk of tasks."""
 
 
-def history_of(quantities: pl.DataFrame, jobs: pl.DataFrame | None = None) -> History:
+def history_of(quantities: pl.DataFrame, jobs: pl.DataFrame) -> History:
     """Return frames as one chunk."""
     return whole(JobHistory(quantities, jobs))
 

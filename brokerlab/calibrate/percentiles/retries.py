@@ -139,8 +139,6 @@ def observed_retries(history: History, tasks: pl.DataFrame) -> tuple[int, pl.Dat
     ids = tasks.select("jeditaskid")
 
     def of(chunk: JobHistory) -> tuple[int, pl.DataFrame]:
-        if chunk.jobs is None:
-            return 0, pl.DataFrame(schema=_OBSERVED)
         jobs = chunk.jobs.join(ids, on="jeditaskid", how="semi")
         killed = jobs.filter(pl.col("jobstatus") == "failed", kill_cause() == "memory")
         retries = jobs.drop_nulls("parentid").select(pandaid="parentid", retry_mb="minramcount")
@@ -153,12 +151,6 @@ def observed_retries(history: History, tasks: pl.DataFrame) -> tuple[int, pl.Dat
 
     parts = history.map(of)
     return sum(n for n, _ in parts), pl.concat([each for _, each in parts]).sort("pandaid")
-
-
-_OBSERVED = {
-    **dict.fromkeys(("jeditaskid", "pandaid", "failed_mb", "retry_mb"), pl.Int64()),
-    "factor": pl.Float64(),
-}
 
 
 def _costs(

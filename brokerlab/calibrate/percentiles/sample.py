@@ -56,7 +56,7 @@ class Sample:
 def sample_of(
     quantities: pl.DataFrame,
     tasks: pl.DataFrame,
-    jobs: pl.DataFrame | None,
+    jobs: pl.DataFrame,
     parameter: Parameter,
     made: Assumptions,
 ) -> Sample:
@@ -64,8 +64,7 @@ def sample_of(
 
     Jobs that failed and were retried are left out: the retry says what they needed, or is itself here.
     """
-    facts = _task_facts(tasks, parameter)
-    every = columns_of(jobs, JOB_COLUMNS) if jobs is not None else pl.DataFrame(schema=JOB_COLUMNS)
+    facts, every = _task_facts(tasks, parameter), columns_of(jobs, JOB_COLUMNS)
     merge = pl.col("processingtype") == "pmerge"  # scouts do not speak of merge jobs
     failed = every.filter(pl.col("jobstatus") == "failed", ~merge.fill_null(value=False))
     failed = failed.join(facts, on="jeditaskid", how="semi")
@@ -88,7 +87,6 @@ def sample_of(
     kept = _kept_tasks(facts, usable, scored, made)
     counts = {
         "n_tasks_given": facts.height,
-        "failures_known": int(jobs is not None),
         "n_failed": failed.height,
         **_counts(mine, rest, scored, killed, kept),
         **_enforced(scored, every, failed, kept, parameter),

@@ -99,7 +99,8 @@ def test_what_a_study_sends_to_chunks_can_be_sent(monkeypatch: pytest.MonkeyPatc
     jobs, tasks = toys.quantities(30, 40, seed=7, hours_between=6), toys.tasks(30)
     parts = [jobs.filter(pl.col("jeditaskid") % 2 == place) for place in (0, 1)]
     whole = toys.inputs(jobs, tasks)
-    far = replace(whole, history=Elsewhere([inputs.JobHistory(part, None) for part in parts]))
+    chunks = [inputs.JobHistory(part, toys.NO_JOBS) for part in parts]
+    far = replace(whole, history=Elsewhere(chunks))
     grid: dict[str, Any] = {"ranks": (75, 85), "margins": (5, 10)}
     made, same = (study(each, "ramcount", kills(n_boot=50), **grid) for each in (far, whole))
     assert_frame_equal(made.tried.by_setting, same.tried.by_setting)

@@ -13,7 +13,7 @@ from brokerlab.calibrate.percentiles.backtest import backtest
 from brokerlab.calibrate.percentiles.history import history_of
 from brokerlab.calibrate.percentiles.retries import judge_retries, observed_retries
 from brokerlab.errors import ConfigError, InsufficientDataError
-from tests.unit.calibrate.toys import inputs, quantities, tasks
+from tests.unit.calibrate.toys import NO_JOBS, inputs, quantities, tasks
 
 KILLED = 1212
 N = 30
@@ -45,15 +45,7 @@ def data(rows, *, spread=0.25):
     every = quantities(N, seed=3, spread=spread)
     made = inputs(every, tasks(N))
     table = jobs_table(rows)
-    columns = made.history.map(lambda each: each.jobs)[0]
-    if columns is not None:
-        table = pl.concat([columns, table], how="diagonal_relaxed")
-    missing = [n for n in ("creationtime", "starttime", "endtime") if n not in table.columns]
-    table = table.with_columns(pl.lit(None, pl.Datetime("us")).alias(n) for n in missing)
-    more = {n: pl.Int64 for n in ("actualcorecount", "corecount", "maxpss", "maxwalltime") if n not in table.columns}  # fmt: skip
-    table = table.with_columns(pl.lit(None, t).alias(n) for n, t in more.items())
-    texts = [n for n in ("specialhandling", "processingtype", "jobmetrics", "computingsite") if n not in table.columns]  # fmt: skip
-    table = table.with_columns(pl.lit(None, pl.String).alias(n) for n in texts)
+    table = pl.concat([NO_JOBS, table], how="diagonal_relaxed")
     return replace(made, history=history_of(every, table))
 
 

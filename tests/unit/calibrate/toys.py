@@ -14,10 +14,13 @@ from brokerlab.calibrate.percentiles import Backtest, Inputs, Setting
 from brokerlab.calibrate.percentiles.backtest import at_setting
 from brokerlab.calibrate.percentiles.backtest import backtest as of_inputs
 from brokerlab.calibrate.percentiles.history import history_of
+from brokerlab.calibrate.percentiles.sample import JOB_COLUMNS
 from brokerlab.gdpconfig import Config
 from brokerlab.scouts import ScoutRules
 
 T0 = datetime(2026, 1, 1)
+NO_JOBS = pl.DataFrame(schema=JOB_COLUMNS)
+"""Nothing is known of failed jobs."""
 
 
 def side(told: Translation, who: Who) -> dict[str, Any]:
@@ -140,8 +143,10 @@ def backtest(
     **how: Any,
 ) -> Backtest:
     """Back-test tables as they are given."""
-    read = inputs(quantities, tasks)
-    return of_inputs(replace(read, history=history_of(quantities, jobs), queues=queues), **how)
+    read = replace(inputs(quantities, tasks), queues=queues)
+    if jobs is not None:
+        read = replace(read, history=history_of(quantities, jobs))
+    return of_inputs(read, **how)
 
 
 def inputs(quantities: pl.DataFrame, tasks: pl.DataFrame, config: Config | None = None) -> Inputs:
@@ -150,7 +155,7 @@ def inputs(quantities: pl.DataFrame, tasks: pl.DataFrame, config: Config | None 
     return Inputs(
         archive=None,
         tasks=tasks,
-        history=history_of(quantities),
+        history=history_of(quantities, NO_JOBS),
         queues=queues(),
         window=(tasks["creationdate"].min(), tasks["creationdate"].max()) if known else None,
         rules=ScoutRules(),

@@ -20,6 +20,7 @@ def scored(parameter="ramcount", *, quantities=None, tasks=None, jobs=None, queu
     quantities = toys.quantities(6, seed=3) if quantities is None else quantities
     tasks = toys.tasks(6) if tasks is None else tasks
     queues = toys.queues() if queues is None else queues
+    jobs = toys.NO_JOBS if jobs is None else jobs
     how, slots = Assumptions(**made), slots_by_queue(quantities)
     sample = sample_of(quantities, tasks, jobs, PARAMETERS[parameter], how)
     return Replay.of(sample, queues, slots, PARAMETERS[parameter], how)
