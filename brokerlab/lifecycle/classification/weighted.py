@@ -72,8 +72,10 @@ def weighted_upper_limit(
         raise DataError(f"{len(values)} values and {len(ages)} ages: one age per value is needed")
     if not len(values):
         return WeightedLimit(0, 0.0, *[None] * 7)
-    waits = np.asarray(values, dtype=np.float64)
-    weights = np.exp2(-np.asarray(ages, dtype=np.float64) / (half_life_hours * HOUR_S))
+    waits, old = (np.asarray(numbers, dtype=np.float64) for numbers in (values, ages))
+    if not (np.isfinite(waits).all() and np.isfinite(old).all()):
+        raise DataError("values and ages: NaN, null or infinite ones; leave these jobs out")
+    weights = np.exp2(-old / (half_life_hours * HOUR_S))
     total, w_mean, w_stdev, mean, stdev, median = moments(waits, weights)
     numbers = np.array([w_mean, mean]), np.array([w_stdev, stdev])
     upper, unweighted = upper_limit(*numbers, np.array([total, len(values) - 1.0]), cl)

@@ -51,10 +51,15 @@ def queue_facts(queues: pl.DataFrame) -> pl.DataFrame:
         queue_stays=pl.Series([stays[text] for text in texts], dtype=pl.Boolean),
         queue_down=pl.col("status").is_in(DOWN).fill_null(value=False),
         **{
-            f"{name}_s": (pl.col(name).fill_null(days) * DAY_S).cast(pl.Int64)
+            f"{name}_s": (_known(name).fill_null(days) * DAY_S).cast(pl.Int64)
             for name, days in TRANSFERRING_DAYS.items()
         },
     )
+
+
+def _known(name: str) -> pl.Expr:
+    """Return a number; NaN and infinities say nothing."""
+    return pl.when(pl.col(name).is_finite()).then(pl.col(name))
 
 
 def with_queues(jobs: pl.DataFrame, queues: pl.DataFrame) -> pl.DataFrame:

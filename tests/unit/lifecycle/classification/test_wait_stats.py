@@ -214,6 +214,9 @@ def test_bad_input_is_refused() -> None:
         weighted_upper_limit([1], [1], half_life_hours=0)
     with pytest.raises(DataError, match="2 values and 1 ages"):
         weighted_upper_limit([1, 2], [1])
+    for unknown in (math.nan, math.inf, None):
+        with pytest.raises(DataError, match="values and ages: NaN, null or infinite ones"):
+            weighted_upper_limit([1, unknown], [1, 2])  # type: ignore[list-item]
     with pytest.raises(ConfigError, match="hi_test"):
         ClassRules(hi_test="both")
     with pytest.raises(DataError, match="one engine"):

@@ -405,3 +405,14 @@ def test_numbers_for_times_and_parts_for_whole_numbers_are_refused(
     row = {"pandaid": 1, "jobstatus": "sent", "modificationtime": datetime(2026, 3, 1)}
     with pytest.raises(SchemaError, match=message):
         decide({"jobs": convert([{**row, column: value}])}, at=datetime(2026, 3, 2))
+
+
+@pytest.mark.parametrize("days", [float("nan"), float("inf"), None])
+def test_a_limit_of_a_queue_that_is_no_number_is_not_set(days: float | None) -> None:
+    """ "transtimelo days for transferring jobs with job.currentPriority<800": 6 where the queue sets none."""
+    jobs = [
+        {"pandaid": 1, "jobstatus": "transferring", "endtime": "2026-03-01", "computingsite": "Q"}
+    ]
+    queues = pl.DataFrame({"panda_queue": ["Q"], "transtimelo": [days]})
+    found = decide({"jobs": jobs, "queues": queues}, at="2026-03-08").fired
+    assert found.select("rule", "limit_h").rows() == [("transferring_lo", 144.0)]
