@@ -29,7 +29,7 @@ BARS = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Example:
-    """Every strategy at one instant."""
+    """Every strategy at one instant at which it came to an end."""
 
     system: str  # name of the machine
     workflow: str  # name of the workflow
@@ -78,13 +78,15 @@ def example(comparison: Comparison) -> Example | None:
         return None
     order = ["splits", "jobs_submitted", "system", "workflow", "instant"]
     chosen = seen.sort(order, descending=[True, True, False, False, False]).row(0, named=True)
+    place = {name: chosen[name] for name in ("system", "workflow", "instant")}
+    ran = comparison.done.filter(**place)["strategy"].to_list()  # the others came to no end there
     system, at = plan.systems[chosen["system"]], chosen["submit_time"]
     sim = batch.start(system.background, hosts=system.hosts, policy=system.policy)
     batch.advance(sim, at)
     runs = {
         label: run(plan.workflows[chosen["workflow"]], BatchQueue(sim.copy()), how, submit_time=at)
         for label, how in plan.strategies.items()
-        if how is not None
+        if how is not None and label in ran
     }
     ordered = sorted(runs.items(), key=lambda item: (item[1].metrics["turnaround"], item[0]))
     return Example(

@@ -19,6 +19,7 @@ from brokerlab.workflows.compare.paired import PLACE, differences
 
 HYBRID, SERIAL = "pilot_levels:paper", "pilot_levels:paper_serial"
 INDIVIDUAL, GIANT = "one_job_per_task", "one_job"
+_THREE = (HYBRID, INDIVIDUAL, GIANT)
 CLOSE = 0.05  # within a few percent
 LARGELY = 0.5  # A gain that loses more than this share has largely disappeared
 LEAST_WAIT_S = 1.0  # shorter waits count as this long where waits are divided
@@ -41,16 +42,20 @@ def shape_checks(comparison: Comparison, *, n_boot: int = 1000, seed: int = 1) -
     """Ask whether a comparison has the shapes of the published results.
 
     The hybrid method of the publication is ``pilot_levels:paper``, its giant ``one_job``, its individual
-    ``one_job_per_task``. A place is a workflow on a machine. Machines without backfilling are left out where there are others:
-    the publication has none.
+    ``one_job_per_task``. A place is a workflow on a machine, instants are those at which all three came to an end. Machines without
+    backfilling are left out where there are others: the publication has none.
 
     One row per check: ``check`` (S1 to S7), ``claim``, ``outcome`` (holds, fails, not tested), ``found`` in words.
     """
-    sight = _Sight(comparison, n_boot, seed)
-    absent = [name for name in (HYBRID, INDIVIDUAL, GIANT) if not sight.has(name)]
+    absent = [name for name in _THREE if name not in comparison.plan.strategies]
     if absent:
         raise InsufficientDataError(
             f"published shapes: no run of {', '.join(absent)}; compare these strategies too"
+        )
+    sight = _Sight(comparison, n_boot, seed)
+    if not sight.places:
+        raise InsufficientDataError(
+            f"published shapes: no workflow came to its end under each of {', '.join(_THREE)}"
         )
     rows = []
     for name, claim, ask in _CHECKS:
@@ -66,7 +71,11 @@ class _Sight:
         self.plan = comparison.plan
         systems = comparison.plan.systems
         self.systems = [n for n, s in systems.items() if s.policy in BACKFILLING] or list(systems)
-        self.runs = comparison.done.filter(pl.col("system").is_in(self.systems))
+        runs = comparison.done.filter(pl.col("system").is_in(self.systems))
+        three = pl.col("strategy").filter(pl.col("strategy").is_in(_THREE)).n_unique()
+        key = [*PLACE, "instant"]
+        whole = runs.group_by(key).agg(three).filter(strategy=len(_THREE))
+        self.runs = runs.join(whole, on=key, how="semi", maintain_order="left")
         self.dice: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
         self.places = self.runs.select(PLACE).unique(maintain_order=True).rows()
         grouped = self.runs.group_by(*PLACE, "strategy").agg(pl.col("wait_seen", "occupied").mean())

@@ -1,5 +1,7 @@
 """What is summed up of a comparison: which way is shorter, what became of runs, waits, one instant closely."""
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 
@@ -19,10 +21,12 @@ from brokerlab.workflows.compare import (
     longer_and_shorter,
     ratios,
     score_predictions,
+    shape_checks,
     shapes_by_place,
     shapes_by_rules,
 )
 from brokerlab.workflows.compare.summaries import NOTES, ONE_JOB, PAPER, PER_TASK
+from brokerlab.workflows.dag import workflow
 
 DICE = {"n_boot": 200, "seed": 1}
 
@@ -204,3 +208,28 @@ def test_bars_cover_every_job_from_submission_to_end(comparison):
     assert single["line"][1] == "level 2, single tasks: 12"
     (pilot,) = bars.filter(strategy=ONE_JOB, phase="runs")["line"]
     assert pilot.endswith(": levels 1 to 5, hosts: 12")
+
+
+@pytest.fixture(scope="module")
+def partly_failed():
+    """A task of 100 s that is thought to take 10 s: one job holds it beside a longer one, a job of its own is killed each time."""
+    tasks = pl.DataFrame({"task_id": ["a", "b"], "runtime": 100.0, "estimate": [10.0, 200.0]})
+    system = BatchSystem(synthetic.background(days=1, hosts=16, seed=3), 16, "easy", "toy")
+    flows = {"under": workflow(tasks, []), "fork": shapes.fork_join(12, runtime=600)}
+    return compare(flows, {"easy": system}, strategies=(PAPER, ONE_JOB, PER_TASK), times=2, workers=1)  # fmt: skip
+
+
+def test_the_example_leaves_out_what_came_to_no_end(partly_failed):
+    runs = partly_failed.runs.filter(workflow="under")
+    alone = replace(partly_failed, runs=runs)
+    done = runs.filter(pl.col("problem").is_null())["strategy"].unique().to_list()
+    assert PER_TASK not in done
+    assert set(example(alone).runs) <= set(done)
+
+
+def test_published_shapes_are_asked_where_all_three_came_to_an_end(partly_failed):
+    fork = replace(partly_failed, runs=partly_failed.runs.filter(workflow="fork"))
+    assert shape_checks(partly_failed).equals(shape_checks(fork))
+    under = replace(partly_failed, runs=partly_failed.runs.filter(workflow="under"))
+    with pytest.raises(InsufficientDataError, match="no workflow came to its end under each of"):
+        shape_checks(under)
