@@ -200,6 +200,8 @@ def _queues(archive: Archive) -> pl.DataFrame:
         known = pl.DataFrame(schema=dict.fromkeys(names, pl.String))
     else:
         table = archive.scan("queues").collect()
+        if "ts" in table.columns:
+            table = table.sort("ts", nulls_last=False, maintain_order=True)
         wanted = ("panda_queue", "resource_type_q", "workflow", "type")
         lacking = [pl.lit(None, pl.String).alias(name) for name in wanted if name not in table]
         named = table.with_columns(lacking).unique("panda_queue", keep="last", maintain_order=True)

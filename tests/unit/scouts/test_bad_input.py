@@ -212,3 +212,18 @@ def test_retries_of_a_task_that_occurs_twice_and_at_an_instant_with_a_zone() -> 
         scouts.retry_checks(tasks, jobs, at=at(1).replace(tzinfo=UTC))
     with pytest.raises(ConfigError, match="it has a zone; UTC without zone is needed"):
         scouts.is_overdue(at(1).replace(tzinfo=UTC))
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_of_a_queue_with_a_history_the_latest_row_counts_wherever_it_stands(
+    descending: bool,
+) -> None:
+    tables = by_name(healthy().tables())
+    plain = scouts.estimate(tables).parameters["cputime"].to_list()
+    rows = [
+        tables["queues"].with_columns(ts=pl.lit(when, pl.Datetime("us")), corepower=pl.lit(power))
+        for when, power in ((None, 1.0), (at(0), 20.0), (at(-9), 40.0))
+    ]
+    queues = pl.concat(rows).sort("corepower", descending=descending)
+    found = scouts.estimate({**tables, "queues": queues}).parameters["cputime"].to_list()
+    assert found == [2 * value for value in plain]

@@ -419,3 +419,23 @@ def test_times_with_a_zone_are_refused(archive):
 def test_a_number_that_the_rules_do_not_have_is_refused(ratings):
     with pytest.raises(ConfigError, match="percentile_lo, did you mean 'percentile_low'"):
         history.compare_values(ratings, {"percentile_lo": [0.1]}, **DICE)
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_of_a_queue_with_a_history_the_latest_row_counts(tmp_path, descending):
+    days = [START, START + timedelta(days=1), START + timedelta(days=2)]
+    queues = pl.DataFrame(
+        {
+            "panda_queue": "FAST",
+            "type": "unified",
+            "status": "online",
+            "ts": days,
+            "resource_type_q": ["hpc", "cloud", "GRID"],
+        }
+    )
+    with ArchiveWriter(tmp_path / "some") as writer:
+        writer.write("jobs", jobs())
+        writer.write("queues", queues.sort("ts", descending=descending))
+        writer.commit()
+    known = history.read_period(open_archive(tmp_path / "some"), every="12h").queues
+    assert known.filter(panda_queue="FAST")["resource_type"].to_list() == ["GRID"]
