@@ -238,6 +238,7 @@ def _by_queue(before: pl.DataFrame, after: pl.DataFrame, **dice: Any) -> pl.Data
         for frame, weight in ((before, ORIGINAL), (after, NEW))
     ]
     by_user = sides[0].join(sides[1], on=[USER, "queue"], how="full", coalesce=True).fill_null(0.0)
+    by_user = by_user.sort(USER, "queue")  # so that sums do not depend on the number of threads
     totals = summed(by_user, ["queue"], [ORIGINAL, NEW])
     names = totals["queue"].to_list()
     change = pl.col(NEW) - pl.col(ORIGINAL)
