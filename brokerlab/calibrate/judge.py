@@ -837,15 +837,15 @@ def _verdict(
 def _missing(n: int, case: Case, tried: pl.DataFrame, question: Question) -> int:
     """Return how many more units would do: widths fall with the root of their number, the gain itself stays.
 
-    A gain that is as large as matters, or nearly so, must come to exclude 0, a smaller one what matters.
+    A gain that is as large as matters, or nearly so, must come to exclude 0, a smaller one what matters, if it does not yet.
     """
     if case == "few":
         return MIN_UNITS - n
     if case != "imprecise":
         return 0
-    gain = np.maximum(tried["gain"].to_numpy(), 0.0)
-    reach = tried["most_gain"].to_numpy() - tried["gain"].to_numpy()
-    far = np.maximum(gain, question.relevant - gain)
+    not_yet = tried.filter(pl.col("most_gain") > question.relevant)
+    gain, most = (not_yet[name].to_numpy() for name in ("gain", "most_gain"))
+    reach, far = most - gain, np.maximum(gain, question.relevant - gain)
     return max(0, ceil(n * (float(np.max(reach / far)) ** 2 - 1)))
 
 

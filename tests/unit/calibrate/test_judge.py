@@ -248,6 +248,14 @@ def test_few_units_are_described_and_say_how_many_are_missing():
     assert (one.case, one.best) == ("few", "a")
 
 
+def test_a_setting_that_is_far_worse_asks_for_no_more_units():
+    """It is told apart already: how many more are needed is said by those that may be better."""
+    loss = 5 + noisy(40, [1.0, 1.0, 9.0], spread=0.6, seed=3)
+    found, alone = (judge(outcomes(each), Question(n_boot=200)) for each in (loss, loss[:, :2]))
+    assert (found.case, alone.case) == ("imprecise", "imprecise")
+    assert 0 < found.units_missing == alone.units_missing < 100
+
+
 def test_weights_count():
     loss = np.vstack([np.tile([1.0, 0.5], (20, 1)), np.tile([1.0, 1.2], (20, 1))])
     light = judge(outcomes(loss, weight=[1.0] * 20 + [0.01] * 20), Question(n_boot=200))
