@@ -164,7 +164,7 @@ class Ledger:
         1 s per job above.
         """
         self.factors = (1.0, *made.retry_factors)
-        if any(b <= a for a, b in pairwise(self.factors)):
+        if not all(a < b < np.inf for a, b in pairwise(self.factors)):
             raise ConfigError(
                 f"retry_factors={made.retry_factors}: allowed are rising factors above 1"
             )

@@ -472,7 +472,10 @@ def test_identity_of_amounts():
             InsufficientDataError,
             "none of 3 tasks has",
         ),
-        ({"assumptions": Assumptions(retry_factors=(0.5,))}, ConfigError, "rising factors above 1"),
+        *(
+            ({"assumptions": Assumptions(retry_factors=one)}, ConfigError, "rising factors above 1")
+            for one in ((0.5,), (math.nan,), (2.0, math.inf))
+        ),
     ],
 )
 def test_impossible_requests(change, error, words):
