@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import narwhals.stable.v2 as nw
+import dataframely as dy
 import numpy as np
 import polars as pl
 
+from brokerlab.archive.contracts._columns import f64
 from brokerlab.compiled import compiled
-from brokerlab.errors import ConfigError, DataError, SchemaError, nearest
+from brokerlab.errors import ConfigError, DataError, nearest
+from brokerlab.frames import polars_frame, prepared
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.workflows.batch import kernel
 from brokerlab.workflows.batch.held import (
@@ -55,7 +57,7 @@ from brokerlab.workflows.batch.state import (
     State,
     blank,
 )
-from brokerlab.workflows.load import LONGEST_S, checked_jobs
+from brokerlab.workflows.load import LONGEST_S, BatchJobs, checked_jobs
 
 POLICIES = {
     "fcfs": FCFS,
@@ -229,12 +231,16 @@ def _order(policy: str, priority: Priority | None, hosts: int) -> Priority | Non
     return priority or order
 
 
-def _replayed(jobs: Any) -> Any:
+class _Started(dy.Schema):
+    """What a replayed log needs of every job, beside `BatchJobs`."""
+
+    start_s = f64("when it started", "s", required=True)
+
+
+def _replayed(jobs: Any) -> pl.DataFrame:
     """Return jobs that are submitted when they started."""
-    frame = nw.from_native(jobs)
-    if "start_s" not in frame.collect_schema().names():
-        raise SchemaError("jobs.start_s is missing: a replayed log needs it, in every row")
-    return frame.with_columns(submit_s=nw.col("start_s")).to_native()
+    started = prepared({"jobs": jobs}, {"jobs": _Started})["jobs"]
+    return polars_frame(jobs, BatchJobs).with_columns(submit_s=started["start_s"])
 
 
 def _check_full(sim: Simulation) -> None:

@@ -203,6 +203,10 @@ def test_wrong_settings_and_wrong_use():
             batch.estimate_starts(sim, hosts, limits)
     with pytest.raises(SchemaError, match=r"jobs\.start_s is missing"):
         batch.start(jobs(("A", 0, 3, 50, 20)), hosts=4, replay=True)
+    unstarted = jobs(("A", 0, 3, 50, 20)).with_columns(start_s=pl.lit(None, pl.Float64))
+    for rows in (unstarted, unstarted.to_dicts(), unstarted.lazy()):
+        with pytest.raises(SchemaError, match=r"jobs\.start_s: 1 nulls"):
+            batch.start(rows, hosts=4, replay=True)
     number = batch.submit(sim, 1, 1)
     with pytest.raises(ConfigError, match="is waiting, not running"):
         batch.release(sim, number)
