@@ -44,6 +44,7 @@ class Queues(dy.Schema):
     panda_queue = dy.String(nullable=False)
     resource_type = dy.String(nullable=True)
     resource_type_q = dy.String(nullable=True)
+    ts = dy.Datetime(nullable=True, time_unit="us")
 
 
 class Activity(dy.Schema):
@@ -100,7 +101,7 @@ def site_classes(
 
     ``wait_stats``: ``computingsite, w_cl95upp, long_q_n, long_q_mean`` [s], perhaps ``snapshot`` (absent: one instant) and
     ``age_minutes`` (rows older than 120 are ignored). ``queues``: ``panda_queue``, ``resource_type`` (or ``resource_type_q``): ``GRID``,
-    ``hpc``, ``cloud``. ``activity``: ``computingsite, strr_6h, strr_1d, analysis_starts_1d``, perhaps ``snapshot``; queues that are absent
+    ``hpc``, ``cloud``; with ``ts`` the latest row of each queue counts. ``activity``: ``computingsite, strr_6h, strr_1d, analysis_starts_1d``, perhaps ``snapshot``; queues that are absent
     started nothing. Columns of another type, or activity that does not say which jobs are analysis jobs where the rules ask for
     them, are a SchemaError.
 
@@ -120,7 +121,8 @@ def site_classes(
 def _joined(tables: dict[str, pl.DataFrame], rules: ClassRules) -> pl.DataFrame:
     """Join type and activity to the statistics, and say why a queue is not classified."""
     kind = pl.coalesce("resource_type", "resource_type_q")
-    queues = tables["queues"].select(computingsite="panda_queue", resource_type=kind)
+    latest = tables["queues"].sort("ts", nulls_last=False, maintain_order=True)
+    queues = latest.select(computingsite="panda_queue", resource_type=kind)
     activity = tables["activity"]
     analysis = rules.recent_activity == "analysis_start"
     if analysis and activity.height and activity["analysis_starts_1d"].null_count():
@@ -135,7 +137,7 @@ def _joined(tables: dict[str, pl.DataFrame], rules: ClassRules) -> pl.DataFrame:
         activity = activity.drop("snapshot")
     rows = tables["wait_stats"].with_columns(pl.col("snapshot").fill_null(0))
     joined = rows.join(
-        queues.unique("computingsite", keep="first", maintain_order=True),
+        queues.unique("computingsite", keep="last", maintain_order=True),
         on="computingsite",
         how="left",
     ).join(activity, on=keys, how="left")

@@ -39,9 +39,10 @@ _ALL = declared(
             },
         ),
         "queues": (
-            "Queues as they are at the instant.",
+            "Queues as they are at the instant; of several rows of one the latest counts.",
             {
                 **kept(archive.TABLES["queues"], panda_queue=NOT_ALLOWED, status="unknown"),
+                **kept(archive.TABLES["queues"], ts="before all others"),
                 "catchall": text("comma list; disableReassign", null="none"),
                 "workflow": text("pull_ups, push...", null="the default one"),
                 "transtimehi": f64(

@@ -15,7 +15,7 @@ from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts.analysis import analysis_rebrokerage
 from brokerlab.lifecycle.timeouts.catalogue import timeout_rules
 from brokerlab.lifecycle.timeouts.contracts import TABLES
-from brokerlab.lifecycle.timeouts.facts import facts, limits_of, microseconds_of
+from brokerlab.lifecycle.timeouts.facts import facts, latest, limits_of, microseconds_of
 from brokerlab.lifecycle.timeouts.rule import PRECEDENCE, SECOND, TimeoutRule, TimeoutRules
 from brokerlab.results import Result, Shows
 from brokerlab.times import time_of
@@ -126,6 +126,7 @@ def decide(
     moment, chosen = time_of(at, "at"), TimeoutRules.of(rules)
     settings = (config if config is not None else Config.empty()).at(moment)
     held = prepared(tables, TABLES)
+    held["queues"] = latest(held["queues"])
     limits = limits_of(held["queues"], chosen, settings)
     known = facts(held, at=moment, rules=chosen, limits=limits)
     found = judged(known, timeout_rules(chosen, limits), at=moment)

@@ -11,7 +11,7 @@ import polars as pl
 from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts.contracts import AT_INSTANTS, FAST_TABLES
-from brokerlab.lifecycle.timeouts.facts import queue_facts
+from brokerlab.lifecycle.timeouts.facts import latest, queue_facts
 from brokerlab.lifecycle.timeouts.rule import QUEUED, TimeoutRules
 from brokerlab.lifecycle.timeouts.settings import FRACTION, RATIO, number, share_threshold
 from brokerlab.results import Result, Shows
@@ -161,7 +161,7 @@ def _with_exemptions(
     judged: pl.DataFrame, queues: pl.DataFrame, rules: TimeoutRules, *over: str
 ) -> pl.DataFrame:
     """Add ``exempt`` and ``triggered``."""
-    flags = queue_facts(queues).select(
+    flags = queue_facts(latest(queues)).select(
         "computingsite", exempt=pl.col("queue_paused") | pl.col("queue_stays")
     )
     known = judged.join(flags, on="computingsite", how="left", maintain_order="left")

@@ -22,6 +22,7 @@ from brokerlab.lifecycle.timeouts.contracts import TABLES
 from brokerlab.lifecycle.timeouts.facts import (
     IDLE_S,
     heartbeat,
+    latest,
     limits_of,
     microseconds_of,
     with_queues,
@@ -125,12 +126,9 @@ def _places(queues: Any) -> pl.DataFrame:
         return TABLES["queues"].create_empty()
     lazy = lazy_of(queues, "queues")
     names = lazy.collect_schema().names()
-    kept = [name for name in (*TABLES["queues"].column_names(), "ts") if name in names]
+    kept = [name for name in TABLES["queues"].column_names() if name in names]
     rows = collect(lazy.select(kept))
-    if "ts" in names:
-        rows = rows.sort("panda_queue", "ts", nulls_last=False)
-        rows = rows.unique("panda_queue", keep="last", maintain_order=True).drop("ts")
-    return prepared({"queues": rows}, {"queues": TABLES["queues"]})["queues"]
+    return latest(prepared({"queues": rows}, {"queues": TABLES["queues"]})["queues"])
 
 
 def _least_transferring(queues: pl.DataFrame) -> int:

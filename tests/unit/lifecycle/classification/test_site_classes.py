@@ -227,3 +227,15 @@ def test_other_organisations_are_left_out() -> None:
     row = job(1, starttime=ago(hours=2), vo="cms")
     assert queue_activity(jobs(row), at=NOW, vo="atlas").is_empty()
     assert queue_activity(jobs(row), at=NOW).height == 1
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_of_a_queue_with_a_history_the_latest_type_counts(descending: bool) -> None:
+    stats = pl.DataFrame(
+        {"computingsite": ["Q"], "w_cl95upp": [1.0], "long_q_n": [0], "long_q_mean": [1.0]}
+    )
+    queues = pl.DataFrame(
+        {"panda_queue": "Q", "resource_type": ["hpc", "GRID"], "ts": [ago(hours=9), ago(hours=1)]}
+    )
+    known = queues.sort("ts", descending=descending)
+    assert site_classes(stats, known).classes["resource_type"].to_list() == ["GRID"]

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from brokerlab.errors import ConfigError, SchemaError
-from brokerlab.lifecycle.timeouts import TimeoutRules, decide
+from brokerlab.lifecycle.timeouts import TimeoutRules, decide, fast_rebrokerage
 from brokerlab.lifecycle.timeouts.decide import SCHEMA
 from tests.unit.lifecycle.timeouts.toys import (
     DAY,
@@ -416,3 +416,20 @@ def test_a_limit_of_a_queue_that_is_no_number_is_not_set(days: float | None) -> 
     queues = pl.DataFrame({"panda_queue": ["Q"], "transtimelo": [days]})
     found = decide({"jobs": jobs, "queues": queues}, at="2026-03-08").fired
     assert found.select("rule", "limit_h").rows() == [("transferring_lo", 144.0)]
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_of_a_queue_with_a_history_the_latest_row_counts(order: tuple[int, int]) -> None:
+    """ "disable all timeout rules when the queue status is paused": it is paused since the second day."""
+    jobs = [
+        {"pandaid": 1, "jobstatus": "sent", "modificationtime": "2026-03-01", "computingsite": "Q"}
+    ]
+    rows = [
+        {"panda_queue": "Q", "status": "online", "ts": datetime(2026, 3, 1)},
+        {"panda_queue": "Q", "status": "paused", "ts": datetime(2026, 3, 2)},
+    ]
+    queues = [rows[place] for place in order]
+    assert decide({"jobs": jobs, "queues": queues}, at="2026-03-05").fired.is_empty()
+    counts = [{"computingsite": "Q", "gshare": "A", "jobstatus": "activated", "njobs": 20}]
+    found = fast_rebrokerage({"share_job_stats": counts, "queues": queues}).shares
+    assert found["exempt"].to_list() == [True]
