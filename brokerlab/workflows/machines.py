@@ -153,6 +153,10 @@ def hosts_for(jobs: pl.DataFrame, load: float) -> int:
     """
     times = jobs["submit_s"].to_numpy()
     span = float(times.max() - times.min())
+    if not span:
+        raise InsufficientDataError(
+            f"load: all {jobs.height} jobs were submitted at one instant, no number of hosts makes a load of them"
+        )
     used = float((jobs["run_s"] * jobs["hosts"]).sum())
     return max(1, _widest(jobs), round(used / max(span, 1.0) / load))
 

@@ -16,6 +16,7 @@ from brokerlab.workflows.machines import (
     LCG,
     archived_machine,
     generated_machines,
+    hosts_for,
     recorded_machines,
 )
 from brokerlab.workflows.readers import describe_workflows, read_workflows
@@ -104,6 +105,13 @@ def test_the_busiest_queue_of_an_archive_is_a_machine(tmp_path):
     assert (row["system"], row["origin"], row["jobs"], row["hosts_known"]) == ("MANY, easy", "archive", 30, False)  # fmt: skip
     with pytest.raises(InsufficientDataError, match="no job ran"):
         archived_machine(archive(tmp_path / "none", ran=False), "easy", load=0.7)
+
+
+def test_jobs_of_one_instant_make_no_load():
+    """A thousand jobs of an hour asked for 5 million hosts: as if they were work of one second."""
+    jobs = pl.DataFrame({"submit_s": [5.0] * 1000, "run_s": [3600.0] * 1000, "hosts": [1] * 1000})
+    with pytest.raises(InsufficientDataError, match="all 1000 jobs were submitted at one instant"):
+        hosts_for(jobs, 0.7)
 
 
 def test_generated_machines_say_so_and_join_others(logs):
