@@ -101,7 +101,8 @@ def judge_retries(
         ConfigError: A factor that is not above 1.
         InsufficientDataError: No such retry asked for more, or no task has jobs above their first request.
     """
-    wrong = [f"{each:g}" for each in factors if not 1 < each < math.inf]
+    asked = tuple(factors)
+    wrong = [f"{each:g}" for each in asked if not 1 < each < math.inf]
     if wrong:
         raise ConfigError(f"factors {', '.join(wrong)}: allowed are finite ones above 1")
     kills, observed = observed_retries(inputs.history, inputs.tasks)
@@ -110,7 +111,7 @@ def judge_retries(
         raise InsufficientDataError(
             f"{kills} jobs were killed for their memory, {observed.height} of them tried again with a request: no retry asked for more"
         )
-    tried = tuple(sorted({*factors, current}))
+    tried = tuple(sorted({*asked, current}))
     made = replace(assumptions or Assumptions(rules=inputs.rules), retry_factors=())
     now = current_setting(inputs.config, "ramcount")
     tested = backtest(

@@ -59,7 +59,7 @@ def test_a_retry_is_seen_where_one_followed_a_kill_for_memory():
 def test_what_a_factor_costs_is_the_sum_over_the_jobs_above_their_first_request():
     """Retries of a job get the factor, then its square, times the first request; who needs more is given up."""
     made = data(RETRIED)
-    found = judge_retries(made, (1.1, 2.0))
+    found = judge_retries(made, (each for each in (1.1, 2.0)))
     assert found.judgement.current == 1.5
     assert found.judgement.settings == (1.1, 1.5, 2.0)
     weights = LossWeights.default("ramcount")
