@@ -23,6 +23,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 import narwhals.stable.v2 as nw
@@ -34,7 +35,7 @@ from brokerlab.engines import collect
 from brokerlab.errors import DataError
 from brokerlab.temporary import TemporaryFolder
 
-TASK = "jeditaskid"
+TASK, CHUNK = "jeditaskid", "chunk__"
 CHUNK_ROWS = 200_000  # rows of the larger table in a chunk, about
 BATCH_ROWS = 500_000  # most rows dealt out at a time, about
 PART_ROWS = 1_000  # rows for each chunk dealt out at a time, at least, if `BATCH_ROWS` allow it
@@ -45,6 +46,7 @@ MOST_PLAIN_ROWS = (
 WORKERS = min(2, os.cpu_count() or 1)  # chunks worked on at once; Polars uses the other cores
 
 Chunk = dict[str, pl.DataFrame]
+Narrow = Callable[[pl.DataFrame], pl.DataFrame]
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -71,12 +73,17 @@ def whole(content: T) -> Chunks[T]:
 
 
 def deal(
-    tables: Mapping[str, nw.LazyFrame[Any]], beside: Mapping[str, pl.DataFrame], *, least: int = 1
+    tables: Mapping[str, nw.LazyFrame[Any]],
+    beside: Mapping[str, pl.DataFrame],
+    *,
+    least: int = 1,
+    narrow: Mapping[str, Narrow] = MappingProxyType({}),
 ) -> Chunks[Chunk]:
     """Deal tables out by task: each chunk gets the rows of its tasks of all of them; there are ``least`` chunks or more.
 
     ``tables`` are the large ones, two at most, all of Spark or none, with ``jeditaskid``, whose nulls are left out; those ``beside``
-    them fit into memory.
+    them fit into memory. ``narrow`` makes of rows of a table, whichever they are, what chunks hold of them: on this machine before
+    they are dealt out.
     """
     engines = {name: table.implementation for name, table in tables.items()}
     by_spark = [engine.is_pyspark() for engine in engines.values()]
@@ -89,9 +96,10 @@ def deal(
     sizes = [int(table.select(nw.len()).collect("polars").item()) for table in tables.values()]
     n = max(-(-max(sizes, default=0) // CHUNK_ROWS), least, 1)
     known = {name: table.filter(~nw.col(TASK).is_null()) for name, table in tables.items()}
+    narrows = {name: narrow.get(name, lambda rows: rows) for name in tables}
     if any(by_spark):
-        return _dealt_by_spark(known, beside, n)
-    return _dealt_here(known, beside, n, sum(sizes))
+        return _dealt_by_spark(known, beside, n, narrows)
+    return _dealt_here(known, beside, n, narrows, sum(sizes))
 
 
 def _of_chunk(tables: Mapping[str, pl.DataFrame], number: int, n: int) -> Chunk:
@@ -152,22 +160,30 @@ class _Here(Chunks[T]):
 
 
 def _dealt_here(
-    tables: Mapping[str, nw.LazyFrame[Any]], beside: Mapping[str, pl.DataFrame], n: int, rows: int
+    tables: Mapping[str, nw.LazyFrame[Any]],
+    beside: Mapping[str, pl.DataFrame],
+    n: int,
+    narrows: Mapping[str, Narrow],
+    rows: int,
 ) -> Chunks[Chunk]:
     """Deal tables of so many rows out on this machine: as they are if they make one chunk, else into one file per chunk."""
     if n == 1:
-        return whole({name: collect(table) for name, table in tables.items()} | dict(beside))
+        large = {name: narrows[name](collect(table)).rechunk() for name, table in tables.items()}
+        return whole(large | dict(beside))
     folder = TemporaryFolder()
     compression = COMPRESSION if rows > MOST_PLAIN_ROWS else None
     with folder.filling():
         for name, table in tables.items():
             files = [folder.path / f"{name}-{number}" for number in range(n)]
-            batches = _joined(_batches(table), min(PART_ROWS * n, BATCH_ROWS))
+            pieces = map(narrows[name], _batches(table))
+            batches = _joined(pieces, min(PART_ROWS * n, BATCH_ROWS))
             for dealt in _spread(batches, files, compression):
                 folder.share += dealt / max(rows, 1)
 
     def load(number: int) -> Chunk:
-        dealt = {name: pl.read_ipc_stream(folder.path / f"{name}-{number}") for name in tables}
+        files = {name: folder.path / f"{name}-{number}" for name in tables}
+        # rows in many pieces are gathered slowly
+        dealt = {name: pl.read_ipc_stream(file).rechunk() for name, file in files.items()}
         return dealt | _of_chunk(beside, number, n)
 
     return _Here(load, n, folder.path)
@@ -181,7 +197,7 @@ def _batches(table: nw.LazyFrame[Any]) -> Iterator[pl.DataFrame]:
         for batch in native.to_arrow_reader(BATCH_ROWS):
             yield pl.DataFrame(pl.from_arrow(batch))
     elif table.implementation.is_polars():
-        yield from native.collect_batches(chunk_size=BATCH_ROWS, maintain_order=False)
+        yield from native.collect_batches(chunk_size=BATCH_ROWS)
     else:
         yield collect(table)
 
@@ -192,10 +208,10 @@ def _joined(pieces: Iterable[pl.DataFrame], least: int) -> Iterator[pl.DataFrame
     for piece in pieces:
         waiting.append(piece)
         if sum(each.height for each in waiting) >= least:
-            yield pl.concat(waiting)
+            yield pl.concat(waiting, rechunk=True)
             waiting.clear()
     if waiting:
-        yield pl.concat(waiting)
+        yield pl.concat(waiting, rechunk=True)
 
 
 def _spread(
@@ -259,7 +275,10 @@ def _row(number: int, made: Any) -> pa.Table:
 
 
 def _dealt_by_spark(
-    tables: Mapping[str, nw.LazyFrame[Any]], beside: Mapping[str, pl.DataFrame], n: int
+    tables: Mapping[str, nw.LazyFrame[Any]],
+    beside: Mapping[str, pl.DataFrame],
+    n: int,
+    narrows: Mapping[str, Narrow],
 ) -> _Spark[Chunk]:
     """Group the two tables by chunk on Spark; every chunk is there, also without rows."""
     names, natives = list(tables), [table.to_native() for table in tables.values()]
@@ -269,12 +288,11 @@ def _dealt_by_spark(
     def grouped(native: Any) -> Any:
         from pyspark.sql import functions as sf
 
-        dealt = native.withColumn("chunk__", sf.expr(f"pmod({TASK}, {n})"))
-        every = native.sparkSession.range(n).select(sf.col("id").alias("chunk__"))
+        dealt = native.withColumn(CHUNK, sf.expr(f"pmod({TASK}, {n})"))
+        every = native.sparkSession.range(n).select(sf.col("id").alias(CHUNK))
         filled = dealt.unionByName(every, allowMissingColumns=True)
-        return filled.repartition(n, "chunk__").groupBy(
-            "chunk__"
-        )  # not one task for each of 200 partitions
+        # not one task for each of 200 partitions
+        return filled.repartition(n, CHUNK).groupBy(CHUNK)
 
     left, right = map(grouped, natives)
 
@@ -282,10 +300,10 @@ def _dealt_by_spark(
         def of(key: tuple[Any, ...], first: pa.Table, second: pa.Table) -> pa.Table:
             number = key[0].as_py()
             large = {
-                name: pl.DataFrame(pl.from_arrow(side)).drop("chunk__").drop_nulls(TASK)
+                name: narrows[name](pl.DataFrame(pl.from_arrow(side)).drop(CHUNK).drop_nulls(TASK))
                 for name, side in zip(names, (first, second), strict=True)
+                if name
             }
-            large.pop("", None)
             return _row(number, function(large | _of_chunk(beside, number, n)))
 
         return left.cogroup(right).applyInArrow(of, MADE)

@@ -17,6 +17,8 @@ from brokerlab.temporary import lasting
 
 Source: TypeAlias = Archive | Mapping[str, Any]
 """An archive, or a mapping of tables by name: frames of any engine narwhals reads."""
+FROM_END_TO_END = ("jobs", "files")
+"""Tables of an archive that are dealt out whole by those who ask for them."""
 
 
 def tables_of(
@@ -31,7 +33,11 @@ def tables_of(
     """
     wanted = (*needed, *optional)
     if isinstance(source, Archive):
-        found = {name: source.relation(name) for name in wanted if source.has(name)}
+        found = {
+            name: source.lazy(name) if name in FROM_END_TO_END else source.relation(name)
+            for name in wanted
+            if source.has(name)
+        }
         where = str(source.path)
     else:
         _check_names(source)

@@ -4,7 +4,7 @@ Where each sentence of the scouts document is implemented (sections of docs/rule
 
 * ``triggers``: twice per task, when half of the scouts and the first 100 jobs have finished (7); ``replay``
   goes from trigger to trigger (7, 9);
-* ``tables``: jobs and files of any engine, dealt out by task; ``per_job`` joins them and sums files (2, 3.3);
+* ``tables``: what is read of tables of any engine; ``per_job`` deals jobs and files out by task, joins them and sums files (2, 3.3);
   ``used_jobs``: which jobs speak (2, 11); ``settings``: what is known of the task before (1);
 * ``quantities``: what one job says of cpuTime, ramCount, outDiskCount, ... (3, 5, 12); ``benchmarks``: core
   power by host (3.2);

@@ -20,9 +20,9 @@ from brokerlab.scouts import expected, parameters
 from brokerlab.scouts.benchmarks import host_tables
 from brokerlab.scouts.ngb import new_ng, origins_of
 from brokerlab.scouts.parameters import Jobs, ScoutConfig
-from brokerlab.scouts.quantities import floats
+from brokerlab.scouts.per_job import deal
+from brokerlab.scouts.quantities import floats, known_times
 from brokerlab.scouts.rules import ScoutRules
-from brokerlab.scouts.tables import deal
 from brokerlab.scouts.used_jobs import Choice, all_settings, queue_settings, refuse_impossible
 
 MAX_SCOUTS = 1000
@@ -194,7 +194,7 @@ def quantities(chunk: Chunk, choice: Choice) -> pl.DataFrame:
         *("cpu_efficiency_pct", "cpuconsumptiontime", "outputfilebytes", "inputfilebytes"),
         "eventservice",
     ]
-    found = choice.of(chunk).jobs.frame
+    found = choice.of(chunk).jobs.frame.with_columns(known_times())
     return found.select(
         *columns, maxpss_kb=pl.col("maxpss"), finish_time=pl.col("modificationtime")
     )

@@ -7,6 +7,7 @@ columns with one value per task; NaN or null means "not set".
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,16 +46,21 @@ class Jobs:
     task: IntArray  # (n_jobs,) row number of the job's task
     n_tasks: int  # number of tasks, those without jobs included
 
+    @cached_property
+    def first(self) -> IntArray:
+        """The row of the first job of each task that has jobs."""
+        return np.flatnonzero(np.diff(self.task, prepend=-1))
+
     def values(self, name: str) -> FloatArray:
         """Return a column as float64, NaN where null."""
         return floats(self.frame, name)
 
     def maximum(self, values: FloatArray) -> FloatArray:
         """Return the largest known value per task; NaN where there is none."""
-        known = ~np.isnan(values)
-        best = np.full(self.n_tasks, -np.inf)
-        np.maximum.at(best, self.task[known], values[known])
-        return np.where(np.isneginf(best), np.nan, best)
+        best = np.full(self.n_tasks, np.nan)
+        if values.size:
+            best[self.task[self.first]] = np.fmax.reduceat(values, self.first)
+        return best
 
     def total(self, values: FloatArray) -> FloatArray:
         """Add the known values per task one after the other, in order; 0 where there is none."""

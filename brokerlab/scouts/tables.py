@@ -1,15 +1,14 @@
-"""The tables that scouts read: their columns, and the large ones dealt out by task."""
+"""The tables that scouts read: their columns."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from brokerlab import carry, engines
+from brokerlab import engines
 from brokerlab.errors import SchemaError
 
 INPUT_TYPES = ["input", "pseudo_input"]
@@ -64,39 +63,6 @@ REQUIRED = {
     "jobs_files": ["pandaid", "type", "dataset", "fsize"],
     "resource_types": ["resource_name"],
 }
-
-
-def deal(
-    jobs: Any,
-    files: Any,
-    datasets: Any,
-    beside: Mapping[str, pl.DataFrame],
-    *,
-    hosts: bool = False,
-    history: bool = False,
-    more: Mapping[str, nw.dtypes.DType] = MappingProxyType({}),
-) -> carry.Chunks[carry.Chunk]:
-    """Deal jobs and files out by task, narrowed to what scouts read.
-
-    Chunks with ``jobs, files, datasets`` and the tables beside.
-    """
-    problems: list[str] = []
-    columns = JOB_COLUMNS | (HOST_COLUMN if hosts else {}) | (HISTORY_COLUMNS if history else {})
-    large = {
-        "jobs": narrow(jobs, "jobs", {**columns, **more}, problems),
-        "files": narrow(files, "files", FILE_COLUMNS, problems),
-    }
-    lazy = narrow(datasets, "datasets", DATASET_COLUMNS, problems)
-    raise_for(problems)
-    if not history:
-        # the token of job cloning matters for event service only: no need to carry the text of others
-        service = nw.col("eventservice") == 1
-        own = large["jobs"].filter(nw.col("jobstatus") == "finished")
-        large["jobs"] = own.with_columns(
-            specialhandling=nw.when(service).then(nw.col("specialhandling"))
-        )
-    collected: pl.DataFrame = lazy.collect("polars").to_native()
-    return carry.deal(large, {**beside, "datasets": collected})
 
 
 def narrow(

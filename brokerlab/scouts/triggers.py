@@ -9,10 +9,10 @@ import polars as pl
 
 from brokerlab.archive.contracts.jobs import OVER
 from brokerlab.carry import Chunk
-from brokerlab.scouts.per_job import rows
+from brokerlab.scouts.per_job import deal, rows
 from brokerlab.scouts.quantities import has_scout_mark
 from brokerlab.scouts.rules import ScoutRules
-from brokerlab.scouts.tables import TASK_COLUMNS, deal, small
+from brokerlab.scouts.tables import TASK_COLUMNS, small
 
 FIRST_JOBS = 10  # scouts are ten chunks of input
 EARLY_FINISHED = 5
@@ -54,7 +54,7 @@ def _of_chunk(chunk: Chunk, rules: ScoutRules, period_s: int) -> pl.DataFrame:
     known = rows(chunk).filter(pl.col("jobstatus").is_not_null())
     known = known.join(chunk["tasks"], on="jeditaskid", how="semi")
     first = first_trigger(mark_scouts(known), period_s)
-    done = known.filter((pl.col("n_ok") > 0) & (pl.col("jobstatus") == "finished"))
+    done = known.filter((pl.col("n_ok") > 0) & pl.col("is_finished"))
     done = done.select("jeditaskid", "pandaid", at="modificationtime")
     if rules.second_trigger_counts == "whole_task":
         later = [_nth(done, EARLY_FINISHED, "T2a"), _nth(done, LATE_FINISHED, "T2b")]

@@ -26,6 +26,7 @@ SPENT = (
     "at",
     "bringer",
     "jobstatus",
+    "is_finished",
     "jobsetid",
     "n_ok",
     "n_files",
@@ -80,33 +81,33 @@ class Choice:
         return UsedJobs(own, self._with_quantities(used, own))
 
     def _with_quantities(self, used: pl.DataFrame, tasks: pl.DataFrame) -> Jobs:
-        """Put the jobs in the order in which they are processed and derive what each says."""
+        """Derive what each job says of the tasks, in the order in which they are processed."""
         numbers = tasks.select("jeditaskid", task=pl.int_range(pl.len(), dtype=pl.Int64))
-        known = used.select("jeditaskid", "bringer", "pandaid", row=pl.int_range(pl.len()))
-        order = known.join(numbers, on="jeditaskid").sort("task", "bringer", "pandaid")
-        ordered, task = used.drop(SPENT, strict=False)[order["row"]], order["task"]
-        queue = ordered.select("computingsite").join(
-            self.sites.with_row_index("queue"),
-            left_on="computingsite",
-            right_on="panda_queue",
-            how="left",
-            maintain_order="left",
-        )["queue"]
+        task = _looked_up(used, "jeditaskid", numbers, "jeditaskid")["task"]
+        if task.null_count():
+            used, task = used.filter(task.is_not_null()), task.drop_nulls()
+        sites = self.sites.drop("atlas_site").with_row_index("queue")
+        queue = _looked_up(used, "computingsite", sites, "panda_queue")["queue"]
         # columns are fetched by row number: cheaper than joins of wide tables
-        frame = ordered.with_columns(
-            *(tasks[name].gather(task) for name in JOB_SETTINGS),
-            *(
-                self.sites[name].gather(queue)
-                for name in self.sites.columns
-                if name != "panda_queue"
-            ),
-            bench_corepower=bench_corepower(ordered, self.sites, self.hosts),
-        ).with_columns(
-            copies_to_scratch=_copies_to_scratch(known="maxinputsize" in self.sites.columns)
+        frame = (
+            used.drop(SPENT, strict=False)
+            .with_columns(
+                *(tasks[name].gather(task) for name in JOB_SETTINGS),
+                *(sites[name].gather(queue) for name in sites.drop("queue", "panda_queue").columns),
+                bench_corepower=bench_corepower(used, self.sites, self.hosts),
+            )
+            .with_columns(
+                copies_to_scratch=_copies_to_scratch(known="maxinputsize" in sites.columns)
+            )
         )
         derived = job_quantities_of(frame, self.rules)
         eligible = derived.with_columns(cputime_eligible=cputime_eligible(self.rules))
         return Jobs(eligible, task.to_numpy(), tasks.height)
+
+
+def _looked_up(rows: pl.DataFrame, key: str, table: pl.DataFrame, of: str) -> pl.DataFrame:
+    """Look the rows up in a table by one key, in their order; null where the table has no such row."""
+    return rows.select(key).join(table, left_on=key, right_on=of, how="left", maintain_order="left")
 
 
 def refuse_impossible(at: object, max_scouts: int | None) -> None:
@@ -182,20 +183,19 @@ def _copies_to_scratch(*, known: bool) -> pl.Expr:
 def _used_jobs(
     found: pl.DataFrame, jobs: pl.DataFrame, max_scouts: int | None, seed: int
 ) -> pl.DataFrame:
-    """Choose the jobs that speak: finished, capped, event service replaced by its jobset (2)."""
+    """Choose the jobs that speak, in their order: finished, capped, event service replaced by its jobset (2)."""
     candidates = found.filter((pl.col("n_ok") > 0) & pl.col("pandaid").is_not_null())
-    finished = cap(candidates, max_scouts, seed).filter(pl.col("jobstatus") == "finished")
+    finished = cap(candidates, max_scouts, seed).filter("is_finished")
+    finished = finished.with_columns(bringer=pl.col("pandaid"), through_jobset=pl.lit(value=False))
     service = (pl.col("eventservice") == EVENT_SERVICE).fill_null(value=False)
-    own = finished.filter(~service).with_columns(
-        bringer=pl.col("pandaid"), through_jobset=pl.lit(value=False)
-    )
     event_service = finished.filter(service)
     if event_service.is_empty():
-        return own
+        return finished
     brought = jobset_rows(jobs, event_service)
     if "at" in brought.columns:
         brought = brought.filter(pl.col("modificationtime") <= pl.col("at"))
-    return pl.concat([own, brought.select(own.columns)])
+    together = pl.concat([finished.filter(~service), brought.select(finished.columns)])
+    return together.sort("jeditaskid", "bringer", "pandaid")
 
 
 def as_of(found: pl.DataFrame, at: pl.DataFrame) -> pl.DataFrame:
@@ -203,7 +203,7 @@ def as_of(found: pl.DataFrame, at: pl.DataFrame) -> pl.DataFrame:
 
     The rows with ``at``; files of jobs that ended later count as unfinished.
     """
-    known = found.join(at, on="jeditaskid", how="inner")
+    known = found.join(at, on="jeditaskid", how="inner", maintain_order="left")
     created = pl.coalesce("creationtime", "starttime", "modificationtime") <= pl.col("at")
     ended = (pl.col("modificationtime") <= pl.col("at")).fill_null(value=False)
     sums = ["n_ok", "is_bad", "input_bytes", "plain_bytes", "file_events", "has_pseudo"]

@@ -15,7 +15,7 @@ from polars.testing import assert_frame_equal
 import brokerlab.archive
 from brokerlab import carry, scouts
 from brokerlab.errors import DataError
-from brokerlab.scouts.tables import deal
+from brokerlab.scouts.per_job import deal
 from brokerlab.units import KB, MB
 from brokerlab.worlds import synthesise
 from tests import scout_toys

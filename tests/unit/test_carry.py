@@ -91,6 +91,23 @@ def test_results_that_do_not_fit_are_refused_and_what_was_dealt_stays(
     assert sum(chunks.map(lambda chunk: chunk["jobs"].height)) == ROWS
 
 
+@pytest.mark.parametrize("least", [1, 7])
+def test_chunks_hold_what_is_made_of_each_row(scratch: Path, least: int) -> None:
+    table = pl.DataFrame({"jeditaskid": np.arange(ROWS) % 10, "place": np.arange(ROWS)})
+
+    def narrow(rows: pl.DataFrame) -> pl.DataFrame:
+        return rows.select("jeditaskid", twice=pl.col("place") * 2)
+
+    large = {name: nw.from_native(table.lazy()) for name in ("jobs", "files")}
+    chunks = carry.deal(large, {}, least=least, narrow={"jobs": narrow})
+    made = chunks.map(lambda chunk: chunk)
+    for name, expected in (("jobs", narrow(table)), ("files", table)):
+        dealt = pl.concat([chunk[name] for chunk in made])
+        assert_frame_equal(dealt, expected, check_row_order=False)
+        assert len(made) == least
+        assert {chunk[name].n_chunks() for chunk in made} == {1}
+
+
 def test_what_a_function_raises_is_as_it_was_and_nothing_is_left(scratch: Path) -> None:
     chunks = deal()
     before = sorted(scratch.rglob("*"))

@@ -20,7 +20,7 @@ from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.scouts import ScoutRules
 from brokerlab.scouts.estimate import quantities
-from brokerlab.scouts.tables import deal
+from brokerlab.scouts.per_job import deal
 from brokerlab.scouts.used_jobs import Choice, all_settings, queue_settings
 from brokerlab.times import time_of
 
@@ -141,8 +141,8 @@ def load(
     queues = opened.queues
     settings = all_settings(chosen, opened.datasets, Config.empty(), rule_set)
     chunks = deal(
-        opened.jobs,
-        opened.files,
+        opened.lazy("jobs"),
+        opened.lazy("files"),
         opened.datasets,
         {"tasks": settings},
         history=True,
