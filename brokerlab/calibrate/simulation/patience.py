@@ -179,11 +179,11 @@ class Patience:
         rows = waits.filter(old)
         if rows.is_empty():
             return rows
-        worlds = rows["world"].unique().sort()
+        places = _places(loop, rows)
         tables = {
             "jobs": _jobs(loop, rows),
-            "queues": self._queues(snapshot, worlds),
-            "site_data": _last_starts(loop, worlds),
+            "queues": self._queues(places, snapshot),
+            "site_data": _last_starts(loop, places),
         }
         at = instants([now])[0]
         known = facts(prepared(tables, TABLES), at=at, rules=self.rules, limits=self.limits)
@@ -213,7 +213,7 @@ class Patience:
         )
         tables = {
             "jobs": pl.concat([live, _told(gone)], how="diagonal"),
-            "queues": self._queues(snapshot, worlds),
+            "queues": self._queues(_places(loop, placed), snapshot),
             "status_log": live.filter(pl.col("jobstatus") == "activated").select(
                 "pandaid", "jobstatus", "modificationtime"
             ),
@@ -229,11 +229,11 @@ class Patience:
         idle = now - last[rows["world"].to_numpy(), queue] > IDLE_S * SECOND
         return np.asarray(self.down[snapshot][queue] | idle)
 
-    def _queues(self, snapshot: int, worlds: pl.Series) -> pl.DataFrame:
+    def _queues(self, places: pl.DataFrame, snapshot: int) -> pl.DataFrame:
         """Return the queues of worlds, by the names that :func:`_named` gives."""
         own = _held(self.tables["queues"], snapshot).unique("panda_queue", maintain_order=True)
-        many = worlds.to_frame("world").join(own, how="cross")
-        return many.with_columns(panda_queue=_named("panda_queue")).drop("world")
+        known = places.join(own, left_on="name", right_on="panda_queue")
+        return known.with_columns(panda_queue=_named("name")).drop("world", "queue", "name")
 
 
 def _least(order: Sequence[TimeoutRule]) -> IntArray:
@@ -296,14 +296,16 @@ def _told(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _last_starts(loop: Loop, worlds: pl.Series) -> pl.DataFrame:
-    """Return the last start of a job at every queue of worlds."""
-    names = loop.arrays.queue_names
-    parts = [
-        pl.DataFrame({"world": number, "name": names, "last": loop.copies[number].last_start})
-        for number in worlds
-    ]
-    known = pl.concat(parts).filter(pl.col("last") >= 0)
+def _places(loop: Loop, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return where jobs are: ``world, queue`` and its ``name``."""
+    places = rows.select("world", "queue").unique()
+    return places.with_columns(name=loop.arrays.queue_names.gather(places["queue"]))
+
+
+def _last_starts(loop: Loop, places: pl.DataFrame) -> pl.DataFrame:
+    """Return the last start of a job at queues of worlds."""
+    last = np.stack([copy.last_start for copy in loop.copies])[places["world"], places["queue"]]
+    known = places.with_columns(last=last).filter(pl.col("last") >= 0)
     return known.select(
         computingsite=_named("name"), laststart=pl.col("last").cast(pl.Datetime("us"))
     )
