@@ -250,6 +250,22 @@ def test_settings_that_fail_side_by_side_are_simulated_one_by_one():
     assert together.n_simulated == alone.n_simulated
 
 
+def test_what_is_short_is_simulated_side_by_side():
+    """The first settings tell how long the others take; less than a minute is not cut for other processes."""
+    asked = []
+
+    class Counted(Toy):
+        def __call__(self, configs, seeds, period):
+            asked.append(len(configs))
+            return super().__call__(configs, seeds, period)
+
+    runs, block = Runs(Counted(n_tasks=12), workers=2), Block(Period(*EARLY), (1,))
+    values = [Config.empty().with_values({CAP: value}) for value in range(100, 700, 100)]
+    runs.ensure(values[:3], block)
+    runs.ensure(values, block)
+    assert asked == [1, 2, 3]
+
+
 def test_a_killed_worker_is_replaced(monkeypatch):
     monkeypatch.setenv("BROKERLAB_TOY_MAIN", str(os.getpid()))
     monkeypatch.setattr("brokerlab.calibrate.thresholds.runs.PAYS_S", 0.0)

@@ -107,9 +107,9 @@ def test_watching_stops_after_a_start_and_before_the_submissions_of_an_end():
 
 def test_more_jobs_than_there_was_room_for():
     sim = at(0, "conservative", hosts=2)
-    numbers = [batch.submit(sim, 1, 10) for _ in range(150)]
+    numbers = [batch.submit(sim, 1, 10) for _ in range(1200)]
     batch.advance(sim)
-    assert numbers == list(range(150))
+    assert numbers == list(range(1200))
     assert [batch.started(sim, n) for n in numbers] == [10.0 * (n // 2) for n in numbers]
 
 
