@@ -107,7 +107,7 @@ class Translation:
             pct_of_current``. ``restriction``: cheapest - estimator, what is lost by having to set a rule;
             ``limit``: nearest - cheapest, lost for the limit; ``setting``: current - nearest;
             ``estimator``: current - estimator.
-        counts: ``tasks_without_allocations`` and ``jobs``, of which ``jobs_without_allocation``.
+        counts: ``tasks_without_allocations``, of those judged, and ``jobs``, of which ``jobs_without_allocation``.
     """
 
     study: Study
@@ -207,7 +207,7 @@ def translate(
     made = assumptions or Assumptions()
     inputs = _inputs(source, parameter, made.rules, span)
     given = _checked(allocations)
-    with_allocations, n_without = _with_allocations(inputs, given)
+    with_allocations = _with_allocations(inputs, given)
     judged = study(
         inputs,
         parameter,
@@ -218,6 +218,7 @@ def translate(
         loss=loss,
         assumptions=made,
     )
+    judged_tasks = judged.judgement.outcomes.units.select(jeditaskid="unit")
     settings: dict[Who, Setting] = {
         "cheapest": cheapest_of(judged),
         "nearest": judged.best,
@@ -234,7 +235,9 @@ def translate(
         table=table,
         differences=differences,
         counts={
-            "tasks_without_allocations": n_without,
+            "tasks_without_allocations": judged_tasks.join(
+                with_allocations, on="jeditaskid", how="anti"
+            ).height,
             "jobs": int(sides["estimator"]["n_scored"].sum()),
             "jobs_without_allocation": int(sides["estimator"]["n_missing"].sum()),
         },
@@ -253,8 +256,8 @@ def _inputs(source: Any, parameter: str, rules: ScoutRules, span: Span | None) -
     return load(source, start=span[0], end=span[1], rules=rules)
 
 
-def _with_allocations(inputs: Inputs, given: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """Return the tasks of which finished jobs have allocations, which alone are compared, and how many others have such jobs."""
+def _with_allocations(inputs: Inputs, given: pl.DataFrame) -> pl.DataFrame:
+    """Return the tasks of which finished jobs have allocations, which alone are compared."""
     jobs = inputs.quantities.select("jeditaskid", "pandaid")
     finite = given.filter(pl.col("allocated").is_finite())
     known = jobs.join(finite, on="pandaid", how="semi")
@@ -263,9 +266,7 @@ def _with_allocations(inputs: Inputs, given: pl.DataFrame) -> tuple[pl.DataFrame
             f"allocations.pandaid: none of {finite.height} jobs with an allocation is a finished job of the "
             f"source, whose ids are {jobs['pandaid'].min()!r} to {jobs['pandaid'].max()!r}"
         )
-    tasks = inputs.tasks.join(jobs, on="jeditaskid", how="semi", maintain_order="left")
-    having = tasks.join(known, on="jeditaskid", how="semi", maintain_order="left")
-    return having, tasks.height - having.height
+    return inputs.tasks.join(known, on="jeditaskid", how="semi", maintain_order="left")
 
 
 def cheapest_of(judged: Study) -> Setting:

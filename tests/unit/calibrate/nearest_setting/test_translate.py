@@ -162,6 +162,12 @@ def test_tasks_that_the_estimator_learnt_from_are_not_compared(history, told):
     assert made.verdict.sentence == told.verdict.sentence
     assert made.counts["tasks_without_allocations"] == 60
     assert any("60 tasks have no allocation" in note for note in made.notes)
+    # a task of five jobs is not judged, so that no allocation of it is missing
+    number = pl.lit(900, pl.Int64)
+    small = quantities.head(5).with_columns(pl.col("pandaid") + 1_000_000, jeditaskid=number)
+    tiny = tasks.head(1).with_columns(jeditaskid=number.cast(tasks.schema["jeditaskid"]))
+    with_small = answered(pl.concat([quantities, small]), pl.concat([tasks, tiny]), some)
+    assert with_small.counts == made.counts
     # infinite: the estimator cannot tell
     where = pl.when(pl.col("pandaid").is_in(some["pandaid"].implode()))
     told_of_none = exactly(quantities).with_columns(where.then("allocated").otherwise(np.inf))
