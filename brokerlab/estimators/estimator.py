@@ -84,6 +84,10 @@ def checked_levels(levels: Sequence[float]) -> tuple[float, ...]:
     between = all(0 < level < 1 for level in asked)
     if not asked or not between or any(b <= a for a, b in pairwise(asked)):
         raise ConfigError(f"levels {asked}: allowed are ascending ones above 0 and below 1")
+    if len({f"{level:g}" for level in asked}) < len(asked):
+        raise ConfigError(
+            f"levels {asked}: bounds are named by six digits, two would be one column"
+        )
     return asked
 
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import polars as pl
 
-from brokerlab.errors import ConfigError, warn_once
+from brokerlab.errors import ConfigError, nearest, warn_once
 from brokerlab.long_work import Kept
 from brokerlab.results import Result, Shows
 from brokerlab.workflows.compare.cells import SCHEMA, finish
@@ -161,14 +162,20 @@ def _times(
     systems: Mapping[str, BatchSystem], times: int | Mapping[str, Sequence[float]], seed: int
 ) -> dict[str, tuple[float, ...]]:
     """Return the instants of every machine; say where the queue is empty or drains."""
-    if isinstance(times, int):
-        if times < 1:
-            raise ConfigError(f"comparison: times={times}: must be at least 1")
+    if not isinstance(times, Mapping):
+        if not isinstance(times, int | np.integer) or times < 1:
+            raise ConfigError(
+                f"comparison: times={times}: must be at least 1, and whole, or the instants by machine"
+            )
         spans = list(dict.fromkeys(system.span for system in systems.values()))
         return {n: instants(s, times, seed=seed + spans.index(s.span)) for n, s in systems.items()}
+    problems = [
+        f"'{name}' is no machine: {nearest(name, systems)}" for name in times if name not in systems
+    ]
     absent = [name for name in systems if not times.get(name)]
-    if absent:
-        raise ConfigError(f"times: none are given for {', '.join(absent)}")
+    problems += [f"none are given for {', '.join(absent)}"] if absent else []
+    if problems:
+        raise ConfigError("times: " + "; ".join(problems))
     for name, system in systems.items():
         first, last = system.span
         outside = [at for at in times[name] if not first <= at <= last]

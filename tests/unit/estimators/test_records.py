@@ -80,3 +80,9 @@ def test_a_level_that_was_not_asked_for_is_refused():
     told = LikeJobs("memory").replay(random_records(10), levels=(0.5, 0.9))
     with pytest.raises(ConfigError, match=r"level 0\.95 was not asked for; allowed are 0\.5, 0\.9"):
         told.at(0.95)
+
+
+def test_levels_whose_bounds_would_be_one_column_are_refused():
+    for levels in ((0.9999991, 0.9999992), (0.5, 0.9999999, 0.99999999)):
+        with pytest.raises(ConfigError, match="two would be one column"):
+            LikeJobs("memory").replay(random_records(10), levels=levels)

@@ -189,8 +189,16 @@ def test_published_shapes_need_their_three_strategies(system):
 def test_what_cannot_be_compared_is_told_at_once(system):
     with pytest.raises(ConfigError, match=r"workflows: nothing.*strategies: nothing.*workers=0"):
         compare({}, {"easy": system}, strategies=[], workers=0)
-    with pytest.raises(ConfigError, match="times=0"):
-        compare({"chain": chain(10)}, {"easy": system}, strategies=["one_job"], times=0)
+    wrong = {0: "times=0", 2.5: r"times=2\.5"}
+    for times, told in wrong.items():
+        with pytest.raises(ConfigError, match=told):
+            compare({"chain": chain(10)}, {"easy": system}, strategies=["one_job"], times=times)
+    with pytest.raises(
+        ConfigError, match=r"'eazy' is no machine: did you mean 'easy'.*none are given for easy"
+    ):
+        compare(
+            {"chain": chain(10)}, {"easy": system}, strategies=["one_job"], times={"eazy": [5.0]}
+        )
 
 
 def test_a_task_wider_than_the_machine_has_no_run_and_says_so(system):
