@@ -183,6 +183,7 @@ def diff(proposal: ProposalFile) -> None:
     """Show what would change."""
     from rich import box
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     from brokerlab.gdpconfig.proposal import read, tasks_in_words
@@ -195,7 +196,7 @@ def diff(proposal: ProposalFile) -> None:
     for change in document.changes:
         rails = f"{_shown(change.minimum)} to {_shown(change.maximum)}"
         cells = [change.place, change.vo or "all", _shown(change.old), _shown(change.new)]
-        table.add_row(*cells, change.unit, rails, change.action)
+        table.add_row(*map(escape, [*cells, change.unit, rails, change.action]))
     console.print(f"{document.kind}: {document.title}", markup=False, highlight=False)
     console.print(document.evidence.verdict, markup=False, highlight=False)
     if document.evidence.filters:

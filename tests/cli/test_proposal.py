@@ -264,3 +264,29 @@ def test_annotate(proposal: Path, config: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["verify", "diff", "apply", "revert", "annotate"])
 def test_help(command: str) -> None:
     assert run(command, "--help").exit_code == 0
+
+
+def test_diff_shows_names_with_brackets_as_they_are(tmp_path: Path) -> None:
+    made = Proposal.to_change(
+        Config.empty(),
+        {"DISK_THRESHOLD_[bold]A[/bold]": 50},
+        title="Space",
+        created_at=NOW,
+        evidence=Evidence("50 is enough"),
+    )
+    file = tmp_path / "proposal.json"
+    write(dumps(made), file)
+    assert "jedi/taskbrokerage/DISK_THRESHOLD_[bold]A[/bold]" in run("diff", file).stdout
+
+
+@pytest.mark.parametrize("name", [".", "folder"])
+def test_a_folder_is_no_file_to_write(
+    proposal: Path, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    monkeypatch.chdir(tmp_path)
+    result = run("apply", proposal, "--config", config, "--into", name, "--force")
+    assert (result.exit_code, said(result)) == (
+        5,
+        f"ProposalError: {name} is a folder; name a file",
+    )

@@ -152,6 +152,8 @@ def text_of(path: str | Path) -> str:
 def write(text: str, path: str | Path, *, overwrite: bool = False) -> None:
     """Write a text to a new file, completely or not at all; one that exists is refused unless ``overwrite`` is set."""
     file = Path(path)
+    if file.is_dir():
+        raise ProposalError(f"{file} is a folder; name a file")
     if file.exists() and not overwrite:
         raise ProposalError(f"{file} exists; choose another name or allow to overwrite it")
     part = file.with_name(f"{file.name}.part{os.getpid()}")
