@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from brokerlab.console import beside, print_line
 from brokerlab.errors import BrokerlabError, BrokerlabWarning, ConfigError, ours
@@ -144,7 +145,7 @@ def _run(
         beside().print(f"note: {message}", markup=False)
 
     try:
-        with warnings.catch_warnings(), beside().status(f"running {', '.join(names)}"):
+        with warnings.catch_warnings(), beside().status(escape(f"running {', '.join(names)}")):
             warnings.simplefilter("always", BrokerlabWarning)
             warnings.showwarning = note  # type: ignore[assignment]
             done = run_many(names, split(pairs), out_root=out, run_id=run_id, each=tell)

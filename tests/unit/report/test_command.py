@@ -67,6 +67,7 @@ def test_every_report_goes_on_where_one_fails(call, notebooks, in_process):
     ("words", "error", "message"),
     [
         (["tog"], ConfigError, "unknown report 'tog': did you mean 'toy'?"),
+        (["[/x]"], ConfigError, "unknown report '[/x]': allowed: bare, toy"),
         (["toy", "-p", "rnak=1"], ConfigError, "did you mean 'rank'?"),
         (["toy", "-p", "rank"], ConfigError, "write it as NAME=VALUE"),
         (["toy", "-p", "rank=1", "-p", "rank=2"], ConfigError, "-p rank is given twice"),
