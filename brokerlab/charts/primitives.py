@@ -10,8 +10,8 @@ page writes the finding, `theme.title` makes one for a chart that stands alone. 
 The same argument means the same everywhere: ``frame`` has the named columns, text in the order in which it is drawn;
 ``colour`` is the column of what a mark belongs to; ``panels`` is a column, each value of it gets a panel below the others;
 ``references`` are names to values on the axis of the quantity, in the unit of its title, red where the name begins with
-"limit"; ``log`` makes that axis logarithmic (``x_log``, ``y_log`` one of two); ``height`` [px] is that of the chart, or of all
-panels together at least.
+"limit"; ``log`` makes that axis logarithmic (``x_log``, ``y_log`` one of two), on which lines and scatters leave out what is not
+above 0; ``height`` [px] is that of the chart, or of all panels together at least.
 """
 
 import math
@@ -72,6 +72,8 @@ def line(
     ``marks`` (``x, y, label``) are named points.
     """
     shown = _prepared(frame, [x, y, *_given(colour, panels)], {x: x_title, y: y_title})
+    for name in _given(x if x_log else None, y if y_log else None):
+        shown = shown.filter(pl.col(name) > 0)
     marked = None if marks is None else _prepared(marks, [x, y, "label"], {x: x_title, y: y_title})
     across = _axis(shown, x, x_title, log=x_log)
     up = _quantity(y, y_title, log=y_log)

@@ -137,6 +137,19 @@ def test_missing_columns_and_too_many_rows_are_refused():
         primitives.scatter(many, "x", "y", x_title=HOURS, y_title=HOURS)
 
 
+@pytest.mark.parametrize("axis", ["x", "y"])
+def test_what_a_logarithmic_axis_cannot_show_is_left_out_of_a_line(axis, tmp_path):
+    """One point at 0 would take the whole axis away."""
+    with_zero = NUMBERS.with_columns(pl.col(axis).replace(NUMBERS[axis][0], 0.0))
+    log = {f"{axis}_log": True}
+    drawn = [
+        primitives.line(frame, "x", "y", x_title=HOURS, y_title=HOURS, **log)
+        for frame in (with_zero, NUMBERS.tail(-1))
+    ]
+    pictures = [theme.save(one, tmp_path, "line").read_text() for one in drawn]
+    assert pictures[0] == pictures[1]
+
+
 def test_panels_share_their_axis_and_one_chart_has_no_title():
     chart = CHARTS["line panels"]()
     assert isinstance(chart, alt.VConcatChart)
