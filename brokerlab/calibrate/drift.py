@@ -40,6 +40,7 @@ from brokerlab.calibrate.thresholds import LIMITS, QUANTITIES, Options, Period, 
 from brokerlab.calibrate.thresholds import settings as thresholds
 from brokerlab.calibrate.thresholds.archive_study import too_short
 from brokerlab.calibrate.thresholds.grid import of_archive
+from brokerlab.calibrate.thresholds.keys import HOLDS
 from brokerlab.calibrate.thresholds.outcomes import quantity_of
 from brokerlab.calibrate.thresholds.runs import Block, Runs
 from brokerlab.calibrate.thresholds.simulations import LEAST_SPANS, PREFIX, Simulations
@@ -307,7 +308,9 @@ class LaterArchive:
         if short := too_short(self.archive, {"later": period}):
             raise InsufficientDataError(short[0])
         config = settings_at(self.archive, period.end)
-        simulation = of_archive(self.archive, [period], rules=_rules_of(proposal))
+        decide = {threshold_of(change.key).stage for change in proposal.changes}
+        stage = next((name for name, held in HOLDS.items() if decide <= {*held}), "jobs")
+        simulation = of_archive(self.archive, [period], stage=stage, rules=_rules_of(proposal))
         validation = simulation.validate(period)
         return thresholds_drift(proposal, simulation, period, config=config, validation=validation)
 

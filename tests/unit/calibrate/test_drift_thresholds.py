@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from brokerlab.calibrate import drift
 from brokerlab.calibrate.drift import (
     Drift,
     LaterArchive,
@@ -113,6 +114,36 @@ class Starving(Toy):
     def larger(self, most: float) -> Toy:
         assert most == 4.0  # of the proposal
         return Toy(best={CAP: 800.0 if self.digest == "the same" else 100.0}, world=1)
+
+
+@pytest.mark.parametrize(
+    ("key", "stage"),
+    [
+        (CAP, "jobs"),
+        ("BASE_QUEUE_LENGTH_PER_PQ", "analysis"),
+        ("FAST_REBRO_THRESHOLD_NQNR_RATIO", "jobs"),
+    ],
+)
+def test_what_keys_decide_is_simulated(
+    key: str, stage: str, proposal: Proposal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under a simulation of production jobs no key of the analysis brokerage would do anything, and all of them hold."""
+    (change,) = proposal.changes
+    asked = replace(proposal, changes=(replace(change, key=key),))
+    simulated: list[str] = []
+
+    def of_archive(*_: Any, stage: str, **__: Any) -> Any:
+        simulated.append(stage)
+        return SimpleNamespace(validate=lambda _: None)
+
+    monkeypatch.setattr(drift, "of_archive", of_archive)
+    monkeypatch.setattr(drift, "too_short", lambda *_: [])
+    monkeypatch.setattr(drift, "settings_at", lambda *_: Config.empty())
+    monkeypatch.setattr(drift, "thresholds_drift", lambda *_, **__: Drift("holds", ""))
+    window = ("2026-04-01T00:00:00", "2026-04-11T00:00:00")
+    archive: Any = SimpleNamespace(path="later", manifest=SimpleNamespace(window=window))
+    LaterArchive(archive).ask(asked)
+    assert simulated == [stage]
 
 
 def test_the_answer_must_be_the_same_over_the_range_of_unknown_slots(proposal: Proposal) -> None:
