@@ -264,6 +264,7 @@ def backtest(
     counts = counts_added([each[0] for each in found])
     if not counts["n_tasks"]:
         raise InsufficientDataError(nothing_left(chosen, counts, made))
+    dates = tasks.select(pl.col("^(jeditaskid|creationdate)$"))
     tried = Backtest(
         inputs=inputs,
         parameter=chosen,
@@ -274,13 +275,15 @@ def backtest(
         gap=pl.concat([each[1] for each in found]).sort("jeditaskid"),
         counts=counts,
         parts=parts,
-        created=with_creation(tasks.unique("jeditaskid"), history).select(
+        created=with_creation(dates.unique("jeditaskid"), history).select(
             "jeditaskid", "created_at"
         ),
     )
     further = {
         **_queue_counts(inputs.queues, chosen, set().union(*(each[2] for each in found))),
-        "n_zero_estimates": tried.under([now]).filter(estimate=0).height,
+        "n_zero_estimates": sum(
+            tried.each(lambda replay: int((replay.estimates([now]) == 0).sum()))
+        ),
     }
     return replace(tried, counts=counts | further)
 

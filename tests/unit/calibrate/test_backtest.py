@@ -333,6 +333,16 @@ def test_output_has_a_cap_in_production_alone(rules, estimate):
     assert toys.row_of(row, 75, 0)["exceed_rate"] == (0 if rules == "document" else 1)
 
 
+def test_tasks_that_are_told_0_are_counted():
+    jobs = toys.quantities(3, 35)
+    little = pl.when(pl.col("jeditaskid") == jobs["jeditaskid"][0]).then(100.0).otherwise(5000.0)
+    row = backtest(
+        jobs.with_columns(outdisk_bytes=little), toys.tasks(3), parameter="outdiskcount", ranks=[75]
+    )
+    assert sorted(toys.by_task(row)["estimate"]) == [0, 4, 4]
+    assert row.counts["n_zero_estimates"] == 1
+
+
 def test_shares_of_queues_that_are_not_known_are_null():
     jobs, tasks = one_task([1000] * 4, [1000] * 20)
     row = toys.row_of(backtest(jobs, tasks, ranks=[75], margins=[10]), 75, 10)
