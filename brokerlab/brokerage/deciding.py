@@ -23,7 +23,7 @@ def decide(
     source: Replay | Archive | Mapping[str, Any],
     *,
     brokerage: str | Brokerage[Any, Any] | None = None,
-    rules: AnyRules | None = None,
+    rules: AnyRules | str | None = None,
     config: Config | None = None,
 ) -> PlaceDecisions:
     """Decide for every task and every candidate place.
@@ -33,7 +33,7 @@ def decide(
             brokerage's input tables by name (:func:`brokerlab.brokerage.world` makes them from a few rows).
         brokerage: It, perhaps with rules of one's own, or its name (``brokerlab brokerages``); null: that of the replay's
             stage, of others ``production-jobs``.
-        rules: Rule set; null = ``document``.
+        rules: Rule set, or its name; null = ``document``.
         config: Settings; null = those of the replay, of tables the catalogue's defaults.
 
     Returns:

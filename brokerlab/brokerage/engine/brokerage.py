@@ -23,8 +23,9 @@ from brokerlab.brokerage.inputs.frames import read_given
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
+from brokerlab.rulesets import RuleSet
 
-R = TypeVar("R")
+R = TypeVar("R", bound=RuleSet)
 D = TypeVar("D", bound=PlaceDecisions)
 Contracts: TypeAlias = Mapping[str, type[dy.Schema]]
 
@@ -164,7 +165,7 @@ class Brokerage(Generic[R, D]):
         self,
         tables: Mapping[str, Any],
         *,
-        rules: R | None = None,
+        rules: R | str | None = None,
         matching: MatchingRules | None = None,
         config: Config | None = None,
         **options: Any,
@@ -175,7 +176,7 @@ class Brokerage(Generic[R, D]):
             tables: Input tables by name (``brokerlab tables``); frames of any engine, lists of dicts or mappings of
                 columns. A table that is missing is unknown: checks that need it remove nothing, and ``world.unasked`` of
                 the result names them.
-            rules: Rule set; null = ``document``.
+            rules: Rule set, or its name; null = ``document``.
             matching: Rule set of the text rules; null = the set of the same name.
             config: Settings; with a history, each task sees those of its instant. Null = the defaults.
             **options: See the package of the brokerage.
@@ -196,7 +197,7 @@ class Brokerage(Generic[R, D]):
         self,
         tables: Mapping[str, Any],
         *,
-        rules: R | None = None,
+        rules: R | str | None = None,
         matching: MatchingRules | None = None,
         config: Config | None = None,
         later: Collection[str] = (),
@@ -213,11 +214,11 @@ class Brokerage(Generic[R, D]):
             {**tables, **frames}, {**self.tables, **self.later},
             later={*self.later, *later}, others=self.others,
         )  # fmt: skip
-        if rules is not None and not isinstance(rules, self.rule_set):
+        if not isinstance(rules, self.rule_set | str | None):
             raise ConfigError(
                 f"rules of brokerage {self.name} are {self.rule_set.__name__}, given are {type(rules).__name__}"
             )
-        chosen: Any = self.rule_set() if rules is None else rules
+        chosen: Any = self.rule_set.of(rules)
         known = Known(
             given=given,
             missing=missing,

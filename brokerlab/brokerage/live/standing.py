@@ -54,7 +54,7 @@ def prepare(
     tables: Mapping[str, Any],
     *,
     brokerage: Brokerage[Any, Any] = BROKERAGE,
-    rules: ProductionRules | AnalysisRules | None = None,
+    rules: ProductionRules | AnalysisRules | str | None = None,
     config: Config | None = None,
 ) -> Standing:
     """Prepare a brokerage that is asked again and again with other counts.

@@ -222,8 +222,8 @@ def build(
     label: str | None = OF_STAGE,
     merging: bool = False,
     resource_work_queues: pl.DataFrame | None = None,
-    rules: ProductionRules | None = None,
-    class_rules: ClassRules | None = None,
+    rules: ProductionRules | str | None = None,
+    class_rules: ClassRules | str | None = None,
     files: bool = True,
 ) -> Replay:
     """Rebuild the brokerage's input tables at every instant at which tasks were brokered.
@@ -245,7 +245,7 @@ def build(
         label: ``prodsourcelabel``; by default that of the stage, managed or user; None takes all.
         merging: Broker the merge chunks instead of the ordinary ones (tables about a task's input are of one kind).
         resource_work_queues: ``workqueue_id``, ``queue_name`` of work queues that are resource queues.
-        rules: Switches ``milli_units_converted`` (``remaining_work``) and, for jobs, ``bare_mode_of`` (``nuclei``);
+        rules: Rule set, or its name: switches ``milli_units_converted`` (``remaining_work``) and, for jobs, ``bare_mode_of`` (``nuclei``);
             everything else is the same for every rule set.
         class_rules: Rule set of the classes of queues and tasks (``stage="analysis"``); document by default.
         files: Read the files of the tasks at once; False: when they are asked for, see :meth:`Replay.map`.
@@ -263,7 +263,8 @@ def build(
         section 1.
     """
     archive = archive_of(source)
-    _check(archive, stage, rules)
+    _check(archive, stage)
+    switches = ProductionRules.of(rules)
     asked = plan.Asked(
         start=time_of(start, "start"),
         end=time_of(end, "end"),
@@ -276,19 +277,21 @@ def build(
     )
     planned, numbered = plan.planned(archive, asked, every=every)
     kind: type[Maker] = Maker
+    of_classes = None
     if stage == "analysis":
         # its classes rest on the life cycle, which production does not need
         from brokerlab.brokerage.replaying.analysis import AnalysisMaker
+        from brokerlab.lifecycle.classification import ClassRules
 
-        kind = AnalysisMaker
+        kind, of_classes = AnalysisMaker, ClassRules.of(class_rules)
     maker = kind(
         archive=archive,
         planned=planned,
         instants=numbered,
         stage=stage,
         merging=merging,
-        rules=rules or ProductionRules(),
-        class_rules=class_rules,
+        rules=switches,
+        class_rules=of_classes,
         resource_work_queues=resource_work_queues,
         config=_config(archive, numbered["at"].max()),
     )
@@ -379,11 +382,9 @@ def _by_task(name: str, table: pl.DataFrame) -> bool:
     return "jeditaskid" in table.columns and name != "parent_tasks"
 
 
-def _check(archive: Archive, stage: str, rules: Any) -> None:
+def _check(archive: Archive, stage: str) -> None:
     if stage not in STAGES:
         raise ConfigError(f"stage={stage!r}: {nearest(stage, STAGES)}")
-    if rules is not None and not isinstance(rules, ProductionRules):
-        raise ConfigError(f"rules={rules!r}: allowed are ProductionRules, of every stage")
     missing = [name for name in ("jobs", "tasks", "queues") if not archive.has(name)]
     if missing:
         raise MissingTableError(

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 from brokerlab import brokerage
 from brokerlab.brokerage import analysis_jobs, production_jobs, production_tasks
@@ -180,6 +181,17 @@ def test_what_is_no_table_or_no_brokerage_is_refused() -> None:
         brokerage.decide({}, rules=AnalysisRules())
     with pytest.raises(ConfigError, match="did you mean 'production-jobs'"):
         brokerage.world([{}], QUEUES, brokerage="production-job")
+
+
+def test_a_rule_set_is_given_by_its_name_or_as_it_is() -> None:
+    tables = brokerage.world([{}], QUEUES)
+    named = brokerage.decide(tables, rules="production")
+    assert_frame_equal(
+        named.queues, brokerage.decide(tables, rules=ProductionRules("production")).queues
+    )
+    assert named.world.rules == ProductionRules("production")
+    with pytest.raises(ConfigError, match="prodution"):
+        brokerage.decide(tables, rules="prodution")
 
 
 def test_what_is_not_given_removes_no_nucleus() -> None:

@@ -16,8 +16,10 @@ from brokerlab.archive import Archive, ArchiveWriter
 from brokerlab.brokerage import replaying
 from brokerlab.brokerage.analysis_jobs import AnalysisRules, contracts, decide
 from brokerlab.brokerage.replaying import Replay, plan
+from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError
 from brokerlab.frames import prepared
+from brokerlab.lifecycle.classification import ClassRules
 from brokerlab.worlds import synthesise
 from tests.unit.brokerage.replaying.toys import counted
 
@@ -62,6 +64,25 @@ def test_a_replay_says_what_it_is(archive: Archive, whole: Replay) -> None:
     assert (said["stage"], said["archive"]) == ("analysis", archive.digest)
     assert any("every 30m" in note for note in whole.notes)
     assert any("quota" in note for note in whole.notes)
+
+
+def test_rule_sets_are_given_by_name_or_as_they_are(archive: Archive) -> None:
+    tasks = (
+        archive.scan("tasks").filter(prodsourcelabel="user").select("jeditaskid").collect().head(3)
+    )
+    named, given = (
+        replaying.build(
+            archive, stage="analysis", tasks=tasks, files=False, rules=rules, class_rules=classes
+        )
+        for rules, classes in (
+            ("production", "production"),
+            (ProductionRules("production"), ClassRules("production")),
+        )
+    )
+    assert any("rule set production" in note for note in named.notes)
+    assert named.notes == given.notes
+    for name, frame in named.tables.items():
+        assert_frame_equal(frame, given.tables[name])
 
 
 def test_numbers_of_jobs_are_those_of_a_loop(archive: Archive, whole: Replay) -> None:

@@ -151,7 +151,7 @@ def test_merge_chunks_are_replayed_apart(archive: Archive) -> None:
         ({"tasks": pl.DataFrame({"task": [1]})}, SchemaError, "jeditaskid"),
         ({"every": "ten"}, ConfigError, "every='ten'"),
         ({"cycle": "0h"}, ConfigError, "cycle='0h'"),
-        ({"rules": "production"}, ConfigError, "rules='production': allowed are ProductionRules"),
+        ({"rules": "prodution"}, ConfigError, "did you mean 'production'"),
     ],
 )
 def test_what_cannot_be_replayed(
