@@ -125,7 +125,7 @@ def unlimited(queues: pl.DataFrame, parameter: Parameter) -> int:
 
 
 KEY_BITS = 40  # of a need; leaves 23 bits for the number of a task in one int64 key
-NEVER = 2**KEY_BITS - 1  # above every estimate
+NEVER = 2**KEY_BITS - 1  # above every estimate, larger ones are cut
 COUNT, SLOPE, OFFSET, USED, COREH = range(5)
 CELLS = 300_000  # tasks x settings at a time: about 100 MB
 
@@ -231,7 +231,7 @@ class Ledger:
 
     def _done(self, attempt: int, estimate: IntArray, numbers: IntArray) -> FloatArray:
         """Sum the amounts of the jobs that an attempt serves: those with need <= x."""
-        key = (numbers[:, None] << KEY_BITS) + estimate
+        key = (numbers[:, None] << KEY_BITS) + np.clip(estimate, 0, NEVER - 1)
         at = np.searchsorted(self.keys[attempt], key.ravel(), side="right").reshape(key.shape)
         sums = self.sums[attempt]
         return np.asarray(sums[at] - sums[self.start[numbers]][:, None, :])

@@ -444,6 +444,18 @@ def test_the_mean_gap_has_an_interval_that_says_whether_scouts_differ():
     assert (few["lo"], few["hi"]) == (None, None)
 
 
+def test_an_absurd_estimate_of_a_task_leaves_the_others_alone():
+    """Petabytes per event, as a damaged record has them, serve all jobs of their task and no other."""
+    quantities, tasks = toys.quantities(3, 40, seed=1), toys.tasks(3)
+    absurd = pl.when(pl.col("jeditaskid") == 100).then(2.0**52).otherwise("outdisk_bytes")
+    damaged, sound = (
+        toys.by_task(backtest(jobs, tasks, parameter="outdiskcount", ranks=[75]))
+        for jobs in (quantities.with_columns(outdisk_bytes=absurd), quantities)
+    )
+    assert damaged["n_exceed"].to_list() == [0, *sound["n_exceed"].to_list()[1:]]
+    assert damaged["used_gb"].to_list() == pytest.approx(sound["used_gb"].to_list())
+
+
 def test_the_order_of_queues_changes_no_bit():
     offers = np.full(40, 2000.0)
     slots = np.random.default_rng(1).random(40)
