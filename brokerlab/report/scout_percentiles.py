@@ -254,7 +254,7 @@ HEADLINES = {
     "imprecise": "Nothing is shown to be better, and a gain of up to {seen} is not excluded.",
     "breach": "{now:%} of jobs are killed (limit {limit}), and no other setting is shown to be better.",
     "unconfirmed": "Settings chosen on earlier tasks were better, the last choice is not; {now:%} of jobs are killed.",
-    "no_other": "No other setting tried keeps the limit of {limit}; now {now:%} of jobs are killed.",
+    "no_other": "No other setting tried keeps the limit of {limit} and has a gain that can be told; now {now:%} of jobs are killed.",
 }
 
 
