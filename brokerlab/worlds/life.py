@@ -99,7 +99,8 @@ class Life(Loop):
         self.rng = generator(drawn.settings, 4)
         self.copy = self.copies[0]
         self.zero = drawn.settings.start_us
-        self.created, self.order = np.full(n, NEVER), np.zeros(n, np.int64)
+        self.created = np.full(n, NEVER)
+        self.order, self.turn = np.zeros(n, np.int64), np.zeros(n, np.int64)
         self.made, self.n_made = np.full(n, NEVER), 0
         self._widen()
         place = {name: row for row, name in enumerate(drawn.names)}
@@ -338,6 +339,7 @@ class Life(Loop):
         self.created[job] = self.begun[job] = self.copy.placed[job] = at
         last = self.n_made + len(job)
         self.order[self.n_made : last], self.made[self.n_made : last] = job, at
+        self.turn[job] = np.arange(self.n_made, last)
         self.n_made = last
         own = ~self.work.brokered[job]
         again = np.concatenate([*self.waiting, np.empty(0, np.int64)]).astype(np.int64)

@@ -11,6 +11,7 @@ from brokerlab.calibrate import simulation
 from brokerlab.calibrate.simulation.capacity import in_use
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
+from brokerlab.worlds.life import Life
 from brokerlab.worlds.light import LIGHT
 from tests.unit.worlds.conftest import ASKED, Made
 
@@ -174,3 +175,19 @@ def test_jobs_that_are_not_over_have_no_end(made: Made) -> None:
     assert waiting["starttime"].null_count() == waiting.height
     over = made.drawn.filter(pl.col("jobstatus").is_in(["finished", "failed"]))
     assert over["endtime"].null_count() == 0
+
+
+def test_a_job_is_at_one_place_at_every_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = Life._look
+
+    def looked(self: Life, now: int) -> pl.DataFrame:
+        found = look(self, now)
+        assert found.select("world", "job").is_unique().all()
+        made = self.order[: self.n_made]
+        assert (self.order[self.turn[made]] == made).all()
+        return found
+
+    monkeypatch.setattr(Life, "_look", looked)
+    worlds.synthesise(tmp_path, jobs=600, days=3, seed=1, lived=True, queues=30, planted="wrong")
