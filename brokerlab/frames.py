@@ -193,6 +193,13 @@ def _cast(series: pl.Series, dtype: pl.DataType) -> tuple[pl.Series, str]:
     return cast, f"{lost.sum()} values are no {dtype} ({shown})"
 
 
+def latest(queues: pl.DataFrame) -> pl.DataFrame:
+    """Return the latest row of each queue, by ``ts`` where there is one, then by its place in the table."""
+    if "ts" in queues.columns:
+        queues = queues.sort("ts", nulls_last=False, maintain_order=True)
+    return queues.unique("panda_queue", keep="last", maintain_order=True)
+
+
 def doubled(names: Iterable[str]) -> list[str]:
     """Return the names that occur more than once, sorted.
 

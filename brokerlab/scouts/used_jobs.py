@@ -11,6 +11,7 @@ import polars as pl
 from brokerlab.carry import Chunk
 from brokerlab.engines import TIME, lazy_of
 from brokerlab.errors import ConfigError, DataError
+from brokerlab.frames import latest
 from brokerlab.gdpconfig import Config
 from brokerlab.scouts import expected
 from brokerlab.scouts.benchmarks import bench_corepower
@@ -164,10 +165,9 @@ def queue_settings(queues: Any) -> pl.DataFrame:
     """Collect the queues, of each its latest row by ``ts``; the access modes are kept only where the table has them."""
     present = lazy_of(queues, "queues").collect_schema().names()
     access = [name for name in ("maxinputsize", "direct_access_lan") if name in present]
-    frame = small(queues, "queues", QUEUE_COLUMNS | {"ts": TIME})
-    frame = frame.sort("ts", nulls_last=False, maintain_order=True)
+    frame = latest(small(queues, "queues", QUEUE_COLUMNS | {"ts": TIME}))
     kept = ["panda_queue", "atlas_site", *(["maxinputsize", "direct_access_lan"] if access else [])]
-    return frame.select(*kept, queue_corepower="corepower").unique("panda_queue", keep="last")
+    return frame.select(*kept, queue_corepower="corepower")
 
 
 def _copies_to_scratch(*, known: bool) -> pl.Expr:

@@ -15,6 +15,7 @@ from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.brokerage.replaying.counts import Counts, disk_traffic
 from brokerlab.brokerage.replaying.maker import Maker
 from brokerlab.engines import TEXT, Types
+from brokerlab.frames import latest
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle import classification
 from brokerlab.lifecycle.classification import ClassRules
@@ -131,10 +132,7 @@ class AnalysisMaker(Maker):
 
     def _known_queues(self) -> pl.DataFrame:
         """Return the last row of each queue of the archive."""
-        queues = self.archive.scan("queues").collect()
-        if "ts" in queues.columns:
-            queues = queues.sort("ts", nulls_last=False, maintain_order=True)
-        return queues.unique("panda_queue", keep="last", maintain_order=True)
+        return latest(self.archive.scan("queues").collect())
 
 
 @dataclass(frozen=True)

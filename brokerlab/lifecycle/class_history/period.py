@@ -13,6 +13,7 @@ import polars as pl
 
 from brokerlab.archive.store import Archive
 from brokerlab.errors import DataError, EmptyPeriodError
+from brokerlab.frames import latest
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle import classification
 from brokerlab.lifecycle.classification import ClassRules
@@ -199,12 +200,10 @@ def _queues(archive: Archive) -> pl.DataFrame:
         names = ("panda_queue", "resource_type", "workflow")
         known = pl.DataFrame(schema=dict.fromkeys(names, pl.String))
     else:
-        table = archive.scan("queues").collect()
-        if "ts" in table.columns:
-            table = table.sort("ts", nulls_last=False, maintain_order=True)
+        table = latest(archive.scan("queues").collect())
         wanted = ("panda_queue", "resource_type_q", "workflow", "type")
         lacking = [pl.lit(None, pl.String).alias(name) for name in wanted if name not in table]
-        named = table.with_columns(lacking).unique("panda_queue", keep="last", maintain_order=True)
+        named = table.with_columns(lacking)
         may = pl.col("type").is_in(["analysis", "unified"])
         ran = pl.col("panda_queue").is_in(used["panda_queue"].implode())
         known = named.filter(may | ran).select(

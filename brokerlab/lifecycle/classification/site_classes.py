@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.errors import SchemaError
-from brokerlab.frames import prepared
+from brokerlab.frames import latest, prepared
 from brokerlab.lifecycle.classification.activity import queue_activity
 from brokerlab.lifecycle.classification.instants import At
 from brokerlab.lifecycle.classification.rules import ClassRules
@@ -121,8 +121,7 @@ def site_classes(
 def _joined(tables: dict[str, pl.DataFrame], rules: ClassRules) -> pl.DataFrame:
     """Join type and activity to the statistics, and say why a queue is not classified."""
     kind = pl.coalesce("resource_type", "resource_type_q")
-    latest = tables["queues"].sort("ts", nulls_last=False, maintain_order=True)
-    queues = latest.select(computingsite="panda_queue", resource_type=kind)
+    queues = latest(tables["queues"]).select(computingsite="panda_queue", resource_type=kind)
     activity = tables["activity"]
     analysis = rules.recent_activity == "analysis_start"
     if analysis and activity.height and activity["analysis_starts_1d"].null_count():
@@ -137,7 +136,7 @@ def _joined(tables: dict[str, pl.DataFrame], rules: ClassRules) -> pl.DataFrame:
         activity = activity.drop("snapshot")
     rows = tables["wait_stats"].with_columns(pl.col("snapshot").fill_null(0))
     joined = rows.join(
-        queues.unique("computingsite", keep="last", maintain_order=True),
+        queues,
         on="computingsite",
         how="left",
     ).join(activity, on=keys, how="left")

@@ -10,12 +10,12 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from brokerlab.frames import prepared
+from brokerlab.frames import latest, prepared
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts.analysis import analysis_rebrokerage
 from brokerlab.lifecycle.timeouts.catalogue import timeout_rules
 from brokerlab.lifecycle.timeouts.contracts import TABLES
-from brokerlab.lifecycle.timeouts.facts import facts, latest, limits_of, microseconds_of
+from brokerlab.lifecycle.timeouts.facts import facts, limits_of, microseconds_of
 from brokerlab.lifecycle.timeouts.rule import PRECEDENCE, SECOND, TimeoutRule, TimeoutRules
 from brokerlab.results import Result, Shows
 from brokerlab.times import time_of

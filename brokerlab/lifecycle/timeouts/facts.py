@@ -35,12 +35,6 @@ def limits_of(queues: pl.DataFrame, rules: TimeoutRules, config: Config) -> Limi
     return Limits.of(config, asked["workflow"].drop_nulls().unique().to_list())
 
 
-def latest(queues: pl.DataFrame) -> pl.DataFrame:
-    """Return the latest row of each queue, by ``ts``, then by its place in the table."""
-    ordered = queues.sort("ts", nulls_last=False, maintain_order=True)
-    return ordered.unique("panda_queue", keep="last", maintain_order=True)
-
-
 def queue_facts(queues: pl.DataFrame) -> pl.DataFrame:
     """Return what the rules read of a queue.
 

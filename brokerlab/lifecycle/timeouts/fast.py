@@ -8,10 +8,10 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.frames import prepared
+from brokerlab.frames import latest, prepared
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts.contracts import AT_INSTANTS, FAST_TABLES
-from brokerlab.lifecycle.timeouts.facts import latest, queue_facts
+from brokerlab.lifecycle.timeouts.facts import queue_facts
 from brokerlab.lifecycle.timeouts.rule import QUEUED, TimeoutRules
 from brokerlab.lifecycle.timeouts.settings import FRACTION, RATIO, number, share_threshold
 from brokerlab.results import Result, Shows

@@ -14,7 +14,7 @@ import polars as pl
 
 from brokerlab.engines import collect, lazy_of, microseconds
 from brokerlab.errors import ConfigError
-from brokerlab.frames import prepared
+from brokerlab.frames import latest, prepared
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts import spans
 from brokerlab.lifecycle.timeouts.catalogue import URGENT, timeout_rules
@@ -22,7 +22,6 @@ from brokerlab.lifecycle.timeouts.contracts import TABLES
 from brokerlab.lifecycle.timeouts.facts import (
     IDLE_S,
     heartbeat,
-    latest,
     limits_of,
     microseconds_of,
     with_queues,
