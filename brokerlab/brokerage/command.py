@@ -141,7 +141,9 @@ def _explained(
     kind = ANALYSIS if label == ANALYSIS.label and not nucleus else PRODUCTION
     stage = "tasks" if nucleus else kind.brokerage.stage
     try:
-        replay = build(opened, tasks=[task], at=moment, stage=stage, every=None, rules=rules)
+        replay = build(
+            opened, tasks=[task], at=moment, stage=stage, every=None, rules=rules, class_rules=rules.rules,
+        )  # fmt: skip
     except DataError as problem:
         if label is None:
             raise

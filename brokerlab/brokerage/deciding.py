@@ -14,6 +14,7 @@ from brokerlab.brokerage.replaying.build import Replay, build
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.gdpconfig import Config
 from brokerlab.lazy import call
+from brokerlab.rulesets import RuleSet
 
 AnyRules: TypeAlias = ProductionRules | AnalysisRules
 
@@ -29,7 +30,7 @@ def decide(
     """Decide for every task and every candidate place.
 
     Args:
-        source: What was seen (:func:`brokerlab.brokerage.replay`); an archive, whose whole period is replayed first; or the
+        source: What was seen (:func:`brokerlab.brokerage.replay`); an archive, whose whole period is replayed first, under the same rule set; or the
             brokerage's input tables by name (:func:`brokerlab.brokerage.world` makes them from a few rows).
         brokerage: It, perhaps with rules of one's own, or its name (``brokerlab brokerages``); null: that of the replay's
             stage, of others ``production-jobs``.
@@ -50,7 +51,9 @@ def decide(
     chosen = plugins.get(brokerage) if isinstance(brokerage, str) else brokerage
     chosen = chosen or plugins.of_stage(stage)
     if isinstance(source, Archive):
-        source = build(source, stage=chosen.stage)
+        name = rules.rules if isinstance(rules, RuleSet) else rules
+        own = rules if isinstance(rules, ProductionRules) else name
+        source = build(source, stage=chosen.stage, rules=own, class_rules=name)
     if not isinstance(source, Replay):
         made: PlaceDecisions = chosen.decide(source, rules=rules, config=config)
         return made

@@ -100,6 +100,7 @@ select jeditaskid, computingsite, coalesce(resource_type, '') as resource_type, 
 from jobs
 where prodsourcelabel = $label and coalesce(processingtype, '') <> 'pmerge' and starttime is not null
     and computingsite is not null and jeditaskid in (select unnest($tasks::bigint[]))
+    and creationtime < coalesce($end::timestamp, 'infinity')
 group by jeditaskid, computingsite, resource_type, time_bucket(interval '1 hour', creationtime)
 order by all
 """
@@ -112,7 +113,7 @@ class Period:
 
     Attributes:
         replay: What it saw; of production files are read when they are asked for (`Replay.map`).
-        ran: Jobs that really started, see :func:`jobs_that_ran`.
+        ran: Jobs of the period that really started, see :func:`jobs_that_ran`.
         n_tasks: Tasks brokered in the period, of which the replay may hold a sample.
         every: Grid of the instants; null: each brokerage has its own.
     """
@@ -182,7 +183,7 @@ def replay_period(
         kind=kind,
         rules=rule_set,
         replay=seen,
-        ran=jobs_that_ran(archive, kind.label, seen.tasks),
+        ran=jobs_that_ran(archive, kind.label, seen.tasks, end=end),
         n_tasks=n_tasks or seen.tasks["jeditaskid"].n_unique(),
         every=every,
     )
@@ -211,13 +212,16 @@ def replay_nuclei(
     return seen, ""
 
 
-def jobs_that_ran(archive: Archive, label: str, tasks: pl.DataFrame) -> pl.DataFrame:
+def jobs_that_ran(
+    archive: Archive, label: str, tasks: pl.DataFrame, *, end: datetime | None = None
+) -> pl.DataFrame:
     """Return where jobs of a label really started, of some tasks: ``jeditaskid, computingsite, resource_type``.
 
-    ``made`` (when the first of them was), ``n_jobs``; ``core_h`` (from start to end), a sum over them [h].
+    ``made`` (when the first of them was), ``n_jobs``; ``core_h`` (from start to end), a sum over them [h]. Jobs made from
+    ``end`` on come from brokerages that a period until then does not have, and are left out.
     """
     ids = tasks["jeditaskid"].unique().to_list()
-    ran: pl.DataFrame = archive.sql(RAN, {"label": label, "tasks": ids}).pl()
+    ran: pl.DataFrame = archive.sql(RAN, {"label": label, "tasks": ids, "end": end}).pl()
     return ran
 
 

@@ -12,6 +12,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import brokerlab.archive
+from brokerlab import brokerage
 from brokerlab.archive import Archive, ArchiveWriter
 from brokerlab.brokerage import replaying
 from brokerlab.brokerage.analysis_jobs import AnalysisRules, contracts, decide
@@ -83,6 +84,17 @@ def test_rule_sets_are_given_by_name_or_as_they_are(archive: Archive) -> None:
     assert named.notes == given.notes
     for name, frame in named.tables.items():
         assert_frame_equal(frame, given.tables[name])
+
+
+@quietly
+def test_an_archive_is_replayed_under_the_rule_set_that_decides(archive: Archive) -> None:
+    decided = brokerage.decide(archive, brokerage="analysis-jobs", rules="production")
+    rated = [
+        replaying.build(archive, stage="analysis", class_rules=name).tables["site_class"]
+        for name in ("production", "document")
+    ]
+    assert not rated[0].equals(rated[1])
+    assert_frame_equal(decided.world.tables["site_class"], rated[0])
 
 
 def test_numbers_of_jobs_are_those_of_a_loop(archive: Archive, whole: Replay) -> None:

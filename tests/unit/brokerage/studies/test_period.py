@@ -70,6 +70,25 @@ def test_a_period_holds_a_sample_and_its_jobs(archive: Archive, kind: Kind) -> N
     assert period.ran["core_h"].sum() == pytest.approx(core_us / 3.6e9)
 
 
+def test_jobs_made_after_a_period_are_not_of_its_last_brokerage(archive: Archive) -> None:
+    brokerages = replay_period(archive, PRODUCTION, every=None).replay.tasks
+    later = brokerages.filter(pl.col("snapshot") > pl.col("snapshot").min().over("jeditaskid"))
+    end = later["brokerage_time"].min()
+    assert isinstance(end, datetime)
+    period = replay_period(archive, PRODUCTION, end=end)
+    ids = period.replay.tasks["jeditaskid"].unique().implode()
+    own = archive.scan("jobs").filter(
+        pl.col("jeditaskid").is_in(ids),
+        pl.col("prodsourcelabel") == "managed",
+        pl.col("processingtype").ne_missing("pmerge"),
+        pl.col("starttime").is_not_null(),
+    )
+    late = pl.col("creationtime") >= end
+    counts = own.select(before=(~late).sum(), after=late.sum()).collect()
+    assert counts["after"].item() > 0
+    assert period.ran["n_jobs"].sum() == counts["before"].item()
+
+
 def test_the_choice_of_nuclei_is_of_the_same_tasks(archive: Archive) -> None:
     period = replay_period(archive, PRODUCTION, max_tasks=2)
     nuclei, why = replay_nuclei(period)
