@@ -18,7 +18,7 @@ from scipy import special
 from brokerlab.numerics import FloatArray, IntArray
 
 
-def t_factor(n_tasks: int, confidence: float) -> float:
+def t_factor(n_tasks: float, confidence: float) -> float:
     """Return the two-sided Student factor for ``n_tasks`` clusters; infinite below two."""
     if n_tasks < 2:
         return float("inf")
@@ -294,7 +294,8 @@ def clustered(
 
     What is of one task (user, day, queue) rises and falls together, so whole units are drawn again. The same seed
     gives the same draws to every call with as many units: differences between calls are paired. ``measures`` are columns that
-    only functions read; ``units`` are all there are, also those without a row (None: those of each group).
+    only functions read; ``units`` are all there are, also those without a row (None: those of each group). A few giants carry
+    what is pooled: these intervals cover less than their level, `pooled_coverage` says how much (88 % with 8 tasks, too).
 
     One row per group, sorted: ``by``; for each formula ``name, name_lo, name_hi`` (Float64; null where it is not
     defined, null ends with fewer than two units); ``resampled`` (the unit's column), ``n_units``.

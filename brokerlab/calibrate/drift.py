@@ -303,14 +303,20 @@ class LaterArchive:
         return exchange_drift(proposal, evidence, config=later.config, rules=rules)
 
     def _thresholds(self, proposal: Proposal) -> Drift:
-        """Simulate the archive, if the simulation gives back what was seen there."""
+        """Simulate the archive under the proposal's conditions, if the simulation gives back what was seen there."""
         period = self._later_period(proposal)
         if short := too_short(self.archive, {"later": period}):
             raise InsufficientDataError(short[0])
         config = settings_at(self.archive, period.end)
         decide = {threshold_of(change.key).stage for change in proposal.changes}
         stage = next((name for name, held in HOLDS.items() if decide <= {*held}), "jobs")
-        simulation = of_archive(self.archive, [period], stage=stage, rules=_rules_of(proposal))
+        conditions = {"stage": stage, "cycle": "", "capacity": ""}
+        stated = proposal.evidence.numbers or {}
+        conditions |= {name: str(stated[name]) for name in conditions if stated.get(name)}
+        try:
+            simulation = of_archive(self.archive, [period], rules=_rules_of(proposal), **conditions)
+        except ConfigError as error:
+            raise NotRepeatableError(f"it was made with known slots; {error}") from error
         validation = simulation.validate(period)
         return thresholds_drift(proposal, simulation, period, config=config, validation=validation)
 

@@ -377,6 +377,7 @@ def judge(outcomes: Outcomes, question: Question, *, also: Sequence[str] = ()) -
     verdict is ``no_answer``. Of the quantities ``also`` sums are kept, for `Judgement.rechoose`.
 
     Raises:
+        ConfigError: Enough units, all of one block.
         InsufficientDataError: There are no units.
     """
     n = outcomes.n_units
@@ -384,6 +385,11 @@ def judge(outcomes: Outcomes, question: Question, *, also: Sequence[str] = ()) -
         raise InsufficientDataError("no unit has outcomes: there is nothing to judge")
     sums = Sums.of(outcomes, question, also)
     every, enough = range(sums.n_blocks), n >= MIN_UNITS
+    if enough and sums.n_blocks < 2:
+        raise ConfigError(
+            f"units.block: all {n} units are of one block, so that none is later than a choice; give two or more blocks, or "
+            "leave the column out: blocks are then cut by time"
+        )
     inner, walked = _walk(outcomes, sums, question)
     best = sums.choose(every, question, inner)
     scored = every[1:] if walked else every

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from brokerlab.archive.given import Source, scans_of
+from brokerlab.archive.given import Source
 from brokerlab.calibrate.key_trials import Trial, known_rows, trial_of
 from brokerlab.calibrate.percentiles.parameters import PARAMETERS
-from brokerlab.calibrate.settings import last_change, settings_at
+from brokerlab.calibrate.settings import last_change, scans_once, settings_at
 from brokerlab.calibrate.stops import read_scout_history, stop_keys, switches_of, words_of
 from brokerlab.calibrate.thresholds.screening import CHANGES, NOTHING, UNTOLD
 from brokerlab.errors import DataError, InsufficientDataError
@@ -175,7 +175,7 @@ def _screened(
 
 def _distinct(source: Source, table: str, name: str, *, optional: bool = False) -> list[str]:
     """Return the values of a column; none where an optional table is missing."""
-    found = scans_of(source, () if optional else [table], [table] if optional else ())
+    found = scans_once(source, () if optional else [table], [table] if optional else ())
     values = [one.select(pl.col(name).drop_nulls().unique().sort()).collect() for one in found.values()]  # fmt: skip
     return values[0][name].to_list() if values else []
 
@@ -188,7 +188,7 @@ def _scouts(asked: _Asked) -> tuple[Decide, int]:
 
 def _retries(asked: _Asked) -> tuple[Decide, int]:
     """Ask of every task whether it is exhausted, or its retry rejected, at the end of the archive."""
-    tables, rules = scans_of(asked.source, SCOUT_TABLES), ScoutRules(asked.rules)
+    tables, rules = scans_once(asked.source, SCOUT_TABLES), ScoutRules(asked.rules)
     scouts = estimate(tables, rules=rules, config=asked.config, max_scouts=None)
     fixed: dict[str, Any] = {"files": tables["files"], "scouts": scouts, "rules": rules, "at": asked.end}  # fmt: skip
 
@@ -205,7 +205,7 @@ def _limits(asked: _Asked) -> tuple[Decide, int]:
     for trial in asked.trials:
         least = min(value for value in (trial.current, *trial.configs) if value)
         shortest = shortest.with_values(dict.fromkeys(trial.entries, least))
-    tables = scans_of(asked.source, ["jobs"], ["job_status_log", "queues"])
+    tables = scans_once(asked.source, ["jobs"], ["job_status_log", "queues"])
     known = histories(
         tables["jobs"],
         tables.get("job_status_log"),
@@ -219,7 +219,7 @@ def _limits(asked: _Asked) -> tuple[Decide, int]:
 
 def _analysis(asked: _Asked) -> tuple[Decide, int]:
     """Ask which jobs that wait at the end of the archive go back to brokerage."""
-    tables = scans_of(asked.source, ["jobs"], ["queues", "job_status_log"])
+    tables = scans_once(asked.source, ["jobs"], ["queues", "job_status_log"])
     if "queues" in tables:
         tables["queues"] = tables["queues"].unique("panda_queue", keep="last")
     names = {"job_status_log": "status_log"}

@@ -16,9 +16,9 @@ import numpy as np
 import polars as pl
 
 from brokerlab.archive.contracts.jobs import ENDED
-from brokerlab.archive.given import Source, scans_of
+from brokerlab.archive.given import Source
 from brokerlab.calibrate.key_trials import known_rows, trial_of
-from brokerlab.calibrate.settings import last_change, settings_at
+from brokerlab.calibrate.settings import last_change, scans_once, settings_at
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.keys import CatalogueKey, find
@@ -136,7 +136,7 @@ def read_scout_history(
     The configuration is by default what is recorded at the last change of a job, else the catalogue's defaults.
     """
     chosen = rules or ScoutRules()
-    tables = scans_of(source, TABLES)
+    tables = scans_once(source, TABLES)
     used = small(tables.pop("tasks"), "tasks", TASK_COLUMNS).filter(
         tag_column("US").is_in([USES_SCOUTS, AFTER_AVALANCHE])
     )

@@ -28,6 +28,7 @@ from brokerlab.calibrate.stops import (
 from brokerlab.charts import scouts as charts
 from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig.proposal.filters import tasks_in_words
+from brokerlab.intervals import MEASURED_POOLED
 from brokerlab.report import kit
 from brokerlab.report.kit import Caveat, Chart, Number, Page, Part, Table, Verdict, say
 from brokerlab.report.needs import Needs, Rows
@@ -455,7 +456,8 @@ def _stops_part(stops: pl.DataFrame) -> Part:
         },
         most=len(CHECKS),
         note="Each check is asked alone. A task goes well if its later jobs do not fire the check and half of them finish. "
-        "Tasks that really were stopped have no later jobs: stricter settings can be judged by this, laxer ones cannot.",
+        "Tasks that really were stopped have no later jobs: stricter settings can be judged by this, laxer ones cannot. "
+        f"Hours: 95 % intervals, which held the truth in {100 * min(MEASURED_POOLED.values()):g} to {100 * max(MEASURED_POOLED.values()):g} % on synthetic tasks.",
     )
     return Part(
         name="stops",

@@ -297,10 +297,18 @@ def _grid(
     parameter: Parameter,
 ) -> tuple[Setting, ...]:
     """Return the settings, the current one and those asked besides among them."""
+    given: dict[str, Any] = {"ranks": ranks, "margins": margins, "minima": minima}
+    problems = [
+        f"{name} = {values!r}: allowed are several whole numbers, such as range(50, 100) or [75]"
+        for name, values in given.items()
+        if isinstance(values, str) or not isinstance(values, Iterable)
+    ]
+    if problems:
+        raise ConfigError("back-test grid: " + "; ".join(problems))
     all_ranks, all_margins = dict.fromkeys(ranks), dict.fromkeys(margins)
     all_minima = dict.fromkeys(minima)
     more = [current, *also]
-    problems = [
+    problems += [
         f"rank {r}: allowed are whole numbers 0 to 100"
         for r in dict.fromkeys([*all_ranks, *(each.rank for each in more)])
         if not _whole(r, 100)

@@ -364,11 +364,11 @@ def parameter_named(name: str) -> Parameter:
     return PARAMETERS[name]
 
 
-def current_setting(config: Config, parameter: str) -> Setting:
+def current_setting(config: Config, parameter: str = "ramcount") -> Setting:
     """Return the rank, margin [%] and minimum [MB] that act in a configuration; what the code fixes as it is.
 
     Raises:
-        ConfigError: No such parameter, or a value that is no whole number.
+        ConfigError: No configuration, no such parameter, or a value that is no whole number.
 
     Example:
         >>> current_setting(Config.empty(), "ramcount")
@@ -376,6 +376,11 @@ def current_setting(config: Config, parameter: str) -> Setting:
         >>> current_setting(Config.empty(), "cputime").pair
         (95, 50)
     """
+    if not isinstance(config, Config):
+        raise ConfigError(
+            f"current_setting: given is a {type(config).__name__}; allowed is a configuration, such as "
+            "calibrate.backtest(archive).inputs.config, whose study says .current itself"
+        )
     chosen = parameter_named(parameter)
     rank = chosen.rank if chosen.rank_key is None else _whole(config, chosen.rank_key)
     margin = chosen.margin_pct if chosen.margin_key is None else _whole(config, chosen.margin_key)

@@ -236,10 +236,14 @@ def propose(study: Study) -> Verdict:
     gets no answer.
 
     Raises:
-        ConfigError: The back-test compared with another setting than the configuration's.
+        ConfigError: No study, or one whose back-test compared with another setting than the configuration's.
 
     Source: calibration.md 2.
     """
+    if not isinstance(study, Study):
+        raise ConfigError(
+            f"propose: given is a {type(study).__name__}; allowed is a study, such as calibrate.backtest(archive, 'ramcount')"
+        )
     inputs, tried, judgement = study.inputs, study.tried, study.judgement
     parameter, current = tried.parameter, tried.current
     if inputs.window is None:

@@ -19,8 +19,16 @@ from brokerlab.calibrate.simulation import data, history
 from brokerlab.calibrate.simulation.capacity import KNOWN, LOWER, upper_slots, with_given
 from brokerlab.calibrate.simulation.history import UNMADE, Period, limited
 from brokerlab.calibrate.simulation.state import SECOND
-from brokerlab.calibrate.simulation.world import STAGES, QueueRules, Transfers, World, of_tables
+from brokerlab.calibrate.simulation.world import (
+    STAGES,
+    Mode,
+    QueueRules,
+    Transfers,
+    World,
+    of_tables,
+)
 from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.frames import latest
 from brokerlab.lifecycle.classification.rules import ClassRules
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.rulesets import RuleSetName
@@ -53,7 +61,7 @@ def of_archive(
     quantile: float = 1.0,
     capacity: pl.DataFrame | None = None,
     capacity_most: float = 1.0,
-    transfers: Transfers | None = None,
+    transfers: Transfers | Mode | None = None,
     rules: RuleSetName = "document",
     queueing: QueueRules | None = None,
 ) -> World:
@@ -96,7 +104,7 @@ def of_archive(
             ran nothing; those of others, or of all (None), are read from the archive.
         capacity_most: Where slots are a lower bound, so many times the busiest time is taken for them, see
             :func:`.capacity.upper_slots`; 1: the lower bound.
-        transfers: How data move; None: ``links`` where the archive knows replicas and files, else ``observed``; ``none`` where
+        transfers: How data move, or its mode alone; None: ``links`` where the archive knows replicas and files, else ``observed``; ``none`` where
             the brokerage is as seen.
         rules: Rule set that the brokerage and the timeouts decide by, ``document`` or ``production``.
         queueing: Options of the queues; default: three attempts, or one where the brokerage is as seen, as every retry is a
@@ -108,6 +116,8 @@ def of_archive(
         DataError: It lacks ``tasks``, or no task is brokered in the period.
         InsufficientDataError: No job of the period has run.
     """
+    if isinstance(transfers, str):
+        transfers = Transfers(mode=transfers)
     constant = _duration(window, "window")
     problems = []
     for name, value, allowed in (("stage", stage, STAGES), ("brokerage", brokerage, BROKERAGES)):
@@ -232,7 +242,7 @@ def _slots(
 ) -> pl.DataFrame:
     """Return the slots of all queues with their ``source``: those given, else read from the archive."""
     seen = with_given(seen, given)
-    known = archive.scan("queues").select("panda_queue", "unified_name", "status", "type").collect()
+    known = latest(archive.scan("queues").collect())
     parents = pl.coalesce("unified_name", "panda_queue") == pl.col("panda_queue")
     types = PRODUCTION_TYPES if stage == "jobs" else TYPES
     asked = known.filter(parents, pl.col("status") == "online", pl.col("type").is_in(types))
@@ -252,7 +262,7 @@ def _sources(slots: pl.DataFrame) -> pl.DataFrame:
 
 def _with_idle(archive: Any, queues: pl.DataFrame, capacity: pl.DataFrame) -> pl.DataFrame:
     """Add the queues of the archive that ran nothing, but that have slots; they have no start-up delay."""
-    known = archive.scan("queues").collect()
+    known = latest(archive.scan("queues").collect())
     idle = capacity.filter(pl.col("slots") > 0).join(known, on="panda_queue", how="semi")
     idle = idle.select("panda_queue").join(queues, on="panda_queue", how="anti")
     return pl.concat([queues, limited(known, idle)]).sort("panda_queue")

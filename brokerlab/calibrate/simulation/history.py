@@ -29,6 +29,7 @@ from brokerlab.calibrate.simulation.capacity import (
 from brokerlab.calibrate.simulation.state import SECOND
 from brokerlab.engines import collect, narrow
 from brokerlab.errors import DataError, InsufficientDataError
+from brokerlab.frames import latest
 
 UNMADE = "unmade"
 """What was observed of such a job."""
@@ -128,9 +129,9 @@ def _rows(archive: Any, until: datetime) -> pl.DataFrame:
     jobs = archive.scan("jobs")
     if "computingsite" not in jobs.collect_schema():
         raise DataError(f"{archive.path}: jobs have no computingsite; ingest a source that has it")
-    parents = archive.scan("queues").select("panda_queue", "unified_name").unique("panda_queue")
+    parents = latest(archive.scan("queues").collect()).select("panda_queue", "unified_name")
     rows = by_parent(
-        collect(narrow(jobs, "jobs", _READ, ())), dict(parents.drop_nulls().collect().iter_rows())
+        collect(narrow(jobs, "jobs", _READ, ())), dict(parents.drop_nulls().iter_rows())
     )
     over = pl.lit(until, pl.Datetime("us"))
     live = ~pl.col("jobstatus").is_in(OVER) & pl.col("computingsite").is_not_null()
@@ -169,7 +170,7 @@ def _queues(
     archive: Any, ran: pl.DataFrame, period: Period, window: timedelta, quantile: float
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     """Return the queues where jobs ran or of which slots are stated, slots, and start-up delays."""
-    queues = archive.scan("queues").collect()
+    queues = latest(archive.scan("queues").collect())
     queues = queues.filter(pl.coalesce("unified_name", "panda_queue") == pl.col("panda_queue"))
     use, before = in_use(ran), ran.filter(pl.col("readytime") < period.start)
     first = min(period.begin, cast("datetime", ran["starttime"].min()))
@@ -246,10 +247,8 @@ def _spread(seen: pl.DataFrame, most: int = 100) -> pl.DataFrame:
 
 def limited(queues: pl.DataFrame, names: pl.DataFrame) -> pl.DataFrame:
     """Return queues, each once and sorted, with their limits; those that the archive does not know have none."""
-    limits = queues.select("panda_queue", "maxtime", "maxrss")
-    last = limits.sort(limits.columns).unique("panda_queue", keep="last", maintain_order=True)
     wanted = names.unique().sort("panda_queue")
-    return wanted.join(last, on="panda_queue", how="left", maintain_order="left").select(
+    return wanted.join(queues, on="panda_queue", how="left", maintain_order="left").select(
         "panda_queue",
         pl.lit(0, pl.Int64).alias("slots"),
         pl.col("maxtime", "maxrss").cast(pl.Int64),

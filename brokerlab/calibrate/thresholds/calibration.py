@@ -315,6 +315,7 @@ def _judged(
             "capacity_unknown": len(unknown),
             "stable_under_halved_and_doubled_limits": str(_stable(judgement)).lower(),
             "inner_limit": judgement.inner,
+            **(what_if.conditions if isinstance(what_if, GridWhatIf) else {}),
         },
         helps=affected(strata, queues, ("gains", "emptier")),
         hurts=affected(strata, queues, ("loses", "fuller")),

@@ -34,7 +34,7 @@ class GridWhatIf:
     """Simulations of an archive's periods, see :func:`of_archive`; ``worlds`` are read as far as they are needed.
 
     Another process reads the worlds itself: they are larger than what they are read from. ``digest`` is of the archive, the rules
-    that decide and everything the worlds depend on.
+    that decide and everything the worlds depend on; ``given`` the file of known slots, empty: none.
     """
 
     path: Path
@@ -42,6 +42,7 @@ class GridWhatIf:
     drain: str
     options: dict[str, Any]
     digest: str
+    given: str = ""
     worlds: dict[Period, simulation.World] = field(default_factory=dict, repr=False, compare=False)
 
     def __call__(
@@ -71,6 +72,12 @@ class GridWhatIf:
     def cycle(self) -> str:
         """From one brokerage to the next."""
         return str(self.options["cycle"])
+
+    @property
+    def conditions(self) -> dict[str, str]:
+        """What a proposal says of the simulation, so that a later archive can be simulated under the same conditions."""
+        known = {"capacity": self.given} if self.given else {}
+        return {"stage": self.options.get("stage", "jobs"), "cycle": self.cycle, **known}
 
     def sources(self) -> pl.DataFrame:
         """Return ``panda_queue``, ``source`` of the slots in the first world that was read, see ``simulation.capacity``."""
@@ -132,4 +139,5 @@ def of_archive(
     switches = differences().select("chapter", "switch", rules).rows()
     digest = digest_of([VERSION, switches, archive.digest, drain, about, slots])
     options |= {"capacity": known, "rules": rules}
-    return GridWhatIf(archive.path, tuple(periods), drain, options, digest)
+    told = "a frame, not a file" if isinstance(given, pl.DataFrame) else str(given or "")
+    return GridWhatIf(archive.path, tuple(periods), drain, options, digest, told)

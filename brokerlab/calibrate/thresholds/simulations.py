@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import cast
 
 import numpy as np
 import polars as pl
@@ -97,16 +98,14 @@ class Simulations:
     def tasks(self, block: Block) -> pl.DataFrame:
         """Return the tasks of a period under the setting before, sorted; those of the level.
 
-        With ``begins``: of the span that each begins in; one that does not say when, in the first. Spans are equal parts of
-        the time in which all tasks of the period begin, for the last ones are to end in it, and a day at most.
+        With ``begins``: of the span that each begins in. Spans are equal parts of the time in which all tasks of the period begin, for the last ones are to end in it, and a day at most.
         """
         if block not in self._tasks:
             every = self.simulated(self.before, block)[0].tasks
             start, created = block.period.start, every["created_at"]
-            last = created.max()
-            whole = (last if isinstance(last, datetime) else block.period.end) - start
+            whole = cast("datetime", created.max()) - start
             length = min(timedelta(days=1), whole / self.least + timedelta(microseconds=1))
-            since = (created.fill_null(start) - start).dt.total_microseconds().to_numpy()
+            since = (created - start).dt.total_microseconds().to_numpy()
             spans = since // (length / timedelta(microseconds=1))
             begins = pl.Series(
                 "begins", [start + int(span) * length for span in spans], pl.Datetime("us")

@@ -14,6 +14,7 @@ from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.estimators.records import Quantity
 from brokerlab.estimators.sources import jobs as facts
 from brokerlab.estimators.sources.source import At, Source, check_choices, sifted
+from brokerlab.frames import latest
 from brokerlab.scouts.resource_type import PER_CORE
 from brokerlab.scouts.tables import INPUT_TYPES
 
@@ -143,9 +144,11 @@ def _tasks(opened: Archive) -> pl.LazyFrame:
 
 def _corepower(opened: Archive) -> pl.LazyFrame:
     """Return the core power of the queues, where above 0: ``computingsite, corepower``."""
-    queues = opened.scan("queues") if opened.has("queues") else empty("queues").lazy()
-    return queues.select(computingsite="panda_queue", corepower=facts.positive("corepower")).unique(
-        "computingsite", keep="last", maintain_order=True
+    queues = opened.scan("queues").collect() if opened.has("queues") else empty("queues")
+    return (
+        latest(queues)
+        .lazy()
+        .select(computingsite="panda_queue", corepower=facts.positive("corepower"))
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from brokerlab.intervals import CONFIDENCE
+from brokerlab.intervals import CONFIDENCE, studentised, t_factor
 from brokerlab.numerics import FloatArray
 
 PLACE = ("system", "workflow")
@@ -121,50 +121,42 @@ def mean_interval(
 ) -> tuple[float | None, float | None]:
     """Return the 95 % interval of a mean of values in the order of time.
 
-    The bootstrap interval (BCa) is widened by the root of `dependence`, and to Student's for so many independent values:
-    instants of a queue that is full for days are not so many observations. None with fewer than two values, the mean itself where all are equal.
-
-    Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 14.
+    That of independent values (:func:`brokerlab.intervals.studentised`) is widened by the root of `dependence`, and to Student's for so
+    many fewer: instants of a queue that is full for days are not so many observations. None with fewer than two values, the mean
+    itself where all are equal.
     """
-    if len(values) < 2:
+    n = len(values)
+    if n < 2:
         return None, None
-    centre = float(values.mean())
+    mean = float(values.mean())
     if np.ptp(values) <= 1e-12 * max(1.0, float(np.abs(values).max())):
-        return centre, centre
-    from scipy import stats
-
-    found = stats.bootstrap(
-        (values,), np.mean, n_resamples=n_boot, confidence_level=CONFIDENCE, rng=seed
-    )
+        return mean, mean
+    _, low, high = studentised(values, np.ones(n), n_boot=n_boot, seed=seed)
     together = dependence(values)
-    student = stats.t.ppf((1 + CONFIDENCE) / 2, max(1.0, len(values) / together - 1))
-    wider = float(np.sqrt(together) * student / stats.norm.ppf((1 + CONFIDENCE) / 2))
-    low, high = found.confidence_interval
-    return centre - wider * (centre - float(low)), centre + wider * (float(high) - centre)
+    wider = np.sqrt(together) * t_factor(n / together, CONFIDENCE) / t_factor(n, CONFIDENCE)
+    return float(mean - wider * (mean - low)), float(mean + wider * (high - mean))
 
 
 def dependence(values: FloatArray) -> float:
     """Return how many values in a row tell as much as one independent value: 1 where they do not hang together.
 
-    ``1 + 2 sum of autocorrelations``, summed while those of two neighbouring lags together are positive.
+    ``(1 + r) / (1 - r)`` of a first-order autoregressive series, at most half of the values; ``r`` is the correlation of
+    neighbours, which few values show too small by about ``(1 + 3 r) / n``.
 
-    Source: Geyer, Statistical Science 7 (1992) 473, doi:10.1214/ss/1177011137, section 3.3.
+    Source: Kendall, Biometrika 41 (1954) 403, doi:10.1093/biomet/41.3-4.403.
 
     Example:
         >>> dependence(np.array([1.0, -1.0, 1.0, -1.0]))
         1.0
         >>> round(dependence(np.repeat([0.0, 1.0, 0.0, 1.0], 5)), 1)
-        2.8
+        10.0
     """
-    off = values - values.mean()
-    n = len(off)
-    if not off.any():
+    off, n = values - values.mean(), len(values)
+    if n < 4 or not off.any():
         return 1.0
-    covariance = np.correlate(off, off, "full")[n - 1 :] / n
-    correlation = covariance / covariance[0]
-    pairs = correlation[: n - n % 2].reshape(-1, 2).sum(axis=1)
-    kept = pairs if (pairs > 0).all() else pairs[: int(np.argmax(pairs <= 0))]
-    return float(min(n / 2, max(1.0, 2 * kept.sum() - 1)))
+    seen = float(off[1:] @ off[:-1] / (off @ off))
+    r = max(0.0, (n * seen + 1) / (n - 3))
+    return n / 2 if r >= 1 else min(n / 2, (1 + r) / (1 - r))
 
 
 def _schema(group: Sequence[str]) -> dict[str, Any]:

@@ -116,24 +116,34 @@ class Starving(Toy):
         return Toy(best={CAP: 800.0 if self.digest == "the same" else 100.0}, world=1)
 
 
+CONDITIONS = {"stage": "analysis", "cycle": "30m", "capacity": "slots.csv"}
+
+
 @pytest.mark.parametrize(
-    ("key", "stage"),
+    ("key", "stated", "stage"),
     [
-        (CAP, "jobs"),
-        ("BASE_QUEUE_LENGTH_PER_PQ", "analysis"),
-        ("FAST_REBRO_THRESHOLD_NQNR_RATIO", "jobs"),
+        (CAP, {}, "jobs"),
+        ("BASE_QUEUE_LENGTH_PER_PQ", {}, "analysis"),
+        ("FAST_REBRO_THRESHOLD_NQNR_RATIO", {}, "jobs"),
+        ("FAST_REBRO_THRESHOLD_NQNR_RATIO", CONDITIONS, "analysis"),
     ],
 )
-def test_what_keys_decide_is_simulated(
-    key: str, stage: str, proposal: Proposal, monkeypatch: pytest.MonkeyPatch
+def test_what_keys_decide_is_simulated_under_the_conditions_of_the_proposal(
+    key: str,
+    stated: dict[str, str],
+    stage: str,
+    proposal: Proposal,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Under a simulation of production jobs no key of the analysis brokerage would do anything, and all of them hold."""
     (change,) = proposal.changes
-    asked = replace(proposal, changes=(replace(change, key=key),))
-    simulated: list[str] = []
+    numbers = {**(proposal.evidence.numbers or {}), **stated}
+    evidence = replace(proposal.evidence, numbers=numbers)
+    asked = replace(proposal, changes=(replace(change, key=key),), evidence=evidence)
+    simulated: list[dict[str, str]] = []
 
-    def of_archive(*_: Any, stage: str, **__: Any) -> Any:
-        simulated.append(stage)
+    def of_archive(*_: Any, **conditions: Any) -> Any:
+        simulated.append(conditions)
         return SimpleNamespace(validate=lambda _: None)
 
     monkeypatch.setattr(drift, "of_archive", of_archive)
@@ -143,7 +153,22 @@ def test_what_keys_decide_is_simulated(
     window = ("2026-04-01T00:00:00", "2026-04-11T00:00:00")
     archive: Any = SimpleNamespace(path="later", manifest=SimpleNamespace(window=window))
     LaterArchive(archive).ask(asked)
-    assert simulated == [stage]
+    known = {"stage": stage, "cycle": "", "capacity": "", **stated}
+    assert simulated == [{"rules": "document", **known}]
+
+
+def test_known_slots_that_are_gone_leave_nothing_to_repeat(
+    proposal: Proposal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = {**(proposal.evidence.numbers or {}), "capacity": "gone.csv"}
+    asked = replace(proposal, evidence=replace(proposal.evidence, numbers=numbers))
+    monkeypatch.setattr(drift, "too_short", lambda *_: [])
+    monkeypatch.setattr(drift, "settings_at", lambda *_: Config.empty())
+    window = ("2026-04-01T00:00:00", "2026-04-11T00:00:00")
+    archive: Any = SimpleNamespace(path="later", manifest=SimpleNamespace(window=window))
+    found = LaterArchive(archive).ask(asked)
+    assert found.status == "cannot_be_checked"
+    assert "made with known slots; capacity gone.csv: there is no such file" in found.sentence
 
 
 def test_the_answer_must_be_the_same_over_the_range_of_unknown_slots(proposal: Proposal) -> None:

@@ -65,6 +65,16 @@ def test_a_setting_is_scored_by_units_that_came_after_its_choice():
     assert found.n_scored == 30
 
 
+def test_one_block_has_nothing_later_to_score_a_choice():
+    """No unit judges a setting that it had helped to choose: twenty units of one block would."""
+    of_one = outcomes(noisy(20, [1.0, 0.5]))
+    of_one = replace(of_one, units=of_one.units.with_columns(block=1))
+    with pytest.raises(ConfigError, match=r"units.block: all 20 units are of one block"):
+        judge(of_one, Question(n_boot=200))
+    few = replace(outcomes(noisy(5, [1.0, 0.5])), units=of_one.units.head(5))
+    assert judge(few, Question()).case == "few"
+
+
 def test_two_settings_are_compared_on_all_units_whatever_was_chosen():
     """What was accepted elsewhere was chosen on none of these units, so that all of them say something of it."""
     loss, kills = noisy(60, [1.0, 0.9, 0.7]), np.tile([0.01, 0.02, 0.05], (60, 1))

@@ -52,6 +52,15 @@ def made(history):
     return judged(history)
 
 
+def test_what_is_given_in_place_of_a_study_or_a_configuration_is_said(history):
+    with pytest.raises(ConfigError, match=r"given is a dict; allowed is a study, such as"):
+        propose({})
+    with pytest.raises(ConfigError, match=r"given is a dict; allowed is a configuration"):
+        current_setting({})
+    with pytest.raises(ConfigError, match=r"ranks = 75: allowed are several whole numbers"):
+        judged(history, ranks=75)
+
+
 def test_a_setting_within_the_limit_replaces_one_that_breaks_it(made):
     j = made.judgement
     assert (j.kind, j.current) == ("change", Setting(75, 10))

@@ -10,6 +10,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import brokerlab.archive
+from brokerlab.archive import ArchiveWriter
 from brokerlab.brokerage.link_metrics import THROUGHPUT_KEYS
 from brokerlab.brokerage.replaying import build
 from brokerlab.calibrate import simulation
@@ -18,6 +19,7 @@ from brokerlab.calibrate.simulation.capacity import read_capacity
 from brokerlab.calibrate.simulation.loop import Loop
 from brokerlab.calibrate.simulation.state import instants
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
+from brokerlab.estimators.sources.archived import of_archive as of_records
 from brokerlab.worlds import synthesise
 from tests.recorded import record
 
@@ -99,6 +101,44 @@ def test_a_queue_that_ran_nothing_may_be_given_no_slots(base):
     other = simulation.of_archive(base, **hour, capacity=given)
     assert_frame_equal(other.queues, world.queues)
     assert set(world.unknown) - set(other.unknown) == set(idle)
+
+
+def test_the_latest_row_of_a_queue_is_read_whatever_its_place(base, tmp_path):
+    """Earlier rows, which stand last, name other limits, other parents and no core power."""
+    queues = base.scan("queues").collect()
+    late, early = datetime(2026, 2, 20), datetime(2026, 2, 1)
+    older = queues.with_columns(
+        ts=early, maxtime=10**9, maxrss=10**9, status=pl.lit("offline"), unified_name=pl.lit("X"),
+        pledgedcpu=10**6, corepower=0.5,
+    )  # fmt: skip
+    with ArchiveWriter(tmp_path / "both", synthetic=True) as writer:
+        for name in base.tables:
+            writer.write(
+                name, base.scan(name).collect(), trusted=True
+            ) if name != "queues" else None
+        writer.write(
+            "queues",
+            pl.concat(
+                [queues.with_columns(ts=late), older.select(queues.columns)], how="vertical_relaxed"
+            ),
+        )
+        writer.commit()
+    both = brokerlab.archive.open(tmp_path / "both")
+    plain, found = (simulation.of_archive(one, **PERIOD) for one in (base, both))
+    for name in ("jobs", "queues", "capacity", "sources"):
+        assert_frame_equal(getattr(found, name), getattr(plain, name))
+    powers = [of_records(one, "memory").records["corepower"] for one in (base, both)]
+    assert powers[0].equals(powers[1])
+
+
+def test_how_data_move_may_be_named_alone(base):
+    named, whole = (
+        simulation.of_archive(base, **PERIOD, transfers=how)
+        for how in ("observed", simulation.Transfers(mode="observed"))
+    )
+    assert named.transfers == whole.transfers
+    with pytest.raises(ConfigError, match="mode is 'link', allowed: links"):
+        simulation.of_archive(base, **PERIOD, transfers="link")
 
 
 def test_jobs_made_before_the_end_are_there_though_they_were_ready_after_it(base):

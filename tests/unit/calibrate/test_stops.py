@@ -15,7 +15,7 @@ from brokerlab.calibrate.stops import (
     read_scout_history,
     stop_keys,
 )
-from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.errors import ConfigError, DataError, InsufficientDataError
 from tests.scout_toys import Toy, settings
 
 ABUSE = {"cpuconsumptiontime": 2001}
@@ -147,6 +147,16 @@ def test_what_cannot_be_said_is_refused():
         backtest(Toy(splitrule="US=1").job(1))
     with pytest.raises(InsufficientDataError, match="has no table 'jobs'"):
         read_scout_history({})
+
+
+def test_files_given_twice_are_refused():
+    """Their events would count twice: half the CPU time per event."""
+    names = ("jobs", "files", "tasks", "datasets", "queues")
+    tables = dict(zip(names, toy().tables(), strict=True))
+    files = tables["files"].with_row_index("fileid").with_columns(attemptnr=0)
+    with pytest.raises(DataError, match=r"files: \d+ rows have a key that another one has"):
+        read_scout_history({**tables, "files": pl.concat([files, files])})
+    read_scout_history({**tables, "files": files})
     with pytest.raises(ConfigError, match=r"'SCOUT_NUM_SHORT': did you mean 'SCOUT_NUM_SHORT_<"):
         backtest(toy(), "SCOUT_NUM_SHORT")
 

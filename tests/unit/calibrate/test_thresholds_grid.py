@@ -66,6 +66,9 @@ def test_a_wrong_value_is_found_on_an_archive_that_the_simulator_made(seen, plan
     assert dict(found.setting.values) == {KEY: 1000}
     assert found.judgement.quantity("turnaround_h")["diff_hi"] < 0
     assert found.strata["verdict"].to_list() == ["gains"]
+    stated = found.proposal.evidence.numbers
+    under = [stated[name] for name in ("stage", "cycle", "capacity")]
+    assert under == ["jobs", "4h", "a frame, not a file"]
     for period in PERIODS:  # nothing after a period is looked at
         assert what_if.worlds[period].until <= period.end
     assert what_if.__getstate__()["worlds"] == {}  # another process reads them itself

@@ -122,6 +122,23 @@ def test_the_interval_of_a_mean():
     assert mean_interval(np.array([3.0])) == (None, None)
 
 
+def autoregressive(rng, n, r=0.8):
+    values = np.zeros(n + 100)
+    for place, noise in enumerate(rng.normal(size=n + 99), start=1):
+        values[place] = r * values[place - 1] + noise
+    return values[100:]
+
+
+@pytest.mark.parametrize(
+    ("n", "draw", "truth"),
+    [(6, lambda rng, n: rng.lognormal(size=n), np.exp(0.5)), (30, autoregressive, 0.0)],
+)
+def test_few_instants_and_those_that_hang_together_keep_the_level(n, draw, truth):
+    """The BCa interval covered 86 % of six skewed values and 82 % of thirty that hang together, where 95 % is said."""
+    ends = [mean_interval(draw(np.random.default_rng([i, n]), n), n_boot=200) for i in range(400)]
+    assert np.mean([low <= truth <= high for low, high in ends]) >= 0.92
+
+
 def test_instants_in_a_row_that_are_alike_tell_less():
     noise = np.random.default_rng(2).normal(size=200)
     slow = np.convolve(noise, np.ones(10) / 10, "valid")[:100]
