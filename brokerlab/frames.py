@@ -53,6 +53,16 @@ def columns_of(frame: pl.DataFrame, schema: Mapping[str, pl.DataType]) -> pl.Dat
     )
 
 
+def chosen(table: str, frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    """Return columns of a table; those that it lacks are refused, all at once."""
+    missing = [name for name in columns if name not in frame.columns]
+    if missing:
+        raise SchemaError(
+            f"{table} has no column {', '.join(missing)}; found {', '.join(frame.columns)}: add it, or name one so"
+        )
+    return frame.select(columns)
+
+
 def polars_frame(table: Any, contract: type[dy.Schema]) -> pl.DataFrame:
     """Return a table as a Polars frame."""
     if isinstance(table, pl.DataFrame):

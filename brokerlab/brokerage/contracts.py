@@ -1,7 +1,8 @@
 """Contracts of the tables that the production job brokerage reads (production-jobs.md).
 
 A column that is not given is null; :data:`ABSENT` says what a table that is not given means. A table with ``snapshot`` says for
-which instant its rows hold; without that column, or where it is null, they hold for every instant. Columns of the archive
+which instant its rows hold; without that column, or where it is null, they hold for every instant. What a row says of a queue, an endpoint or a site
+at an instant goes before what one says for all. Columns of the archive
 are kept with their type, unit and sense; what a missing value means here stands beside their names.
 """
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
+from brokerlab.frames import chosen
 from brokerlab.matching.architecture import Request, parse_architecture
 from brokerlab.matching.description import ANY, Description, DescriptionError, read_description
 from brokerlab.matching.gpu import GpuNode
@@ -68,6 +69,7 @@ def software_pairs(
     :data:`brokerlab.matching.software.REASONS`; null where accepted), ``platform`` (what a regexp platform stands
     for there, or null), ``preference_weight`` (f64, 1 to 2); one row per distinct request and distinct queue,
     in the order of their first appearance. Join with ``nulls_equal=True``. Warns of what cannot be read.
+    Columns that are missing are a SchemaError.
 
     ``requests``: ``architecture, transhome, container_name, onlytagsforfc`` of tasks, repeated or not; of users' tasks
     (``analysis``, read as docs/rules/matching.md 9 says) ``transuses`` in the place of the last. ``queues``: ``panda_queue`` (parents for
@@ -79,7 +81,7 @@ def software_pairs(
     Source: docs/rules/matching.md.
     """
     columns, task_of = (ANALYSIS_COLUMNS, analysis_task) if analysis else (REQUEST_COLUMNS, _task)
-    kinds = requests.select(columns).unique(maintain_order=True)
+    kinds = chosen("requests", requests, columns).unique(maintain_order=True)
     offered = _offers(queues, sw_tags, worker_node_gpu, worker_node_cpu_level)
     asked: dict[SoftwareTask, int] = {}
     task_codes = [asked.setdefault(task_of(*row), len(asked)) for row in kinds.iter_rows()]
@@ -232,10 +234,10 @@ def _offers(
     worker_node_cpu_level: pl.DataFrame | None,
 ) -> _Queues:
     """Return what each queue offers; queues that offer the same share one offer."""
-    rows = queues.select("panda_queue", "releases").unique(
+    rows = chosen("queues", queues, ("panda_queue", "releases")).unique(
         "panda_queue", keep="first", maintain_order=True
     )
-    described = sw_tags.select("panda_queue", "data").unique(
+    described = chosen("sw_tags", sw_tags, ("panda_queue", "data")).unique(
         "panda_queue", keep="first", maintain_order=True
     )
     data = dict(described.iter_rows())
@@ -296,7 +298,9 @@ def _gpus(frame: pl.DataFrame | None) -> dict[str, tuple[GpuNode, ...]] | None:
         return None
     seen: dict[str, tuple[GpuNode, ...]] = {}
     columns = ("panda_queue", *_GPU_COLUMNS)
-    for name, *values in frame.select(columns).unique().sort(columns).iter_rows():
+    for name, *values in (
+        chosen("worker_node_gpu", frame, columns).unique().sort(columns).iter_rows()
+    ):
         seen[name] = (*seen.get(name, ()), GpuNode(*values))
     return seen
 
@@ -306,7 +310,9 @@ def _levels(frame: pl.DataFrame | None) -> dict[str, dict[str, float]]:
     seen: dict[str, dict[str, float]] = {}
     if frame is not None:
         columns = ("panda_queue", "cpu_architecture_level", "pct_within_queue")
-        for name, level, share in frame.select(columns).sort(columns).iter_rows():
+        for name, level, share in (
+            chosen("worker_node_cpu_level", frame, columns).sort(columns).iter_rows()
+        ):
             seen.setdefault(name, {})[level] = share or 0.0
     return seen
 

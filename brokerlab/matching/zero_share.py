@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from brokerlab.frames import chosen
 from brokerlab.matching.fairshare_policy import PRIORITY, Clause, Policy, parse
 from brokerlab.matching.notes import warn
 from brokerlab.matching.patterns import PatternError
@@ -182,11 +183,11 @@ def decide_pairs(
 
     ``policy``, the five task columns, ``zero_share`` (bool), ``rule_index`` (i64, null if no sub-policy
     decided), ``reason``, ``priority_error`` (bool); one row per distinct policy and distinct task row, policies
-    and task rows in the order of their first appearance. Join with ``nulls_equal=True``.
+    and task rows in the order of their first appearance. Join with ``nulls_equal=True``. Columns that are missing are a SchemaError.
 
     Source: docs/rules/zero-share.md 2.
     """
-    kinds = tasks.select(TASK_COLUMNS).unique(maintain_order=True)
+    kinds = chosen("tasks", tasks, TASK_COLUMNS).unique(maintain_order=True)
     columns = {name: kinds[name].to_list() for name in TASK_COLUMNS}
     seen = _Tasks.of(columns, columns["is_merging"])
     parsed = [parse(text) for text in dict.fromkeys(policies)]

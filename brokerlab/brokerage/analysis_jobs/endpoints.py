@@ -67,9 +67,10 @@ def _with_states(
         "snapshot", "ddm_endpoint_name",
         known=pl.lit(value=True), space_usable_then=_space(rules),
         **{f"{name}_then": pl.col(name) for name in STATES},
-    ).unique(["snapshot", "ddm_endpoint_name"], keep="last", maintain_order=True)  # fmt: skip
+    )  # fmt: skip
     key = ["snapshot", "ddm_endpoint_name"]
-    rows = links.join(snapshots, how="cross").join(at_every(then, snapshots), on=key, how="left")
+    known = at_every(then, snapshots, "storage_endpoints")
+    rows = links.join(snapshots, how="cross").join(known, on=key, how="left")
     return rows.with_columns(
         pl.when("known").then(f"{name}_then").otherwise(name).alias(name) for name in names
     ).drop("known", *(f"{name}_then" for name in names))

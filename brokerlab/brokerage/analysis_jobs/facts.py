@@ -12,7 +12,7 @@ from brokerlab.brokerage.analysis_jobs.task_facts import task_facts
 from brokerlab.brokerage.analysis_jobs.throttle import ended
 from brokerlab.brokerage.engine.lookup import Known
 from brokerlab.brokerage.inputs.data import input_files
-from brokerlab.brokerage.inputs.valid import at_every
+from brokerlab.brokerage.inputs.valid import at_every, one_row_per_key
 from brokerlab.brokerage.production_jobs.queue_facts import queue_facts as shared_facts
 from brokerlab.brokerage.production_jobs.state import at_instants, has_history
 from brokerlab.brokerage.rules import ProductionRules
@@ -177,8 +177,10 @@ STATE_TABLES = (
 
 def facts(known: Known) -> Known:
     """Return it with the facts of tasks and queues, and the candidates of tasks that are pre-assigned."""
-    given, rules = known.given, known.rules
-    raw = given["tasks"].with_columns(pl.col("snapshot").fill_null(0))
+    rules = known.rules
+    instants = known.given["tasks"].with_columns(pl.col("snapshot").fill_null(0))
+    given = one_row_per_key({**known.given, "tasks": instants})
+    raw = given["tasks"]
     snapshots = raw.select("snapshot").unique().sort("snapshot")
     tables = at_instants(given, STATE_TABLES, snapshots)
     if "worker_node_gpu" in known.missing:
@@ -196,6 +198,7 @@ def facts(known: Known) -> Known:
     )
     found = replace(
         known,
+        given=given,
         tables={name: frame.lazy() for name, frame in tables.items()},
         tasks=tasks.lazy(),
         places=queues.lazy(),

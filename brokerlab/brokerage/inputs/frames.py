@@ -65,7 +65,7 @@ def read_given(
     ``others``: contracts of another brokerage: its tables, and its columns of the same tables, are let pass.
 
     Returns:
-        Every table; and the names of those that were not given, nor are named in ``later``: nothing is known of what they
+        Every table, null for NaN; and the names of those that were not given, nor are named in ``later``: nothing is known of what they
         would say, while a table without rows says that there is nothing.
 
     Raises:
@@ -78,7 +78,12 @@ def read_given(
     for name in own.keys() & (others or {}).keys():
         extra = (others or {})[name].columns().keys() - contracts[name].columns().keys()
         own[name] = _without(own[name], contracts[name], extra)
-    return prepared(own | strange, contracts, exact=True), frozenset(missing)
+    made = prepared(own | strange, contracts, exact=True)
+    # Polars takes NaN for larger than any number
+    numbers = {
+        name: frame.with_columns(pl.col(pl.Float64).fill_nan(None)) for name, frame in made.items()
+    }
+    return numbers, frozenset(missing)
 
 
 def _without(table: Any, contract: type[dy.Schema], columns: Collection[str]) -> Any:

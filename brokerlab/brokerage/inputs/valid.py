@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, TypeVar
 
 import polars as pl
+
+from brokerlab.matching.notes import warn
 
 if TYPE_CHECKING:
     from polars._typing import MaintainOrderJoin
@@ -66,11 +68,42 @@ def for_tasks(frame: Frame, tasks: Frame) -> Frame:
     return found.select(frame.collect_schema().names())
 
 
-def at_every(frame: pl.DataFrame, snapshots: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of a state table for every snapshot for which they are valid; all of them where no row is for all."""
-    if not frame["snapshot"].null_count():
+ROW_KEYS = {
+    "tasks": ("jeditaskid", "snapshot"),
+    "queues": ("snapshot", "panda_queue"),
+    "storage_endpoints": ("snapshot", "ddm_endpoint_name"),
+    "queue_storage_site": ("panda_queue",),
+    "nuclei": ("snapshot", "nucleus"),
+    **dict.fromkeys(("diskio_usage", "to_run_rate", "site_class"), ("snapshot", "computingsite")),
+    "core_stats": ("snapshot", "computingsite", "jobstatus"),
+}
+"""Tables of one row per key."""
+
+
+def one_row_per_key(tables: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    """Return the tables with the last row of each key (:data:`ROW_KEYS`), and warn of the others."""
+    found, told = dict(tables), []
+    for name in ROW_KEYS.keys() & tables.keys():
+        keys = [key for key in ROW_KEYS[name] if key in tables[name].columns]
+        found[name] = tables[name].unique(keys, keep="last", maintain_order=True)
+        lost = tables[name].height - found[name].height
+        if lost:
+            told.append(f"{name}: {lost} rows repeat {', '.join(keys)}, the last one holds")
+    warn("input tables", sorted(told))
+    return found
+
+
+def at_every(frame: pl.DataFrame, snapshots: pl.DataFrame, table: str = "") -> pl.DataFrame:
+    """Return the rows of a state table for every snapshot for which they are valid; all of them where no row is for all.
+
+    In a ``table`` of one row per key (:data:`ROW_KEYS`) a row for all gives way to one of the snapshot itself.
+    """
+    some = frame["snapshot"].null_count()
+    if not some:
         return frame
     found = valid_for(snapshots.select("snapshot"), frame, keys=["snapshot"])
+    if table in ROW_KEYS and some < frame.height:
+        found = found.unique(ROW_KEYS[table], keep="first", maintain_order=True)
     return found.select(
         frame.columns
     ).rechunk()  # Polars 2.1 panics at texts made from empty chunks

@@ -80,7 +80,7 @@ def states(
         given[name] = frame.rename({"world": "snapshot"})
     held = prepared(given, {name: contracts[name] for name in given})
     worlds = instants.select(snapshot="world").unique()
-    found = {name: at_every(frame, worlds) for name, frame in held.items()}
+    found = {name: at_every(frame, worlds, name) for name, frame in held.items()}
     if instants["world"].equals(instants["instant"]):
         return found
     return {name: at_instants(frame, instants, "world") for name, frame in found.items()}
@@ -110,5 +110,7 @@ def with_others(
     if not lost:
         return given
     snapshots = rows.select("snapshot").unique()
-    others = {name: at_every(prepared_tables[name], snapshots) for name in dict.fromkeys(lost)}
+    others = {
+        name: at_every(prepared_tables[name], snapshots, name) for name in dict.fromkeys(lost)
+    }
     return given | {name: at_instants(frame, rows, "snapshot") for name, frame in others.items()}

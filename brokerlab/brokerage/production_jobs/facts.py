@@ -13,11 +13,11 @@ from brokerlab.brokerage.engine.pairs import run
 from brokerlab.brokerage.full_chain import bare_modes
 from brokerlab.brokerage.inputs.data import input_files
 from brokerlab.brokerage.inputs.endpoints import up
+from brokerlab.brokerage.inputs.valid import one_row_per_key
 from brokerlab.brokerage.production_jobs.queue_facts import queue_facts
 from brokerlab.brokerage.production_jobs.state import at_instants, has_history
 from brokerlab.brokerage.production_jobs.task_facts import task_facts
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.matching.notes import warn
 
 WAITING_H = 24
 """Merge jobs whose queues were skipped for so long lose their pre-assignment [h]."""
@@ -219,28 +219,6 @@ def near_places(queues: pl.DataFrame, state: Tables) -> pl.DataFrame:
         .agg(pl.col("x_nucleus").any())
         .sort("q_version", "nucleus", "parent")
     )
-
-
-KEYS = {
-    "tasks": ("jeditaskid", "snapshot"),
-    "queues": ("snapshot", "panda_queue"),
-    "storage_endpoints": ("snapshot", "ddm_endpoint_name"),
-    "queue_storage_site": ("panda_queue",),
-    "nuclei": ("nucleus",),
-}
-"""Tables of one row per key."""
-
-
-def one_row_per_key(tables: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
-    """Return the tables with the last row of each key (:data:`KEYS`), and warn of the others (production-jobs.md)."""
-    found, told = dict(tables), []
-    for name, keys in KEYS.items():
-        found[name] = tables[name].unique(keys, keep="last", maintain_order=True)
-        lost = tables[name].height - found[name].height
-        if lost:
-            told.append(f"{name}: {lost} rows repeat {', '.join(keys)}, the last one holds")
-    warn("input tables", told)
-    return found
 
 
 STATE_TABLES = (

@@ -116,7 +116,7 @@ def at_instants(
     """Return the tables, those of a state, and ``queues`` with a history, with rows for every snapshot."""
     names = {*state, *(["queues"] if has_history(tables) else [])}
     return {
-        name: at_every(frame, snapshots) if name in names else frame
+        name: at_every(frame, snapshots, name) if name in names else frame
         for name, frame in tables.items()
     }
 

@@ -12,7 +12,13 @@ from brokerlab.brokerage import full_chain, network_weight
 from brokerlab.brokerage.engine.lookup import Known, Lookup, made_rows
 from brokerlab.brokerage.engine.pairs import Facts, matched, positions
 from brokerlab.brokerage.engine.rule import SETTING
-from brokerlab.brokerage.inputs.valid import KEY, first_valid_for, valid_for, with_positions
+from brokerlab.brokerage.inputs.valid import (
+    KEY,
+    first_valid_for,
+    one_row_per_key,
+    valid_for,
+    with_positions,
+)
 from brokerlab.brokerage.production_tasks import availability, storage, work
 from brokerlab.brokerage.production_tasks.checks import THRESHOLD, output_checks
 from brokerlab.brokerage.production_tasks.cycle import with_draws
@@ -75,9 +81,9 @@ Tables = Mapping[str, pl.DataFrame]
 
 def facts(known: Known) -> Known:
     """Return it with the facts of tasks and nuclei, and the candidates of tasks of a full chain."""
-    tables, rules = dict(known.given), known.rules
-    for name, column in (("nuclei", "nucleus"), ("storage_endpoints", "ddm_endpoint_name")):
-        tables[name] = tables[name].unique(["snapshot", column], keep="first", maintain_order=True)
+    rules, given = known.rules, dict(known.given)
+    # a task that stands twice is refused
+    tables = {"tasks": given.pop("tasks"), **one_row_per_key(given)}
     tables["nuclei"] = full_chain.with_bare_modes(tables["nuclei"], tables["queues"], rules=rules)
     tasks = with_draws(_numbered_tasks(tables, rules), tables["draws"], known.options["seed"])
     unassigned = tasks.filter(pl.col("assigned").is_null())

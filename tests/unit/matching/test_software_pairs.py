@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from brokerlab.errors import BrokerlabWarning
-from brokerlab.matching import MatchingRules, software_pairs
+from brokerlab.errors import BrokerlabWarning, SchemaError
+from brokerlab.matching import MatchingRules, decide_pairs, software_pairs
 from brokerlab.matching import software_pairs as batch
 from brokerlab.matching.software import REASONS
 
@@ -67,6 +67,23 @@ def test_each_request_keeps_its_own_decision_at_each_queue() -> None:
         ("Athena-24.0.40", "B"): None,
         ("Athena-24.0.40", "C"): "release_not_auto",
     }
+
+
+def test_columns_that_are_missing_are_named() -> None:
+    little = pl.DataFrame(
+        [("x",) * 4], ["architecture", "transhome", "container_name", "panda_queue"], orient="row"
+    )
+    with pytest.raises(
+        SchemaError, match="requests has no column onlytagsforfc; found architecture"
+    ):
+        software_pairs(little, little, little)
+    asked = little.with_columns(onlytagsforfc=pl.lit(value=False))
+    with pytest.raises(SchemaError, match="queues has no column releases; found"):
+        software_pairs(asked, little, little)
+    with pytest.raises(
+        SchemaError, match="tasks has no column processingtype, workinggroup, gshare, "
+    ):
+        decide_pairs(["type=any:0%"], little)
 
 
 def test_nothing_in_nothing_out() -> None:

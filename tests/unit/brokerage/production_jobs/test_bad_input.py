@@ -6,6 +6,7 @@ Every world here has a second, plain task, which has to be decided as if nothing
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from datetime import timedelta
 from typing import Any
@@ -13,6 +14,8 @@ from typing import Any
 import polars as pl
 import pytest
 
+from brokerlab import brokerage
+from brokerlab.brokerage import plugins, production_tasks
 from brokerlab.brokerage.contracts import TABLES
 from brokerlab.brokerage.production_jobs.brokerage import decide
 from brokerlab.brokerage.production_jobs.ranking import Decisions
@@ -163,6 +166,40 @@ def test_a_list_of_unknown_queues_stays_a_list() -> None:
     assert decided(world({"site": ","})) == ("no_candidates", {})
     bound = {"is_merging": True, "preassigned_site": "NOWHERE"}
     assert decided(world(bound)) == ("no_candidates", {})
+
+
+@pytest.mark.parametrize("name", ["production-jobs", "analysis-jobs"])
+def test_a_task_or_queue_told_twice_is_told_of_once_and_of_an_instant_first(name: str) -> None:
+    small, large = {"panda_queue": BAD, "maxrss": 1000.0}, {"panda_queue": BAD}
+    tasks = [{"jeditaskid": 1, "snapshot": 5, "ramcount": ram} for ram in (100, 3000)]
+    brokers, skipped = plugins.get(name), "memory_max" if name[0] == "p" else "lowmemory"
+
+    def found(tasks: Any, queues: Any) -> list[tuple[int, str, str | None]]:
+        decided = brokers.decide(brokerage.world(tasks, queues, brokerage=name))
+        return decided.places.select("jeditaskid", "panda_queue", "check").rows()
+
+    with pytest.warns(
+        BrokerlabWarning, match="tasks: 1 rows repeat jeditaskid, snapshot, the last"
+    ):
+        assert found(tasks, [small]) == [(1, BAD, skipped)]
+    with pytest.warns(BrokerlabWarning, match="queues: 1 rows repeat snapshot, panda_queue, the l"):
+        assert found(tasks[1:], [large, small]) == [(1, BAD, skipped)]
+    for own, every, check in ((large, small, None), (small, large, skipped)):
+        for queues in ([own | {"snapshot": 5}, every], [every, own | {"snapshot": 5}]):
+            assert found(tasks[1:], queues) == [(1, BAD, check)]
+
+
+def test_numbers_that_are_none_are_not_known() -> None:
+    queues = pl.DataFrame({"panda_queue": [BAD], "minrss": [float("nan")], "maxrss": [4000.0]})
+    for given in (queues, queues.to_dicts()):
+        decided = decide(brokerage.world([{"ramcount": 2000}], given))
+        assert decided.queues["check"].to_list() == [None]
+    sites = [{"nucleus": name, "output_endpoints": [name]} for name in ("M", "N")]
+    storage = [{"ddm_endpoint_name": "M"}, {"ddm_endpoint_name": "N", "space_expired": math.nan}]
+    tables = brokerage.world(
+        [{}], brokerage="production-tasks", nuclei=sites, storage_endpoints=storage
+    )
+    assert production_tasks.decide(tables).nuclei["probability"].to_list() == [0.5, 0.5]
 
 
 def test_blanks_and_repeats_in_a_list() -> None:
