@@ -132,7 +132,9 @@ def _masters(
             "secondary_b",
             "n_secondary",
             size_b=pl.col("fsize").fill_null(0),
-            output_b=(pl.col("out_b") * units.effective_mb()).cast(pl.Int64),
+            output_b=(pl.col("out_b") * units.effective_mb())
+            .clip(upper_bound=units.MOST_B // 2)
+            .cast(pl.Int64),
             walltime_s=pl.when(time.is_finite()).then(time).fill_null(0.0).cast(pl.Int64),
         )
     )

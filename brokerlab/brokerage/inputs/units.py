@@ -11,6 +11,7 @@ from brokerlab.units import GB, KB, MB
 
 WORK_MARGIN_B = 300 * MB
 MILLI = 1000
+MOST_B = 2**62
 
 _DISK_FACTORS = {"kB": KB, "MB": MB, "GB": GB}
 HS06_UNITS = ("HS06sPerEvent", "HS06sPerEventFixed", "mHS06sPerEvent", "mHS06sPerEventFixed")
@@ -23,13 +24,18 @@ def out_bytes() -> pl.Expr:
         starts = pl.col("outdiskunit").fill_null("").str.starts_with(prefix)
         factor = pl.when(starts).then(pl.lit(size, dtype=pl.Int64)).otherwise(factor)
     count = pl.col("outdiskcount").cast(pl.Int64).fill_null(0).clip(lower_bound=0)
-    return count * factor
+    return _bytes(count, factor)
 
 
 def work_count_bytes() -> pl.Expr:
     """Return ``workdiskcount`` [B], i64; null stays null. The unit *is* kB, MB or GB, else bytes."""
     factor = pl.col("workdiskunit").replace_strict(_DISK_FACTORS, default=1, return_dtype=pl.Int64)
-    return pl.col("workdiskcount").cast(pl.Int64) * factor
+    return _bytes(pl.col("workdiskcount").cast(pl.Int64), factor)
+
+
+def _bytes(count: pl.Expr, factor: pl.Expr) -> pl.Expr:
+    """Return a count of a unit [B]; what whole numbers cannot hold, such as bytes called GB, is the most of them."""
+    return count.clip(upper_bound=MOST_B // factor) * factor
 
 
 def work_bytes(*, adds: bool) -> pl.Expr:

@@ -215,7 +215,7 @@ def build(
     start: datetime | str | None = None,
     end: datetime | str | None = None,
     at: datetime | str | None = None,
-    tasks: Sequence[int] | pl.DataFrame | None = None,
+    tasks: Any = None,
     stage: str = "jobs",
     every: str | None = "10m",
     cycle: str = "1h",
@@ -236,8 +236,8 @@ def build(
         end: Brokerages before this time; None = to the last.
         at: One instant for all tasks, instead of their own: ``tasks``, or else (not ``stage="tasks"``) every task with
             jobs made by then and after.
-        tasks: What to broker: ids of tasks, or a table ``jeditaskid``, perhaps ``at``, ``is_merging``, ``use_scout``;
-            None takes every task of the label.
+        tasks: What to broker: ids of tasks, or a table of any engine: ``jeditaskid``, perhaps ``at`` (time of each brokerage,
+            UTC) and with it ``is_merging``, ``use_scout``; None takes every task of the label.
         stage: ``jobs``: where jobs of production go; ``tasks``: the choice of the nucleus; ``analysis``: where jobs of
             users go.
         every: Grid to which instants are rounded down, so that tasks share them; None keeps each.
@@ -255,6 +255,7 @@ def build(
 
     Raises:
         ConfigError: An argument that cannot be.
+        SchemaError: Columns of ``tasks`` that are unknown or of another type.
         MissingTableError: The archive lacks ``jobs``, ``tasks`` or ``queues``.
         EmptyPeriodError: No task is brokered in the period. (Both are a `DataError`.)
 

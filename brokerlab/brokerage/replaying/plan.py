@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+import dataframely as dy
 import narwhals.stable.v2 as nw
 import polars as pl
 
@@ -14,7 +15,8 @@ from brokerlab.archive.contracts import read_as
 from brokerlab.brokerage.replaying.clock import instants
 from brokerlab.brokerage.replaying.states import MERGES
 from brokerlab.engines import collect, microseconds, narrow
-from brokerlab.errors import ConfigError, EmptyPeriodError, SchemaError
+from brokerlab.errors import ConfigError, EmptyPeriodError
+from brokerlab.frames import prepared
 from brokerlab.times import duration_us, rounded
 
 if TYPE_CHECKING:
@@ -99,12 +101,13 @@ def task_brokerages(
     return found.drop_nulls("at").sort("jeditaskid")
 
 
-_COLUMNS: dict[str, Any] = {
-    "jeditaskid": pl.Int64,
-    "at": pl.Datetime("us"),
-    "is_merging": pl.Boolean,
-    "use_scout": pl.Boolean,
-}
+class Wanted(dy.Schema):
+    """What may be asked for: tasks, and perhaps the times and kinds of their brokerages."""
+
+    jeditaskid = dy.Int64(nullable=False)
+    at = dy.Datetime(nullable=True, time_unit="us")
+    is_merging = dy.Bool(nullable=True)
+    use_scout = dy.Bool(nullable=True)
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,7 @@ class Asked:
     start: datetime | None
     end: datetime | None
     at: datetime | None
-    tasks: Sequence[int] | pl.DataFrame | None
+    tasks: Any
     stage: str
     cycle: str
     label: str | None
@@ -156,20 +159,34 @@ def planned(
 
 def _brokerages(archive: Archive, asked: Asked) -> pl.DataFrame:
     """Return the brokerages of the tasks asked for: as given, or from the archive."""
-    tasks = asked.tasks
-    if isinstance(tasks, pl.DataFrame) and "jeditaskid" not in tasks.columns:
-        raise SchemaError("tasks.jeditaskid: column missing; name the tasks to broker")
-    if isinstance(tasks, pl.DataFrame) and "at" in tasks.columns:
-        known = [
-            pl.col(name).cast(kind) for name, kind in _COLUMNS.items() if name in tasks.columns
-        ]
-        return tasks.select(known).drop_nulls(["jeditaskid", "at"])
-    ids = tasks["jeditaskid"].to_list() if isinstance(tasks, pl.DataFrame) else tasks
+    wanted, ids = _wanted(asked.tasks), None
+    if wanted is not None:
+        timed = wanted.drop_nulls("at")
+        if timed.height:
+            return timed.with_columns(pl.col("is_merging", "use_scout").fill_null(value=False))
+        ids = wanted["jeditaskid"].to_list()
     if asked.stage != "tasks":
         return job_brokerages(archive.jobs, cycle=asked.cycle, label=asked.label, tasks=ids)
     log = archive.task_status_log if archive.has("task_status_log") else None
     found = task_brokerages(archive.tasks, log, label=asked.label)
-    return found if ids is None else found.filter(pl.col("jeditaskid").is_in(list(ids)))
+    return found if ids is None else found.filter(pl.col("jeditaskid").is_in(ids))
+
+
+def _wanted(tasks: Any) -> pl.DataFrame | None:
+    """Return the tasks asked for as a table :class:`Wanted`; null: all."""
+    if tasks is None:
+        return None
+    table = hasattr(tasks, "columns") or isinstance(tasks, Mapping)
+    given = {"tasks": tasks if table else {"jeditaskid": [*tasks]}}
+    found = prepared(given, {"tasks": Wanted}, exact=True)["tasks"]
+    untimed = found.filter(pl.col("at").is_null())
+    kinds = untimed.select(pl.col("is_merging", "use_scout").count()).sum_horizontal().item()
+    if kinds or 0 < untimed.height < found.height:
+        raise ConfigError(
+            f"tasks.at: {untimed.height} of {found.height} null: give the time of each brokerage, or of none and then no "
+            "is_merging and use_scout, which the archive tells"
+        )
+    return found
 
 
 def _all_at(found: pl.DataFrame, asked: Asked) -> pl.DataFrame:

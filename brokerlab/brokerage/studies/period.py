@@ -21,6 +21,8 @@ from brokerlab.brokerage.production_jobs.ranking import Decisions
 from brokerlab.brokerage.production_jobs.settings import MIN_WEIGHT_KEY
 from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.replaying.build import LABELS
+from brokerlab.brokerage.replaying.changes import by_parent
+from brokerlab.brokerage.replaying.places import parents
 from brokerlab.brokerage.rules import JobRules
 from brokerlab.errors import DataError
 
@@ -113,7 +115,7 @@ class Period:
 
     Attributes:
         replay: What it saw; of production files are read when they are asked for (`Replay.map`).
-        ran: Jobs of the period that really started, see :func:`jobs_that_ran`.
+        ran: Jobs of the period that really started, see :func:`jobs_that_ran`, by the parents of pseudo-queues.
         n_tasks: Tasks brokered in the period, of which the replay may hold a sample.
         every: Grid of the instants; null: each brokerage has its own.
     """
@@ -183,7 +185,9 @@ def replay_period(
         kind=kind,
         rules=rule_set,
         replay=seen,
-        ran=jobs_that_ran(archive, kind.label, seen.tasks, end=end),
+        ran=by_parent(
+            jobs_that_ran(archive, kind.label, seen.tasks, end=end), parents(seen.tables["queues"])
+        ),
         n_tasks=n_tasks or seen.tasks["jeditaskid"].n_unique(),
         every=every,
     )

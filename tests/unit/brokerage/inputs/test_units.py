@@ -20,6 +20,7 @@ from tests.oracle.prod_pairs import direct_io
         (3, None, 3),
         (-3, "GB", 0),
         (None, "GB", 0),
+        (2 * 10**10, "GB", (2**62 // GB) * GB),  # 20 GB told in bytes
     ],
 )
 def test_output(count, unit, expected):
@@ -37,6 +38,7 @@ def test_output(count, unit, expected):
         (0, "MB", 300 * MB, 300 * MB),
         (None, "MB", 300 * MB, 0),
         (1, "MBPerEvent", 300 * MB, 300 * MB + 1),
+        (2 * 10**10, "GB", (2**62 // GB) * GB, (2**62 // GB) * GB + 300 * MB),
     ],
 )
 def test_working_directory(count, unit, document, production):

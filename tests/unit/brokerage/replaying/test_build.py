@@ -134,6 +134,9 @@ def test_given_tasks_and_times(archive: Archive, jobs_replay: Replay) -> None:
     )
     found = replaying.build(archive, tasks=asked)
     assert found.tasks.select("jeditaskid", "at", "use_scout").rows() == asked.rows()
+    texts = {name: [str(value) for value in asked[name]] for name in ("jeditaskid", "at")}
+    again = replaying.build(archive, tasks=asked.to_pandas().assign(**texts))
+    assert again.tasks.equals(found.tasks)
 
 
 def test_merge_chunks_are_replayed_apart(archive: Archive) -> None:
@@ -149,6 +152,14 @@ def test_merge_chunks_are_replayed_apart(archive: Archive) -> None:
         ({"start": "2030-01-01"}, EmptyPeriodError, "no task is brokered"),
         ({"at": "2026-03-01T12:00", "stage": "tasks"}, ConfigError, "which tasks"),
         ({"tasks": pl.DataFrame({"task": [1]})}, SchemaError, "jeditaskid"),
+        ({"tasks": {"jeditaskid": [1], "att": ["2026-03-01"]}}, SchemaError, "did you mean 'at'"),
+        (
+            {"tasks": {"jeditaskid": [1], "at": [1772323200]}},
+            SchemaError,
+            "tasks.at: is Int64, a time",
+        ),
+        ({"tasks": {"jeditaskid": [1, 2], "at": ["2026-03-01", None]}}, ConfigError, "1 of 2 null"),
+        ({"tasks": {"jeditaskid": [1], "is_merging": [True]}}, ConfigError, "1 of 1 null"),
         ({"every": "ten"}, ConfigError, "every='ten'"),
         ({"cycle": "0h"}, ConfigError, "cycle='0h'"),
         ({"rules": "prodution"}, ConfigError, "did you mean 'production'"),

@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 
 import brokerlab.archive
 from brokerlab import rulesets
-from brokerlab.archive import Archive
+from brokerlab.archive import Archive, ArchiveWriter
 from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.studies import rule_sets
 from brokerlab.brokerage.studies.period import (
@@ -68,6 +68,20 @@ def test_a_period_holds_a_sample_and_its_jobs(archive: Archive, kind: Kind) -> N
     ran = (pl.coalesce("endtime", "starttime") - pl.col("starttime")).dt.total_microseconds()
     core_us = ordinary.select((ran * cores).sum()).item()
     assert period.ran["core_h"].sum() == pytest.approx(core_us / 3.6e9)
+
+
+def test_jobs_at_pseudo_queues_ran_at_their_parents(archive: Archive, tmp_path: Path) -> None:
+    site = pl.col("computingsite")
+    pseudo = pl.when(site.str.contains("UCORE")).then(site + "/SCORE").otherwise(site)
+    with ArchiveWriter(tmp_path / "a", synthetic=True) as writer:
+        for name in archive.tables:
+            frame = archive.scan(name).collect()
+            writer.write(name, frame.with_columns(pseudo) if name == "jobs" else frame)
+        writer.commit()
+    renamed = brokerlab.archive.open(tmp_path / "a")
+    assert renamed.scan("jobs").filter(site.str.contains("/")).collect().height > 0
+    ran = [replay_period(each, PRODUCTION).ran for each in (archive, renamed)]
+    assert_frame_equal(*ran, check_row_order=False)
 
 
 def test_jobs_made_after_a_period_are_not_of_its_last_brokerage(archive: Archive) -> None:
