@@ -1,7 +1,7 @@
 """What an estimator means for settings: the rank, margin and minimum of the scouts' rule that come nearest to it.
 
 ``translate`` scores an estimator's allocations, the best member of the family that the deployed system has, and the
-current setting on the same jobs by the same loss; what lies between the first two is lost by having to set a rule.
+current setting on the same jobs by the same loss.
 ``translate_trial`` does so for an estimator of memory as it was tested on the later tasks of an archive, ``translate_bound``
 for the bound of one of walltime.
 """
@@ -24,7 +24,7 @@ from brokerlab.archive.store import Archive
 from brokerlab.calibrate.judge import MIN_UNITS, Question, capped_weights
 from brokerlab.calibrate.percentiles.backtest import Backtest, at_setting
 from brokerlab.calibrate.percentiles.comparison import Comparison, judged_values
-from brokerlab.calibrate.percentiles.history import Inputs, history_of, load
+from brokerlab.calibrate.percentiles.history import Inputs, load
 from brokerlab.calibrate.percentiles.parameters import (
     Assumptions,
     LossWeights,
@@ -37,30 +37,16 @@ from brokerlab.calibrate.percentiles.study import Study, kills, study
 from brokerlab.calibrate.verdict import Verdict, limit_of
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
 from brokerlab.estimators.allocation import Prices, amount_per_unit, cheapest
-from brokerlab.estimators.records import checked
 from brokerlab.estimators.trial import Trial
 from brokerlab.frames import prepared
-from brokerlab.gdpconfig import Config
 from brokerlab.numerics import FloatArray
 from brokerlab.rulesets import RuleSetName
 from brokerlab.scouts import ScoutRules
-from brokerlab.scouts.kills import MEMORY_CODES, WALLTIME_CODES
-from brokerlab.scouts.quantities import DEFAULT_COREPOWER, LONG_JOB_S
-from brokerlab.units import HOUR_S, KB
+from brokerlab.units import HOUR_S
 from brokerlab.words import short_percent
 
 Who = Literal["estimator", "cheapest", "nearest", "current"]
-Difference = Literal["restriction", "limit", "setting", "estimator"]
 WHO: tuple[Who, ...] = ("estimator", "cheapest", "nearest", "current")
-DIFFERENCES: dict[Difference, tuple[Who, Who]] = {
-    "restriction": ("cheapest", "estimator"),
-    "limit": ("nearest", "cheapest"),
-    "setting": ("current", "nearest"),
-    "estimator": ("current", "estimator"),
-}
-"""Difference -> of whom, against whom: lost by setting a rule, by its limit; gained by the rule, by the estimator."""
-
-
 Span = tuple[datetime, datetime]
 """First instant, and the first one after it [UTC]."""
 MINIMA: tuple[int | None, ...] = (None, 250, 500, 1000, 1500, 2000)
@@ -103,10 +89,6 @@ class Translation:
             n_scored, n_exceed, n_lost``; ``loss`` and ``exceed_rate`` (of first attempts) as the judge weighs tasks, with
             ``_lo, _hi``; over all jobs ``exceed_rate_jobs, over_allocation`` (reserved and not used / used)``, used_, over_,
             waste_, reserved_<amount>, killed_coreh, work_coreh``; ``slots_share``, mean of tasks.
-        differences: One row per ``difference``, paired by task: ``of, against, loss, loss_lo, loss_hi,
-            pct_of_current``. ``restriction``: cheapest - estimator, what is lost by having to set a rule;
-            ``limit``: nearest - cheapest, lost for the limit; ``setting``: current - nearest;
-            ``estimator``: current - estimator.
         counts: ``tasks_without_allocations``, of those judged, and ``jobs``, of which ``jobs_without_allocation``.
     """
 
@@ -114,7 +96,6 @@ class Translation:
     estimator: str
     cheapest: Setting
     table: pl.DataFrame
-    differences: pl.DataFrame
     counts: dict[str, int]
 
     @property
@@ -129,9 +110,8 @@ class Translation:
 
     @property
     def comparison(self) -> Comparison | None:
-        """The current setting against those chosen on earlier tasks; null: records, or too few tasks."""
-        enough = self.study.judgement.n_units >= MIN_UNITS
-        return self.study.comparison if enough and self.study.inputs.window else None
+        """The current setting against those chosen on earlier tasks; null: too few tasks."""
+        return self.study.comparison if self.study.judgement.n_units >= MIN_UNITS else None
 
     @property
     def side_by_side(self) -> pl.DataFrame:
@@ -155,7 +135,6 @@ class Translation:
             "nearest": self.nearest._asdict(),
             "current": self.study.current._asdict(),
             "table": self.table.to_dicts(),
-            "differences": self.differences.to_dicts(),
             "judgement": self.study.judgement.to_dict(),
             "comparison": None if self.comparison is None else self.comparison.table.to_dicts(),
             "verdict": self.verdict.to_dict(),
@@ -165,7 +144,7 @@ class Translation:
 
 
 def translate(
-    source: Archive | str | Path | Any,
+    source: Archive | str | Path,
     allocations: Any,
     *,
     parameter: str = "ramcount",
@@ -185,15 +164,14 @@ def translate(
     again and again on the tasks so far and scored on those that follow, by `judge`; only what beats the
     current one there becomes a proposal. The minimum is tried together with another rank or margin, not alone.
 
-    ``source`` is an archive or its folder, or records (memory for ``ramcount``, walltime for ``cputime``), which have no
-    settings and no base memory: the answer is then "no answer", with the table. ``allocations`` (``pandaid, allocated`` [MB of
+    ``source`` is an archive or its folder. ``allocations`` (``pandaid, allocated`` [MB of
     the whole job or s]) are made without knowing later jobs, which cannot be seen here; only tasks that have some are
     compared, the setting is judged on all, and where a single job has none the current setting stands in for it. Of the tasks
     those are looked at that were created in the ``span``, the end is out. The grid is that of
     :func:`brokerlab.calibrate.backtest`; of cputime only the fixed margin can be chosen.
 
     Raises:
-        ConfigError: A parameter that cannot be translated, or a span of records.
+        ConfigError: A parameter that cannot be translated, or a span that is none.
         SchemaError: Columns missing.
         DataError: Allocations that are not above 0, or a job twice, or none for any job.
         InsufficientDataError: No task can be scored.
@@ -205,7 +183,7 @@ def translate(
             "parameter='outdiskcount': estimators are of ramcount (memory) or cputime"
         )
     made = assumptions or Assumptions()
-    inputs = _inputs(source, parameter, made.rules, span)
+    inputs = _inputs(source, made.rules, span)
     given = _checked(allocations)
     with_allocations = _with_allocations(inputs, given)
     judged = study(
@@ -227,13 +205,11 @@ def translate(
     sides = score_sides(judged.tried, with_allocations, given, settings)
     labels: dict[Who, str] = {"estimator": name}
     labels |= {who: each.words(judged.parameter, minimum=True) for who, each in settings.items()}
-    table, differences = compared(sides, labels, judged.parameter, judged.judgement.question)
     return Translation(
         study=judged,
         estimator=name,
         cheapest=settings["cheapest"],
-        table=table,
-        differences=differences,
+        table=compared(sides, labels, judged.parameter, judged.judgement.question),
         counts={
             "tasks_without_allocations": judged_tasks.join(
                 with_allocations, on="jeditaskid", how="anti"
@@ -244,16 +220,11 @@ def translate(
     )
 
 
-def _inputs(source: Any, parameter: str, rules: ScoutRules, span: Span | None) -> Inputs:
-    if not isinstance(source, Archive | str | Path):
-        if span is not None:
-            raise ConfigError(f"span={span}: it is of the tasks of an archive; records have none")
-        return of_records(source, parameter, rules)
-    if span is None:
-        return load(source, rules=rules)
-    if not span[0] < span[1]:
+def _inputs(source: Archive | str | Path, rules: ScoutRules, span: Span | None) -> Inputs:
+    if span is not None and not span[0] < span[1]:
         raise ConfigError(f"span={span}: needed are a first instant and a later one that is out")
-    return load(source, start=span[0], end=span[1], rules=rules)
+    start, end = span or (None, None)
+    return load(source, start=start, end=end, rules=rules)
 
 
 def _with_allocations(inputs: Inputs, given: pl.DataFrame) -> pl.DataFrame:
@@ -278,7 +249,7 @@ def cheapest_of(judged: Study) -> Setting:
 
 
 def _notes(judged: Study, counts: dict[str, int], name: str) -> tuple[str, ...]:
-    notes = [*(RECORDS_ONLY if judged.inputs.window is None else ()), OWN_RETRIES, SAME_TASKS]
+    notes = [OWN_RETRIES, SAME_TASKS]
     if judged.n_overlapping:
         notes.append(
             f"{judged.n_overlapping:,} jobs of the tasks that a setting was chosen on ended after the tasks that score it had "
@@ -353,7 +324,7 @@ def translate_trial(
 
 def translate_bound(
     trial: Trial,
-    archive: Archive | None,
+    archive: Archive,
     *,
     model: str,
     level: float = 0.98,
@@ -364,8 +335,7 @@ def translate_bound(
     """Translate a bound of walltime given at submission into rank and margin of the scouts' rule.
 
     A bound that is refused allocates nothing: there the current setting stands in. The limit of the setting is the share of jobs
-    that the bound lets through: 1 - ``level``. With an archive it is judged on the tasks that were created from the first of the
-    trial to its last; without one, or one without tasks, the jobs of the trial answer alone, without a proposal.
+    that the bound lets through: 1 - ``level``. It is judged on the tasks that were created from the first of the trial to its last.
 
     Raises:
         InsufficientDataError: No bound of the level can be promised.
@@ -376,13 +346,12 @@ def translate_bound(
             f"{model}: no bound of {100 * level:g} % can be promised; it needs {math.ceil(level / (1 - level) - 1e-9)} finished jobs "
             "of a task"
         )
-    stored = archive if archive is not None and archive.has("tasks") else None
     return translate(
-        trial.records if stored is None else stored,
+        archive,
         pl.DataFrame({"pandaid": held.pandaid, "allocated": held.at(level)}),
         parameter="cputime",
         name=f"{model}, bound {100 * level:g} %",
-        span=None if stored is None else _span(stored, trial.records),
+        span=_span(archive, trial.records),
         question=kills(round(1 - level, 9), n_boot=n_boot, seed=seed),
         assumptions=Assumptions(rules=ScoutRules(rules)),
     )
@@ -480,8 +449,8 @@ def compared(
     labels: Mapping[Who, str],
     parameter: Parameter,
     question: Question,
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Lay results on the same tasks side by side: ``table`` and ``differences`` of :class:`Translation`.
+) -> pl.DataFrame:
+    """Lay results on the same tasks side by side: ``table`` of :class:`Translation`.
 
     Loss and kill rate are means over tasks with the weights that the judge gives them, and its intervals; below `MIN_UNITS`
     tasks there are none. The rest are sums over all jobs.
@@ -497,28 +466,13 @@ def compared(
         enough = weights.size >= MIN_UNITS
         return question.interval(name, values, weights, share=share, enough=enough)
 
-    judged = {who: judged_values(working[who]) for who in WHO}
-    rows = [
-        pl.DataFrame(
-            [
-                {"who": who, "label": labels[who]}
-                | mean("loss", judged[who]["loss"])
-                | mean("exceed_rate", judged[who]["exceed_rate"], share=True)
-            ],
-            schema_overrides=ENDS,
-        ).hstack(_sums(sides[who], parameter))
-        for who in WHO
-    ]
-    table = pl.concat(rows)
-    now = table.filter(who="current")["loss"].item()
-    differences = []
-    for name, (of, against) in DIFFERENCES.items():
-        gap = mean("loss", judged[of]["loss"] - judged[against]["loss"])
-        differences.append({"difference": name, "of": of, "against": against} | gap)
-    share = 100 * pl.col("loss") / pl.when(pl.lit(now) != 0).then(pl.lit(now))
-    return table, pl.DataFrame(differences, schema_overrides=ENDS).with_columns(
-        pct_of_current=share
-    )
+    rows = []
+    for who in WHO:
+        judged = judged_values(working[who])
+        row = {"who": who, "label": labels[who]} | mean("loss", judged["loss"])
+        row |= mean("exceed_rate", judged["exceed_rate"], share=True)
+        rows.append(pl.DataFrame([row], schema_overrides=ENDS).hstack(_sums(sides[who], parameter)))
+    return pl.concat(rows)
 
 
 ENDS = dict.fromkeys(["loss_lo", "loss_hi", "exceed_rate_lo", "exceed_rate_hi"], pl.Float64)
@@ -536,86 +490,4 @@ def _sums(side: pl.DataFrame, parameter: Parameter) -> pl.DataFrame:
         exceed_rate_jobs=pl.col("n_exceed").sum() / pl.col("n_scored").sum(),
         over_allocation=pl.col(over).sum()
         / pl.when(pl.col(used).sum() > 0).then(pl.col(used).sum()),
-    )
-
-
-# --- records laid out as what a back-test reads -----------------------------------------------------------------------
-
-
-EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  (all times are UTC without zone)
-"""What the clock of records begins with."""
-RECORDS_ONLY = (
-    "Records do not hold the base memory and base walltime of the tasks: they are taken as 0.",
-    "The settings that acted are not known: the catalogue's defaults stand for the current ones.",
-)
-"""What is inferred where records are read."""
-
-
-def of_records(records: Any, parameter: str, rules: ScoutRules) -> Inputs:
-    """Lay records out as the tables of a back-test; they carry no settings, so that no window of theirs is known.
-
-    Records are as for estimators, of memory for ``ramcount``, of walltime for ``cputime``; censored ones are failed jobs that
-    were killed at the limit of that quantity.
-    """
-    if parameter not in ("ramcount", "cputime"):
-        raise ConfigError(f"parameter='{parameter}': records are of ramcount or cputime")
-    memory = parameter == "ramcount"
-    rows = checked(records).with_columns(
-        creationtime=_at("decided_s"),
-        endtime=_at("ended_s"),
-        used_kb=pl.col("used") * KB if memory else pl.lit(None, pl.Float64),
-        run_s=(pl.col("wall_s") if memory else pl.col("used")).round().cast(pl.Int64),
-    )
-    jobs = rows.select(
-        *("pandaid", "jeditaskid", "creationtime", "endtime"),
-        starttime=pl.col("endtime") - pl.duration(seconds="run_s"),
-        jobstatus=pl.when("censored").then(pl.lit("failed")).otherwise(pl.lit("finished")),
-        piloterrorcode=pl.lit(MEMORY_CODES[0] if memory else WALLTIME_CODES[0]),
-        actualcorecount="cores",
-        maxpss=pl.col("used_kb").ceil().cast(pl.Int64),
-        computingsite="queue",
-        specialhandling=pl.when("is_scout").then(pl.lit("sj")),
-    )
-    tasks = rows.group_by("jeditaskid", maintain_order=True).agg(
-        processingtype=pl.col("kind").first()
-    )
-    finished = rows.filter(~pl.col("censored") & pl.col("ended_s").is_not_null())
-    failed = jobs.filter(pl.col("jobstatus") == "failed")
-    return Inputs(
-        archive=None,
-        tasks=tasks.with_columns(baseramcount=pl.lit(0), basewalltime=pl.lit(0)),
-        history=history_of(_quantities(finished, rules), failed),
-        queues=None,
-        window=None,
-        rules=rules,
-        config=Config.empty(),
-    )
-
-
-def _at(name: str) -> pl.Expr:
-    return pl.lit(EPOCH) + pl.duration(microseconds=(pl.col(name) * 1e6).round().cast(pl.Int64))
-
-
-def _quantities(rows: pl.DataFrame, rules: ScoutRules) -> pl.DataFrame:
-    """Return what scouts would say of finished jobs: scouts.md 3.2, 5.1, 5.2; events of 0 are not known."""
-    cores = pl.col("cores").cast(pl.Float64)
-    events = pl.when(pl.col("events") > 0).then("events")
-    power = pl.when(pl.col("corepower") > 0).then("corepower").otherwise(DEFAULT_COREPOWER)
-    share = rules.default_cpu_efficiency / 100
-    run_s, inclusive = pl.col("run_s"), rules.long_job_inclusive
-    long = run_s >= LONG_JOB_S if inclusive else run_s > LONG_JOB_S
-    return rows.select(
-        *("jeditaskid", "pandaid", "is_scout", "creationtime", "endtime", "input_mb"),
-        corepower=power,
-        computingsite="queue",
-        cores=cores,
-        duration_s="run_s",
-        starttime=pl.col("endtime") - pl.duration(seconds="run_s"),
-        finish_time="endtime",
-        n_events=events,
-        ram_kb=(pl.col("used_kb") / cores).ceil(),
-        ram_per_core=pl.lit(value=True),
-        maxpss_kb=pl.col("used_kb").ceil(),
-        cputime_hs06s=pl.col("run_s") * power * cores * share / events,
-        cputime_eligible=events.is_not_null() & ((events >= 10 * cores) | long),
     )

@@ -141,11 +141,10 @@ def study(data: Data, p: Params) -> Study:
             part = evaluate(sources, makes, level=p.level, **drawn)
             guesses[name] = guesses_by_clock(part.trials, **drawn)
             jobs[name] = part
-        if name in jobs:
-            archive = None if real else data.archive
+        if name in jobs and not real and data.archive is not None:
             bound = {"model": MODEL, "level": SETTING_LEVEL, "rules": p.rules, **drawn}
             with estimates.noted(problems, f"setting of {TITLES[name].lower()}", BrokerlabError):
-                settings[name] = translate_bound(jobs[name].main, archive, **bound)
+                settings[name] = translate_bound(jobs[name].main, data.archive, **bound)
     if not (jobs or data.logs):
         raise InsufficientDataError("; ".join(problems.values()))
     return Study(

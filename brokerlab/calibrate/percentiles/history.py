@@ -73,7 +73,7 @@ class Inputs:
         tasks: Those that are looked at.
         history: What their jobs say, by chunk.
         queues: Null: not known.
-        window: First and last creation of a task; null: not known.
+        window: First and last creation of a task.
         config: The configuration that acts.
         filters: Which part of the tasks was taken, such as gshare to its name.
     """
@@ -82,7 +82,7 @@ class Inputs:
     tasks: pl.DataFrame
     history: History
     queues: pl.DataFrame | None
-    window: tuple[datetime, datetime] | None
+    window: tuple[datetime, datetime]
     rules: ScoutRules
     config: Config
     filters: dict[str, str] = field(default_factory=dict)

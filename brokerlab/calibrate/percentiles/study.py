@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.judge import MIN_UNITS, Judgement, Limit, Question, judge
+from brokerlab.calibrate.judge import Judgement, Limit, Question, judge
 from brokerlab.calibrate.percentiles.backtest import Backtest, backtest
 from brokerlab.calibrate.percentiles.comparison import Comparison, compare
 from brokerlab.calibrate.percentiles.history import Inputs, JobHistory
@@ -39,7 +39,6 @@ from brokerlab.results import Result, Shows
 from brokerlab.words import short_percent
 
 FIXED_RANK = "The rank is fixed in the code: this is for its developers."
-RECORDS = "records carry no settings: a proposal needs an archive"
 NO_QUEUES = "Waiting: a back-test replays requests, not queues."
 
 
@@ -232,8 +231,7 @@ def scored_tasks(tried: Backtest, judgement: Judgement) -> tuple[pl.DataFrame, p
 def propose(study: Study) -> Verdict:
     """Put a study into a sentence and, where there is something to set, into a proposal.
 
-    Evidence from a part of the tasks proposes no key that acts on others. What carries no settings, such as records of jobs,
-    gets no answer.
+    Evidence from a part of the tasks proposes no key that acts on others.
 
     Raises:
         ConfigError: No study, or one whose back-test compared with another setting than the configuration's.
@@ -246,11 +244,6 @@ def propose(study: Study) -> Verdict:
         )
     inputs, tried, judgement = study.inputs, study.tried, study.judgement
     parameter, current = tried.parameter, tried.current
-    if inputs.window is None:
-        n = judgement.n_units
-        few = f"{n} tasks can be scored and {MIN_UNITS} are needed; " if n < MIN_UNITS else ""
-        sentence, name = f"No answer: {few}{RECORDS}.", parameter.rank_key or parameter.name
-        return Verdict("no_answer", sentence, name, None, information_only=False)
     acting = current_setting(inputs.config, parameter.name)
     if acting != current:
         raise ConfigError(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.nearest_setting import Difference, Translation, Who
+from brokerlab.calibrate.nearest_setting import Translation, Who
 from brokerlab.calibrate.percentiles import Backtest, Inputs, Setting
 from brokerlab.calibrate.percentiles.backtest import at_setting
 from brokerlab.calibrate.percentiles.backtest import backtest as of_inputs
@@ -26,11 +26,6 @@ NO_JOBS = pl.DataFrame(schema=JOB_COLUMNS)
 def side(told: Translation, who: Who) -> dict[str, Any]:
     """The row of one side of a translation."""
     return told.table.row(by_predicate=pl.col("who") == who, named=True)
-
-
-def difference(told: Translation, name: Difference) -> dict[str, Any]:
-    """The row of one of its differences."""
-    return told.differences.row(by_predicate=pl.col("difference") == name, named=True)
 
 
 def row_of(tried: Backtest, rank: int, margin_pct: int) -> dict[str, Any]:
@@ -151,13 +146,13 @@ def backtest(
 
 def inputs(quantities: pl.DataFrame, tasks: pl.DataFrame, config: Config | None = None) -> Inputs:
     """What a study or a drift reads of them, beside these queues."""
-    known = "creationdate" in tasks.columns
+    created = tasks["creationdate"] if "creationdate" in tasks.columns else pl.Series([T0])
     return Inputs(
         archive=None,
         tasks=tasks,
         history=history_of(quantities, NO_JOBS),
         queues=queues(),
-        window=(tasks["creationdate"].min(), tasks["creationdate"].max()) if known else None,
+        window=(created.min(), created.max()),
         rules=ScoutRules(),
         config=config or Config.empty(),
     )

@@ -1,4 +1,4 @@
-"""A bound of walltime translated: judged on the tasks of an archive, without an answer on jobs alone."""
+"""A bound of walltime translated, judged on the tasks of an archive."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from brokerlab.archive import ArchiveWriter
 from brokerlab.archive.store import open_archive
 from brokerlab.calibrate.nearest_setting import translate_bound
 from brokerlab.calibrate.verdict import limit_of
@@ -45,19 +44,9 @@ def test_the_limit_of_the_setting_is_what_the_bound_lets_through(trial, archive)
     assert toys.side(found, "estimator")["n_tasks"] <= judged.height
 
 
-def test_jobs_alone_get_no_proposal(trial, archive, tmp_path):
-    with ArchiveWriter(tmp_path / "jobs", synthetic=True) as writer:
-        writer.write("jobs", archive.scan("jobs").collect())
-        writer.commit()
-    for without in (None, open_archive(tmp_path / "jobs")):
-        found = translate_bound(trial, without, model=MODEL, level=0.9, n_boot=50)
-        assert found.comparison is found.verdict.proposal is None
-        assert found.verdict.kind == "no_answer"
-
-
-def test_a_bound_that_is_refused_allocates_nothing(trial):
+def test_a_bound_that_is_refused_allocates_nothing(trial, archive):
     """The current setting stands in where no bound is promised; where none is, there is nothing to translate."""
-    found = translate_bound(trial, None, model=MODEL, level=0.9, n_boot=50)
+    found = translate_bound(trial, archive, model=MODEL, level=0.9, n_boot=50)
     refused = ~np.isfinite(trial.held[MODEL].at(0.9))
     assert 0 < refused.sum() < refused.size
     assert found.counts["jobs_without_allocation"] + found.counts["tasks_without_allocations"] > 0
@@ -66,4 +55,4 @@ def test_a_bound_that_is_refused_allocates_nothing(trial):
     with pytest.raises(
         InsufficientDataError, match=r"no bound of 98 % can be promised; it needs 49 finished jobs"
     ):
-        translate_bound(replace(trial, held=nothing), None, model=MODEL, level=0.98, n_boot=50)
+        translate_bound(replace(trial, held=nothing), archive, model=MODEL, level=0.98, n_boot=50)

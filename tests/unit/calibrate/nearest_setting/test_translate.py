@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from importlib import import_module
 
 import numpy as np
@@ -11,7 +10,7 @@ import polars as pl
 import pytest
 
 from brokerlab.calibrate.judge import MIN_UNITS
-from brokerlab.calibrate.nearest_setting import of_records, translate
+from brokerlab.calibrate.nearest_setting import translate
 from brokerlab.calibrate.percentiles import (
     LossWeights,
     Setting,
@@ -20,7 +19,6 @@ from brokerlab.calibrate.percentiles import (
 )
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError, SchemaError
 from brokerlab.gdpconfig import Config
-from brokerlab.scouts import ScoutRules
 from brokerlab.worlds import synthesise
 from tests.unit.calibrate import toys
 from tests.unit.calibrate.toys import backtest
@@ -61,22 +59,11 @@ def test_three_on_the_same_jobs(told, history):
     assert toys.side(told, "current")["n_tasks"] == 120
     estimator, cheapest, nearest, current = told.table["loss"].to_list()
     assert estimator < cheapest <= min(nearest, current)
-    expected = {
-        "restriction": cheapest - estimator,
-        "limit": nearest - cheapest,
-        "setting": current - nearest,
-        "estimator": current - estimator,
-    }
-    for name, value in expected.items():
-        row = toys.difference(told, name)
-        assert row["loss"] == pytest.approx(value)
-        assert row["pct_of_current"] == pytest.approx(100 * value / current)
-        assert row["loss_lo"] <= row["loss"] <= row["loss_hi"]
     assert toys.side(told, "estimator")["exceed_rate"] == 0
     assert toys.side(told, "estimator")["over_allocation"] == pytest.approx(0.02)
-    # paired: the difference is known better than either side
-    setting, side = toys.difference(told, "setting"), toys.side(told, "current")
-    assert setting["loss_hi"] - setting["loss_lo"] < side["loss_hi"] - side["loss_lo"]
+    rows = told.table
+    assert (rows["loss_lo"] <= rows["loss"]).all()
+    assert (rows["loss"] <= rows["loss_hi"]).all()
 
 
 def test_nearest_and_current_are_those_of_the_back_test(told, history):
@@ -131,10 +118,9 @@ def test_the_current_requests_gain_nothing(history):
     (replay,) = backtest(quantities, tasks, toys.queues()).each(lambda replay: replay)
     asked = replay.jobs.select("pandaid", allocated=pl.Series(replay.requests(CURRENT)))
     same = answered(*history, asked)
-    row = toys.difference(same, "estimator")
-    assert (row["loss"], row["loss_lo"], row["loss_hi"]) == pytest.approx((0, 0, 0), abs=1e-12)
-    sides = [toys.side(same, who)["loss"] for who in ("cheapest", "current")]
-    assert toys.difference(same, "restriction")["loss"] == pytest.approx(sides[0] - sides[1])
+    sides = [toys.side(same, who) for who in ("estimator", "current")]
+    for name in ("loss", "loss_lo", "loss_hi", "exceed_rate"):
+        assert sides[0][name] == pytest.approx(sides[1][name]), name
 
 
 def test_the_limit_is_told_apart_from_the_restriction(history):
@@ -147,7 +133,7 @@ def test_the_limit_is_told_apart_from_the_restriction(history):
         > 0.03
         > toys.side(made, "nearest")["exceed_rate"]
     )
-    assert toys.difference(made, "limit")["loss"] > 0
+    assert toys.side(made, "nearest")["loss"] > toys.side(made, "cheapest")["loss"]
 
 
 def test_tasks_that_the_estimator_learnt_from_are_not_compared(history, told):
@@ -184,14 +170,13 @@ def test_few_tasks_get_no_answer(history):
     )
     assert few.comparison is None
     assert few.table["loss_lo"].is_null().all()
-    assert few.differences["loss"].is_not_null().all()
+    assert few.table["loss"].is_not_null().all()
 
 
 def test_a_rule_that_cannot_be_beaten_is_kept(history):
     kept = answered(*history, exactly(history[0]), ranks=(75,), margins=(10, 40), max_exceed=0.5)
     assert kept.cheapest == kept.nearest == kept.study.current == CURRENT
     assert (kept.verdict.kind, kept.verdict.proposal.kind) == ("keep", "keep")
-    assert toys.difference(kept, "setting")["loss"] == 0
 
 
 def light_tasks(n=60):
@@ -279,123 +264,39 @@ def test_a_minimum_is_not_set_alone():
     assert made.verdict.kind == "no_answer"
 
 
-def records(n_tasks=3, n_jobs=40, seed=0):
-    rng = np.random.default_rng(seed)
-    n = n_tasks * n_jobs
-    decided = np.arange(n) * 10.0
-    wall = rng.uniform(1000, 4000, n).round()
-    used = 1000 * rng.lognormal(0, 0.1, n)
-    return pl.DataFrame(
-        {
-            "pandaid": np.arange(n) + 1,
-            "jeditaskid": np.repeat(np.arange(n_tasks) + 1, n_jobs),
-            "kind": ["reco"] * n,
-            "queue": ["Q"] * n,
-            "cores": [4] * n,
-            "events": [100] * n,
-            "input_mb": [1.0] * n,
-            "corepower": [10.0] * n,
-            "is_scout": np.tile(np.arange(n_jobs) < 10, n_tasks),
-            "decided_s": decided,
-            "ended_s": decided + wall,
-            "used": used,
-            "censored": (np.arange(n) % n_jobs) == 35,
-            "wall_s": wall,
-        }
-    )
-
-
-@pytest.mark.parametrize("parameter", ["ramcount", "cputime"])
-def test_records_get_the_table_and_no_answer(parameter):
-    jobs = records()
-    if parameter == "cputime":
-        jobs = jobs.with_columns(used=pl.col("wall_s"))
-    allocations = jobs.select("pandaid", allocated=pl.col("used") + 1)
-    made = translate(
-        jobs, allocations, parameter=parameter, question=kills(n_boot=50), minima=(None,)
-    )
-    assert toys.side(made, "estimator")["n_tasks"] == 3
-    assert toys.side(made, "estimator")["n_scored"] == 3 * 30  # the killed ones among them
-    assert toys.side(made, "estimator")["n_exceed"] <= 3
-    assert made.verdict.kind == "no_answer"
-    assert made.verdict.sentence.startswith("No answer: 3 tasks can be scored and 20 are needed")
-    assert "records carry no settings" in made.verdict.sentence
-    assert made.comparison is made.verdict.proposal is None
-    if parameter == "cputime":  # its margin is fixed in the code
-        assert made.cheapest.margin_pct == made.nearest.margin_pct == 50
-    assert any("too small" in note for note in made.notes)
-    assert toys.side(made, "current")["slots_share"] is None
-
-
 def test_rates_of_tasks_of_unequal_size():
-    jobs = records(2).filter((pl.col("jeditaskid") == 1) | (pl.col("pandaid") < 71))
-    jobs = jobs.with_columns(censored=pl.lit(value=False))
-    factor = pl.when(pl.col("jeditaskid") == 1).then(0.9).otherwise(1.5)
-    made = translate(
-        jobs, jobs.select("pandaid", allocated=pl.col("used") * factor), question=kills(n_boot=50)
-    )
+    quantities = toys.quantities(2, 40, seed=7)
+    quantities = quantities.filter((pl.col("jeditaskid") == 100) | (pl.col("pandaid") < 71))
+    factor = pl.when(pl.col("jeditaskid") == 100).then(0.9).otherwise(1.5)
+    given = quantities.select("pandaid", allocated=pl.col("maxpss_kb") / 1024 * factor)
+    made = answered(quantities, toys.tasks(2), given)
     row = toys.side(made, "estimator")
     assert (row["n_scored"], row["n_exceed"]) == (50, 30)
     assert row["exceed_rate_jobs"] == 0.6
-    # the larger task counts as much as the median one: more than one of two, less than its jobs
-    assert 0.5 < row["exceed_rate"] < 0.6
+    sizes = quantities.filter(~pl.col("is_scout")).group_by("jeditaskid").agg(
+        work=(pl.col("cores") * pl.col("duration_s")).sum()
+    ).sort("jeditaskid")["work"].to_numpy()  # fmt: skip
+    weights = np.minimum(sizes, np.median(sizes))
+    assert row["exceed_rate"] == pytest.approx(weights[0] / weights.sum())
 
 
-def test_the_minimum_that_acts_is_that_of_the_current_setting(monkeypatch):
-    config = Config.empty().with_values({"SCOUT_RAMCOUNT_MIN": 900})
-    read = replace(of_records(records(), "ramcount", ScoutRules()), config=config)
-    monkeypatch.setattr(MODULE, "_inputs", lambda *_: read)
-    made = translate(
-        records(), records().select("pandaid", allocated="used"), question=kills(n_boot=50)
-    )
-    assert made.study.current == Setting(rank=75, margin_pct=10, minimum_mb=900)
-    assert toys.side(made, "current")["label"] == "rank 75, margin 10 %, minimum 900 MB"
-    assert (
-        toys.side(made, "current")["over_allocation"] > 2
-    )  # 900 MB per core of four, 1000 MB used
-
-
-def failed_of(inputs):
-    (part,) = inputs.history.map(lambda part: part.jobs)
-    return part
-
-
-def test_records_become_the_tables_of_a_back_test():
-    jobs = records()
-    memory = of_records(jobs, "ramcount", ScoutRules())
-    assert memory.quantities.height == 117
-    failed = failed_of(memory)
-    assert failed["piloterrorcode"].to_list() == [1212] * 3
-    assert failed["specialhandling"].to_list() == [None] * 3
-    scout = of_records(jobs.with_columns(is_scout=pl.lit(value=True)), "ramcount", ScoutRules())
-    assert failed_of(scout)["specialhandling"].to_list() == ["sj"] * 3
-    first = memory.quantities.row(0, named=True)
-    assert first["ram_kb"] == np.ceil(jobs["used"][0] * 1024 / 4)
-    assert first["creationtime"] == datetime(1970, 1, 1)
-    assert first["endtime"] - first["starttime"] == timedelta(seconds=jobs["wall_s"][0])
-    walltime = of_records(jobs, "cputime", ScoutRules()).quantities.row(0, named=True)
-    # without a base, with the efficiency that acts by default: 90 %
-    assert walltime["cputime_hs06s"] == pytest.approx(round(jobs["used"][0]) * 10 * 4 * 0.9 / 100)
-    assert walltime["cputime_eligible"]
-
-
-def test_records_speak_of_cpu_time_as_scouts_do():
-    """Few events count after 6 h; an unknown core power is 10; 0 events are not known."""
-    six = 6 * 3600.0
-    few, unknown = pl.col("pandaid") < 4, pl.col("pandaid") == 4
-    jobs = records().with_columns(
-        events=pl.when(few).then(7).when(unknown).then(0).otherwise(100),
-        used=pl.when(pl.col("pandaid") < 5).then(six + pl.col("pandaid") - 2).otherwise(1000.0),
-        ended_s=pl.col("decided_s") + 1e6,
-        corepower=pl.lit(None, pl.Float64),
-    )
-    for rules, long in (("document", [False, True, True]), ("production", [False, False, True])):
-        found = of_records(jobs, "cputime", ScoutRules(rules)).quantities
-        assert found["cputime_eligible"][:5].to_list() == [*long, False, True]
-    share = ScoutRules("production").default_cpu_efficiency / 100
-    assert found["cputime_hs06s"][2] == pytest.approx((six + 1) * 10 * 4 * share / 7)
-    assert found["corepower"].unique().to_list() == [10]
-    assert found["n_events"][3] is found["cputime_hs06s"][3] is None
+def test_the_minimum_that_acts_is_that_of_the_current_setting(history):
+    quantities, tasks = history
+    config = Config.empty().with_values({"SCOUT_RAMCOUNT_MIN": 90_000})
+    inputs = toys.inputs(quantities, tasks, config)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MODULE, "_inputs", lambda *_: inputs)
+        made = translate(
+            None,
+            exactly(quantities),
+            ranks=(75,),
+            margins=(10,),
+            minima=(None,),
+            question=kills(n_boot=50),
+        )
+    assert made.study.current == Setting(rank=75, margin_pct=10, minimum_mb=90_000)
+    assert toys.side(made, "current")["label"] == "rank 75, margin 10 %, minimum 90000 MB"
+    assert toys.side(made, "current")["over_allocation"] > 2
 
 
 @pytest.fixture(scope="module")
@@ -447,12 +348,12 @@ def test_an_archive_is_read_and_answered(archive):
     [
         ({"pandaid": [1, 1], "allocated": [0.0, 2.0]}, {}, DataError, "above 0.*each job once"),
         ({"pandaid": [1], "allocated": ["much"]}, {}, SchemaError, "allocations.allocated"),
-        ({"pandaid": [9999], "allocated": [1.0]}, {}, DataError, "none of 1 jobs with an allocation"),
+        ({"pandaid": [-9], "allocated": [1.0]}, {}, DataError, "none of 1 jobs with an allocation"),
         ({"pandaid": [1], "allocated": [1.0]}, {"parameter": "outdiskcount"}, ConfigError, "estimators"),
         ({"pandaid": [1], "allocated": [1.0]}, {"parameter": "ram"}, ConfigError, "parameter='ram'"),
-        ({"pandaid": [1], "allocated": [1.0]}, {"span": (toys.T0, toys.T0)}, ConfigError, "records have none"),
+        ({"pandaid": [1], "allocated": [1.0]}, {"span": (toys.T0, toys.T0)}, ConfigError, "a first instant and a later one"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_translated(allocations, how, error, says):
+def test_what_cannot_be_translated(archive, allocations, how, error, says):
     with pytest.raises(error, match=says):
-        translate(records(), pl.DataFrame(allocations), **how)
+        translate(archive, pl.DataFrame(allocations), **how)
