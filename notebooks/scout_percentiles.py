@@ -39,7 +39,6 @@ loss: dict = {}  # weights of the loss that are not the defaults
 alpha: float = 0.02  # largest accepted share of first attempts killed [1]
 relevant: float = 0.05  # smallest change that matters [1]
 blocks: int = 4  # blocks of time to choose and score on
-switch_sample: int = 200  # tasks to try switches on, 0: none [1]
 spark: str = ""  # master of a Spark session that carries jobs and files, empty for this machine
 
 # %%

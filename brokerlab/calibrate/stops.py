@@ -1,4 +1,4 @@
-"""Scouts as they were read at the first trigger: what the checks X1 to X7 stop and let through, and what each rule of scouts does.
+"""Scouts as they were read at the first trigger: what the checks X1 to X7 stop and let through.
 
 The back-test asks whether the tasks that the checks stop would have gone well, and those let through: every task with scouts is
 judged as it stood at its first trigger, then its later jobs show what became of it. A task goes well if the same check, asked again
@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from brokerlab.archive.contracts.jobs import ENDED
@@ -23,7 +22,6 @@ from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.keys import CatalogueKey, find
 from brokerlab.intervals import CONFIDENCE, N_BOOT, clustered, exact_share
-from brokerlab.rulesets import changed_outcomes, switch_by_switch
 from brokerlab.scouts import ScoutResult, ScoutRules, estimate, exhausted, triggers
 from brokerlab.scouts.checks import checks
 from brokerlab.scouts.estimate import PARAMETER_KEYS
@@ -342,63 +340,3 @@ def _share(name: str, n: int, of: int) -> dict[str, float | None]:
         return dict.fromkeys(f"{name}{end}" for end in ENDS)
     low, high = exact_share(n, of, CONFIDENCE)
     return {name: n / of, f"{name}_lo": float(low), f"{name}_hi": float(high)}
-
-
-# --- rule sets of scouts ----------------------------------------------------------------------------------------------
-
-
-KEYS = ["jeditaskid", "what"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScoutRuleComparison:
-    """How the rule set ``other`` reads the same scouts, as they stood at the first trigger of each task.
-
-    Attributes:
-        n_values: What is decided of them: parameters, whether they are stopped, and by which check.
-        n_changed: Of these, what the other set decides otherwise.
-        switches: See :func:`brokerlab.rulesets.switch_by_switch`; rows are these decisions.
-    """
-
-    current: str
-    other: str
-    n_tasks: int
-    n_values: int
-    n_changed: int
-    switches: pl.DataFrame
-
-
-def compare_scout_rules(
-    history: ScoutHistory, *, sample: int = 300, seed: int = 1
-) -> ScoutRuleComparison:
-    """Read the scouts of some tasks, drawn at random, under the other rule set, and under each of its differences alone."""
-    few, rules = sample_tasks(history, sample, seed=seed), history.rules
-    other = ScoutRules("production" if rules.rules == "document" else "document")
-
-    def outcomes(rule_set: ScoutRules) -> pl.DataFrame:
-        return decided(replace(few, rules=rule_set, _memo={}))
-
-    here, there = outcomes(rules), outcomes(other)
-    return ScoutRuleComparison(
-        current=rules.rules,
-        other=other.rules,
-        n_tasks=few.tasks.height,
-        n_values=here.height,
-        n_changed=changed_outcomes(here, there, KEYS).height,
-        switches=switch_by_switch(outcomes, rules, other, keys=KEYS, there=there),
-    )
-
-
-def sample_tasks(history: ScoutHistory, sample: int, *, seed: int) -> ScoutHistory:
-    """Keep some tasks, drawn at random, with their jobs and files."""
-    drawn = np.sort(np.random.default_rng(seed).permutation(history.tasks.height)[:sample])
-    few = history.among(history.tasks[drawn])
-    own = few.tables["jobs"].join(few.tasks.lazy(), on="jeditaskid", how="semi").collect().lazy()
-    inputs = few.tables["files"].join(own, on="pandaid", how="semi").collect().lazy()
-    return replace(few, tables={**few.tables, "jobs": own, "files": inputs})
-
-
-def decided(history: ScoutHistory) -> pl.DataFrame:
-    """Return what the scouts of every task decide: ``jeditaskid``, ``what`` (a parameter, ``rule`` or ``action``), ``value`` as text."""
-    texts = history.decided(history.config).with_columns(pl.exclude("jeditaskid").cast(pl.String))
-    return texts.unpivot(index="jeditaskid", variable_name="what", value_name="value")

@@ -20,9 +20,7 @@ from brokerlab.calibrate.percentiles.caveats import merge_sentences
 from brokerlab.calibrate.percentiles.retries import Retries, ask_retries, judge_retries
 from brokerlab.calibrate.stops import (
     ANY,
-    ScoutRuleComparison,
     backtest_stops,
-    compare_scout_rules,
     read_scout_history,
 )
 from brokerlab.charts import scouts as charts
@@ -33,7 +31,6 @@ from brokerlab.report import kit
 from brokerlab.report.kit import Caveat, Chart, Number, Page, Part, Table, Verdict, say
 from brokerlab.report.needs import Needs, Rows
 from brokerlab.report.runs import earlier_looks
-from brokerlab.report.switches import switch_table
 from brokerlab.words import days_of, short_percent, thin
 
 NAMES = {"ramcount": "ramCount", "cputime": "cpuTime", "outdiskcount": "outDiskCount"}
@@ -87,7 +84,6 @@ class Params(kit.Params):
     )
     relevant: float = Field(0.05, gt=0, le=1, description="smallest change that matters [1]")
     blocks: int = Field(4, ge=2, le=20, description="blocks of time to choose and score on")
-    switch_sample: int = Field(200, ge=0, description="tasks to try switches on, 0: none [1]")
     spark: str = Field(
         "",
         description="master of a Spark session that carries jobs and files, empty for this machine",
@@ -110,14 +106,13 @@ class Params(kit.Params):
 class Studies(NamedTuple):
     """One study per parameter, the most consequential first; why the archive has too little data for the others.
 
-    ``rule_sets`` is what the switches between the rule sets do, ``stops`` what became of the tasks that the checks stop; null
-    where no task has scouts that were read, or they are not asked. ``retries`` is by how much retries after kills for memory should
+    ``stops`` is what became of the tasks that the checks stop; null where no task has scouts that were read, or they are not
+    asked. ``retries`` is by how much retries after kills for memory should
     ask for more; null where memory is not asked about, or the archive shows no such retry.
     """
 
     answered: list[Study]
     unanswered: dict[str, str]
-    rule_sets: ScoutRuleComparison | None
     stops: pl.DataFrame | None
     retries: Retries | None
 
@@ -150,7 +145,7 @@ def study(data: Inputs, p: Params) -> Studies:
         except InsufficientDataError as error:
             unanswered[name] = str(error)
     answered.sort(key=lambda s: (not s.acts, -abs(s.comparison.quantity("loss")["diff"])))
-    compared = stops = retries = None
+    stops = retries = None
     if p.parameter in ("all", "ramcount"):
         with contextlib.suppress(InsufficientDataError):
             retries = judge_retries(
@@ -165,9 +160,7 @@ def study(data: Inputs, p: Params) -> Studies:
             read = read_scout_history(data.archive, rules=data.rules, config=data.config)
             history = read.among(data.tasks)
             stops = backtest_stops(history, n_boot=p.n_boot, seed=p.seed).checks
-            if p.switch_sample:
-                compared = compare_scout_rules(history, sample=p.switch_sample, seed=p.seed)
-    return Studies(answered, unanswered, compared, stops, retries)
+    return Studies(answered, unanswered, stops, retries)
 
 
 def page(data: Inputs, studies: Studies, p: Params) -> Page:
@@ -177,7 +170,6 @@ def page(data: Inputs, studies: Studies, p: Params) -> Page:
     parts += [kit.unanswered(n, NAMES[n], why) for n, why in studies.unanswered.items()]
     parts += [] if studies.retries is None else [_retries_part(studies.retries)]
     parts += [] if studies.stops is None else [_stops_part(studies.stops)]
-    parts += [_rules_part(studies.rule_sets)] if studies.rule_sets else []
     first = parts[0]
     return Page(
         verdict=first.verdict,
@@ -464,22 +456,6 @@ def _stops_part(stops: pl.DataFrame) -> Part:
         title="Checks that stop a task",
         verdict=Verdict(kind="finding", sentence=say(sentence, every)),
         sections={"Check by check": [table]},
-        folded=True,
-    )
-
-
-def _rules_part(compared: ScoutRuleComparison) -> Part:
-    sentence = "The other rules set {n_changed} of {n_values} values of {n_tasks:#task} otherwise."
-    table = switch_table(
-        compared.switches,
-        {"n_changed": "Sets otherwise [values]", "explained": "Of the whole difference [%]"},
-        caption="What each switch does to what scouts set at their first trigger, and to what stops a task",
-    )
-    return Part(
-        name="rules",
-        title=f"{compared.current.capitalize()} against {compared.other} rules",
-        verdict=Verdict(kind="finding", sentence=say(sentence, vars(compared))),
-        sections={"Switch by switch": [table]},
         folded=True,
     )
 

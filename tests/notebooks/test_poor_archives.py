@@ -135,14 +135,12 @@ def can_run(poor: Callable[[str], Path]) -> Callable[[str], dict[str, bool]]:
 FEW: dict[str, dict[str, object]] = {
     "analysis-replay": {"switch_sample": 0, "points": 3, "keys": ["CAP_RUNNING_USER_JOBS"]},
     "brokerage-replay": {"switch_sample": 0, "points": 3, "keys": ["NQUEUED_SAT_CAP"]},
-    "scout-percentiles": {"switch_sample": 0},
     "thresholds": {"screen_days": 1, "points": 2, "keys": ["NQUEUED_SAT_CAP"]},
 }
 """Reports that try many settings, and what they try in every run."""
 USUAL: dict[str, dict[str, object]] = {
     "analysis-replay": {"points": 3},
     "brokerage-replay": {"points": 3},
-    "scout-percentiles": {},
     "thresholds": {"points": 2},
 }
 """What they try in a long run: all keys and switches, of each key the fewest values."""

@@ -51,19 +51,6 @@ def test_the_percentile_rule_stays_within_its_bounds(shape, n, rank):
         assert covered.mean() == pytest.approx(middle, abs=error)
 
 
-@pytest.mark.parametrize("alpha", [0.1, 0.2, 0.4])
-@pytest.mark.parametrize("n", [5, 10, 30])
-def test_the_conformal_order_keeps_its_promise(n, alpha):
-    order = promises.conformal_order(n, alpha)
-    if order is None:
-        assert n < 1 / alpha - 1
-        return
-    rng = np.random.default_rng(n)
-    jobs = rng.exponential(size=(DRAWS, n + 1))
-    scouts = np.sort(jobs[:, :n], axis=1)
-    assert (jobs[:, n] <= scouts[:, order - 1]).mean() >= 1 - alpha - 4 * (alpha / DRAWS) ** 0.5
-
-
 def tasks(rng, n_tasks, mean_rate, shape):
     """Tasks of very different size whose jobs share their fate: rates from a skewed Beta."""
     jobs = np.round(rng.lognormal(4.5, 0.8, n_tasks)) + 20

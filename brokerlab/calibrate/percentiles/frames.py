@@ -5,13 +5,11 @@ later job are exchangeable (and ties are broken), the share of jobs not above th
 Beta(k, n+1-k), for every distribution of the jobs. No margin is needed for this, and no margin can be credited for it.
 
 Sources: Wilks, Ann. Math. Statist. 12 (1941) 91, doi:10.1214/aoms/1177731788; David and Nagaraja, Order
-Statistics, 3rd edition (2003), section 2; Vovk, Gammerman and Shafer, Algorithmic Learning in a Random
-World (2005), section 2.
+Statistics, 3rd edition (2003), section 2.
 """
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -23,12 +21,8 @@ from brokerlab.calibrate.percentiles.comparison import STRATA, levels_of
 from brokerlab.calibrate.percentiles.parameters import Setting
 from brokerlab.calibrate.percentiles.replay import frame_of
 from brokerlab.calibrate.percentiles.study import Study
-from brokerlab.calibrate.verdict import limit_of
 from brokerlab.errors import ConfigError
 
-RANKS_PROMISED = (50, 75, 90, 95, 100)
-SCOUTS_PROMISED = range(5, 11)
-"""Scouts that the deployed first trigger finds: half of ten at least, all of them at most."""
 SPLITS = ("processingtype", "gshare", "cores")
 """Strata of which two may be the same split of the tasks under two names."""
 MIN_LEVEL_TASKS = 5
@@ -151,30 +145,6 @@ def frontier(study: Study) -> pl.DataFrame:
     )
 
 
-def promises(study: Study) -> pl.DataFrame:
-    """Return what so few scouts can promise, one row per number of scouts, deployed and observed; none where the limit is 0 or 1.
-
-    ``n_scouts``, ``n_tasks``, for each rank r of `RANKS_PROMISED` ``rank_r, rank_r_lo, rank_r_hi`` (share of the jobs that it
-    promises on average, without margin, between the scouts below and above it), ``needed`` (rank that keeps the limit; null:
-    none does).
-    """
-    limit = limit_of(study.judgement)
-    used = at_setting(study.by_task, study.current)["n_scouts"].value_counts()
-    tasks = {int(n): int(count) for n, count in used.iter_rows()}
-    most = sorted(tasks, key=lambda n: (-tasks[n], n))
-    others = [n for n in most if n not in SCOUTS_PROMISED][:6]
-    rows = []
-    for n in sorted({*SCOUTS_PROMISED, *others}) if 0 < limit < 1 else []:
-        row: dict[str, float | None] = {"n_scouts": n, "n_tasks": tasks.get(n, 0)}
-        for rank in RANKS_PROMISED:
-            low, middle, high = percentile_coverage(n, rank)
-            row |= {f"rank_{rank}": middle, f"rank_{rank}_lo": low, f"rank_{rank}_hi": high}
-        rows.append(row | {"needed": conformal_rank(n, limit)})
-    ends = [f"rank_{r}{end}" for r in RANKS_PROMISED for end in ("", "_lo", "_hi")]
-    floats = dict.fromkeys([*ends, "needed"], pl.Float64)
-    return pl.DataFrame(rows, schema={"n_scouts": pl.Int64, "n_tasks": pl.Int64, **floats})
-
-
 def coverage(study: Study) -> pl.DataFrame:
     """Return, by number of scouts, the share of jobs within their request, as the judge weighs tasks.
 
@@ -270,48 +240,13 @@ def written(study: Study) -> dict[str, pl.DataFrame]:
         "judged": study.judgement.table,
         "compared": study.comparison.table,
         "compared_strata": study.comparison.by_stratum,
-        "by_task": study.by_task,
         "tasks": by_task(study),
         "gap": study.tried.gap,
         "gap_summary": study.tried.gap_summary,
-        "promise": promises(study),
     }
 
 
 # --- what so few scouts can promise -----------------------------------------------------------------------------------
-
-
-def conformal_order(n_scouts: int, alpha: float) -> int | None:
-    """Return the order statistic of n scouts that promises coverage 1 - alpha, ceil((n+1)(1-alpha)); None where it is beyond n.
-
-    Computed in fractions of the decimal that was written, so that 0.1 means a tenth.
-
-    Source: Vovk, Gammerman and Shafer (2005), section 2.2.
-
-    Example:
-        >>> conformal_order(19, 0.05), conformal_order(10, 0.05)
-        (19, None)
-    """
-    _check(n_scouts)
-    if not 0 < alpha < 1:
-        raise ConfigError(f"alpha={alpha}: allowed is a share between 0 and 1")
-    order = -((-(n_scouts + 1) * (1 - Fraction(str(alpha)))) // 1)
-    return int(order) if order <= n_scouts else None
-
-
-def conformal_rank(n_scouts: int, alpha: float) -> float | None:
-    """Return the percentile rank that lands on the conformal order statistic; None where there is none.
-
-    With one scout every rank is that scout, so the answer is 0 (any rank).
-
-    Example:
-        >>> conformal_rank(19, 0.1)
-        94.44444444444444
-    """
-    order = conformal_order(n_scouts, alpha)
-    if order is None:
-        return None
-    return 0.0 if n_scouts == 1 else 100 * (order - 1) / (n_scouts - 1)
 
 
 def percentile_coverage(n_scouts: int, rank: float) -> tuple[float, float, float]:
