@@ -65,10 +65,10 @@ SOURCE = {
 }
 """Fact of a source, said if it is there and not 0, to what it leaves open."""
 DEVELOPERS = "Fixed in the code: for its developers, there is no key to set."
+USELESS = "No number of steps predicts better than none."
 RANKS = "Rank correlation (Spearman): 1 if links stand in the order of what they later deliver, 0 without relation."
-BLUNT, FEW_ROWS, NEARLY, TOGETHER = 0.6, 20, 0.9, 0.3
-"""Share of pairs below which an edge hardly separates; rows below which a step's height is not tested; part of the gain of
-the best number of steps; rank correlation of queue and delivery above which long queues stand where much is delivered."""
+BLUNT, FEW_ROWS, TOGETHER = 0.6, 20, 0.3
+"""Share of pairs below which an edge hardly separates; rows below which a step's height is not tested; rank correlation of queue and delivery above which long queues stand where much is delivered."""
 
 
 class Params(kit.Params):
@@ -199,7 +199,7 @@ def _curve(name: str, result: Study, fit: StepFit, data: links.Links) -> Part:
         sections={
             "Against the current curve and plain weights": [_ranking(result, caption)],
             "What the curve tells apart": [_steps_told_apart(result, data.rules)],
-            kit.CERTAINTY: [_other_sides(result, fit, data.rules)],
+            kit.CERTAINTY: [_blocks(result)],
         },
     )
 
@@ -217,7 +217,7 @@ def _curve_chart(result: Study, fit: StepFit, evidence: Evidence, rules: RuleSet
         frame=links.beside_current(fit, evidence.rows["mbps"], rules=rules, fitted=fitted, **drawn),
         finding=say(finding, evidence.facts, first=f"{edges[0]:g}", last=f"{edges[-1]:g}"),
         sample=say(sample, n=fit.n_links),
-        note=DEVELOPERS,
+        note=DEVELOPERS if fit.useful else f"{USELESS} {DEVELOPERS}",
     )
 
 
@@ -241,23 +241,24 @@ def _steps_told_apart(result: Study, rules: RuleSetName) -> Table:
     )
 
 
-def _other_sides(result: Study, fit: StepFit, rules: RuleSetName) -> Table:
-    other = result.facts["compared"]
-    terms = {"chosen": fit.by_size.filter("chosen")["n_steps"][0], "few": fit.steps_for(NEARLY)}
-    few = "{chosen} steps are fitted; {few} bring nine tenths of the gain of the best number."
+def _blocks(result: Study) -> Table:
+    """Lay out what was chosen block by block, and how it ranked the links after it."""
+    judged, labels = result.judgement, dict(result.ranking.select("name", "weight").iter_rows())
+    names = {place: labels[name] for place, name in enumerate(judged.settings)}
+    chosen = pl.col("place").replace_strict(names, return_dtype=pl.String)
     return Table(
-        name="checks",
-        frame=result.frames["checks"],
-        caption="Rank correlation on other sides of the data",
+        name="blocks",
+        frame=judged.blocks.with_columns(
+            chosen=chosen, before=1 - pl.col("loss_before"), after=1 - pl.col("loss_after")
+        ),
+        caption="Each choice, on the links after it",
         columns={
-            "name": "Side",
-            "n_rows": "Rows",
-            "n_units": "Resampled units",
-            "before": rules.capitalize(),
-            "after": result.of(other)["weight"].capitalize(),
-            "diff": "Difference",
+            "start": "From (UTC)",
+            "n_units": "Links",
+            "chosen": "Chosen before",
+            "before": "Rank correlation, current",
+            "after": "Rank correlation, chosen before",
         },
-        note=say(few, terms) if fit.useful else "No number of steps predicts better than none.",
     )
 
 
@@ -281,7 +282,8 @@ def _fallback(result: Study) -> Part:
             note=f"{DEVELOPERS} Closeness: 0 the nearest, 11 the farthest. Earn: the weight of their later throughput.",
         ),
         sections={
-            kit.BEFORE_AFTER: [_ranking(result, "All links, half of their throughputs hidden")]
+            kit.BEFORE_AFTER: [_ranking(result, "All links, half of their throughputs hidden")],
+            kit.CERTAINTY: [_blocks(result)],
         },
     )
 
@@ -315,7 +317,10 @@ def _exchange(result: Study, data: links.Links) -> Part:
             ),
             note="Only the importance is ever proposed: NQUEUED_SAT_CAP limits the backlog check, too.",
         ),
-        sections={kit.BEFORE_AFTER: [_ranking(result, caption, shown)]},
+        sections={
+            kit.BEFORE_AFTER: [_ranking(result, caption, shown)],
+            kit.CERTAINTY: [_blocks(result)],
+        },
     )
 
 

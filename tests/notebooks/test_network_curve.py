@@ -80,8 +80,10 @@ def test_the_verdict_follows_from_the_later_scores(stored):
         "document",
         "fitted",
     }
-    checked = stored["numbers"]["metrics_checks"][0]
-    assert checked["diff"] == rows[values["compared"]]["diff"]
+    first, *later = stored["numbers"]["metrics_blocks"]
+    assert (first["chosen"], first["after"]) == (None, None)
+    labels = {row["weight"] for row in rows.values()}
+    assert all(block["chosen"] in labels and -1 <= block["after"] <= 1 for block in later)
 
 
 def test_the_curve_is_data_that_the_network_weight_takes(done, stored):

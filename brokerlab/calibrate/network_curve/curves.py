@@ -51,11 +51,6 @@ class StepFit:
     n_links: int
     useful: bool
 
-    def steps_for(self, share: float) -> int:
-        """Return the fewest steps that bring this share [1] of what the best number of steps brings over no step."""
-        error = self.by_size["error"].to_numpy()
-        return int(np.argmax(error <= error[0] - share * (error[0] - error.min())))
-
 
 @dataclass(frozen=True)
 class _Tree:

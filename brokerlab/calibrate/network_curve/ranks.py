@@ -91,14 +91,11 @@ class Ranked:
     def contrast(
         self, unit: str, values: FloatArray, question: Question, *, fewest: int = MIN_UNITS
     ) -> dict[str, Any]:
-        """Compare both columns of values: ``before, after, diff`` with their ends, and ``n_units``; null without any."""
+        """Compare both columns of values: ``before, after, diff`` with their ends; null without any."""
         weight, means = self.by(unit, values)
         if not weight.size:
-            empty = dict.fromkeys(f"{k}{end}" for k in ("before", "after", "diff") for end in ENDS)
-            return {**empty, "n_units": 0}
-        enough = weight.size >= fewest
-        paired = question.paired(means[:, 0], means[:, 1], weight, enough=enough)
-        return {**paired, "n_units": weight.size}
+            return dict.fromkeys(f"{k}{end}" for k in ("before", "after", "diff") for end in ENDS)
+        return question.paired(means[:, 0], means[:, 1], weight, enough=weight.size >= fewest)
 
 
 def rank_values(outcome: FloatArray, weight: FloatArray, rows: FloatArray) -> FloatArray:

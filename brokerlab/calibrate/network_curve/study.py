@@ -39,7 +39,7 @@ from brokerlab.calibrate.network_curve.curves import (
     tied_share,
     usable,
 )
-from brokerlab.calibrate.network_curve.evidence import LOWEST_MBPS, Evidence, Links, Span, dealt
+from brokerlab.calibrate.network_curve.evidence import Evidence, Links, Span, dealt
 from brokerlab.calibrate.network_curve.ranks import (
     COVERAGE,
     COVERAGE_SOURCE,
@@ -62,7 +62,6 @@ from brokerlab.calibrate.verdict import Wording, document_of, sentence_of
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.gdpconfig.proposal import Proposal, Window
 from brokerlab.intervals import measured_coverage, t_factor
-from brokerlab.numerics import FloatArray
 from brokerlab.rulesets import RuleSetName
 from brokerlab.words import measured, short_percent
 
@@ -78,14 +77,6 @@ BLOCKED = -1
 LOSS, RISE = "loss", "top_rise"
 """Quantities of the judge: 1 - rank correlation; rise of the share of other links ranked above one of the top tenth, as a
 part of the current share."""
-SIDES = {
-    "scored": "later, unseen links (the scores)",
-    "by_source": "the same, sources resampled",
-    "by_destination": "the same, destinations resampled",
-    "silent_as_0": "the same, links that delivered nothing as 0",
-    "above_1_mbps": "the same, only links above 1 MB/s",
-}
-"""What each side of the data is called on a page."""
 Unknown = Literal["demand", "snapshot"]
 
 
@@ -160,8 +151,8 @@ def study_weights(
     relevant: float = 0.05,
     n_boot: int = 500,
     seed: int = 1,
-) -> tuple[Study, Ranked, FloatArray]:
-    """Judge weights by how they rank links by ``outcome``; the study comes with the links that scored, and what weights say.
+) -> tuple[Study, Ranked]:
+    """Judge weights by how they rank links by ``outcome``; the study comes with the links that scored.
 
     ``rows`` are of :func:`dealt`: ``unit, span, query, src, dst, outcome`` (null: not scored) and what weights read; ``current``
     names the weight that acts; an effect matters from ``relevant`` on, as a part of the current 1 - rank correlation.
@@ -205,7 +196,7 @@ def study_weights(
     facts = {"n_links_scored": judged.n_scored, "n_links": judged.n_units}
     study = Study(judgement=judged, ranking=pl.DataFrame(), facts=facts)
     ranking = _ranking(scores, weights, now, study.gain, question)
-    return replace(study, ranking=ranking), scores, predicted
+    return replace(study, ranking=ranking), scores
 
 
 def _ranking(
@@ -254,11 +245,9 @@ def study_curve(
 ) -> Study:
     """Judge curves of throughput, against that of a rule set and plain alternatives.
 
-    ``frames``: ``checks`` (the best other weight against the current one on other sides of the data: ``side, name``,
-    ``n_rows``, ``resampled`` (link, src, dst), ``n_units``, ``before, after, diff`` with ends), ``all_steps`` (what the steps of
-    the current and of the fitted curve tell: `resolution`, with ``curve``), ``error_by_size``, ``curve`` (the best logarithm in
-    steps, else the fitted one). ``facts``: ``compared`` (name in ``checks``), ``ahead_of_sites`` (``diff, diff_lo, diff_hi`` of the
-    rank correlation), ``silent`` (share of the rows with a throughput that delivered nothing later [1]), ``tied`` (share of pairs
+    ``frames``: ``all_steps`` (what the steps of the current and of the fitted curve tell: `resolution`, with ``curve``),
+    ``error_by_size``, ``curve`` (the best logarithm in steps, else the fitted one). ``facts``: ``ahead_of_sites`` (by how much the
+    best other weight ranks better than the names of the sites: ``diff, diff_lo, diff_hi`` of the rank correlation), ``silent`` (share of the rows with a throughput that delivered nothing later [1]), ``tied`` (share of pairs
     of links to which the current curve gives one weight [1]).
     """
     moved = pl.when(pl.col("outcome") > 0).then("outcome")
@@ -267,7 +256,7 @@ def study_curve(
     rows = dealt(measured, seed=seed)
     weights = throughput_weights(rows, rules=rules, most_steps=most_steps, seed=seed)
     names = [weight.name for weight in weights]
-    study, scores, predicted = study_weights(
+    study, scores = study_weights(
         rows, weights, current=names[0], spans=evidence.spans, n_boot=n_boot, seed=seed
     )
     judged = study.judgement
@@ -285,14 +274,12 @@ def study_curve(
     result = replace(
         study,
         frames={
-            "checks": _sides(scores, rows, predicted, [0, compared], judged.question),
             "all_steps": pl.concat(steps),
             "error_by_size": fit.by_size,
             "curve": curve.frame(),
         },
         facts={
             **study.facts,
-            "compared": names[compared],
             "ahead_of_sites": {key: ahead[key] for key in ("diff", "diff_lo", "diff_hi")},
             "silent": rows["outcome"].null_count() / rows.height,
             "tied": tied_share(scores.predicted[:, 0]),
@@ -301,29 +288,6 @@ def study_curve(
     )
     excludes_0 = ahead["diff_lo"] is not None and ahead["diff_lo"] > 0
     return result if excludes_0 else result.cannot_tell("demand")
-
-
-def _sides(
-    scores: Ranked, rows: pl.DataFrame, predicted: FloatArray, pair: list[int], question: Question
-) -> pl.DataFrame:
-    """Compare two weights on other sides of the data: see :func:`study_curve`."""
-    later = (rows["span"] > rows["span"].min()).to_numpy()
-    silent = rows.filter(later).with_columns(pl.col("outcome").fill_null(0.0))
-    fast = (scores.rows["mbps"] > LOWEST_MBPS).to_numpy()
-    both = replace(scores, predicted=scores.predicted[:, pair], ranks=scores.ranks[:, pair])
-    sides = {
-        "scored": (both, "unit"),
-        "by_source": (both, "src"),
-        "by_destination": (both, "dst"),
-        "silent_as_0": (Ranked.of(silent, predicted[later][:, pair]), "unit"),
-        "above_1_mbps": (Ranked.of(scores.rows.filter(fast), both.predicted[fast]), "unit"),
-    }
-    compared = []
-    for side, (part, unit) in sides.items():
-        about = {"side": side, "name": SIDES[side], "n_rows": part.rows.height}
-        about["resampled"] = "link" if unit == "unit" else unit
-        compared.append(about | part.contrast(unit, part.ranks, question, fewest=2))
-    return pl.DataFrame(compared, infer_schema_length=None)
 
 
 def study_fallback(
@@ -350,7 +314,7 @@ def study_fallback(
     unmeasured = pl.col("mbps").is_null()
     rows = rows.with_columns(hidden=coin | unmeasured, mbps=pl.col("mbps").fill_null(0.0))
     weights = fallback_weights(curve)
-    study, *_ = study_weights(
+    study, _ = study_weights(
         rows, weights, current=weights[0].name, spans=evidence.spans, n_boot=n_boot, seed=seed
     )
     table = levels(rows, open_links, curve, n_boot=n_boot, seed=seed)
@@ -383,7 +347,7 @@ def study_exchange(
         raise ConfigError(
             f"NW_QUEUE_IMPORTANCE is {settings.queue_importance:g}; allowed is a share from 0 to 1"
         )
-    study, *_ = study_weights(
+    study, _ = study_weights(
         dealt(waiting(evidence.queues, curve_of(rules)), seed=seed),
         exchange_weights(settings, rules, also),
         current=f"{settings.queue_importance:g}",
@@ -480,7 +444,6 @@ class LinkStudy:
         frames = {}
         for subject, one in self.answers.items():
             frames[f"{subject}_all_scores"] = one.ranking
-            frames[f"{subject}_blocks"] = one.judgement.blocks
             for name, frame in one.frames.items():
                 frames[f"curve_{subject}" if name == "curve" else f"{subject}_{name}"] = frame
         return frames

@@ -188,7 +188,7 @@ def test_intervals_within_few_destinations_are_those_of_few_units():
         sides = [Weight(n, n, lambda r, _: r["mbps"].to_numpy()) for n in ("now", "new")]
         both = dealt(of.with_columns(span=pl.int_range(pl.len()) % 2, query=pl.col("dst")), seed=1)
         days = [(toys.NOON, toys.NOON), (toys.NOON + timedelta(days=1), toys.NOON)]
-        study, _, _ = study_weights(both, sides, current="now", spans=days, **QUICK)
+        study, _ = study_weights(both, sides, current="now", spans=days, **QUICK)
         chosen = both.filter(span=1)
         each = [
             spearmanr(part["outcome"], part["mbps"])[0]

@@ -76,16 +76,6 @@ def test_every_link_scores_a_weight_that_it_had_not_helped_to_choose(links, curv
     assert curve.of("document")["mark"] == "current"
 
 
-def test_other_sides_begin_with_the_scores(curve):
-    checks = curve.frames["checks"]
-    compared = curve.of(curve.facts["compared"])
-    assert checks["side"][0] == "scored"
-    assert checks["name"][0] == "later, unseen links (the scores)"
-    assert (checks["diff"][0], checks["diff_lo"][0]) == (compared["diff"], compared["diff_lo"])
-    assert checks.filter(side="by_source")["resampled"].to_list() == ["src"]
-    assert checks["n_units"][0] == curve.judgement.n_scored
-
-
 def test_every_step_of_the_document_says_what_its_links_would_weigh(curve):
     steps = curve.frames["all_steps"].filter(curve="document", n_rows=pl.col("n_rows"))
     assert steps["share"].sum() == pytest.approx(1)
@@ -95,14 +85,6 @@ def test_every_step_of_the_document_says_what_its_links_would_weigh(curve):
     fitted = curve.frames["all_steps"].filter(curve="fitted").drop_nulls("other")
     assert fitted["other"].to_list() == pytest.approx(fitted["weight"].to_list())
     assert 0 < curve.facts["tied"] < 1
-
-
-def test_the_fewest_steps_for_a_part_of_the_gain(curve):
-    error = curve.fit.by_size["error"].to_list()
-    few = curve.fit.steps_for(0.5)
-    half = error[0] - 0.5 * (error[0] - min(error))
-    assert error[few] <= half
-    assert all(value > half for value in error[:few])
 
 
 def test_the_document_says_what_was_scored_and_on_what(links, exchange):
