@@ -1,22 +1,16 @@
-"""Charts of thresholds: which settings nothing beats, what the screen finds."""
+"""Charts of thresholds: settings that were judged, what the screen finds."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from brokerlab.charts.primitives import Chart, bars, scatter
+from brokerlab.charts.primitives import Chart, bars, dots
 
 
-def front_chart(settings: pl.DataFrame, *, x: str, y: str, x_title: str, y_title: str) -> Chart:
-    """Draw settings by two objectives as changes from now [%], with the intervals of the proposed one: ``role``, ``x, y``."""
-    ends = [f"{name}{end}" for name in (x, y) for end in ("_lo", "_hi")]
-    proposed = pl.col("role") == "proposed"
-    named = pl.col("role").is_in(["current", "proposed"])
-    shown = settings.with_columns(
-        *(pl.when(proposed).then(pl.col(name)).alias(name) for name in ends),
-        name=pl.when(named).then("role"),
-    )
-    return scatter(shown, x, y, x_title=x_title, y_title=y_title, colour="role", label="name")
+def candidates_chart(settings: pl.DataFrame, *, title: str) -> Chart:
+    """Draw by how much each ``setting`` changes the objective against now, with its interval: ``diff_pct`` [%], ``role``."""
+    now = {"current": 0.0}
+    return dots(settings, "diff_pct", "setting", title=title, colour="role", references=now)
 
 
 def screen_chart(keys: pl.DataFrame) -> Chart:

@@ -19,7 +19,7 @@ from brokerlab.calibrate.thresholds import Calibration, Options, WhatIf, study_a
 from brokerlab.calibrate.thresholds.archive_study import FEWEST_DAYS, MIN_TASKS
 from brokerlab.calibrate.thresholds.grid import GridWhatIf
 from brokerlab.calibrate.thresholds.keys import STAGES
-from brokerlab.calibrate.thresholds.outcomes import LIMITS, OBJECTIVES, quantity_of
+from brokerlab.calibrate.thresholds.outcomes import LIMITS, quantity_of
 from brokerlab.calibrate.thresholds.screening import CHANGES, NOT_READ, NOTHING, UNTOLD
 from brokerlab.calibrate.thresholds.tables import COVERS, action, as_is, days, small
 from brokerlab.charts import thresholds as charts
@@ -124,7 +124,7 @@ def page(archive: Archive, s: Study, p: Params) -> Page:
     return Page(
         verdict=_headline(s),
         numbers=_numbers(s),
-        chart=_front_chart(s) or _screen_chart(s),
+        chart=_candidates_chart(s) or _screen_chart(s),
         sections=_sections(s),
         caveats=_caveats(archive, s),
         facts=_facts(s, p),
@@ -199,35 +199,27 @@ def _numbers(s: Study) -> list[Number]:
     return [*shown, Number("Tasks that scored", found.n_tasks)]
 
 
-def _front_chart(s: Study) -> Chart | None:
-    found = s.calibration
-    x = found.case.options.objective
-    front = found.front
-    y = _drawn_against(front, x)
-    if y is None:
+def _candidates_chart(s: Study) -> Chart | None:
+    """Draw the settings that were judged with their intervals; null where none was, or the objective is almost nothing."""
+    found, shown = s.calibration, s.calibration.candidates
+    if shown.is_empty() or shown["diff_pct"].null_count():
         return None
-    free = front.filter("on_front").height
-    return Chart(
-        draw=charts.front_chart,
-        frame=front,
-        finding=f"{free} of {front.height} settings are beaten by no other in every respect",
-        sample=f"Simulated on {days(found.case.periods[0])}, by four objectives of which two are drawn; bars: intervals of the "
-        "proposed setting",
-        options={
-            "x": f"{x}_pct",
-            "y": f"{y}_pct",
-            "x_title": f"{small(quantity_of(x).label)}, change [% of now]",
-            "y_title": f"{small(quantity_of(y).label)}, change [% of now]",
-        },
+    label = small(quantity_of(found.case.options.objective).label)
+    kept = shown.filter("lowers", broken="").height
+    proposed = pl.lit(found.setting.name) == pl.col("setting")
+    limited = pl.when(broken="").then(pl.lit("keeps the limits"))
+    role = (
+        pl.when(proposed)
+        .then(pl.lit("proposed"))
+        .otherwise(limited.otherwise(pl.lit("breaks a limit")))
     )
-
-
-def _drawn_against(front: pl.DataFrame, objective: str) -> str | None:
-    """Return the objective to draw settings by beside another, the bytes moved if they are known; null: none is."""
-    known = {name for name in front.columns if not front[name].null_count()}
-    others = [name for name in ("moved_tb", *OBJECTIVES) if name != objective]
-    wanted = [name for name in others if {f"{objective}_pct", f"{name}_pct"} <= known]
-    return next(iter(wanted), None)
+    return Chart(
+        draw=charts.candidates_chart,
+        frame=shown.with_columns(role=role),
+        finding=f"{kept} of {shown.height} settings that were judged lower the {label} by their interval and keep the limits",
+        sample="All days; bars: intervals over spans of time and simulations.",
+        options={"title": f"{label}, change [% of now]"},
+    )
 
 
 def _screen_chart(s: Study) -> Chart | None:

@@ -9,28 +9,24 @@ from tests.charts.specs import axis_titles
 
 
 def settings():
-    frame = pl.DataFrame(
-        {"role": ["current", "proposed", "on the front", "tried"], "a_pct": [0.0, -8.0, -5.0, 3.0], "b_pct": [0.0, 2.0, 1.0, 6.0]}
+    return pl.DataFrame(
+        {
+            "setting": ["CAP = 400", "CAP = 800", "CAP = 9000"], "role": ["keeps the limits", "proposed", "breaks a limit"],
+            "diff_pct": [-3.0, -8.0, -9.0], "diff_pct_lo": [-5.0, -9.0, -11.0], "diff_pct_hi": [-1.0, -7.0, -7.0],
+        }
     )  # fmt: skip
-    return frame.with_columns(
-        pl.col(name).add(step).alias(f"{name}{end}")
-        for name in ("a_pct", "b_pct")
-        for end, step in (("_lo", -1.0), ("_hi", 1.0))
-    )
 
 
 def keys():
     return pl.DataFrame({"key": ["A", "B"], "shift": [0.4, 0.01], "follows": ["simulate", "screened"]})  # fmt: skip
 
 
-def front(frame):
-    return thresholds.front_chart(
-        frame, x="a_pct", y="b_pct", x_title="turnaround [% of now]", y_title="moved [% of now]"
-    )
+def judged(frame):
+    return thresholds.candidates_chart(frame, title="turnaround, change [% of now]")
 
 
 CHARTS = {
-    "front": (settings, front),
+    "candidates": (settings, judged),
     "screen": (keys, thresholds.screen_chart),
 }
 
@@ -49,11 +45,4 @@ def test_renders_or_refuses(name, tmp_path):
     svg = theme.save(draw(frame()), tmp_path, name).read_text()
     assert "NaN" not in svg
     with pytest.raises(SchemaError, match="chart data lack"):
-        draw(frame().drop("key" if name != "front" else "a_pct"))
-
-
-def test_only_the_proposed_setting_has_bars():
-    drawn = front(settings()).to_dict()
-    rows = max(drawn["datasets"].values(), key=lambda rows: len(rows[0]))
-    assert [row["a_pct_lo"] for row in rows] == [None, -9.0, None, None]
-    assert [row["name"] for row in rows] == ["current", "proposed", None, None]
+        draw(frame().drop("key" if name == "screen" else "diff_pct"))

@@ -112,7 +112,11 @@ def test_a_right_simulation_gives_a_proposal(proposed):
     early, late = study.calibration.case.periods
     assert early.end <= late.start
     charts = sorted(path.stem for path in (folder / "charts").glob("*.svg"))
-    assert charts == ["front"]
+    assert charts == ["candidates"]
+    drawn = {row["setting"]: row for row in stored["numbers"]["candidates_chart"]}
+    (role,) = [row["role"] for name, row in drawn.items() if name == study.calibration.setting.name]
+    assert role == "proposed"
+    assert drawn.keys() == {row["setting"] for row in stored["numbers"]["candidates"]}
 
 
 def test_the_numbers_of_a_proposal_agree(proposed):
@@ -203,7 +207,7 @@ def test_a_choice_that_is_not_borne_out_is_not_proposed(archive, tmp_path):
     verdict = stored["page"]["verdict"]
     assert verdict["kind"] in ("keep", "no_answer")
     assert study.calibration.proposal is None or study.calibration.proposal.kind == "keep"
-    assert not any(row["role"] == "proposed" for row in stored["numbers"]["front_chart"])
+    assert not any(row["role"] == "proposed" for row in stored["numbers"]["candidates_chart"])
     assert (
         stored["numbers"]["proof"][0]["diff"] > 0
     )  # the score that refutes it is shown all the same

@@ -36,7 +36,6 @@ from brokerlab.calibrate.thresholds.tables import (
     capacity_unknown,
     days,
     effects,
-    front_frame,
     proof_of,
     sensitivity_of,
     small,
@@ -136,11 +135,6 @@ class Calibration:
         """See :func:`.tables.candidates_of`; empty if nothing was simulated."""
         judged = self.judgement
         return pl.DataFrame() if judged is None else candidates_of(judged, self.n_tasks_judged)
-
-    @property
-    def front(self) -> pl.DataFrame:
-        """See :func:`.tables.front_frame`."""
-        return front_frame(self.tried, self.setting)
 
     @property
     def sensitivity(self) -> pl.DataFrame:

@@ -99,8 +99,6 @@ LIMITS: dict[str, Limited] = {
     "unfinished": Limited("unfinished", 0.01),
 }
 """Name of a limit to what it is on. A setting must not look fast by leaving work: hence the one on unfinished tasks."""
-OBJECTIVES = ("turnaround_h", "moved_tb", "lost_core_h", "unfairness")
-"""Objectives of the Pareto front."""
 DONE = "n_finished"
 """Of a task: jobs that it has finished."""
 

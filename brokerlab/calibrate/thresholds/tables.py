@@ -16,24 +16,22 @@ import polars as pl
 from brokerlab.calibrate.judge import Judgement
 from brokerlab.calibrate.thresholds.outcomes import (
     LIMITS,
-    OBJECTIVES,
     QUANTITIES,
     Outcome,
     Period,
     quantity_of,
 )
-from brokerlab.calibrate.thresholds.settings import NOW, Key, Setting, Space, shown
+from brokerlab.calibrate.thresholds.settings import Key, Setting, Space, shown
 from brokerlab.calibrate.thresholds.simulations import PREFIX, Simulations
 from brokerlab.calibrate.verdict import side_of
 from brokerlab.gdpconfig.proposal import Affected
 from brokerlab.intervals import t_factor
-from brokerlab.numerics import FloatArray, percent_of
+from brokerlab.numerics import percent_of
 from brokerlab.words import days_of
 
 STRATA = ("gshare", "user_class")
 NO_LEVEL = "(none)"
 ENDS = ("", "_lo", "_hi")
-ROLES = ("current", "proposed", "on the front", "tried")
 _SHOWN = {
     **dict.fromkeys(("quantity", "label", "unit"), pl.String),
     **dict.fromkeys(("before", "after"), pl.Float64),
@@ -242,58 +240,6 @@ def sensitivity_of(judgement: Judgement) -> pl.DataFrame:
             rows.append((limit.quantity.removeprefix(PREFIX), factor, setting.name))
     schema = {"limit": pl.String, "factor": pl.Float64, "setting": pl.String}
     return pl.DataFrame(rows, schema=schema, orient="row")
-
-
-def front_frame(tried: pl.DataFrame, proposed: Setting) -> pl.DataFrame:
-    """Return every setting tried, by all objectives, on the first period; empty if nothing was simulated.
-
-    Points that differ by less than their uncertainty are told apart all the same: the front is for looking, the judge goes
-    by intervals. ``setting``, ``n_keys``; of each objective NAME: ``NAME``, and ``NAME_pct, NAME_pct_lo, NAME_pct_hi`` [% of now;
-    0 for the current setting, null where it is not known]; ``on_front``; ``role``: current, proposed, on the front, tried, in this
-    order.
-    """
-    if tried.is_empty():
-        return pl.DataFrame()
-    front = tried.select("setting", "n_keys").unique(maintain_order=True)
-    now = {"setting": NOW.name, "n_keys": 0}
-    for name in OBJECTIVES:
-        rows = tried.filter(quantity=name)
-        ends = {f"{name}_pct{end}": pl.col(f"diff_pct{end}") for end in ENDS}
-        changes = rows.select("setting", pl.col("after").alias(name), **ends)
-        front = front.join(changes, on="setting", how="left", maintain_order="left")
-        before = rows["before"][0]
-        known = before is not None and before > quantity_of(name).least
-        now |= {name: before, f"{name}_pct": 0.0 if known else None}
-    front = pl.concat([pl.DataFrame([now]), front], how="diagonal_relaxed")
-    objectives = [name for name in OBJECTIVES if front[name].null_count() == 0]
-    values = front.select(objectives).to_numpy() if objectives else np.zeros((front.height, 1))
-    role = (
-        pl.when(setting=pl.lit(NOW.name))
-        .then(pl.lit(ROLES[0]))
-        .when(setting=pl.lit(proposed.name))
-        .then(pl.lit(ROLES[1]))
-        .when("on_front")
-        .then(pl.lit(ROLES[2]))
-        .otherwise(pl.lit(ROLES[3]))
-    )
-    return (
-        front.with_columns(on_front=pl.Series(not_dominated(values)))
-        .with_columns(role=role)
-        .sort(pl.col("role").cast(pl.Enum(ROLES)), maintain_order=True)
-    )
-
-
-def not_dominated(values: FloatArray) -> FloatArray:
-    """Tell which rows no other row beats: at most as much everywhere, and less somewhere.
-
-    Example:
-        >>> not_dominated(np.array([[1.0, 2.0], [2.0, 1.0], [2.0, 2.0]])).tolist()
-        [True, True, False]
-    """
-    free = [
-        not bool(((values <= row).all(axis=1) & (values < row).any(axis=1)).any()) for row in values
-    ]
-    return np.array(free, dtype=bool)
 
 
 # --- in words ---------------------------------------------------------------------------------------------------------

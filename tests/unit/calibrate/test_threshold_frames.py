@@ -1,4 +1,4 @@
-"""A calibration as frames: values of keys, the front, the proof against its limits; and the periods of an archive."""
+"""A calibration as frames: the proof against its limits, what was judged; and the periods of an archive."""
 
 from datetime import datetime
 from types import SimpleNamespace
@@ -8,9 +8,7 @@ import pytest
 
 from brokerlab.calibrate.thresholds import Period, Screen
 from brokerlab.calibrate.thresholds.archive_study import split_periods
-from brokerlab.calibrate.thresholds.outcomes import OBJECTIVES
 from brokerlab.errors import ConfigError, InsufficientDataError
-from brokerlab.report import thresholds as report
 from tests.unit.calibrate.threshold_toys import CAP, CUTOFF, EARLY, LATE, Toy, calibrate_toy
 
 QUICK = {"n_boot": 200, "replications": 3, "most_replications": 3, "rounds": 0}
@@ -26,34 +24,6 @@ def found():
 @pytest.fixture(scope="module")
 def kept():
     return calibrate_toy(Toy(best={CAP: 150.0}), keys=[CAP], grids={CAP: [100, 150]}, **QUICK)
-
-
-def test_the_front_has_roles_and_changes(found):
-    front = found.front
-    assert front.row(0, named=True)["role"] == "current"
-    assert front.row(1, named=True)["setting"] == found.setting.name
-    assert front["role"][1] == "proposed"
-    assert set(front["role"]) <= {"current", "proposed", "on the front", "tried"}
-    assert front.row(0, named=True)["turnaround_h_pct"] == 0
-    row = front.row(1, named=True)
-    told = found.tried.filter(setting=row["setting"], quantity="turnaround_h").row(0, named=True)
-    assert [row[f"turnaround_h_pct{end}"] for end in ("", "_lo", "_hi")] == [
-        told[f"diff_pct{end}"] for end in ("", "_lo", "_hi")
-    ]
-    assert (
-        front["lost_core_h_pct"].null_count() == front.height
-    )  # nothing is lost: no part of nothing
-    assert {f"{name}_pct" for name in OBJECTIVES} <= set(front.columns)
-
-
-def test_settings_are_drawn_against_what_is_known(found):
-    front = found.front
-    assert report._drawn_against(front, "turnaround_h") == "moved_tb"
-    assert report._drawn_against(front, "moved_tb") == "turnaround_h"
-    unknown = front.with_columns(moved_tb_pct=pl.lit(None, pl.Float64))
-    assert report._drawn_against(unknown, "turnaround_h") not in ("moved_tb", "turnaround_h")
-    assert report._drawn_against(unknown, "moved_tb") is None
-    assert report._drawn_against(pl.DataFrame(), "turnaround_h") is None
 
 
 def test_why_the_answer_is_what_it_is(found, kept):

@@ -4,7 +4,6 @@ import os
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 
-import numpy as np
 import polars as pl
 import pytest
 from pydantic import ValidationError
@@ -14,7 +13,7 @@ from brokerlab.calibrate.thresholds.outcomes import Outcome, Period
 from brokerlab.calibrate.thresholds.runs import Block, Runs, Store
 from brokerlab.calibrate.thresholds.settings import NOW, Setting, space_of
 from brokerlab.calibrate.thresholds.simulations import Simulations
-from brokerlab.calibrate.thresholds.tables import as_shown, effects, not_dominated
+from brokerlab.calibrate.thresholds.tables import as_shown, effects
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.proposal import loads
@@ -125,9 +124,6 @@ def test_two_keys_are_refined_together_and_idle_ones_left_alone():
     assert set(both.together) >= {CAP, CUTOFF}
     places = [change.place for change in both.proposal.changes]
     assert places == [f"jedi/jobbroker/{key}" for key in (CAP, CUTOFF)]
-    front = both.front
-    assert 0 < front.filter("on_front").height < front.height
-    assert front["setting"][0] == "as it is"
 
 
 def test_a_simulation_that_is_wrong_is_not_used():
@@ -526,16 +522,6 @@ def test_a_change_of_almost_nothing_has_no_percentage():
     less = between(dust, with_lost(2e-13, 2e-16))
     assert broken(less) == set()  # twice almost nothing is almost nothing
     assert between(much, dust)["lost_core_h"]["diff_pct"] == pytest.approx(-100)
-
-
-def test_the_front_is_what_nothing_beats():
-    rng = np.random.default_rng(3)
-    values = rng.integers(0, 4, size=(40, 3)).astype(float)
-    kept = not_dominated(values)
-    slow = [
-        not any((other <= row).all() and (other < row).any() for other in values) for row in values
-    ]
-    assert kept.tolist() == slow
 
 
 def test_times_with_a_zone_are_refused():
