@@ -115,13 +115,6 @@ def test_every_part_has_an_answer(results):
     page = results["page"]
     names = [part["name"] for part in page["parts"]]
     assert names == ["tasks", "archive", "logs", "power", "settings", "model"]
-    refused = [each for each in page["cannot_tell"] if "No answer on setting of" in each]
-    assert (
-        len(refused) == 1
-    )  # real tasks of 60 jobs: too few had ended when the others were decided
-    assert all(
-        "no bound of 98 % can be promised; it needs 49 finished jobs" in each for each in refused
-    )
     assert page["synthetic"] is False
     assert page["verdict"]["sentence"].startswith("On real tasks, hierarchy + cheapest allocation")
     offers = {row["estimator"]: row["offered"] for row in results["numbers"]["tasks_offers"]}
