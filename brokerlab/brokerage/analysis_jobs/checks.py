@@ -243,7 +243,7 @@ def _time_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
     if rules.min_capacity_mode == "capacity":
         day = at_least_one(col("q_corecount")) * (DAY_S * REFERENCE_POWER)
         short = (fits != 0) & (fits < day)
-        says = "{day} HS06 s, 24 h at 10 HS06 per core, {fits} HS06 s fit into the queue's maxtime of {q_maxtime} s"
+        says = "{day} HS06 s, 24 h at 10 HS06 per core, {fits} fit into the queue's maxtime of {q_maxtime} s"
         numbers = {"day": day, "fits": fits}
     else:
         applies = applies | col("t_merging")

@@ -444,15 +444,22 @@ def _long_enough(rules: ProductionRules) -> Rule:
         short = (fits != 0) & (fits < day)
         if not rules.zero_maxtime_limits:
             short = short & (col("q_maxtime") != 0)
-        says = (
+        need = (
             f"scouts, merging and jobs of unknown wall time need 24 h at {REFERENCE_POWER} HS06 a core, that is {{day}} "
-            f"HS06 s; {{fits}} fit into {_SLOT.format('max')}"
+            "HS06 s; {fits} fit into "
         )
+        says = (
+            need
+            + "the queue's maxtime of {q_maxtime} s (x {q_corecount} cores, whatever their power)"
+        )
+        variants = {"t_hs06": need + _SLOT.format("max")}
     else:
         day = pl.lit(DAY_S)
         short = (col("q_maxtime") != 0) & (col("q_maxtime") < DAY_S)
         says = "scouts and jobs of unknown wall time need {day} s (24 h), the queue's maxtime is {q_maxtime} s"
-    return check("5", "walltime_24h", says, applies & short, numbers={"day": day, "fits": fits})
+        variants = {}
+    numbers = {"day": day, "fits": fits}
+    return check("5", "walltime_24h", says, applies & short, numbers=numbers, variants=variants)
 
 
 def _not_too_short(no_scaling: pl.Expr, rules: ProductionRules) -> Rule:

@@ -179,7 +179,8 @@ def cpu_levels(worker_nodes: pl.DataFrame, queues: pl.DataFrame) -> pl.DataFrame
     levels = shares.with_columns(pct_within_queue=pl.Series(percent, dtype=pl.Float64))
     parents = queues.select(
         panda_queue=pl.coalesce("unified_name", "panda_queue"), site="pandasite"
-    ).unique()
+    ).unique(maintain_order=True)
     keys = ["panda_queue", "cpu_architecture_level"]
-    joined = parents.join(levels, on="site").drop_nulls(keys)
-    return joined.select(*keys, "pct_within_queue").unique(keys, keep="first").sort(keys)
+    joined = parents.join(levels, on="site", maintain_order="left").drop_nulls(keys)
+    first = joined.unique(keys, keep="first", maintain_order=True)  # a queue that moved
+    return first.select(*keys, "pct_within_queue").sort(keys)

@@ -233,13 +233,13 @@ def _current(config: Config, key: str, row: CatalogueKey, tasks: pl.DataFrame) -
 def _ends_of_shift(effect: WhatIf, **dice: Any) -> pl.DataFrame:
     """Return the interval of the share of jobs that go elsewhere, one row per value."""
     steps = pl.DataFrame({"step": range(len(effect.values))})
-    every = effect.tasks.select(*TASK, "placed").join(steps, how="cross")
-    weighed = pl.col("placed") | (pl.col("without") == -1)
+    every = effect.tasks.select(*TASK, "weighed").join(steps, how="cross")
+    weighed = pl.col("weighed") | pl.col("shift").is_not_null()
     table = every.join(effect.changes, on=["step", *TASK], how="left").select(
         "step",
         "jeditaskid",
         shift=pl.col("shift").fill_nan(None).fill_null(0.0),
-        weighed=weighed.fill_null(value=False).cast(pl.Int64),
+        weighed=weighed.cast(pl.Int64),
     )
     result = shares(table, ["shift"], "weighed", unit="jeditaskid", by=["step"], **dice)
     return result.select(shift_lo="share_lo", shift_hi="share_hi")

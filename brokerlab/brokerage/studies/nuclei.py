@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import numpy as np
 import polars as pl
 
+from brokerlab.brokerage.comparison import compare
 from brokerlab.brokerage.engine.decisions import TASK
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE as JOBS
 from brokerlab.brokerage.production_jobs.brokerage import hint_queues
@@ -49,10 +49,11 @@ class NucleusChoice:
         checks: See `removal.removal_shares`, of (task, nucleus) pairs.
         outcomes: See :func:`brokerlab.intervals.shares`, as all below: tasks by outcome.
         factors: The factors' shares in the spread of the log weight.
-        history: Tasks whose nucleus of history ``passed``, would be ``drawn`` (mean probability), and would be drawn
+        history: Tasks, those that ended before any nucleus was looked at among them, whose nucleus of history ``passed``, would be ``drawn`` (mean probability), and would be drawn
             ``by_chance``.
         switches: Of every switch of the choice: see :func:`brokerlab.rulesets.switch_by_switch`, rows are pairs of task and
-            nucleus, with ``shift`` [1] (mean over tasks of the chance that it alone leads to another nucleus).
+            nucleus, with ``shift`` [1] (mean over tasks with nuclei of the chance that it alone leads to another nucleus, or to
+            none).
     """
 
     decisions: TaskDecisions
@@ -123,20 +124,10 @@ def try_switches(
     only = {*of_tasks, "other_status_up"}
     table = switch_by_switch(checks, rules, other, keys=PAIR, only=only)
     alone = single_switches(rules, other)
-    before = decide(rules).nuclei
-    shifts = [_chance_shift(before, decide(alone[name]).nuclei) for name in table["switch"]]
+    shifts = [
+        compare(decide(rules), decide(alone[name])).weight_shift or 0.0 for name in table["switch"]
+    ]
     return table.with_columns(shift=pl.Series(shifts, dtype=pl.Float64))
-
-
-def _chance_shift(before: pl.DataFrame, after: pl.DataFrame) -> float:
-    """Return the mean over tasks of the chance of another nucleus: half the sum of differences."""
-    sides = (side.select(*PAIR, pl.col("probability").fill_null(0)) for side in (before, after))
-    here, there = sides
-    both = here.join(there, on=PAIR, how="full", coalesce=True, nulls_equal=True).sort(PAIR)
-    chance, other = (pl.col(name).fill_null(0) for name in ("probability", "probability_right"))
-    moved = (chance - other).abs().sum() / 2
-    by_task = both.group_by(TASK, maintain_order=True).agg(moved=moved)
-    return float(np.mean(by_task["moved"].to_numpy())) if by_task.height else 0.0
 
 
 def _history_shares(decisions: TaskDecisions, tasks: pl.DataFrame, **dice: Any) -> pl.DataFrame:
@@ -145,15 +136,16 @@ def _history_shares(decisions: TaskDecisions, tasks: pl.DataFrame, **dice: Any) 
     passed = pl.col("check").is_null()
     chance = pl.col("probability").fill_null(0.0)
     is_real = pl.col("nucleus") == pl.col("real")
-    table = (
+    sums = (
         decisions.nuclei.join(real, on="jeditaskid")
         .group_by(TASK)
         .agg(
             passed=(is_real & passed).sum().cast(pl.Float64),
             drawn=chance.filter(is_real).sum(),
             by_chance=passed.mean(),
-            tasks=pl.lit(1),
         )
     )
+    every = decisions.tasks.select(TASK).join(real.select("jeditaskid"), on="jeditaskid")
+    table = every.join(sums, on=TASK, how="left").fill_null(0.0).with_columns(tasks=pl.lit(1))
     parts = ["passed", "drawn", "by_chance"]
     return shares(table, parts, "tasks", unit="jeditaskid", **dice)

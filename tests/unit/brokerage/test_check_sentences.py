@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from brokerlab import brokerage
 from brokerlab.brokerage import checks_table
 from brokerlab.brokerage.engine.again import Waived, trial
 from brokerlab.brokerage.explaining.nuclei import OfNucleus
@@ -40,6 +41,17 @@ def test_every_name_in_a_sentence_has_a_value(rules: ProductionRules) -> None:
             values = dict.fromkeys((*reason.columns(), *reason.numbers), False) | {flag: True}
             assert reason.clause(values) == filled(clause, values)
             assert set(names_in(clause)) <= {*reason.columns(), *reason.numbers}
+
+
+def test_a_day_of_a_job_of_unknown_wall_time_is_compared_with_core_seconds() -> None:
+    """Deployed, 172,800 s x 8 cores are compared with HS06 s: no base time, power and efficiency are in the number."""
+    queue = {"panda_queue": "Q", "corecount": 8, "maxtime": 172_800}
+    tables = brokerage.world([{"jeditaskid": 1, "corecount": 8}], [queue])
+    said = brokerage.explain(
+        brokerage.decide(tables, rules="production"), jeditaskid=1, panda_queue="Q"
+    ).text
+    fits = "1,382,400 fit into the queue's maxtime of 172,800 s (x 8 cores, whatever their power)"
+    assert f"6,912,000 HS06 s; {fits}" in said
 
 
 def test_every_sentence_about_a_nucleus_can_be_told() -> None:
