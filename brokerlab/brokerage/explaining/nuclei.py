@@ -24,10 +24,11 @@ FACTORS = (
     "work {work}: {rw} HS06 s of work {which} are left there",
     "data {data}: {input}",
     "tape {tape}",
-    "space fraction {space_fraction}: {space}, work assigned asks for {demand_gb} GB",
+    "space fraction {space_fraction}: {space} of {space_total} GB",
     "space amount {space_amount} TB, at most {free_disk_cutoff_tb} TB count",
 )
-SPACE = "{space_free} GB free and {space_expired} GB expired of {space_total} GB"
+SPACE = "{space_free} GB free and {space_expired} GB expired"
+LEFT = "{usable_gb} GB usable, less the {demand_gb} GB that work assigned asks for,"
 NUMBERS = ("weight", "probability", "work", "data", "tape", "space_fraction", "space_amount")
 
 
@@ -93,12 +94,13 @@ class OfNucleus(Question):
                 f"could have gone to {self.name} with a chance of {chance}, but {chosen} was drawn"
             )
         n = counted(who.row["n_passed"], *self.NOUN)
-        counts_all = self.decisions.world.rules.work_of_weight == "all"
+        rules = self.decisions.world.rules
+        counts_all = rules.work_of_weight == "all"
         which = "of all priorities" if counts_all else "at this priority and above"
         told = {
             **row,
             "which": which,
-            "space": filled(SPACE, row),
+            "space": filled(LEFT if rules.weight_after_demand else SPACE, row),
             "input": "the task has no input that counts",
         }
         if row["tot_size"]:

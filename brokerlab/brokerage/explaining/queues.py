@@ -152,7 +152,8 @@ class OnQueue(Question):
     def first(self, found: Waived, order: pl.DataFrame, row: Row, words: dict[str, str]) -> str:
         """Say which queue is ranked before a candidate that is not the first, and in which factor of the weight it is ahead most."""
         best = order.row(0, named=True)
-        times = f"{best['weight'] / row['weight']:.3g}" if row["weight"] else "many"
+        ratio = best["weight"] / row["weight"] if row["weight"] else None
+        times = "many" if ratio is None else number(float(f"{ratio:.3g}"))
         return (
             f"{found.names[best['q']]} ranks first with weight {number(best['weight'])}, {times} times as much"
             f"{weights.against(row, best, words)}."

@@ -389,8 +389,10 @@ DAY_S = 24 * 3600
 REFERENCE_POWER = 10
 """Core power with which the deployed code turns a day into HS06 s [HS06/core]."""
 
+CORES = {"cores": at_least_one(col("q_corecount"))}
+"""Cores of a slot, as capacities are told."""
 _SLOT = (
-    "the queue's {0}time of {{q_{0}time}} s (less {{t_basewalltime}} s, x {{q_corecount}} cores x {{q_corepower}} HS06 x "
+    "the queue's {0}time of {{q_{0}time}} s (less {{t_basewalltime}} s, x {{cores}} cores x {{q_corepower}} HS06 x "
     "efficiency {{t_efficiency}} %)"
 )
 
@@ -423,7 +425,7 @@ def time_checks(rules: ProductionRules) -> tuple[Rule, ...]:
             "walltime_max",
             "the smallest job needs {need} core s, {fits} core s fit into the queue's maxtime of {q_maxtime} s",
             (col("q_maxtime") != 0) & over,
-            numbers={"need": need, "fits": most, "no_scaling": no_scaling},
+            numbers={"need": need, "fits": most, "no_scaling": no_scaling, **CORES},
             variants={
                 "no_scaling": "the base wall time of {t_basewalltime} s alone is over the queue's maxtime of "
                 "{q_maxtime} s",
@@ -448,17 +450,14 @@ def _long_enough(rules: ProductionRules) -> Rule:
             f"scouts, merging and jobs of unknown wall time need 24 h at {REFERENCE_POWER} HS06 a core, that is {{day}} "
             "HS06 s; {fits} fit into "
         )
-        says = (
-            need
-            + "the queue's maxtime of {q_maxtime} s (x {q_corecount} cores, whatever their power)"
-        )
+        says = need + "the queue's maxtime of {q_maxtime} s (x {cores} cores, whatever their power)"
         variants = {"t_hs06": need + _SLOT.format("max")}
     else:
         day = pl.lit(DAY_S)
         short = (col("q_maxtime") != 0) & (col("q_maxtime") < DAY_S)
         says = "scouts and jobs of unknown wall time need {day} s (24 h), the queue's maxtime is {q_maxtime} s"
         variants = {}
-    numbers = {"day": day, "fits": fits}
+    numbers = {"day": day, "fits": fits, **CORES}
     return check("5", "walltime_24h", says, applies & short, numbers=numbers, variants=variants)
 
 
@@ -479,6 +478,7 @@ def _not_too_short(no_scaling: pl.Expr, rules: ProductionRules) -> Rule:
             "fits": fits,
             "no_scaling": no_scaling,
             "undefined": col("t_need").is_null() & ~col("t_dynamic"),
+            **CORES,
         },
         variants={
             "no_scaling": "the base wall time of {t_basewalltime} s is under the queue's mintime of {q_mintime} s",

@@ -54,6 +54,15 @@ def test_a_day_of_a_job_of_unknown_wall_time_is_compared_with_core_seconds() -> 
     assert f"6,912,000 HS06 s; {fits}" in said
 
 
+def test_a_slot_of_unknown_cores_is_told_as_the_one_core_that_counts() -> None:
+    queue = {"panda_queue": "Q", "corecount": None, "corepower": 10.0, "maxtime": 100}
+    task = {"jeditaskid": 1, "cputime": 2e3, "cputimeunit": "HS06sPerEvent", "atom_nevents": 1}
+    tables = brokerage.world([task], [queue])
+    said = brokerage.explain(brokerage.decide(tables), jeditaskid=1, panda_queue="Q").text
+    assert "needs 2,000 HS06 s, 900 HS06 s fit" in said
+    assert "100 s (less 0 s, x 1 core x 10 HS06 x efficiency 90 %)" in said
+
+
 def test_every_sentence_about_a_nucleus_can_be_told() -> None:
     for rules in RULES:
         decisions = decided(world("N1"), rules)

@@ -240,3 +240,26 @@ def test_settings_with_a_history_ask_for_the_instant() -> None:
         production_jobs.decide(
             brokerage.world([{"at": None}], [{"panda_queue": "Q"}]), config=Config.from_rows(rows)
         )
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        ("document", "0.5: 400,000 GB free and 100,000 GB expired of 1,000,000 GB"),
+        (
+            "production",
+            "0.45: 450,000 GB usable, less the 0 GB that work assigned asks for, of 1,000,000 GB",
+        ),
+    ],
+)
+def test_the_space_of_a_nucleus_is_told_as_it_counts(rules: str, said: str) -> None:
+    space = {"space_free": 4e5, "space_expired": 1e5, "space_min_free": 5e4, "space_total": 1e6}
+    tables = brokerage.world(
+        [{}],
+        brokerage="production-tasks",
+        nuclei=[{"nucleus": "N", "output_endpoints": ["E"]}],
+        storage_endpoints=[{"ddm_endpoint_name": "E", **space}],
+        output_datasets=[{"jeditaskid": 1}],
+    )
+    decided = brokerage.decide(tables, brokerage="production-tasks", rules=rules)
+    assert f"space fraction {said}\n" in str(brokerage.explain(decided, jeditaskid=1, nucleus="N"))
