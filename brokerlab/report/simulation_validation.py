@@ -153,7 +153,6 @@ def page(archive: Archive, s: Validation, p: Params) -> Page:
             "all_queues": s.queues,
             "quantiles": s.quantiles,
             "left_out": s.world.left_out,
-            "shares": worst_first(s.shares, "gshare"),
         },
         values=s.to_dict(),
     )
@@ -228,7 +227,7 @@ def _distances(s: Validation) -> Table:
     placed = {"n_simulated": "Jobs simulated"} if s.world.brokered else {}
     return Table(
         name="queues",
-        frame=worst_first(s.queues.filter("judged"), "panda_queue"),
+        frame=worst_first(s.queues.filter("judged")),
         caption="Queues, the most distant first",
         columns={
             "panda_queue": "Queue",

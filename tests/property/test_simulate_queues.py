@@ -64,7 +64,6 @@ rules_drawn = st.builds(
     QueueRules,
     fit=st.sampled_from(["first", "strict"]),
     attempts=st.integers(1, 3),
-    retry_delay_s=st.sampled_from([0.0, 1800.0]),
     memory_ladder_mb=st.sampled_from([(), (1500.0, 4000.0, 8000.0)]),
 )
 worlds = st.fixed_dictionaries(

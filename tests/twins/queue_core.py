@@ -107,7 +107,7 @@ def job_process(
             return
         if outcome == "killed_memory":
             limit = next((rung for rung in rules.memory_ladder_mb if rung > allowed), limit)
-        ready = env.now + round(rules.retry_delay_s * 1e6)
+        ready = env.now
 
 
 def change_process(

@@ -7,7 +7,7 @@ weights, which the tests hold it to).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Self
@@ -157,7 +157,7 @@ def area(gaps: FloatArray, side: IntArray, weight: IntArray) -> float:
 
 @dataclass(frozen=True)
 class Sides:
-    """The jobs of the period on both sides: ``pandaid, computingsite, gshare, task, when`` (made), ``wait_s, killed``.
+    """The jobs of the period on both sides: ``pandaid, panda_queue, task, when`` (made), ``wait_s, killed``.
 
     Simulated ones of several runs have ``run``, from 0; ``paired``: row i of both is the same job at the same queue.
     """
@@ -167,21 +167,20 @@ class Sides:
     paired: bool
     runs: int = 1
 
-    def distances(self, by: str, repeats: int, seed: int) -> pl.DataFrame:
-        """Return the distances of every group of observed jobs, sorted by group.
+    def distances(self, repeats: int, seed: int) -> pl.DataFrame:
+        """Return the distances of the jobs of every queue, sorted.
 
-        ``by, n_jobs, n_simulated`` (per run), ``mean_observed_h, mean_simulated_h, wasserstein_h`` with
+        ``panda_queue, n_jobs, n_simulated`` (per run), ``mean_observed_h, mean_simulated_h, wasserstein_h`` with
         ``wasserstein_h_lo, wasserstein_h_hi``, ``ks, correlation, kills_observed, kills_simulated``; what needs
         simulated jobs is null where there are none. And of each of `RUNS` how far a run is from the others together:
         ``<name>_most`` of all runs, ``<name>_usual`` (median); 0 for one run.
         """
-        parts = self.simulated.partition_by(by, as_dict=True, maintain_order=True)
+        parts = self.simulated.partition_by("panda_queue", as_dict=True, maintain_order=True)
         rows = []
-        for (name,), part in self.observed.sort(by, maintain_order=True).group_by(
-            [by], maintain_order=True
-        ):
+        ordered = self.observed.sort("panda_queue", maintain_order=True)
+        for (name,), part in ordered.group_by(["panda_queue"], maintain_order=True):
             other = parts.get((name,), self.simulated.clear())
-            rows.append({by: name} | self._row(part, other, repeats, seed))
+            rows.append({"panda_queue": name} | self._row(part, other, repeats, seed))
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def _row(
@@ -256,32 +255,28 @@ class Sides:
     def _windows(self, jobs: pl.DataFrame) -> IntArray:
         return jobs.select(part=self._window)["part"].to_numpy()
 
-    def quantiles(self, by: Sequence[str]) -> pl.DataFrame:
-        """Return percentiles of the waits by group, both sides; ``n`` jobs are the observed ones."""
+    def quantiles(self) -> pl.DataFrame:
+        """Return percentiles of the waits by queue, both sides; ``n`` jobs are the observed ones."""
         observed, simulated = (
-            quantiles(side, by, name)
+            quantiles(side, name)
             for side, name in ((self.observed, "observed_s"), (self.simulated, "simulated_s"))
         )
         return observed.join(
-            simulated.drop("n"),
-            on=[*by, "rank"],
-            how="left",
-            nulls_equal=True,
-            maintain_order="left",
+            simulated.drop("n"), on=["panda_queue", "rank"], how="left", maintain_order="left"
         )
 
 
-def quantiles(jobs: pl.DataFrame, by: Sequence[str], name: str) -> pl.DataFrame:
-    """Return percentiles of ``wait_s`` at `RANKS` by group, by the name that is given, with ``n`` jobs and ``rank``; sorted."""
-    ordered = jobs.sort(*by, "wait_s")
-    groups = ordered.group_by(by, maintain_order=True).agg(n=pl.len())
+def quantiles(jobs: pl.DataFrame, name: str) -> pl.DataFrame:
+    """Return percentiles of ``wait_s`` at `RANKS` by queue, by the name that is given, with ``n`` jobs and ``rank``; sorted."""
+    ordered = jobs.sort("panda_queue", "wait_s")
+    groups = ordered.group_by("panda_queue", maintain_order=True).agg(n=pl.len())
     number = np.repeat(np.arange(groups.height), groups["n"].to_numpy())
     values = SortedGroups.of(number, ordered["wait_s"].to_numpy(), groups.height)
     parts = [
         groups.with_columns(pl.lit(rank).alias("rank"), pl.Series(name, values.percentile(rank)))
         for rank in RANKS
     ]
-    return pl.concat(parts).sort(*by, "rank")
+    return pl.concat(parts).sort("panda_queue", "rank")
 
 
 def _of_windows(

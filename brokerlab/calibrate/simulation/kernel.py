@@ -255,7 +255,7 @@ def _finish(state: State, job: int, now: int) -> None:
                 attempt["limit_mb"][job] = rung
                 break
     attempt["number"][job] += 1
-    attempt["ready"][job] = now + settings.retry_delay
+    attempt["ready"][job] = now
     if state.work["home"][job] < 0:
         attempt["status"][job], attempt["queue"][job] = UNPLACED, -1
     else:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from brokerlab.calibrate.simulation.state import DONE, FINISHED, SECOND, Records, State
+from brokerlab.calibrate.simulation.state import DONE, FINISHED, Records, State
 from brokerlab.calibrate.simulation.world import World
 from brokerlab.compiled import compiled
 from brokerlab.numerics import IntArray
@@ -81,8 +81,7 @@ class Mover:
         far = np.flatnonzero((source >= 0) & (target >= 0) & (source != target) & (bytes_ > 0))
         link = source[far] * len(arrays.sites) + target[far]
         lasts = np.round(bytes_[far] * arrays.us_per_byte[link]).astype(np.int64)
-        overhead = round(self.world.transfers.overhead_s * SECOND)
-        there[far] = queue_up(link, asked[far], lasts, free) + overhead
+        there[far] = queue_up(link, asked[far], lasts, free)
         self.moved[job[far]] += bytes_[far]
         return there
 

@@ -40,8 +40,8 @@ GROUPS = {
 """What jobs are counted by, for the brokerage of a stage."""
 DISKIO_UNIT = 1_000_000
 """Disk traffic per core is added up in whole millionths of kB/s."""
-FEW_MBPS = 10.0
-"""Throughput where no link is known [MB/s]."""
+FEW_MBPS, LEAST_MBPS = 10.0, 0.1
+"""Throughput where no link is known, and below which none is taken to be [MB/s]."""
 
 Records = npt.NDArray[np.void]
 """An array of one of the records below: what belongs together lies together."""
@@ -128,7 +128,6 @@ class Settings(NamedTuple):
     seed: int
     first_fit: bool
     attempts: int
-    retry_delay: int
     ladder_mb: FloatArray
 
 
@@ -192,7 +191,6 @@ def initial_of(world: World) -> State:
         0,
         rules.fit == "first",
         rules.attempts,
-        round(rules.retry_delay_s * SECOND),
         np.array(rules.memory_ladder_mb, np.float64),
     )
     none, events = np.empty(0, LOGGED), Events(room[0], room[1], counters)
@@ -445,15 +443,14 @@ def _data(
 
 def _rates(world: World, sites: pl.Series) -> FloatArray:
     """Return the throughput of every link [MB/s]."""
-    links, options = world.data["links"], world.transfers
+    links, usual = world.data["links"], world.transfers.default_mbps
     known = links.filter(pl.col("mbps") > 0)
-    usual = options.default_mbps
     if usual is None:
         median = known["mbps"].median()
         usual = FEW_MBPS if median is None else float(median)  # type: ignore[arg-type]
     rate = np.full((len(sites), len(sites)), float(usual))
     rate[codes(known["src"], sites), codes(known["dst"], sites)] = known["mbps"].to_numpy()
-    return np.asarray(np.maximum(rate, options.least_mbps))
+    return np.asarray(np.maximum(rate, LEAST_MBPS))
 
 
 def _best_sources(

@@ -55,9 +55,7 @@ class Validation(Result):
             :func:`.comparison.judged`, and ``fails``, what is beyond its limit and beyond chance: placement (numbers of
             jobs), waiting, shape (ks), timing (correlation), unexplained (delays), utilisation, kills; comma list; empty
             where none or not judged.
-        shares: The same distances by ``gshare``, for reading, not for the verdict.
-        quantiles: ``computingsite``, ``gshare``, ``n``, ``rank``, ``observed_s``, ``simulated_s``.
-        by_queue: The same by ``computingsite`` alone.
+        quantiles: ``panda_queue``, ``n``, ``rank``, ``observed_s``, ``simulated_s``.
         limits: What it was held to.
         runs: Simulated runs.
         open: No, but yes were the runs by `SPARE` farther from one another, as more of them may be.
@@ -70,16 +68,14 @@ class Validation(Result):
             "judged, fails"
         ),
         keys=("panda_queue",),
-        next=(".shares", ".quantiles", "calibrate.simulate(archive, config=...)"),
+        next=(".quantiles", "calibrate.simulate(archive, config=...)"),
     )
 
     ok: bool
     sentence: str
     passed_share: float
     queues: pl.DataFrame
-    shares: pl.DataFrame
     quantiles: pl.DataFrame
-    by_queue: pl.DataFrame
     limits: Limits
     world: World
     runs: int
@@ -162,8 +158,7 @@ class Validation(Result):
         )
         states = self.queues.select("panda_queue", state=state)
         return (
-            self.by_queue.filter(pl.col("rank").is_in(ranks))
-            .rename({"computingsite": "panda_queue"})
+            self.quantiles.filter(pl.col("rank").is_in(ranks))
             .join(states, on="panda_queue", maintain_order="left")
             .select(
                 "rank",
@@ -181,11 +176,11 @@ class Validation(Result):
         return self.sentence
 
 
-def worst_first(distances: pl.DataFrame, column: str) -> pl.DataFrame:
-    """Sort distances, unknown ones and the largest first, with ``role`` (worst: the first; null: not)."""
-    worst = distances.sort("wasserstein_h", column, descending=[True, False], nulls_last=False)
+def worst_first(queues: pl.DataFrame) -> pl.DataFrame:
+    """Sort queues, those of unknown and the largest distance first, with ``role`` (worst: the first; null: not)."""
+    order = ("wasserstein_h", "panda_queue")
     role = pl.when(pl.int_range(pl.len()) == 0).then(pl.lit("worst"))
-    return worst.with_columns(pl.col(column).fill_null("unknown"), role=role)
+    return queues.sort(order, descending=[True, False], nulls_last=False).with_columns(role=role)
 
 
 def validate(
@@ -248,9 +243,8 @@ def compare(
             f"no job was made from {world.start} to {world.end} and has run"
         )
     fitted = world.delays.group_by("panda_queue").agg(mean_delay_h=pl.col("delay_s").mean() / _HOUR)
-    distances = sides.distances("computingsite", repeats, seed)
     queues = (
-        distances.rename({"computingsite": "panda_queue"})
+        sides.distances(repeats, seed)
         .join(_used(outcome), on="panda_queue", how="left")
         .join(fitted, on="panda_queue", how="left")
     )
@@ -263,9 +257,7 @@ def compare(
         _sentence(good.height, enough.height, share, held, placed=world.brokered),
         share,
         queues,
-        sides.distances("gshare", repeats, seed),
-        sides.quantiles(("computingsite", "gshare")),
-        sides.quantiles(("computingsite",)),
+        sides.quantiles(),
         held,
         world,
         sides.runs,
@@ -308,8 +300,8 @@ def _sides(outcome: Outcome) -> Sides:
     ]  # where it was is not seen
     known = pl.col("first_wait_s").is_not_null() & ~pl.col("pandaid").is_in(later.implode())
     simulated = outcome.jobs.filter(known).select(
-        *("pandaid", "gshare"),
-        computingsite="first_site",
+        "pandaid",
+        panda_queue="first_site",
         task=task,
         when="creationtime",
         wait_s="first_wait_s",
@@ -320,18 +312,18 @@ def _sides(outcome: Outcome) -> Sides:
     killed = pl.col("observed_outcome").str.starts_with("killed")
     observed = (
         world.jobs.filter(pl.col("creationtime").is_between(world.start, world.end, closed="left"))
-        .select("pandaid", "gshare", "jeditaskid", "creationtime")
+        .select("pandaid", "jeditaskid", "creationtime")
         .join(world.seen, on="pandaid")
         .filter(pl.col("observed_ready") <= over)
         .select(
-            *("pandaid", "gshare"),
-            computingsite="observed_site",
+            "pandaid",
+            panda_queue="observed_site",
             task=task,
             when="creationtime",
             wait_s=wait.dt.total_microseconds() / pl.lit(SECOND),
             killed=killed & (pl.col("observed_end") <= over).fill_null(value=False),
         )
-        .sort("computingsite", "pandaid")
+        .sort("panda_queue", "pandaid")
     )
     if world.brokered or runs > 1:
         return Sides(observed, simulated, paired=False, runs=runs)

@@ -84,9 +84,9 @@ def test_kills_take_the_smaller_limit_and_end_the_retries():
         {"walltime_s": HOUR, "walltime_limit_s": None},
     ]
     queue = QUEUE.with_columns(maxtime=pl.Series([10800]))
-    done = attempts(jobs_of(*rows), queue, queueing=QueueRules(attempts=2, retry_delay_s=HOUR / 2))
+    done = attempts(jobs_of(*rows), queue, queueing=QueueRules(attempts=2))
     assert done["outcome"].to_list() == ["killed_walltime"] * 2 + ["finished"] * 2
-    assert starts(done) == [0, 2.5, 0, 0]
+    assert starts(done) == [0, 2, 0, 0]
     shorter = attempts(
         jobs_of(*rows), queue.with_columns(maxtime=3600), queueing=QueueRules(attempts=1)
     )
@@ -155,7 +155,7 @@ def test_start_up_delays_run_while_a_job_waits_and_hold_no_slot():
 def test_killed_jobs_that_were_placed_wait_for_a_new_place():
     rows = [{"walltime_s": 3 * HOUR, "walltime_limit_s": 2 * HOUR}, {"corecount": 8}]
     queues = pl.DataFrame({"panda_queue": ["Q", "R"], "slots": [8, 8]})
-    queueing = QueueRules(attempts=2, retry_delay_s=HOUR / 2)
+    queueing = QueueRules(attempts=2)
     jobs = jobs_of(*rows)
     names = ("computingsite", "readytime")
     free = pl.when(pl.col("pandaid") > 1)  # the other one comes without a queue
@@ -174,13 +174,15 @@ def test_killed_jobs_that_were_placed_wait_for_a_new_place():
 
 
 def test_waiting_is_summed_up():
-    frame = pl.DataFrame({"gshare": ["MC", "MC", "MC", None], "wait_s": [0.0, HOUR, 2 * HOUR, 9.0]})
-    found = quantiles(frame, ["gshare"], "seen_s")
+    frame = pl.DataFrame(
+        {"panda_queue": ["MC", "MC", "MC", "X"], "wait_s": [0.0, HOUR, 2 * HOUR, 9.0]}
+    )
+    found = quantiles(frame, "seen_s")
     expected = [np.percentile([0, HOUR, 2 * HOUR], rank) for rank in (25, 50, 75, 90, 95)]
-    assert found.columns == ["gshare", "n", "rank", "seen_s"]
-    assert found.filter(gshare="MC")["seen_s"].to_list() == pytest.approx(expected)
-    assert found.filter(pl.col("gshare").is_null())["n"].to_list() == [1] * 5
-    assert quantiles(frame.clear(), ["gshare"], "seen_s").is_empty()
+    assert found.columns == ["panda_queue", "n", "rank", "seen_s"]
+    assert found.filter(panda_queue="MC")["seen_s"].to_list() == pytest.approx(expected)
+    assert found.filter(panda_queue="X")["n"].to_list() == [1] * 5
+    assert quantiles(frame.clear(), "seen_s").is_empty()
 
 
 def test_a_world_without_jobs_has_queues_all_the_same():
@@ -214,5 +216,5 @@ def test_all_that_is_wrong_is_said_at_once():
     with pytest.raises(ConfigError, match=r"seeds are \[-1\]"):
         simulation.run(world(jobs_of({}), QUEUE), seeds=(-1,))
     with pytest.raises(ConfigError) as refused:
-        QueueRules(fit="best", attempts=0, retry_delay_s=-1, memory_ladder_mb=(2, 1))  # type: ignore[arg-type]
-    assert str(refused.value).count(";") == 3
+        QueueRules(fit="best", attempts=0, memory_ladder_mb=(2, 1))  # type: ignore[arg-type]
+    assert str(refused.value).count(";") == 2

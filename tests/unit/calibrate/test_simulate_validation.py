@@ -121,14 +121,7 @@ def test_a_queueing_archive_is_reproduced(inputs):
     assert busy["wasserstein_h_lo"] <= busy["wasserstein_h"] * 1.5
     assert 0 < busy["kills_observed"] == pytest.approx(busy["kills_simulated"], abs=0.01)
     assert busy["utilisation_observed"] == pytest.approx(busy["utilisation_simulated"], abs=0.02)
-    assert found.quantiles.columns == [
-        "computingsite",
-        "gshare",
-        "n",
-        "rank",
-        "observed_s",
-        "simulated_s",
-    ]
+    assert found.quantiles.columns == ["panda_queue", "n", "rank", "observed_s", "simulated_s"]
     assert found.to_dict()["queues_judged"] == found.queues["judged"].sum()
 
 
@@ -240,7 +233,7 @@ def test_waits_by_queue_are_in_hours_and_know_the_verdict(inputs):
     few = found.queues.filter(~pl.col("judged"))["panda_queue"].to_list()
     assert few
     assert {states[name] for name in few} == {"too few jobs"}
-    seconds = found.by_queue.filter(rank=90.0, computingsite="BUSY")["observed_s"].item()
+    seconds = found.quantiles.filter(rank=90.0, panda_queue="BUSY")["observed_s"].item()
     assert waits.filter(rank=90.0, panda_queue="BUSY")["observed_h"].item() == seconds / 3600
 
 
@@ -269,9 +262,9 @@ def test_states_count_the_queues(inputs):
 
 
 def test_the_worst_come_first():
-    frame = pl.DataFrame({"gshare": ["a", None, "b"], "wasserstein_h": [1.0, 2.0, None]})
-    made = worst_first(frame, "gshare")
-    assert made["gshare"].to_list() == ["b", "unknown", "a"]
+    frame = pl.DataFrame({"panda_queue": ["a", "c", "b"], "wasserstein_h": [1.0, 2.0, None]})
+    made = worst_first(frame)
+    assert made["panda_queue"].to_list() == ["b", "c", "a"]
     assert made["role"].to_list() == ["worst", None, None]
 
 
@@ -290,7 +283,7 @@ def sides_of(rng, *, queues, runs, jobs=120, shift=0.0):
         wait = rng.lognormal(rng.normal(0.0, 0.6), 0.5, n) * 3600.0
         return pl.DataFrame(
             {
-                "computingsite": queue,
+                "panda_queue": queue,
                 "wait_s": wait * (1 + shift * (run == runs)),
                 "killed": rng.random(n) < rng.uniform(0.0, 0.2),
                 "when": [T0 + k * timedelta(minutes=1) for k in range(n)],
@@ -314,7 +307,7 @@ def failing(sides):
         "utilisation_most": 0.0,
         "utilisation_usual": 0.0,
     }
-    rows = sides.distances("computingsite", 1, 0).rename({"computingsite": "panda_queue"})
+    rows = sides.distances(1, 0)
     found = judged(rows.with_columns(**{n: pl.lit(v) for n, v in none.items()}), Limits(), placed=True)  # fmt: skip
     return (found["fails"] != "").mean()
 
@@ -336,5 +329,5 @@ def test_a_simulation_that_is_wrong_fails_whatever_chance_does():
 
 def test_runs_without_jobs_at_a_queue_do_not_excuse_it():
     sides = sides_of(np.random.default_rng(7), queues=60, runs=9)
-    few = sides.simulated.filter(pl.col("run") == 0).group_by("computingsite").head(1)
+    few = sides.simulated.filter(pl.col("run") == 0).group_by("panda_queue").head(1)
     assert failing(Sides(sides.observed, few, paired=False, runs=9)) == 1.0
