@@ -155,7 +155,7 @@ def study(data: Inputs, p: Params) -> Studies:
                 ),
                 loss=LossWeights.default("ramcount", **p.loss),
             )
-    if data.archive is not None and not p.spark:
+    if not p.spark:
         with contextlib.suppress(InsufficientDataError):
             read = read_scout_history(data.archive, rules=data.rules, config=data.config)
             history = read.among(data.tasks)
@@ -181,7 +181,7 @@ def page(data: Inputs, studies: Studies, p: Params) -> Page:
         archive=data.archive,
         config=data.config,
         rules=data.rules,
-        window=f"tasks created {days_of(*data.window)} (UTC)" if data.window else "",
+        window=f"tasks created {days_of(*data.window)} (UTC)",
         filters=filters,
         proposals={
             one.parameter.name: one.verdict.proposal
@@ -470,7 +470,7 @@ def _caveats(data: Inputs, studies: Studies, p: Params) -> list[Caveat]:
     overlap = "{n:#job} ended after the next choice had been made on their tasks: not known then."
     levels = "Which level gains or loses by chance: about one in 20 does."
     only = f"Measured on {tasks_in_words(data.filters)}: no key is proposed that acts beyond them."
-    looks = len(earlier_looks(p.report, p.out_dir, p.model_dump(), data.digest or "", QUESTIONS))
+    looks = len(earlier_looks(p.report, p.out_dir, p.model_dump(), data.archive.digest, QUESTIONS))
     looked = "Asked before of this archive with other limits or filters: {n} times; of many such runs some act by chance."
     return [
         Caveat(len(data.filters), only),

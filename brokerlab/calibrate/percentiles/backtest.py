@@ -348,7 +348,7 @@ def _slots(history: JobHistory, tasks: pl.DataFrame) -> pl.DataFrame:
 def _prepared(
     history: JobHistory,
     tasks: pl.DataFrame,
-    queues: pl.DataFrame | None,
+    queues: pl.DataFrame,
     slots: pl.DataFrame,
     parameter: Parameter,
     made: Assumptions,
@@ -371,11 +371,9 @@ def counts_added(counts: Sequence[dict[str, int]]) -> dict[str, int]:
     return sums | {"n_tasks_given": counts[0]["n_tasks_given"]}
 
 
-def _queue_counts(
-    queues: pl.DataFrame | None, parameter: Parameter, seen: set[str]
-) -> dict[str, int]:
+def _queue_counts(queues: pl.DataFrame, parameter: Parameter, seen: set[str]) -> dict[str, int]:
     """Count queues, those without a limit, and those of the jobs that the table lacks."""
-    if queues is None or queues.is_empty():
+    if queues.is_empty():
         return {"n_queues": 0, "n_unlimited": 0, "n_unknown_queues": 0}
     return {
         "n_queues": queues.height,

@@ -54,7 +54,7 @@ def caveats_of(tried: Backtest) -> tuple[str, ...]:
     missing, gap, queues = _missing(n, parameter), _gap(tried.gap_summary["ratio"][0]), _queues(n)
     few, scored = n.n_tasks < SMALL, f"{n.n_scored:,}"
     applies: dict[str, object] = {
-        "The archive is synthetic: it repeats what is known of real jobs and cannot show what is not.": tried.inputs.synthetic,
+        "The archive is synthetic: it repeats what is known of real jobs and cannot show what is not.": tried.inputs.archive.synthetic,
         (
             f"Only {n.n_tasks} {plural(n.n_tasks, 'task')} can be scored: what happened in each is exact, but so few say next "
             "to nothing about other tasks, and their intervals are not to be relied on."

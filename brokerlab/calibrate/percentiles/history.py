@@ -15,7 +15,7 @@ from brokerlab.archive import approximate
 from brokerlab.archive.store import Archive, open_archive
 from brokerlab.calibrate.percentiles.sample import JOB_COLUMNS
 from brokerlab.calibrate.settings import settings_at
-from brokerlab.carry import Chunk, Chunks, whole
+from brokerlab.carry import Chunk, Chunks
 from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.scouts import ScoutRules
@@ -50,11 +50,6 @@ History = Chunks[JobHistory]
 """Job histories by chunk of tasks."""
 
 
-def history_of(quantities: pl.DataFrame, jobs: pl.DataFrame) -> History:
-    """Return frames as one chunk."""
-    return whole(JobHistory(quantities, jobs))
-
-
 def with_creation(tasks: pl.DataFrame, history: History) -> pl.DataFrame:
     """Return the tasks with finished jobs, in their order, with ``created_at`` (UTC): the first of those jobs stands in for a null."""
     first = pl.col("creationtime").min().alias("created_at")
@@ -69,34 +64,26 @@ class Inputs:
     """The tables of one study.
 
     Attributes:
-        archive: Where they come from; null: not from an archive.
+        archive: Where they come from.
         tasks: Those that are looked at.
         history: What their jobs say, by chunk.
-        queues: Null: not known.
         window: First and last creation of a task.
         config: The configuration that acts.
         filters: Which part of the tasks was taken, such as gshare to its name.
     """
 
-    archive: Archive | None
+    archive: Archive
     tasks: pl.DataFrame
     history: History
-    queues: pl.DataFrame | None
+    queues: pl.DataFrame
     window: tuple[datetime, datetime]
     rules: ScoutRules
     config: Config
     filters: dict[str, str] = field(default_factory=dict)
 
-    @property
-    def digest(self) -> str | None:
-        """Of the archive."""
-        return None if self.archive is None else self.archive.digest
-
     @cached_property
     def caveats(self) -> list[str]:
         """Which tables were made from the jobs, and whether merge jobs are known; empty where nothing is amiss."""
-        if self.archive is None:
-            return []
         sentences = [approximate.caveat(self.archive.derived)] if self.archive.derived else []
         jobs = self.archive.scan("jobs")
         any_type = pl.lit(value=False)
@@ -104,11 +91,6 @@ class Inputs:
             any_type = pl.col("processingtype").is_not_null().any()
         known: bool = jobs.select(any_type).collect(engine="streaming").item()
         return sentences if known else [*sentences, MERGES_UNKNOWN]
-
-    @property
-    def synthetic(self) -> bool:
-        """Whether the archive was generated."""
-        return self.archive is not None and self.archive.synthetic
 
     @property
     def quantities(self) -> pl.DataFrame:

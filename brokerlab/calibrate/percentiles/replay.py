@@ -264,7 +264,7 @@ class Replay:
     def of(
         cls,
         sample: Sample,
-        queues: pl.DataFrame | None,
+        queues: pl.DataFrame,
         slots: pl.DataFrame,
         parameter: Parameter,
         made: Assumptions,
@@ -274,7 +274,7 @@ class Replay:
         coreh = column(scored, "cores") * column(scored, "duration_s") / HOUR_S
         jobs = scored.select("pandaid", "task", "censored", coreh=pl.Series(coreh))
         reach = None
-        if queues is not None and queues.height:
+        if queues.height:
             reach = reach_of(jobs["task"], line, queues, slots, parameter)
         return cls(
             tasks=sample.tasks,

@@ -89,13 +89,12 @@ def judge_retries(
     inputs: Inputs,
     factors: Iterable[float] = FACTORS,
     question: Question | None = None,
-    assumptions: Assumptions | None = None,
     loss: LossWeights | None = None,
 ) -> Retries:
     """Judge by how much a retry should ask for more memory than the attempt that was killed for it.
 
     The current factor, the median of what retries asked for over what was killed, is tried too. ``question`` is of `ask_retries`;
-    of the ``assumptions`` the ``retry_factors`` are left out; the weights are by default those of ramCount.
+    the weights are by default those of ramCount.
 
     Raises:
         ConfigError: A factor that is not above 1.
@@ -112,7 +111,7 @@ def judge_retries(
             f"{kills} jobs were killed for their memory, {observed.height} of them tried again with a request: no retry asked for more"
         )
     tried = tuple(sorted({*asked, current}))
-    made = replace(assumptions or Assumptions(rules=inputs.rules), retry_factors=())
+    made = Assumptions(rules=inputs.rules, retry_factors=())
     now = current_setting(inputs.config, "ramcount")
     tested = backtest(
         inputs, ranks=(now.rank,), margins=(now.margin_pct,), loss=loss, assumptions=made

@@ -297,11 +297,11 @@ def propose(study: Study) -> Verdict:
             },
             helps=_affected(study, "gains"),
             hurts=_affected(study, "loses"),
-            synthetic=inputs.synthetic,
+            synthetic=inputs.archive.synthetic,
             filters=chosen_tasks,
             title=actions,
             created_at=study.created_at or inputs.window[1],
-            archive_digest=inputs.digest,
+            archive_digest=inputs.archive.digest,
             rules_digest=tried.assumptions.rules.digest,
         )
     return Verdict(

@@ -10,10 +10,9 @@ import pytest
 
 from brokerlab.calibrate.percentiles import Assumptions, LossWeights
 from brokerlab.calibrate.percentiles.backtest import backtest
-from brokerlab.calibrate.percentiles.history import history_of
 from brokerlab.calibrate.percentiles.retries import judge_retries, observed_retries
 from brokerlab.errors import ConfigError, InsufficientDataError
-from tests.unit.calibrate.toys import NO_JOBS, inputs, quantities, tasks
+from tests.unit.calibrate.toys import NO_JOBS, history_of, inputs, quantities, tasks
 
 KILLED = 1212
 N = 30

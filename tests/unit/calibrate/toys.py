@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,24 @@ from brokerlab.calibrate.nearest_setting import Translation, Who
 from brokerlab.calibrate.percentiles import Backtest, Inputs, Setting
 from brokerlab.calibrate.percentiles.backtest import at_setting
 from brokerlab.calibrate.percentiles.backtest import backtest as of_inputs
-from brokerlab.calibrate.percentiles.history import history_of
+from brokerlab.calibrate.percentiles.history import History, JobHistory
 from brokerlab.calibrate.percentiles.sample import JOB_COLUMNS
+from brokerlab.carry import whole
 from brokerlab.gdpconfig import Config
 from brokerlab.scouts import ScoutRules
 
 T0 = datetime(2026, 1, 1)
 NO_JOBS = pl.DataFrame(schema=JOB_COLUMNS)
 """Nothing is known of failed jobs."""
+ARCHIVE: Any = SimpleNamespace(
+    digest=None, synthetic=False, derived=(), scan=lambda _: pl.LazyFrame({"processingtype": ["x"]})
+)
+"""Says of the jobs what kind they are, and nothing else."""
+
+
+def history_of(quantities: pl.DataFrame, jobs: pl.DataFrame) -> History:
+    """Return frames as one chunk."""
+    return whole(JobHistory(quantities, jobs))
 
 
 def side(told: Translation, who: Who) -> dict[str, Any]:
@@ -138,7 +149,8 @@ def backtest(
     **how: Any,
 ) -> Backtest:
     """Back-test tables as they are given."""
-    read = replace(inputs(quantities, tasks), queues=queues)
+    known = inputs(quantities, tasks)
+    read = replace(known, queues=known.queues.clear() if queues is None else queues)
     if jobs is not None:
         read = replace(read, history=history_of(quantities, jobs))
     return of_inputs(read, **how)
@@ -148,7 +160,7 @@ def inputs(quantities: pl.DataFrame, tasks: pl.DataFrame, config: Config | None 
     """What a study or a drift reads of them, beside these queues."""
     created = tasks["creationdate"] if "creationdate" in tasks.columns else pl.Series([T0])
     return Inputs(
-        archive=None,
+        archive=ARCHIVE,
         tasks=tasks,
         history=history_of(quantities, NO_JOBS),
         queues=queues(),
