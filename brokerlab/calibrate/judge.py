@@ -304,12 +304,6 @@ class Judgement(Result):
         """Units in all."""
         return self.chosen.size
 
-    def over_range(self, others: Sequence[Judgement]) -> Judgement:
-        """Return this judgement where others of the same question, under other assumptions of what the data cannot tell, are the same; else no answer."""
-        if all((one.kind, one.setting) == (self.kind, self.setting) for one in others):
-            return self
-        return self.cannot_tell()
-
     def cannot_tell(self) -> Judgement:
         """Return no answer, for it depends on what the data cannot tell."""
         return replace(self, kind="no_answer", case="depends", setting=self.current)

@@ -18,7 +18,7 @@ from brokerlab.archive.contracts.jobs import ENDED
 from brokerlab.archive.given import Source
 from brokerlab.calibrate.key_trials import known_rows, trial_of
 from brokerlab.calibrate.settings import last_change, scans_once, settings_at
-from brokerlab.errors import ConfigError, InsufficientDataError
+from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.keys import CatalogueKey, find
 from brokerlab.intervals import CONFIDENCE, N_BOOT, clustered, exact_share
@@ -205,7 +205,6 @@ def backtest_stops(
     history: ScoutHistory,
     keys: Sequence[str] = (),
     *,
-    least_finished: float = LEAST_FINISHED,
     n_boot: int = N_BOOT,
     seed: int = 1,
 ) -> StopBacktest:
@@ -213,15 +212,13 @@ def backtest_stops(
 
     Each check is asked on its own. Tasks that were really stopped have no later jobs and say nothing: where the deployed
     settings stop tasks, stricter values are judged well, laxer ones are not. Of ``keys`` (see :func:`stop_keys`) other values are
-    tried, besides the settings in force. A task has gone well if ``least_finished`` of its later jobs finish [1].
+    tried, besides the settings in force. A task has gone well if `LEAST_FINISHED` of its later jobs finish.
 
     Raises:
-        ConfigError: A key that no check reads, or `least_finished` outside 0 to 1.
+        ConfigError: A key that no check reads.
 
     Source: exhausted.md 1 and 2.
     """
-    if not 0 <= least_finished <= 1:
-        raise ConfigError(f"least_finished={least_finished}: allowed is 0 to 1")
     beside: dict[str, str] = {}
     judged = []
     settings: list[tuple[str | None, Any, Config]] = [(None, None, history.config)]
@@ -232,7 +229,7 @@ def backtest_stops(
         if trial.beside:
             beside[row.key] = words_of(trial.beside)
     for key, value, config in settings:
-        rows = _judged(history, config, least_finished)
+        rows = _judged(history, config)
         own = [check.name for check in checks(history.rules) if key is None or key in check.keys]
         judged.append(
             rows.filter(pl.col("check").is_in([*own, ANY])).select(
@@ -262,7 +259,7 @@ def switches_of(key: str, rules: ScoutRules) -> list[CatalogueKey]:
     return [find(other) for other in dict.fromkeys(named) if other not in EXEMPTS]
 
 
-def _judged(history: ScoutHistory, config: Config, least_finished: float) -> pl.DataFrame:
+def _judged(history: ScoutHistory, config: Config) -> pl.DataFrame:
     """Return one row per check and task on which the checks run."""
     now = each_check(history.tasks, history.scouts(config), config=config)
     then = each_check(history.tasks_after, history.hindsight(config), config=config)
@@ -272,7 +269,7 @@ def _judged(history: ScoutHistory, config: Config, least_finished: float) -> pl.
         _long(then.drop("eligible"), names, "fires_later"), on=["jeditaskid", "check"], how="left"
     )
     share = pl.col("n_finished") / pl.col("n_later")
-    well = ~pl.col("fires_later") & (share >= least_finished)
+    well = ~pl.col("fires_later") & (share >= LEAST_FINISHED)
     return both.join(history.outcomes, on="jeditaskid", how="left").select(
         "check",
         "jeditaskid",

@@ -281,10 +281,10 @@ def _judged(
         # of a change whether it holds, of anything else the whole question
         again = judgement.acts
         other = larger.judge([judgement.setting]) if again else _judge_keys(larger)[2]
-        first, judgement = sentence, judgement.over_range([other])
-        if judgement.case == "depends":
+        if (other.kind, other.setting) != (judgement.kind, judgement.setting):
             more = _sentence_on(case, other, *_scored(larger, other))
-            reason = capacity_unknown(unknown, first, more)
+            reason = capacity_unknown(unknown, sentence, more)
+            judgement = judgement.cannot_tell()
             sentence = _sentence_on(case, judgement, table, n_tasks, reason)
     current, chosen = simulations.current, _chosen(judgement)
     proof = strata = pl.DataFrame()

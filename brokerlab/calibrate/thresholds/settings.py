@@ -16,7 +16,7 @@ from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig import Config
 from brokerlab.gdpconfig.fallbacks import scope_names
 from brokerlab.rulesets import RuleSetName
-from brokerlab.times import duration_us, time_of
+from brokerlab.times import duration_us
 
 
 class Options(BaseModel):
@@ -285,10 +285,6 @@ def _acting(config: Config, place: str) -> Any:
     return config.get(key, app=app, component=component, vo="atlas")
 
 
-Given = tuple[datetime | str, datetime | str]
-"""A period as it is given: from, and before; UTC without zone."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Case:
     """What is asked.
@@ -319,8 +315,8 @@ def case_of(
     config: Config,
     options: Options,
     *,
-    calibration: Given,
-    proof: Given,
+    calibration: Period,
+    proof: Period,
     created_at: datetime,
     grids: Mapping[str, Iterable[Any]] | None = None,
     shares: Sequence[str] = (),
@@ -330,7 +326,7 @@ def case_of(
 ) -> Case:
     """Return what is asked; refuse what cannot be before anything is simulated, all at once.
 
-    Periods are given from and before, the proof is the later one. ``grids``: values to try by key; others have the default grid.
+    The proof is the later period. ``grids``: values to try by key; others have the default grid.
     ``shares``: global shares that occur; patterns are set for every one. The rest is as in `Case`.
 
     Raises:
@@ -338,16 +334,14 @@ def case_of(
             follow each other.
     """
     names = options.keys or [known.key for known in THRESHOLDS]
-    problems, periods = [], []
-    for name, given in (("calibration", calibration), ("proof", proof)):
-        try:
-            periods.append(_period(name, given))
-        except (ConfigError, ValueError) as problem:
-            problems.append(str(problem))
-    if len(periods) == 2 and periods[1].start < periods[0].end:
+    problems = [
+        f"{name}: from {one.start} to {one.end} is no period: end it after its start"
+        for name, one in (("calibration", calibration), ("proof", proof))
+        if one.start >= one.end
+    ]
+    if proof.start < calibration.end:
         problems.append(
-            f"proof: begins {periods[1].start}, before the calibration period ends ({periods[0].end}): prove on what was "
-            "not looked at"
+            f"proof: begins {proof.start}, before the calibration period ends ({calibration.end}): prove on what was not looked at"
         )
     space = None
     try:
@@ -358,17 +352,10 @@ def case_of(
         raise ConfigError("; ".join(problems))
     return Case(
         space=space,
-        periods=(periods[0], periods[1]),
+        periods=(calibration, proof),
         options=options,
         created_at=created_at,
         rules=rules,
         archive_digest=archive_digest,
         synthetic=synthetic,
     )
-
-
-def _period(name: str, given: Given) -> Period:
-    start, end = (time_of(at, name) for at in given)
-    if start is None or end is None or start >= end:
-        raise ConfigError(f"{name}: from {start} to {end} is no period: end it after its start")
-    return Period(start, end)

@@ -97,13 +97,6 @@ def test_any_check_adds_up_and_one_that_is_off_stops_nothing():
     assert leak["n_passed_badly"] == 2  # tasks 3 and 6: most of their later jobs fail
 
 
-def test_the_share_that_must_finish_is_asked_for():
-    told = row(backtest(toy(), least_finished=0.0), "X6")
-    assert (told["n_stopped_well"], told["n_passed_badly"]) == (2, 1)  # tasks 1 and 3; 5
-    with pytest.raises(ConfigError, match=r"least_finished=1.5: allowed is 0 to 1"):
-        backtest(toy(), least_finished=1.5)
-
-
 def test_other_values_are_judged_by_what_later_jobs_leak():
     leaky, tight = {"memory_leak": 100}, {"memory_leak": 1}
     made = toy({1: (leaky, [leaky] * 4), 2: (leaky, [tight] * 4), 3: (tight, [tight] * 4)})

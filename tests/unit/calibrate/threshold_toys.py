@@ -13,12 +13,12 @@ from types import SimpleNamespace
 import numpy as np
 import polars as pl
 
-from brokerlab.calibrate.thresholds import Options, calibrate, case_of
+from brokerlab.calibrate.thresholds import Options, Period, calibrate, case_of
 from brokerlab.errors import DataError
 from brokerlab.gdpconfig import Config
 
-EARLY = (datetime(2026, 3, 1), datetime(2026, 3, 11))
-LATE = (datetime(2026, 3, 11), datetime(2026, 3, 21))
+EARLY = Period(datetime(2026, 3, 1), datetime(2026, 3, 11))
+LATE = Period(datetime(2026, 3, 11), datetime(2026, 3, 21))
 CREATED = datetime(2026, 4, 1)
 CAP, CUTOFF = "NQUEUED_SAT_CAP", "SIZE_CUTOFF_TO_MOVE_INPUT"
 SHARES = ("Express", "MC 16 simul", "Group production")
