@@ -96,17 +96,24 @@ def _of_columns(columns: Mapping[str, Any], contract: type[dy.Schema]) -> pl.Dat
 
 def _series(name: str, values: Any, kind: tuple[pl.DataType, bool] | None) -> pl.Series:
     """Return a column of Python values; those of no contract, or of another type, are as Polars takes them."""
-    numbers = (
-        kind is not None
-        and isinstance(kind[0], pl.Datetime)
-        and any(isinstance(value, int | float) for value in values)
-    )
-    if kind is not None and not numbers:
+    is_time = kind is not None and isinstance(kind[0], pl.Datetime)
+    if kind is not None and not (is_time and any(isinstance(v, int | float) for v in values)):
         try:
+            if is_time and any(isinstance(value, str) for value in values):
+                texts = pl.Series(name, values, dtype=pl.String)
+                times = _times(texts)
+                return texts if times.null_count() > texts.null_count() else times
             return pl.Series(name, values, dtype=kind[0], strict=True)
         except (TypeError, pl.exceptions.PolarsError):
             pass
     return pl.Series(name, values, strict=False)
+
+
+def _times(texts: pl.Series) -> pl.Series:
+    """Read times in UTC that begin with the year; others are null: Polars would take 03/04/2026 for a day in April."""
+    begins = texts.str.contains(r"^\d{4}-\d{2}-\d{2}(?:$|[T ])")
+    times = texts.set(~begins, None).str.to_datetime(time_unit="us", strict=False)
+    return times.dt.replace_time_zone(None)
 
 
 def _unknown(table: str, frame: pl.DataFrame, contract: type[dy.Schema]) -> list[str]:
@@ -185,18 +192,16 @@ def _cast(series: pl.Series, dtype: pl.DataType) -> tuple[pl.Series, str]:
         return series, f"is {series.dtype}, a number is needed: give it in the column's unit"
     try:
         if isinstance(dtype, pl.Datetime) and series.dtype == pl.String:
-            cast = series.str.to_datetime(time_unit="us", strict=False, time_zone=None)
+            cast = _times(series)
         else:
             cast = series.cast(dtype, strict=False)
     except pl.exceptions.PolarsError:
         nothing = pl.Series(series.name, [None] * len(series), dtype=dtype)
         return nothing, f"is {series.dtype}, expected {dtype}"
-    inexact = dtype.is_integer() and (series.dtype.is_float() or series.dtype.is_decimal())
-    if not inexact and cast.null_count() == series.null_count():
-        return cast, ""
     lost = cast.is_null() & series.is_not_null()
-    if inexact:
-        lost |= (cast.cast(series.dtype) != series).fill_null(value=False)
+    is_part = dtype.is_integer() and (series.dtype.is_float() or series.dtype.is_decimal())
+    if is_part or dtype == pl.Boolean:
+        lost |= cast.cast(series.dtype, strict=False) != series
     if not lost.any():
         return cast, ""
     shown = ", ".join(repr(value) for value in series.filter(lost).head(_SHOWN).to_list())

@@ -36,6 +36,8 @@ USUAL = {
     "basewalltime": 600,
 }
 """PanDA's defaults for production tasks, where nothing says what a task has: units, efficiency [%], base time [s]."""
+MOST_HS06SEC = 999_999_999
+"""Most work [HS06 s] that is recorded of a job, whatever it did."""
 TASK_TYPES = {"managed": "prod", "user": "anal"}
 """Type of the tasks of a label."""
 
@@ -237,7 +239,7 @@ def core_power(work: pl.LazyFrame) -> pl.LazyFrame:
     """
     hs06sec, core_s = pl.col("hs06sec"), pl.col("work")
     return (
-        work.filter((core_s > 0) & (hs06sec > 0))
+        work.filter((core_s > 0) & (hs06sec > 0) & (hs06sec < MOST_HS06SEC))
         .group_by("panda_queue")
         .agg(
             low=(hs06sec / core_s).max(),

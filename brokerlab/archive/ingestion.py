@@ -308,7 +308,7 @@ def _one_table(table: str) -> Iterator[None]:
     """Refuse columns beside the contract whose types exclude each other."""
     try:
         yield
-    except pl.exceptions.PolarsError as error:
+    except (pl.exceptions.SchemaError, pl.exceptions.InvalidOperationError) as error:
         words = str(error).split("\n", maxsplit=1)[0][:200]
         raise SchemaError(
             f"{table}: a column beside the canonical ones has types that cannot stand in one table "
@@ -426,7 +426,8 @@ def _new_sources(
             continue
         known.add((digest, mapping))
         read_before.add(digest)
-        name = _own_name(one, jobs)
+        others = {old.name for old in writer.base.sources if old.sha256 != digest}
+        name = _own_name(one, others | {job.name for job in jobs})
         kept = Wishes() if one.partial else wishes
         told = readers.table_of_name(path.name) or readers.table_of_columns(found.names)
         named = found.named and told != found.table  # only the caller tells the table
@@ -469,9 +470,8 @@ def _forget_refused(writer: ArchiveWriter, jobs: list[_Job]) -> None:
             writer.write("quarantine", left, trusted=True)
 
 
-def _own_name(one: _Wanted, jobs: list[_Job]) -> str:
-    """Return a name that tells a source apart from those before it."""
-    taken = {job.name for job in jobs}
+def _own_name(one: _Wanted, taken: set[str]) -> str:
+    """Return a name that tells a source, and its rows in the quarantine, apart from those before it."""
     if one.name not in taken:
         return one.name
     if isinstance(one.source, Path) and str(one.source) not in taken:

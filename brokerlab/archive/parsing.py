@@ -17,10 +17,12 @@ _TRUE = ["y", "yes", "1", "t", "true", "1.0"]
 _FALSE = ["n", "no", "0", "f", "false", "0.0"]
 _TIME = (
     r"^(?<day>\d{4}-\d{2}-\d{2})[T ](?<clock>\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?)"
-    r" ?(?:[Zz]|(?<sign>[+-])(?<hours>[01]\d|2[0-3]):?(?<minutes>[0-5]\d))?$"
+    r" ?(?:[Zz]|(?<sign>[+-])(?<hours>[01]\d|2[0-3])(?::?(?<minutes>[0-5]\d))?)?$"
 )
 _EXACT_FLOAT = 2.0**53
 """Above this a float no longer names one whole number."""
+EXACT_FLOAT32 = 2.0**24
+"""The same of 32 bits: numbers of tasks and jobs are larger."""
 
 
 def is_pattern(name: str) -> bool:
@@ -75,7 +77,8 @@ def _as_text(clean: pl.Expr, source: pl.DataType) -> pl.Expr | None:
         return (
             pl.when(whole.cast(pl.Float64) == clean)
             .then(whole.cast(pl.String))
-            .otherwise(clean.cast(pl.String))
+            .when(clean.is_not_nan())
+            .then(clean.cast(pl.String))
         )
     return clean.cast(pl.String)
 
@@ -153,7 +156,8 @@ def _time_of_text(texts: pl.Series) -> pl.Series:
     part = pl.col(texts.name).str.extract_groups(_TIME)
     local = _local_time(part.struct.field("day") + " " + part.struct.field("clock"))
     ahead_min = (
-        part.struct.field("hours").cast(pl.Int64) * 60 + part.struct.field("minutes").cast(pl.Int64)
+        part.struct.field("hours").cast(pl.Int64) * 60
+        + part.struct.field("minutes").cast(pl.Int64).fill_null(0)
     ) * pl.when(part.struct.field("sign") == "-").then(-1).otherwise(1)
     zoned = local - pl.duration(minutes=ahead_min.fill_null(0))
     plain = _local_time(pl.col(texts.name).str.replace("T", " ", literal=True))

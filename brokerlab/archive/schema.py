@@ -142,8 +142,14 @@ class _Plan:
 
     def value(self, name: str) -> pl.Expr | None:
         """Return the converted column, epoch times still in place, of the cleaned one; None if it cannot work."""
-        target = polars_schema(self.table)[name]
-        return parsing.parsed(pl.col(f"__c_{name}"), self.schema[self.source_of[name]], target)
+        target, kind = polars_schema(self.table)[name], self.schema[self.source_of[name]]
+        value = pl.col(f"__c_{name}")
+        numbers = (
+            target.is_integer() and (columns_of(self.table)[name].metadata or {})["unit"] == "-"
+        )
+        if kind == pl.Float32 and numbers:
+            value = pl.when(value.abs() <= parsing.EXACT_FLOAT32).then(value)
+        return parsing.parsed(value, kind, target)
 
     def staged(self, frame: pl.LazyFrame) -> pl.LazyFrame:
         """Return cleaned (``__c_``) and converted (``__v_``) columns, extras, row numbers."""

@@ -197,6 +197,15 @@ def test_nothing_accepted_ends_with_2_the_reasons_and_the_first_value(source, tm
     assert json.loads(result.stdout)["accepted"] == 0
 
 
+def test_rows_that_an_earlier_file_of_this_name_had_refused_are_not_told_again(source, tmp_path):
+    run("ingest", source, "--into", tmp_path / "a")
+    source.write_text(ROWS.replace("running", "").replace(",-5", ",5"))
+    told = json.loads(run("ingest", source, "--into", tmp_path / "a", "--json").stdout)
+    assert told["refused"] == [{"reason": "jobstatus is null, it is required", "rows": 1}]
+    refused = archive.open(tmp_path / "a").scan("quarantine").collect()
+    assert sorted(refused["source"]) == sorted([source.name, str(source)])
+
+
 def test_dates_that_may_be_read_in_two_ways_are_refused_with_the_option(source, tmp_path):
     source.write_text(source.read_text().replace("2026-03-01", "01/03/2026"))
     result = run("ingest", source, "--into", tmp_path / "a")

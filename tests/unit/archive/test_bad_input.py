@@ -200,6 +200,25 @@ def test_decimals_keep_every_digit(make_jobs):
     assert "cannot be read as a whole number" in split("jobs", broken).quarantine["reason"][0]
 
 
+def test_numbers_of_jobs_that_lost_digits_are_refused_and_measures_stay(make_jobs):
+    """Of 32 bits 6,000,000,001 to 6,000,000,003 are one number: three jobs would be one."""
+    numbers, measures = pl.Series([6e9 + 1, 2.0]), pl.Series([3e9, 1.0])
+    frame = make_jobs(2, pandaid=numbers.cast(pl.Float32), inputfilebytes=measures.cast(pl.Float32))
+    result = split("jobs", frame)
+    assert (
+        "pandaid '6000000000.0' cannot be read as a whole number" in result.quarantine["reason"][0]
+    )
+    assert result.accepted.select("pandaid", "inputfilebytes").rows() == [(2, 1)]
+    whole = validate("jobs", frame.with_columns(pandaid=pl.Series([1, 2])))
+    assert whole["inputfilebytes"].to_list() == [3_000_000_000, 1]
+
+
+def test_a_number_that_is_none_is_no_text(make_jobs):
+    result = split("jobs", make_jobs(2, transexitcode=[float("nan"), 3.0]))
+    assert result.quarantine["reason"].to_list() == ["transexitcode 'NaN' cannot be read as text"]
+    assert result.accepted["transexitcode"].to_list() == ["3"]
+
+
 def test_semicolons_in_a_value_do_not_cut_its_reason(make_jobs):
     with pytest.raises(SchemaError, match=r"^jobs\.maxpss: 1 row\(s\).*maxpss 'a; b' cannot be"):
         validate("jobs", make_jobs(1, maxpss=["a; b"]))

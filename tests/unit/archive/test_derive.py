@@ -204,6 +204,14 @@ def test_core_power_is_what_hs06sec_implies(written, make_jobs):
     assert rows(written(jobs=jobs), "queues", "corepower") == [(12.3,)]
 
 
+def test_work_that_was_cut_off_says_nothing_of_core_power(written, make_jobs):
+    """hs06sec is at most 999999999, whatever the job did."""
+    cut = make_jobs(
+        3, hs06sec=[7_380, 999_999_999, 999_999_999], actualcorecount=[1, 500_000, 900_000]
+    )
+    assert rows(written(jobs=cut), "queues", "corepower") == [(12.3,)]
+
+
 def test_files_and_datasets_are_those_of_an_ingest(written, make_jobs):
     opened = written(
         jobs=make_jobs(3, jobstatus=["finished", "failed", "running"], nevents=[5, 0, 5])

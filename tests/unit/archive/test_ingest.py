@@ -163,7 +163,7 @@ def test_fill_completes_rows_and_tells_contradictions(tmp_path, write_csv):
         pl.DataFrame({"jeditaskid": [7, 8], "baseramcount": [2000, 1]}), "fill/tasks.csv"
     )
     report = ingest([], tmp_path / "a", fill=[fill])
-    assert fates(report) == {("tasks.csv", "tasks"): (2, 0, 1, 1)}
+    assert fates(report) == {(str(fill), "tasks"): (2, 0, 1, 1)}
     assert stored(tmp_path / "a", "tasks", "jeditaskid", "baseramcount") == [(7, 2000)]
     assert stored(tmp_path / "a", "quarantine", "row", "reason") == [
         (2, "fills nothing: the archive has no row with this key")

@@ -365,7 +365,7 @@ def test_a_kept_order_of_dates_is_not_used_against_the_dates(tmp_path):
     with pytest.raises(SchemaError) as refused:
         ingest(american, tmp_path / "a")
     assert str(refused.value) == (
-        f"jobs.csv: submitted '12/14/2026 00:00' (row 1) can only be read month-first, but {kept} keeps "
+        f"{american}: submitted '12/14/2026 00:00' (row 1) can only be read month-first, but {kept} keeps "
         f"day-first of an earlier export; say --mapping {kept} --dates month-first, or --dates "
         "day-first: rows that do not fit go to quarantine then"
     )

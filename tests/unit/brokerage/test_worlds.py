@@ -11,6 +11,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from brokerlab import brokerage
+from brokerlab.archive.contracts import TABLES
 from brokerlab.brokerage import analysis_jobs, production_jobs, production_tasks
 from brokerlab.brokerage import contracts as job_contracts
 from brokerlab.brokerage.analysis_jobs import AnalysisRules
@@ -18,6 +19,7 @@ from brokerlab.brokerage.analysis_jobs import contracts as analysis_contracts
 from brokerlab.brokerage.production_tasks import contracts as task_contracts
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError, SchemaError
+from brokerlab.frames import prepared
 from brokerlab.gdpconfig import Config
 
 Rows = list[dict[str, Any]]
@@ -129,6 +131,25 @@ def test_a_slip_is_refused_with_the_nearest_name_and_everything_at_once() -> Non
     assert "tasks has no column ram_count (did you mean 'ramcount'?)" in text
     assert "unknown table 'site_activty': did you mean 'site_activity'?" in text
     assert "queues.maxrss: 1 values are no Float64 ('much')" in text
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("is_unified", 2), ("last_update", "03/04/2026")],  # March or April
+)
+@pytest.mark.parametrize("made_as", [list, pl.DataFrame])
+def test_what_nobody_can_read_for_sure_is_refused(made_as: Any, column: str, value: Any) -> None:
+    queue = {"panda_queue": "A", "type": "unified", "status": "online", column: value}
+    with pytest.raises(SchemaError, match=rf"queues\.{column}: 1 values are no"):
+        prepared({"queues": made_as([queue])}, {"queues": TABLES["queues"]})
+
+
+@pytest.mark.parametrize("made_as", [list, pl.DataFrame])
+def test_times_of_texts_are_in_utc(made_as: Any) -> None:
+    for text in ("2026-03-01T02:00:00+02:00", "2026-03-01T00:00:00Z", "2026-03-01"):
+        queue = {"panda_queue": "A", "type": "unified", "status": "online", "last_update": text}
+        made = prepared({"queues": made_as([queue])}, {"queues": TABLES["queues"]})["queues"]
+        assert made["last_update"].to_list() == [datetime(2026, 3, 1)], text
 
 
 @pytest.mark.parametrize("call", ["decide", "world"])
