@@ -12,6 +12,7 @@ from brokerlab.brokerage.engine.brokerage import Brokerage
 from brokerlab.brokerage.engine.decisions import PlaceDecisions
 from brokerlab.brokerage.replaying.build import Replay, build
 from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
 from brokerlab.lazy import call
 from brokerlab.rulesets import RuleSet
@@ -41,7 +42,8 @@ def decide(
         The decisions; ask them with :func:`brokerlab.brokerage.funnel`, ``explain`` and ``what_if``.
 
     Raises:
-        ConfigError: An unknown brokerage, rules of another one, or settings that no rule can work with.
+        ConfigError: An unknown brokerage, one of another stage than the replay, rules of another one, or settings that no rule
+            can work with.
         SchemaError: Unknown tables and columns, values of another type.
         DataError: The archive cannot be replayed, see :func:`brokerlab.brokerage.replay`.
 
@@ -54,6 +56,11 @@ def decide(
         name = rules.rules if isinstance(rules, RuleSet) else rules
         own = rules if isinstance(rules, ProductionRules) else name
         source = build(source, stage=chosen.stage, rules=own, class_rules=name)
+    if isinstance(source, Replay) and chosen.stage != source.stage:
+        raise ConfigError(
+            f"brokerage={chosen.name}: it is of stage {chosen.stage}, the replay of {source.stage}; replay that stage, or name "
+            "no brokerage"
+        )
     if not isinstance(source, Replay):
         made: PlaceDecisions = chosen.decide(source, rules=rules, config=config)
         return made

@@ -23,7 +23,7 @@ def funnel(
 
     Args:
         decisions: Of any brokerage; of user tasks the locality loop that decided is counted.
-        by: Group by these columns of the tasks (``gshare``, ``resource_type``, ``outcome``...), by ``day`` (of the
+        by: Group by these columns, or this one, of the tasks (``gshare``, ``resource_type``, ``outcome``...), by ``day`` (of the
             instant), by ``panda_queue`` (``nucleus``), by ``loop`` or ``task_class`` of user tasks, or by a column of
             ``tasks``.
         tasks: More columns: ``jeditaskid``, perhaps ``snapshot``, one row per task.
@@ -39,8 +39,8 @@ def funnel(
 
     Source: production-jobs.md 2, production-tasks.md 3, analysis-jobs.md 4 and 8.
     """
-    place = decisions.place
-    pairs = _grouped(decisions, list(by), tasks)
+    place, by = decisions.place, [*dict.fromkeys([by] if isinstance(by, str) else by)]
+    pairs = _grouped(decisions, by, tasks)
     removed = pairs.drop_nulls("check").group_by(*by, "check").agg(
         n_pairs=pl.len().cast(pl.Int64),
         n_tasks=pl.col("task").n_unique().cast(pl.Int64),

@@ -36,7 +36,7 @@ class NetworkSettings:
 
     Attributes:
         queue_importance: NW_QUEUE_IMPORTANCE; the throughput part gets the rest.
-        link_cap: NQUEUED_SAT_CAP [files]; 0 is refused.
+        link_cap: NQUEUED_SAT_CAP [files]; 0 and less are refused.
 
     Source: network-weight.md 2.
     """
@@ -45,9 +45,9 @@ class NetworkSettings:
     link_cap: float = 150
 
     def __post_init__(self) -> None:
-        if not self.link_cap:
+        if not self.link_cap > 0:
             raise ConfigError(
-                "gdpconfig jobbroker.NQUEUED_SAT_CAP=0: the network weight divides by it; set at least 1"
+                f"gdpconfig jobbroker.NQUEUED_SAT_CAP={self.link_cap:g}: the network weight divides by it; set at least 1"
             )
 
     @classmethod

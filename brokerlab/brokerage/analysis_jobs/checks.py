@@ -179,6 +179,7 @@ def _storage_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
         short = col(space) <= limit if rules.space_strict else col(space) < limit
         return short.fill_null(value=False)
 
+    must = "more than" if rules.space_strict else "at least"
     limit, limit_in = (
         setting_or(key, MIN_FREE_GB)
         for key in ("STORAGE_MIN_FREE_SIZE_OUTPUT", "STORAGE_MIN_FREE_SIZE")
@@ -198,8 +199,8 @@ def _storage_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
     )  # fmt: skip
     return (
         check(
-            "4", "storage", "{e_in_space} GB are usable at its input endpoint, to which the input has to move, and {limit_in} "
-            "GB must be",
+            "4", "storage", f"{{e_in_space}} GB are {rules.local_space} at its input endpoint, to which the input has to move, and {must} "
+            "{limit_in} GB must be",
             ~col("e_output") | little("e_out_space", limit) | far,
             numbers={
                 "limit": limit, "limit_in": limit_in,
@@ -208,7 +209,7 @@ def _storage_checks(rules: AnalysisRules) -> tuple[Rule, ...]:
             },
             variants={
                 "no_output": "it has no output endpoint",
-                "little_output": "{e_out_space} GB are usable at its output endpoint, and {limit} GB must be",
+                "little_output": f"{{e_out_space}} GB are {rules.local_space} at its output endpoint, and {must} {{limit}} GB must be",
                 "no_input": "it has no input endpoint, and the input has to move there",
             },
         ),

@@ -30,6 +30,12 @@ def removed(table: pl.DataFrame) -> dict[str, int]:
     return dict(some.select("check", "n_pairs").iter_rows())
 
 
+def test_one_column_may_be_named_as_it_is_and_twice() -> None:
+    table = funnel(toy_decided(), by=["gshare"])
+    for by in ("gshare", ["gshare", "gshare"]):
+        assert funnel(toy_decided(), by=by).equals(table)
+
+
 def test_every_pair_is_removed_by_one_check_or_left() -> None:
     decisions = toy_decided()
     table = funnel(decisions)

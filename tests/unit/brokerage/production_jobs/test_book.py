@@ -50,7 +50,9 @@ def test_rows_without_an_instant_hold_for_every_instant() -> None:
     assert reasons(decisions, 2) == {"A": None, "B": None}
 
 
-def test_a_cap_of_0_files_is_refused() -> None:
+@pytest.mark.parametrize("cap", [0, -5])
+@pytest.mark.parametrize("rules", ["document", "production"])
+def test_a_cap_of_no_files_is_refused(cap: int, rules: str) -> None:
     """network-weight.md 2: "0 for NQUEUED_SAT_CAP is a configuration error (division by zero)"."""
-    with pytest.raises(ConfigError, match="NQUEUED_SAT_CAP=0"):
-        World().queue("A").decided(NQUEUED_SAT_CAP=0)
+    with pytest.raises(ConfigError, match=f"NQUEUED_SAT_CAP={cap}: "):
+        World().queue("A").decided(rules, NQUEUED_SAT_CAP=cap)

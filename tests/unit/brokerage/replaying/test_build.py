@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import brokerlab.archive
-from brokerlab import carry
+from brokerlab import brokerage, carry
 from brokerlab.archive import Archive, ArchiveWriter
 from brokerlab.brokerage import contracts as job_contracts
 from brokerlab.brokerage import replaying
@@ -72,6 +72,12 @@ def test_both_brokerages_take_their_tables(jobs_replay: Replay, tasks_replay: Re
         name for name, frame in for_tasks.items() if frame.height
     }
     assert tasks_replay.open_tasks.height
+
+
+def test_a_replay_is_decided_by_a_brokerage_of_its_stage(jobs_replay: Replay) -> None:
+    for name in ("production-tasks", "analysis-jobs"):
+        with pytest.raises(ConfigError, match=f"brokerage={name}: .* the replay of jobs"):
+            brokerage.decide(jobs_replay, brokerage=name)
 
 
 def test_a_replay_says_what_it_is(archive: Archive, jobs_replay: Replay) -> None:
