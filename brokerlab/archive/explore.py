@@ -19,7 +19,7 @@ from brokerlab.archive.contracts.jobs import ENDED, OVER
 from brokerlab.archive.store import Archive
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.intervals import clustered
-from brokerlab.times import FINE, STEPS, duration_us, grain, rounded
+from brokerlab.times import FINE, STEPS, duration_us, grain, rounded, time_of
 from brokerlab.units import HOUR_S
 
 QUANTITIES = {
@@ -54,13 +54,13 @@ Jobs = Archive | pl.LazyFrame
 
 
 def jobs(
-    archive: Archive, *, start: datetime | None = None, end: datetime | None = None
+    archive: Archive, *, start: datetime | str | None = None, end: datetime | str | None = None
 ) -> pl.LazyFrame:
     """Return the jobs of an archive with what is asked of them as columns.
 
     Args:
         archive: With the table ``jobs``.
-        start: Only jobs created from this instant on [UTC]; null: all.
+        start: Only jobs created from this instant on [UTC], as a time without zone or its text; null: all.
         end: Only jobs created before this instant [UTC].
 
     Returns:
@@ -69,12 +69,13 @@ def jobs(
 
     Raises:
         MissingTableError: The archive has no jobs.
+        ConfigError: What is given is no time, or has a zone.
     """
     rows = archive.scan("jobs")
-    if start is not None:
-        rows = rows.filter(pl.col("creationtime") >= start)
-    if end is not None:
-        rows = rows.filter(pl.col("creationtime") < end)
+    if (first := time_of(start, "start")) is not None:
+        rows = rows.filter(pl.col("creationtime") >= first)
+    if (last := time_of(end, "end")) is not None:
+        rows = rows.filter(pl.col("creationtime") < last)
     waited = rows.select((pl.col("starttime") > pl.col("creationtime")).any())
     # one time stands for both where the export had no other
     knows_waits = waited.collect(engine="streaming").item()
@@ -159,9 +160,11 @@ def over_time(
         without the time are not counted.
 
     Raises:
-        ConfigError: There is no such column, or ``every`` is no length of time.
+        ConfigError: There is no such column, ``at`` has no times, or ``every`` is no length of time.
     """
     rows = _jobs(jobs, by, at).filter(pl.col(at).is_not_null())
+    if (kind := rows.collect_schema()[at]) != pl.Datetime("us"):
+        raise ConfigError(f"at={at!r}: the column is {kind}, a time is needed, e.g. creationtime")
     window = rows.select(first=pl.col(at).min(), last=pl.col(at).max()).collect(engine="streaming")
     first, last = window.row(0)
     if first is None:
@@ -300,7 +303,7 @@ def waits(jobs: Jobs, by: str = "computingsite") -> pl.DataFrame:
 
     Returns:
         ``level``, ``jobs``, ``not_started`` (without start, or none recorded: in no other number), ``median_h, p95_h``,
-        ``waited_h`` (all together) [h], ``part`` [1] of all waiting: most first.
+        ``waited_h`` (all together) [h], ``part`` [1] of all waiting (null: nobody waited): most first.
     """
     hours = pl.col("wait_s") / HOUR_S
     counted = (
@@ -316,7 +319,7 @@ def waits(jobs: Jobs, by: str = "computingsite") -> pl.DataFrame:
     )
     return (
         counted.sort("waited_h", "_level", descending=[True, False])
-        .with_columns(part=pl.col("waited_h") / pl.col("waited_h").sum())
+        .with_columns(part=(pl.col("waited_h") / pl.col("waited_h").sum()).fill_nan(None))
         .select("_level", pl.exclude("_level"))
         .rename({"_level": "level"})
     )

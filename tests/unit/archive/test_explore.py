@@ -1,6 +1,6 @@
 """The first questions to a table of jobs, on tables by hand: counts, shares and hours that can be added up on paper."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import polars as pl
 import pytest
@@ -74,6 +74,8 @@ def test_where_one_time_stands_for_both_no_wait_is_known(tmp_path, make_jobs):
 def test_a_period_counts_by_creation(made):
     some = explore.jobs(made, start=START + timedelta(hours=9), end=START + timedelta(hours=27))
     assert some.collect()["pandaid"].to_list() == [2, 3]
+    typed = explore.jobs(made, start="2026-03-01T09:00", end="2026-03-02 03:00")
+    assert typed.collect()["pandaid"].to_list() == [2, 3]
 
 
 def test_totals(made):
@@ -164,6 +166,8 @@ def test_waits(made):
     ]
     assert found["median_h"].to_list() == [1.0, 1.0, None]
     assert found["part"].to_list() == [4 / 7, 3 / 7, 0.0]
+    unstarted = explore.jobs(made).filter(pl.col("starttime").is_null())
+    assert explore.waits(unstarted)["part"].to_list() == [None]
 
 
 def test_filters_of_ones_own(made):
@@ -187,6 +191,10 @@ def test_what_is_refused(made, tmp_path):
         explore.waits(made.scan("jobs"))
     with pytest.raises(ConfigError, match="every='1 day'"):
         explore.over_time(made, every="1 day")
+    with pytest.raises(ConfigError, match="at='pandaid': the column is Int64, a time is needed"):
+        explore.over_time(made, at="pandaid")
+    with pytest.raises(ConfigError, match="it has a zone; UTC without zone is needed"):
+        explore.jobs(made, start=START.replace(tzinfo=UTC))
     with archive.ArchiveWriter(tmp_path / "none") as writer:
         writer.commit()
     with pytest.raises(MissingTableError, match="no table 'jobs'"):
