@@ -106,7 +106,7 @@ def test_recorded_kills_overlap_and_rules_are_in_the_results(stored):
 
 
 def test_what_is_not_shown_is_written(stored):
-    for name in ("tasks", "gap", "gap_summary", "candidates"):
+    for name in ("tasks", "gap", "candidates"):
         assert stored["numbers"][f"ramcount_{name}"]
 
 

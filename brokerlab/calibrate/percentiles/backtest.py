@@ -33,7 +33,6 @@ from brokerlab.calibrate.percentiles.replay import (
 from brokerlab.calibrate.percentiles.sample import nothing_left, sample_of
 from brokerlab.carry import Chunks
 from brokerlab.errors import ConfigError, InsufficientDataError
-from brokerlab.intervals import CONFIDENCE, N_BOOT, bootstrap_totals, percentile_interval
 from brokerlab.numerics import FloatArray
 from brokerlab.results import Result, Shows
 
@@ -166,7 +165,7 @@ class Backtest(Result):
         """One row per (rank, margin_pct, minimum_mb) of the grid, added up over all tasks; no verdict rests on it.
 
         ``is_current``, ``n_tasks, n_scored``; ``n_exceed`` (jobs whose first attempt is killed), ``exceed_rate`` (of all jobs),
-        ``exceed_rate_task_mean``, ``n_lost``, the amounts, ``killed_coreh, work_coreh``, ``headroom_mean`` (request / use - 1),
+        ``n_lost``, the amounts, ``killed_coreh, work_coreh``, ``headroom_mean`` (request / use - 1),
         ``queues_share, slots_share`` (that can take a task, means over tasks), ``loss``.
         """
         grid, weights = self.grid, self.weights
@@ -179,7 +178,6 @@ class Backtest(Result):
             n_scored=pl.lit(jobs, pl.Int64),
             **{name: pl.Series(sums[name].astype(np.int64)) for name in ("n_exceed", "n_lost")},
             exceed_rate=sums["n_exceed"] / jobs,
-            exceed_rate_task_mean=sums["task_rate"] / n,
             **{f"{name}_{self.parameter.amount}": each for name, each in amounts(sums).items()},
             killed_coreh=sums["killed_coreh"],
             work_coreh=work,
@@ -191,11 +189,6 @@ class Backtest(Result):
             loss=sums["cost_coreh"] / work,
         )
         return rows.sort(Setting._fields)
-
-    @cached_property
-    def gap_summary(self) -> pl.DataFrame:
-        """Scouts against the rest, over all tasks."""
-        return gap_summary(self.gap)
 
     @cached_property
     def caveats(self) -> tuple[str, ...]:
@@ -385,10 +378,6 @@ def _queue_counts(queues: pl.DataFrame, parameter: Parameter, seen: set[str]) ->
 # --- scouts against the rest ------------------------------------------------------------------------------------------
 
 
-FEWEST = 10
-"""Tasks from which the mean gap has an interval."""
-
-
 def scout_gap(jobs: pl.DataFrame) -> pl.DataFrame:
     """Compare the used scouts with the rest of each task, by their ``value`` (null and negative ones left out).
 
@@ -402,22 +391,3 @@ def scout_gap(jobs: pl.DataFrame) -> pl.DataFrame:
         jobs.filter(pl.col("value") > 0).group_by("jeditaskid").agg(**counts, ratio_median=ratio)
     )
     return found.filter(pl.col("n_scouts") > 0, pl.col("n_rest") > 0).sort("jeditaskid")
-
-
-def gap_summary(gap: pl.DataFrame) -> pl.DataFrame:
-    """Average the gaps over tasks, with an interval by bootstrap over tasks.
-
-    One row: ``ratio`` (geometric mean over tasks of the ratio of medians), ``lo, hi`` (null below `FEWEST` tasks),
-    ``share_lighter`` (of tasks whose scouts are below the rest), ``n_tasks``.
-    """
-    logs = gap["ratio_median"].drop_nulls().log().to_numpy()
-    row: dict[str, float | None] = dict.fromkeys(("ratio", "lo", "hi", "share_lighter"))
-    if logs.size:
-        row |= {"ratio": float(np.exp(logs.mean())), "share_lighter": float((logs < 0).mean())}
-    if logs.size >= FEWEST:
-        means = bootstrap_totals(logs[:, None], n_boot=N_BOOT, seed=0) / logs.size
-        low, high = percentile_interval(means, CONFIDENCE, n_tasks=logs.size)
-        row |= {"lo": float(np.exp(low[0])), "hi": float(np.exp(high[0]))}
-    return pl.DataFrame([row], schema=dict.fromkeys(row, pl.Float64)).with_columns(
-        n_tasks=pl.lit(logs.size, pl.Int64)
-    )

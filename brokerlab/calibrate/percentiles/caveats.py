@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from brokerlab.calibrate.percentiles.parameters import Parameter
 from brokerlab.words import plural, short_percent
@@ -51,7 +52,11 @@ def caveats_of(tried: Backtest) -> tuple[str, ...]:
     n, parameter = SimpleNamespace(**tried.counts), tried.parameter
     unmarked, small = n.n_tasks - n.n_tasks_marked, n.n_tasks_with_jobs - n.n_tasks
     killed = _killed(n, parameter, tried.assumptions.killed_as)
-    missing, gap, queues = _missing(n, parameter), _gap(tried.gap_summary["ratio"][0]), _queues(n)
+    missing, gap, queues = (
+        _missing(n, parameter),
+        _gap(tried.gap["ratio_median"].log().mean()),
+        _queues(n),
+    )
     few, scored = n.n_tasks < SMALL, f"{n.n_scored:,}"
     applies: dict[str, object] = {
         "The archive is synthetic: it repeats what is known of real jobs and cannot show what is not.": tried.inputs.archive.synthetic,
@@ -124,7 +129,9 @@ def _killed(counts: SimpleNamespace, parameter: Parameter, killed_as: str) -> st
     return f"{jobs} and not retried: {entered} entered as needing just more than was seen{rest}."
 
 
-def _gap(ratio: float | None) -> str:
-    if ratio is None or abs(ratio - 1) < 0.005:
+def _gap(log_ratio: Any) -> str:
+    """Say by how much the geometric mean over tasks of scouts over rest lies beside 1."""
+    ratio = 1.0 if log_ratio is None else math.exp(log_ratio)
+    if abs(ratio - 1) < 0.005:
         return ""
     return f"{short_percent(abs(ratio - 1))} {'below' if ratio < 1 else 'above'}"

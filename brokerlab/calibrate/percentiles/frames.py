@@ -242,7 +242,6 @@ def written(study: Study) -> dict[str, pl.DataFrame]:
         "compared_strata": study.comparison.by_stratum,
         "tasks": by_task(study),
         "gap": study.tried.gap,
-        "gap_summary": study.tried.gap_summary,
     }
 
 

@@ -333,7 +333,7 @@ class Replay:
         }
 
     def totals(self, settings: Sequence[Setting], weights: LossWeights) -> dict[str, FloatArray]:
-        """Return the cells, ``cost_coreh`` (of the loss) and ``task_rate`` (of first attempts killed), summed over the tasks.
+        """Return the cells and ``cost_coreh`` (of the loss), summed over the tasks.
 
         (n_settings,) each, as many tasks at a time as fit in memory; those of different tasks add up.
         """
@@ -343,7 +343,6 @@ class Replay:
             tasks = slice(first, first + size)
             cells = self.cells(settings, tasks)
             cells["cost_coreh"] = _cost(cells, weights)
-            cells["task_rate"] = cells["n_exceed"] / self.ledger.n_jobs[tasks][:, None]
             parts.append({name: values.sum(axis=0) for name, values in cells.items()})
         return reduce(added, parts)
 

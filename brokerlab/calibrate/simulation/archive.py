@@ -143,13 +143,12 @@ def of_archive(
     )
     there = _slots(archive, read["capacity"], capacity, capacity_most, stage)
     about: dict[str, Any] = {"transfers": transfers or Transfers(mode="none")}
-    notes: tuple[str, ...] = ()
     tasks = pl.Series(dtype=pl.Int64)
     if replayed:
         lasting = _duration(epoch, "epoch")
         replay, epochs = _replayed(archive, own, period, lasting, stage, rules)
         moving = transfers or Transfers(mode="links" if data.known(replay) else "observed")
-        notes, tasks = replay.notes, replay.tasks["jeditaskid"].unique()
+        tasks = replay.tasks["jeditaskid"].unique()
         about = {
             "tables": replay.tables_of(plugins.of_stage(stage).tables),
             "epochs": epochs,
@@ -180,11 +179,9 @@ def of_archive(
     )
     return replace(
         world,
-        notes=(*notes, *_notes(world)),
         left_out=read["left_out"],
         seen=read["seen"],
         sources=_sources(there),
-        archive_digest=archive.digest,
     )
 
 
@@ -405,27 +402,6 @@ def _jobs(
         input_bytes="inputfilebytes",
         output_bytes="outputfilebytes",
     )
-
-
-def _notes(world: World) -> list[str]:
-    if not world.brokered:
-        return ["the brokerage: every job stays at the queue where it was"]
-    jobs, names = world.jobs, world.queues["panda_queue"]
-    fixed = jobs.filter(~pl.col("brokered")).height
-    known = world.data["places"]["panda_queue"].str.split("/").list.first().unique()
-    idle = known.filter(~known.is_in(names.implode())).len()
-    notes = [
-        f"{fixed:,} of {jobs.height:,} jobs stay at their own queue: of other labels, scouts, merge jobs, of unknown tasks, or made before the beginning"
-    ]
-    if idle:
-        notes.append(
-            f"{idle:,} queues ran nothing in the period: their slots are unknown and nothing is sent there"
-        )
-    if world.transfers.mode == "observed":
-        notes.append(
-            "jobs are ready as long after they were made as was seen, wherever they go; no input travels"
-        )
-    return notes
 
 
 # --- how slow queues are ----------------------------------------------------------------------------------------------

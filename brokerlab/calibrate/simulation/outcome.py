@@ -113,33 +113,27 @@ class Outcome(Result):
 
     @cached_property
     def fairness(self) -> pl.DataFrame:
-        """One row per seed, ``by`` (gshare, produsername, user_class) and ``measure``, sorted; none where nobody is known.
+        """One row per seed and ``by`` (gshare, produsername, user_class), sorted; none where nobody is known.
 
-        ``n`` groups, ``jain``, ``lowest`` and ``highest`` value of a group. ``core_s``: core seconds of last attempts;
-        ``speed``: mean over jobs of running / (waiting + running), of which one that waits to the end has 0: who starves is slow.
+        ``n`` groups, ``jain``, ``lowest`` and ``highest`` speed of a group: mean over its jobs of running / (waiting + running), of
+        which one that waits to the end has 0: who starves is slow.
         """
-        parts = [
-            self._fair(by, measure)
-            for by in ("gshare", "produsername", "user_class")
-            for measure in ("core_s", "speed")
-        ]
-        return pl.concat(parts).sort("seed", "by", "measure")
+        parts = [self._fair(by) for by in ("gshare", "produsername", "user_class")]
+        return pl.concat(parts).sort("seed", "by")
 
-    def _fair(self, by: str, measure: str) -> pl.DataFrame:
-        value = (pl.col("running_s") * pl.col("corecount")).sum()
-        if measure == "speed":
-            there = pl.col("waiting_s") + pl.col("running_s")
-            # null where nobody has waited or run yet
-            value = (pl.col("running_s") / there).filter(there > 0).mean()
+    def _fair(self, by: str) -> pl.DataFrame:
+        there = pl.col("waiting_s") + pl.col("running_s")
+        # null where nobody has waited or run yet
+        value = (pl.col("running_s") / there).filter(there > 0).mean()
         known = self.jobs.filter(pl.col(by).is_not_null())
         groups = known.group_by("seed", by, maintain_order=True).agg(value=value)
         groups = groups.drop_nulls("value").sort("seed", by)
         rows = []
         for (seed,), part in groups.group_by(["seed"], maintain_order=True):
             values = part["value"].to_numpy()
-            rows.append((seed, by, measure, len(values), jain(values), values.min(), values.max()))
-        kinds = [pl.Int64, pl.String, pl.String, pl.Int64, pl.Float64, pl.Float64, pl.Float64]
-        names = ["seed", "by", "measure", "n", "jain", "lowest", "highest"]
+            rows.append((seed, by, len(values), jain(values), values.min(), values.max()))
+        kinds = [pl.Int64, pl.String, pl.Int64, pl.Float64, pl.Float64, pl.Float64]
+        names = ["seed", "by", "n", "jain", "lowest", "highest"]
         return pl.DataFrame(rows, schema=dict(zip(names, kinds, strict=True)), orient="row")
 
     def headline(self) -> str:

@@ -137,14 +137,12 @@ class World(Result):
         transfers: How data move.
         config: The settings that ruled, used where a run names none.
         shares: Tree of the global shares (``name, value, parent``), for the brokerage of users; empty: not known.
-        notes: What was approximated, and what is missing, in sentences.
         left_out: ``reason``, ``n_jobs``: jobs of the archive that the simulation does not have.
         seen: What the archive saw of the jobs, and of retries that the simulation makes itself: ``pandaid``,
             ``observed_start``, ``observed_end``, ``observed_outcome``, ``observed_site``, ``observed_ready``,
             ``observed_cores``; empty where there is no archive.
         sources: ``panda_queue``, ``source``: where the slots of the queues come from, also of those that ran nothing, see
             ``capacity.KNOWN`` and ``LOWER``; empty where there is no archive.
-        archive_digest: Digest of the archive; empty without one.
     """
 
     shows = Shows(
@@ -174,11 +172,9 @@ class World(Result):
     transfers: Transfers
     config: Config
     shares: pl.DataFrame
-    notes: tuple[str, ...] = ()
     left_out: pl.DataFrame = field(default_factory=pl.DataFrame)
     seen: pl.DataFrame = field(default_factory=pl.DataFrame)
     sources: pl.DataFrame = field(default_factory=pl.DataFrame)
-    archive_digest: str = ""
 
     @cached_property
     def arrays(self) -> Arrays:

@@ -124,7 +124,7 @@ class Outcome:
             used_core_h=pl.col("used_core_s") / pl.lit(HOUR_S),
             capacity_core_h=pl.col("capacity_core_s") / pl.lit(HOUR_S),
         )
-        of_shares = simulated.fairness.filter(by="gshare", measure="speed")
+        of_shares = simulated.fairness.filter(by="gshare")
         unfairness = of_shares.select("seed", unfairness=1 - pl.col("jain").fill_nan(None))
         tasks = simulated.tasks.select(
             *("seed", "jeditaskid", "gshare", "user_class", "created_at"),

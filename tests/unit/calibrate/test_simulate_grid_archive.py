@@ -18,7 +18,7 @@ from brokerlab.calibrate.simulation import Limits, data
 from brokerlab.calibrate.simulation.capacity import read_capacity
 from brokerlab.calibrate.simulation.loop import Loop
 from brokerlab.calibrate.simulation.state import instants
-from brokerlab.errors import ConfigError, DataError, InsufficientDataError
+from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.estimators.sources.archived import of_archive as of_records
 from brokerlab.worlds import synthesise
 from tests.recorded import record
@@ -88,8 +88,6 @@ def test_a_world_is_read_from_an_archive(truth, base):
     assert 0 < part.min() <= part.max() <= 1
     assert truth.data["sources"].height > 0
     assert truth.transfers.mode == "links"
-    assert truth.archive_digest == base.digest
-    assert any("stay at their own queue" in note for note in truth.notes)
 
 
 def test_a_queue_that_ran_nothing_may_be_given_no_slots(base):
@@ -242,7 +240,7 @@ def test_wrong_slots_are_seen(again, factor):
     assert found.queues["fails"].str.contains("waiting").sum() >= 2
 
 
-def test_what_cannot_be_is_refused(base, truth, tmp_path):
+def test_what_cannot_be_is_refused(base):
     with pytest.raises(ConfigError, match="stage is 'tasks'"):
         simulation.of_archive(base, **PERIOD, stage="tasks")
     with pytest.raises(ConfigError, match="is empty"):
@@ -251,10 +249,6 @@ def test_what_cannot_be_is_refused(base, truth, tmp_path):
         simulation.of_archive(base, start="2027-03-01", end="2027-03-02")
     with pytest.raises(ConfigError, match="cycle"):
         simulation.of_archive(base, **(PERIOD | {"cycle": "soon"}))
-    other = simulation.of_tables(truth.jobs, truth.queues, truth.tables, truth.epochs,
-                           start=datetime(2026, 3, 1), end=datetime(2026, 3, 2))  # fmt: skip
-    with pytest.raises(DataError, match="read from archive none"):
-        record(other, base, tmp_path)
     with pytest.raises(ConfigError, match="placement is -1"):
         Limits(placement=-1)
 

@@ -381,7 +381,7 @@ class Given:
                 transferred_bytes=1e12 * pl.col("moved_tb"), lost_core_s=3600 * pl.col("lost_core_h"),
                 used_core_s=3600 * pl.col("used_core_h"), censored=pl.col("unfinished"),
             ),
-            "fairness": fair.select("seed", by=pl.lit("gshare"), measure=pl.lit("speed"), jain=1 - pl.col("unfairness")),
+            "fairness": fair.select("seed", by=pl.lit("gshare"), jain=1 - pl.col("unfairness")),
             "queues": pl.DataFrame(schema=["seed", "panda_queue", "n_jobs", "used_core_s", "capacity_core_s"]),
         })  # fmt: skip
 

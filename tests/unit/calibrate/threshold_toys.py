@@ -99,7 +99,7 @@ class Toy:
             },
             schema_overrides={"user_class": pl.String},
         )  # fmt: skip
-        fairness = pl.DataFrame({"seed": seeds, "by": "gshare", "measure": "speed", "jain": 0.9})
+        fairness = pl.DataFrame({"seed": seeds, "by": "gshare", "jain": 0.9})
         queues = pl.DataFrame(
             {
                 "seed": np.repeat(seeds, 2), "panda_queue": ["A", "B"] * k, "used_core_s": [3600.0 * first, 7200.0] * k,
