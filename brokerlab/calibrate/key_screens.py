@@ -220,8 +220,6 @@ def _limits(asked: _Asked) -> tuple[Decide, int]:
 def _analysis(asked: _Asked) -> tuple[Decide, int]:
     """Ask which jobs that wait at the end of the archive go back to brokerage."""
     tables = scans_once(asked.source, ["jobs"], ["queues", "job_status_log"])
-    if "queues" in tables:
-        tables["queues"] = tables["queues"].unique("panda_queue", keep="last")
     names = {"job_status_log": "status_log"}
     held = {names.get(name, name): table.collect() for name, table in tables.items()}
     rules = TimeoutRules(asked.rules)

@@ -17,6 +17,7 @@ from brokerlab.calibrate.percentiles.sample import JOB_COLUMNS
 from brokerlab.calibrate.settings import settings_at
 from brokerlab.carry import Chunk, Chunks
 from brokerlab.errors import InsufficientDataError
+from brokerlab.frames import latest
 from brokerlab.gdpconfig import Config
 from brokerlab.scouts import ScoutRules
 from brokerlab.scouts.estimate import quantities
@@ -157,7 +158,7 @@ def load(
         archive=opened,
         tasks=tasks.drop("created_at"),
         history=history,
-        queues=queues.pl(),
+        queues=latest(queues.pl()),
         window=(first, last),
         rules=rule_set,
         config=settings_at(opened, last),

@@ -15,6 +15,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from brokerlab import carry
+from brokerlab.archive import ArchiveWriter
+from brokerlab.archive.store import open_archive
 from brokerlab.calibrate.nearest_setting import translate
 from brokerlab.calibrate.percentiles import history as inputs
 from brokerlab.calibrate.percentiles import kills, study
@@ -65,6 +67,25 @@ def test_what_jobs_say_is_the_same_in_chunks(
     whole = inputs.load(archive).quantities
     monkeypatch.setattr(carry, "CHUNK_ROWS", 700)
     assert_frame_equal(inputs.load(archive).quantities, whole)
+
+
+def test_the_latest_row_of_a_queue_counts_once(archive: Path, tmp_path: Path) -> None:
+    """Rows of earlier times, which stand last, know no limit: each would be a queue more that takes any task."""
+    plain = open_archive(archive)
+    queues = plain.scan("queues").collect()
+    late, early = datetime(2026, 3, 1), datetime(2026, 2, 1)
+    free = pl.lit(None, pl.Int32)
+    older = queues.with_columns(ts=early, maxrss=free, maxtime=free, maxwdir=free)
+    with ArchiveWriter(tmp_path / "both", synthetic=True) as writer:
+        for name in plain.tables:
+            if name != "queues":
+                writer.write(name, plain.scan(name).collect(), trusted=True)
+        rows = [queues.with_columns(ts=late), older.select(queues.columns)]
+        writer.write("queues", pl.concat(rows, how="vertical_relaxed"))
+        writer.commit()
+    one, both = (tried(inputs.load(path), "ramcount") for path in (archive, tmp_path / "both"))
+    assert both.counts == one.counts
+    assert_frame_equal(both.by_setting, one.by_setting)
 
 
 def test_a_window_is_given_as_times_or_as_text_and_without_a_zone(archive: Path) -> None:

@@ -34,11 +34,15 @@ def limited(
     *jobs: dict[str, Any],
     log: tuple[dict[str, Any], ...] = (),
     rules: str = "document",
+    earlier: tuple[dict[str, Any], ...] = (),
     **config: Any,
 ) -> dict[str, Any]:
     """Screen a limit on jobs at one queue; the last change is now."""
     fresh = job("finished", pandaid=99, modificationtime=0 * HOUR)
-    tables = {"jobs": frame("jobs", [*jobs, fresh]), "queues": frame("queues", [queue()])}
+    tables = {
+        "jobs": frame("jobs", [*jobs, fresh]),
+        "queues": frame("queues", [queue(ts=1 * HOUR), *earlier]),
+    }
     if log:
         tables["job_status_log"] = frame("status_log", list(log))
     assert tables["jobs"]["modificationtime"].max() == NOW
@@ -106,6 +110,9 @@ def test_waiting_user_jobs_are_asked_at_the_end_under_production():
     assert (row["current"], row["state"], row["n_changed"]) == (12.0, CHANGES, 1)
     assert row["at"] > 24
     assert limited(key, waiting, log=(seen,))["state"] == NOTHING  # no page says so
+    older = queue(status="test", ts=9 * HOUR)  # hours before now; it stands last
+    again = limited(key, waiting, log=(seen,), rules="production", earlier=(older,))
+    assert again == row
 
 
 def test_what_the_tables_cannot_tell_is_said():
