@@ -19,8 +19,12 @@ WINDOW_S = 3 * 3600
 """Window of the pilots' activity [s] (production-jobs.md)."""
 LINK_AGE_S = 3600
 """Links count while they are younger [s] (network-weight.md 2)."""
-_DATA = read_as("site_data", "site", "flag", "hours", "getjob", "updatejob", "laststart")
-_WORKERS = read_as("worker_stats", "computingsite", "resourcetype", "status", "n_workers")
+_DATA = read_as("site_data", "site", "flag", "hours", "getjob", "updatejob", "laststart", "lastmod")
+_WORKERS = read_as(
+    "worker_stats",
+    *("computingsite", "resourcetype", "status", "n_workers"),
+    *("harvester_id", "jobtype", "lastupdate"),
+)
 _SLOTS = read_as("slots", "pandaqueuename", "gshare", "resourcetype", "numslots", "expirationtime")
 _LINKS = read_as("network_matrix", "src", "dst", "key", "value")
 QUEUED = "Production Output_queued"
@@ -32,7 +36,8 @@ def site_activity_of_data(site_data: Any, clock: Clock) -> pl.DataFrame:
     """Return what the pilots of each queue did in the last three hours, from the snapshots of the system.
 
     Rows of flag ``analysis`` count for queues named ``ANALY_...`` only, rows of another window than 3 h not at all.
-    Where the last row is 3 h old or older no pilot has been seen; its last start stands.
+    Where the last row is 3 h old or older no pilot has been seen; its last start stands. Of
+    rows of one time those changed last count.
 
     Returns:
         ``snapshot`` (if there is a history), ``computingsite``, ``getjob``, ``updatejob``, ``laststart``, sorted.
@@ -42,11 +47,17 @@ def site_activity_of_data(site_data: Any, clock: Clock) -> pl.DataFrame:
     analysis = nw.col("site").str.starts_with(_ANALYSIS_QUEUE)
     meant = (analysis & (flag == "analysis")) | (~analysis & (flag == "production"))
     held = as_of(site_data, "site_data", _DATA, clock, entity=["site"], where=hours & meant)
-    held = _silenced(held, clock)
+    held = _silenced(_last_told(held, "lastmod", "getjob", "updatejob", "laststart"), clock)
     keys = [name for name in ("snapshot",) if name in held.columns]
     return held.group_by(*keys, computingsite="site", maintain_order=True).agg(
         pl.col("getjob", "updatejob").sum(), pl.col("laststart").max()
     )
+
+
+def _last_told(held: pl.DataFrame, changed: str, *told: str) -> pl.DataFrame:
+    """Keep of rows that tell of the same at the same time those ``changed`` last: exports without ``ts`` are all of one time."""
+    same = [name for name in held.columns if name not in (changed, *told)]
+    return held.filter(pl.col(changed).eq_missing(pl.col(changed).max().over(same)))
 
 
 def _silenced(held: pl.DataFrame, clock: Clock) -> pl.DataFrame:
@@ -99,10 +110,10 @@ def site_activity_of_jobs(
 def worker_stats(frame: Any, clock: Clock, *, seen_within_s: int | None = None) -> pl.DataFrame:
     """Return batch workers by queue, resource type and status at every instant (contract ``WorkerStats``).
 
-    Rows whose ``lastupdate`` was ``seen_within_s`` [s] old when they were recorded do not count.
+    Of rows of one time those updated last count. Rows whose ``lastupdate`` was ``seen_within_s`` [s] old when they were recorded do not count.
     """
-    columns = {**_WORKERS, "lastupdate": TIME}
-    held = as_of(frame, "worker_stats", columns, clock, entity=["computingsite"])
+    held = as_of(frame, "worker_stats", _WORKERS, clock, entity=["computingsite"])
+    held = _last_told(held, "lastupdate", "n_workers")
     # afterwards: what was recorded last holds, though it be too old to count
     if seen_within_s is not None:
         late = pl.col("lastupdate") + timedelta(seconds=seen_within_s) <= pl.col("ts")

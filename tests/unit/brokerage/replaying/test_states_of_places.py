@@ -159,6 +159,20 @@ def test_workers_of_all_harvesters_are_added() -> None:
     assert found.rows() == [("Q", "SCORE", "running", 3), ("Q", "SCORE", "submitted", 4)]
 
 
+def test_exports_without_a_time_are_not_added_up() -> None:
+    """Null ``ts``: "whole replay"; two exports of the same queue tell of it twice, and the last one holds."""
+    clock = Clock.of(instants_of(5))
+    times: dict[str, Any] = {"ts": pl.Series([None, None], dtype=pl.Datetime("us"))}
+    workers = {"computingsite": "Q", "resourcetype": "SCORE", "status": "running"}
+    workers |= {"harvester_id": "h", "n_workers": [7, 4], "lastupdate": [at(-9), at(-3)]}
+    found = activity.worker_stats(pl.DataFrame(workers | times), clock)
+    assert found.rows() == [("Q", "SCORE", "running", 4)]
+    pilots = {"site": "Q", "flag": "production", "hours": 3, "getjob": [3, 0], "updatejob": [1, 0]}
+    pilots |= {"laststart": at(-99), "lastmod": [at(-9), at(-3)]}
+    seen = activity.site_activity_of_data(pl.DataFrame(pilots | times), clock)
+    assert seen.rows() == [("Q", 0, 0, at(-99))]
+
+
 def test_pilots_from_the_system() -> None:
     frame = pl.DataFrame(
         {
