@@ -20,7 +20,7 @@ from brokerlab.brokerage.replaying.changes import (
     log_of,
 )
 from brokerlab.brokerage.replaying.clock import Clock, as_of
-from brokerlab.engines import collect, narrow
+from brokerlab.engines import TIME, collect, narrow
 
 UNTOLD = (
     "pending, waiting and defined count as assigned, sent and starting as activated, merging, stagein and stageout "
@@ -145,6 +145,8 @@ def _sizes(jobs: nw.LazyFrame[Any], unknown: nw.Expr) -> tuple[int, int]:
     return int(total or 0), int(bad or 0)
 
 
+NOT_ACTIVATED = ("defined", "assigned", "pending", "waiting")
+"""Statuses that the system counts in a table of their own, JOBSDEFINED_SHARE_STATS."""
 MAX_AGE_S = 3600
 """Recorded numbers count while they are younger [s]; before and after, numbers are rebuilt."""
 _STATS = read_as(
@@ -159,15 +161,28 @@ def recorded_counts(
 ) -> Counts:
     """Read the numbers of jobs from the system's own snapshots, at the instants that these cover.
 
-    All rows of the last snapshot before an instant hold, if it is not older than an hour. Cores are not recorded:
-    ``ncores`` is 0.
+    All rows of the last snapshot before an instant hold, if it is not older than an hour. Jobs that are not activated yet
+    are in a table of their own: where its snapshots are never of the time of the others, each of the two has its last one,
+    and instants with both are covered. Cores are not recorded: ``ncores`` is 0.
 
     Source:
         archive.md section 8; production-jobs.md.
     """
     clock = Clock.of(instants)
-    held = as_of(job_stats, "job_stats", _STATS, clock, entity=[], max_age_s=MAX_AGE_S, each=True)
-    covered = instants.join(held.select("snapshot").unique(), on="snapshot", how="semi")
+    early = nw.col("jobstatus").is_in(NOT_ACTIVATED)
+    table = narrow(job_stats, "job_stats", {**_STATS, "ts": TIME}, ("ts", "jobstatus"))
+    times = collect(table.select("ts", early=early).unique())
+    apart = times["early"].n_unique() > 1 and times["ts"].is_unique().all()
+    parts = [
+        as_of(
+            job_stats, "job_stats", _STATS, clock, entity=[], max_age_s=MAX_AGE_S, where=part, each=True,
+        )
+        for part in ((early, ~early) if apart else (None,))
+    ]  # fmt: skip
+    covered = instants
+    for part in parts:
+        covered = covered.join(part.select("snapshot").unique(), on="snapshot", how="semi")
+    held = pl.concat(parts)
     own = Clock.of(covered)
     keys = [*states.GROUP, "jobstatus"]
     groups = held.select(keys).unique().with_row_index("group")

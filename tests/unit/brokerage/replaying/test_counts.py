@@ -272,3 +272,19 @@ def test_recorded_numbers_hold_for_an_hour_and_as_a_whole() -> None:
     assert tables["transferring_by_nucleus"].rows() == [(1, "R", "N", 2), (2, "R", "N", 2)]
     assert tables["diskio_usage"]["diskio_per_core"].to_list() == [3.5, 3.5, 1.25, 1.25]
     assert recorded_counts(stats, instants_of(-1)).table("computingsite").is_empty()
+
+
+def test_the_two_tables_of_the_system_are_not_of_one_time() -> None:
+    """JOBS_SHARE_STATS and JOBSDEFINED_SHARE_STATS are written one after the other: the later one does not end the other."""
+    rows = [("running", 5, 0), ("assigned", 2, 1), ("running", 6, 30), ("assigned", 3, 31)]
+    stats = pl.DataFrame(
+        [(at(minute), "Q", "A", status, n) for status, n, minute in rows],
+        schema=["ts", "computingsite", "gshare", "jobstatus", "njobs"],
+        orient="row",
+    )
+    counts = recorded_counts(stats, instants_of(0, 10, 30, 40, 90.5))
+    found = counts.table("computingsite", "jobstatus").select("snapshot", "jobstatus", "njobs")
+    assert found.rows() == [
+        (1, "assigned", 2), (1, "running", 5), (2, "assigned", 2), (2, "running", 6),
+        (3, "assigned", 3), (3, "running", 6),
+    ]  # fmt: skip
