@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab.archive.approximate import FROM_JOBS
-from brokerlab.archive.contracts import TABLES
+from brokerlab.archive.contracts import TABLES, key_columns
 from brokerlab.archive.store import Archive, open_archive
 from brokerlab.archive.writer import ArchiveWriter
-from brokerlab.errors import ConfigError, MissingTableError, SchemaError, nearest
+from brokerlab.engines import collect, lazy_of
+from brokerlab.errors import ConfigError, DataError, MissingTableError, SchemaError, nearest
 from brokerlab.frames import polars_frame
 from brokerlab.temporary import lasting
 
@@ -29,6 +31,7 @@ def tables_of(
     Raises:
         ConfigError: Neither an archive nor a mapping.
         SchemaError: A name in the mapping is that of no table.
+        DataError: Files stand in a table twice.
         MissingTableError: A needed table is missing; all of them are named.
     """
     wanted = (*needed, *optional)
@@ -44,6 +47,10 @@ def tables_of(
         found = {
             name: _frame(name, source[name]) for name in wanted if source.get(name) is not None
         }
+        if "files" in found:
+            check_once(
+                "files", found["files"]
+            )  # doubled jobs, tasks and datasets are told where they are joined
         where = "the mapping of tables"
     if missing := [name for name in needed if name not in found]:
         from_jobs = isinstance(source, Archive) and set(missing) <= {*FROM_JOBS}
@@ -62,6 +69,20 @@ def _frame(name: str, table: Any) -> Any:
         return polars_frame(table, TABLES[name])
     except SchemaError as error:
         raise SchemaError(f"{name}: {error}") from None
+
+
+def check_once(name: str, table: Any) -> None:
+    """Refuse rows given twice, which would count twice and which no archive has; tables without their key, and of Spark, pass."""
+    rows, keys = lazy_of(table, name), key_columns(name)
+    if rows.implementation.is_pyspark() or not {*keys} <= {*rows.collect_schema().names()}:
+        return
+    doubled = collect(rows.group_by(keys).agg(n=nw.len()).filter(nw.col("n") > 1).sort(keys))
+    if doubled.height:
+        found = doubled.drop("n").row(0, named=True)
+        raise DataError(
+            f"{name}: {doubled['n'].sum()} rows have a key that another one has, such as {found}; allowed is one row "
+            "per key: keep the latest"
+        )
 
 
 def scans_of(

@@ -8,9 +8,8 @@ from datetime import datetime
 import polars as pl
 
 from brokerlab.archive import Archive
-from brokerlab.archive.contracts import key_columns
-from brokerlab.archive.given import Source, scans_of
-from brokerlab.errors import DataError, InsufficientDataError
+from brokerlab.archive.given import Source, check_once, scans_of
+from brokerlab.errors import InsufficientDataError
 from brokerlab.gdpconfig import Config
 
 
@@ -20,14 +19,7 @@ def scans_once(
     """Return tables by name; rows given twice, which would count twice and which no archive has, are refused."""
     tables = scans_of(source, needed, optional)
     for name, table in tables.items() if not isinstance(source, Archive) else ():
-        keys = key_columns(name)
-        if set(keys) <= set(table.collect_schema()):
-            rows = table.select(keys).filter(pl.struct(keys).is_duplicated()).collect()
-            if rows.height:
-                raise DataError(
-                    f"{name}: {rows.height} rows have a key that another one has, such as {rows.row(0, named=True)}; allowed is "
-                    "one row per key: keep the latest"
-                )
+        check_once(name, table)
     return tables
 
 
