@@ -108,5 +108,6 @@ def test_no_kill_at_all_promises_no_more_than_so_many_trials():
 
 def test_coverage_is_that_of_the_nearest_number_of_units():
     assert intervals.measured_coverage(60) == intervals.MEASURED[50]
+    assert intervals.measured_coverage(16) == intervals.MEASURED[15] == 0.91  # no 95 % from so few
     assert intervals.measured_coverage(100_000) == intervals.MEASURED[800]
     assert intervals.pooled_coverage(1) == intervals.MEASURED_POOLED[50]
