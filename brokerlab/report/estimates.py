@@ -391,20 +391,15 @@ def jobs_part(part: Part, evaluation: Evaluation, ours: str, own: kit.Sections) 
     )
 
 
-def settings_part(settings: Mapping[str, Translation], title: str, note: str = "") -> Part:
-    """Return what allocations mean for the setting that the deployed system has; the last translation answers."""
-    sides = [
-        each.side_by_side.select(pl.lit(TITLES[name]).alias("on"), pl.all())
-        for name, each in settings.items()
-    ]
-    frame = pl.concat(sides)
+def settings_part(answer: Translation, title: str, note: str = "") -> Part:
+    """Return what allocations mean for the setting that the deployed system has."""
+    frame = answer.side_by_side
     brackets = " In brackets: 95 % intervals over tasks." if frame["loss_lo"].count() else ""
     table = Table(
         name="settings",
         frame=frame,
         caption="The estimator, the best settings and the current one, by the same jobs, loss and retries",
         columns={
-            **({"on": "On"} if len(sides) > 1 else {}),
             "who": "Who",
             "label": "Allocations",
             "loss": "Stated loss [core h per core h]",
@@ -417,7 +412,6 @@ def settings_part(settings: Mapping[str, Translation], title: str, note: str = "
         note=f"{note}Cheapest: whatever it kills; nearest: of those that keep the limit; both chosen on these tasks. Loss and kills: "
         f"means of tasks by their work, none above the median one.{brackets}",
     )
-    answer = list(settings.values())[-1]
     study, verdict = answer.study, answer.verdict
     sentence = say(
         SETTINGS[verdict.kind],
@@ -476,14 +470,9 @@ def model_part(jobs: Mapping[str, Evaluation], *, level: float) -> list[Part]:
 
 
 def caveats(
-    problems: Mapping[str, str], settings: Mapping[str, Translation], *, real: bool, generated: bool
+    problems: Mapping[str, str], setting: Translation | None, *, real: bool, generated: bool
 ) -> list[Caveat]:
-    """Say what none of the parts can tell; a note on several settings is said once."""
-    noted_of: dict[str, list[str]] = {}
-    for name, each in settings.items():
-        for note in each.notes:
-            noted_of.setdefault(note, []).append(TITLES[name].lower())
-    among = len(settings) > 1
+    """Say what none of the parts can tell."""
     texts = {
         "No real data were found: set BROKERLAB_DATA to their folder.": not real,
         "The archive is generated: what is learnt and tested on it follows how it was generated.": generated,
@@ -491,10 +480,7 @@ def caveats(
     return [
         *(Caveat(1, f"No answer on {name}: {why}.") for name, why in problems.items()),
         *(Caveat(n, text) for text, n in texts.items()),
-        *(
-            Caveat(1, f"Setting{f', {listed(names)}' if among else ''}: {note}")
-            for note, names in noted_of.items()
-        ),
+        *(Caveat(1, f"Setting: {note}") for note in (setting.notes if setting else ())),
     ]
 
 

@@ -142,9 +142,8 @@ def page(data: Data, study: Study, p: Params) -> Page:
         sized = _traces_part(study.traces)
         parts.insert(1, sized if chart else replace(sized, chart=None))
         chart = chart or sized.chart
-    settings = {"archive": study.settings} if study.settings else {}
-    if settings:
-        parts.append(estimates.settings_part(settings, "What it means for the setting"))
+    if study.settings is not None:
+        parts.append(estimates.settings_part(study.settings, "What it means for the setting"))
     parts += estimates.model_part(study.jobs, level=p.level)
     proposal = study.settings.verdict.proposal if study.settings else None
     return Page(
@@ -153,7 +152,7 @@ def page(data: Data, study: Study, p: Params) -> Page:
         chart=chart,
         overview=_overview(study, titles),
         parts=parts,
-        caveats=_caveats(data, study, settings),
+        caveats=_caveats(data, study),
         facts=_facts(data, study),
         archive=data.archive,
         digests={
@@ -362,7 +361,7 @@ def _ratios(traces: TraceEvaluation) -> Chart:
 # --- what it cannot tell, and what is written beside -------------------------------------------------------------------
 
 
-def _caveats(data: Data, study: Study, settings: Mapping[str, Translation]) -> list[Caveat]:
+def _caveats(data: Data, study: Study) -> list[Caveat]:
     real = bool(data.traces or data.tasks)
     generated = data.archive is not None and data.archive.synthetic and "archive" in study.jobs
     return [
@@ -370,7 +369,7 @@ def _caveats(data: Data, study: Study, settings: Mapping[str, Translation]) -> l
         *_clock_caveats(study.speeds),
         *(() if study.traces is None else _trace_caveats()),
         *estimates.unlearnt_caveats(study.jobs),
-        *estimates.caveats(study.problems, settings, real=real, generated=generated),
+        *estimates.caveats(study.problems, study.settings, real=real, generated=generated),
     ]
 
 

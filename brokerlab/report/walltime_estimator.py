@@ -93,7 +93,7 @@ class Study(NamedTuple):
     guesses: Mapping[str, pl.DataFrame]  # errors of single guesses on these, by clock
     logs: LogComparison | None
     power: PowerStudy | None
-    settings: Mapping[str, Translation]  # what the bounds on jobs mean for a setting
+    setting: Translation | None  # what the bounds on jobs mean for one
     problems: Mapping[str, str]
 
 
@@ -132,7 +132,7 @@ def study(data: Data, p: Params) -> Study:
     makes = learners("walltime", *p.models, seed=p.seed)
     jobs: dict[str, Evaluation] = {}
     guesses: dict[str, pl.DataFrame] = {}
-    settings: dict[str, Translation] = {}
+    setting = None
     problems = dict(data.problems)
     for name, sources in data.sources.items():
         real = name == "tasks"
@@ -144,7 +144,7 @@ def study(data: Data, p: Params) -> Study:
         if name in jobs and not real and data.archive is not None:
             bound = {"model": MODEL, "level": SETTING_LEVEL, "rules": p.rules, **drawn}
             with estimates.noted(problems, f"setting of {TITLES[name].lower()}", BrokerlabError):
-                settings[name] = translate_bound(jobs[name].main, data.archive, **bound)
+                setting = translate_bound(jobs[name].main, data.archive, **bound)
     if not (jobs or data.logs):
         raise InsufficientDataError("; ".join(problems.values()))
     return Study(
@@ -152,7 +152,7 @@ def study(data: Data, p: Params) -> Study:
         guesses=guesses,
         logs=compare_logs(data.logs, **drawn) if data.logs else None,
         power=study_power(data.power, **drawn),
-        settings=settings,
+        setting=setting,
         problems=problems,
     )
 
@@ -168,11 +168,12 @@ def page(data: Data, study: Study, p: Params) -> Page:
         parts.append(_logs_part(study.logs))
     if study.power is not None:
         parts.append(_power_part(study.power))
-    if study.settings:
+    if study.setting is not None:
         title = "What it means for SCOUT_CPUTIME_RANK"
-        parts.append(estimates.settings_part(study.settings, title, BOUND_NOTE))
+        parts.append(estimates.settings_part(study.setting, title, BOUND_NOTE))
     parts += estimates.model_part(study.jobs, level=p.level)
     first = next(iter(study.jobs), None)
+    proposal = study.setting.verdict.proposal if study.setting else None
     return Page(
         verdict=_headline(study, titles),
         numbers=_numbers(study.jobs[first].main, study.guesses[first]) if first else (),
@@ -186,15 +187,11 @@ def page(data: Data, study: Study, p: Params) -> Page:
             f"tasks {at}": Trained.of(each.records).digest
             for at, each in data.sources.get("tasks", {}).items()
         },
-        proposals={
-            name: each.verdict.proposal
-            for name, each in study.settings.items()
-            if each.verdict.proposal
-        },
+        proposals={"archive": proposal} if proposal else {},
         also=_also(study),
         values={
             **{name: part.to_dict() for name, part in study.jobs.items()},
-            "settings": {name: each.to_dict() for name, each in study.settings.items()},
+            "settings": {"archive": study.setting.to_dict()} if study.setting else {},
         },
         synthetic=False if data.logs or "tasks" in data.sources else None,
         beside=estimates.model_writer(study.jobs, level=p.level),
@@ -349,7 +346,7 @@ def _caveats(data: Data, study: Study) -> list[Caveat]:
         text = f"No slope on core power for {without.height} tasks: {', '.join(named)}."
         caveats.append(Caveat(without.height, text))
     generated = data.archive is not None and data.archive.synthetic and "archive" in study.jobs
-    shared = estimates.caveats(study.problems, study.settings, real=data.real, generated=generated)
+    shared = estimates.caveats(study.problems, study.setting, real=data.real, generated=generated)
     return [*shared, *caveats, *estimates.unlearnt_caveats(study.jobs)]
 
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from brokerlab.calibrate.nearest_setting import translate
-from brokerlab.calibrate.percentiles import Setting, kills
+from brokerlab.calibrate.percentiles import Setting, kills, load
 from brokerlab.errors import DataError
 from brokerlab.estimators.doubts import check_model
 from brokerlab.estimators.evaluation import Evaluation
@@ -19,6 +19,7 @@ from brokerlab.report import estimates, kit
 from brokerlab.report.kit import Bare, Listing, Page, Part, Table, Verdict
 from brokerlab.report.publishing import results_of
 from brokerlab.words import THIN
+from brokerlab.worlds import synthesise
 from tests.unit.estimators.trial_toys import tried_on, whole_tasks
 
 OURS = POLICY.format("hierarchy")
@@ -163,17 +164,14 @@ def translated(*notes):
     return SimpleNamespace(notes=notes)
 
 
-def test_what_is_said_of_several_settings_is_said_once():
-    settings = {"tasks": translated("A.", "B."), "archive": translated("B.")}
-    said = estimates.caveats({}, settings, real=True, generated=False)
-    assert [each.text for each in said if each.n] == [
-        "Setting, real tasks: A.",
-        "Setting, real tasks and the archive: B.",
-    ]
-    alone = estimates.caveats({"x": "y"}, {"archive": translated("B.")}, real=False, generated=True)
+def test_what_the_setting_cannot_tell_is_said():
+    said = estimates.caveats({}, translated("A.", "B."), real=True, generated=False)
+    assert [each.text for each in said if each.n] == ["Setting: A.", "Setting: B."]
+    alone = estimates.caveats({"x": "y"}, translated("B."), real=False, generated=True)
     assert alone[0].text == "No answer on x: y."
     assert alone[-1].text == "Setting: B."
     assert len([each for each in alone if each.n]) == 4
+    assert not any(each.n for each in estimates.caveats({}, None, real=True, generated=False))
 
 
 def test_tables_of_one_shape_are_explained_once(tried):
@@ -195,11 +193,13 @@ def test_tables_of_one_shape_are_explained_once(tried):
     assert notes[1] == [f"{estimates.intervals(tried)} And more.", ""]
 
 
-def test_what_a_setting_is_worth_is_said_by_the_kind_of_verdict():
-    jobs = whole_tasks()
+def test_what_a_setting_is_worth_is_said_by_the_kind_of_verdict(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("archives") / "small"
+    synthesise(folder, jobs=3_000, days=14, seed=3)
+    finished = load(folder).quantities
     made = translate(
-        jobs,
-        jobs.select("pandaid", allocated=pl.col("used") + 1.0),
+        folder,
+        finished.select("pandaid", allocated=pl.col("maxpss_kb") / 1024 + 1.0),
         minima=(None, 500),
         question=kills(n_boot=50),
     )
@@ -220,7 +220,7 @@ def test_what_a_setting_is_worth_is_said_by_the_kind_of_verdict():
     for kind, start in starts.items():
         study.verdict = replace(real.verdict, kind=kind)
         answer = replace(made, study=study)
-        part = estimates.settings_part({"archive": answer}, "What it means")
+        part = estimates.settings_part(answer, "What it means")
         assert part.verdict.kind == kind
         assert part.verdict.sentence.startswith(start)
         assert (
