@@ -151,6 +151,12 @@ class Maker:
             "parameters of tasks, their priorities and the settings of scouts among them, are those of the end of the "
             f"archive; at {early:,} of {rows.height:,} brokerages before scouts, memory and CPU time are those submitted"
         )
+        nowhere = rows["nucleus"].null_count() if self.stage == "jobs" else 0
+        if nowhere:
+            self.notes.append(
+                f"{nowhere:,} of {rows.height:,} brokerages are of tasks without nucleus: no link, backlog or network weight "
+                "acts on them"
+            )
         self.tables["tasks"] = rows
         self.task_ids = rows["jeditaskid"].unique().sort().to_list()
         parents = rows["parent_tid"].drop_nulls().unique().to_list()

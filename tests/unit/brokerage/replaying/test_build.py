@@ -190,6 +190,14 @@ def test_an_archive_with_little_in_it(archive: Archive, tmp_path: Path) -> None:
     prepared(replaying.build(brokerlab.archive.open(tmp_path / "a"), stage="tasks").tables_of(task_contracts.TABLES), task_contracts.TABLES)  # fmt: skip
 
 
+def test_tasks_without_nucleus_are_told_of(archive: Archive) -> None:
+    tables = {name: archive.scan(name).collect() for name in ("jobs", "tasks", "queues")}
+    nowhere = tables["tasks"].with_columns(nucleus=pl.lit(None, pl.String))
+    found = replaying.build(tables | {"tasks": nowhere})
+    told = f"{found.tasks.height} of {found.tasks.height} brokerages are of tasks without nucleus: "
+    assert any(note.startswith(told) for note in found.notes)
+
+
 def test_an_archive_without_queues_is_refused(archive: Archive, tmp_path: Path) -> None:
     with ArchiveWriter(tmp_path / "a") as writer:
         writer.write("jobs", archive.scan("jobs").collect())
