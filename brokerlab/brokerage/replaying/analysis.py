@@ -67,6 +67,13 @@ class AnalysisMaker(Maker):
         jobs = self.archive.jobs
         changes = userjobs.user_changes(jobs, self.log, self.clock, parents=self.parents)
         shares = self.tables["tasks"].select("snapshot", "gshare").unique()
+        names = self.tables["tasks"]["username"].drop_nulls().unique()
+        jobless = names.len() - names.is_in(changes.sides[0].groups["produsername"].implode()).sum()
+        if jobless:
+            self.notes.append(
+                f"{jobless:,} of {names.len():,} users of tasks have no job of their name (tasks.username, jobs.produsername): "
+                "no job counts for them"
+            )
         self.tables["user_job_stats"] = userjobs.user_job_stats(changes, shares)
         self.tables["user_totals"] = userjobs.user_totals(changes, users_of(self.tables["tasks"]))
 

@@ -86,6 +86,19 @@ def test_rule_sets_are_given_by_name_or_as_they_are(archive: Archive) -> None:
         assert_frame_equal(frame, given.tables[name])
 
 
+def test_users_of_tasks_who_are_called_otherwise_in_jobs_are_told_of(
+    archive: Archive, whole: Replay
+) -> None:
+    tables = {name: archive.scan(name).collect() for name in ("jobs", "tasks", "queues")}
+    renamed = tables["tasks"].with_columns(username="CN=" + pl.col("username"))
+    found = replaying.build(tables | {"tasks": renamed}, stage="analysis")
+    n = found.tasks["username"].n_unique()
+    assert any(note.startswith(f"{n} of {n} users of tasks have no") for note in found.notes)
+    totals = found.tables["user_totals"].filter(pl.col("workinggroup").is_null())
+    assert totals["nrunjobs"].sum() == 0
+    assert not any("users of tasks have no job" in note for note in whole.notes)
+
+
 @quietly
 def test_an_archive_is_replayed_under_the_rule_set_that_decides(archive: Archive) -> None:
     decided = brokerage.decide(archive, brokerage="analysis-jobs", rules="production")
