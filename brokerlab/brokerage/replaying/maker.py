@@ -209,6 +209,13 @@ class Maker:
         self.log = self._lazy("job_status_log")
         counts = Counts.of(self.archive.jobs, self.log, self.instants, parents=self.parents)
         self.notes += counts.notes
+        sites = counts.changes.sides[0].groups["computingsite"].drop_nulls().unique()
+        strange = sites.filter(~sites.is_in([*self.parents, *self.parents.values()]))
+        if strange.len():
+            self.notes.append(
+                f"{strange.len():,} of {sites.len():,} queues with jobs, such as {strange.sort().to_list()[0]}, are not in the table queues: "
+                "they are no candidates"
+            )
         self.tables |= self._job_tables(counts)
         if not self.archive.has("job_stats"):
             return

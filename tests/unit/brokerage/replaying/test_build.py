@@ -198,6 +198,18 @@ def test_tasks_without_nucleus_are_told_of(archive: Archive) -> None:
     assert any(note.startswith(told) for note in found.notes)
 
 
+def test_queues_of_jobs_that_nobody_knows_are_told_of(
+    archive: Archive, jobs_replay: Replay
+) -> None:
+    tables = {name: archive.scan(name).collect() for name in ("jobs", "tasks", "queues")}
+    gone = sorted(tables["jobs"]["computingsite"].unique())[0]
+    found = replaying.build(tables | {"queues": tables["queues"].filter(panda_queue=gone)})
+    others = tables["jobs"]["computingsite"].n_unique() - 1
+    told = f"{others} of {others + 1} queues with jobs, such as "
+    assert any(note.startswith(told) for note in found.notes)
+    assert not any("queues with jobs" in note for note in jobs_replay.notes)
+
+
 def test_an_archive_without_queues_is_refused(archive: Archive, tmp_path: Path) -> None:
     with ArchiveWriter(tmp_path / "a") as writer:
         writer.write("jobs", archive.scan("jobs").collect())
