@@ -399,7 +399,9 @@ def _planted_part(compared: pl.DataFrame) -> Part:
     )
     table = Table(
         name="settings",
-        frame=compared,
+        frame=compared.with_columns(
+            pl.col("trades").map_elements(words.thin, return_dtype=pl.String)
+        ),
         caption="What was planted, what would be best, and what was proposed",
         columns={
             "key": "Key",

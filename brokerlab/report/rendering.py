@@ -94,13 +94,13 @@ def prose(text: str) -> Markup:
 
 
 def in_cell(text: str) -> Markup:
-    """Escape the text of a cell; long names may break at their underscores.
+    """Escape the text of a cell, a number as the kit has written it or a name as it is; long ones may break at underscores.
 
     Example:
-        >>> str(in_cell("NQUEUED_NUC_CAP_FOR_JOBS")), str(in_cell("short_name"))
-        ('NQUEUED_<wbr>NUC_<wbr>CAP_<wbr>FOR_<wbr>JOBS', 'short_name')
+        >>> str(in_cell("NQUEUED_NUC_CAP_FOR_JOBS")), str(in_cell("SITE -5"))
+        ('NQUEUED_<wbr>NUC_<wbr>CAP_<wbr>FOR_<wbr>JOBS', 'SITE -5')
     """
-    safe = str(escape(together(text)))
+    safe = str(escape(text))
     return Markup(LONG.sub(lambda m: m[0].replace("_", "_<wbr>"), safe))  # noqa: S704
 
 

@@ -166,6 +166,19 @@ def test_empty_cells_are_known_to_the_script_that_sorts(tmp_path: Path):
     assert html.count('data-sort=""') == 2  # they come last, text and number alike
 
 
+def test_names_in_cells_stay_as_they_are(tmp_path: Path):
+    names = ["X -5", "U 1,234", "S 5 GB", "G 10 % [GB h]"]
+    frame = pl.DataFrame({"queue": names, "user": names[::-1], "n": [-1234.0, 2.0, 3.0, 4.0]})
+    columns = {"queue": "Queue", "user": "User", "n": "Jobs"}
+    table = Table(name="t", frame=frame, caption="c", columns=columns)
+    verdict = Verdict(kind="finding", sentence="So.")
+    kit.publish(Page(verdict=verdict, sections={"All": [table]}), Toy(out_dir=str(tmp_path)))
+    html = (tmp_path / "index.html").read_text(encoding="utf-8")
+    for name in names:
+        assert html.count(f">{name}</t") == 2
+    assert f">−1{THIN}234</td>" in html
+
+
 def test_no_text_of_a_csv_is_a_formula(tmp_path: Path):
     kit.publish(page(), Toy(out_dir=str(tmp_path)))
     rows = (tmp_path / "tables" / "queues.csv").read_text().splitlines()
