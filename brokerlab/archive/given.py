@@ -48,9 +48,8 @@ def tables_of(
             name: _frame(name, source[name]) for name in wanted if source.get(name) is not None
         }
         if "files" in found:
-            check_once(
-                "files", found["files"]
-            )  # doubled jobs, tasks and datasets are told where they are joined
+            # doubled jobs, tasks and datasets are told where they are joined
+            check_once("files", found["files"])
         where = "the mapping of tables"
     if missing := [name for name in needed if name not in found]:
         from_jobs = isinstance(source, Archive) and set(missing) <= {*FROM_JOBS}

@@ -117,7 +117,7 @@ def ingest(
     BigPanDA monitor, queue records, links, software, site lists and transfer matrices in JSON,
     job tables of the InVEx kind. Names of columns are canonical or of the database, whatever
     their case and underscores; ``mapping`` says what others mean. Rows of the same key: the
-    later ``modificationtime`` stays, of files the last attempt. Tasks with jobs but no files get stand-ins marked
+    later ``modificationtime`` stays. Tasks with jobs but no files get stand-ins marked
     ``approximate``. Refused rows stand in the table ``quarantine``.
 
     Args:

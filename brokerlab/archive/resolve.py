@@ -1,7 +1,7 @@
 """Settle rows that share a key: the latest wins, equals complete each other, contradictions show.
 
 Rule (archive.md section 0): of rows with the same key the one with the latest
-``modificationtime`` (or ``ts``; of files the last attempt) is kept. Rows of the same time fill each other's nulls; where both
+``modificationtime`` (or ``ts``) is kept. Rows of the same time fill each other's nulls; where both
 have a value and the values differ, the row kept first stays and the other goes to quarantine.
 """
 

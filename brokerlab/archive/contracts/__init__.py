@@ -86,7 +86,7 @@ def required_columns(table: str) -> list[str]:
 
 
 def version_column(table: str) -> str | None:
-    """Return the column that orders rows of the same key (``modificationtime``; of files ``attemptnr``), or None."""
+    """Return the time column that orders rows of the same key (``modificationtime``), or None."""
     return next(
         (n for n, c in columns_of(table).items() if (c.metadata or {}).get("version")), None
     )

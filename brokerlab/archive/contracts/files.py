@@ -36,11 +36,11 @@ class Datasets(dy.Schema):
 
 
 class Files(dy.Schema):
-    """Files of datasets of tasks (DB ``JEDI_DATASET_CONTENTS``): one row each, that of its last attempt."""
+    """Files of datasets of tasks (DB ``JEDI_DATASET_CONTENTS``)."""
 
-    jeditaskid = i64("task", key=True, low=0, aliases=("taskid",))
-    datasetid = i64("dataset", key=True)
-    fileid = i64("file", key=True)
+    jeditaskid = i64("task", loose_key=True, required=True, low=0, aliases=("taskid",))
+    datasetid = i64("dataset", loose_key=True, required=True)
+    fileid = i64("file", loose_key=True, required=True)
     pandaid = i64("last job that used it", null="not used yet", aliases=("jobid",))
     lfn = text("logical file name")
     scope = text("scope")
@@ -50,7 +50,7 @@ class Files(dy.Schema):
     nevents = i64("events", "events", low=0, null="no event information")
     startevent = i64("first event used", null="whole file")
     endevent = i64("last event used, inclusive", null="whole file")
-    attemptnr = i32("attempt", low=0, version=True)
+    attemptnr = i32("attempt", loose_key=True, low=0)
     maxattempt = i32("attempts allowed", low=0)
     failedattempt = i32("failed attempts", low=0)
     maxfailure = i32("failures allowed", low=0)

@@ -221,23 +221,20 @@ def test_tasks_without_files_get_stand_ins_until_real_files_come(tmp_path, make_
     assert "datasets" not in archive.open(tmp_path / "a").manifest.counts
 
 
-def test_a_file_is_one_row_that_of_its_last_attempt(tmp_path, write_csv):
-    """``JEDI_DATASET_CONTENTS`` has one row per file: of several exports the last attempt stays, whichever comes first."""
+def test_files_have_a_row_per_attempt_and_tables_given_by_name_no_row_twice(tmp_path, write_csv):
+    """The key of files is task, dataset, file and attempt (archive.md, section 4)."""
     rows = pl.DataFrame({"jeditaskid": [7, 7], "datasetid": [50, 50], "fileid": [1, 2], "type": ["input"] * 2,
                          "status": ["ready", "finished"], "pandaid": [1, 2], "attemptnr": [0, 1]})  # fmt: skip
-    later = rows.with_columns(pandaid=3, status=pl.lit("finished"), attemptnr=2)
-    paths = write_csv(rows, "files.csv"), write_csv(later.head(1), "files_later.csv")
-    for n, order in enumerate((paths, paths[::-1])):
-        for path in order:
-            ingest([path], tmp_path / f"{n}")
-        assert stored(tmp_path / f"{n}", "files", "fileid", "pandaid", "status") == [
-            (1, 3, "finished"), (2, 2, "finished")
-        ]  # fmt: skip
-        assert "quarantine" not in archive.open(tmp_path / f"{n}").manifest.counts
-    both = pl.concat([rows, later.head(1)], how="vertical_relaxed")
-    with pytest.raises(DataError, match=r"files: 2 rows have a key .*'datasetid': 50, 'fileid': 1"):
-        tables_of({"files": both}, ["files"])
-    assert tables_of({"files": both.drop("fileid")}, ["files"])
+    later = rows.with_columns(pandaid=3, status=pl.lit("finished"), attemptnr=2).head(1)
+    ingest([write_csv(rows, "files.csv"), write_csv(later, "files_later.csv")], tmp_path / "a")
+    assert stored(tmp_path / "a", "files", "fileid", "attemptnr", "pandaid", "status") == [
+        (1, 0, 1, "ready"), (1, 2, 3, "finished"), (2, 1, 2, "finished")
+    ]  # fmt: skip
+    tables = {"files": pl.concat([rows, later], how="vertical_relaxed")}
+    assert tables_of(tables, ["files"])
+    with pytest.raises(DataError, match=r"files: 2 rows have a key .*'fileid': 2, 'attemptnr': 1"):
+        tables_of({"files": pl.concat([rows, rows.tail(1)])}, ["files"])
+    assert tables_of({"files": rows.drop("fileid")}, ["files"])
 
 
 def test_stand_ins_follow_when_more_jobs_of_a_task_come(tmp_path, make_jobs, write_csv):
