@@ -32,8 +32,8 @@ def narrow(
 ) -> nw.LazyFrame[Any]:
     """Select the named columns in their types; an absent optional one becomes null, as do whole numbers that are NaN or infinite.
 
-    Required columns that are missing, texts where times are needed, and times with a zone in a session of
-    DuckDB that is not in UTC are added to ``problems``, or raise a SchemaError where that is null.
+    Required columns that are missing, texts and numbers where times are needed, times and lengths of time where numbers are, and
+    times with a zone in a session of DuckDB that is not in UTC are added to ``problems``, or raise a SchemaError where that is null.
     """
     lazy = lazy_of(frame, table)
     present = lazy.collect_schema()
@@ -42,12 +42,22 @@ def narrow(
         for name in required
         if name not in present
     ]
+    kinds = [(name, present[name], dtype) for name, dtype in columns.items() if name in present]
     if lazy.implementation.is_polars():
         missing += [
             f"{table}.{name}: is text, a time is needed: read it with str.to_datetime()"
-            for name, dtype in columns.items()
-            if dtype == TIME and present.get(name) == TEXT
+            for name, found, dtype in kinds
+            if dtype == TIME and found == TEXT
         ]
+    for name, found, dtype in kinds:
+        other = found.is_numeric() if dtype == TIME else dtype.is_numeric() and found.is_temporal()
+        if other and collect(lazy.select(nw.col(name).count())).item():  # nulls alone say nothing
+            needed = (
+                "time is needed: numbers may count seconds or parts of them"
+                if dtype == TIME
+                else "number is needed: give it in the column's unit"
+            )
+            missing.append(f"{table}.{name}: is {found}, a {needed}")
     if (
         lazy.implementation.is_duckdb()
     ):  # it gives times with a zone as the clocks of its session show them

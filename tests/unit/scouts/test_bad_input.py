@@ -175,6 +175,24 @@ def test_times_as_text_and_what_is_no_table_are_told() -> None:
         scouts.estimate({**tables, "jobs": 3})
 
 
+@pytest.mark.parametrize(
+    "engine", [pl.DataFrame.lazy, pl.DataFrame.to_pandas, pl.DataFrame.to_arrow]
+)
+def test_numbers_for_times_and_times_for_numbers_are_refused(engine: Any) -> None:
+    """Seconds would count as microseconds, and microseconds as seconds: CPU times per event were 0, wall times of 163 days."""
+    tables = by_name(healthy().tables())
+    seconds = tables["jobs"].with_columns(pl.col("starttime").dt.epoch("s"))
+    lengths = tables["jobs"].with_columns(cpuconsumptiontime=pl.duration(seconds=9))
+    for jobs, message in (
+        (seconds, r"jobs\.starttime: is Int64, a time is needed: numbers may count seconds"),
+        (lengths, r"jobs\.cpuconsumptiontime: is Duration.*, a number is needed"),
+    ):
+        with pytest.raises(SchemaError, match=message):
+            scouts.estimate({**tables, "jobs": engine(jobs)})
+    unknown = tables["jobs"].with_columns(starttime=pl.lit(None, pl.Int64))
+    assert scouts.estimate({**tables, "jobs": unknown}).parameters["walltime"].null_count()
+
+
 def test_instants_with_a_zone_or_of_another_type() -> None:
     moment = at(9999).replace(tzinfo=UTC)
     with pytest.raises(ConfigError, match="it has a zone; UTC without zone is needed"):
