@@ -58,9 +58,9 @@ def read(path: Path, found: Detected) -> Iterator[Batch]:
     """Read the tables of a database batch by batch."""
     pieces = _duckdb_pieces if found.format == "duckdb" else _sqlite_pieces
     for name, table in found.tables.items():
-        first = 1
+        first, notes = 1, () if name.lower() == table else (f"table {name} read as {table}",)
         for frame in pieces(path, name, table):
-            yield Batch(table, frame, numbered(frame, first))
+            yield Batch(table, frame, numbered(frame, first), notes=notes)
             first += len(frame)
 
 

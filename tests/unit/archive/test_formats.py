@@ -153,6 +153,8 @@ def test_all_known_tables_of_a_database_are_read_and_others_named(tmp_path):
         "x.duckdb: table old.jobs",
         "x.duckdb: view jobs",
     )
+    # a copy such as jobs_old is read as jobs, too: it must not go unseen
+    assert [source.notes for source in report.sources] == [("table JOBSARCHIVED4 read as jobs",)]
     one = ingest(tmp_path / "x.duckdb", tmp_path / "b", table="resource_types")
     assert fate(one) == (1, 1, 0, 0)
     with pytest.raises(
