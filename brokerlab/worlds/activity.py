@@ -21,6 +21,8 @@ SPELL_H, SPELL_LN_SD = 7.0, 0.8
 """Median and sd of ln of the length of a spell [h]."""
 IN_USE = ("online", "brokeroff", "standby", "paused")
 """Status of queues with pilots."""
+WORKERS_EVERY_H = 6.0
+"""Time between snapshots of ``worker_stats`` [h]."""
 POLLS_PER_H = 12
 """Requests of an idle queue."""
 
@@ -34,10 +36,11 @@ class Pulse:
         self.world = world
         self._queues = {name: place for place, name in enumerate(world.names)}
         self.seconds = snapshot_seconds(world, world.settings.pilots_every_h)
-        shape = (len(self.seconds) + 1, world.n)
+        self._edges = self.seconds, self.seconds - WINDOW_H * 3600
+        shape = (2, len(self.seconds) + 1, world.n)
         names = (*EVENTS, "dropped", "finished")
         self._counts = {name: np.zeros(shape, dtype=np.int64) for name in names}
-        self._last_start = np.full(shape, -1, dtype=np.int64)
+        self._last_start = np.full(shape[1:], -1, dtype=np.int64)
 
     def add(self, jobs: pl.DataFrame) -> None:
         """Add jobs: rows of ``jobs`` at queues of the archive, live ones without the times that are to come."""
@@ -65,20 +68,19 @@ class Pulse:
         for name in moments:
             some = micro.select("queue", name).drop_nulls()
             queue, second = some["queue"].to_numpy(), some[name].to_numpy()
-            np.add.at(self._counts[name], (np.searchsorted(self.seconds, second), queue), 1)
+            places = [np.searchsorted(edge, second) for edge in self._edges]
+            for counts, place in zip(self._counts[name], places, strict=True):
+                np.add.at(counts, (place, queue), 1)
             if name == "started":
-                place = np.searchsorted(self.seconds, second), queue
-                np.maximum.at(self._last_start, place, second)
+                np.maximum.at(self._last_start, (places[0], queue), second)
 
     def until(self, name: str) -> IntArray:
         """Return how often something had happened at each snapshot, (snapshots, queues)."""
-        return np.cumsum(self._counts[name], axis=0)[:-1]
+        return np.cumsum(self._counts[name][0], axis=0)[:-1]
 
     def recent(self, name: str) -> IntArray:
         """Return how often it happened in the last ``WINDOW_H`` hours."""
-        total = self.until(name)
-        before = np.searchsorted(self.seconds, self.seconds - WINDOW_H * 3600, side="right") - 1
-        return total - np.where((before >= 0)[:, None], total[np.maximum(before, 0)], 0)
+        return np.asarray(self.until(name) - np.cumsum(self._counts[name][1], axis=0)[:-1])
 
     def last_start(self) -> IntArray:
         """Return the second of the last start at each snapshot, -1 = none."""
@@ -176,15 +178,15 @@ def _laststart(rng: np.random.Generator, pulse: Pulse, idle: BoolArray) -> IntAr
 
 
 def worker_stats(pulse: Pulse, usual: IntArray | None = None) -> pl.DataFrame:
-    """Return ``worker_stats``: batch workers running and submitted, every ``workers_every_h``.
+    """Return ``worker_stats``: batch workers running and submitted, every `WORKERS_EVERY_H` hours.
 
     ``usual`` ones run at each queue; None: as many as jobs. A queue that runs several core counts has workers of single
     and of multi core.
     """
     world = pulse.world
     rng = world.generator(9)
-    seconds = snapshot_seconds(world, world.settings.workers_every_h)
-    at = np.minimum(np.searchsorted(pulse.seconds, seconds), len(pulse.seconds) - 1)
+    seconds = snapshot_seconds(world, WORKERS_EVERY_H)
+    at = np.searchsorted(pulse.seconds, seconds, side="right") - 1
     running = (pulse.until("started") - pulse.until("ended"))[at]
     if usual is not None:
         running = np.broadcast_to(usual, running.shape)

@@ -92,7 +92,7 @@ def _block_of(world: World, story: Story, n_blocks: int) -> int:
 def _drawn(world: World, drawn: Drawn, *, truth: bool) -> dict[str, pl.DataFrame]:
     """Return the rows of the tasks that were drawn."""
     block, orders = drawn.block, drawn.orders
-    ends = ends_of(block)
+    ends = ends_of(block, drawn.live)
     totals = totals_of(block, ends)
     tasks = tasks_frame(world, block, totals)
     jobs = not_over(jobs_frame(world, block), drawn.live)

@@ -105,7 +105,7 @@ def draw_block(world: World, *, index: int, n_blocks: int, quota: int) -> Block:
     if len(order) < quota:
         raise DataError(
             f"synthetic archive: block {index} drew {len(order)} jobs, {quota} are needed; "
-            "raise files_ln_mean or max_task_jobs"
+            "raise max_task_jobs"
         )
     total = np.bincount(roots.task[rows.root], minlength=tasks.n)
     rows = take(rows, order[:quota])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.worlds.queues import conform
+from brokerlab.worlds.requests import CPUTIME_RANK
 from brokerlab.worlds.settings import SynthSettings
 
 _JOBS, _TASKS = "jobbroker", "taskbrokerage"
@@ -78,9 +79,9 @@ SCOUT_VALUES: tuple[tuple[str, str, str], ...] = (
 def gdpconfig(settings: SynthSettings) -> pl.DataFrame:
     """Return ``gdpconfig``: the keys of the scouts with the values that made the requests, then those of brokerage."""
     scouts = [
-        ("SCOUT_CPUTIME_RANK", f"{settings.cputime_rank:g}", "int"),
-        ("SCOUT_RAMCOUNT_RANK", f"{settings.ram_rank:g}", "int"),
-        ("SCOUT_RAMCOUNT_MARGIN", f"{settings.ram_margin_pct:d}", "int"),
+        ("SCOUT_CPUTIME_RANK", f"{CPUTIME_RANK}", "int"),
+        ("SCOUT_RAMCOUNT_RANK", f"{settings.ram_rank}", "int"),
+        ("SCOUT_RAMCOUNT_MARGIN", f"{settings.ram_margin_pct}", "int"),
         *SCOUT_VALUES,
     ]
     rows: list[tuple[str | None, ...]] = [("jedi", "dbproxy", *row, None) for row in scouts]

@@ -29,6 +29,8 @@ from brokerlab.worlds.world import World
 
 MERGE_PRIORITY, BUILD_PRIORITY = 5000, 2000
 SCOUT_PRIORITY = 901
+COMPENSATION = 0.95
+"""Factor from the task's memory to ``minramcount``; real ones are 0.90 and 0.95."""
 PRE_WALL_S = 86_400
 """Wall time limit of scouts [s]."""
 NO_CORES_SHARE = 0.0005
@@ -53,7 +55,7 @@ def jobs_frame(world: World, block: Block) -> pl.DataFrame:
         **_identity(world, block),
         **_clock(world, block),
         **_usage(world, block),
-        **_limits(world, block, world.settings.compensation),
+        **_limits(world, block),
         **_errors(block),
     }
     return conform("jobs", pl.DataFrame(columns)).sort("pandaid")
@@ -66,6 +68,8 @@ UNKNOWN_YET = (
     *("maxvmem", "outputfilebytes", "jobmetrics", "pilottiming"),
 )
 """Columns of ``jobs`` that only a job that is over has."""
+SINCE_START = ("starttime", "actualcorecount", "modificationhost", "cpuconsumptionunit")
+"""Columns that only a job that has started has."""
 
 
 def not_over(jobs: pl.DataFrame, live: pl.DataFrame) -> pl.DataFrame:
@@ -73,18 +77,18 @@ def not_over(jobs: pl.DataFrame, live: pl.DataFrame) -> pl.DataFrame:
     if live.is_empty():
         return jobs
     now = pl.col("now")
-    started = pl.when(now != "activated").then("starttime")
-    last = pl.coalesce(started, "activatedtime", "creationtime")
+    started = {name: pl.when(now != "activated").then(name) for name in SINCE_START}
+    last = pl.coalesce(started["starttime"], "activatedtime", "creationtime")
     known = jobs.join(
         live.select("pandaid", now="jobstatus"), on="pandaid", how="left", maintain_order="left"
     )
     open_ = now.is_not_null()
     changes = {
         "jobstatus": now,
-        "starttime": started,
         "modificationtime": last,
         "statechangetime": last,
-        "jobdispatchererrorcode": pl.lit(0),
+        **dict.fromkeys(("piloterrorcode", "jobdispatchererrorcode"), pl.lit(0)),
+        **started,
         **dict.fromkeys(UNKNOWN_YET, pl.lit(None)),
     }
     return known.with_columns(
@@ -265,7 +269,7 @@ def _stages(block: Block, kind: IntArray) -> tuple[IntArray, pl.Series]:
     return payload, frame.select(pl.format("{}|{}|{}|{}|{}", "g", "i", "p", "o", "s")).to_series()
 
 
-def _limits(world: World, block: Block, compensation: float) -> dict[str, pl.Series | IntArray]:
+def _limits(world: World, block: Block) -> dict[str, pl.Series | IntArray]:
     """Say what a job was given: before scouting, after it, nothing for merges and builds, more after a kill."""
     t, rows, tasks, req = block.row_task, block.rows, block.tasks, block.requests
     phase = block.roots.phase[rows.root]
@@ -274,7 +278,7 @@ def _limits(world: World, block: Block, compensation: float) -> dict[str, pl.Ser
     core_mb = np.where(decided, req.ram_mb[t], tasks.pre_ram_mb[t])
     base = np.where(decided, tasks.base_ram_mb[t], 0)
     scaled = np.where(tasks.per_core[t], rows.cores, np.where(decided, 1, rows.cores))
-    ram = ((core_mb * scaled + base) * compensation * rows.ram_scale).astype(np.int64)
+    ram = ((core_mb * scaled + base) * COMPENSATION * rows.ram_scale).astype(np.int64)
     ram = np.where(free, 0, ram)
     queue = tasks.slots.queue[t, rows.slot]
     hs06 = req.limit_hs06()[t]

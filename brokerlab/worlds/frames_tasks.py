@@ -28,11 +28,15 @@ DATASETS_PER_TASK = 8
 """Room for dataset ids of one task: input, output, log, unmerged output."""
 FILES_PER_BLOCK = 1 << 24
 """Room for file ids of one block."""
+FILE_STATUS = ("ready", "finished", "picked", "running", "failed")
 
 
 @dataclass(frozen=True)
 class Ends:
-    """The last attempt of every job in the archive, in the order of the rows: ``plain`` is neither merge nor build, ``ok`` finished."""
+    """The last attempt of every job in the archive, in the order of the rows: ``plain`` is neither merge nor build, ``ok`` finished.
+
+    ``open``: 0 it is over, 1 it waits, 2 it runs.
+    """
 
     row: IntArray
     root: IntArray
@@ -40,14 +44,19 @@ class Ends:
     merge: BoolArray
     plain: BoolArray
     ok: BoolArray
+    open: IntArray
 
 
-def ends_of(block: Block) -> Ends:
-    """Find the last attempt of every job; rows are ordered by job and attempt."""
+def ends_of(block: Block, live: pl.DataFrame) -> Ends:
+    """Find the last attempt of every job; rows are ordered by job and attempt, ``live`` are the jobs that are not over."""
     root = block.rows.root
     row = np.flatnonzero(np.append(root[1:] != root[:-1], True))
     root = root[row]
     phase = block.roots.phase[root]
+    waits, runs = (
+        np.isin(block.pandaid[row], live.filter(jobstatus=status)["pandaid"].to_numpy())
+        for status in ("activated", "running")
+    )
     return Ends(
         row=row,
         root=root,
@@ -55,6 +64,7 @@ def ends_of(block: Block) -> Ends:
         merge=phase == MERGED,
         plain=(phase != MERGED) & (phase != BUILD),
         ok=block.rows.outcome[row] == FINISHED,
+        open=waits + 2 * runs,
     )
 
 
@@ -81,7 +91,8 @@ def _inputs(block: Block, ends: Ends) -> pl.DataFrame:
     pseudo = per_type(lambda k: k.pseudo)[tasks.kind[t]] > 0
     size = block.measures.input_bytes[row] // n_files
     used_up = block.rows.last[row] & (block.rows.attempt[row] < MAX_ATTEMPT)
-    status = np.where(ends.ok[job], 0, np.where(used_up, 2, 1))
+    status = np.where(ends.ok[job], 1, np.where(used_up, 4, 0))
+    now = ends.open[job]
     raised = block.rows.ram_scale[row] > 1
     ram = (block.requests.ram_mb[t] * block.rows.ram_scale[row]).astype(np.int64)
     attempt = block.rows.attempt[row]
@@ -94,14 +105,14 @@ def _inputs(block: Block, ends: Ends) -> pl.DataFrame:
             "number": (seq * n_files + number) // ranges,
             "scope": texts(["synth"], np.zeros(len(job), np.int64)),
             "type": texts(["input", "pseudo_input"], pseudo.astype(np.int64)),
-            "status": texts(["finished", "ready", "failed"], status),
+            "status": texts(FILE_STATUS, np.where(now > 0, 1 + now, status)),
             "fsize": known(size, ~pseudo),
             "nevents": known(share * ranges, tasks.has_events[t]),
             "startevent": known(start, tasks.has_events[t]),
             "endevent": known(start + share - 1, tasks.has_events[t]),
             "attemptnr": attempt,
             "maxattempt": np.full(len(job), MAX_ATTEMPT),
-            "failedattempt": attempt - ends.ok[job],
+            "failedattempt": attempt - (ends.ok[job] | (now > 0)),
             "ramcount": known(ram, raised & (ram > 0)),
         }
     )
@@ -121,7 +132,7 @@ def _unmerged(block: Block, ends: Ends, *, first: int) -> pl.DataFrame:
     place = np.where(found, place, 0)
     found &= merge_key[place] == key if len(merge_key) else False
     by = merges[place] if len(merges) else np.zeros(len(made), np.int64)
-    ok = found & ends.ok[by]
+    status = np.where(found, np.where(ends.open[by] > 0, 1 + ends.open[by], ends.ok[by]), 0)
     return pl.DataFrame(
         {
             "jeditaskid": block.taskid[t],
@@ -130,7 +141,7 @@ def _unmerged(block: Block, ends: Ends, *, first: int) -> pl.DataFrame:
             "pandaid": known(block.pandaid[ends.row[by]], found),
             "scope": texts(["synth"], np.zeros(len(made), np.int64)),
             "type": texts(["trn_output"], np.zeros(len(made), np.int64)),
-            "status": texts(["ready", "finished"], ok.astype(np.int64)),
+            "status": texts(FILE_STATUS, status),
             "fsize": block.measures.output_bytes[ends.row[made]],
             "nevents": np.full(len(made), round(MERGE.events)),
             "attemptnr": np.where(found, block.rows.attempt[ends.row[by]], 0),
@@ -148,6 +159,7 @@ class Totals:
     ok: IntArray
     merges: IntArray
     bulk: IntArray
+    open: IntArray
     first_s: IntArray
     last_s: IntArray
 
@@ -168,6 +180,7 @@ def totals_of(block: Block, ends: Ends) -> Totals:
         ok=np.bincount(ends.task[plain & ends.ok], minlength=n),
         merges=np.bincount(ends.task[ends.merge], minlength=n),
         bulk=np.bincount(ends.task[bulk], minlength=n),
+        open=np.bincount(ends.task[plain & (ends.open > 0)], minlength=n),
         first_s=first,
         last_s=last,
     )
@@ -333,13 +346,12 @@ def datasets_frame(world: World, block: Block, totals: Totals) -> pl.DataFrame:
                 "nfilestobeused": total,
                 "nfilesused": used,
                 "nfilesfinished": done,
-                "nfilesfailed": used - done,
+                "nfilesfailed": used - done - (totals.open * per_job if place == 0 else 0),
                 "nevents": known(events, tasks.has_events & (place == 0)),
                 "wanted": np.full(n, place < 3) | (tasks.merge_group > 0),
             }
         )
         parts.append(part.with_columns(datasetname=pl.format("synth.{}." + kind, "jeditaskid")))
     frame = pl.concat(parts).filter(pl.col("keep") & pl.col("wanted"))
-    master = pl.when(pl.col("type").is_in(["output", "log", "trn_output"])).then(None)
-    frame = frame.with_columns(masterid=master, status=pl.lit("ready"), state=pl.lit("closed"))
+    frame = frame.with_columns(status=pl.lit("ready"), state=pl.lit("closed"))
     return conform("datasets", frame.sort("jeditaskid", "datasetid"))

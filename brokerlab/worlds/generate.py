@@ -26,8 +26,6 @@ from brokerlab.worlds.writing import write_archive
 
 BLOCK_JOBS = 50_000
 """Jobs of one block; fixed, since another size gives another archive."""
-LARGEST = 400
-"""A task of a lived world has at most this part of all jobs: a larger one would be the only work of the grid for days."""
 
 Progress = Callable[[str, float], None]
 """Called with what is being done, and the part of it that is done."""
@@ -64,7 +62,7 @@ def synthesise(
 
     Raises:
         ConfigError: A setting is unknown or impossible.
-        DataError: The folder holds a real archive, or the settings make tasks too small.
+        DataError: The folder holds a real archive, or the settings make tasks too small or leave the brokerage nothing to place.
 
     Source:
         Data statistics, sections 3, 4, 5, 8 and 10; scouts.md sections 5 and 7.
@@ -87,8 +85,7 @@ def synthesise(
 def make_settings(**settings: Any) -> SynthSettings:
     """Build the settings; unknown names are refused with the nearest valid one.
 
-    In a lived world tasks are small beside the whole work unless ``max_task_jobs`` is given, and memory is asked for as it is
-    planted.
+    In a lived world memory is asked for as it is planted.
 
     Raises:
         ConfigError: A setting is unknown, missing or impossible.
@@ -101,12 +98,9 @@ def make_settings(**settings: Any) -> SynthSettings:
     missing = sorted({"jobs", "days", "seed"} - settings.keys())
     if missing:
         raise ConfigError(f"synthetic archive: {', '.join(missing)} not given")
-    if not settings.get("lived"):
-        return SynthSettings(**settings)
-    largest = max(200, min(20_000, int(settings["jobs"]) // LARGEST))
-    planted = planting.checked(settings.get("planted", SynthSettings.planted))
-    usual = {"max_task_jobs": largest, **planting.drawn(planted)}
-    return SynthSettings(**{**usual, **settings, "days": float(settings["days"])})
+    planted = settings.get("planted", SynthSettings.planted)
+    usual = planting.drawn(planted) if settings.get("lived") else {}
+    return SynthSettings(**{**usual, **settings})
 
 
 def is_made(into: str | Path, **settings: object) -> Manifest | None:
@@ -206,6 +200,11 @@ def _live(into: str | Path, world: World, show: Progress) -> Manifest:
         kept.clear()
         free, delays = slots.left(world, capacity, scripted), slots.delays(world)
         stage = world_of(world.settings, brokerlab.archive.open(folder), work, free, delays)
+    if not stage.brokered:
+        raise DataError(
+            f"synthetic archive: the brokerage would place none of the {work.n} jobs drawn, "
+            "as no task of production has more jobs than scouts; raise jobs"
+        )
     with collect_warnings():  # texts that are damaged were made so
         lived = Life(stage, work, world).live(lambda part: show("lived", part))
     del stage, work  # the archive is written with less in memory

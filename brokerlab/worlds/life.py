@@ -31,10 +31,10 @@ from brokerlab.numerics import BoolArray, FloatArray, IntArray
 from brokerlab.worlds.arrays import take, where
 from brokerlab.worlds.block import decide, limits_of
 from brokerlab.worlds.chains import (
+    BUILD,
     BULK,
     FINISHED,
     MEMORY_KILL,
-    MERGED,
     RAISE_RAM,
     RAISE_WALL,
     SCOUT,
@@ -149,7 +149,7 @@ class Life(Loop):
         work, roots = self.work, self.work.roots
         t, phase = roots.task, roots.phase
         scout = phase == SCOUT
-        build = ~np.isin(phase, (SCOUT, BULK, MERGED))
+        build = phase == BUILD
         n = work.tasks.n
         self.due[: work.n_roots][build] = roots.created_s[build]
         free = scout & ~work.has_build[t]
@@ -257,7 +257,7 @@ class Life(Loop):
         scout = phase == SCOUT
         np.add.at(self.scouts_over, t[scout], 1)
         np.maximum.at(self.latest, t[scout], done[scout])
-        built = ~np.isin(phase, (SCOUT, BULK, MERGED))
+        built = phase == BUILD
         for task, at in zip(t[built].tolist(), done[built].tolist(), strict=True):
             mine = self.of_task[task]
             mine = mine[roots.phase[mine] == SCOUT]

@@ -13,7 +13,8 @@ from brokerlab.units import DAY_S
 from brokerlab.worlds.arrays import take
 from brokerlab.worlds.assemble import Drawn
 from brokerlab.worlds.block import identify, measure
-from brokerlab.worlds.chains import BULK, FINISHED, LOST, Attempts, Roots
+from brokerlab.worlds.chains import FINISHED, LOST, Attempts, Roots
+from brokerlab.worlds.frames_jobs import not_over
 from brokerlab.worlds.life import OPEN_RUNS, OPEN_WAITS, Lived
 from brokerlab.worlds.light import LIGHT
 from brokerlab.worlds.paths import USUAL_S, Path, steps
@@ -33,7 +34,7 @@ def lived_blocks(
     work = lived.work
     tasks_lived = _with_weights(work, lived, world)
     single = _singles(work, lived)
-    first_single = work.n_roots
+    first = 0
     for number, part in enumerate(parts):
         t0, t1 = work.first_task[number : number + 2]
         r0, r1 = work.first_root[number : number + 2]
@@ -66,14 +67,13 @@ def lived_blocks(
             complete=part.block.complete & over,
         )
         n_light = sum(len(s.paths) for s in part.stories if s.name == LIGHT)
-        n_single = n_light + part.probes.height
-        begun = single[first_single - work.n_roots : first_single - work.n_roots + n_single]
-        first_single += n_single
+        begun = single[first : first + n_light + part.probes.height]
+        first += len(begun)
         outcome = lived.outcome[own]
         yield replace(
             part,
             block=block,
-            stories=_retold(part, begun[:n_light], world),
+            stories=_retold(part, begun[:n_light]),
             probes=_moved(part.probes, begun[n_light:], world),
             live=_live(pandaid, outcome),
             copies=copies[number],
@@ -119,10 +119,8 @@ def _live(pandaid: IntArray, outcome: IntArray) -> pl.DataFrame:
 def _with_weights(work: Work, lived: Lived, world: World) -> Tasks:
     """Give tasks of production the weights of the queues where their jobs finished: truth is what happened."""
     tasks, slots = work.tasks, work.tasks.slots
-    job = lived.job[(lived.job < work.n_roots) & (lived.outcome == FINISHED)]
-    queue = lived.queue[(lived.job < work.n_roots) & (lived.outcome == FINISHED)]
-    own = work.brokered[job] & (work.roots.phase[job] == BULK)
-    t, queue = work.roots.task[job[own]], queue[own]
+    own = (lived.outcome == FINISHED) & work.brokered[lived.job]
+    t, queue = work.roots.task[lived.job[own]], lived.queue[own]
     place = np.argsort(slots.queue, axis=1, kind="stable")
     count = np.zeros(slots.weight.shape)
     np.add.at(count, (t, place[t, queue]), 1.0)
@@ -145,17 +143,15 @@ def _singles(work: Work, lived: Lived) -> IntArray:
     return found
 
 
-def _retold(part: Drawn, begun: IntArray, world: World) -> list[Story]:
+def _retold(part: Drawn, begun: IntArray) -> list[Story]:
     """Let the jobs of small tasks wait as long as they did."""
     rows = iter(begun.tolist())
-    end = world.settings.end_s
 
     def lived_path(path: Path) -> Path:
         _, start, ended = next(rows)
         created = path.created_s
         if start < 0:
-            wait = max(end - created - USUAL_S["defined"] - USUAL_S["assigned"], 1)
-            path_steps = steps(created, {"activated": wait}, last="activated")
+            path_steps = steps(created, last="activated")
         else:
             wait = max(start - created - BEFORE_START_S, 1)
             ran = path.ended_s - path.first("running") if ended < 0 else ended - start  # type: ignore[operator]
@@ -174,24 +170,13 @@ def _retold(part: Drawn, begun: IntArray, world: World) -> list[Story]:
 def _moved(probes: pl.DataFrame, begun: IntArray, world: World) -> pl.DataFrame:
     """Let probes start when they did; those that did not are not over."""
     ready, start, end = (world.times(begun[:, column]) for column in range(3))
-    new = pl.DataFrame({"ready": ready, "start": start, "end": end})
-    started, ended = pl.Series(begun[:, 1] >= 0), pl.Series(begun[:, 2] >= 0)
-    later = pl.col("modificationtime") - pl.col("endtime")
-    rows = probes.hstack(new).with_columns(
-        activatedtime="ready",
-        starttime=pl.when(started).then("start"),
-        endtime=pl.when(ended).then("end"),
-        jobstatus=pl.when(ended)
-        .then("jobstatus")
-        .otherwise(pl.when(started).then(pl.lit("running")).otherwise(pl.lit("activated"))),
-        modificationtime=pl.coalesce(
-            pl.when(ended).then(pl.col("end") + later), pl.when(started).then("start"), "ready"
-        ),
+    gone = end + (probes["modificationtime"] - probes["endtime"])
+    rows = probes.with_columns(
+        activatedtime=ready,
+        starttime=start,
+        endtime=end,
+        modificationtime=gone,
+        statechangetime=gone,
     )
-    only = [
-        pl.when(ended).then(name).alias(name)
-        for name in ("maxpss", "cpuconsumptiontime", "hs06sec")
-    ]
-    return rows.with_columns(*only, statechangetime="modificationtime").drop(
-        "ready", "start", "end"
-    )
+    outcome = np.where(begun[:, 1] < 0, OPEN_WAITS, np.where(begun[:, 2] < 0, OPEN_RUNS, FINISHED))
+    return not_over(rows, _live(probes["pandaid"].to_numpy(), outcome))

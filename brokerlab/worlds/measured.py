@@ -85,8 +85,8 @@ def _jobs(archive: Archive) -> pl.DataFrame:
         archive.scan("jobs")
         .select(
             *("jeditaskid", "computingsite", "nucleus", "jobstatus", "processingtype"),
-            *("maxpss", "outputfilebytes", "piloterrorcode", "actualcorecount", "starttime"),
-            "endtime",
+            *("maxpss", "outputfilebytes", "piloterrorcode", "actualcorecount", "corecount"),
+            *("starttime", "endtime"),
             wait_h=(pl.col("starttime") - ready).dt.total_seconds() / hour,
             input_h=(ready - pl.col("creationtime")).dt.total_seconds() / hour,
             wall_h=(pl.col("endtime") - pl.col("starttime")).dt.total_seconds() / hour,
@@ -126,7 +126,7 @@ def _ends(jobs: pl.DataFrame) -> dict[str, float | None]:
     failed = pl.col("jobstatus") == "failed"
     queues = over.group_by("computingsite").agg(pl.len(), part=failed.mean())
     queues = queues.filter(pl.col("len") >= LEAST_JOBS)
-    wall, code = pl.col("wall_h"), pl.col("piloterrorcode")
+    wall, code = pl.col("wall_h"), pl.col("piloterrorcode").fill_null(0)
     return {
         "failed jobs": _value(over, failed.mean() * 100),
         "failed jobs at the queue of rank 90 %": _value(queues, pl.col("part").quantile(0.9) * 100),
@@ -170,14 +170,16 @@ def _moves(jobs: pl.DataFrame) -> dict[str, float | None]:
 
 
 def _use(archive: Archive, jobs: pl.DataFrame) -> dict[str, float | None]:
-    """Return the used part of the slots there are, from the first start to the last end."""
+    """Return the used part of the slots there are, from the first start to the last end; jobs that run have run until then."""
     name = "used part of the slots"
     if "capacity" not in archive.manifest.truth:
         return {name: None}
-    span = _value(jobs, (pl.col("endtime").max() - pl.col("starttime").min()).dt.total_seconds())
+    last = pl.col("endtime").max()
+    span = _value(jobs, (last - pl.col("starttime").min()).dt.total_seconds())
     if not span:
         return {name: None}
     capacity = archive.truth("capacity").group_by("panda_queue").agg(pl.col("slots").max())
-    used = _value(jobs, (pl.col("wall_h") * pl.col("actualcorecount")).sum()) or 0.0
+    ran_h = (pl.coalesce("endtime", last) - pl.col("starttime")).dt.total_seconds() / HOUR_S
+    used = _value(jobs, (ran_h * pl.coalesce("actualcorecount", "corecount")).sum()) or 0.0
     there = _value(capacity, pl.col("slots").sum()) or 0.0
     return {name: 100 * used / (there * span / HOUR_S) if there else None}

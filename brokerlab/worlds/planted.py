@@ -1,4 +1,4 @@
-"""What is planted in a lived world: settings that are wrong, and one that is right, with what would be best.
+"""What is planted in a lived world: settings that are wrong, and some that are right, with what would be best.
 
 The history is made under the planted values; calibration never reads what is said of them here.
 """
@@ -6,11 +6,9 @@ The history is made under the planted values; calibration never reads what is sa
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import get_args
 
 import polars as pl
 
-from brokerlab.errors import ConfigError
 from brokerlab.worlds import brokerage_settings
 from brokerlab.worlds.settings import Planted, SynthSettings
 
@@ -23,7 +21,7 @@ class Plant:
 
     key: str  # of gdpconfig, without a scope
     component: str  # of gdpconfig
-    # value in a world with wrong settings; equal to ``best`` for the key that is right
+    # value in a world with wrong settings; equal to ``best`` for keys that are right
     planted: int
     best: int  # value in a world without
     lowest: float  # from this value on it is as good as the best ...
@@ -64,14 +62,6 @@ FURTHER: dict[Planted, dict[str, int]] = {
 """Further keys in force, of which nothing is said: no input of tasks over IO_INTENSITY_CUTOFF may be moved, which makes it matter (to let
 it be moved gains less than to raise the cutoff, as limits on bytes stay); where links carry all that is sent, to leave slow ones
 out costs 6 % of turnaround."""
-
-
-def checked(planted: str) -> Planted:
-    """Return what is to be planted; a ConfigError where it is none of `Planted`."""
-    for known in get_args(Planted):
-        if planted == known:
-            return known  # type: ignore[no-any-return]
-    raise ConfigError(f"planted is '{planted}', allowed: {', '.join(get_args(Planted))}")
 
 
 def value_of(plant: Plant, planted: Planted) -> int:

@@ -14,6 +14,9 @@ from brokerlab.numerics import BoolArray, FloatArray, IntArray, SortedGroups
 from brokerlab.units import KB, MB
 from brokerlab.worlds.settings import SynthSettings
 
+CPUTIME_RANK = 95
+"""Percentile rank of the rule of CPU time."""
+
 
 @dataclass(frozen=True)
 class ScoutJobs:
@@ -73,7 +76,7 @@ def scout_requests(
     )
     q = SortedGroups.of(t, kb, n).percentile(settings.ram_rank)
     ram = np.floor_divide(q * (100 + settings.ram_margin_pct), 100) / 1024
-    cputime, milli = _cputime(scouts, settings, base_wall_s, n)
+    cputime, milli = _cputime(scouts, base_wall_s, n)
     big = scouts.events >= 10
     per_event = np.ceil(scouts.output_bytes / scouts.events)
     out = SortedGroups.of(t[big], per_event[big], n).percentile(75) / KB
@@ -95,16 +98,14 @@ def scout_requests(
     )
 
 
-def _cputime(
-    scouts: ScoutJobs, settings: SynthSettings, base_wall_s: IntArray, n: int
-) -> tuple[IntArray, BoolArray]:
+def _cputime(scouts: ScoutJobs, base_wall_s: IntArray, n: int) -> tuple[IntArray, BoolArray]:
     """Return cputime and whether its unit is milli HS06 seconds (scouts.md 5.1)."""
     t = scouts.task
     busy = np.maximum(scouts.wall_s - base_wall_s[t], 0)
     hs06 = busy * scouts.corepower * scouts.cores * 90 / 100
     eligible = (scouts.events >= 10 * scouts.cores) | scouts.pseudo | (scouts.wall_s > 6 * 3600)
     per_event = (hs06 / scouts.events)[eligible]
-    q = SortedGroups.of(t[eligible], per_event, n).percentile(settings.cputime_rank) * 1.5
+    q = SortedGroups.of(t[eligible], per_event, n).percentile(CPUTIME_RANK) * 1.5
     milli = q < 10
     return _whole(np.ceil(np.where(milli, q * 1000, q)), ~np.isnan(q)), milli
 

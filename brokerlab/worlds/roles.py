@@ -40,7 +40,7 @@ class Spell:
     begin_s: int
     end_s: int
 
-    def holds(self, queue: IntArray, second: IntArray) -> BoolArray:
+    def holds(self, queue: int | IntArray, second: int | IntArray) -> BoolArray:
         """Decide whether jobs created then at a queue hang."""
         inside = (second >= self.begin_s) & (second < self.end_s)
         return np.asarray((queue == self.queue) & inside)

@@ -65,8 +65,9 @@ def changes(world: World, slots: IntArray) -> pl.DataFrame:
     """Return when the queues have how many slots: none while they start nothing (a contract of the simulator)."""
     rows = [(name, 0, int(n)) for name, n in zip(world.names, slots, strict=True)]
     for spell in world.spells:
-        name = world.names[spell.queue]
-        rows += [(name, spell.begin_s, 0), (name, spell.end_s, int(slots[spell.queue]))]
+        for second in (spell.begin_s, spell.end_s):
+            hangs = any(other.holds(spell.queue, second) for other in world.spells)
+            rows.append((world.names[spell.queue], second, 0 if hangs else int(slots[spell.queue])))
     frame = pl.DataFrame(rows, schema=["panda_queue", "second", "slots"], orient="row")
     return frame.select("panda_queue", ts=world.times(frame["second"].to_numpy()), slots="slots")
 

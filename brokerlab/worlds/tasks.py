@@ -26,6 +26,10 @@ TAIL_SHARE, TAIL_SCALE = 0.015, 0.3
 OUT_TASK_SD, OUT_JOB_SD = 0.15, 0.075
 """In a calm world sd of ln(output per event) at most so much between tasks of a kind, and at least so much inside one, about as
 inputs have it (8 %, section 3): else few tasks with large output decide what a rank of outdiskcount costs."""
+FILES_LN_MEAN, FILES_LN_SD = 5.10, 1.54
+"""Mean and sd of ln(input files of a task)."""
+DRIFT_AT = 0.6
+"""Part of the period after which the new campaign starts."""
 WALL_BOUNDS_S = (150.0, 80_000.0)
 """Shortest and longest median wall time of a task [s]."""
 
@@ -97,7 +101,7 @@ def draw_tasks(
     sizes = _draw_sizes(world, rng, quota)
     kind, n = sizes["kind"], len(sizes["kind"])
     created = begin_s + np.sort(rng.random(n)) * length_s
-    late = created >= world.settings.drift_at * world.settings.submit_s
+    late = created >= DRIFT_AT * world.settings.submit_s
     drift = np.where(late, world.settings.drift, 0.0)
     cores, ref = _draw_cores(rng, kind)
     memory = _draw_memory(rng, kind, drift)
@@ -201,7 +205,7 @@ def _draw_sizes(world: World, rng: np.random.Generator, quota: int) -> dict[str,
     width = np.array([len(c) for c in choices])[kind]
     table = np.array([np.resize(c, 4) for c in choices])
     per_job = table[kind, (u[0] * width).astype(np.int64)]
-    files = np.ceil(np.exp(rng.normal(world.settings.files_ln_mean, world.settings.files_ln_sd, n)))
+    files = np.ceil(np.exp(rng.normal(FILES_LN_MEAN, FILES_LN_SD, n)))
     n_jobs = np.ceil(np.minimum(files, 1e9) / per_job).astype(np.int64)
     n_jobs = np.minimum(n_jobs, world.settings.largest_task)
     merges = u[1] < of_kind(kind, lambda t: t.merge_share)

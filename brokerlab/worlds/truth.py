@@ -8,6 +8,7 @@ import polars as pl
 from brokerlab.numerics import FloatArray
 from brokerlab.units import KB
 from brokerlab.worlds.block import Block
+from brokerlab.worlds.frames_jobs import known
 from brokerlab.worlds.frames_tasks import Totals
 from brokerlab.worlds.jobtypes import JOB_TYPES
 from brokerlab.worlds.mixture import QUANTITIES, evaluate
@@ -49,7 +50,8 @@ def truth_queues(world: World, block: Block, totals: Totals) -> pl.DataFrame:
 def truth_tasks(world: World, block: Block, totals: Totals, queues: pl.DataFrame) -> pl.DataFrame:
     """Return the truth of every task that has a job in the archive, by ``jeditaskid``.
 
-    Parameters, and ``<quantity>_qNNN`` for the levels of ``QUANTILES``; both for the jobs after scouting.
+    Parameters, and ``<quantity>_qNNN`` for the levels of ``QUANTILES``; both for the jobs after scouting. ``decided_at`` is null
+    where scouts of a lived world were not over.
     """
     keep = np.flatnonzero(totals.rows > 0)
     tasks = block.tasks
@@ -58,7 +60,10 @@ def truth_tasks(world: World, block: Block, totals: Totals, queues: pl.DataFrame
             "jeditaskid": block.taskid,
             "job_type": pl.Series([JOB_TYPES[k].name for k in tasks.kind]),
             "late": tasks.late,
-            "decided_at": world.times(np.floor(block.decided_s).astype(np.int64)),
+            "decided_at": known(
+                world.times(np.floor(block.decided_s).astype(np.int64)),
+                (block.decided_s < world.settings.end_s) | (not world.settings.lived),
+            ),
             "n_queues": (tasks.slots.weight > 0).sum(axis=1),
             "n_jobs": totals.jobs,
             "n_bulk": totals.bulk,

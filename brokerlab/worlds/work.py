@@ -12,7 +12,7 @@ from brokerlab.numerics import BoolArray, IntArray
 from brokerlab.worlds.arrays import join, take
 from brokerlab.worlds.assemble import Drawn
 from brokerlab.worlds.block import decide
-from brokerlab.worlds.chains import BULK, MERGED, SCOUT, Roots, finished, merge_keys, needs
+from brokerlab.worlds.chains import BUILD, BULK, MERGED, SCOUT, Roots, finished, merge_keys, needs
 from brokerlab.worlds.light import LIGHT
 from brokerlab.worlds.tasks import Tasks
 from brokerlab.worlds.world import World
@@ -104,7 +104,7 @@ def work_of(
         first_task=first_task,
         first_root=first_root,
         taskid=np.concatenate([part.block.taskid for part in parts]),
-        has_build=_with_build(tasks, every),
+        has_build=np.bincount(every.task[every.phase == BUILD], minlength=tasks.n) > 0,
         brokered=brokered,
         group=group,
         merge=merge,
@@ -143,13 +143,6 @@ def _single(part: Drawn, tables: dict[str, pl.DataFrame], start_us: int) -> pl.D
         created_s=micro,
         wall_s=(pl.col("endtime") - pl.col("starttime")).dt.total_seconds(),
     )
-
-
-def _with_build(tasks: Tasks, roots: Roots) -> BoolArray:
-    """Tell which tasks have a build."""
-    found = np.zeros(tasks.n, np.bool_)
-    found[roots.task[~np.isin(roots.phase, (SCOUT, BULK, MERGED))]] = True
-    return found
 
 
 def _groups(tasks: Tasks, roots: Roots) -> tuple[IntArray, IntArray]:

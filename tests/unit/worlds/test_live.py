@@ -3,16 +3,20 @@
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
+import brokerlab.archive
 from brokerlab import scouts, worlds
 from brokerlab.calibrate import simulation
 from brokerlab.calibrate.simulation.capacity import in_use
-from brokerlab.errors import ConfigError
+from brokerlab.errors import ConfigError, DataError
 from brokerlab.gdpconfig import Config
 from brokerlab.worlds.life import Life
 from brokerlab.worlds.light import LIGHT
+from brokerlab.worlds.slots import changes
+from brokerlab.worlds.world import draw_world
 from tests.unit.worlds.conftest import ASKED, Made
 
 pytestmark = pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
@@ -29,6 +33,23 @@ def test_the_same_settings_give_the_same_bytes(tmp_path: Path) -> None:
 def test_unknown_settings_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="queues"):
         worlds.synthesise(tmp_path / "none", jobs=500, days=2, seed=1, lived=True, queuess=30)
+
+
+def test_a_world_without_work_for_the_brokerage_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="none of the 1 jobs drawn"):
+        worlds.synthesise(tmp_path / "none", jobs=1, days=1, seed=1, queues=20, lived=True)
+
+
+def test_no_queue_has_slots_in_any_of_its_spells() -> None:
+    """Of few queues one has several roles, and its spells overlap."""
+    world = draw_world(worlds.make_settings(jobs=600, days=3, seed=1, queues=20, lived=True))
+    assert len({spell.queue for spell in world.spells}) < len(world.spells)
+    capacity = changes(world, np.full(world.n, 8))
+    for spell in world.spells:
+        at = [world.settings.at(second) for second in (spell.begin_s, spell.end_s - 1)]
+        rows = capacity.filter(pl.col("ts").is_between(*at), panda_queue=world.names[spell.queue])
+        assert rows.height > 0
+        assert (rows["slots"] == 0).all()
 
 
 def test_what_is_asked_of_a_made_archive_is_complete(tmp_path: Path) -> None:
@@ -175,6 +196,31 @@ def test_jobs_that_are_not_over_have_no_end(made: Made) -> None:
     assert waiting["starttime"].null_count() == waiting.height
     over = made.drawn.filter(pl.col("jobstatus").is_in(["finished", "failed"]))
     assert over["endtime"].null_count() == 0
+    assert waiting["actualcorecount"].null_count() == waiting.height
+
+
+def test_files_of_jobs_that_are_not_over_have_not_failed(made: Made) -> None:
+    """Contract of files: status "ready, picked, running, finished, failed"; of datasets: input files given up."""
+    files = made.table("files").filter(pl.col("type").is_in(["input", "pseudo_input"]))
+    both = files.join(made.jobs.select("pandaid", "jobstatus"), on="pandaid")
+    for status, expected in (("activated", "picked"), ("running", "running")):
+        mine = both.filter(jobstatus=status)
+        assert mine.height > 10
+        assert (mine["status"] == expected).all()
+        assert (mine["failedattempt"] < mine["attemptnr"]).all()
+    failed = both.group_by("jeditaskid").agg(n=(pl.col("jobstatus") == "failed").sum())
+    inputs = made.table("datasets").filter(pl.col("type").is_in(["input", "pseudo_input"]))
+    sums = inputs.join(failed, on="jeditaskid").join(made.archive.truth("tasks"), on="jeditaskid")
+    assert (sums["nfilesfailed"] == sums["n"]).all()
+
+
+def test_tasks_that_were_never_decided_say_so(tmp_path: Path) -> None:
+    worlds.synthesise(tmp_path, jobs=600, days=0.3, seed=1, queues=20, lived=True, planted="none")
+    archive = brokerlab.archive.open(tmp_path)
+    both = archive.scan("tasks").collect().join(archive.truth("tasks"), on="jeditaskid")
+    scouting = both["status"] == "scouting"
+    assert 0 < scouting.sum() < both.height
+    assert both["decided_at"].is_null().equals(scouting, check_names=False)
 
 
 def test_a_job_is_at_one_place_at_every_look(

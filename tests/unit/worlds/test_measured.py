@@ -28,7 +28,7 @@ def test_values_are_those_of_the_jobs(tmp_path: Path) -> None:
             "computingsite": "Q",
             "nucleus": ["N"] * (n - 1) + ["OTHER"],
             "jobstatus": ["failed"] * failed + ["finished"] * (n - failed),
-            "piloterrorcode": [1212, 1213, 1213, 0] + [0] * (n - failed),
+            "piloterrorcode": [1212, 1213, 1213, 0] + [None] * (n - failed),
             "creationtime": T0,
             "activatedtime": T0 + HOUR / 2,
             "starttime": T0 + 2 * HOUR,

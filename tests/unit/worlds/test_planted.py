@@ -8,7 +8,6 @@ import pytest
 
 import brokerlab.archive
 from brokerlab import worlds
-from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig.proposal.planted import TRUTH
 from brokerlab.worlds import links, planted
 from tests.unit.worlds.conftest import ASKED, Made
@@ -51,11 +50,6 @@ def test_the_best_value_is_in_its_range_and_a_wrong_one_is_not() -> None:
         assert plant.lowest <= plant.best <= highest, plant.key
         if plant.planted != plant.best:
             assert not plant.lowest <= plant.planted <= highest, plant.key
-
-
-def test_only_known_worlds_are_planted(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="allowed: wrong, none"):
-        worlds.synthesise(tmp_path, **{**ASKED, "planted": "some"})
 
 
 def test_the_page_says_what_is_planted() -> None:

@@ -7,6 +7,7 @@ from datetime import timedelta
 import polars as pl
 import pytest
 
+import brokerlab.archive
 from brokerlab import gdpconfig, worlds
 from brokerlab.archive.contracts.tasks import SPLIT_RULE_TAGS, split_rule_digits
 from brokerlab.worlds.links import network_matrix
@@ -324,6 +325,22 @@ def test_links_are_written_as_often_as_asked(tmp_path_factory: pytest.TempPathFa
     assert sizes[0][0] / sizes[1][0] == pytest.approx(6, rel=0.05)
     assert sizes[0][1] / sizes[1][1] == pytest.approx(6, rel=0.05)
     assert sizes[0][2] == sizes[1][2]
+
+
+def test_starts_of_pilots_are_those_of_three_hours(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Whatever the time between snapshots: column ``hours`` says 3."""
+    folder = tmp_path_factory.mktemp("hours") / "a"
+    worlds.synthesise(folder, jobs=600, days=2, seed=1, queues=20, pilots_every_h=5)
+    scan = brokerlab.archive.open(folder).scan
+    asked = scan("site_data").select("site", "ts", "nstart", "hours").collect()
+    assert (asked["hours"] == 3).all()
+    starts = scan("jobs").select(site="computingsite", at="starttime").drop_nulls().collect()
+    inside = pl.col("at").is_between(pl.col("ts") - pl.duration(hours=3), "ts", closed="right")
+    seen = asked.join(starts, on="site").filter(inside).group_by("site", "ts").len()
+    both = asked.join(seen, on=["site", "ts"], how="left").with_columns(pl.col("len").fill_null(0))
+    assert (both["nstart"] == both["len"]).all()
 
 
 @pytest.mark.parametrize("settings", [{"queues": 20}, {"queues": 21, "seed": 3}, {"days": 0.05}])

@@ -167,7 +167,7 @@ def test_manifest_says_synthetic(tmp_path: Path) -> None:
 
 
 def test_tasks_too_small_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="raise files_ln_mean or max_task_jobs"):
+    with pytest.raises(DataError, match="raise max_task_jobs"):
         make(tmp_path / "a", jobs=20_000, max_task_jobs=1)
     assert not (tmp_path / "a" / "manifest.json").exists()
 

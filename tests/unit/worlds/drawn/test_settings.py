@@ -11,19 +11,22 @@ def test_unknown_setting_names_the_nearest() -> None:
 
 def test_everything_wrong_is_said_at_once() -> None:
     with pytest.raises(ConfigError) as error:
-        make_settings(jobs=0, days=-1, seed=1, start="2026-03-01T00:00+02:00", compensation=9)
+        make_settings(
+            jobs=0, days=-1, seed=1, start="2026-03-01T00:00+02:00", ram_rank=101, planted="right"
+        )
     text = str(error.value)
     for part in (
         "jobs = 0: allowed a whole number from 1",
         "days = -1",
-        "compensation = 9",
+        "ram_rank = 101",
+        "planted = 'right': allowed wrong or none",
         "start = ",
         "no zone",
     ):
         assert part in text
 
 
-@pytest.mark.parametrize("start", ["yesterday", "2026-13-01", ""])
+@pytest.mark.parametrize("start", ["yesterday", "2026-13-01", "", "9999-12-31"])
 def test_start_must_be_a_time(start: str) -> None:
     with pytest.raises(ConfigError, match="start = "):
         make_settings(jobs=10, days=1, seed=1, start=start)
@@ -35,9 +38,16 @@ def test_numbers_must_be_finite(bad: float) -> None:
         make_settings(jobs=10, days=bad, seed=1)
 
 
-def test_wrong_type_is_refused() -> None:
-    with pytest.raises(ConfigError, match="jobs = '10'"):
-        make_settings(jobs="10", days=1, seed=1)
+@pytest.mark.parametrize("wrong", [{"jobs": "10"}, {"jobs": None}, {"days": "x"}, {"lived": "no"}])
+def test_wrong_type_is_refused(wrong: dict[str, object]) -> None:
+    (name,) = wrong
+    with pytest.raises(ConfigError, match=f"{name} = "):
+        make_settings(**{"jobs": 10, "days": 1, "seed": 1, "lived": True, **wrong})
+
+
+def test_whole_days_are_the_same_setting() -> None:
+    one, other = (make_settings(jobs=10, days=days, seed=1) for days in (2, 2.0))
+    assert one.note() == other.note()
 
 
 def test_note_has_every_setting() -> None:
