@@ -129,7 +129,7 @@ class Replay(Result):
     def _whole(self) -> Replay:
         """The replay with what follows from the files of its tasks, where they are still to be read."""
         unread = self.unread
-        files = unread.relation("files") if unread is not None and unread.has("files") else None
+        files = unread.lazy("files") if unread is not None and unread.has("files") else None
         tables = {**self.tables, **OfFiles(self.stage)(files, self.tables)}
         return replace(self, tables=MappingProxyType(tables), unread=None)
 
@@ -170,7 +170,7 @@ class Replay(Result):
         if self.unread is not None:
             of_files = OfFiles(self.stage)
             if self.unread.has("files"):
-                large["files"] = inputs.files_read(self.unread.relation("files"))
+                large["files"] = inputs.files_read(self.unread.lazy("files"))
         bare = replace(self, tables={}, open_tasks=pl.DataFrame(), remake=None, unread=None)
 
         def of_chunk(chunk: carry.Chunk) -> T:

@@ -285,7 +285,7 @@ class Maker:
         self._read_locations()
 
     def _read_files(self) -> None:
-        files = self.archive.relation("files") if self.archive.has("files") else None
+        files = self.archive.lazy("files") if self.archive.has("files") else None
         self.tables |= OfFiles(self.stage)(files, self.tables)
 
     def _copied(self, datasets: pl.DataFrame) -> pl.DataFrame:
