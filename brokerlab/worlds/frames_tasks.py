@@ -157,7 +157,6 @@ class Totals:
     rows: IntArray
     jobs: IntArray
     ok: IntArray
-    merges: IntArray
     bulk: IntArray
     open: IntArray
     first_s: IntArray
@@ -178,7 +177,6 @@ def totals_of(block: Block, ends: Ends) -> Totals:
         rows=np.bincount(block.row_task, minlength=n),
         jobs=np.bincount(ends.task[plain], minlength=n),
         ok=np.bincount(ends.task[plain & ends.ok], minlength=n),
-        merges=np.bincount(ends.task[ends.merge], minlength=n),
         bulk=np.bincount(ends.task[bulk], minlength=n),
         open=np.bincount(ends.task[plain & (ends.open > 0)], minlength=n),
         first_s=first,

@@ -293,9 +293,7 @@ class Life(Loop):
         decided[task] = True
         mine = np.concatenate([self.of_task[t] for t in task])
         scouts = mine[roots.phase[mine] == SCOUT]
-        known = scouts[
-            self.good[scouts] & (self.done[scouts] <= self.decided_s[roots.task[scouts]])
-        ]
+        known = scouts[self.good[scouts]]
         self._ask(decided, known)
         broken = np.ones(self.work.tasks.n, np.bool_)
         broken[roots.task[known]] = False
@@ -303,14 +301,11 @@ class Life(Loop):
         never = bulk[broken[roots.task[bulk]]]
         self._release(never, np.zeros(len(never), np.bool_), np.zeros(len(never)))
         bulk = bulk[~broken[roots.task[bulk]]]
-        wait = np.zeros(self.work.tasks.n)
-        wait[task] = self.rng.uniform(60, 600, len(task))
-        rate = np.ones(self.work.tasks.n)
-        rate[task] = np.maximum(self.work.tasks.n_jobs[task], 60) / self.rng.uniform(
-            120, 900, len(task)
-        )
-        t = roots.task[bulk]
-        self.due[bulk] = self.decided_s[t] + wait[t] + roots.seq[bulk] / rate[t]
+        wait, length = (self.rng.uniform(*most, len(task)) for most in ((60, 600), (120, 900)))
+        rate = np.maximum(self.work.tasks.n_jobs[task], 60) / length
+        place = np.searchsorted(task, roots.task[bulk])
+        begun = self.decided_s[task] + wait
+        self.due[bulk] = begun[place] + roots.seq[bulk] / rate[place]
         limits = limits_of(self.work.tasks, self.requests, take(roots, bulk))
         for name, values in vars(limits).items():
             getattr(self.limits, name)[bulk] = values

@@ -109,14 +109,10 @@ class Places:
         t = rows["t"].to_numpy().astype(np.int64)
         place = np.arange(len(t)) - np.searchsorted(t, t)
         shape = (len(tasks), int(place.max(initial=0)) + 1)
-        names = ["weight", "cores", "corepower", "maxpss_effect", "wall_effect"]
+        padding = {"weight": 0, "cores": 1, "corepower": 1, "maxpss_effect": 0, "wall_effect": 0}
         arrays = []
-        for name in names:
-            array = (
-                np.zeros(shape)
-                if name in ("weight", "maxpss_effect", "wall_effect")
-                else np.ones(shape)
-            )
+        for name, value in padding.items():
+            array = np.full(shape, float(value))
             array[t, place] = rows[name].to_numpy()
             arrays.append(array)
         return cls(*arrays)

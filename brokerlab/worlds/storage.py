@@ -111,7 +111,7 @@ def _statuses(
 def _space(
     rng: np.random.Generator, world: World, site: IntArray, kind: IntArray, per_time: int
 ) -> dict[str, FloatArray]:
-    """Draw the space [GB]: nuclei have petabytes and around 100 TB free, satellites less, a few none."""
+    """Draw the space [GB]: nuclei have petabytes and a few hundred TB free, satellites less, a few hardly any."""
     n, again = len(site), np.tile(np.arange(per_time), HISTORY)
     large = world.nucleus[site]
     level = np.where(large, np.log(8e6), np.log(1.2e6)) + np.where(kind == 1, -2.5, 0.0)

@@ -19,15 +19,8 @@ from brokerlab.worlds.world import World
 
 COLUMNS = (
     *("prodsourcelabel", "processingtype", "produsername", "workinggroup", "gshare"),
-    *(
-        "workqueue_id",
-        "currentpriority",
-        "nucleus",
-        "resource_type",
-        "diskio",
-        "jeditaskid",
-        "corecount",
-    ),
+    *("workqueue_id", "currentpriority", "nucleus", "resource_type", "diskio", "jeditaskid"),
+    "corecount",
 )
 """What the simulator reads of the jobs as they were drawn."""
 _SINGLE = ("pandaid", "computingsite", "creationtime", "starttime", "endtime")
