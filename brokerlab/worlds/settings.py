@@ -11,7 +11,7 @@ from typing import Literal, get_args
 from brokerlab.errors import ConfigError
 from brokerlab.units import DAY_S
 
-GENERATOR_VERSION = 6
+GENERATOR_VERSION = 7
 """Raised whenever the same settings would give other bytes ..."""
 LIVED_VERSION = 9
 """... and this when that is so of lived worlds alone."""
