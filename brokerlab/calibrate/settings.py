@@ -19,7 +19,8 @@ def scans_once(
     """Return tables by name; rows given twice, which would count twice and which no archive has, are refused."""
     tables = scans_of(source, needed, optional)
     for name, table in tables.items() if not isinstance(source, Archive) else ():
-        check_once(name, table)
+        if name != "files":  # they are held to it wherever tables are given by name
+            check_once(name, table)
     return tables
 
 
