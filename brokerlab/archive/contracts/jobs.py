@@ -9,6 +9,8 @@ STATUSES = (
     "holding", "merging", "transferring", "finished", "failed", "cancelled", "closed",
 )  # fmt: skip
 """Statuses of jobs; a job with another one is in none of the counts by outcome."""
+NOT_ACTIVATED = ("pending", "defined", "assigned", "waiting")
+"""Statuses of jobs that the system keeps, and counts, in a table of their own until they are activated (DB ``JOBSDEFINED4``)."""
 ENDED = ("finished", "failed")
 """Statuses of jobs that did what they could; jobs that were cancelled or closed did not."""
 OVER = (*ENDED, "cancelled", "closed")

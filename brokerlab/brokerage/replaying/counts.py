@@ -10,6 +10,7 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab.archive.contracts import read_as
+from brokerlab.archive.contracts.jobs import NOT_ACTIVATED
 from brokerlab.brokerage.replaying import states
 from brokerlab.brokerage.replaying.changes import (
     MEASURES,
@@ -145,8 +146,6 @@ def _sizes(jobs: nw.LazyFrame[Any], unknown: nw.Expr) -> tuple[int, int]:
     return int(total or 0), int(bad or 0)
 
 
-NOT_ACTIVATED = ("defined", "assigned", "pending", "waiting")
-"""Statuses that the system counts in a table of their own, JOBSDEFINED_SHARE_STATS."""
 MAX_AGE_S = 3600
 """Recorded numbers count while they are younger [s]; before and after, numbers are rebuilt."""
 _STATS = read_as(

@@ -7,9 +7,10 @@ from datetime import datetime
 
 import polars as pl
 
+from brokerlab.archive.contracts.jobs import NOT_ACTIVATED
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts.facts import DOWN, microseconds_of
-from brokerlab.lifecycle.timeouts.rule import DEFINED_TABLE, QUEUED, SECOND, USERS
+from brokerlab.lifecycle.timeouts.rule import QUEUED, SECOND, USERS
 from brokerlab.lifecycle.timeouts.settings import analysis_limit_s
 from brokerlab.units import HOUR_S
 
@@ -80,7 +81,7 @@ def _limits(groups: pl.Series, config: Config) -> pl.Expr:
 def _alive(jobs: pl.DataFrame, now: int) -> pl.DataFrame:
     """Return the sets of jobs at a queue in which something changed lately."""
     recent = now - pl.col("statechangetime").cast(pl.Int64) < YOUNGEST_S * SECOND
-    shown = jobs.filter(recent & ~pl.col("jobstatus").is_in(DEFINED_TABLE + NO_SIGN))
+    shown = jobs.filter(recent & ~pl.col("jobstatus").is_in(NOT_ACTIVATED + NO_SIGN))
     return shown.select(*PLACE, "produsername").unique().with_columns(alive=True)
 
 

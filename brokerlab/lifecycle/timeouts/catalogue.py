@@ -5,11 +5,11 @@ from __future__ import annotations
 import narwhals.stable.v2 as nw
 import polars as pl
 
+from brokerlab.archive.contracts.jobs import NOT_ACTIVATED
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts.facts import TRANSFERRING_DAYS
 from brokerlab.lifecycle.timeouts.rule import (
     ACTIVE_TABLE,
-    DEFINED_TABLE,
     USERS,
     Action,
     TimeoutRule,
@@ -64,7 +64,7 @@ def _urgent() -> nw.Expr:
 def _waiting(rules: TimeoutRules, limits: Limits) -> tuple[TimeoutRule, ...]:
     """Return rules 1 to 4: before activation."""
     exempt = everywhere(rules)
-    table = DEFINED_TABLE if rules.assigned_whole_table else ("assigned",)
+    table = NOT_ACTIVATED if rules.assigned_whole_table else ("assigned",)
     return (
         TimeoutRule(
             number=1, name="pending", action="kill", statuses=("pending",),
@@ -345,7 +345,7 @@ def code_rules(limits: Limits) -> tuple[TimeoutRule, ...]:
             17, "transferring_user", "fail", ("transferring",), ("modificationtime", silence),
             user, keys=("HEARTBEAT_TIMEOUT_<workflow>",), second_s=HOUR_S,
         ),
-        _rule(18, "defined_7d", "kill", DEFINED_TABLE, (since, week), true()),
+        _rule(18, "defined_7d", "kill", NOT_ACTIVATED, (since, week), true()),
         _rule(19, "activated_7d", "kill", ("activated",), (since, week), true()),
         _rule(
             20, "analysis_7d", "kill", ACTIVE_TABLE, ("modificationtime", week),

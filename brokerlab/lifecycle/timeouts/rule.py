@@ -9,15 +9,15 @@ from typing import Literal, TypedDict
 
 import narwhals.stable.v2 as nw
 
+from brokerlab.archive.contracts.jobs import NOT_ACTIVATED
 from brokerlab.rulesets import RuleSet
 
-DEFINED_TABLE = ("pending", "defined", "assigned", "waiting")  # before activation
 ACTIVE_TABLE = (
     *("activated", "sent", "starting", "running", "holding", "merging"),
     *("transferring", "throttled", "stagein", "stageout"),
 )
 """Every other live status."""
-LIVE = DEFINED_TABLE + ACTIVE_TABLE
+LIVE = NOT_ACTIVATED + ACTIVE_TABLE
 QUEUED = ("defined", "assigned", "activated", "starting")
 """Jobs that fast and analysis rebrokerage can move."""
 
