@@ -112,6 +112,17 @@ def same_engine(frames: Mapping[str, nw.LazyFrame[Any]]) -> None:
         raise DataError(f"tables must come from one engine; found {said}; convert them to one")
 
 
+def last_attempts(files: nw.LazyFrame[Any], *of: str) -> nw.LazyFrame[Any]:
+    """Keep the last attempt of each file, or of each file and value of other columns; rows without ``fileid`` stay.
+
+    Source: docs/rules/archive.md 4.
+    """
+    key, number = ["jeditaskid", "datasetid", "fileid", *of], nw.col("attemptnr").fill_null(-1)
+    counted = files.with_columns(attempt__=number, last__=number.max().over(*key))
+    known = counted.filter(nw.col("fileid").is_null() | (nw.col("attempt__") == nw.col("last__")))
+    return known.drop("attempt__", "last__")
+
+
 def unpivot(
     frame: nw.LazyFrame[Any], on: Sequence[str], keep: Sequence[str], *, name: str, value: str
 ) -> nw.LazyFrame[Any]:

@@ -173,10 +173,11 @@ class Toy:
         return self
 
     def tables(self) -> Tables:
-        """Return jobs, files, tasks, datasets, queues."""
+        """Return jobs, files, tasks, datasets, queues; files have numbers where one is given any."""
+        numbered = any("fileid" in row for row in self.files)
         return (
             frame(self.jobs, JOBS),
-            frame(self.files, FILES),
+            frame(self.files, FILES | ({"fileid": pl.Int64} if numbered else {})),
             frame(self.tasks, TASKS),
             frame(self.datasets, DATASETS),
             frame(self.queues, QUEUES),

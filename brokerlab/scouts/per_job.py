@@ -13,7 +13,7 @@ import polars as pl
 
 from brokerlab import carry
 from brokerlab.carry import Chunk
-from brokerlab.engines import collect
+from brokerlab.engines import collect, last_attempts, lazy_of
 from brokerlab.errors import DataError
 from brokerlab.scouts.quantities import of_jobs
 from brokerlab.scouts.settings import repeated
@@ -85,7 +85,7 @@ def of_files(files: pl.DataFrame) -> pl.DataFrame:
         "is_exhausted": (status == "ready") & spent,
     }
     return files.select(
-        *("jeditaskid", "datasetid", "pandaid", "fsize"),
+        *("jeditaskid", "datasetid", "fileid", "attemptnr", "pandaid", "fsize"),
         effective_bytes=effective_bytes(),
         effective_events=effective_events(),
         events=pl.when(pl.col("endevent").is_not_null()).then(span).otherwise("nevents"),
@@ -117,6 +117,12 @@ def effective_bytes() -> pl.Expr:
     return pl.when(size.is_null() | (size == 0) | (used == 0)).then(MB).otherwise(used)
 
 
+def _last(files: pl.DataFrame) -> pl.DataFrame:
+    """Keep the last attempt of each file; one look at their numbers is enough where there is no other."""
+    once = not files["fileid"].is_duplicated().any()
+    return files if once else collect(last_attempts(lazy_of(files, "files")))
+
+
 def file_sums(chunk: Chunk, *, merge: bool) -> pl.DataFrame:
     """Sum the primary files of each (task, job), finished and not.
 
@@ -134,7 +140,7 @@ def file_sums(chunk: Chunk, *, merge: bool) -> pl.DataFrame:
     )
     is_input, counted = pl.col("is_merged" if merge else "is_input"), pl.col("is_counted")
     used = is_input & pl.col("is_finished")
-    joined = chunk["files"].join(primary, on=["jeditaskid", "datasetid"])
+    joined = _last(chunk["files"]).join(primary, on=["jeditaskid", "datasetid"])
     derived = joined.filter(is_input | counted).select(
         *KEYS,
         n_ok=_when(used, pl.lit(1, pl.Int64)),
@@ -212,8 +218,8 @@ def library_mb(chunk: Chunk) -> pl.DataFrame:
     """Return the largest finished library file of each task [MB] (docs/rules/scouts.md 5.4)."""
     libraries = chunk["datasets"].filter(type="lib").select("jeditaskid", "datasetid")
     largest = (
-        chunk["files"]
-        .filter("is_library", "is_finished")
+        _last(chunk["files"].filter("is_library"))
+        .filter("is_finished")
         .join(libraries, on=["jeditaskid", "datasetid"])
         .group_by("jeditaskid")
         .agg(pl.col("fsize").max())

@@ -17,7 +17,7 @@ MERGE_TYPES = ["trn_log", "trn_output"]
 _I, _F, _S, _B, _T = nw.Int64(), nw.Float64(), nw.String(), nw.Boolean(), nw.Datetime("us")
 
 FILE_COLUMNS = {
-    **dict.fromkeys(["jeditaskid", "datasetid", "pandaid", "fsize", "nevents"], _I),
+    **dict.fromkeys(["jeditaskid", "datasetid", "fileid", "pandaid", "fsize", "nevents"], _I),
     **dict.fromkeys(["startevent", "endevent", "attemptnr", "maxattempt"], _I),
     **dict.fromkeys(["failedattempt", "maxfailure"], _I),
     **dict.fromkeys(["type", "status"], _S),

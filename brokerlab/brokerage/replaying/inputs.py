@@ -10,7 +10,7 @@ import polars as pl
 from brokerlab.archive.contracts import read_as
 from brokerlab.brokerage.inputs.completeness import PSEUDO_TYPES
 from brokerlab.brokerage.replaying.clock import Clock, as_of
-from brokerlab.engines import collect, narrow
+from brokerlab.engines import collect, last_attempts, narrow
 
 INPUTS = ("input", *PSEUDO_TYPES)
 MERGED = ("trn_log", "trn_output")
@@ -27,7 +27,7 @@ _DATASETS = read_as(
 _FILES = read_as(
     "files",
     *("jeditaskid", "datasetid", "fileid", "lfn", "type", "fsize", "nevents", "startevent"),
-    *("endevent", "boundaryid"),
+    *("endevent", "boundaryid", "attemptnr"),
 )
 _REPLICAS = read_as(
     "replicas",
@@ -93,7 +93,8 @@ def input_files(frame: Any, inputs: pl.DataFrame) -> pl.DataFrame:
     chosen = inputs["jeditaskid"].unique().to_list()
     mine = files_read(frame).filter(nw.col("jeditaskid").is_in(chosen))
     names = inputs.select("jeditaskid", "datasetid", "datasetname")
-    found = collect(mine).join(names, on=["jeditaskid", "datasetid"]).drop("datasetid", "type")
+    own = collect(last_attempts(mine)).drop("attemptnr")
+    found = own.join(names, on=["jeditaskid", "datasetid"]).drop("datasetid", "type")
     number = pl.format("file {}", "fileid")
     named = found.with_columns(lfn=pl.coalesce("lfn", number))
     known = named.drop_nulls(["lfn", "datasetname"])

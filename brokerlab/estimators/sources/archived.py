@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
+import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab import archive as archives
 from brokerlab.archive import Archive, given
 from brokerlab.archive.contracts import empty
+from brokerlab.engines import last_attempts
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.estimators.records import Quantity
 from brokerlab.estimators.sources import jobs as facts
@@ -122,13 +124,14 @@ def _asked_events(opened: Archive, failed: pl.LazyFrame) -> pl.LazyFrame:
     primary = datasets.filter(pl.col("masterid").is_null()).select("jeditaskid", "datasetid")
     span = (pl.col("endevent") - pl.col("startevent") + 1).clip(lower_bound=1)
     events = pl.coalesce(span, pl.col("nevents"))
-    return (
+    own = (
         files.filter(pl.col("type").is_in(INPUT_TYPES))
         .join(failed.select(keys), on=keys, how="semi")
         .join(primary, on=["jeditaskid", "datasetid"], how="semi")
-        .group_by(keys)
-        .agg(asked_events=pl.when(events.count() > 0).then(events.sum()))
     )
+    last: pl.LazyFrame = last_attempts(nw.from_native(own), "pandaid").to_native()
+    summed = pl.when(events.count() > 0).then(events.sum())
+    return last.group_by(keys).agg(asked_events=summed)
 
 
 def _tasks(opened: Archive) -> pl.LazyFrame:

@@ -11,7 +11,7 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab.archive.contracts.jobs import ENDED
-from brokerlab.engines import INT, TEXT, TIME, Types, collect, narrow, same_engine
+from brokerlab.engines import INT, TEXT, TIME, Types, collect, last_attempts, narrow, same_engine
 from brokerlab.lifecycle.classification.instants import At, Instants
 from brokerlab.lifecycle.classification.levels import place_of_cell, with_cells
 from brokerlab.lifecycle.classification.task_classes import STATUSES
@@ -23,7 +23,10 @@ _TASKS: Types = {
     **dict.fromkeys(["statechangetime", "modificationtime"], TIME),
 }
 _LOG: Types = {"jeditaskid": INT, "status": TEXT, "modificationtime": TIME}
-_FILES: Types = {**dict.fromkeys(["jeditaskid", "datasetid", "pandaid"], INT), "status": TEXT}
+_FILES: Types = {
+    **dict.fromkeys(["jeditaskid", "datasetid", "pandaid", "fileid", "attemptnr"], INT),
+    "status": TEXT,
+}
 _DATASETS: Types = {
     **dict.fromkeys(["jeditaskid", "datasetid", "masterid", "nfiles"], INT),
     "type": TEXT,
@@ -111,19 +114,19 @@ def _logged(tasks: nw.LazyFrame[Any], log: nw.LazyFrame[Any]) -> nw.LazyFrame[An
 def task_progress(states: pl.DataFrame, files: Any, datasets: Any, jobs: Any) -> pl.DataFrame:
     """Count what of each task's input was finished or failed by each instant.
 
-    A file that is finished or failed became so when its job was changed for the last time. The archive knows the last
-    job of a file only: ``njobs`` leaves out jobs that were tried again by then.
+    A file that is finished or failed became so when its job was changed for the last time. Its last attempt counts:
+    ``njobs`` leaves out jobs that were tried again by then.
 
     One row per row of states, sorted: ``snapshot, jeditaskid, nfiles, nfilesfinished, nfilesfailed`` (files of the
     master datasets of type input or pseudo_input), ``njobs`` (distinct jobs on them); 0 where there is none.
 
-    Of one engine: ``files`` with ``jeditaskid, datasetid, pandaid, status``, ``datasets`` with ``jeditaskid, datasetid, masterid, type,
+    Of one engine: ``files`` with ``jeditaskid, datasetid, pandaid, status``, perhaps ``fileid, attemptnr``, ``datasets`` with ``jeditaskid, datasetid, masterid, type,
     nfiles``, ``jobs`` with ``pandaid, creationtime, modificationtime``.
     """
     wanted = states.select("snapshot", "at", pl.col("jeditaskid").cast(pl.Int64))
     instants = Instants.of(wanted.select("snapshot", "at").unique())
     tables = {
-        "files": narrow(files, "files", _FILES, tuple(_FILES)),
+        "files": narrow(files, "files", _FILES, ("jeditaskid", "datasetid", "pandaid", "status")),
         "datasets": narrow(datasets, "datasets", _DATASETS, tuple(_DATASETS)),
         "jobs": narrow(jobs, "jobs", _JOBS, tuple(_JOBS)),
     }
@@ -158,7 +161,7 @@ def _events(
         schema: Any = dict.fromkeys(["jeditaskid", "place", *names], pl.Int64)
         return pl.DataFrame(schema=schema)
     used = files.join(masters.select("jeditaskid", "datasetid"), on=["jeditaskid", "datasetid"])
-    timed = used.filter(~nw.col("pandaid").is_null()).join(jobs, on="pandaid")
+    timed = last_attempts(used).filter(~nw.col("pandaid").is_null()).join(jobs, on="pandaid")
     done = timed.filter(nw.col("status").is_in(ENDED)).select(
         "jeditaskid", kind=nw.col("status"), time=nw.col("modificationtime")
     )

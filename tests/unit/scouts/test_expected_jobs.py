@@ -55,6 +55,17 @@ def test_events_of_a_range_and_of_files_without_any():
     )  # 80 x 2 // 80: finished, without a job
 
 
+def test_of_several_attempts_at_a_file_the_last_one_counts():
+    """``files`` has a row per attempt (archive.md 4): weekly exports have several of one file."""
+    toy = two_jobs("US=2,NF=2")
+    for attempt, most in ((3, 3), (4, 6)):
+        toy.file(3, fileid=5, attemptnr=attempt, maxattempt=most, status="ready", nevents=960)
+    for number, row in enumerate(toy.files):
+        row.setdefault("fileid", number)
+    assert numbers(toy) == (500, 50, 495)
+    assert toy.parameters()["success_rate"] == 1
+
+
 def test_nothing_finished_expects_nothing():
     toy = Toy(nfiles=100, splitrule="NF=1").file(1, status="running", nevents=10)
     assert numbers(toy) == (0, 0, 0)

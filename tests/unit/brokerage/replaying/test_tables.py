@@ -243,6 +243,9 @@ def test_files_come_once() -> None:
     for order in (rows, rows[::-1]):  # in whatever order an engine gives them
         found = inputs.input_files(table("files", *order), own)
         assert found.select("startevent", "fileid").rows() == [(None, 2), (5, 1)]
+    rows = [rows[1], rows[1] | {"attemptnr": 3, "startevent": 0, "endevent": 4, "fsize": 4}]
+    found = inputs.input_files(table("files", *rows), own)  # the last attempt says what it is
+    assert found.select("startevent", "fsize").rows() == [(0, 4)]
 
 
 def jobs_made(*rows: tuple[int, float, str | None, str | None]) -> pl.DataFrame:

@@ -67,19 +67,19 @@ def tasks() -> pl.DataFrame:
 
 
 def inputs() -> dict[str, pl.DataFrame]:
-    """Files of the killed jobs: two ranges and a secondary input of one, nothing known of the other."""
-    kinds = ["input", "input", "input", "output", "input"]
+    """Files of the killed jobs: two ranges (one exported twice) and a secondary input of one, nothing known of the other."""
+    kinds = ["input", "input", "input", "output", "input", "input"]
     files = {
-        "jeditaskid": [1] * 5,
-        "datasetid": [10, 10, 11, 12, 10],
-        "fileid": [1, 2, 3, 4, 5],
-        "attemptnr": [1] * 5,
-        "pandaid": [5, 5, 5, 5, 6],
+        "jeditaskid": [1] * 6,
+        "datasetid": [10, 10, 11, 12, 10, 10],
+        "fileid": [1, 2, 3, 4, 5, 2],
+        "attemptnr": [1] * 5 + [0],
+        "pandaid": [5, 5, 5, 5, 6, 5],
         "type": kinds,
-        "status": ["failed"] * 5,
-        "nevents": [100, 50, 1000, 7, None],
-        "startevent": [0, None, None, None, None],
-        "endevent": [19, None, None, None, None],
+        "status": ["failed"] * 5 + ["running"],
+        "nevents": [100, 50, 1000, 7, None, 50],
+        "startevent": [0, None, None, None, None, None],
+        "endevent": [19, None, None, None, None, None],
     }
     datasets = {
         "jeditaskid": [1] * 3,

@@ -209,6 +209,9 @@ def test_an_archive_tells_tasks_and_progress_then() -> None:
     )
     found = classification.task_progress(states, files, datasets, table)
     assert found.drop("jeditaskid").rows() == [(1, 3, 0, 0, 1), (2, 3, 1, 0, 2)]
+    again = files.with_columns(fileid=pl.Series([7, 7, 8, 9]), attemptnr=pl.Series([2, 1, 0, 1]))
+    found = classification.task_progress(states, again, datasets, table)  # job 2 was before job 1
+    assert found.drop("jeditaskid").rows() == [(1, 3, 0, 0, 1), (2, 3, 1, 0, 1)]
 
 
 def shares(
