@@ -218,7 +218,7 @@ def test_products_beyond_53_bits(engine: Engine, fsize: int, span: int, nevents:
     assert found["input_mb"].item() == int(fsize * span / nevents) / MB
 
 
-# ---- Spark
+# ---- Spark: what `everything` asks is asked of DuckDB and Polars above
 
 
 def dataframes(spark: Any, tables: Tables, folder: Path) -> Tables:
@@ -227,12 +227,14 @@ def dataframes(spark: Any, tables: Tables, folder: Path) -> Tables:
     return tuple(spark.read.parquet(str(folder / f"{n}.parquet")) for n in range(len(tables)))
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_spark_of_odd_values(spark: Any, tmp_path: Path) -> None:
     tables = toy_tables(odd())
     same(everything(dataframes(spark, tables, tmp_path)), everything(tables))
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_spark_with_times_of_a_zone(spark: Any, synthetic_tables: Tables, tmp_path: Path) -> None:
     """Spark's own type of time has a zone; in a session of UTC it is the same."""
@@ -242,6 +244,7 @@ def test_spark_with_times_of_a_zone(spark: Any, synthetic_tables: Tables, tmp_pa
     same(everything((jobs, *others)), everything(synthetic_tables))
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_spark_beside_another_engine(spark: Any, synthetic_tables: Tables, tmp_path: Path) -> None:
     jobs, *_ = dataframes(spark, synthetic_tables, tmp_path)
