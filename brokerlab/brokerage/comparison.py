@@ -16,6 +16,14 @@ CHANGES = ("gained", "lost", "other_reason")
 CALLED = {"jobs": "the job brokerage", "analysis": "the analysis brokerage", "tasks": "the task brokerage"}  # fmt: skip
 _SHOWN = 5
 
+# over Comparison.every
+N_CHANGED = pl.sum_horizontal(CHANGES)
+OTHER_OUTCOME = pl.col("outcome_a") != pl.col("outcome_b")
+OTHER_BEST = pl.col("best_a").ne_missing(pl.col("best_b"))
+GOES_ELSEWHERE = OTHER_OUTCOME | OTHER_BEST | (pl.col("shift").fill_null(0) > 0)
+CHANGED = GOES_ELSEWHERE | (N_CHANGED > 0)
+"""The task has a pair, an outcome, a best place or shares that differ."""
+
 
 @dataclass(frozen=True, repr=False)
 class Comparison(Result):
@@ -25,15 +33,9 @@ class Comparison(Result):
         pairs: One row per (task, place) decided differently, sorted: ``jeditaskid, snapshot``, ``panda_queue`` or
             ``nucleus``, ``check_a``, ``check_b`` (null: candidate), ``change``: ``gained`` (candidate in b only),
             ``lost`` (in a only), ``other_reason``. `NOT_LOOKED_AT` stands for a check where one side has no such pair.
-        by_check: ``change, check_a, check_b``, ``n_pairs``, ``n_tasks``; the most frequent first.
-        tasks: One row per task whose outcome, best place or shares differ: ``outcome_a, outcome_b``, ``best_a,
-            best_b``, ``shift``, the share of the task's expected jobs that goes elsewhere (0 to 1: total variation
-            distance of the shares; 1 where only one side has candidates).
-        n_tasks: Tasks compared.
-        n_pairs: Pairs compared.
-        n_outcomes: Tasks whose outcome differs.
-        n_best: Tasks whose best place differs.
-        weight_shift: Mean ``shift`` over the tasks that have candidates on either side; null where none has.
+        every: One row per task compared, sorted: ``outcome_a, outcome_b``, ``best_a, best_b``, ``shift``, the share of the
+            task's expected jobs that goes elsewhere (0 to 1: total variation distance of the shares; 1 where only one side
+            has candidates; null: neither has), ``n_pairs`` looked at on either side, and those of each kind of change.
     """
 
     shows = Shows(
@@ -48,24 +50,54 @@ class Comparison(Result):
     )
 
     pairs: pl.DataFrame
-    by_check: pl.DataFrame
-    tasks: pl.DataFrame
-    n_tasks: int
-    n_pairs: int
-    n_outcomes: int
-    n_best: int
-    weight_shift: float | None
+    every: pl.DataFrame
+
+    @property
+    def by_check(self) -> pl.DataFrame:
+        """``change, check_a, check_b``, ``n_pairs``, ``n_tasks``; the most frequent first."""
+        n_tasks = pl.struct(TASK).n_unique().cast(pl.Int64)
+        by = ["change", "check_a", "check_b"]
+        counts = self.pairs.group_by(by).agg(n_pairs=pl.len().cast(pl.Int64), n_tasks=n_tasks)
+        return counts.sort("n_pairs", *by, descending=[True, False, False, False])
+
+    @property
+    def tasks(self) -> pl.DataFrame:
+        """The rows of :attr:`every` whose outcome, best place or shares differ."""
+        return self.every.filter(GOES_ELSEWHERE).drop("n_pairs", *CHANGES)
+
+    @property
+    def n_tasks(self) -> int:
+        """Tasks compared."""
+        return self.every.height
+
+    @property
+    def n_pairs(self) -> int:
+        """Pairs compared."""
+        return int(self.every["n_pairs"].sum())
+
+    @property
+    def n_outcomes(self) -> int:
+        """Tasks whose outcome differs."""
+        return self.every.filter(OTHER_OUTCOME).height
+
+    @property
+    def n_best(self) -> int:
+        """Tasks whose best place differs."""
+        return self.every.filter(OTHER_BEST).height
+
+    @property
+    def weight_shift(self) -> float | None:
+        """Mean ``shift`` over the tasks that have candidates on either side; null where none has."""
+        return self.every["shift"].mean()  # type: ignore[return-value]
 
     @property
     def n_tasks_changed(self) -> int:
         """Tasks with a pair, an outcome, a best place or shares that differ."""
-        keys = pl.concat([self.pairs.select(TASK), self.tasks.select(TASK)])
-        return keys.unique().height
+        return self.every.filter(CHANGED).height
 
     def n_changed(self, change: str | None = None) -> int:
         """Return how many pairs changed, all or those of one kind of :data:`CHANGES`."""
-        rows = self.by_check if change is None else self.by_check.filter(pl.col("change") == change)
-        return int(rows["n_pairs"].sum())
+        return self.pairs.height if change is None else int(self.every[change].sum())
 
     @property
     def text(self) -> str:
@@ -111,24 +143,14 @@ def compare(a: PlaceDecisions, b: PlaceDecisions) -> Comparison:
     _check(a, b)
     pairs = _pairs(a, b)
     changed = _changed(pairs, a.place)
-    by_check = (
-        changed.group_by("change", "check_a", "check_b")
-        .agg(n_pairs=pl.len().cast(pl.Int64), n_tasks=pl.struct(TASK).n_unique().cast(pl.Int64))
-        .sort("n_pairs", "change", "check_a", "check_b", descending=[True, False, False, False])
-    )
-    tasks = _tasks(a, b)
-    other = pl.col("outcome_a") != pl.col("outcome_b")
-    best = pl.col("best_a").ne_missing(pl.col("best_b"))
-    return Comparison(
-        pairs=changed,
-        by_check=by_check,
-        tasks=tasks.filter(other | best | (pl.col("shift").fill_null(0) > 0)),
-        n_tasks=tasks.height,
-        n_pairs=pairs.height,
-        n_outcomes=tasks.filter(other).height,
-        n_best=tasks.filter(best).height,
-        weight_shift=tasks["shift"].mean(),  # type: ignore[arg-type]
-    )
+    kinds = {kind: (pl.col("change") == kind).sum().cast(pl.Int64) for kind in CHANGES}
+    every = _tasks(a, b)
+    for counts in (
+        pairs.group_by(TASK).agg(n_pairs=pl.len().cast(pl.Int64)),
+        changed.group_by(TASK).agg(**kinds),
+    ):
+        every = every.join(counts, on=TASK, how="left", maintain_order="left")
+    return Comparison(changed, every.with_columns(pl.col("n_pairs", *CHANGES).fill_null(0)))
 
 
 def _check(a: PlaceDecisions, b: PlaceDecisions) -> None:

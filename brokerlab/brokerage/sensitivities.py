@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.settings import TABLE_KEYS
-from brokerlab.brokerage.comparison import compare
+from brokerlab.brokerage.comparison import CHANGED, N_CHANGED, OTHER_OUTCOME, compare
 from brokerlab.brokerage.deciding import AnyRules, decide
 from brokerlab.brokerage.engine.again import redecided
 from brokerlab.brokerage.engine.brokerage import Brokerage
@@ -259,23 +259,20 @@ class Sensitivity:
 
     def _changes(self, step: int, config: Config) -> pl.DataFrame:
         some = self._decided(config)
-        found = compare(self.base.of_tasks(some.tasks), some)
-        kinds = {f"n_{kind}": (pl.col("change") == kind).sum() for kind in ("gained", "lost")}
-        pairs = found.pairs.group_by(TASK).agg(n_pairs=pl.len(), **kinds)
+        found = compare(self.base.of_tasks(some.tasks), some).every.filter(CHANGED)
+        reach = self.tasks.select(*TASK, "reachable"), _reach(some).rename({"reachable": "then"})
+        for each in reach:
+            found = found.join(each, on=TASK, how="left", maintain_order="left")
         placed = [pl.col(f"outcome_{side}").is_in(PLACED).cast(pl.Int64) for side in "ab"]
-        ends = pl.col("outcome_a") != pl.col("outcome_b")
-        tasks = found.tasks.select(*TASK, "shift", without=placed[0] - placed[1], ends=ends)
-        both = pairs.join(tasks, on=TASK, how="full", coalesce=True).sort(TASK)
-        now = self.tasks.select(*TASK, "reachable")
-        reach = both.join(now, on=TASK, how="left", maintain_order="left").join(
-            _reach(some).rename({"reachable": "then"}), on=TASK, how="left", maintain_order="left"
-        )
-        counts = pl.col("n_pairs", "n_gained", "n_lost", "ends", "without")
-        return reach.select(
+        return found.select(
             pl.lit(step, pl.Int64).alias("step"),
             *TASK,
-            counts.fill_null(0).cast(pl.Int64),
-            "shift",
+            n_pairs=N_CHANGED,
+            n_gained="gained",
+            n_lost="lost",
+            ends=OTHER_OUTCOME.cast(pl.Int64),
+            without=placed[0] - placed[1],
+            shift="shift",
             reach=pl.col("then") - pl.col("reachable"),
         )
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.comparison import compare
 from brokerlab.brokerage.engine.decisions import TASK
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE as JOBS
 from brokerlab.brokerage.production_jobs.brokerage import hint_queues
@@ -22,14 +20,14 @@ from brokerlab.brokerage.studies.removal import (
     removal_shares,
     with_flags,
 )
-from brokerlab.brokerage.studies.rule_sets import SWITCHES, draw_brokerages, other_rules
+from brokerlab.brokerage.studies.rule_sets import try_switches
 from brokerlab.brokerage.studies.weight_spread import divide_spread, factor_shares
 from brokerlab.intervals import N_BOOT, shares
-from brokerlab.rulesets import single_switches, switch_by_switch
 
 FACTORS = ("work", "data", "tape", "space_fraction", "space_amount")
 """Factors of the weight of a nucleus (production-tasks.md 4)."""
-PAIR = [*TASK, "nucleus"]
+SWITCHES = {*(ProductionRules.SWITCHES.keys() - JobRules.SWITCHES.keys()), "other_status_up"}
+"""Switches that the choice can see."""
 OUTCOMES = (
     "nucleus",
     "no_candidates",
@@ -80,9 +78,9 @@ def choose_nuclei(
     def hinted(seen: Replay) -> pl.DataFrame:
         return hint_queues(seen.tables_of(JOBS.tables), rules=rules, config=config)
 
-    hints = pl.concat(replay.map(hinted))
+    asked: dict[str, Any] = {"hint_queues": pl.concat(replay.map(hinted)), "seed": seed}
     tables = replay.tables_of(BROKERAGE.tables)
-    decisions = BROKERAGE.decide(tables, rules=rules, config=config, hint_queues=hints, seed=seed)
+    decisions = BROKERAGE.decide(tables, rules=rules, config=config, **asked)
     passed = decisions.nuclei.filter(
         pl.col("check").is_null(), *(pl.col(name) > 0 for name in FACTORS)
     )
@@ -95,39 +93,17 @@ def choose_nuclei(
         outcomes=shares(ends, OUTCOMES, "tasks", unit="jeditaskid", **dice),
         factors=factor_shares(spread, FACTORS, **dice),
         history=_history_shares(decisions, tasks, **dice),
-        switches=try_switches(replay, rules, hints, sample=sample, seed=seed),
+        switches=try_switches(
+            BROKERAGE,
+            replay,
+            rules,
+            only=SWITCHES,
+            texts=False,
+            sample=sample,
+            seed=seed,
+            options=asked,
+        )[0],
     )
-
-
-def try_switches(
-    replay: Replay, rules: ProductionRules, hints: pl.DataFrame | None, *, sample: int, seed: int
-) -> pl.DataFrame:
-    """Try the switches of the choice alone on some tasks drawn at random: see ``switches`` of `NucleusChoice`.
-
-    ``hints``: of `hint_queues`, under this rule set.
-    """
-    if not sample:
-        return pl.DataFrame(schema=SWITCHES)
-    some = replay.of(draw_brokerages(replay.tasks, sample, seed=seed))
-    tables = some.tables_of(BROKERAGE.tables)
-    other = other_rules(rules)
-
-    @cache
-    def decide(rule_set: ProductionRules) -> TaskDecisions:
-        asked: dict[str, Any] = {"hint_queues": hints, "seed": seed}
-        return BROKERAGE.decide(tables, rules=rule_set, config=replay.config, **asked)
-
-    def checks(rule_set: ProductionRules) -> pl.DataFrame:
-        return decide(rule_set).nuclei.select(*PAIR, check=pl.col("check").cast(pl.String))
-
-    of_tasks = ProductionRules.SWITCHES.keys() - JobRules.SWITCHES.keys()
-    only = {*of_tasks, "other_status_up"}
-    table = switch_by_switch(checks, rules, other, keys=PAIR, only=only)
-    alone = single_switches(rules, other)
-    shifts = [
-        compare(decide(rules), decide(alone[name])).weight_shift or 0.0 for name in table["switch"]
-    ]
-    return table.with_columns(shift=pl.Series(shifts, dtype=pl.Float64))
 
 
 def _history_shares(decisions: TaskDecisions, tasks: pl.DataFrame, **dice: Any) -> pl.DataFrame:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
 
-from brokerlab.brokerage.comparison import CHANGES, compare
-from brokerlab.brokerage.engine.decisions import NOT_LOOKED_AT, TASK
+from brokerlab.brokerage.comparison import (
+    CHANGED,
+    CHANGES,
+    N_CHANGED,
+    OTHER_BEST,
+    OTHER_OUTCOME,
+    compare,
+)
+from brokerlab.brokerage.engine.brokerage import Brokerage
+from brokerlab.brokerage.engine.decisions import TASK, PlaceDecisions
 from brokerlab.brokerage.replaying import Replay
-from brokerlab.brokerage.studies.period import JobDecisions, Kind, kind_of
+from brokerlab.brokerage.studies.period import JobDecisions, kind_of
 from brokerlab.brokerage.studies.removal import CANDIDATE
 from brokerlab.intervals import N_BOOT, shares
 from brokerlab.matching.rules import MatchingRules
@@ -25,7 +34,6 @@ from brokerlab.rulesets import (
     switch_by_switch,
 )
 
-PAIR = [*TASK, "panda_queue"]
 SWITCHES = BY_SWITCH | {"shift": pl.Float64()}
 """Columns of `RuleSetComparison.switches`."""
 DIFFERS = ("any", "outcome", "best")
@@ -71,10 +79,9 @@ def compare_rule_sets(
 ) -> RuleSetComparison:
     """Decide under the other rule set and compare; try every difference alone on a ``sample`` of brokerages (0: none)."""
     rules, brokerage = decisions.world.rules, decisions.world.brokerage
-    kind = replace(kind_of(decisions), brokerage=brokerage)  # with rules of one's own
-    tables = replay.tables_of(kind.brokerage.tables)
-    there = kind.brokerage.decide(tables, rules=other_rules(rules), config=replay.config)
-    tried = try_switches(kind, replay, rules, sample=sample, seed=seed)
+    kind, tables = kind_of(decisions), replay.tables_of(brokerage.tables)
+    there = brokerage.decide(tables, rules=other_rules(rules), config=replay.config)
+    tried = try_switches(brokerage, replay, rules, only=kind.switches, sample=sample, seed=seed)
     return sum_up_differences(differences(decisions, there), rules, tried, n_boot=n_boot, seed=seed)
 
 
@@ -90,27 +97,18 @@ def differences(here: JobDecisions, there: JobDecisions) -> dict[str, pl.DataFra
         ``looked_at``: ``jeditaskid``, ``looked_at`` [pairs], under either rule set, and of these `CHANGES` and in all ``pairs``;
         ``brokerages``: ``jeditaskid, snapshot``, and as 0 or 1 ``any, outcome, best`` (what differs), ``brokerages`` (1).
     """
-    comparison = compare(here, there)
-    kinds = {kind: (pl.col("change") == kind).sum() for kind in CHANGES}
-    counts = comparison.pairs.group_by("jeditaskid").agg(pairs=pl.len(), **kinds)
-    only_there = comparison.pairs.filter(pl.col("check_a") == NOT_LOOKED_AT).select("jeditaskid")
-    looked_at = pl.concat([here.queues.select("jeditaskid"), only_there])
-    looked_at = looked_at.group_by("jeditaskid").agg(looked_at=pl.len())
-    changed = pl.concat([comparison.pairs.select(TASK), comparison.tasks.select(TASK)]).unique()
-    flags = comparison.tasks.select(
-        *TASK,
-        outcome=pl.col("outcome_a") != pl.col("outcome_b"),
-        best=pl.col("best_a").ne_missing(pl.col("best_b")),
-    )
-    brokerages = (
-        here.tasks.select(*TASK, brokerages=pl.lit(1))
-        .join(changed.with_columns(any=pl.lit(value=True)), on=TASK, how="left")
-        .join(flags, on=TASK, how="left")
-        .with_columns(pl.col(DIFFERS).fill_null(value=False).cast(pl.Int64))
-    )
+    every = compare(here, there).every
+    flags = {"any": CHANGED, "outcome": OTHER_OUTCOME, "best": OTHER_BEST}
+    looked_at = every.filter(pl.col("n_pairs") > 0).group_by("jeditaskid")
     return {
-        "looked_at": looked_at.join(counts, on="jeditaskid", how="left").fill_null(0),
-        "brokerages": brokerages,
+        "looked_at": looked_at.agg(
+            pl.col(CHANGES).sum(), looked_at=pl.col("n_pairs").sum(), pairs=N_CHANGED.sum()
+        ),
+        "brokerages": every.select(
+            *TASK,
+            *(flags[name].cast(pl.Int64).alias(name) for name in DIFFERS),
+            brokerages=pl.lit(1),
+        ),
     }
 
 
@@ -143,9 +141,19 @@ def draw_brokerages(tasks: pl.DataFrame, sample: int, *, seed: int) -> pl.DataFr
 
 
 def try_switches(
-    kind: Kind, replay: Replay, rules: RuleSet, *, sample: int, seed: int
+    brokerage: Brokerage[Any, Any],
+    replay: Replay,
+    rules: RuleSet,
+    *,
+    only: Collection[str],
+    texts: bool = True,
+    sample: int,
+    seed: int,
+    options: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[pl.DataFrame, int, int]:
-    """Try every switch on which the sets differ alone, those of the text rules that they read too, on a sample of brokerages.
+    """Try switches on which the sets differ alone, with ``texts`` those of the text rules too, on a sample of brokerages.
+
+    ``only``: switches of the rule set that count; ``options`` of the brokerage.
 
     Returns:
         The switches (`RuleSetComparison.switches`), the brokerages tried and the pairs that differ between the sets there.
@@ -153,33 +161,32 @@ def try_switches(
     if not sample:
         return pl.DataFrame(schema=SWITCHES), 0, 0
     some = replay.of(draw_brokerages(replay.tasks, sample, seed=seed))
-    tables, other = some.tables_of(kind.brokerage.tables), other_rules(rules)
+    tables, config = some.tables_of(brokerage.tables), replay.config
 
     @cache
-    def decide(rule_set: RuleSet, texts: MatchingRules) -> JobDecisions:
-        return kind.brokerage.decide(tables, rules=rule_set, matching=texts, config=replay.config)
+    def decide(one: RuleSet) -> PlaceDecisions:
+        of_texts = isinstance(one, MatchingRules)
+        asked: dict[str, Any] = {"rules": rules, "matching": one} if of_texts else {"rules": one}
+        decisions: PlaceDecisions = brokerage.decide(tables, config=config, **asked, **options)
+        return decisions
 
-    texts, other_texts = MatchingRules(rules.rules), MatchingRules(other.rules)
-    before = decide(rules, texts)
-    there = _checks(decide(other, other_texts))
-    asked: dict[str, Any] = {"keys": PAIR, "there": there}
-    alone = {name: (one, texts) for name, one in single_switches(rules, other).items()}
-    alone |= {name: (rules, one) for name, one in single_switches(texts, other_texts).items()}
-    of_rules = switch_by_switch(
-        lambda one: _checks(decide(one, texts)), rules, other, only=kind.switches, **asked
-    )
-    of_texts = switch_by_switch(
-        lambda one: _checks(decide(rules, one)), texts, other_texts, **asked
-    )
-    table = pl.concat([of_rules, of_texts])
-    shifts = [compare(before, decide(*alone[name])).weight_shift or 0.0 for name in table["switch"]]
+    def checks(one: RuleSet) -> pl.DataFrame:
+        pairs = decide(one).pairs
+        named = pl.all().exclude(TASK).cast(pl.String)
+        return pairs.select(*TASK, named).with_columns(pl.col("check").fill_null(CANDIDATE))
+
+    before, other = decide(rules), other_rules(rules)
+    keys, there = [*TASK, before.place], checks(other)
+    table = switch_by_switch(checks, rules, other, keys=keys, only=only, there=there)
+    alone: dict[str, RuleSet] = {**single_switches(rules, other)}
+    if texts:
+        ours, theirs = MatchingRules(rules.rules), MatchingRules(other.rules)
+        alone |= single_switches(ours, theirs)
+        of_texts = switch_by_switch(checks, ours, theirs, keys=keys, there=there)
+        table = pl.concat([table, of_texts])
+    shifts = [compare(before, decide(alone[name])).weight_shift or 0.0 for name in table["switch"]]
     result = table.with_columns(shift=pl.Series(shifts, dtype=pl.Float64)).sort(
         "explained", "n_changed", "shift", "switch", descending=[True, True, True, False]
     )
-    n_pairs = changed_outcomes(_checks(before), there, PAIR).height
+    n_pairs = changed_outcomes(checks(rules), there, keys).height
     return result, tables["tasks"].height, n_pairs
-
-
-def _checks(decisions: JobDecisions) -> pl.DataFrame:
-    check = pl.col("check").cast(pl.String).fill_null(CANDIDATE)
-    return decisions.queues.select(*TASK, pl.col("panda_queue").cast(pl.String), check=check)

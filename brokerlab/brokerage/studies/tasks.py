@@ -266,7 +266,9 @@ def study_production_tasks(
         choice = choose_nuclei(nuclei, known, rules=rules, sample=switch_sample, **dice)
         seen = Sensitivity.of(nuclei, rules=rules)
         tried |= key_effects.try_keys(seen, tries, key_effects.NUCLEI)
-    switches = rule_sets.try_switches(PRODUCTION, replay, rules, sample=switch_sample, seed=seed)
+    switches = rule_sets.try_switches(
+        BROKERAGE, replay, rules, only=PRODUCTION.switches, sample=switch_sample, seed=seed
+    )
     without = frames["decided"].filter(pl.col("outcome") != "candidates").drop_nulls("stage")
     stages = without.group_by(pl.col("stage").cast(pl.String)).len("n")
     spread = frames["spread"].sort(TASK)

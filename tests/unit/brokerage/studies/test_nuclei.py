@@ -7,7 +7,8 @@ from typing import Any
 from brokerlab import brokerage
 from brokerlab.brokerage import production_tasks
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.brokerage.studies.nuclei import try_switches
+from brokerlab.brokerage.studies.nuclei import BROKERAGE, SWITCHES
+from brokerlab.brokerage.studies.rule_sets import try_switches
 from tests.unit.brokerage.studies.toys import replay_of
 
 
@@ -23,7 +24,9 @@ def test_a_task_that_loses_its_only_nucleus_goes_elsewhere_whole() -> None:
             replicas=[{"datasetname": "d", "ddm_endpoint_name": "E", "found": 0, "total": 1}],
         )
     )
-    table = try_switches(replay_of(decided), ProductionRules(), None, sample=2, seed=1)
+    table, *_ = try_switches(
+        BROKERAGE, replay_of(decided), ProductionRules(), only=SWITCHES, texts=False, sample=2, seed=1,
+    )  # fmt: skip
     shift = dict(table.select("switch", "shift").iter_rows())
     assert shift["unreadable_input_waits"] == 0.5
     assert shift["only_takes_allow"] == 0.0
