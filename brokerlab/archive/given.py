@@ -9,10 +9,11 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab.archive.approximate import FROM_JOBS
-from brokerlab.archive.contracts import TABLES, key_columns
+from brokerlab.archive.contracts import TABLES, columns_of, key_columns
+from brokerlab.archive.schema import problems_of_values
 from brokerlab.archive.store import Archive, open_archive
 from brokerlab.archive.writer import ArchiveWriter
-from brokerlab.engines import collect, lazy_of
+from brokerlab.engines import TEXT, collect, is_lazy, lazy_of
 from brokerlab.errors import ConfigError, DataError, MissingTableError, SchemaError, nearest
 from brokerlab.frames import polars_frame
 from brokerlab.temporary import lasting
@@ -21,6 +22,7 @@ Source: TypeAlias = Archive | Mapping[str, Any]
 """An archive, or a mapping of tables by name: frames of any engine narwhals reads."""
 FROM_END_TO_END = ("jobs", "files")
 """Tables of an archive that are dealt out whole by those who ask for them."""
+_SHOWN = 5
 
 
 def tables_of(
@@ -30,7 +32,8 @@ def tables_of(
 
     Raises:
         ConfigError: Neither an archive nor a mapping.
-        SchemaError: A name in the mapping is that of no table.
+        SchemaError: A name in the mapping is that of no table, or values of its tables break their contracts (``brokerlab
+            tables``): texts that are no number, known names in another letter case, and of tables in memory numbers that are too large.
         DataError: Files stand in a table twice.
         MissingTableError: A needed table is missing; all of them are named.
     """
@@ -47,6 +50,8 @@ def tables_of(
         found = {
             name: _frame(name, source[name]) for name in wanted if source.get(name) is not None
         }
+        if problems := [line for name in found for line in _problems(name, found[name])]:
+            raise SchemaError("\n".join(problems))
         if "files" in found:
             # doubled jobs, tasks and datasets are told where they are joined
             check_once("files", found["files"])
@@ -68,6 +73,32 @@ def _frame(name: str, table: Any) -> Any:
         return polars_frame(table, TABLES[name])
     except SchemaError as error:
         raise SchemaError(f"{name}: {error}") from None
+
+
+def _problems(name: str, table: Any) -> list[str]:
+    """Say which texts of a table, and which numbers of one in memory, its contract does not allow; nulls, NaN and Spark pass."""
+    rows, columns = lazy_of(table, name), columns_of(name)
+    if rows.implementation.is_pyspark():
+        return []
+    kinds = {c: kind for c, kind in rows.collect_schema().items() if c in columns}
+    numbers = [c for c in kinds if columns[c].dtype.is_numeric()]
+    named = [c for c in kinds if (columns[c].metadata or {}).get("values")]
+    texts = [c for c in (*numbers, *named) if kinds[c] == TEXT]
+    problems = []
+    for column in texts:
+        values = collect(rows.select(column).unique()).drop_nulls().sort(column)
+        problems += problems_of_values(name, values)[:_SHOWN]
+    ranged = [c for c in numbers if kinds[c].is_integer() or kinds[c].is_float()]
+    if ranged and not is_lazy(table):
+        known = collect(rows.select(ranged)).select(
+            pl.when(pl.col(c).is_finite()).then(c).cast(columns[c].dtype, strict=False)
+            for c in ranged
+        )
+        # below 0 has a meaning where scouts read it (docs/rules/scouts.md 12)
+        most = known.select(pl.all().max().clip(0))
+        if full := [c for c in ranged if not most[c].null_count()]:
+            problems += problems_of_values(name, most.select(full))
+    return [f"{name}.{problem}; mend or leave out those rows" for problem in problems]
 
 
 def check_once(name: str, table: Any) -> None:

@@ -397,8 +397,8 @@ def _problems(
             problems.append(
                 f"{option}: the source has no time '{value}'; allowed: one that it has, or a time"
             )
-        elif wrong := schema.problem_of_value(table, column, _text(value)):
-            problems.append(f"{option}: {wrong}")
+        elif wrong := schema.problems_of_values(table, pl.DataFrame({column: [_text(value)]})):
+            problems.append(f"{option}: {'; '.join(wrong)}")
     for column, unit in mapping.units.items():
         option = f"--unit {column}={unit}"
         if column not in kinds:

@@ -4,7 +4,9 @@
 everything. ``sift`` is for readers: it keeps the good rows and says for each other row why not.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import polars as pl
 
@@ -95,17 +97,16 @@ def split(
     return kept.drop(ROW, RANK, SOURCE), quarantine
 
 
-def problem_of_value(table: str, column: str, text: str) -> str | None:
-    """Say why a text cannot stand in a column of a table; None where it can.
+def problems_of_values(table: str, values: pl.DataFrame) -> list[str]:
+    """Say why values, under the names of columns, cannot stand in a table; nothing where they can.
 
     Example:
-        >>> problem_of_value("jobs", "maxpss", "-5")
-        'maxpss -5 is negative, allowed: 0 and above'
+        >>> problems_of_values("jobs", pl.DataFrame({"maxpss": ["-5"], "jobstatus": ["Failed"]}))
+        ["maxpss -5 is negative, allowed: 0 and above", "jobstatus 'Failed' is no value, did you mean 'failed'?"]
     """
-    frame = pl.LazyFrame({column: [text]})
-    plan = _Plan(table, {column: column}, frame.collect_schema(), {})
-    reasons = _reasons(plan, plan.staged(frame).filter(plan.broken()).collect())["reasons"]
-    return "; ".join(reasons[0]) if len(reasons) else None
+    plan = _Plan(table, {name: name for name in values.columns}, values.schema, {})
+    rows = plan.staged(values.lazy()).filter(plan.broken()).collect()
+    return _reasons(plan, rows)["reasons"].explode().to_list()
 
 
 @dataclass(frozen=True)
@@ -203,13 +204,18 @@ class _Plan:
             found.append((unread, pl.lit(f"{name} '") + words))
         if not column.nullable:
             found.append((final.is_null() & ~unread, pl.lit(f"{name} is null, it is required")))
-        rules = _TIME_RULES if is_time else _RULES
+        limit = str(getattr(column, "max", ""))
+        rules = _TIME_RULES if is_time else {**_RULES, "max": _TOO_LARGE.format(limit)}
         for rule, passes in column.validation_rules(final).items():
             if rule in rules:
                 found.append((~passes, pl.lit(f"{name} ") + shown(clean) + rules[rule] + hint))
             elif rule == "max_length":
                 size = final.str.len_bytes()
                 found.append((~passes, _too_long(name, size, getattr(column, "max_length", 0))))
+        if known := (column.metadata or {}).get("values", ()):
+            meant = final.map_batches(partial(_meant, known), return_dtype=pl.String)
+            words = pl.lit(f"{name} '") + shown(clean) + "' is no value, did you mean '" + meant
+            found.append((final != meant, words + "'?"))
         before = (column.metadata or {}).get("after")
         if before in self.source_of:
             words = pl.lit(f"{name} ") + shown(final) + f" is before {before} "
@@ -226,6 +232,8 @@ _RULES = {
     "inf": " is infinite, allowed: a finite number",
     "nan": " is not a number (NaN), allowed: a finite number or null",
 }
+
+_TOO_LARGE = " is more than there is, allowed: up to {}"
 _TIME_RULES = dict.fromkeys(
     ("min", "max"), " is no time that can be true, allowed: 1970-01-01 to 9999-12-31"
 )
@@ -270,6 +278,13 @@ def _hint(name: str, clean: pl.Expr) -> pl.Expr:
         for pattern, way in _TIMES_OF_OTHERS.items()
     ]
     return pl.coalesce(*hints, pl.lit(""))
+
+
+def _meant(known: Sequence[str], texts: pl.Series) -> pl.Series:
+    """Return the known values that texts are up to their letter case; most columns have no others, and are read once."""
+    if texts.drop_nulls().is_in(list(known)).all():
+        return texts
+    return texts.str.to_lowercase().replace_strict({v.lower(): v for v in known}, default=None)
 
 
 def _too_long(name: str, size: pl.Expr, limit: int) -> pl.Expr:

@@ -2,7 +2,7 @@
 
 The metadata of every column holds ``unit``, ``null`` (what a missing value means, or ``not allowed``),
 ``meaning``, and where they apply ``key`` (part of the table's key), ``after`` (the time column this
-one cannot precede), ``version`` (orders rows of the same key) and ``aliases`` (other source names).
+one cannot precede), ``version`` (orders rows of the same key), ``aliases`` (other source names) and ``values`` (known ones).
 """
 
 import sys
@@ -23,6 +23,8 @@ MAX_JSON = 1_048_576
 """Longest JSON text [characters]; also the limit of columns carried through."""
 MAX_TAGS = 16 * MAX_JSON
 """Longest JSON text [characters] of the software of a queue; ``ALL`` holds every tag of the grid."""
+MOST = {"B": 10**18, "kB": 10**15, "MB": 10**12}
+"""Largest whole number by unit, an exabyte: no job, queue or dataset has more, and times cores it stays below 2**63."""
 FIRST_TIME = datetime(1970, 1, 1)  # noqa: DTZ001  (canonical times are UTC without zone)
 LAST_TIME = datetime(9999, 12, 31, 23, 59, 59, 999999)  # noqa: DTZ001
 """Times outside of these are misread or invented; Python knows none after the last."""
@@ -39,8 +41,12 @@ def _options(
     after: str | None = None,
     version: bool = False,
     aliases: Sequence[str] = (),
+    values: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Translate to dataframely: ``key`` columns are never null; ``loose_key`` ones may be, and null equals null."""
+    """Translate to dataframely: ``key`` columns are never null; ``loose_key`` ones may be, and null equals null.
+
+    Other ``values`` than the known ones are allowed, these in another letter case are not: no rule would find them.
+    """
     metadata: dict[str, Any] = {
         "unit": unit,
         "null": NOT_ALLOWED if required or key else null,
@@ -48,6 +54,7 @@ def _options(
         "key": key or loose_key,
         "version": version,
         "aliases": tuple(aliases),
+        "values": tuple(values),
     }
     if after is not None:
         metadata["after"] = after
@@ -60,8 +67,8 @@ def _options(
 
 
 def i64(meaning: str, unit: str = "-", *, low: int | None = None, **options: Any) -> dy.Int64:
-    """Declare a 64-bit integer; ``low`` is the smallest value that can be true."""
-    return dy.Int64(min=low, **_options(meaning, unit, **options))
+    """Declare a 64-bit integer; ``low`` is the smallest value that can be true, `MOST` of its unit the largest."""
+    return dy.Int64(min=low, max=MOST.get(unit), **_options(meaning, unit, **options))
 
 
 def i32(meaning: str, unit: str = "-", *, low: int | None = None, **options: Any) -> dy.Int32:
@@ -77,6 +84,17 @@ def f64(meaning: str, unit: str = "-", *, low: float | None = None, **options: A
 def text(meaning: str, unit: str = "-", **options: Any) -> dy.String:
     """Declare a text column."""
     return dy.String(max_length=MAX_TEXT, **_options(meaning, unit, **options))
+
+
+def resource_type(**options: Any) -> dy.String:
+    """Declare a column of resource types, whose name has an underscore or none."""
+    known = [
+        f"{cores}{memory}"
+        for cores in ("SCORE", "MCORE")
+        for memory in ("", "_LOMEM", "_HIMEM", "_VHIMEM")
+    ]
+    about = {"aliases": ("resourcetype", "resource_type"), "values": known}
+    return text("SCORE, MCORE, SCORE_HIMEM...", **(about | options))
 
 
 def json_text(meaning: str, *, longest: int = MAX_JSON, **options: Any) -> dy.String:

@@ -2,7 +2,11 @@
 
 import dataframely as dy
 
-from brokerlab.archive.contracts._columns import f64, i32, i64, json_text, text, ts
+from brokerlab.archive.contracts import jobs, tasks
+from brokerlab.archive.contracts._columns import f64, i32, i64, json_text, resource_type, text, ts
+
+WORKER_STATUSES = ("submitted", "running", "ready", "idle", "finished", "failed", "cancelled", "missed")  # fmt: skip
+"""Statuses of workers."""
 
 
 class JobStats(dy.Schema):
@@ -13,9 +17,9 @@ class JobStats(dy.Schema):
     computingsite = text("queue", loose_key=True)
     gshare = text("leaf global share", loose_key=True)
     workqueue_id = i32("work queue", loose_key=True)
-    resource_type = text("SCORE, MCORE...", loose_key=True, aliases=("resourcetype",))
+    resource_type = resource_type(loose_key=True)
     nucleus = text("ATLAS site", loose_key=True)
-    jobstatus = text("status", loose_key=True, required=True)
+    jobstatus = text("status", loose_key=True, required=True, values=jobs.STATUSES)
     njobs = i64("jobs", "jobs", required=True, low=0)
     maxpriority = i32("highest priority")
     prorated_diskio_avg = f64("disk traffic per core", "kB/s per core")
@@ -34,8 +38,8 @@ class JobCounts(dy.Schema):
     processingtype = text("processing type", loose_key=True)
     workinggroup = text("working group", loose_key=True)
     countrygroup = text("country group", loose_key=True)
-    jobstatus = text("status", loose_key=True, required=True)
-    resource_type = text("SCORE, MCORE...", loose_key=True, aliases=("resourcetype",))
+    jobstatus = text("status", loose_key=True, required=True, values=jobs.STATUSES)
+    resource_type = resource_type(loose_key=True)
     workqueue_id = i32("work queue", loose_key=True)
     currentpriority = i32("priority", loose_key=True)
     relocationflag = i32("forced assignment", loose_key=True)
@@ -76,9 +80,9 @@ class Workers(dy.Schema):
     workerid = i64("worker", key=True)
     batchid = text("batch job")
     computingsite = text("queue", aliases=("panda_queue",))
-    resourcetype = text("SCORE, MCORE...", aliases=("resource_type",))
+    resourcetype = resource_type()
     jobtype = text("managed, user...")
-    status = text("status")
+    status = text("status", values=WORKER_STATUSES)
     ncore = i32("cores", "cores", low=0)
     njobs = i32("jobs", "jobs", low=0)
     minramcount = i64("memory", "MB", low=0)
@@ -100,9 +104,9 @@ class WorkerStats(dy.Schema):
 
     harvester_id = text("harvester", loose_key=True)
     computingsite = text("queue", loose_key=True, required=True, aliases=("panda_queue",))
-    resourcetype = text("SCORE, MCORE...", loose_key=True, aliases=("resource_type",))
+    resourcetype = resource_type(loose_key=True)
     jobtype = text("managed, user...", loose_key=True)
-    status = text("status", loose_key=True)
+    status = text("status", loose_key=True, values=WORKER_STATUSES)
     n_workers = i64("workers", "workers", low=0)
     lastupdate = ts("last change", loose_key=True)
     ts = ts("time of validity", loose_key=True, null="whole replay")
@@ -113,7 +117,7 @@ class Slots(dy.Schema):
 
     pandaqueuename = text("queue", loose_key=True, required=True, aliases=("panda_queue",))
     gshare = text("leaf global share", loose_key=True, null="any")
-    resourcetype = text("SCORE, MCORE...", loose_key=True, null="any", aliases=("resource_type",))
+    resourcetype = resource_type(loose_key=True, null="any")
     numslots = i64("slots; negative rows are ignored", "slots")
     modificationtime = ts("last change", loose_key=True)
     expirationtime = ts("valid until", null="no end")
@@ -145,7 +149,7 @@ class JobStatusLog(dy.Schema):
     """Changes of job status (DB ``JOBS_STATUSLOG``)."""
 
     pandaid = i64("job", key=True, low=0, aliases=("jobid",))
-    jobstatus = text("new status", key=True)
+    jobstatus = text("new status", key=True, values=jobs.STATUSES)
     modificationtime = ts("when", key=True)
     computingsite = text("queue", null="not assigned yet")
     prodsourcelabel = text("managed, user...")
@@ -155,7 +159,7 @@ class TaskStatusLog(dy.Schema):
     """Changes of task status (DB ``TASKS_STATUSLOG``)."""
 
     jeditaskid = i64("task", key=True, low=0, aliases=("taskid",))
-    status = text("new status", key=True)
+    status = text("new status", key=True, values=tasks.STATUSES)
     modificationtime = ts("when", key=True)
     attemptnr = i32("attempt", low=0)
     reason = text("reason", null="none given")

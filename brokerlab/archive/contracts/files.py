@@ -6,6 +6,10 @@ from brokerlab.archive.contracts._columns import i32, i64, text, ts
 
 APPROXIMATE = "approximate"
 """Extra boolean column of both tables: true for stand-ins (section 13.4), null for real rows."""
+TYPES = ("input", "pseudo_input", "pp_input", "trn_log", "trn_output", "lib", "output", "log")
+"""Types of datasets and files, beside ``tmpl_*``."""
+STATUSES = ("ready", "picked", "running", "finished", "failed", "cancelled", "missing", "lost", "staging", "pending")  # fmt: skip
+"""Statuses of files."""
 
 
 class Datasets(dy.Schema):
@@ -15,7 +19,7 @@ class Datasets(dy.Schema):
     datasetid = i64("dataset", key=True)
     datasetname = text("name")
     containername = text("container")
-    type = text("input, pseudo_input, lib, output, log, tmpl_*...", required=True)
+    type = text("input, pseudo_input, lib, output, log, tmpl_*...", required=True, values=TYPES)
     masterid = i64("dataset this one follows", null="primary dataset")
     status = text("status")
     state = text("open or closed")
@@ -44,8 +48,8 @@ class Files(dy.Schema):
     pandaid = i64("last job that used it", null="not used yet", aliases=("jobid",))
     lfn = text("logical file name")
     scope = text("scope")
-    type = text("as datasets.type", required=True)
-    status = text("ready, picked, running, finished, failed, ...", required=True)
+    type = text("as datasets.type", required=True, values=TYPES)
+    status = text("ready, picked, running, finished, failed, ...", required=True, values=STATUSES)
     fsize = i64("size", "B", low=0, null="pseudo input; 0 likewise")
     nevents = i64("events", "events", low=0, null="no event information")
     startevent = i64("first event used", null="whole file")

@@ -2,11 +2,12 @@
 
 import dataframely as dy
 
-from brokerlab.archive.contracts._columns import f64, i32, i64, text, ts
+from brokerlab.archive.contracts._columns import f64, i32, i64, resource_type, text, ts
+from brokerlab.archive.contracts.files import TYPES
 
 STATUSES = (
     "pending", "defined", "waiting", "assigned", "throttled", "activated", "sent", "starting", "running",
-    "holding", "merging", "transferring", "finished", "failed", "cancelled", "closed",
+    "stagein", "stageout", "holding", "merging", "transferring", "finished", "failed", "cancelled", "closed",
 )  # fmt: skip
 """Statuses of jobs; a job with another one is in none of the counts by outcome."""
 NOT_ACTIVATED = ("pending", "defined", "assigned", "waiting")
@@ -27,7 +28,11 @@ class Jobs(dy.Schema):
     parentid = i64("job this one retries", null="first attempt")
     attemptnr = i32("attempts so far", low=0)
     maxattempt = i32("attempts allowed", low=0)
-    jobstatus = text("pending, defined, ..., running, ..., finished, failed, closed", required=True)
+    jobstatus = text(
+        "pending, defined, ..., running, ..., finished, failed, closed",
+        required=True,
+        values=STATUSES,
+    )
     jobsubstatus = text("'toreassign' etc.", null="none")
     vo = text("virtual organisation, e.g. atlas")
     prodsourcelabel = text("managed, user, test, ptest, panda (build)...", required=True)
@@ -37,7 +42,7 @@ class Jobs(dy.Schema):
     produsername = text("name of the user (cleaned)")
     gshare = text("leaf global share")
     workqueue_id = i32("work queue")
-    resource_type = text("SCORE, MCORE, SCORE_HIMEM...", aliases=("resourcetype",))
+    resource_type = resource_type()
     currentpriority = i32("priority now")
     assignedpriority = i32("priority at submission; 901 marks scouts of some tasks")
     computingsite = text("queue", null="not assigned yet")
@@ -105,7 +110,7 @@ class JobsFiles(dy.Schema):
     """Files of a job; optional (DB ``FILESTABLE4``)."""
 
     pandaid = i64("job", loose_key=True, required=True, low=0)
-    type = text("input, output, log...", loose_key=True, required=True)
+    type = text("input, output, log...", loose_key=True, required=True, values=TYPES)
     dataset = text("dataset", loose_key=True, null="no dataset")
     lfn = text("logical file name", loose_key=True)
     fsize = i64("size", "B", low=0, null="pseudo input; 0 likewise")

@@ -2,7 +2,17 @@
 
 import dataframely as dy
 
-from brokerlab.archive.contracts._columns import MAX_TAGS, f64, flag, i32, i64, json_text, text, ts
+from brokerlab.archive.contracts._columns import (
+    MAX_TAGS,
+    f64,
+    flag,
+    i32,
+    i64,
+    json_text,
+    resource_type,
+    text,
+    ts,
+)
 
 _QUEUE_ALIASES = ("nickname", "siteid", "computingsite", "site")
 
@@ -19,11 +29,16 @@ class Queues(dy.Schema):
     tier = text("tier")
     cloud = text("first item of the comma list")
     region = text("region")
-    type = text("production, analysis, unified, special; unknown: not in the source", required=True)
+    type = text(
+        "production, analysis, unified, special; unknown: not in the source",
+        required=True,
+        values=("production", "analysis", "unified", "special", "unknown"),
+    )
     resource_type_q = text("GRID, hpc, cloud... (not SCORE/MCORE)")
     status = text(
         "online, standby, brokeroff, offline, test, paused; unknown: not in the source",
         required=True,
+        values=("online", "standby", "brokeroff", "offline", "test", "paused", "unknown"),
     )
     corecount = i32("cores of a slot", "cores", null="undefined; 0 likewise")
     corepower = f64("core power", "HS06/core", low=0, null="10 is used; 0 likewise")
@@ -60,7 +75,7 @@ class Queues(dy.Schema):
 class ResourceTypes(dy.Schema):
     """Resource types by cores and memory per core."""
 
-    resource_name = text("SCORE, MCORE...", key=True)
+    resource_name = resource_type(key=True, aliases=())
     mincore = i32("least cores", "cores", null="no limit")
     maxcore = i32("most cores", "cores", null="no limit")
     minrampercore = i64("least memory per core", "MB", null="no limit")

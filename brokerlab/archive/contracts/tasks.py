@@ -5,9 +5,15 @@ import re
 import dataframely as dy
 import polars as pl
 
-from brokerlab.archive.contracts._columns import f64, i32, i64, text, ts
+from brokerlab.archive.contracts._columns import f64, i32, i64, resource_type, text, ts
 
 _ABSENT = "rule absent"
+STATUSES = (
+    "registered", "defined", "assigning", "ready", "pending", "scouting", "scouted", "running", "throttled", "prepared", "passed",
+    "done", "finished", "failed", "broken", "aborting", "aborted", "finishing", "tobroken", "toretry", "toincexec", "rerefine",
+    "exhausted", "paused", "staging", "staged", "merging", "topreprocess", "preprocessing",
+)  # fmt: skip
+"""Statuses of tasks."""
 
 
 class Tasks(dy.Schema):
@@ -28,7 +34,7 @@ class Tasks(dy.Schema):
     workqueue_id = i32("work queue")
     username = text("owner; equals jobs.produsername")
     origusername = text("owner before cleaning")
-    status = text("status", required=True)
+    status = text("status", required=True, values=STATUSES)
     oldstatus = text("status before", null="none")
     superstatus = text("overall status")
     errordialog = text("reason of the status", null="none given")
@@ -39,7 +45,7 @@ class Tasks(dy.Schema):
     nucleus = text("ATLAS site collecting the output", null="none yet")
     corecount = i32("cores of its jobs; 0 = may vary", "cores", low=0)
     mergecorecount = i32("cores of merge jobs", "cores", low=0)
-    resource_type = text("SCORE, MCORE...", aliases=("resourcetype",))
+    resource_type = resource_type()
     ramcount = i64("memory, by ramunit", "MB", null="not set")
     ramunit = text("MB, MBPerCore, MBPerCoreFixed", null="MB", aliases=("ramcountunit",))
     baseramcount = i64("memory offset not scaling with cores", "MB", null="0")

@@ -171,7 +171,6 @@ OUTLIERS = [
     ("minramcount", "outside 10 MB to 2 TB", {"minramcount": 9}, "MB"),
     ("corecount", "above 1,024 cores", {"corecount": 1_025}, "cores"),
     ("jobstatus", "finished without endtime", {"endtime": None}, None),
-    ("jobstatus", "no status of PanDA", {"jobstatus": "FINISHED"}, None),
     ("jobstatus", "no status of PanDA", {"jobstatus": "completed"}, None),
     ("inputfilebytes", "above 100 × the 99th percentile", {"inputfilebytes": 100_001}, "B"),
     (

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from brokerlab.archive import parsing
-from brokerlab.archive.schema import validate
+from brokerlab.archive.schema import problems_of_values, validate
 from brokerlab.errors import SchemaError
 from tests.sifting import split
 
@@ -279,3 +279,31 @@ def test_a_time_is_read_alike_whatever_stands_beside_it(odd):
     assert beside[:3] == alone == [
         datetime(2026, 3, 1, 12), datetime(2026, 3, 1, 12, 0, 0, 500_000), datetime(9999, 12, 31, 23, 59, 59, 999_999),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value", "meant"),
+    [
+        ("jobs", "jobstatus", "FINISHED", "finished"),
+        ("jobs", "resource_type", "score_himem", "SCORE_HIMEM"),
+        ("tasks", "status", "Exhausted", "exhausted"),
+        ("files", "status", "Picked", "picked"),
+        ("files", "type", "INPUT", "input"),
+        ("queues", "status", "BrokerOff", "brokeroff"),
+        ("task_status_log", "status", "READY", "ready"),
+    ],
+)
+def test_known_names_in_another_letter_case_are_refused(table, column, value, meant):
+    """No rule would find them; a name of another system stays."""
+    message = f"{column} '{value}' is no value, did you mean '{meant}'?"
+    assert problems_of_values(table, pl.DataFrame({column: [value]})) == [message]
+    assert problems_of_values(table, pl.DataFrame({column: [meant, "of my own"]})) == []
+
+
+@pytest.mark.parametrize(("table", "column", "most"), [("jobs", "maxpss", 10**15), ("tasks", "ramcount", 10**12), ("files", "fsize", 10**18)])  # fmt: skip
+def test_nobody_has_more_than_an_exabyte(table, column, most):
+    """Memory near 2**62 was below 0 times eight cores."""
+    assert problems_of_values(table, pl.DataFrame({column: [most]})) == []
+    for value in (most + 1, 2**62):
+        message = f"{column} {value} is more than there is, allowed: up to {most}"
+        assert problems_of_values(table, pl.DataFrame({column: [value]})) == [message]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import UTC
 from typing import Any
 
@@ -142,6 +143,10 @@ def to_pandas(table: pl.DataFrame) -> Any:
     return table.to_pandas()
 
 
+def in_duckdb(table: pl.DataFrame) -> Any:
+    return duckdb.connect().from_arrow(table.to_arrow())
+
+
 def to_rows(table: pl.DataFrame) -> Any:
     return table.to_dicts()
 
@@ -164,6 +169,24 @@ def test_whole_numbers_that_are_none_are_not_known(value: float) -> None:
     tables = by_name(healthy().tables())
     tables["jobs"] = tables["jobs"].with_columns(maxpss=pl.Series([value, 2e6]))
     assert scouts.estimate(tables).parameters["ramcount"].null_count() == 1
+
+
+@pytest.mark.parametrize("engine", [pl.DataFrame.lazy, pl.DataFrame.to_pandas, in_duckdb])
+@pytest.mark.parametrize(
+    ("table", "column", "value", "message"),
+    [
+        ("files", "fsize", pl.lit("12 GB"), "'12 GB' cannot be read as a whole number; mend"),
+        ("jobs", "jobstatus", pl.lit("FINISHED"), "'FINISHED' is no value, did you mean 'finished'"),
+        ("files", "status", pl.lit("Finished"), "'Finished' is no value, did you mean 'finished'"),
+    ],
+)  # fmt: skip
+def test_texts_that_the_tables_do_not_have_are_told(
+    table: str, column: str, value: Any, message: str, engine: Any
+) -> None:
+    tables = by_name(healthy().tables())
+    tables[table] = tables[table].with_columns(value.alias(column))
+    with pytest.raises(SchemaError, match=rf"{table}\.{column} {re.escape(message)}"):
+        scouts.estimate({name: engine(frame) for name, frame in tables.items()})
 
 
 def test_times_as_text_and_what_is_no_table_are_told() -> None:
