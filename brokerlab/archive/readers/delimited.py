@@ -62,7 +62,10 @@ def read(path: Path, found: Detected) -> Iterator[Batch]:
             for piece in reader:
                 frame = pl.DataFrame(pl.from_arrow(pa.Table.from_batches([piece])))
                 rows = _row_numbers(len(frame), seen, malformed.rows)
-                whole, swallowing = _without_swallowed(frame, rows, found)
+                broken = [
+                    name for name, texts in zip(frame.columns, piece, strict=True) if _broken(texts)
+                ]
+                whole, swallowing = _without_swallowed(frame, rows, found, broken)
                 refused = pl.concat([_refused(malformed, reported), swallowing])
                 yield Batch(table, frame.filter(whole), rows.filter(whole), refused)
                 seen, reported = seen + len(frame), len(malformed.rows)
@@ -126,22 +129,27 @@ def _header(handle: Any, found: Detected) -> list[str]:
     return next(csv.reader([text], delimiter=found.delimiter))
 
 
+def _broken(texts: pa.Array) -> bool:
+    """Tell whether a column has a line break; its bytes are looked at together, as hardly any has one."""
+    data = texts.buffers()[2]
+    return data is not None and b"\n" in data.to_pybytes()
+
+
 def _without_swallowed(
-    frame: pl.DataFrame, rows: pl.Series, found: Detected
+    frame: pl.DataFrame, rows: pl.Series, found: Detected, broken: list[str]
 ) -> tuple[pl.Series, pl.DataFrame]:
     """Return (whether a row is whole, the others as refused rows), where a quote left open took the following ones into a field.
 
-    Such a field has line breaks and, on every further line, as many delimiters as a row.
+    Such a field, of a column with line breaks (`broken`), has on every further line as many delimiters as a row.
     """
     whole = pl.repeat(value=True, n=len(frame), dtype=pl.Boolean, eager=True)
     refused: list[Refusal] = []
     # JSON may have line breaks and delimiters enough to look like rows
     columns = columns_of(found.table) if found.table else {}
     json = {n for n, column in columns.items() if (column.metadata or {})["unit"] == "json"}
-    texts = [n for n in frame.columns if n.strip().lower() not in json]
-    if len(frame.columns) <= _FEW_COLUMNS or not texts:
+    if len(frame.columns) <= _FEW_COLUMNS:
         return whole, refusals([])
-    for name in (n for n in texts if frame[n].str.contains("\n", literal=True).any()):
+    for name in (n for n in broken if n.strip().lower() not in json):
         value = frame[name].fill_null("")
         ends = value.str.count_matches("\n", literal=True).cast(pl.Int64)
         marks = value.str.count_matches(found.delimiter, literal=True).cast(pl.Int64)
