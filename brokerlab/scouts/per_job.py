@@ -119,7 +119,7 @@ def effective_bytes() -> pl.Expr:
 
 def _last(files: pl.DataFrame) -> pl.DataFrame:
     """Keep the last attempt of each file; one look at their numbers is enough where there is no other."""
-    once = not files["fileid"].is_duplicated().any()
+    once = not files["fileid"].drop_nulls().is_duplicated().any()
     return files if once else collect(last_attempts(lazy_of(files, "files")))
 
 
