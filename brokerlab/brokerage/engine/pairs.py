@@ -7,6 +7,7 @@ for are looked up, by position, which costs a fraction of a join.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -96,7 +97,7 @@ def matched(facts: Facts) -> pl.DataFrame:
     return pl.DataFrame({"t": np.repeat(t, n), "q": q})
 
 
-def looked_up(facts: Facts, pairs: pl.DataFrame, wanted: set[str]) -> pl.DataFrame:
+def looked_up(facts: Facts, pairs: pl.DataFrame, wanted: AbstractSet[str]) -> pl.DataFrame:
     """Return the pairs ``t, q`` with those of the wanted columns that there are, each taken from its table by position."""
     wanted = wanted - {"t", "q"}
     task = positions(facts.tasks["t"], pairs["t"])
