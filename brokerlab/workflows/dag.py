@@ -47,7 +47,7 @@ class Dag:
     @cached_property
     def levels(self) -> tuple[tuple[int, ...], ...]:
         """The tasks of each level of the whole workflow."""
-        return self.levels_of(range(len(self)))
+        return self._levels_of(set(range(len(self))))
 
     @cached_property
     def level(self) -> tuple[int, ...]:
@@ -61,12 +61,15 @@ class Dag:
     def levels_of(self, tasks: Collection[int]) -> tuple[tuple[int, ...], ...]:
         """Return the levels of some tasks: parents outside of them are left out (workflows.md 2)."""
         considered = set(tasks)
+        return self.levels if len(considered) == len(self) else self._levels_of(considered)
+
+    def _levels_of(self, considered: set[int]) -> tuple[tuple[int, ...], ...]:
         level: dict[int, int] = {}
         found: list[list[int]] = []
         for task in self.order:
             if task not in considered:
                 continue
-            place = 1 + max((level.get(parent, -1) for parent in self.parents[task]), default=-1)
+            place = 1 + max([level.get(parent, -1) for parent in self.parents[task]], default=-1)
             level[task] = place
             if place == len(found):
                 found.append([])

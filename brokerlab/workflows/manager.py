@@ -78,6 +78,7 @@ class _Manager:
         self.jobs: list[Job] = []
         self.waiting: dict[int, Job] = {}  # by number of the queue
         self.running: list[Job] = []  # oldest first
+        self.some_done = False  # a running job has no task left
         self.holder: dict[int, Job] = {}  # task -> its job, while it has one
         self.ends: list[tuple[float, int, int, Job]] = []  # of tasks: when, which, in which job
         self.limits: list[tuple[float, int, Job]] = []  # of running jobs
@@ -129,7 +130,8 @@ class _Manager:
             heapq.heappop(self.limits)
         while self.ends and self.ends[0][3].outcome != "running":
             heapq.heappop(self.ends)
-        return min((heap[0][0] for heap in (self.ends, self.limits) if heap), default=math.inf)
+        end = self.ends[0][0] if self.ends else math.inf
+        return min(end, self.limits[0][0]) if self.limits else end
 
     # --- 1 and 2: tasks end, pilots are done -------------------------------------------------------------------------
 
@@ -141,11 +143,14 @@ class _Manager:
         self.release_done()
 
     def release_done(self) -> None:
-        for job in [job for job in self.running if not job.left]:
-            self.release(job, "completed")
+        if self.some_done:
+            self.some_done = False
+            for job in [job for job in self.running if not job.left]:
+                self.release(job, "completed")
 
     def end_task(self, task: int, job: Job) -> None:
         job.finish(self.dag, task)
+        self.some_done = self.some_done or not job.left
         self.undone -= 1
         begun = instant(self.now - self.dag.runtime[task])
         self.done[task] = TaskRun(job=job.place, start=begun, end=self.now)
@@ -180,6 +185,8 @@ class _Manager:
     # --- 3: walltimes end --------------------------------------------------------------------------------------------
 
     def expire(self) -> None:
+        if not self.limits or self.limits[0][0] > self.now:
+            return
         back: set[int] = set()
         ended: list[Job] = []
         while self.limits and self.limits[0][0] <= self.now:
@@ -333,7 +340,8 @@ class _Manager:
 
     def start_tasks(self) -> None:
         for job in self.running:
-            self.start(job)
+            if job.ready:
+                self.start(job)
         self.release_done()
 
     def start(self, job: Job) -> None:

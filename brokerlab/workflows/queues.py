@@ -117,45 +117,78 @@ def constant(seconds: float) -> Wait:
 
 
 class BatchQueue:
-    """The batch-queue simulator as the manager sees it."""
+    """The batch-queue simulator as the manager sees it.
+
+    While no job of ours waits, none of ours can start: the simulator then stays behind until something is asked of it.
+    """
 
     def __init__(
         self, sim: Simulation, estimate: Callable[[float, int, float], float] | None = None
     ) -> None:
         self.hosts = int(sim.state.counters[HOSTS])
         self._sim, self._estimate = sim, estimate
+        self._waiting = 0  # jobs of ours in the line
+        self._until: float | None = None  # where the simulator is behind: the present instant
+        self._stage: Callable[[Simulation], None] | None = None  # how much of it is over
         batch.changes(sim)
 
     def advance(self, until: float) -> float:
         """See `Queue.advance`."""
-        return batch.advance(self._sim, None if until == math.inf else until, watch=True)
+        if self._waiting or until == math.inf:
+            self._catch_up()
+            return batch.advance(self._sim, None if until == math.inf else until, watch=True)
+        self._until, self._stage = until, None
+        return until
+
+    def _catch_up(self) -> None:
+        if self._until is not None:
+            batch.advance(self._sim, self._until)
+            if self._stage is not None:
+                self._stage(self._sim)
+            self._until = None
 
     def started(self) -> list[int]:
         """See `Queue.started`."""
-        return [number for number, what in batch.changes(self._sim) if what == "started"]
+        if not self._waiting:
+            return []
+        found = [number for number, what in batch.changes(self._sim) if what == "started"]
+        self._waiting -= len(found)
+        return found
 
     def admit(self) -> None:
         """See `Queue.admit`."""
-        batch.arrive(self._sim)
+        self._reach(batch.arrive)
+
+    def _reach(self, stage: Callable[[Simulation], None]) -> None:
+        if self._until is None:
+            stage(self._sim)
+        else:
+            self._stage = stage
 
     def submit(self, hosts: int, request: float) -> int:
         """See `Queue.submit`."""
-        return batch.submit(self._sim, hosts, request)
+        self._catch_up()
+        number = batch.submit(self._sim, hosts, request)
+        self._waiting += 1
+        return number
 
     def cancel(self, number: int) -> None:
         """See `Queue.cancel`; a job whose request is over has ended by itself."""
+        self._catch_up()
         state = batch.status(self._sim, number)
         if state == "waiting":
             batch.cancel(self._sim, number)
+            self._waiting -= 1
         elif state == "running":
             batch.release(self._sim, number)
 
     def settle(self) -> None:
         """See `Queue.settle`."""
-        batch.settle(self._sim)
+        self._reach(batch.settle)
 
     def wait(self, hosts: int, request: float) -> float:
         """See `Queue.wait`."""
+        self._catch_up()
         if self._estimate is not None:
             return self._estimate(self._sim.now_s, hosts, request)
         return max(0.0, batch.estimate_start(self._sim, hosts, request) - self._sim.now_s)

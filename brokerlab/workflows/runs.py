@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -16,8 +16,7 @@ from brokerlab.workflows.pilots import Job
 from brokerlab.workflows.schedule import makespan
 
 
-@dataclass(frozen=True, kw_only=True)
-class TaskRun:
+class TaskRun(NamedTuple):
     """When a task ran to its end [s], and in which job of the run."""
 
     job: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal
 
 from brokerlab.errors import ConfigError, nearest
@@ -31,7 +31,7 @@ class View:
     # estimates found too short, raised [s]
     estimate: Mapping[int, float] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def scene(self) -> Scene:
         """The levels that are left, with what a decision about them goes by."""
         return Scene(

@@ -163,6 +163,27 @@ def test_submissions_cancellations_and_releases_do_what_they_do_to_the_twin(poli
     assert both.ours.free_hosts == HOSTS
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+@few
+@given(loads, st.integers(0, 40))
+def test_asking_for_every_job_of_a_load_is_asking_before_each_is_submitted(policy, load, since):
+    jobs, sim = frame(load), ours(frame([]), policy)
+    expected = []
+    for submit, hosts, limit, run in jobs.select(
+        "submit_s", "hosts", "requested_s", "run_s"
+    ).rows():
+        batch.advance(sim, submit)
+        batch.arrive(sim)
+        asked = batch.estimate_start(sim, hosts, limit)
+        expected.append(asked if submit >= since else math.inf)
+        batch.submit(sim, hosts, limit, run)
+    at_once = ours(jobs, policy)
+    assert batch.run_asking(at_once, since).tolist() == expected
+    batch.advance(sim)
+    starts = [batch.started(sim, n) for n in range(len(jobs))]
+    assert batch.results(at_once)["start_s"].to_list() == starts
+
+
 def overlapping(done, now):
     """Return hosts held at an instant."""
     held = done.filter((pl.col("start_s") <= now) & (pl.col("end_s") > now))
@@ -253,8 +274,12 @@ def test_watching_and_copying_change_nothing(policy, load, asked):
         now = batch.advance(watched, watch=True)
         seen_changes += [(now, *change) for change in batch.changes(watched)]
     assert batch.results(sim).equals(before)
-    batch.advance(sim)
-    assert batch.results(watched).equals(batch.results(sim))
+    again = sim.copy(watched)
+    assert again.state.jobs.tolist() == sim.state.jobs.tolist()
+    for queue in (sim, again):
+        batch.advance(queue)
+        assert batch.results(queue).equals(batch.results(sim))
+    assert all(batch.ended(again, n) == batch.ended(sim, n) for n in numbers)
     expected = [(batch.started(sim, n), n, "started") for n in numbers]
     expected += [(batch.ended(sim, n), n, "ended") for n in numbers]
     assert sorted(seen_changes) == sorted(expected)

@@ -120,6 +120,26 @@ def test_every_strategy_brings_every_task_to_its_end(dag, name, load):
     assert first.jobs_frame().equals(again.jobs_frame())
 
 
+class Prompt(BatchQueue):
+    """A batch queue whose simulator is never behind."""
+
+    def advance(self, until):
+        reached = super().advance(until)
+        self._catch_up()
+        return reached
+
+
+@settings(max_examples=60)
+@given(dags(inexact=True), st.sampled_from(SIMPLE), loads())
+def test_a_simulator_that_stays_behind_while_nothing_of_ours_waits_changes_nothing(dag, name, load):
+    found, prompt = (
+        run(dag, kind(queue_of(load)._sim), strategy(name), submit_time=100.0)
+        for kind in (BatchQueue, Prompt)
+    )
+    assert found.jobs_frame().equals(prompt.jobs_frame())
+    assert found.tasks_frame().equals(prompt.tasks_frame())
+
+
 @settings(max_examples=60)
 @given(dags(), rulesets(), loads())
 def test_every_switch_brings_every_task_to_its_end(dag, rules, load):

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.errors import ConfigError
-from brokerlab.numerics import FloatArray, IntArray
+from brokerlab.numerics import IntArray
 from brokerlab.workflows.batch.priority import Priority
 from brokerlab.workflows.batch.state import (
     FINISHED,
@@ -21,6 +21,7 @@ from brokerlab.workflows.batch.state import (
     N_JOBS,
     N_LOGGED,
     NEVER,
+    NEXT_ARRIVAL,
     NOW,
     RELEASED,
     RUNNING,
@@ -44,10 +45,22 @@ class Simulation:
     # the queue carried forward from the present state, once somebody asked
     ahead: IntArray | None = field(default=None, repr=False)
 
-    def copy(self) -> Simulation:
-        """Return an independent queue in the same state: warm up once, go on many times."""
+    def copy(self, spent: Simulation | None = None) -> Simulation:
+        """Return an independent queue in the same state: warm up once, go on many times.
+
+        ``spent`` is an earlier copy of this very state that nobody needs any more: its table of jobs is taken over, and only
+        those of its rows are written that it has changed.
+        """
         jobs, *others = self.state
-        state = State(jobs.copy(), *(array.copy() for array in others))
+        if spent is None or len(spent.state.jobs) > len(jobs):
+            table = jobs.copy()
+        else:
+            table, later = spent.state.jobs, spent.state.counters
+            open_rows = slice(int(np.argmax(jobs["status"] < FINISHED)), later[NEXT_ARRIVAL])
+            own_rows = slice(later[N_BACKGROUND], later[N_JOBS])
+            for rows in (open_rows, own_rows):
+                table[rows] = jobs[rows]
+        state = State(table, *(array.copy() for array in others))
         return Simulation(state, self.job_ids, self.priority, self.told)
 
     @property
@@ -73,20 +86,13 @@ def record(sim: Simulation, number: int) -> Any:
     return sim.state.jobs[number]
 
 
-def check_ask(sim: Simulation, hosts: IntArray | FloatArray, requested_s: FloatArray) -> None:
-    """Refuse jobs that the machine could not run, all at once."""
-    problems = [
-        f"hosts: {n}, allowed: whole numbers from 1 to {sim.hosts}"
-        for n in hosts
-        if not 1 <= n <= sim.hosts or n != int(n)
-    ]
-    if hosts.shape != requested_s.shape:
-        problems.append(f"{hosts.size} hosts and {requested_s.size} limits: give one for each")
-    problems += [
-        f"requested_s: {r}, allowed: 0 to {LONGEST_S:g}"
-        for r in requested_s
-        if not 0 <= r <= LONGEST_S
-    ]
+def check_ask(sim: Simulation, hosts: float, requested_s: float) -> None:
+    """Refuse a job that the machine could not run."""
+    problems = []
+    if not 1 <= hosts <= sim.hosts or hosts != int(hosts):
+        problems.append(f"hosts: {hosts}, allowed: whole numbers from 1 to {sim.hosts}")
+    if not 0 <= requested_s <= LONGEST_S:
+        problems.append(f"requested_s: {requested_s}, allowed: 0 to {LONGEST_S:g}")
     if sim.state.counters[NOW] == -NEVER:
         problems.append("the queue has no present instant: advance it to one first")
     if problems:

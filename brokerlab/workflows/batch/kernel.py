@@ -17,6 +17,7 @@ from brokerlab.workflows.batch.state import (
     DUE,
     EASY,
     ENDED,
+    EXACT,
     EXTRA,
     FCFS,
     FINISHED,
@@ -26,6 +27,7 @@ from brokerlab.workflows.batch.state import (
     KILLED,
     LOOSE,
     N_BACKGROUND,
+    N_JOBS,
     N_LIMITS,
     N_LOGGED,
     N_RUNNING,
@@ -68,7 +70,7 @@ def begin(state: State, job: int, lasts: int) -> None:
         counters[OVERFULL] = 1
     enter(state.end_time, state.end_job, counters[N_RUNNING], now + lasts, job)
     counters[N_RUNNING] += 1
-    if counters[POLICY] == EASY:
+    if counters[POLICY] == EASY and not counters[EXACT]:
         limit = now + jobs["request"][job]
         enter(state.limit_time, state.limit_job, counters[N_LIMITS], limit, job)
         counters[N_LIMITS] += 1
@@ -83,7 +85,7 @@ def _vacate(state: State, job: int, status: int) -> None:
     jobs["status"][job], jobs["end"][job] = status, now
     counters[FREE] += jobs["hosts"][job]
     counters[DUE] = counters[RESCAN] = counters[VACATED] = 1
-    if counters[POLICY] == EASY:
+    if counters[POLICY] == EASY and not counters[EXACT]:
         leave(state.limit_time, state.limit_job, counters[N_LIMITS], job)
         counters[N_LIMITS] -= 1
     if counters[POLICY] == CONSERVATIVE and now < limit:
@@ -170,6 +172,19 @@ def arrive(state: State) -> None:
 
 
 @compiled_in_place
+def submit(state: State, hosts: int, request: int, run: int, key: int) -> int:
+    """Let a job wait behind the background that comes now; there is a row left for it."""
+    arrive(state)
+    jobs, counters = state.jobs, state.counters
+    job = counters[N_JOBS]
+    counters[N_JOBS] += 1
+    jobs["submit"][job], jobs["hosts"][job] = counters[NOW], hosts
+    jobs["request"][job], jobs["run"][job], jobs["key"][job] = request, run, key
+    line_up(state, job)
+    return int(job)
+
+
+@compiled_in_place
 def _start_reserved(state: State) -> None:
     """Start the jobs whose reservation has come."""
     jobs, counters = state.jobs, state.counters
@@ -195,14 +210,21 @@ def _start_reserved(state: State) -> None:
 def _find_shadow(state: State, head: int) -> None:
     """Find when the blocked head can start at the latest, and what it leaves free then."""
     jobs, counters = state.jobs, state.counters
-    free, place = counters[FREE], counters[N_LIMITS]
+    free, place, times, members = (
+        counters[FREE],
+        counters[N_LIMITS],
+        state.limit_time,
+        state.limit_job,
+    )
+    if counters[EXACT]:
+        place, times, members = counters[N_RUNNING], state.end_time, state.end_job
     while free < jobs["hosts"][head]:
         place -= 1
-        free += jobs["hosts"][state.limit_job[place]]
-    shadow = state.limit_time[place]
-    while place and state.limit_time[place - 1] == shadow:
+        free += jobs["hosts"][members[place]]
+    shadow = times[place]
+    while place and times[place - 1] == shadow:
         place -= 1
-        free += jobs["hosts"][state.limit_job[place]]
+        free += jobs["hosts"][members[place]]
     counters[SHADOW], counters[EXTRA] = shadow, free - jobs["hosts"][head]
 
 

@@ -5,6 +5,7 @@ Source: workflows.md section 5.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import dataframely as dy
@@ -35,6 +36,7 @@ from brokerlab.workflows.batch.state import (
     CONSERVATIVE,
     DUE,
     EASY,
+    EXACT,
     EXTRA,
     FCFS,
     FIRST,
@@ -147,21 +149,15 @@ def submit(sim: Simulation, hosts: int, requested_s: float, run_s: float | None 
     It needs ``hosts``, is killed after ``requested_s`` [s] and lasts ``run_s`` [s] if nothing ends it; None: to its limit, or
     until `release`. Impossible values, or no instant yet, are a ConfigError.
     """
-    check_ask(sim, np.array([hosts]), np.array([requested_s]))
+    check_ask(sim, hosts, requested_s)
     lasts = requested_s if run_s is None else run_s
     if not 0 <= lasts <= LONGEST_S:
         raise ConfigError(f"run_s: {run_s}, allowed: 0 to {LONGEST_S:g}")
-    arrive(sim)
     if sim.state.counters[N_JOBS] == len(sim.state.jobs):
         sim.state = _grown(sim.state)
-    number = int(sim.state.counters[N_JOBS])
-    sim.state.counters[N_JOBS] += 1
-    job = sim.state.jobs[number]
-    job["submit"], job["hosts"] = sim.state.counters[NOW], hosts
-    job["request"], job["run"] = micros(requested_s), micros(lasts)
-    if sim.priority is not None:
-        job["key"] = job["submit"] - sim.priority.earlier_us(np.array([hosts]), sim.hosts)[0]
-    kernel.line_up(sim.state, number)
+    sim.ahead, wide = None, int(hosts)
+    number = kernel.submit(sim.state, wide, micros(requested_s), micros(lasts), _key(sim, wide))
+    _check_full(sim)
     return number
 
 
@@ -214,6 +210,16 @@ def run(
     sim = start(jobs, hosts=hosts, policy=policy, priority=priority)
     advance(sim)
     return results(sim)
+
+
+def run_asking(sim: Simulation, since_s: float = -math.inf) -> FloatArray:
+    """Let a queue that has not begun run to its end, and estimate the start of each job just before it is submitted.
+
+    One estimate per job of the background [s], in the order of submission, as `estimate_start`; infinite for jobs submitted
+    before ``since_s`` [s], for which nobody asked.
+    """
+    asked = _run_asking(sim.state, micros(max(since_s, -NEVER / US)))
+    return np.where(asked == NEVER, math.inf, asked / US)
 
 
 def _order(policy: str, priority: Priority | None, hosts: int) -> Priority | None:
@@ -278,25 +284,26 @@ def estimate_start(sim: Simulation, hosts: int, requested_s: float) -> float:
 
     Source: workflows.md section 4.1.
     """
-    return float(estimate_starts(sim, [hosts], [requested_s])[0])
-
-
-def estimate_starts(sim: Simulation, hosts: Any, requested_s: Any) -> FloatArray:
-    """Estimate starts of several jobs, each as if it alone were submitted now."""
-    asked, long = np.asarray(hosts), np.asarray(requested_s, np.float64)
-    check_ask(sim, asked, long)
-    wide = asked.astype(np.int64)
+    check_ask(sim, hosts, requested_s)
+    wide, request = int(hosts), micros(requested_s)
     if kernel.has_arrivals(sim.state):
         sim = sim.copy()
         kernel.arrive(sim.state)
-    requests = np.round(long * US).astype(np.int64)
+    if sim.state.counters[POLICY] == CONSERVATIVE:
+        return earliest(sim.state, wide, request, NEVER) / US
     if sim.priority is not None:
-        keys = sim.state.counters[NOW] - sim.priority.earlier_us(wide, sim.hosts)
-        return starts_in_line(sim.state, wide, requests, keys) / US
+        return _start_in_line(sim.state, wide, request, _key(sim, wide)) / US
     if sim.ahead is None:
-        conservative = sim.state.counters[POLICY] == CONSERVATIVE
-        sim.ahead = np.empty((0, 4), np.int64) if conservative else passes(sim.state)
-    return starts(sim.state, sim.ahead, wide, requests) / US
+        sim.ahead = passes(sim.state)
+    return _start_behind(sim.ahead, wide, request) / US
+
+
+def _key(sim: Simulation, hosts: int) -> int:
+    """Return the place in the line of a job submitted now."""
+    if sim.priority is None:
+        return 0
+    earlier = sim.priority.earlier_us(np.array([hosts]), sim.hosts)[0]
+    return int(sim.state.counters[NOW] - earlier)
 
 
 TIME, HOSTS_FREE, IN_TIME, BESIDE = range(4)
@@ -314,8 +321,10 @@ def _forward(state: State, n_more: int) -> State:
     room = n_jobs + n_more
     copy = blank(np.zeros(room, JOB), room, counters[HOSTS], counters[POLICY])
     copy.counters[NOW], copy.counters[NEXT_ARRIVAL] = counters[NOW], room
+    copy.counters[EXACT] = 1
+    running = state.limit_job if counters[POLICY] == EASY and not counters[EXACT] else state.end_job
     for row in range(counters[N_RUNNING]):
-        job = state.end_job[row]
+        job = running[row]
         left = jobs["start"][job] + jobs["request"][job] - counters[NOW]
         copy.jobs["hosts"][row] = jobs["hosts"][job]
         copy.jobs["request"][row] = copy.jobs["run"][row] = left
@@ -362,42 +371,52 @@ def passes(state: State) -> IntArray:
 
 
 @compiled
-def starts(state: State, left: IntArray, hosts: IntArray, requests: IntArray) -> IntArray:
-    """Tell when jobs would start, each asked for by itself."""
-    result = np.empty(len(hosts), np.int64)
-    for ask in range(len(hosts)):
-        if state.counters[POLICY] == CONSERVATIVE:
-            result[ask] = earliest(state, hosts[ask], requests[ask], NEVER)
-            continue
-        place = 0
-        while hosts[ask] > left[place, HOSTS_FREE] or (
-            left[place, TIME] + requests[ask] > left[place, IN_TIME]
-            and hosts[ask] > left[place, BESIDE]
-        ):
-            place += 1
-        result[ask] = left[place, TIME]
-    return result
+def _start_behind(left: IntArray, hosts: int, request: int) -> int:
+    """Tell when a job at the end of the line would start."""
+    place = 0
+    while hosts > left[place, HOSTS_FREE] or (
+        left[place, TIME] + request > left[place, IN_TIME] and hosts > left[place, BESIDE]
+    ):
+        place += 1
+    return int(left[place, TIME])
 
 
 @compiled
-def starts_in_line(state: State, hosts: IntArray, requests: IntArray, keys: IntArray) -> IntArray:
-    """Tell when jobs would start that do not go to the end of the line, each asked for by itself.
-
-    Who stands behind such a job may start later for it, so the queue is carried forward for each anew.
-    """
-    result = np.empty(len(hosts), np.int64)
-    for ask in range(len(hosts)):
-        copy = _forward(state, 1)
-        jobs, counters = copy.jobs, copy.counters
-        row = len(jobs) - 1
-        jobs["hosts"][row], jobs["key"][row] = hosts[ask], keys[ask]
-        jobs["request"][row] = jobs["run"][row] = requests[ask]
-        line_up(copy, row)
-        while jobs["status"][row] == WAITING:
-            start_jobs(copy)
-            result[ask] = counters[NOW]
+def _start_in_line(state: State, hosts: int, request: int, key: int) -> int:
+    """Tell when a job would start that stands in the line by its key: who is behind it may start later for it."""
+    copy = _forward(state, 1)
+    jobs, counters = copy.jobs, copy.counters
+    row = len(jobs) - 1
+    jobs["hosts"][row], jobs["key"][row] = hosts, key
+    jobs["request"][row] = jobs["run"][row] = request
+    line_up(copy, row)
+    while True:
+        start_jobs(copy)
+        if jobs["status"][row] != WAITING:
+            return int(jobs["start"][row])
+        complete(copy)
+        if not counters[DUE]:
+            counters[NOW] = copy.end_time[counters[N_RUNNING] - 1]
             complete(copy)
-            if not counters[DUE]:
-                counters[NOW] = copy.end_time[counters[N_RUNNING] - 1]
-                complete(copy)
+
+
+@compiled
+def _run_asking(state: State, since: int) -> IntArray:
+    """Do what `run_asking` does; `NEVER` where nobody asked."""
+    jobs, counters = state.jobs, state.counters
+    last = counters[N_BACKGROUND]
+    result = np.full(last, NEVER)
+    for job in range(last):
+        counters[N_BACKGROUND] = job  # nobody knows of those that come later
+        kernel.advance(state, jobs["submit"][job], False)  # noqa: FBT003
+        kernel.arrive(state)
+        if jobs["submit"][job] < since:
+            continue
+        hosts, request, key = jobs["hosts"][job], jobs["request"][job], jobs["key"][job]
+        if counters[POLICY] == CONSERVATIVE:
+            result[job] = earliest(state, hosts, request, NEVER)
+        else:
+            result[job] = _start_in_line(state, hosts, request, key)
+    counters[N_BACKGROUND] = last
+    kernel.advance(state, NEVER, False)  # noqa: FBT003
     return result

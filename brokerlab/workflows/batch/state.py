@@ -44,8 +44,9 @@ STARTED, ENDED = range(2)  # what the log tells of a watched job
     NEXT_START,  # earliest reservation
     REPLAY,  # 1: the background starts when it is submitted, whatever waits
     OVERFULL,  # 1: more hosts are in use than there are
+    EXACT,  # 1: every job lasts its whole request, so that ends are limits
     N_COUNTERS,
-) = range(24)
+) = range(25)
 """Places of the counters."""
 
 Records = npt.NDArray[np.void]
@@ -77,7 +78,7 @@ class State(NamedTuple):
     jobs: Records  # of `JOB`
     end_time: IntArray  # running jobs by the instant at which they will end, latest first
     end_job: IntArray
-    # running jobs by the end of their request, latest first (kept for EASY alone)
+    # running jobs by the end of their request, latest first (kept for EASY alone, and not where it is their end)
     limit_time: IntArray
     limit_job: IntArray
     # free hosts from each step's time to the next one's: what running jobs and reservations leave, by their

@@ -47,6 +47,7 @@ def run_cell(plan: Plan, cell: Cell) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
     for place, at in enumerate(cell.times):
         batch.advance(sim, at)
+        copy: Simulation | None = None
         for workflow, dag in plan.workflows.items():
             for label, how in plan.strategies.items():
                 key = {
@@ -56,7 +57,8 @@ def run_cell(plan: Plan, cell: Cell) -> pl.DataFrame:
                     "instant": cell.first + place,
                     "submit_time": at,
                 }
-                rows.append(key | _told(dag, how, sim, at, plan.partition_levels))
+                copy = sim.copy(copy)
+                rows.append(key | _told(dag, how, copy, at, plan.partition_levels))
     return pl.DataFrame(rows, schema=SCHEMA)
 
 
@@ -70,7 +72,7 @@ def _told(
         if how is None:
             done = best_partition(dag, lambda: BatchQueue(sim.copy()), submit_time=at)
         else:
-            done = run(dag, BatchQueue(sim.copy()), how, submit_time=at)
+            done = run(dag, BatchQueue(sim), how, submit_time=at)
     except WorkflowError as problem:
         return {"problem": str(problem)}
     return {**done.metrics, "shape": done.shape, **dict(_first(done))}

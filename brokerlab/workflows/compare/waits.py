@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -63,8 +64,8 @@ def _waits(name: str, system: BatchSystem, times: Sequence[float]) -> pl.DataFra
     asked = []
     for at in times:
         batch.advance(sim, at)
-        starts = batch.estimate_starts(sim, [n for n, _ in grid], [run for _, run in grid])
-        asked.append(np.maximum(starts - at, 0.0))
+        batch.arrive(sim)
+        asked.append([max(batch.estimate_start(sim, *ask) - at, 0.0) for ask in grid])
     low, middle, high = np.percentile(np.array(asked), [25, 50, 75], axis=0)
     return pl.DataFrame(
         {
@@ -80,13 +81,14 @@ def _waits(name: str, system: BatchSystem, times: Sequence[float]) -> pl.DataFra
 
 
 def _scores(name: str, system: BatchSystem) -> pl.DataFrame:
-    carried = carry_forward(system.background, hosts=system.hosts, policy=system.policy)
-    if carried.is_empty():
+    machine: dict[str, Any] = {"hosts": system.hosts, "policy": system.policy}
+    jobs = batch.run(system.background, **machine)
+    if jobs.is_empty():
         raise InsufficientDataError(
             f"{name}: there is no job in its load whose wait could be predicted"
         )
-    later = float(carried["submit_s"].median())  # type: ignore[arg-type]
-    jobs = carried.with_columns(start_s=pl.col("submit_s") + pl.col("wait_s"))
+    later = float(jobs["submit_s"].median())  # type: ignore[arg-type]
+    carried = carry_forward(system.background, **machine, since_s=later)
     fitted = predict(
         jobs.select("job_id", "submit_s", "start_s", "hosts", "requested_s"),
         {
@@ -96,7 +98,7 @@ def _scores(name: str, system: BatchSystem) -> pl.DataFrame:
         },
         since_s=later,
     )
-    result = score(pl.concat([carried.filter(pl.col("submit_s") >= later), fitted]))
+    result = score(pl.concat([carried, fitted]))
     every = result.filter(pl.col("jobs") == "all").select("method", "n_jobs", *SCORES)
     waited = result.filter(pl.col("jobs") == "that waited").select(
         "method", *(pl.col(name).alias(f"waited_{name}") for name in SCORES)

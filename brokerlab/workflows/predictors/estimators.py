@@ -194,8 +194,10 @@ class Nearest:
         known = self._known[:size]
         far = (known[:, 0] - math.log(hosts)) ** 2
         far += (known[:, 1] - math.log(max(requested_s, 1.0))) ** 2
-        age = (self._n - 1 - np.arange(size)) % len(self._known)
-        near = np.lexsort((age, far))[: self._k]
+        reach = np.partition(far, self._k - 1)[self._k - 1] if self._k < size else math.inf
+        near = np.flatnonzero(far <= reach)
+        age = (self._n - 1 - near) % len(self._known)
+        near = near[np.lexsort((age, far[near]))[: self._k]]
         return Estimate(float(np.median(known[near, 2])), len(near), "nearest in size")
 
     def __call__(self, hosts: int, requested_s: float) -> float:

@@ -21,7 +21,6 @@ from brokerlab.archive.contracts._columns import f64, i64, text
 from brokerlab.errors import DataError, InsufficientDataError
 from brokerlab.frames import prepared
 from brokerlab.workflows import batch
-from brokerlab.workflows.load import checked_jobs
 from brokerlab.workflows.predictors.estimators import Estimator
 
 PREDICTED = {
@@ -104,21 +103,15 @@ def carry_forward(
 
     `PREDICTED` with method ``carried forward``; ``wait_s`` is the simulated wait.
     """
-    ordered = checked_jobs(jobs, hosts).sort("submit_s", maintain_order=True)
-    sim = batch.start(None, hosts=hosts, policy=policy)
-    asked = []
-    for job_id, submit, run, requested, wide in ordered.iter_rows():
-        batch.advance(sim, submit)
-        batch.arrive(sim)
-        if submit >= since_s:
-            expected = batch.estimate_start(sim, wide, requested) - submit
-            asked.append(("carried forward", job_id, submit, wide, requested, expected))
-        batch.submit(sim, wide, requested, run)
-    batch.advance(sim)
-    first = len(ordered) - len(asked)
-    waits = [batch.started(sim, first + n) - row[2] for n, row in enumerate(asked)]
-    rows = [(*row[:5], wait, row[5], None, None) for row, wait in zip(asked, waits, strict=True)]
-    return pl.DataFrame(rows, schema=PREDICTED, orient="row")
+    sim = batch.start(jobs, hosts=hosts, policy=policy)
+    expected = pl.Series(batch.run_asking(sim, since_s))
+    asked = batch.results(sim).with_columns(predicted_s=expected - pl.col("submit_s"))
+    told = {"method": pl.lit("carried forward"), "based_on": None, "category": None}
+    return (
+        asked.filter(pl.col("submit_s") >= since_s)
+        .with_columns(**told)
+        .select(pl.col(name).cast(dtype) for name, dtype in PREDICTED.items())
+    )
 
 
 def score(predictions: pl.DataFrame, *, by: tuple[str, ...] = ()) -> pl.DataFrame:
