@@ -140,7 +140,8 @@ def test_chunks_of_tasks_add_up_to_the_whole_study(
     for module in (rulesets, rule_sets):
         monkeypatch.setattr(module, "single_switches", two_switches)
     period = replay_period(archive, PRODUCTION, max_tasks=8)
-    asked = {"keys": ["NQUEUED_SAT_CAP", "MIN_WEIGHT_managed"], "switch_sample": 1, "n_boot": 20}
+    keys = ["NQUEUED_SAT_CAP", "MIN_WEIGHT_managed"]
+    asked: dict[str, Any] = {"keys": keys, "points": 3, "switch_sample": 1, "n_boot": 20}
     whole = study_production_tasks(period, **asked)
     monkeypatch.setattr(sys.modules[Replay.__module__], "CHUNK_PAIRS", 500)
     parts = study_production_tasks(period, **asked)
