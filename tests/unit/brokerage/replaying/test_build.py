@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import weakref
 from collections import Counter
+from collections.abc import Callable
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -218,8 +220,10 @@ def test_an_archive_without_queues_is_refused(archive: Archive, tmp_path: Path) 
         replaying.build(brokerlab.archive.open(tmp_path / "a"))
 
 
-def test_recorded_numbers_take_the_place_of_rebuilt_ones(archive: Archive, tmp_path: Path) -> None:
-    alone = replaying.build(archive)
+def test_recorded_numbers_take_the_place_of_rebuilt_ones(
+    archive: Archive, jobs_replay: Replay, tmp_path: Path
+) -> None:
+    alone = jobs_replay
     at = alone.instants["at"][40]
     stats = pl.DataFrame(
         {
@@ -249,14 +253,29 @@ def test_recorded_numbers_take_the_place_of_rebuilt_ones(archive: Archive, tmp_p
     assert any(f"at {covered.height} of" in note for note in found.notes)
 
 
+Pair = Callable[[str], tuple[Replay, Replay]]
+
+
+@pytest.fixture(scope="module")
+def whole_and_in_chunks(archive: Archive) -> Pair:
+    """Return what replays a stage every six hours: with its files, and with files to be read by the chunk."""
+
+    @cache
+    def replay(stage: str) -> tuple[Replay, Replay]:
+        whole = replaying.build(archive, stage=stage, every="6h")
+        return whole, replaying.build(archive, stage=stage, every="6h", files=False)
+
+    return replay
+
+
 @pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
 @pytest.mark.parametrize("stage", ["jobs", "tasks", "analysis"])
 def test_chunks_of_tasks_are_the_whole_replay(
-    archive: Archive, stage: str, monkeypatch: pytest.MonkeyPatch
+    whole_and_in_chunks: Pair, stage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(carry, "CHUNK_ROWS", 2000)
-    whole = replaying.build(archive, stage=stage, every="6h")
-    chunks = replaying.build(archive, stage=stage, every="6h", files=False).map(lambda seen: seen)
+    whole, in_chunks = whole_and_in_chunks(stage)
+    chunks = in_chunks.map(lambda seen: seen)
     assert len(chunks) > 2
     other = whole.config.with_values({"jedi/anal_jobbroker/OVERLOAD_MIN_QUEUE": 3})
     assert chunks[0].with_config(other).config == other
@@ -280,7 +299,7 @@ def test_chunks_of_tasks_are_the_whole_replay(
 
 @pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
 def test_a_chunk_is_freed_once_it_is_decided(
-    archive: Archive, monkeypatch: pytest.MonkeyPatch
+    whole_and_in_chunks: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a cycle of references, which may wait for long while chunk after chunk is held."""
 
@@ -289,7 +308,7 @@ def test_a_chunk_is_freed_once_it_is_decided(
         return weakref.ref(seen)
 
     monkeypatch.setattr(carry, "CHUNK_ROWS", 2000)
-    replay = replaying.build(archive, every="6h", files=False)
+    _, replay = whole_and_in_chunks("jobs")
     gc.disable()
     try:
         assert [chunk() for chunk in replay.map(read)] == [None] * 4
@@ -300,7 +319,7 @@ def test_a_chunk_is_freed_once_it_is_decided(
 @pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
 @pytest.mark.parametrize("kind", [PRODUCTION, ANALYSIS])
 def test_decisions_by_chunk_are_those_on_the_whole(
-    archive: Archive, kind: Kind, monkeypatch: pytest.MonkeyPatch
+    whole_and_in_chunks: Pair, kind: Kind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(carry, "CHUNK_ROWS", 2000)
 
@@ -308,9 +327,7 @@ def test_decisions_by_chunk_are_those_on_the_whole(
         tables = seen.tables_of(kind.brokerage.tables)
         return kind.brokerage.decide(tables, config=seen.config).tasks
 
-    whole = decide(replaying.build(archive, stage=kind.brokerage.stage, every="6h"))
-    parts = replaying.build(archive, stage=kind.brokerage.stage, every="6h", files=False).map(
-        decide
-    )
+    whole, in_chunks = whole_and_in_chunks(kind.brokerage.stage)
+    parts = in_chunks.map(decide)
     keys = ["jeditaskid", "snapshot"]
-    assert pl.concat(parts).sort(keys).equals(whole.sort(keys))
+    assert pl.concat(parts).sort(keys).equals(decide(whole).sort(keys))
