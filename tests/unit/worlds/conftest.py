@@ -16,6 +16,8 @@ ASKED: dict[str, Any] = {
     "planted": "none",
 }  # fmt: skip
 
+SMALL = {**ASKED, "jobs": 600, "days": 3.0, "planted": "wrong"}
+
 
 @dataclass(frozen=True)
 class Made:
@@ -40,3 +42,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     manifest = worlds.synthesise(path, **ASKED)
     archive = brokerlab.archive.open(path)
     return Made(path, manifest, archive, archive.scan("jobs").collect(), archive.truth("capacity"))
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A smaller one with wrong values in force."""
+    path = tmp_path_factory.mktemp("worlds") / "small"
+    worlds.synthesise(path, **SMALL)
+    return path

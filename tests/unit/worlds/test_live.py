@@ -9,6 +9,7 @@ import pytest
 
 import brokerlab.archive
 from brokerlab import scouts, worlds
+from brokerlab.archive.manifest import Manifest
 from brokerlab.calibrate import simulation
 from brokerlab.calibrate.simulation.capacity import in_use
 from brokerlab.errors import ConfigError, DataError
@@ -17,17 +18,39 @@ from brokerlab.worlds.life import Life
 from brokerlab.worlds.light import LIGHT
 from brokerlab.worlds.slots import changes
 from brokerlab.worlds.world import draw_world
-from tests.unit.worlds.conftest import ASKED, Made
+from tests.unit.worlds.conftest import ASKED, SMALL, Made
 
 pytestmark = pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
 
 
-def test_the_same_settings_give_the_same_bytes(tmp_path: Path) -> None:
-    asked = {**ASKED, "jobs": 600, "days": 3.0}
-    one = worlds.synthesise(tmp_path / "one", **asked)
-    assert worlds.is_made(tmp_path / "one", **asked) == one
-    assert worlds.is_made(tmp_path / "one", **{**asked, "seed": 4}) is None
-    assert worlds.synthesise(tmp_path / "other", **asked).digest == one.digest
+@pytest.fixture(scope="module")
+def looks() -> list[tuple[bool, bool]]:
+    """Of each look of `again`: is no job there twice, is the turn of each job its place in the order?"""
+    return []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def again(tmp_path_factory: pytest.TempPathFactory, looks: list[tuple[bool, bool]]) -> Manifest:
+    """Make the small world again, and look at it while it lives."""
+    look = Life._look
+
+    def looked(self: Life, now: int) -> pl.DataFrame:
+        found = look(self, now)
+        made = self.order[: self.n_made]
+        once = found.select("world", "job").is_unique().all()
+        looks.append((once, bool((self.order[self.turn[made]] == made).all())))
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Life, "_look", looked)
+        return worlds.synthesise(tmp_path_factory.mktemp("worlds") / "again", **SMALL)
+
+
+def test_the_same_settings_give_the_same_bytes(small: Path, again: Manifest) -> None:
+    one = worlds.is_made(small, **SMALL)
+    assert one is not None
+    assert worlds.is_made(small, **{**SMALL, "seed": 4}) is None
+    assert again.digest == one.digest == brokerlab.archive.open(small).digest
 
 
 def test_unknown_settings_are_refused(tmp_path: Path) -> None:
@@ -223,17 +246,6 @@ def test_tasks_that_were_never_decided_say_so(tmp_path: Path) -> None:
     assert both["decided_at"].is_null().equals(scouting, check_names=False)
 
 
-def test_a_job_is_at_one_place_at_every_look(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    look = Life._look
-
-    def looked(self: Life, now: int) -> pl.DataFrame:
-        found = look(self, now)
-        assert found.select("world", "job").is_unique().all()
-        made = self.order[: self.n_made]
-        assert (self.order[self.turn[made]] == made).all()
-        return found
-
-    monkeypatch.setattr(Life, "_look", looked)
-    worlds.synthesise(tmp_path, jobs=600, days=3, seed=1, lived=True, queues=30, planted="wrong")
+def test_a_job_is_at_one_place_at_every_look(looks: list[tuple[bool, bool]]) -> None:
+    assert len(looks) > 20
+    assert set(looks) == {(True, True)}

@@ -21,9 +21,8 @@ def values(archive: brokerlab.archive.Archive) -> dict[str, str]:
     return {key: value for key, value in rows if key in names}
 
 
-def test_the_values_in_force_are_those_of_the_truth(tmp_path: Path) -> None:
-    worlds.synthesise(tmp_path, **{**ASKED, "jobs": 600, "days": 3.0, "planted": "wrong"})
-    archive = brokerlab.archive.open(tmp_path)
+def test_the_values_in_force_are_those_of_the_truth(small: Path) -> None:
+    archive = brokerlab.archive.open(small)
     truth = archive.truth(TRUTH)
     assert dict(truth.select("key", "planted").iter_rows()) == values(archive)
     wrong = truth.filter("wrong")
