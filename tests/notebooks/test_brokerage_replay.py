@@ -5,11 +5,14 @@ import json
 import polars as pl
 import pytest
 
+from brokerlab import rulesets
+from brokerlab.brokerage.studies import rule_sets
 from brokerlab.brokerage.studies.period import PRODUCTION
 from brokerlab.errors import ConfigError, EmptyPeriodError, InsufficientDataError
 from brokerlab.report import brokerage_replay as report
 from brokerlab.report import run
 from brokerlab.report.publishing import results_of
+from brokerlab.rulesets import single_switches
 from brokerlab.worlds import synthesise
 from tests.notebooks.pages import check_page
 
@@ -27,10 +30,17 @@ def week(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def done(week, tmp_path_factory):
-    """One run with few values per key and few replicates."""
+    """One run with few values per key, few replicates and every tenth switch; long runs of poor archives try them all."""
+
+    def some_switches(rules, other):
+        return dict([*single_switches(rules, other).items()][::10])
+
     root = tmp_path_factory.mktemp("reports")
     given = {"archive": str(week), "keys": ",".join(KEYS), **QUICK}
-    return run("brokerage-replay", given, out_root=root)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (rulesets, rule_sets):
+            patch.setattr(module, "single_switches", some_switches)
+        return run("brokerage-replay", given, out_root=root)
 
 
 @pytest.fixture(scope="module")
