@@ -127,6 +127,10 @@ def held_under_settings(
         ranked = now.decide(asked, together(by_world))
         for world in by_world:
             held_to(ranked, world, decided(world, settings[of[world]]))
+        hopeful = now.decide(asked, together(by_world), hopeless=False)
+        assert_frame_equal(hopeful.queues, ranked.queues, check_exact=True)
+        left = ranked.outcomes.join(hopeful.outcomes, on=[*TASK, "world"], how="anti")
+        assert left["n_candidates"].sum() == 0
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,8 @@ class Plans:
         )
 
     def _source(self, name: str, frame: pl.DataFrame) -> pl.LazyFrame:
-        return pl.defer(partial(self.frames.__getitem__, name), schema=frame.schema)
+        # scanned once a run, however often it is read
+        return pl.defer(partial(self.frames.__getitem__, name), schema=frame.schema).cache()
 
 
 def run_again(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -14,7 +15,7 @@ from brokerlab.brokerage.engine.evaluation import lowest_bit
 from brokerlab.brokerage.engine.pairs import Facts, looked_up, matched
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.engine.world import World
-from brokerlab.numerics import IntArray, repeated
+from brokerlab.numerics import BoolArray, IntArray, repeated
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,12 @@ class Kept:
             np.concatenate([part.n for part in parts]),
             pl.concat([part.open for part in distinct], rechunk=True),
         )
+
+    @cached_property
+    def hopeful(self) -> BoolArray:
+        """Tasks with a pair that passes every check that stands; what fails one is removed, at once or as marked."""
+        passes = np.append(0, np.cumsum(self.open["failed"].to_numpy() == 0))
+        return passes[self.start + self.n] > passes[self.start]
 
     def places(self, numbers: pl.Series) -> IntArray:
         """Return at which place each number of a task stands; -1: it may go nowhere."""

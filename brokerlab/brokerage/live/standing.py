@@ -107,6 +107,14 @@ class Cycle:
     kept: Mapping[int, Kept]
     plans: Plans = field(default_factory=Plans)
 
+    def hopeful(self, numbers: pl.Series) -> pl.Series:
+        """Tell of numbers of tasks whether one may find a queue, in some loop."""
+        found = []
+        for kept in self.kept.values():
+            places = kept.places(numbers)
+            found.append((places >= 0) & np.append(kept.hopeful, False)[places])
+        return pl.Series(np.any(found, axis=0))
+
 
 @dataclass(frozen=True)
 class Standing:
@@ -132,14 +140,19 @@ class Standing:
         root = self.root or self
         return Standing(tuple(root.world.with_config(config) for config in configs), root)
 
-    def decide(self, wanted: Any, state: Mapping[str, Any]) -> Ranked:
-        """Decide for tasks in worlds; see :func:`prepare`."""
+    def decide(self, wanted: Any, state: Mapping[str, Any], *, hopeless: bool = True) -> Ranked:
+        """Decide for tasks in worlds; see :func:`prepare`.
+
+        Without the ``hopeless`` ones, those that find no queue whatever changes, outcomes are of the others, and queues are the same.
+        """
         world, n_tasks = self.world, self.world.tasks.height
         rows = asked(wanted, self._known, len(self.worlds))
         rows = rows.with_columns(number=pl.col("setting") * n_tasks + pl.col("t"))
         allowed = tables_that_change(world.brokerage)
+        cycle = self.cycle(frozenset({*allowed} & state.keys()))
+        if not hopeless:
+            rows = rows.filter(cycle.hopeful(rows["number"]))
         given = states(state, world.brokerage.tables, allowed, rows.select("world", "instant"))
-        cycle = self.cycle(frozenset(given))
         tables = with_others(given, rows, world.tables, {each.tables for each in self._changing})
         tasks = self._tasks(rows, tables, cycle)
         ended = self._ended(rows, tasks, cycle)

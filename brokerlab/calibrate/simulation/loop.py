@@ -277,7 +277,7 @@ class Loop:
                 "setting": world // len(self.seeds),
             }
         )
-        found = self.standing.decide(wanted.drop("pair"), state)
+        found = self.standing.decide(wanted.drop("pair"), state, hopeless=False)
         ranked: pl.DataFrame = (
             found.queues.with_columns(pl.col("panda_queue").cast(pl.String))
             .join(wanted, on=["jeditaskid", "snapshot", "world"])
