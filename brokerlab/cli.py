@@ -134,3 +134,6 @@ for command in (
     proposal.command(command.__name__.strip("_"))(guarded(command))
 proposal.command("drift")(guarded(drift_command))
 app.add_typer(proposal, name="proposal")
+
+if __name__ == "__main__":  # python -m brokerlab.cli
+    app()

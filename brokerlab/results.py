@@ -97,7 +97,8 @@ def compare(a: Result, b: Result) -> pl.DataFrame:
 
     Returns:
         One row per difference: the columns that name a row (``column_key`` for one called ``column``), ``column``, and its
-        values ``a`` and ``b`` as text (null: no value). Of a row that only one of them has, ``column`` is ``row``, and ``a`` or ``b`` is ``present``.
+        values ``a`` and ``b`` as text (null: no value). Of a row that only one of them has, ``column`` is ``row``, and ``a`` or ``b`` is ``present``;
+        of a column that only one has, what names a row is null.
 
     Raises:
         ConfigError: They are not results, or of different kinds.
@@ -139,8 +140,12 @@ def compare(a: Result, b: Result) -> pl.DataFrame:
             b=pl.when("_b").then(pl.lit("present")),
         )
     ]
-    for name in left.columns:
-        if name in keys or name not in right.columns:
+    for name in dict.fromkeys([*left.columns, *right.columns]):
+        if name in keys:
+            continue
+        if name not in left.columns or name not in right.columns:
+            side = "a" if name in left.columns else "b"
+            parts.append(pl.DataFrame({"column": [name], side: ["present"]}))
             continue
         ours, theirs = _text(both[name]), _text(both[f"{name} b"])
         changed = both.select(keys).with_columns(
@@ -149,7 +154,7 @@ def compare(a: Result, b: Result) -> pl.DataFrame:
         parts.append(
             changed.filter(~pl.col("alone"), pl.col("a").ne_missing(pl.col("b"))).drop("alone")
         )
-    return pl.concat(parts, how="vertical_relaxed").sort(
+    return pl.concat(parts, how="diagonal_relaxed").sort(
         *keys, maintain_order=True, nulls_last=True
     )
 

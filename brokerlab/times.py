@@ -19,6 +19,8 @@ STEPS = {
 """Steps of charts over time, as `polars` truncates to them."""
 FINE = ("1h", "3h", "6h", "12h", "1d", "2d", "7d")
 """Steps finer than days, and days, for charts of a line."""
+MOST_INSTANTS = 10_000
+"""Instants of a grid over a period, at most."""
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
@@ -28,6 +30,22 @@ def duration_us(text: str, name: str = "every") -> int:
     if unit not in _UNITS or not (number.isascii() and number.isdigit()) or int(number) == 0:
         raise ConfigError(f"{name}={text!r}: allowed is a whole number of s, m, h or d, e.g. '10m'")
     return int(number) * _UNITS[unit] * 1_000_000
+
+
+def step_of(every: str, begin: datetime, end: datetime) -> timedelta:
+    """Read the step of a grid over a period, of at most `MOST_INSTANTS`: what is counted at each takes as long for every one.
+
+    Example:
+        >>> step_of("6h", datetime(2026, 3, 1), datetime(2026, 3, 28))
+        datetime.timedelta(seconds=21600)
+    """
+    step = timedelta(microseconds=duration_us(every))
+    n, minutes = (end - begin) // step, -(-(end - begin) // timedelta(minutes=MOST_INSTANTS))
+    if n > MOST_INSTANTS:
+        raise ConfigError(
+            f"every={every!r}: makes {n:,} instants from {begin} to {end}; allowed are {MOST_INSTANTS:,}: say {minutes}m or longer"
+        )
+    return step
 
 
 @overload

@@ -403,8 +403,8 @@ def _problems(
         option = f"--unit {column}={unit}"
         if column not in kinds:
             problems.append(f"{option}: {_unknown(table, column)}")
-        elif wrong := conversion.problem(table, column, unit):
-            problems.append(f"{option}: {wrong}")
+        elif unfit := conversion.problem(table, column, unit):
+            problems.append(f"{option}: {unfit}")
         elif column not in there:
             problems.append(f"{option}: {source} has no column {column}; say --map NAME={column}")
     if mapping.dates and mapping.dates not in dates.ORDERS:

@@ -142,7 +142,7 @@ def _explained(
     stage = "tasks" if nucleus else kind.brokerage.stage
     try:
         replay = build(
-            opened, tasks=[task], at=moment, stage=stage, every=None, rules=rules, class_rules=rules.rules,
+            opened, tasks=[task], at=moment, stage=stage, every=None, rules=rules,
         )  # fmt: skip
     except DataError as problem:
         if label is None:

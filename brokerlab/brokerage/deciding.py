@@ -55,7 +55,7 @@ def decide(
     if isinstance(source, Archive):
         name = rules.rules if isinstance(rules, RuleSet) else rules
         own = rules if isinstance(rules, ProductionRules) else name
-        source = build(source, stage=chosen.stage, rules=own, class_rules=name)
+        source = build(source, stage=chosen.stage, rules=own)
     if isinstance(source, Replay) and chosen.stage != source.stage:
         raise ConfigError(
             f"brokerage={chosen.name}: it is of stage {chosen.stage}, the replay of {source.stage}; replay that stage, or name "

@@ -64,6 +64,9 @@ def test_errors_are_one_line(folder, job, tmp_path):
         assert result.exit_code == 4
         assert told in result.stderr.strip().splitlines()[-1]
         assert result.stdout == ""
+    late = run(folder, task, "--queue", queue, "--at", "2030-01-01")
+    assert late.exit_code == 3
+    assert "at=2030-01-01 00:00:00: the archive tells of 2026-03-01 " in late.stderr
     missing = run(folder, 5, "--queue", queue)
     assert (missing.exit_code, missing.stderr.strip()) == (
         3,

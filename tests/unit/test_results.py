@@ -242,6 +242,19 @@ def test_rows_of_one_key_are_compared_in_their_order_and_keys_may_be_called_colu
     assert found.rows() == [("x", "n", "2", "3"), ("y", "row", None, "present")]
 
 
+def test_a_column_that_one_has_alone_is_told() -> None:
+    @dataclass(frozen=True, repr=False)
+    class Cells(Result):
+        shows = Shows(about="cells", keys=("key",))
+        cells: pl.DataFrame
+
+        def frame(self) -> pl.DataFrame:
+            return self.cells
+
+    a, b = (Cells(pl.DataFrame({"key": [1, 2], name: [3, 4]})) for name in ("x", "y"))
+    assert compare(a, b).rows() == [(None, "x", "present", None), (None, "y", None, "present")]
+
+
 def test_results_of_other_kinds_are_refused() -> None:
     with pytest.raises(ConfigError, match="two results of one kind"):
         compare(Toy().result(), Config.empty())

@@ -37,7 +37,7 @@ def site_activity_of_data(site_data: Any, clock: Clock) -> pl.DataFrame:
 
     Rows of flag ``analysis`` count for queues named ``ANALY_...`` only, rows of another window than 3 h not at all.
     Where the last row is 3 h old or older no pilot has been seen; its last start stands. Of
-    rows of one time those changed last count.
+    rows without ``ts`` those changed last count.
 
     Returns:
         ``snapshot`` (if there is a history), ``computingsite``, ``getjob``, ``updatejob``, ``laststart``, sorted.
@@ -55,9 +55,10 @@ def site_activity_of_data(site_data: Any, clock: Clock) -> pl.DataFrame:
 
 
 def _last_told(held: pl.DataFrame, changed: str, *told: str) -> pl.DataFrame:
-    """Keep of rows that tell of the same at the same time those ``changed`` last: exports without ``ts`` are all of one time."""
+    """Keep of rows without ``ts``, several exports, those ``changed`` last; those of one time hold together, as of harvesters without name."""
     same = [name for name in held.columns if name not in (changed, *told)]
-    return held.filter(pl.col(changed).eq_missing(pl.col(changed).max().over(same)))
+    last = pl.col(changed).eq_missing(pl.col(changed).max().over(same))
+    return held.filter(pl.col("ts").is_not_null() | last)
 
 
 def _silenced(held: pl.DataFrame, clock: Clock) -> pl.DataFrame:
@@ -110,7 +111,7 @@ def site_activity_of_jobs(
 def worker_stats(frame: Any, clock: Clock, *, seen_within_s: int | None = None) -> pl.DataFrame:
     """Return batch workers by queue, resource type and status at every instant (contract ``WorkerStats``).
 
-    Of rows of one time those updated last count. Rows whose ``lastupdate`` was ``seen_within_s`` [s] old when they were recorded do not count.
+    Of rows without ``ts`` those updated last count. Rows whose ``lastupdate`` was ``seen_within_s`` [s] old when they were recorded do not count.
     """
     held = as_of(frame, "worker_stats", _WORKERS, clock, entity=["computingsite"])
     held = _last_told(held, "lastupdate", "n_workers")

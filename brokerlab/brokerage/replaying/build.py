@@ -247,7 +247,7 @@ def build(
         resource_work_queues: ``workqueue_id``, ``queue_name`` of work queues that are resource queues.
         rules: Rule set, or its name: switches ``milli_units_converted`` (``remaining_work``) and, for jobs, ``bare_mode_of`` (``nuclei``);
             everything else is the same for every rule set.
-        class_rules: Rule set of the classes of queues and tasks (``stage="analysis"``); document by default.
+        class_rules: Rule set of the classes of queues and tasks (``stage="analysis"``); by default that of the name of ``rules``.
         files: Read the files of the tasks at once; False: when they are asked for, see :meth:`Replay.map`.
 
     Returns:
@@ -257,7 +257,7 @@ def build(
         ConfigError: An argument that cannot be.
         SchemaError: Columns of ``tasks`` that are unknown or of another type.
         MissingTableError: The archive lacks ``jobs``, ``tasks`` or ``queues``.
-        EmptyPeriodError: No task is brokered in the period. (Both are a `DataError`.)
+        EmptyPeriodError: No task is brokered in the period, or a time lies outside of the archive's. (Both are a `DataError`.)
 
     Source:
         production-jobs.md; production-tasks.md 1; analysis-jobs.md
@@ -278,13 +278,10 @@ def build(
     )
     planned, numbered = plan.planned(archive, asked, every=every)
     kind: type[Maker] = Maker
-    of_classes = None
     if stage == "analysis":
-        # its classes rest on the life cycle, which production does not need
         from brokerlab.brokerage.replaying.analysis import AnalysisMaker
-        from brokerlab.lifecycle.classification import ClassRules
 
-        kind, of_classes = AnalysisMaker, ClassRules.of(class_rules)
+        kind = AnalysisMaker
     maker = kind(
         archive=archive,
         planned=planned,
@@ -292,7 +289,7 @@ def build(
         stage=stage,
         merging=merging,
         rules=switches,
-        class_rules=of_classes,
+        class_rules=_of_classes(stage, switches, class_rules),
         resource_work_queues=resource_work_queues,
         config=_config(archive, numbered["at"].max()),
     )
@@ -326,13 +323,12 @@ def build_once(
     """Return a replay as :func:`build` makes it, keeping it beside the archive for the next report that asks for it."""
     asked: dict[str, Any] = {"start": start, "end": end, "tasks": tasks, "stage": stage}
     asked |= {"every": every, "files": files}
-    switches = {
-        "rules": None if rules is None else rules.to_dict(),
-        "class_rules": None if class_rules is None else class_rules.to_dict(),
-    }
+    rules = ProductionRules.of(rules)
+    classes = _of_classes(stage, rules, class_rules)
+    switches = {"rules": rules.to_dict(), "class_rules": classes and classes.to_dict()}
 
     def make() -> keeping.Result:
-        made = build(archive, **asked, rules=rules, class_rules=class_rules)
+        made = build(archive, **asked, rules=rules, class_rules=classes)
         frames = {"instants": made.instants, "open_tasks": made.open_tasks}
         frames |= {f"table-{name}": frame for name, frame in made.tables.items()}
         if made.remake is not None:
@@ -348,7 +344,7 @@ def build_once(
     if stage == "analysis":
         from brokerlab.brokerage.replaying.analysis import OfSettings
 
-        remake = OfSettings(archive, tables, instants, basis, class_rules)
+        remake = OfSettings(archive, tables, instants, basis, classes)
     return Replay(
         tables=MappingProxyType(tables),
         instants=instants,
@@ -361,6 +357,17 @@ def build_once(
         remake=remake,
         unread=None if files else archive,
     )
+
+
+def _of_classes(
+    stage: str, rules: ProductionRules, class_rules: ClassRules | str | None
+) -> ClassRules | None:
+    """Return the rule set of classes, which rest on the life cycle: production does not need them."""
+    if stage != "analysis":
+        return None
+    from brokerlab.lifecycle.classification import ClassRules
+
+    return ClassRules.of(class_rules or rules.rules)
 
 
 def _among(name: str, values: pl.Series) -> pl.Expr:

@@ -137,6 +137,7 @@ def planned(
     if "is_merging" in found.columns:
         found = found.filter(pl.col("is_merging").fill_null(value=False) == asked.merging)
     if asked.at is not None:
+        _check_within(archive, pl.Series([asked.at]))
         found = _all_at(found, asked)
     if asked.start is not None:
         found = found.filter(pl.col("at") >= asked.start)
@@ -163,6 +164,7 @@ def _brokerages(archive: Archive, asked: Asked) -> pl.DataFrame:
     if wanted is not None:
         timed = wanted.drop_nulls("at")
         if timed.height:
+            _check_within(archive, timed["at"])
             return timed.with_columns(pl.col("is_merging", "use_scout").fill_null(value=False))
         ids = wanted["jeditaskid"].to_list()
     if asked.stage != "tasks":
@@ -170,6 +172,21 @@ def _brokerages(archive: Archive, asked: Asked) -> pl.DataFrame:
     log = archive.task_status_log if archive.has("task_status_log") else None
     found = task_brokerages(archive.tasks, log, label=asked.label)
     return found if ids is None else found.filter(pl.col("jeditaskid").is_in(ids))
+
+
+def _check_within(archive: Archive, times: pl.Series) -> None:
+    """Refuse instants of which the archive tells nothing: before anything was made in it, and after its last change."""
+    made = {"jobs": "creationtime", "tasks": "creationdate"}
+    spans = [
+        archive.scan(table).select(first=pl.col(begin).min(), last=pl.col("modificationtime").max())
+        for table, begin in made.items()
+    ]
+    ends = pl.concat(spans).select(pl.col("first").min(), pl.col("last").max()).collect()
+    first, last = ends.row(0)
+    for time in times.filter((times < first) | (times > last)).head(1):
+        raise EmptyPeriodError(
+            f"at={time}: the archive tells of {first} to {last}; name a time in this period ({archive.path})"
+        )
 
 
 def _wanted(tasks: Any) -> pl.DataFrame | None:

@@ -23,7 +23,7 @@ from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.replaying.build import LABELS
 from brokerlab.brokerage.replaying.changes import by_parent
 from brokerlab.brokerage.replaying.places import parents
-from brokerlab.brokerage.rules import JobRules
+from brokerlab.brokerage.rules import JobRules, ProductionRules
 from brokerlab.errors import DataError
 
 JobDecisions: TypeAlias = Decisions | AnalysisDecisions
@@ -163,12 +163,6 @@ def replay_period(
     """
     rule_set = kind.brokerage.rule_set(rules)
     tasks, n_tasks = draw_tasks(archive, start, end, label=kind.label, most=max_tasks, seed=seed)
-    class_rules = None
-    if kind.brokerage.stage == "analysis":
-        # its classes rest on the life cycle, which production does not need
-        from brokerlab.lifecycle.classification import ClassRules
-
-        class_rules = ClassRules(rules)
     seen = replaying.build_once(
         archive,
         start=start,
@@ -176,8 +170,7 @@ def replay_period(
         tasks=tasks,
         stage=kind.brokerage.stage,
         every=every,
-        rules=None if class_rules else rule_set,
-        class_rules=class_rules,
+        rules=ProductionRules(rules),
         files=kind.brokerage.stage == "analysis",
     )
     return Period(

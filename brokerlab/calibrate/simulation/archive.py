@@ -29,7 +29,6 @@ from brokerlab.calibrate.simulation.world import (
 )
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.frames import latest
-from brokerlab.lifecycle.classification.rules import ClassRules
 from brokerlab.numerics import FloatArray, IntArray
 from brokerlab.rulesets import RuleSetName
 from brokerlab.times import duration_us, time_of
@@ -354,7 +353,6 @@ def replay_epochs(
         every=None,
         label=None,
         rules=ProductionRules(rules),
-        class_rules=ClassRules(rules),
     )
     epochs = replay.instants.join(asked.select("at", "since").unique(), on="at")
     return replay, epochs.select("snapshot", at="since")

@@ -19,7 +19,6 @@ from brokerlab.calibrate.thresholds.outcomes import Period
 from brokerlab.calibrate.thresholds.settings import Key, Space, shown
 from brokerlab.errors import BrokerlabWarning, DataError
 from brokerlab.gdpconfig import Config
-from brokerlab.lifecycle.classification.rules import ClassRules
 from brokerlab.lifecycle.timeouts import TimeoutRules, fast_rebrokerage_at
 from brokerlab.lifecycle.waits.fast import instants_of
 from brokerlab.rulesets import RuleSetName
@@ -91,7 +90,6 @@ def screen(
                 end=period.end,
                 stage=decides,
                 rules=ProductionRules(rules),
-                class_rules=ClassRules(rules),
             )
             tried, unread = _decided(replay.with_config(space.config), here, rules)
         except DataError as problem:

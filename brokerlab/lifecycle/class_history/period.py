@@ -24,7 +24,7 @@ from brokerlab.lifecycle.classification.wait_stats import (
     USER,
     USER_ANALYSIS,
 )
-from brokerlab.times import duration_us, rounded, time_of
+from brokerlab.times import duration_us, rounded, step_of, time_of
 
 COVERED = 0.99  # part of the sampled jobs that a status log must know to be asked for their waits
 KEYS = ["snapshot", "queue"]
@@ -162,7 +162,7 @@ def _instants(
     """Number the instants of the period, on the grid of their step."""
     begin = start or first + min(timedelta(seconds=SAMPLE_S), (last - first) / 2)
     until = end or last
-    step = timedelta(microseconds=duration_us(every))
+    step = step_of(every, begin, until)
     on_grid = pl.select(at=rounded(pl.lit(begin).cast(pl.Datetime("us")), every)).item()
     on_grid += step if on_grid < begin else timedelta(0)
     if on_grid > until:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import fsum  # the same in any order of the shares
 from typing import Any
 
 import dataframely as dy
@@ -144,7 +145,7 @@ class Tree:
         tree = cls(children, value, [])
         for parent, part in tree._walk(None, 100.0):
             siblings = children.get(parent, [])
-            total = sum(given[name] for name in siblings)
+            total = fsum(given[name] for name in siblings)
             value |= {name: given[name] * (part / total) if total else 0.0 for name in siblings}
             if parent is not None and not siblings:
                 tree.leaves.append(parent)
@@ -179,7 +180,7 @@ def _usage(
 ) -> list[dict[str, Any]]:
     """Return the rows of one snapshot."""
     # what runs under a name that is no leaf has no target, but everything that runs is shared out
-    total = sum(all_running.values())
+    total = fsum(all_running.values())
     running, queuing = (
         {leaf: hs.get(leaf, 0.0) for leaf in tree.leaves} for hs in (all_running, all_queuing)
     )
@@ -187,10 +188,10 @@ def _usage(
     ratio = {}
     for name in tree.value:
         leaves = tree.below(name)
-        now, wanted = (sum(hs[leaf] for leaf in leaves) for hs in (running, target))
+        now, wanted = (fsum(hs[leaf] for leaf in leaves) for hs in (running, target))
         ratio[name] = now / wanted if wanted else UNKNOWN_RATIO
     rank = {leaf: place for place, leaf in enumerate(tree.ranked(ratio), start=1)}
-    targets = sum(target[leaf] for leaf in tree.leaves)
+    targets = fsum(target[leaf] for leaf in tree.leaves)
     rows = [
         {"gshare": leaf, "rank": rank[leaf]}
         | _parts(queuing[leaf], running[leaf], target[leaf], targets)
@@ -201,7 +202,7 @@ def _usage(
     for name in tree.children.get(None, []):
         leaves = tree.below(name)
         waits, runs, wanted = (
-            sum(hs[leaf] for leaf in leaves) for hs in (queuing, running, target)
+            fsum(hs[leaf] for leaf in leaves) for hs in (queuing, running, target)
         )
         row = {"gshare": f"{TOP}{name}", "rank": -1}
         tops.append(row | _parts(waits, runs, wanted, targets))
@@ -224,11 +225,11 @@ def _equivalent(tops: list[dict[str, Any]], targets: float) -> list[dict[str, An
     for row in tops:
         wanted = max(row["running_hs"], row["queuing_hs"] / 2)
         row["proj_target_hs"] = min(row["target_hs"], wanted)
-    idle = targets - sum(row["proj_target_hs"] for row in tops)
+    idle = targets - fsum(row["proj_target_hs"] for row in tops)
     rests = [
         row["usage_perc"] < IDLE_USAGE and row["proj_target_hs"] < row["target_hs"] for row in tops
     ]
-    busy = sum(row["target_hs"] for row, rest in zip(tops, rests, strict=True) if not rest)
+    busy = fsum(row["target_hs"] for row, rest in zip(tops, rests, strict=True) if not rest)
     for row, rest in zip(tops, rests, strict=True):
         target = row["target_hs"]
         if rest:

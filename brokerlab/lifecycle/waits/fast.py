@@ -16,7 +16,7 @@ from brokerlab.intervals import Formula, clustered
 from brokerlab.lifecycle.timeouts import fast_rebrokerage_at
 from brokerlab.lifecycle.timeouts.settings import FRACTION, NQUEUE, RATIO, number, share_threshold
 from brokerlab.lifecycle.waits.period import Waiting
-from brokerlab.times import duration_us, rounded
+from brokerlab.times import rounded, step_of
 
 PLACE = ("computingsite", "gshare")
 PREFIX = "FAST_REBRO_THRESHOLD_"  # what the names of its keys begin with
@@ -81,7 +81,7 @@ class FastOver:
 def instants_of(start: datetime, end: datetime, every: str) -> pl.DataFrame:
     """Return the instants of a period on the grid that begins in 1970. ``snapshot`` (number from 0), ``at``."""
     begin = pl.select(at=rounded(pl.lit(start, dtype=pl.Datetime("us")), every)).item()
-    step = f"{duration_us(every)}us"
+    step = step_of(every, start, end)
     times = pl.datetime_range(begin, end, step, closed="left", time_unit="us", eager=True)
     inside = pl.DataFrame({"at": times}).filter(pl.col("at") >= start)
     return inside.select(snapshot=pl.int_range(pl.len(), dtype=pl.Int64), at="at")

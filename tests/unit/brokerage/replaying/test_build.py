@@ -111,6 +111,17 @@ def test_counts_are_those_of_a_loop(archive: Archive, jobs_replay: Replay) -> No
     assert len(expected) > 50
 
 
+def test_instants_of_which_the_archive_tells_nothing_are_refused(archive: Archive) -> None:
+    jobs = archive.scan("jobs").filter(prodsourcelabel="managed").collect()
+    task, last = jobs["jeditaskid"][0], archive.scan("jobs").collect()["modificationtime"].max()
+    assert replaying.build(archive, at=last, tasks=[task]).instants["at"].to_list() == [last]
+    for moment in (last - timedelta(days=99), last + timedelta(days=99)):
+        with pytest.raises(EmptyPeriodError, match=f"at={moment}: the archive tells of .* to"):
+            replaying.build(archive, at=moment, tasks=[task])
+        with pytest.raises(EmptyPeriodError, match=f"at={moment}: "):
+            replaying.build(archive, tasks={"jeditaskid": [task], "at": [moment]})
+
+
 def test_one_instant_is_as_in_the_whole_replay(archive: Archive, jobs_replay: Replay) -> None:
     at = jobs_replay.instants.row(jobs_replay.instants.height // 2, named=True)
     own = jobs_replay.tasks.filter(pl.col("snapshot") == at["snapshot"])

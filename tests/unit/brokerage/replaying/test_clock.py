@@ -15,7 +15,7 @@ from brokerlab.brokerage import replaying
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.engines import microseconds, microseconds_of_parts
 from brokerlab.errors import ConfigError
-from brokerlab.times import duration_us, time_of
+from brokerlab.times import duration_us, step_of, time_of
 from tests.unit.brokerage.replaying.toys import T0, at, instants_of
 
 
@@ -83,3 +83,12 @@ def test_a_common_grid_needs_no_split_cells() -> None:
     clock = Clock.of(instants_of(0, 10, 40, 70))
     assert clock.step_us == 600_000_000
     assert clock.split_cells == []
+
+
+def test_a_grid_of_too_many_instants_is_refused_with_the_step_that_is_allowed() -> None:
+    begin, end = datetime(2026, 3, 1), datetime(2026, 3, 31)
+    assert step_of("5m", begin, end) == timedelta(minutes=5)
+    with pytest.raises(
+        ConfigError, match=r"every='1s': makes 2,592,000 instants .*: say 5m or longer"
+    ):
+        step_of("1s", begin, end)

@@ -157,6 +157,13 @@ def test_workers_of_all_harvesters_are_added() -> None:
     )
     found = activity.worker_stats(frame, Clock.of(instants_of(5)))
     assert found.rows() == [("Q", "SCORE", "running", 3), ("Q", "SCORE", "submitted", 4)]
+    nameless = frame.drop("harvester_id").with_columns(
+        lastupdate=pl.Series([at(-2), at(-1), at(0)])
+    )
+    found = activity.worker_stats(
+        nameless, Clock.of(instants_of(5))
+    )  # "all rows of the last snapshot"
+    assert found["n_workers"].to_list() == [3, 4]
 
 
 def test_exports_without_a_time_are_not_added_up() -> None:

@@ -233,6 +233,12 @@ def test_targets_follow_what_runs_and_leaves_rank_by_what_they_lack() -> None:
     assert (b["usage_perc"], b["queue_perc"], b["norm_queue_perc"]) == (0.4, 1.0, 0.5)
 
 
+def test_the_order_of_the_shares_moves_no_digit() -> None:
+    nodes = [("A", 0.1, None), ("B", 0.2, None), ("C", 0.3, None)]  # 0.1 + 0.2 + 0.3 > 0.6
+    stats = [("A", "running", 0.3), ("B", "running", 0.2), ("C", "running", 0.1)]
+    assert shares(stats, *nodes).usage.equals(shares(stats[::-1], *nodes[::-1]).usage)
+
+
 def test_idle_shares_lend_their_targets() -> None:
     stats = [("A", "running", 90.0), ("B", "running", 10.0)]
     found = shares(stats, ("A", 1, None), ("B", 1, None)).usage
