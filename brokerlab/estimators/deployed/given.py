@@ -21,7 +21,7 @@ class ScoutWalltime:
     """PanDA's cpuTime, HS06 seconds per event, as a limit on the wall time of a job.
 
     A finished job says ``h = (wall - base) x corepower x cores x efficiency / events``, 0 if it was not
-    longer than the base; only if it had 10 events per core or ran 6 h. The percentile with its safety
+    longer than the base; only if it had 10 events per core or ran 6 h, else it is one of those seen and says nothing. The percentile with its safety
     is rounded up, and a job gets ``int(h x events / (cores x corepower x efficiency) + base)``. A
     job of unknown events gets the percentile of the task's wall times, with the same safety: a log of a
     batch system knows no events. Jobs killed at a limit say nothing; an unknown core power is 10.
@@ -46,11 +46,13 @@ class ScoutWalltime:
         work = beyond * power * cores * self.efficiency_pct / 100
         eligible = (n_events >= 10 * cores) | (wall_s > LONG_JOB_S)
         per_event = np.where(eligible, work / n_events, np.nan)
-        found = self.seen.percentile(events, task, per_event) * self.safety
+        # jobs of few events are seen: they are of the first ones, and no later job takes their place
+        per_event = np.where(self.seen.first(events, task, ~np.isnan(wall_s)), per_event, np.nan)
+        found = replace(self.seen, least=1).percentile(events, task, per_event) * self.safety
         scale = cores * power * self.efficiency_pct / 100
         limit = np.trunc(whole_cputime(found) / 1000 * n_events / scale + self.base_s)
         plain = self.seen.percentile(events, task, wall_s) * self.safety
-        return np.where(np.isnan(n_events), plain, limit)
+        return np.where(np.isnan(n_events) | np.isnan(plain), plain, limit)
 
 
 @dataclass(frozen=True)

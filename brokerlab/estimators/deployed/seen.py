@@ -8,7 +8,7 @@ import numpy as np
 
 from brokerlab.compiled import compiled_in_place
 from brokerlab.errors import ConfigError
-from brokerlab.numerics import FloatArray, IntArray
+from brokerlab.numerics import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,16 @@ class Seen:
         ]
         if wrong:
             raise ConfigError("percentile of what was seen: " + "; ".join(wrong))
+
+    def first(self, events: IntArray, group: IntArray, known: BoolArray) -> BoolArray:
+        """Tell which finished jobs enter, those of which a value is not asked for included: of the first ones, so many of each group."""
+        rows = events[events >= 0]
+        rows = rows[known[rows]]
+        rows = rows[np.argsort(group[rows], kind="stable")]
+        place = np.arange(rows.size) - np.searchsorted(group[rows], group[rows])
+        entered = np.zeros(known.size, dtype=bool)
+        entered[rows] = self.latest or self.most is None or place < self.most
+        return entered
 
     def percentile(self, events: IntArray, group: IntArray, values: FloatArray) -> FloatArray:
         """Return the percentile that is known when each job is decided.

@@ -131,6 +131,11 @@ def test_panda_walltime_rounds_up_and_leaves_out_jobs_of_few_events():
     assert said(rule, records([100, 1], events=[300, 10], corepower=[None, 20.0])) == [INF, 2]
     # more than 6 h: 21601 x 10 / 7 x 1.5 = 46287.86, up to 46288; x 20 / 10 = 92576
     assert said(rule, records([21601, 1], events=[7, 20])) == [INF, 92576]
+    # of the two scouts the one of few events is ignored (003), and the job after them is none
+    two = Seen(95, least=2, most=2, latest=False)
+    rule = Rule("p", ScoutWalltime(two, base_s=0, efficiency_pct=100))
+    frame = records([900, 100, 900, 1], events=[7, 300, 300, 10])
+    assert said(rule, frame) == [INF, INF, 150, 5]
     short = Rule("p", ScoutWalltime(one))  # never longer than the base: nothing grows with events
     assert said(short, records([500, 1])) == [INF, 600]
 
