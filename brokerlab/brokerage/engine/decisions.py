@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 
 import polars as pl
 
-from brokerlab.brokerage.engine.pairs import Facts, matched, positions
+from brokerlab.brokerage.engine.pairs import Facts, matched, positions, run
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.engine.steps import MARKED, Step, marks_of, names_of, rules_of
 from brokerlab.brokerage.engine.world import Part, World
@@ -340,4 +340,4 @@ def _of_tasks(
             pending_until=pl.when(waits).then(until),
         )
     )
-    return tasks.sort("t").select(*TASK, "at", *results.tasks).collect()
+    return run(tasks.sort("t").select(*TASK, "at", *results.tasks))

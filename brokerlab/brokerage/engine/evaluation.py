@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -94,8 +95,13 @@ class Failures:
         return known.join(facts.tasks, on="t", how="semi", maintain_order="left")
 
 
-def _inputs(checks: Iterable[Rule]) -> set[str]:
-    return {name for check in checks for name in check.when.meta.root_names()}
+def _inputs(checks: Iterable[Rule]) -> frozenset[str]:
+    return _inputs_of(tuple(checks))
+
+
+@lru_cache(maxsize=256)  # expressions are slow to ask
+def _inputs_of(checks: tuple[Rule, ...]) -> frozenset[str]:
+    return frozenset(name for check in checks for name in check.when.meta.root_names())
 
 
 def _answers(checks: Iterable[Rule]) -> list[pl.Expr]:

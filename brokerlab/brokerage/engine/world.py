@@ -242,12 +242,9 @@ def _local(facts: Facts, *, value: bool) -> Facts:
 
 def with_settings_of(world: World, tasks: pl.DataFrame, config: Config) -> pl.DataFrame:
     """Return facts of some tasks with the settings that are read, as columns, and what the brokerage makes of them."""
-    checks, then = world.asked
-    derived = world.brokerage.derived(world.rules)
-    rules = (*checks, *(one.rule for one in world.brokerage.own), *rules_of(then), *marks_of(then))
-    reads = [*reads_of([*derived, *then]), *(name for rule in rules for name in rule.reads)]
+    reads = _reads_settings(world.brokerage, world.rules, world.asked)
     tasks = with_settings(tasks, reads, config, world.place_of)
-    for each in derived:
+    for each in world.brokerage.derived(world.rules):
         tasks = tasks.with_columns(**each.columns)
     return tasks
 
@@ -258,6 +255,17 @@ def with_some_place(facts: Facts) -> Facts:
     nowhere = facts.listed.join(named, on="t", how="anti")
     tasks = facts.tasks.join(nowhere, on="t", how="anti", maintain_order="left")
     return replace(facts, tasks=tasks, listed=named)
+
+
+@lru_cache(maxsize=64)  # expressions are slow to ask
+def _reads_settings(
+    brokerage: Brokerage[Any, Any], rules: Any, asked: tuple[tuple[Rule, ...], tuple[Step, ...]]
+) -> tuple[str, ...]:
+    """Return the columns that are read, settings among them."""
+    checks, then = asked
+    every = (*checks, *(one.rule for one in brokerage.own), *rules_of(then), *marks_of(then))
+    reads = reads_of([*brokerage.derived(rules), *then])
+    return (*reads, *(name for rule in every for name in rule.reads))
 
 
 @lru_cache(maxsize=64)
