@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import narwhals.stable.v2 as nw
 import polars as pl
 
+from brokerlab.archive import parsing
 from brokerlab.archive.approximate import FROM_JOBS
 from brokerlab.archive.contracts import TABLES, columns_of, key_columns
 from brokerlab.archive.schema import problems_of_values
@@ -52,6 +53,7 @@ def tables_of(
         }
         if problems := [line for name in found for line in _problems(name, found[name])]:
             raise SchemaError("\n".join(problems))
+        found = {name: _with_numbers(name, table) for name, table in found.items()}
         if "files" in found:
             # doubled jobs, tasks and datasets are told where they are joined
             check_once("files", found["files"])
@@ -83,10 +85,10 @@ def _problems(name: str, table: Any) -> list[str]:
     kinds = {c: kind for c, kind in rows.collect_schema().items() if c in columns}
     numbers = [c for c in kinds if columns[c].dtype.is_numeric()]
     named = [c for c in kinds if (columns[c].metadata or {}).get("values")]
-    texts = [c for c in (*numbers, *named) if kinds[c] == TEXT]
+    texts = [c for c in (*numbers, *named) if kinds[c] in (TEXT, nw.Categorical, nw.Enum)]
     problems = []
     for column in texts:
-        values = collect(rows.select(column).unique()).drop_nulls().sort(column)
+        values = collect(rows.select(nw.col(column).cast(TEXT)).unique()).drop_nulls().sort(column)
         problems += problems_of_values(name, values)[:_SHOWN]
     ranged = [c for c in numbers if kinds[c].is_integer() or kinds[c].is_float()]
     if ranged and not is_lazy(table):
@@ -99,6 +101,20 @@ def _problems(name: str, table: Any) -> list[str]:
         if full := [c for c in ranged if not most[c].null_count()]:
             problems += problems_of_values(name, most.select(full))
     return [f"{name}.{problem}; mend or leave out those rows" for problem in problems]
+
+
+def _with_numbers(name: str, table: Any) -> Any:
+    """Read texts that stand for numbers as ``ingest`` does; DuckDB and Spark read them where they are computed with."""
+    rows, columns = lazy_of(table, name), columns_of(name)
+    kinds = rows.collect_schema().items() if rows.implementation.is_polars() else ()
+    texts = [
+        c for c, kind in kinds if kind == TEXT and c in columns and columns[c].dtype.is_numeric()
+    ]
+    if not texts:
+        return table
+    said = {c: parsing.cleaned(pl.col(c), pl.String()) for c in texts}
+    read = {c: parsing.parsed(clean, pl.String(), columns[c].dtype) for c, clean in said.items()}
+    return rows.to_native().with_columns(**read)
 
 
 def check_once(name: str, table: Any) -> None:

@@ -61,7 +61,14 @@ def test_long_texts() -> None:
 def test_numbers_as_text_are_read() -> None:
     jobs, *others = healthy().tables()
     found = scouts.estimate(
-        by_name((jobs.with_columns(pl.col("pandaid").cast(pl.String)), *others))
+        by_name(
+            (
+                jobs.with_columns(
+                    pl.col("pandaid").cast(pl.String), jeditaskid=pl.Series(["1.0", " 2"])
+                ),
+                *others,
+            )
+        )
     )
     assert found.parameters["cputime"].to_list() == [540, 540]
 
@@ -177,7 +184,7 @@ def test_whole_numbers_that_are_none_are_not_known(value: float) -> None:
     [
         ("files", "fsize", pl.lit("12 GB"), "'12 GB' cannot be read as a whole number; mend"),
         ("jobs", "jobstatus", pl.lit("FINISHED"), "'FINISHED' is no value, did you mean 'finished'"),
-        ("files", "status", pl.lit("Finished"), "'Finished' is no value, did you mean 'finished'"),
+        ("files", "status", pl.lit("Finished").cast(pl.Categorical), "'Finished' is no value, did you mean 'finished'"),
     ],
 )  # fmt: skip
 def test_texts_that_the_tables_do_not_have_are_told(
