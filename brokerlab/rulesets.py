@@ -128,8 +128,10 @@ class RuleSet:
 
     rules: RuleSetName
 
-    def __init_subclass__(cls, chapter: str, table: str = "switches.csv") -> None:
-        """Read the switches of a chapter, after those of the base."""
+    def __init_subclass__(cls, chapter: str = "", table: str = "switches.csv") -> None:
+        """Read the switches of a chapter, after those of the base; without one it has those of the base."""
+        if not chapter:
+            return
         rows = [row for row in _table(table) if row["chapter"] == chapter]
         own = {row["switch"]: _switch(row, cls.NAMES) for row in rows}
         fields_ = [name for name in cls.__annotations__ if name in own]
@@ -188,6 +190,23 @@ class RuleSet:
 
 
 R = TypeVar("R", bound=RuleSet)
+
+
+def watched(rules: R) -> tuple[R, set[str]]:
+    """Return a copy of a rule set, and the names of what is read of it, which fill up as it is read."""
+    read: set[str] = set()
+    names, kind = {field.name for field in fields(rules)}, type(rules)
+
+    class Watched(kind):  # type: ignore[valid-type, misc]
+        def __getattribute__(self, name: str) -> Any:
+            if name in names:
+                read.add(name)
+            return super().__getattribute__(name)
+
+    copy = object.__new__(Watched)
+    for name in names:
+        object.__setattr__(copy, name, getattr(rules, name))
+    return copy, read
 
 
 def differences(chapter: str | None = None) -> pl.DataFrame:

@@ -14,7 +14,7 @@ from brokerlab.brokerage.engine.decide import parts
 from brokerlab.brokerage.engine.decisions import PlaceDecisions
 from brokerlab.brokerage.engine.lookup import Known, Lookup, Made, numbered_by, sides_of, with_facts
 from brokerlab.brokerage.engine.own import Own, WeightOf, checks_of
-from brokerlab.brokerage.engine.pairs import Facts, run
+from brokerlab.brokerage.engine.pairs import Facts, Side, run
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.engine.settings import with_keys
 from brokerlab.brokerage.engine.steps import Derived, Step
@@ -23,7 +23,7 @@ from brokerlab.brokerage.inputs.frames import read_given
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
-from brokerlab.rulesets import RuleSet
+from brokerlab.rulesets import RuleSet, watched
 
 R = TypeVar("R", bound=RuleSet)
 D = TypeVar("D", bound=PlaceDecisions)
@@ -227,12 +227,43 @@ class Brokerage(Generic[R, D]):
             config=Config.empty() if config is None else config,
             options=asked,
         )
-        return self._world(known)
+        return self.world_of(known)
 
-    def _world(self, known: Known) -> World:
-        """Look up all that no setting changes, then what settings decide."""
-        asked = rules_and_steps(self, known.rules)
-        lookups, config = self.lookups(known.rules), known.config
+    def world_of(self, known: Known, before: World | None = None) -> World:
+        """Look up all that no setting changes, then what settings decide.
+
+        What was looked up for a world ``before``, of the same tables under other rules, is kept where it read nothing that differs.
+        """
+        same = {"rules": known.rules, "matching": known.matching}
+        if before is not None and not before.reads_any(**same):
+            base, sides, read = replace(before.base, **same), before.sides, before.read
+        else:
+            copies, read = zip(*(watched(one) for one in same.values()), strict=True)
+            base, sides = self._base(replace(known, **dict(zip(same, copies, strict=True))))
+            base = replace(base, **same)
+        tasks, places = run(base.tasks), run(base.places)
+        nothing = World(
+            brokerage=self,
+            given=known,
+            base=base,
+            lookups=self.lookups(base.rules),
+            sides=sides,
+            read=read,
+            asked=rules_and_steps(self, base.rules),
+            known=base,
+            config=base.config,
+            facts=Facts(tasks, places, base.lists, sides),
+            tasks=tasks,
+            outcomes=tasks.select("t").clear(),
+            checks=(),
+            steps=(),
+            second=None,
+        )
+        return nothing.with_config(base.config)
+
+    def _base(self, known: Known) -> tuple[Known, tuple[Side, ...]]:
+        """Look up all that no setting changes: what is known then, and facts of pairs."""
+        lookups = self.lookups(known.rules)
         known = self.facts(known)
         for each in lookups:
             # collected one by one: the next reads them many times
@@ -243,24 +274,7 @@ class Brokerage(Generic[R, D]):
                 places = run(with_facts(known.places, each, known))
                 known = replace(known, places=self._once("q", places, each).lazy())
         known = numbered_by(known, lookups)
-        sides = sides_of([each for each in lookups if each.of_pairs and not each.keys], known)
-        tasks, places = run(known.tasks), run(known.places)
-        nothing = World(
-            brokerage=self,
-            base=known,
-            lookups=lookups,
-            sides=sides,
-            asked=asked,
-            known=known,
-            config=config,
-            facts=Facts(tasks, places, known.lists, sides),
-            tasks=tasks,
-            outcomes=tasks.select("t").clear(),
-            checks=(),
-            steps=(),
-            second=None,
-        )
-        return nothing.with_config(config)
+        return known, sides_of([each for each in lookups if each.of_pairs and not each.keys], known)
 
     def _once(self, number: str, found: pl.DataFrame, lookup: Lookup) -> pl.DataFrame:
         """Refuse facts of tasks, or of places, of which a lookup has several rows."""

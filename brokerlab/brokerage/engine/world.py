@@ -62,8 +62,10 @@ class World:
     """The settings and tables of a replay, and what was made of them.
 
     Attributes:
+        given: What was given, before anything was looked up.
         base: What no setting changes.
         sides: Facts of pairs that no setting changes.
+        read: What these read of the rule set, and of that of the text rules; more may come as the rest of them is read.
         asked: The rules of the brokerage before those that are not asked, or added: checks and steps.
         known: What is known under the configuration.
         facts: What the checks and steps read, of tasks that are looked at.
@@ -72,9 +74,11 @@ class World:
     """
 
     brokerage: Brokerage[Any, Any]
+    given: Known
     base: Known
     lookups: tuple[Lookup, ...]
     sides: tuple[Side, ...]
+    read: tuple[set[str], set[str]]
     asked: tuple[tuple[Rule, ...], tuple[Step, ...]]
     known: Known
     config: Config
@@ -153,6 +157,17 @@ class World:
     def place_of(self) -> Callable[[str], str]:
         """Key to ``app/component`` in which the brokerage looks it up."""
         return self.brokerage.place_of
+
+    def reads_any(self, *, rules: Any, matching: MatchingRules) -> bool:
+        """Tell whether what no setting changes reads anything that is not the same in other rules."""
+        pairs = ((self.rules, rules, self.read[0]), (self.matching, matching, self.read[1]))
+        return any(getattr(a, name) != getattr(b, name) for a, b, names in pairs for name in names)
+
+    def with_rules(self, rules: Any, matching: MatchingRules | None = None) -> World:
+        """Return the world under other rules, and text rules (null: the set of the same name); only what they change is worked out anew."""
+        texts = matching or MatchingRules(rules.rules)
+        known = replace(self.given, rules=rules, matching=texts, config=self.config)
+        return self.brokerage.world_of(known, self)
 
     def with_config(self, config: Config) -> World:
         """Return the world under another configuration; only what that changes is worked out anew."""

@@ -124,7 +124,8 @@ class Kept:
     def hopeful(self) -> BoolArray:
         """Tasks with a pair that passes every check that stands; what fails one is removed, at once or as marked."""
         passes = np.append(0, np.cumsum(self.open["failed"].to_numpy() == 0))
-        return passes[self.start + self.n] > passes[self.start]
+        found: BoolArray = passes[self.start + self.n] > passes[self.start]
+        return found
 
     def places(self, numbers: pl.Series) -> IntArray:
         """Return at which place each number of a task stands; -1: it may go nowhere."""

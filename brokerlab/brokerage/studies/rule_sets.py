@@ -20,6 +20,7 @@ from brokerlab.brokerage.comparison import (
     compare,
 )
 from brokerlab.brokerage.engine.brokerage import Brokerage
+from brokerlab.brokerage.engine.decide import parts
 from brokerlab.brokerage.engine.decisions import TASK, PlaceDecisions
 from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.studies.period import JobDecisions, kind_of
@@ -161,13 +162,14 @@ def try_switches(
     if not sample:
         return pl.DataFrame(schema=SWITCHES), 0, 0
     some = replay.of(draw_brokerages(replay.tasks, sample, seed=seed))
-    tables, config = some.tables_of(brokerage.tables), replay.config
+    tables = some.tables_of(brokerage.tables)
+    world = brokerage.prepare(tables, rules=rules, config=replay.config, **options)
 
     @cache
     def decide(one: RuleSet) -> PlaceDecisions:
-        of_texts = isinstance(one, MatchingRules)
-        asked: dict[str, Any] = {"rules": rules, "matching": one} if of_texts else {"rules": one}
-        decisions: PlaceDecisions = brokerage.decide(tables, config=config, **asked, **options)
+        pair = (rules, one) if isinstance(one, MatchingRules) else (one, None)
+        now = world.with_rules(*pair)
+        decisions: PlaceDecisions = brokerage.decisions.of(now, parts(now))
         return decisions
 
     def checks(one: RuleSet) -> pl.DataFrame:

@@ -1,0 +1,65 @@
+"""A world under other rules: what is kept of what was looked up changes nothing of what is decided."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from polars.testing import assert_frame_equal
+
+from brokerlab.brokerage import plugins
+from brokerlab.brokerage.engine.decide import parts
+from brokerlab.matching.rules import MatchingRules
+from brokerlab.rulesets import single_switches, watched
+from tests.twins import analysis_compare, analysis_worlds, compare
+from tests.twins.worlds import random_world
+from tests.unit.brokerage.production_tasks import world as nuclei
+
+pytestmark = pytest.mark.filterwarnings("ignore::brokerlab.errors.BrokerlabWarning")
+
+TABLES = {
+    "jobs": lambda: compare.frames(random_world(2, 4, 8)),
+    "analysis": lambda: analysis_compare.frames(analysis_worlds.random_world(9, 4, 8, easy=True)),
+    "tasks": lambda: nuclei.frames(
+        nuclei.world(
+            "A", "B", queues=[
+                {"panda_queue": f"Q{n}", "site": "A", "catchall": text, "status": "online"}
+                for n, text in enumerate(("bareNucleus=allow", "", "bareNucleus=only"))
+            ],
+        )
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("stage", ["jobs", "tasks", "analysis"])
+def test_single_switches_decide_as_if_all_was_looked_up_for_them(stage: str) -> None:
+    """Every fourth switch on which the rule sets differ, and the other set whole."""
+    brokerage, tables = plugins.of_stage(stage), TABLES[stage]()
+    ours, theirs = (brokerage.rule_set(name) for name in ("document", "production"))
+    texts = MatchingRules("document"), MatchingRules("production")
+    asked: list[tuple[Any, Any]] = [
+        (one, None) for one in [*single_switches(ours, theirs).values()][::4]
+    ]
+    asked += [(theirs, None)]
+    if stage != "tasks":
+        asked += [(ours, one) for one in [*single_switches(*texts).values()][::4]]
+    world = brokerage.prepare(tables, rules=ours)
+    kept = 0
+    for rules, matching in asked:
+        now = world.with_rules(rules, matching)
+        kept += now.sides is world.sides
+        mine = brokerage.decisions.of(now, parts(now))
+        whole = brokerage.decide(tables, rules=rules, matching=matching)
+        assert_frame_equal(mine.places, whole.places, check_exact=True)
+        assert_frame_equal(mine.tasks, whole.tasks, check_exact=True)
+    assert 0 < kept < len(asked)
+
+
+def test_what_is_read_of_a_rule_set() -> None:
+    rules = MatchingRules("production")
+    copy, read = watched(rules)
+    name = next(iter(rules.SWITCHES))
+    assert isinstance(copy, MatchingRules)
+    assert not read
+    assert getattr(copy, name) == getattr(rules, name)
+    assert read == {name}
