@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import overload
+from typing import Literal, overload
 
 import polars as pl
 
@@ -30,22 +30,6 @@ def duration_us(text: str, name: str = "every") -> int:
     if unit not in _UNITS or not (number.isascii() and number.isdigit()) or int(number) == 0:
         raise ConfigError(f"{name}={text!r}: allowed is a whole number of s, m, h or d, e.g. '10m'")
     return int(number) * _UNITS[unit] * 1_000_000
-
-
-def step_of(every: str, begin: datetime, end: datetime) -> timedelta:
-    """Read the step of a grid over a period, of at most `MOST_INSTANTS`: what is counted at each takes as long for every one.
-
-    Example:
-        >>> step_of("6h", datetime(2026, 3, 1), datetime(2026, 3, 28))
-        datetime.timedelta(seconds=21600)
-    """
-    step = timedelta(microseconds=duration_us(every))
-    n, minutes = (end - begin) // step, -(-(end - begin) // timedelta(minutes=MOST_INSTANTS))
-    if n > MOST_INSTANTS:
-        raise ConfigError(
-            f"every={every!r}: makes {n:,} instants from {begin} to {end}; allowed are {MOST_INSTANTS:,}: say {minutes}m or longer"
-        )
-    return step
 
 
 @overload
@@ -79,6 +63,27 @@ def rounded(at: pl.Expr, every: str | None) -> pl.Expr:
         return at
     step = duration_us(every)
     return (at.cast(pl.Int64) // step * step).cast(pl.Datetime("us"))
+
+
+def instants_of(
+    begin: datetime, end: datetime, every: str, *, closed: Literal["left", "both"] = "left"
+) -> pl.DataFrame:
+    """Return the instants of a period on the grid that begins in 1970, `MOST_INSTANTS` at most: ``snapshot`` (from 0), ``at``.
+
+    Example:
+        >>> instants_of(datetime(2026, 3, 1), datetime(2026, 3, 2), "6h").height
+        4
+    """
+    step = timedelta(microseconds=duration_us(every))
+    n, minutes = (end - begin) // step, -(-(end - begin) // timedelta(minutes=MOST_INSTANTS))
+    if n > MOST_INSTANTS:
+        raise ConfigError(
+            f"every={every!r}: makes {n:,} instants from {begin} to {end}; allowed are {MOST_INSTANTS:,}: say {minutes}m or longer"
+        )
+    first = pl.select(rounded(pl.lit(begin, dtype=pl.Datetime("us")), every)).item()
+    times = pl.datetime_range(first, end, step, closed=closed, time_unit="us", eager=True)
+    inside = times.filter(times >= begin).alias("at").to_frame()
+    return inside.select(snapshot=pl.int_range(pl.len(), dtype=pl.Int64), at="at")
 
 
 def grain(

@@ -10,7 +10,7 @@ Each call takes an archive, or the lazy frame of `jobs` after filters of one's o
 from __future__ import annotations
 
 import math
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import polars as pl
@@ -19,7 +19,7 @@ from brokerlab.archive.contracts.jobs import ENDED, OVER
 from brokerlab.archive.store import Archive
 from brokerlab.errors import ConfigError, nearest
 from brokerlab.intervals import clustered
-from brokerlab.times import FINE, STEPS, duration_us, grain, rounded, time_of
+from brokerlab.times import FINE, STEPS, grain, instants_of, rounded, time_of
 from brokerlab.units import HOUR_S
 
 QUANTITIES = {
@@ -179,10 +179,9 @@ def over_time(
         .agg(pl.col("jobs").sum())
     )
     low, high = counted.select(low=pl.col("_at").min(), high=pl.col("_at").max()).row(0)
-    length = timedelta(microseconds=duration_us(step))
-    steps = pl.datetime_range(low, high, length, time_unit="us", eager=True).alias("at")
+    steps = instants_of(low, high, step, closed="both").select("at")
     names = [name for name in [*levels, OTHER] if name in set(counted["level"])]
-    grid = pl.DataFrame({"level": names}).join(steps.to_frame(), how="cross")
+    grid = pl.DataFrame({"level": names}).join(steps, how="cross")
     found = grid.join(counted.rename({"_at": "at"}), on=["at", "level"], how="left")
     return found.select("at", "level", pl.col("jobs").fill_null(0))
 

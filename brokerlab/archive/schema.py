@@ -101,8 +101,8 @@ def problems_of_values(table: str, values: pl.DataFrame) -> list[str]:
     """Say why values, under the names of columns, cannot stand in a table; nothing where they can.
 
     Example:
-        >>> problems_of_values("jobs", pl.DataFrame({"maxpss": ["-5"], "jobstatus": ["Failed"]}))
-        ["maxpss -5 is negative, allowed: 0 and above", "jobstatus 'Failed' is no value, did you mean 'failed'?"]
+        >>> problems_of_values("jobs", pl.DataFrame({"maxpss": ["-5"], "jobstatus": ["failed"]}))
+        ['maxpss -5 is negative, allowed: 0 and above']
     """
     plan = _Plan(table, {name: name for name in values.columns}, values.schema, {})
     rows = plan.staged(values.lazy()).filter(plan.broken()).collect()

@@ -19,12 +19,13 @@ from brokerlab.charts import waiting as charts
 from brokerlab.errors import collect_warnings
 from brokerlab.lifecycle import waits as judge
 from brokerlab.lifecycle.waits import HALVED_AND_DOUBLED, OUTCOMES, Waiting, WaitingStudy
-from brokerlab.lifecycle.waits.fast import PLACE, instants_of
+from brokerlab.lifecycle.waits.fast import PLACE
 from brokerlab.lifecycle.waits.period import Unit
 from brokerlab.report import kit
 from brokerlab.report.kit import Block, Caveat, Chart, Number, Page, Table, Verdict, say
 from brokerlab.report.needs import Needs
 from brokerlab.report.switches import switch_table
+from brokerlab.times import instants_of
 from brokerlab.words import days_of
 
 LEVELS_SHOWN = 3  # lines of each stratum, those with most jobs

@@ -20,8 +20,8 @@ from brokerlab.calibrate.thresholds.settings import Key, Space, shown
 from brokerlab.errors import BrokerlabWarning, DataError
 from brokerlab.gdpconfig import Config
 from brokerlab.lifecycle.timeouts import TimeoutRules, fast_rebrokerage_at
-from brokerlab.lifecycle.waits.fast import instants_of
 from brokerlab.rulesets import RuleSetName
+from brokerlab.times import instants_of
 
 if TYPE_CHECKING:
     from brokerlab.archive import Archive

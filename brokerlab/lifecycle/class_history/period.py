@@ -24,7 +24,7 @@ from brokerlab.lifecycle.classification.wait_stats import (
     USER,
     USER_ANALYSIS,
 )
-from brokerlab.times import duration_us, rounded, step_of, time_of
+from brokerlab.times import duration_us, instants_of, time_of
 
 COVERED = 0.99  # part of the sampled jobs that a status log must know to be asked for their waits
 KEYS = ["snapshot", "queue"]
@@ -162,18 +162,13 @@ def _instants(
     """Number the instants of the period, on the grid of their step."""
     begin = start or first + min(timedelta(seconds=SAMPLE_S), (last - first) / 2)
     until = end or last
-    step = step_of(every, begin, until)
-    on_grid = pl.select(at=rounded(pl.lit(begin).cast(pl.Datetime("us")), every)).item()
-    on_grid += step if on_grid < begin else timedelta(0)
-    if on_grid > until:
+    found = instants_of(begin, until, every, closed="both")
+    if found.is_empty():
         raise EmptyPeriodError(
             f"no instant from {begin} to {until} in steps of {every}; jobs that queues are rated "
             f"by were made from {first} to {last}: choose start, end and every within"
         )
-    at = pl.datetime_range(on_grid, until, step, time_unit="us", eager=True)
-    return pl.DataFrame({"at": at}).select(
-        pl.int_range(pl.len(), dtype=pl.Int64).alias("snapshot"), "at"
-    )
+    return found
 
 
 def _logged(archive: Archive) -> int | None:

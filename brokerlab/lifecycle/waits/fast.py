@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import polars as pl
@@ -16,7 +15,6 @@ from brokerlab.intervals import Formula, clustered
 from brokerlab.lifecycle.timeouts import fast_rebrokerage_at
 from brokerlab.lifecycle.timeouts.settings import FRACTION, NQUEUE, RATIO, number, share_threshold
 from brokerlab.lifecycle.waits.period import Waiting
-from brokerlab.times import rounded, step_of
 
 PLACE = ("computingsite", "gshare")
 PREFIX = "FAST_REBRO_THRESHOLD_"  # what the names of its keys begin with
@@ -76,15 +74,6 @@ class FastOver:
     def moved_as_set(self) -> float:
         """Jobs that move at an instant as things are set, mean."""
         return float(self.shares["n_moved"].sum()) / self.n_instants
-
-
-def instants_of(start: datetime, end: datetime, every: str) -> pl.DataFrame:
-    """Return the instants of a period on the grid that begins in 1970. ``snapshot`` (number from 0), ``at``."""
-    begin = pl.select(at=rounded(pl.lit(start, dtype=pl.Datetime("us")), every)).item()
-    step = step_of(every, start, end)
-    times = pl.datetime_range(begin, end, step, closed="left", time_unit="us", eager=True)
-    inside = pl.DataFrame({"at": times}).filter(pl.col("at") >= start)
-    return inside.select(snapshot=pl.int_range(pl.len(), dtype=pl.Int64), at="at")
 
 
 def fast_rebrokerage_over(

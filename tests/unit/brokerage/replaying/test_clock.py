@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from brokerlab import times as grids
 from brokerlab.brokerage import replaying
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.engines import microseconds, microseconds_of_parts
 from brokerlab.errors import ConfigError
-from brokerlab.times import duration_us, step_of, time_of
+from brokerlab.times import duration_us, time_of
 from tests.unit.brokerage.replaying.toys import T0, at, instants_of
 
 
@@ -87,8 +88,8 @@ def test_a_common_grid_needs_no_split_cells() -> None:
 
 def test_a_grid_of_too_many_instants_is_refused_with_the_step_that_is_allowed() -> None:
     begin, end = datetime(2026, 3, 1), datetime(2026, 3, 31)
-    assert step_of("5m", begin, end) == timedelta(minutes=5)
+    assert grids.instants_of(begin, end, "5m").height == 8_640
     with pytest.raises(
         ConfigError, match=r"every='1s': makes 2,592,000 instants .*: say 5m or longer"
     ):
-        step_of("1s", begin, end)
+        grids.instants_of(begin, end, "1s")

@@ -11,7 +11,8 @@ import pytest
 
 from brokerlab.brokerage.replaying.counts import Counts
 from brokerlab.lifecycle.waits import FastOver, Waiting, fast_rebrokerage_over, read_waiting
-from brokerlab.lifecycle.waits.fast import instants_of, with_dry_run
+from brokerlab.lifecycle.waits.fast import with_dry_run
+from brokerlab.times import instants_of
 from tests.unit.lifecycle.waits.toys import BACKLOG, QUEUES, at, write
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from brokerlab.brokerage.replaying.counts import Counts
 from brokerlab.lifecycle.waits import Waiting, numbers_of, study_waiting, wasted_waiting
-from brokerlab.lifecycle.waits.fast import PLACE, instants_of
+from brokerlab.lifecycle.waits.fast import PLACE
+from brokerlab.times import instants_of
 
 
 def test_parts_fit_together(period: Waiting) -> None:
