@@ -13,12 +13,11 @@ from brokerlab.brokerage.analysis_jobs.brokerage import BROKERAGE as ANALYSIS
 from brokerlab.brokerage.analysis_jobs.throttle import INCOMPLETE
 from brokerlab.brokerage.engine.world import World
 from brokerlab.brokerage.inputs import units
-from brokerlab.brokerage.inputs.completeness import completeness
-from brokerlab.brokerage.inputs.pseudo_queues import UNIFIED_CAPABILITY, pseudo_queues
-from brokerlab.brokerage.inputs.slots import slot_counts
-from brokerlab.brokerage.inputs.valid import KEY
+from brokerlab.brokerage.inputs.data import completeness
+from brokerlab.brokerage.inputs.frames import KEY
+from brokerlab.brokerage.inputs.queues import UNIFIED_CAPABILITY, pseudo_queues, slot_counts
 from brokerlab.brokerage.network_weight import at_links, links
-from brokerlab.brokerage.production_tasks import availability, storage
+from brokerlab.brokerage.production_tasks import storage
 from brokerlab.brokerage.production_tasks.contracts import TABLES
 from brokerlab.brokerage.replaying import states
 from brokerlab.brokerage.replaying.counts import Counts
@@ -159,23 +158,21 @@ def nucleus_availability(
     tables = prepared(frames, {name: TABLES[name] for name in rows})
     key = {name: pl.lit(0, pl.Int64) for name in KEY}
     wanted = tables["replicas"].select(**key, datasetname="datasetname").unique()
-    listed = availability.listed_replicas(
-        wanted, tables["replicas"], tables["storage_endpoints"], rules
-    )
+    listed = storage.listed_replicas(wanted, tables["replicas"], tables["storage_endpoints"], rules)
     inputs = tables["nucleus_endpoints"].select("snapshot", "nucleus", "ddm_endpoint_name")
     nuclei = inputs.select("nucleus").unique().sort("nucleus").with_columns(**key)
-    found = nuclei.join(availability.totals(listed, rules), on=KEY, how="left").join(
-        availability.at_nuclei(listed, inputs),
+    found = nuclei.join(storage.totals(listed, rules), on=KEY, how="left").join(
+        storage.at_nuclei(listed, inputs),
         on=[*KEY, "nucleus"],
         how="left",
         maintain_order="left",
     )
-    counts = (*availability.TOTALS, *availability.AVAILABLE)
+    counts = (*storage.TOTALS, *storage.AVAILABLE)
     source = pl.col("remote_source").fill_null(value=False).alias("can_be_remote_source")
     return {
         "nuclei": found.select("nucleus", pl.col(counts).fill_null(0), source).to_dicts(),
         "remote_source_available": wanted.height > 0
-        and availability.unreadable(wanted, listed).is_empty(),
+        and storage.unreadable(wanted, listed).is_empty(),
     }
 
 

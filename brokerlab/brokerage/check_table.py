@@ -9,10 +9,8 @@ import polars as pl
 
 from brokerlab.brokerage import plugins
 from brokerlab.brokerage.engine.brokerage import Brokerage, rules_and_steps
-from brokerlab.brokerage.engine.own import with_own
 from brokerlab.brokerage.engine.rule import OWN, SETTING, Rule
-from brokerlab.brokerage.engine.settings import columns_behind, keys_in
-from brokerlab.brokerage.engine.steps import Mark, made_by
+from brokerlab.brokerage.engine.steps import Mark, columns_behind, keys_in, made_by
 from brokerlab.brokerage.words import shown
 from brokerlab.errors import ConfigError
 
@@ -159,7 +157,7 @@ def checks_table(rules: Any = None, *, stage: str | None = None) -> pl.DataFrame
 def table_of(brokerage: Brokerage[Any, Any], rules: Any = None) -> pl.DataFrame:
     """Return the checks of a brokerage, those that were added among them; see :func:`checks_table`."""
     rules = rules or brokerage.rule_set()
-    checks, steps = with_own(*rules_and_steps(brokerage, rules), brokerage.own)
+    checks, steps = rules_and_steps(brokerage, rules)
     weight = brokerage.weight(rules)
     reads = columns_behind((*brokerage.derived(rules), *steps))[weight.column]
     made, keys = {*OWN, *made_by(steps)}, (*keys_in(reads), *weight.keys)

@@ -9,9 +9,15 @@ import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions
 from brokerlab.brokerage.engine.decisions import PLACED, TASK, TEMPORARY, PlaceDecisions
-from brokerlab.brokerage.explaining.answer import Answer, Explanation, TaskExplanation
 from brokerlab.brokerage.explaining.nuclei import OfNucleus
-from brokerlab.brokerage.explaining.question import Question, subject, where_jobs_ran
+from brokerlab.brokerage.explaining.question import (
+    Answer,
+    Explanation,
+    Question,
+    TaskExplanation,
+    subject,
+    where_jobs_ran,
+)
 from brokerlab.brokerage.explaining.queues import OfJobs
 from brokerlab.brokerage.explaining.users import OfUsers
 from brokerlab.brokerage.funnels import funnel

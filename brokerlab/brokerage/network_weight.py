@@ -1,23 +1,273 @@
-"""The network weight of links: how quickly outputs of a satellite are gathered at the nucleus.
-
-Source: network-weight.md.
-"""
+"""The network weight of links: how quickly outputs of a satellite are gathered at the nucleus."""
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from brokerlab.brokerage.curves import QueuedCurve, ThroughputCurve
-from brokerlab.brokerage.inputs.numbers import in_order
-from brokerlab.brokerage.link_metrics import QUEUED_KEYS, THROUGHPUT_KEYS, link_metrics
+from brokerlab.brokerage.inputs.frames import SNAPSHOT, Schema, at_snapshots, in_order, packed, read
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
 from brokerlab.numerics import FloatArray
+
+
+def _problems(xs: Sequence[float], weights: Sequence[float], name: str) -> list[str]:
+    problems = [
+        f"{column} has {value!r}: allowed are finite numbers"
+        for column, values in ((name, xs), ("weight", weights))
+        for value in values
+        if not math.isfinite(value)
+    ]
+    problems += [
+        f"{name}: {b!r} stands after {a!r}; allowed is ascending order without repeats"
+        for a, b in itertools.pairwise(xs)
+        if not a < b
+    ]
+    return problems
+
+
+def _refuse(kind: str, problems: Sequence[str]) -> None:
+    if problems:
+        raise ConfigError(f"{kind}: " + "; ".join(problems))
+
+
+def _columns(frame: pl.DataFrame, names: Sequence[str], kind: str) -> list[list[float | None]]:
+    missing = [name for name in names if name not in frame.columns]
+    wrong = [
+        f"column {name} is {frame.schema[name]}, not a number"
+        for name in names
+        if name in frame.columns and not frame.schema[name].is_numeric()
+    ]
+    _refuse(kind, [f"column {name} is missing" for name in missing] + wrong)
+    return [frame[name].cast(pl.Float64).to_list() for name in names]
+
+
+@dataclass(frozen=True)
+class ThroughputCurve:
+    """Steps of the throughput weight: intervals open on the left, closed on the right.
+
+    Attributes:
+        mbps_above: Left edges, ascending [MB/s].
+        weight: Weight above each edge, up to and with the next one.
+        lowest: Weight at and below the first edge.
+
+    Raises:
+        ConfigError: Edges that do not ascend, numbers that are not finite, no edge, unequal lengths.
+
+    Source: docs/rules/network-weight.md 1.
+    """
+
+    mbps_above: tuple[float, ...]
+    weight: tuple[float, ...]
+    lowest: float
+
+    def __post_init__(self) -> None:
+        problems = _problems(self.mbps_above, (*self.weight, self.lowest), "mbps_above")
+        if len(self.mbps_above) != len(self.weight):
+            problems.append(f"{len(self.mbps_above)} edges, {len(self.weight)} weights")
+        if not self.mbps_above:
+            problems.append("no step")
+        _refuse("throughput curve", problems)
+
+    @classmethod
+    def from_frame(cls, frame: pl.DataFrame) -> ThroughputCurve:
+        """Read a table ``mbps_above`` [MB/s], ``weight``; the first row, with null, is the lowest step.
+
+        Raises:
+            ConfigError: See the class; or the first row alone must have null ``mbps_above``.
+        """
+        edges, weights = _columns(frame, ["mbps_above", "weight"], "throughput curve")
+        problems = [] if edges[:1] == [None] else ["the first row must have mbps_above null"]
+        if None in edges[1:]:
+            problems.append("mbps_above is null below the first row")
+        if None in weights:
+            problems.append("weight is null")
+        _refuse("throughput curve", problems)
+        steps = [float(w) for w in weights if w is not None]
+        return cls(tuple(e for e in edges if e is not None), tuple(steps[1:]), steps[0])
+
+    def frame(self) -> pl.DataFrame:
+        """Return the table that :meth:`from_frame` reads."""
+        return pl.DataFrame(
+            {"mbps_above": [None, *self.mbps_above], "weight": [self.lowest, *self.weight]},
+            schema={"mbps_above": pl.Float64, "weight": pl.Float64},
+        )
+
+    def weights(self, mbps: FloatArray) -> FloatArray:
+        """Return the weight of each throughput [MB/s]; NaN stays NaN."""
+        steps = np.array((self.lowest, *self.weight))
+        found = steps[np.searchsorted(np.array(self.mbps_above), mbps, side="left")]
+        return np.where(np.isnan(mbps), np.nan, found)
+
+    def of(self, mbps: float) -> float:
+        """Return the weight of one throughput [MB/s]."""
+        return float(self.weights(np.array([mbps], dtype=np.float64))[0])
+
+
+@dataclass(frozen=True)
+class QueuedCurve:
+    """Line, or connected lines, of the queued weight over files queued / NQUEUED_SAT_CAP; by default that of the code.
+
+    The first and the last line go on beyond the outermost points: nothing is clamped.
+
+    Attributes:
+        fraction: Files queued over the cap, ascending; at least two.
+        weight: Weight at each.
+
+    Source: docs/rules/network-weight.md 1.
+    """
+
+    fraction: tuple[float, ...] = (0.0, 1.0)
+    weight: tuple[float, ...] = (2.0, 1.0)
+
+    def __post_init__(self) -> None:
+        problems = _problems(self.fraction, self.weight, "fraction")
+        if len(self.fraction) != len(self.weight) or len(self.fraction) < 2:
+            problems.append(
+                f"{len(self.fraction)} fractions, {len(self.weight)} weights; at least 2 of each"
+            )
+        _refuse("queued curve", problems)
+
+    def weights(self, n_queued: FloatArray, cap: float) -> FloatArray:
+        """Return the weight of each number of queued files; ``cap`` is NQUEUED_SAT_CAP."""
+        x, w = np.array(self.fraction), np.array(self.weight)
+        slope = np.diff(w) / np.diff(x)
+        at = n_queued / cap
+        line = np.clip(np.searchsorted(x, at, side="left") - 1, 0, len(slope) - 1)
+        weights: FloatArray = w[line] + (at - x[line]) * slope[line]
+        return weights
+
+    def of(self, n_queued: float, cap: float) -> float:
+        """Return the weight of one number of queued files."""
+        return float(self.weights(np.array([n_queued], dtype=np.float64), cap)[0])
+
+
+WINDOW = timedelta(minutes=60)
+"""Age limit of every metric."""
+ANY_AGE = -(2**63)
+
+CLOSENESS_KEY = "AGIS_closeness"
+QUEUED_KEYS = {False: "Production Output_queued", True: "Express_queued"}
+THROUGHPUT_KEYS = {"1h": "dashb_mbps_1h", "1d": "dashb_mbps_1d", "1w": "dashb_mbps_1w"}
+
+_COLUMNS = {
+    CLOSENESS_KEY: "closeness",
+    QUEUED_KEYS[False]: "queued",
+    QUEUED_KEYS[True]: "queued_express",
+    **{key: f"mbps_{window}" for window, key in THROUGHPUT_KEYS.items()},
+}
+
+_METRICS = tuple(_COLUMNS.values())
+TIME = pl.Datetime("us")
+MATRIX: Schema = {
+    "src": pl.String,
+    "dst": pl.String,
+    "key": pl.String,
+    "value": pl.Float64,
+    "ts": TIME,
+}
+
+
+def link_metrics(
+    network_matrix: pl.DataFrame | None,
+    *,
+    instants: pl.DataFrame | None = None,
+    nuclei: pl.DataFrame | None = None,
+) -> pl.DataFrame:
+    """Return the newest value of each metric of every link into a nucleus at every instant; see :func:`.network_weight.links`.
+
+    Returns:
+        One row per ``snapshot, nucleus, src`` with any metric inside the window [min]: ``closeness``, ``queued``,
+        ``queued_express`` [files], ``mbps_1h``, ``mbps_1d``, ``mbps_1w`` [MB/s], f64; null = missing.
+    """
+    # an absent table is one instant without time
+    given = {"snapshot": [None], "at": [None]} if instants is None else instants
+    moments = read("instants", pl.DataFrame(given), {}, {**SNAPSHOT, "at": TIME}).unique(
+        "snapshot", keep="first", maintain_order=True
+    )
+    asked = None if nuclei is None else _asked(nuclei, moments)
+    rows, snapshot = at_snapshots(_fetch(network_matrix, moments, asked), moments)
+    ends = [*snapshot, "dst", "src"]
+    link = packed(pl.DataFrame({"link": packed(rows.select(ends))}))  # so it stays below 2**31
+    rows = rows.with_columns(link=pl.Series(link))
+    known = rows.select(*ends, "link")[rows["link"].arg_unique()].sort("link")
+    if asked is None:
+        wanted = (
+            moments.join(known, on=snapshot, how="inner")
+            if snapshot
+            else moments.join(known, how="cross")
+        )
+    else:
+        needed = asked.select("snapshot", dst="nucleus").unique()
+        wanted = needed.join(moments, on="snapshot", how="inner", nulls_equal=True).join(
+            known, on=[*snapshot, "dst"], how="inner"
+        )
+    return _newest(rows, wanted.rename({"dst": "nucleus"}))
+
+
+def _asked(nuclei: pl.DataFrame, moments: pl.DataFrame) -> pl.DataFrame:
+    """Return the ``snapshot``, ``nucleus`` that are needed."""
+    dated = SNAPSHOT if "snapshot" in nuclei.columns else {}
+    rows = read("nuclei", nuclei, {"nucleus": pl.String}, dated).drop_nulls("nucleus").unique()
+    return rows if dated else moments.select("snapshot").join(rows, how="cross")
+
+
+def _fetch(
+    network_matrix: pl.DataFrame | None, moments: pl.DataFrame, asked: pl.DataFrame | None
+) -> pl.DataFrame:
+    """Return the rows that can count at all."""
+    counts = pl.col("key").is_in([*_COLUMNS]) & pl.col("value").is_not_nan()
+    if asked is not None:
+        counts &= pl.col("dst").is_in(asked["nucleus"].unique().implode())
+    if moments.height and not moments["at"].has_nulls():
+        first, last = (pl.lit(end, TIME) for end in (moments["at"].min(), moments["at"].max()))
+        counts &= (pl.col("ts") > first - WINDOW) & (pl.col("ts") <= last)
+    rows = read("network_matrix", network_matrix, MATRIX, SNAPSHOT).filter(counts)
+    return rows.drop_nulls(["src", "dst", "key", "value", "ts"])
+
+
+def _newest(matrix: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
+    """Add the newest value of each metric inside the window; links without any are left out.
+
+    The matrix is sorted once by link, metric and time, all in one whole number, in which every link and instant then is
+    searched: the memory stays at the size of the result.
+    """
+    times = matrix["ts"].unique().sort()
+    width = len(times) + 1  # place 0 stands for before all of them
+    metric = matrix["key"].cast(pl.Enum([*_COLUMNS])).to_physical().cast(pl.Int64)
+    place = times.search_sorted(matrix["ts"]) + 1
+    number = (matrix["link"] * len(_METRICS) + metric) * width + place.cast(pl.Int64)
+    rows = matrix.select("ts", "value", number=number).sort("number", "value")
+    numbers, values = rows["number"].to_numpy(), rows["value"].to_numpy()
+    ages = rows["ts"].to_physical().to_numpy()
+    oldest = (wanted["at"] - WINDOW).to_physical().fill_null(ANY_AGE).to_numpy()
+    last = times.search_sorted(wanted["at"], side="right").set(wanted["at"].is_null(), len(times))
+    first = wanted["link"].to_numpy() * len(_METRICS) * width + last.to_numpy()
+    found = {}
+    for nth, name in enumerate(_METRICS):
+        asked = first + nth * width
+        newest = np.searchsorted(numbers, asked, "right") - 1
+        at = np.flatnonzero(newest >= 0)
+        row = newest[at]
+        fresh = (numbers[row] // width == asked[at] // width) & (ages[row] > oldest[at])
+        column = np.full(len(asked), np.nan)
+        column[at[fresh]] = values[row[fresh]]
+        found[name] = pl.Series(column).fill_nan(None)
+    something = pl.any_horizontal(pl.col(name).is_not_null() for name in _METRICS)
+    return (
+        wanted.with_columns(**found)
+        .filter(something)
+        .select("snapshot", "nucleus", "src", *_METRICS)
+    )
+
 
 WEIGHT_OF_ITSELF = 2.5
 PLOT_FILES = 300

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from brokerlab.brokerage import check_table
-from brokerlab.brokerage.engine.again import trial
+from brokerlab.brokerage.engine.decide import trial
 from brokerlab.brokerage.engine.decisions import TASK, PlaceDecisions, QueueDecisions
 from brokerlab.brokerage.explaining.question import Subject, subject
 

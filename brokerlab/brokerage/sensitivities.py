@@ -14,11 +14,11 @@ import polars as pl
 from brokerlab.brokerage.analysis_jobs.settings import TABLE_KEYS
 from brokerlab.brokerage.comparison import CHANGED, N_CHANGED, OTHER_OUTCOME, compare
 from brokerlab.brokerage.deciding import AnyRules, decide
-from brokerlab.brokerage.engine.again import redecided
 from brokerlab.brokerage.engine.brokerage import Brokerage
+from brokerlab.brokerage.engine.decide import redecided
 from brokerlab.brokerage.engine.decisions import PLACED, TASK, PlaceDecisions, QueueDecisions
 from brokerlab.brokerage.engine.pairs import looked_up
-from brokerlab.brokerage.engine.settings import SCOPES, differing
+from brokerlab.brokerage.engine.steps import SCOPES, differing
 from brokerlab.brokerage.engine.world import World
 from brokerlab.brokerage.replaying.build import Replay
 from brokerlab.errors import ConfigError, nearest
@@ -217,7 +217,7 @@ class Sensitivity:
             seen.tasks.select(*TASK, placed=pl.col("outcome").is_in(PLACED))
             .join(weighed, on=TASK, how="left")
             .join(pairs, on=TASK, how="left")
-            .join(_reach(self.base), on=TASK, how="left")
+            .join(reachable(self.base), on=TASK, how="left")
             .with_columns(pl.col("weighed").fill_null(value=False), counts)
             .sort(TASK)
         )
@@ -260,7 +260,7 @@ class Sensitivity:
     def _changes(self, step: int, config: Config) -> pl.DataFrame:
         some = self._decided(config)
         found = compare(self.base.of_tasks(some.tasks), some).every.filter(CHANGED)
-        reach = self.tasks.select(*TASK, "reachable"), _reach(some).rename({"reachable": "then"})
+        reach = self.tasks.select(*TASK, "reachable"), reachable(some).rename({"reachable": "then"})
         for each in reach:
             found = found.join(each, on=TASK, how="left", maintain_order="left")
         placed = [pl.col(f"outcome_{side}").is_in(PLACED).cast(pl.Int64) for side in "ab"]
@@ -305,13 +305,15 @@ def slots(world: World) -> pl.DataFrame:
     return sized.sort("snapshot", "parent")
 
 
-def reachable(decisions: QueueDecisions) -> pl.DataFrame:
+def reachable(decisions: PlaceDecisions) -> pl.DataFrame:
     """Return the share of the running slots that each task may reach: ``jeditaskid, snapshot, reachable`` (0 to 1), sorted.
 
     The slots (:func:`slots`) of the queues that are candidates, or would be if more than ten were taken (check
     ``rank``, for user tasks ``low_weight``), divided by those of all queues that run production (analysis) at that
-    instant. Pseudo-queues of one parent count once. 0 for a task that ended before any queue was looked at; null where nothing runs anywhere.
+    instant. Pseudo-queues of one parent count once. 0 for a task that ended before any queue was looked at; null where nothing runs anywhere, and for nuclei.
     """
+    if not isinstance(decisions, QueueDecisions):
+        return decisions.tasks.select(*TASK, reachable=pl.lit(None, pl.Float64))
     sizes = slots(decisions.world)
     total = sizes.group_by("snapshot").agg(total=pl.col("slots").sum())
     queues = decisions.world.facts.queues
@@ -324,13 +326,6 @@ def reachable(decisions: QueueDecisions) -> pl.DataFrame:
     tasks = decisions.tasks.select(TASK).join(found, on=TASK, how="left")
     share = pl.when(pl.col("total") > 0).then(pl.col("slots").fill_null(0) / pl.col("total"))
     return tasks.join(total, on="snapshot", how="left").select(*TASK, reachable=share).sort(TASK)
-
-
-def _reach(decisions: PlaceDecisions) -> pl.DataFrame:
-    """Return ``jeditaskid, snapshot, reachable``, see :func:`reachable`; null for nuclei."""
-    if isinstance(decisions, QueueDecisions):
-        return reachable(decisions)
-    return decisions.tasks.select(*TASK, reachable=pl.lit(None, pl.Float64))
 
 
 def _holds(config: Config, places: Sequence[str], value: Any) -> bool:

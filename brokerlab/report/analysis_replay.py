@@ -7,14 +7,13 @@ from typing import Any, ClassVar, NamedTuple
 import polars as pl
 from pydantic import Field
 
-from brokerlab.brokerage.studies.basic_weights import NOTICED, WeightComparison
-from brokerlab.brokerage.studies.fairness import lorenz_curves
 from brokerlab.brokerage.studies.key_effects import KeyEffects, which_keys_matter
 from brokerlab.brokerage.studies.period import ANALYSIS, Kind, Period
 from brokerlab.brokerage.studies.removal import CANDIDATE
 from brokerlab.brokerage.studies.rule_sets import RuleSetComparison, compare_rule_sets
 from brokerlab.brokerage.studies.tasks import UserTasks, study_user_tasks
-from brokerlab.brokerage.studies.users import FAMILIES, HELD, PASSED
+from brokerlab.brokerage.studies.users import FAMILIES, HELD, PASSED, lorenz_curves
+from brokerlab.brokerage.studies.weights import NOTICED, WeightComparison
 from brokerlab.charts import analysis as charts
 from brokerlab.errors import collect_warnings
 from brokerlab.report import kit

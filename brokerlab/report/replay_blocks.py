@@ -89,7 +89,7 @@ def row(frame: pl.DataFrame, name: str, column: str = "part") -> dict[str, Any]:
 
 
 def history_blocks(agreement: pl.DataFrame, disagreement: pl.DataFrame) -> list[Block | None]:
-    """Return whether jobs ran where the replay would have sent them; frames are those of `history`."""
+    """Return whether jobs ran where the replay would have sent them; frames are those of `removal`."""
     if agreement.is_empty():
         return ["No job that ran belongs to a brokerage of the replay."]
     candidate = row(agreement, "candidate")

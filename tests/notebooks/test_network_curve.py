@@ -6,8 +6,7 @@ import polars as pl
 import pytest
 
 from brokerlab.archive import ArchiveWriter
-from brokerlab.brokerage.curves import ThroughputCurve
-from brokerlab.brokerage.network_weight import at_links, links
+from brokerlab.brokerage.network_weight import ThroughputCurve, at_links, links
 from brokerlab.calibrate.network_curve import read_links, study_exchange
 from brokerlab.errors import ConfigError, DataError, InsufficientDataError
 from brokerlab.gdpconfig import Config

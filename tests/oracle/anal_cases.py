@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.contracts import TABLES
-from brokerlab.brokerage.inputs.pseudo_queues import pseudo_queues
+from brokerlab.brokerage.inputs.queues import pseudo_queues
 from brokerlab.gdpconfig import Config
 from tests.oracle.prod_cases import frame, narrowed, time
 

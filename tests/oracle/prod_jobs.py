@@ -14,8 +14,7 @@ from typing import Any
 import polars as pl
 
 from brokerlab.brokerage.contracts import TABLES
-from brokerlab.brokerage.engine.decide import settled
-from brokerlab.brokerage.engine.evaluation import evaluated
+from brokerlab.brokerage.engine.decide import evaluated, settled
 from brokerlab.brokerage.engine.world import World
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE
 from brokerlab.brokerage.production_jobs.checks import queue_checks

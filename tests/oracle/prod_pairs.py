@@ -7,9 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.inputs.endpoints import complete_here, endpoint_states
-from brokerlab.brokerage.production_jobs.checks_queue import compensated, reads_in_place
-from brokerlab.brokerage.production_jobs.checks_state import storage_checks
+from brokerlab.brokerage.inputs.queues import complete_here, endpoint_states
+from brokerlab.brokerage.production_jobs.checks import compensated, reads_in_place, storage_checks
 from brokerlab.brokerage.rules import AS_DEPLOYED, ProductionRules
 
 LINK = ("panda_queue", "direction", "ddm_endpoint_name", "is_default")

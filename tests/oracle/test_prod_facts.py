@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from brokerlab.brokerage.inputs.completeness import completeness
-from brokerlab.brokerage.inputs.pseudo_queues import pseudo_queues
+from brokerlab.brokerage.inputs.data import completeness
+from brokerlab.brokerage.inputs.queues import pseudo_queues
 from brokerlab.brokerage.network_weight import at_links, links
 from tests.oracle import vectors
 from tests.oracle.prod_facts import PRODUCTION, atom, settings

@@ -13,15 +13,15 @@ import pytest
 from brokerlab.brokerage import explain, explain_task, funnel, plugins
 from brokerlab.brokerage.analysis_jobs.brokerage import BROKERAGE as ANALYSIS
 from brokerlab.brokerage.analysis_jobs.checks import queue_checks as analysis_checks
-from brokerlab.brokerage.engine.again import redecided
 from brokerlab.brokerage.engine.brokerage import Brokerage
+from brokerlab.brokerage.engine.decide import redecided
 from brokerlab.brokerage.engine.lookup import Known, Lookup
 from brokerlab.brokerage.engine.own import inserted, without
 from brokerlab.brokerage.engine.rule import Rule, setting
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE as JOBS
 from brokerlab.brokerage.production_jobs.checks import queue_checks
 from brokerlab.brokerage.production_tasks.brokerage import BROKERAGE as NUCLEI
-from brokerlab.brokerage.production_tasks.checks import checks as nucleus_checks
+from brokerlab.brokerage.production_tasks.ranking import checks as nucleus_checks
 from brokerlab.errors import ConfigError
 from brokerlab.gdpconfig import Config
 from tests.brokerage_toys import World as JobWorld

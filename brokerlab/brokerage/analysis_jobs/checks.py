@@ -15,9 +15,9 @@ from polars import col
 
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules, asked_of
 from brokerlab.brokerage.engine.rule import Chapter, Rule
-from brokerlab.brokerage.engine.settings import setting_or
-from brokerlab.brokerage.production_jobs import checks_queue as shared
-from brokerlab.brokerage.production_jobs.checks_queue import (
+from brokerlab.brokerage.engine.steps import setting_or
+from brokerlab.brokerage.production_jobs import checks as shared
+from brokerlab.brokerage.production_jobs.checks import (
     DAY_S,
     REFERENCE_POWER,
     at_least_one,

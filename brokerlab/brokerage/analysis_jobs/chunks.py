@@ -7,8 +7,7 @@ import polars as pl
 
 from brokerlab.brokerage.inputs import units
 from brokerlab.brokerage.inputs.atoms import ends_of, ints, numbered_tasks
-from brokerlab.brokerage.inputs.frames import TASK, Schema, read, yes
-from brokerlab.brokerage.inputs.valid import for_tasks
+from brokerlab.brokerage.inputs.frames import TASK, Schema, for_tasks, read, yes
 from brokerlab.units import GB, MB
 
 MAX_FILES, MAX_FILES_IN_TOTAL = 200, 1000

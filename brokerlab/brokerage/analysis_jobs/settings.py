@@ -6,8 +6,7 @@ import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
 from brokerlab.brokerage.engine.rule import setting
-from brokerlab.brokerage.engine.settings import setting_or
-from brokerlab.brokerage.engine.steps import Derived
+from brokerlab.brokerage.engine.steps import Derived, setting_or
 from brokerlab.brokerage.production_jobs.settings import MIN_WEIGHT_KEY, min_weight
 from brokerlab.units import HOUR_S
 

@@ -12,9 +12,8 @@ from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules, asked_of
 from brokerlab.brokerage.analysis_jobs.settings import of_tasks
 from brokerlab.brokerage.engine.lookup import Known, Lookup
 from brokerlab.brokerage.engine.rule import Chapter, Rule
-from brokerlab.brokerage.engine.settings import with_keys
-from brokerlab.brokerage.engine.steps import Step, rules_of
-from brokerlab.brokerage.inputs.valid import KEY
+from brokerlab.brokerage.engine.steps import Step, rules_of, with_keys
+from brokerlab.brokerage.inputs.frames import KEY
 from brokerlab.brokerage.production_jobs.settings import COMPLETENESS_KEYS
 
 _rule = Chapter("analysis-jobs.md 2, ", kind="temporary")

@@ -13,11 +13,10 @@ import polars as pl
 from brokerlab.brokerage.engine.decide import parts
 from brokerlab.brokerage.engine.decisions import PlaceDecisions
 from brokerlab.brokerage.engine.lookup import Known, Lookup, Made, numbered_by, sides_of, with_facts
-from brokerlab.brokerage.engine.own import Own, WeightOf, checks_of
+from brokerlab.brokerage.engine.own import Own, WeightOf, checks_of, with_own
 from brokerlab.brokerage.engine.pairs import Facts, Side, run
 from brokerlab.brokerage.engine.rule import Rule
-from brokerlab.brokerage.engine.settings import with_keys
-from brokerlab.brokerage.engine.steps import Derived, Step
+from brokerlab.brokerage.engine.steps import Derived, Step, with_keys
 from brokerlab.brokerage.engine.world import SecondLoop, World
 from brokerlab.brokerage.inputs.frames import read_given
 from brokerlab.errors import ConfigError, nearest
@@ -291,8 +290,8 @@ class Brokerage(Generic[R, D]):
 def rules_and_steps(
     brokerage: Brokerage[Any, Any], rules: Any
 ) -> tuple[tuple[Rule, ...], tuple[Step, ...]]:
-    """Return the checks and the steps of a rule set, without rules that were added."""
+    """Return the checks and the steps of a rule set, with rules that were added."""
     derived = brokerage.derived(rules)
     then = (*derived, *brokerage.steps(rules, brokerage.own_weight))
     keyed = with_keys(then)[len(derived) :]
-    return checks_of(brokerage, rules, keyed), keyed
+    return with_own(checks_of(brokerage, rules, keyed), keyed, brokerage.own)

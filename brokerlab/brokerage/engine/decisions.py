@@ -171,11 +171,10 @@ def stages(checks: Sequence[Rule], steps: Sequence[Step]) -> pl.DataFrame:
 
 def with_names(facts: Facts, tasks: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
     """Put the keys of the decision, those of ``tasks``, and the name of the queue before the rest of ``t, q``, and drop ``q``."""
-    names = facts.queues["panda_queue"]
-    queues = names.cast(pl.Enum(names.unique().sort())).to_frame()
     task = positions(tasks["t"], frame["t"])
     queue = positions(facts.queues["q"], frame["q"])
-    keys = tasks.drop("t")[pl.Series(task)].hstack(queues[pl.Series(queue)])
+    names = facts.names[pl.Series(queue)].to_frame()
+    keys = tasks.drop("t")[pl.Series(task)].hstack(names)
     return keys.hstack(frame.drop("q"))
 
 
@@ -295,6 +294,32 @@ class QueueDecisions(PlaceDecisions):
             "config_digest": self.world.config.digest,
             "unasked": self.world.unasked,
         }
+
+
+def furthest(decisions: QueueDecisions, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return of each stored queue that of its pseudo-queues which came furthest, of several rows of ``decisions.queues``.
+
+    Jobs are brokered to pseudo-queues: a unified queue may get jobs if one of them may. Of several that the same check
+    skips, it is the one that fails fewest others. ``jeditaskid, snapshot, queue``, ``place`` (the name of that pseudo-queue, or
+    the queue itself), ``check``, ``rank``; sorted.
+    """
+    order = [*decisions.order["check"].cast(pl.String), None]
+    steps = pl.DataFrame({"check": order, "step": range(len(order))})
+    queues = decisions.world.facts.queues.select(place="panda_queue", queue="parent")
+    queues = queues.unique("place", keep="first", maintain_order=True)
+    by = [-pl.col("step"), pl.col("rank").fill_null(99), pl.col("failed").bitwise_count_ones()]
+    return (
+        rows.select(
+            *TASK, pl.col("check").cast(pl.String), "rank", "failed",
+            place=pl.col("panda_queue").cast(pl.String),
+        )
+        .join(steps, on="check", nulls_equal=True)
+        .join(queues, on="place")
+        .sort(*by, "place")
+        .unique([*TASK, "queue"], keep="first", maintain_order=True)
+        .select(*TASK, "queue", "place", "check", "rank")
+        .sort(*TASK, "queue")
+    )  # fmt: skip
 
 
 def _last(frame: pl.DataFrame, again: pl.DataFrame) -> pl.DataFrame:

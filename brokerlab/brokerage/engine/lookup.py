@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import polars as pl
 
-from brokerlab.brokerage.engine.pairs import AS_WRITTEN, Side, run
+from brokerlab.brokerage.engine.pairs import AS_WRITTEN, LazySide, Side, run
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
 
@@ -107,10 +107,12 @@ class Made:
     keys: Columns = ()
 
 
-def made_rows(name: str, known: Known) -> pl.LazyFrame:
-    """Return what was made under a name, as rows of a :class:`Lookup`."""
-    rows: pl.DataFrame = known.made[name]
-    return rows.lazy()
+def made_rows(name: str, known: Known, **columns: str | pl.Expr) -> pl.LazyFrame:
+    """Return what was made under a name, or an input table, as rows of a :class:`Lookup`; ``columns``: only these."""
+    made: pl.DataFrame | pl.LazyFrame = (
+        known.made[name] if name in known.made else known.tables[name]
+    )
+    return made.lazy().select(**columns) if columns else made.lazy()
 
 
 def number_of(columns: Columns) -> str:
@@ -148,10 +150,6 @@ def with_facts(frame: pl.LazyFrame, lookup: Lookup, known: Known) -> pl.LazyFram
         for name, value in lookup.missing(known).items()
         if value is not None
     )
-
-
-LazySide: TypeAlias = tuple[Side, pl.LazyFrame]
-"""A side without rows, and the plan that makes them."""
 
 
 def lazy_sides(lookups: Iterable[Lookup], known: Known) -> list[LazySide]:

@@ -54,7 +54,7 @@ def without(steps: Sequence[Item], *names: str) -> tuple[Item, ...]:
     """Return the rules, or steps, but for those named; a name that there is not is refused, as by the next two.
 
     Example:
-        >>> from brokerlab.brokerage.production_tasks.checks import checks
+        >>> from brokerlab.brokerage.production_tasks.ranking import checks
         >>> from brokerlab.brokerage.rules import ProductionRules
         >>> [check.name for check in without(checks(ProductionRules()), "no_queue")][-1]
         'disk_space'

@@ -1,16 +1,13 @@
-"""(task, queue) pairs: the cross product, and the facts looked up for it.
-
-A *side* is a table of facts by a number of the task and a number of the queue. Only the sides whose columns are asked
-for are looked up, by position, which costs a fraction of a join.
-"""
+"""(task, queue) pairs: the cross product, the facts looked up for it, and plans that are run on other frames again and again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache, partial
+from threading import Lock, get_ident
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +37,10 @@ class Side:
     missing: dict[str, Any]
 
 
+LazySide: TypeAlias = tuple[Side, pl.LazyFrame]
+"""A side without rows, and the plan that makes them."""
+
+
 @dataclass(frozen=True)
 class Facts:
     """All that checks read, before it is paired.
@@ -67,6 +68,12 @@ class Facts:
         """How many places a task without list sees at most."""
         seen = self.queues.filter("q_candidate")["q_version"].value_counts()["count"]
         return max(seen, default=0)
+
+    @cached_property
+    def names(self) -> pl.Series:
+        """The names of the queues, as an Enum of those that there are."""
+        names = self.queues["panda_queue"]
+        return names.cast(pl.Enum(names.unique().sort()))
 
     def of_tasks(self, tasks: pl.DataFrame) -> Facts:
         """Return the facts of some tasks, ``t``."""
@@ -184,3 +191,77 @@ def _with_missing(side: Side, rows: pl.DataFrame, names: Sequence[str]) -> pl.Da
 def _nothing(columns: tuple[tuple[str, pl.DataType], ...], values: tuple[Any, ...]) -> pl.DataFrame:
     row = {name: [value] for (name, _), value in zip(columns, values, strict=True)}
     return pl.DataFrame(row, schema=dict(columns))
+
+
+PLANS_KEPT = 64
+"""Plans of rules that are kept for the next time."""
+Frames = Mapping[str, pl.DataFrame]
+Lazy = dict[str, pl.LazyFrame]
+Maker = Callable[[Lazy], Sequence[pl.LazyFrame]]
+
+
+@dataclass(frozen=True)
+class Plans:
+    """Plans by name, and the frames that they read while they run.
+
+    Making the many expressions of a brokerage takes several times as long as running them on a few thousand rows.
+    """
+
+    made: dict[str, Sequence[pl.LazyFrame]] = field(default_factory=dict)
+    made_of: dict[str, Sequence[Side]] = field(default_factory=dict)
+    frames: dict[str, pl.DataFrame] = field(default_factory=dict)
+    lock: Lock = field(default_factory=Lock)
+
+    def __reduce__(self) -> tuple[type[Plans], tuple[()]]:
+        """Go to another process without any plan: they are made again there."""
+        return type(self), ()
+
+    def run(self, name: str, frames: Frames, make: Maker) -> list[pl.DataFrame]:
+        """Run a plan of this name; ``frames`` have the same names, columns and types every time, ``make`` makes it the first time."""
+        with self.lock:
+            self.frames.update(frames)
+            try:
+                if name not in self.made:
+                    self.made[name] = make({key: self._source(key, frames[key]) for key in frames})
+                plans = [*self.made[name]]
+                return pl.collect_all(plans, engine="in-memory", optimizations=AS_WRITTEN)
+            finally:
+                self.frames.clear()
+
+    def frame(
+        self, name: str, frames: Frames, make: Callable[[Lazy], pl.LazyFrame]
+    ) -> pl.DataFrame:
+        """Run a plan of one table; see :meth:`run`."""
+        return self.run(name, frames, lambda lazy: [make(lazy)])[0]
+
+    def sides(
+        self, name: str, frames: Frames, make: Callable[[Lazy], Sequence[LazySide]]
+    ) -> tuple[Side, ...]:
+        """Run a plan of several sides; see :meth:`run`."""
+
+        def rows(lazy: Lazy) -> list[pl.LazyFrame]:
+            found = make(lazy)
+            self.made_of[name] = [side for side, _ in found]
+            return [plan for _, plan in found]
+
+        found = self.run(name, frames, rows)
+        return tuple(
+            replace(side, rows=frame) for side, frame in zip(self.made_of[name], found, strict=True)
+        )
+
+    def _source(self, name: str, frame: pl.DataFrame) -> pl.LazyFrame:
+        # scanned once a run, however often it is read
+        return pl.defer(partial(self.frames.__getitem__, name), schema=frame.schema).cache()
+
+
+def run_again(
+    rules: Hashable, frame: pl.DataFrame, make: Callable[[pl.LazyFrame], pl.LazyFrame]
+) -> pl.DataFrame:
+    """Run a plan on a frame: the one made before in this thread, where it was of the same rules and the same columns."""
+    plans = _plans(rules, tuple(frame.schema.items()), get_ident())
+    return plans.frame("plan", {"frame": frame}, lambda lazy: make(lazy["frame"]))
+
+
+@lru_cache(maxsize=PLANS_KEPT)
+def _plans(rules: Hashable, schema: tuple[tuple[str, pl.DataType], ...], thread: int) -> Plans:  # noqa: ARG001
+    return Plans()

@@ -10,11 +10,18 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import polars as pl
 
 from brokerlab.brokerage.engine.lookup import Known, Lookup, Made, sides_of, with_facts
-from brokerlab.brokerage.engine.own import Own, refuse_own, with_own
+from brokerlab.brokerage.engine.own import refuse_own
 from brokerlab.brokerage.engine.pairs import Facts, Side, run
 from brokerlab.brokerage.engine.rule import SETTING, Rule
-from brokerlab.brokerage.engine.settings import differing, with_settings
-from brokerlab.brokerage.engine.steps import MARKED, Step, marks_of, reads_of, rules_of
+from brokerlab.brokerage.engine.steps import (
+    MARKED,
+    Step,
+    differing,
+    marks_of,
+    reads_of,
+    rules_of,
+    with_settings,
+)
 from brokerlab.gdpconfig import Config
 from brokerlab.matching.rules import MatchingRules
 
@@ -66,7 +73,7 @@ class World:
         base: What no setting changes.
         sides: Facts of pairs that no setting changes.
         read: What these read of the rule set, and of that of the text rules; more may come as the rest of them is read.
-        asked: The rules of the brokerage before those that are not asked, or added: checks and steps.
+        asked: The rules of the brokerage, before some are silenced: checks and steps.
         known: What is known under the configuration.
         facts: What the checks and steps read, of tasks that are looked at.
         tasks: Facts of all tasks.
@@ -214,7 +221,7 @@ class World:
             )
         )
         local = _local(facts, value=True) if brokerage.second else facts
-        checks, then = _in_order(*self.asked, brokerage.own, silent)
+        checks, then = _silenced(*self.asked, silent)
         refuse_own(brokerage, checks, then, local.schema)
         second = brokerage.second(known.rules, then) if brokerage.second else None
         return replace(
@@ -278,7 +285,7 @@ def _reads_settings(
 ) -> tuple[str, ...]:
     """Return the columns that are read, settings among them."""
     checks, then = asked
-    every = (*checks, *(one.rule for one in brokerage.own), *rules_of(then), *marks_of(then))
+    every = (*checks, *rules_of(then), *marks_of(then))
     reads = reads_of([*brokerage.derived(rules), *then])
     return (*reads, *(name for rule in every for name in rule.reads))
 
@@ -289,11 +296,10 @@ def _reads(steps: tuple[Step, ...]) -> frozenset[str]:
 
 
 @lru_cache(maxsize=64)  # the same values again: plans are kept for them
-def _in_order(
-    checks: tuple[Rule, ...], steps: tuple[Step, ...], own: tuple[Own, ...], silent: frozenset[str]
+def _silenced(
+    checks: tuple[Rule, ...], steps: tuple[Step, ...], silent: frozenset[str]
 ) -> tuple[tuple[Rule, ...], tuple[Step, ...]]:
-    """Return checks and steps with rules of one's own; those that are not asked remove nothing."""
-    checks, steps = with_own(checks, steps, own)
+    """Return checks and steps; those that are not asked remove nothing."""
 
     def asked(rule: Rule) -> Rule:
         return replace(rule, when=rule.when & False) if rule.name in silent else rule

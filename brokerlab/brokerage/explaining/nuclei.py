@@ -7,10 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.engine.again import peeled
+from brokerlab.brokerage.engine.decide import peeled
 from brokerlab.brokerage.engine.decisions import PlaceDecisions
-from brokerlab.brokerage.explaining.answer import Explanation
-from brokerlab.brokerage.explaining.question import Question
+from brokerlab.brokerage.explaining.question import Explanation, Question
 from brokerlab.brokerage.words import counted, filled, listed, number
 
 ENDED = {

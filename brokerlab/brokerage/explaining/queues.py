@@ -1,25 +1,130 @@
-"""Why a task was, or was not, sent to a queue."""
+"""Why a task was, or was not, sent to a queue, and the weight of a queue told factor by factor, with the counts that made it."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import polars as pl
 
-from brokerlab.brokerage.engine.again import Waived, peeled
-from brokerlab.brokerage.engine.decisions import TASK, PlaceDecisions
-from brokerlab.brokerage.explaining import weights
-from brokerlab.brokerage.explaining.answer import Explanation, Obstacle
-from brokerlab.brokerage.explaining.question import Question
-from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE
-from brokerlab.brokerage.production_jobs.ranking import Decisions
-from brokerlab.brokerage.words import counted, listed, number, worded
+from brokerlab.brokerage.engine.decide import Waived, peeled
+from brokerlab.brokerage.engine.decisions import TASK, PlaceDecisions, furthest
+from brokerlab.brokerage.engine.world import World
+from brokerlab.brokerage.explaining.question import Explanation, Obstacle, Question
+from brokerlab.brokerage.network_weight import at_links
+from brokerlab.brokerage.production_jobs.ranking import MOST_WORKERS, QUEUE_OFFSET, Decisions
+from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.brokerage.words import counted, filled, listed, number, worded
+from brokerlab.units import MB
 
-Row = dict[str, Any]
+FACTORS = {
+    "work_factor": "work",
+    "data_factor": "data",
+    "t1_factor": "nucleus",
+    "network_factor": "network",
+    "preference_factor": "hardware preference",
+}
+"""Column of the ranking to the word for it."""
+LINK = ("t_nucleus", "t_nucleus_id", "t_express", "p_storage", "p_storage_id")
+"""Columns of a pair that say which link its outputs take."""
+_WINDOWS = {"1h": "the last hour", "1d": "the last day", "1w": "the last week"}
+
+Row = Mapping[str, Any]
+
+
+def factors(row: Row, link: str, rules: ProductionRules) -> list[str]:
+    """Return one line per factor of the rule set; ``link``: what is known of the link to the nucleus."""
+    silent = "the network weight does not act on this task"
+    why = {"work_factor": f": {_work(row)}", "data_factor": f": {_data(row)}"}
+    if rules.nucleus_preferred:
+        near, far = (
+            "at the nucleus, or shares its storage",
+            "neither at the nucleus nor shares its storage",
+        )
+        why["t1_factor"] = f": {near if row['x_near'] else far}"
+    why["network_factor"] = f": {link if row['t_network'] else silent}"
+    if rules.hardware_preferred:
+        why["preference_factor"] = ""
+    return [f"  {FACTORS[name]} {number(row[name])}{text}" for name, text in why.items()]
+
+
+def _work(row: Row) -> str:
+    counts = "{x_activated} activated, {x_starting} starting, {defined} defined"
+    if not row["local"]:
+        counts += ", {x_assigned} assigned"
+    text = f"({running(row, 'x_running')} + 1) / ({filled(counts, row)}, + {QUEUE_OFFSET})"
+    if row["local"]:
+        return text
+    many = "{many_assigned} ({x_assigned} assigned against {x_activated} activated)"
+    return f"{text} / {filled(many, row)}"
+
+
+def running(row: Row, really: str, starting: str = "x_starting") -> str:
+    """Return the running jobs that count, and why they are more than ``really`` run."""
+    text = counted(row["running"], "running job")
+    if row["running"] == row[really]:
+        return text
+    why = []
+    if row["x_numslots"] is not None:
+        why.append(counted(row["x_numslots"], "slot") + " set")
+    if row["s_workers"]:
+        workers = counted(row["s_workers"], "batch worker")
+        why.append(f"{workers}, at most {MOST_WORKERS} of which count")
+    if row[starting]:
+        why.append(f"{number(row[starting])} starting")
+    return f"{text} ({number(row[really])} really run; {', '.join(why)})"
+
+
+def _data(row: Row) -> str:
+    if not row["t_total"]:
+        return "the task has no input"
+    total = f"{number(row['t_total'] // MB)} MB in {counted(row['t_nfiles'], 'file')}"
+    if row["missing_files"] <= 0:
+        return f"all {total} are there"
+    missing = f"{number(row['missing_mb'])} MB in {counted(row['missing_files'], 'file')}"
+    return f"{missing} of {total} are missing there"
+
+
+def against(row: Row, best: Row, words: Mapping[str, str] = FACTORS) -> str:
+    """Say in which factor another queue is ahead most, by the words for them."""
+    ahead = {name: best[name] / row[name] for name in words if row[name] and best[name] > row[name]}
+    if not ahead:
+        return ""
+    name = max(ahead, key=lambda each: ahead[each])
+    return f", mostly by its {words[name]} ({number(best[name])} against {number(row[name])})"
+
+
+def link_of(world: World, snapshot: int, pair: Row) -> str:
+    """Say how fast outputs get to the nucleus; ``pair`` has :data:`LINK`."""
+    if pair["t_nucleus"] is None:
+        return "the task has no nucleus"
+    if pair["p_storage_id"] == pair["t_nucleus_id"]:
+        return "its storage is that of the nucleus"
+    site = pair["p_storage"]
+    if site is None:
+        return "the site of its storage is not known"
+    asked = pl.DataFrame(
+        {
+            "snapshot": [snapshot],
+            "nucleus": [pair["t_nucleus"]],
+            "express": [pair["t_express"]],
+            "storage_site": [site],
+        }
+    )
+    row = at_links(asked, world.base.made["links"], config=world.config, rules=world.rules).row(
+        0, named=True
+    )
+    name = f"from {site} to {pair['t_nucleus']}"
+    if not row["link_known"]:
+        return f"nothing is known of the link {name}"
+    speed = f"closeness {number(row['closeness'])}" if row["closeness"] is not None else "no metric"
+    if row["mbps"] is not None:
+        speed = f"{number(row['mbps'])} MB/s over {_WINDOWS[row['window']]}"
+    weighs = f"weighs {{throughput_weight}} for its throughput ({speed}) and {{queued_weight}} for its queue"
+    return f"the link {name} {filled(weighs, row)} ({number(row['n_queued'])} files)"
 
 
 @dataclass(frozen=True)
@@ -36,8 +141,6 @@ class OnQueue(Question):
     """What the brokerage is about."""
     RUNS: ClassVar[str]
     """Fact of a queue that runs that."""
-    LAST: ClassVar[str | None]
-    """Reason of candidates that are too many."""
 
     parent: str = ""
 
@@ -50,8 +153,8 @@ class OnQueue(Question):
         """Say what else there is to a queue that was skipped."""
 
     @abstractmethod
-    def why(self, found: Waived, order: pl.DataFrame, row: Row) -> Iterator[str]:
-        """Say why a queue is a candidate; ``order`` are the ranked queues of the task, ``row`` is the one of the queue."""
+    def why(self, found: Waived, row: Row) -> Iterator[str]:
+        """Say why a queue is a candidate; ``row`` is its own in the steps."""
 
     def elsewhere(self) -> str:
         """Say why queues of the kind were not looked at for this task."""
@@ -60,7 +163,12 @@ class OnQueue(Question):
     @property
     def may(self) -> str:
         """The verb of a candidate."""
-        return "may go to"
+        return "could run at" if self.decisions.world.hint else "may go to"
+
+    @property
+    def not_sent(self) -> str:
+        """The verb of a queue that was skipped."""
+        return "could not run at" if self.decisions.world.hint else "was not sent to"
 
     @property
     def shown(self) -> str:
@@ -81,7 +189,7 @@ class OnQueue(Question):
             rows = rows.filter(pl.col("q_version") == self.task["t_version"])
         return rows
 
-    def given(self) -> Row:
+    def given(self) -> dict[str, Any]:
         """Return the task as it was given."""
         return self.who.rows(self.decisions.world.tables["tasks"]).row(0, named=True)
 
@@ -123,12 +231,11 @@ class OnQueue(Question):
         if self.decisions.world.hint:
             head = f"{self.who.text} {self.may} {self.shown}: no check skips it."
             return self.answer("candidate", head, *again)
-        row = found.late.row(0, named=True) | {"loop": found.loop}
+        row = found.late.row(0, named=True)
         weighed = self.who.rows(self.decisions.weighed)
         weighed = weighed.filter(pl.col("panda_queue").cast(pl.String) == self.name)
         numbers = weighed.drop(*TASK, "panda_queue", "check").row(0, named=True)
-        says = self.why(found, weights.ranked(found.late_of_task), row)
-        return self.answer("candidate", *says, *again, numbers=numbers)
+        return self.answer("candidate", *self.why(found, row), *again, numbers=numbers)
 
     def goes_to(self, seen: PlaceDecisions) -> str:
         """Say how many queues the task may go to, and which are the best, after its name."""
@@ -139,8 +246,9 @@ class OnQueue(Question):
         n = counted(row["n_candidates"], *self.NOUN)
         return f"may go to {n} of {number(row['n_queues'])}{best}."
 
-    def numbered(self, order: pl.DataFrame, row: Row) -> str:
+    def numbered(self, found: Waived, row: Row) -> str:
         """Say where a candidate ranks and what share of the jobs it can expect."""
+        order = found.ranked
         total = order["weight"].sum()
         share = row["weight"] / total if total else 1 / order.height
         n = counted(order.height, "candidate")
@@ -149,46 +257,36 @@ class OnQueue(Question):
             "the jobs."
         )
 
-    def first(self, found: Waived, order: pl.DataFrame, row: Row, words: dict[str, str]) -> str:
+    def first(self, found: Waived, best: Row, row: Row, words: dict[str, str]) -> str:
         """Say which queue is ranked before a candidate that is not the first, and in which factor of the weight it is ahead most."""
-        best = order.row(0, named=True)
         ratio = best["weight"] / row["weight"] if row["weight"] else None
         times = "many" if ratio is None else number(float(f"{ratio:.3g}"))
         return (
             f"{found.names[best['q']]} ranks first with weight {number(best['weight'])}, {times} times as much"
-            f"{weights.against(row, best, words)}."
+            f"{against(row, best, words)}."
         )
 
     def would_be(self, found: Waived) -> str:
         """Say what the queue would be without the checks that skip it."""
-        left = [name for name in found.checks if name != self.LAST]
-        among = f"{found.place:,} of {number(found.n_ranked)}" if found.place else ""
+        too_many = self.decisions.world.brokerage.last
+        left = [name for name in found.checks if name != too_many]
+        n_ranked = found.late_of_task["place"].count()
+        among = f"{found.place:,} of {number(n_ranked)}" if found.place else ""
         if not left:
-            taken = weights.ranked(found.late_of_task).row(-1, named=True)
+            taken = found.ranked.row(-1, named=True)
             last = f"{found.names[taken['q']]} is the last taken, with {number(taken['weight'])}"
             return f"It is number {among}; {last}."
         without = "this check" if len(left) == 1 else f"these {len(left)} checks"
         if found.place is None:
             return f"Without {without} it would be a candidate for jumbo jobs."
-        taken_not = ", and not be taken" if self.LAST in found.checks else ""
-        return f"Without {without} it would rank {among}, with weight {number(found.weight)}{taken_not}."
+        taken_not = ", and not be taken" if too_many in found.checks else ""
+        weight = number(found.late["weight"].item())
+        return f"Without {without} it would rank {among}, with weight {weight}{taken_not}."
 
     def _furthest(self) -> Self:
-        """Return the question about that of the queue's pseudo-queues which came furthest.
-
-        Jobs are brokered to pseudo-queues: a unified queue may get jobs if one of them may. Of several that the same
-        check skips, it is the one that fails fewest others. Where none was looked at, the question stays as it is.
-        """
-        rows = self.looked_at([self.name, *self._children(self.name)])
-        order = self.decisions.order["check"].cast(pl.String).to_list()
-        steps = {check: step for step, check in enumerate([*order, None])}
-
-        def key(row: Row) -> tuple[int, int, int, str]:
-            rank = len(steps) if row["rank"] is None else row["rank"]
-            return -steps[row["check"]], rank, row["failed"].bit_count(), row["panda_queue"]
-
-        best = min(rows.iter_rows(named=True), key=key, default={"panda_queue": self.name})
-        name = best["panda_queue"]
+        """Return the question about that of the queue's pseudo-queues which came furthest; as it is where none was looked at."""
+        rows = furthest(self.decisions, self.who.rows(self.decisions.queues))
+        name = str(rows.filter(queue=self.name)["place"].first() or self.name)
         return self if name == self.name else replace(self, name=name, parent=self.name)
 
     def passed_over(self) -> Explanation:
@@ -217,9 +315,9 @@ class OnQueue(Question):
         return sorted(own["panda_queue"].unique())
 
     def looked_at(self, names: Collection[str]) -> pl.DataFrame:
-        """Return ``panda_queue, check, rank, failed`` of those of some queues that were looked at for the task."""
+        """Return ``panda_queue, check, failed`` of those of some queues that were looked at for the task."""
         rows = self.who.rows(self.decisions.queues).select(
-            pl.col("panda_queue", "check").cast(pl.String), "rank", "failed"
+            pl.col("panda_queue", "check").cast(pl.String), "failed"
         )
         return rows.filter(pl.col("panda_queue").is_in(names)).sort("panda_queue")
 
@@ -238,23 +336,13 @@ class OnQueue(Question):
 class OfJobs(OnQueue):
     """Why a production task was, or was not, sent to a queue."""
 
-    WORK, RUNS, LAST = "production", "q_production", BROKERAGE.last
+    WORK, RUNS = "production", "q_production"
     ENDED: ClassVar[dict[str, str]] = {
         "unknown_nucleus": "its nucleus is not known",
         "input_incomplete": "its input is complete nowhere",
         "no_candidates": "nothing passed all checks",
     }
     decisions: Decisions
-
-    @property
-    def may(self) -> str:
-        """The verb of a candidate."""
-        return "could run at" if self.decisions.world.hint else "may go to"
-
-    @property
-    def not_sent(self) -> str:
-        """The verb of a queue that was skipped."""
-        return "could not run at" if self.decisions.world.hint else "was not sent to"
 
     def ending(self) -> str:
         """Say in a clause why the task found no queue."""
@@ -284,11 +372,11 @@ class OfJobs(OnQueue):
         if not self.decisions.world.hint:
             yield self.would_be(found)
 
-    def why(self, found: Waived, order: pl.DataFrame, row: Row) -> Iterator[str]:
+    def why(self, found: Waived, row: Row) -> Iterator[str]:
         """Say the rank, the factors of the weight, and what ranks better."""
         world = self.decisions.world
         ranks = "it is a queue for jumbo jobs, which rank outside the best ten."
-        ranks = ranks if row["jumbo"] else self.numbered(order, row)
+        ranks = ranks if row["jumbo"] else self.numbered(found, row)
         yield f"{self.who.text} {self.may} {self.shown}: {ranks}"
         if row["bootstrap"]:
             yield (
@@ -296,12 +384,12 @@ class OfJobs(OnQueue):
                 "that it starts up."
             )
         else:
-            ends = self.values(found, {*weights.LINK}).row(0, named=True)
-            link = weights.link(world, self.who.snapshot, ends)
+            ends = self.values(found, {*LINK}).row(0, named=True)
+            link = link_of(world, self.who.snapshot, ends)
             yield self.made_of()
-            yield from weights.factors(row, link, world.rules)
+            yield from factors(row, link, world.rules)
         yield from self._cap(row)
-        yield from self._better(found, order, row)
+        yield from self._better(found, row)
 
     def _cap(self, row: Row) -> list[str]:
         """Return how many jobs are queued and may be, by the cap that is tested for the queue (rows 46 and 48)."""
@@ -316,12 +404,12 @@ class OfJobs(OnQueue):
             jobs, queued, cap = "jobs of the task's resource types", row["queued_rt"], row["cap_rt"]
         return [f"{number(queued)} {jobs} are queued there, up to {number(cap)} are let in."]
 
-    def _better(self, found: Waived, order: pl.DataFrame, row: Row) -> list[str]:
+    def _better(self, found: Waived, row: Row) -> list[str]:
         if row["rank"] == 1:
             return ["No queue ranks better."]
         if row["jumbo"]:
             return []
-        best = order.row(0, named=True)
+        best = found.ranked.row(0, named=True)
         if best["bootstrap"]:
             return [f"{found.names[best['q']]} ranks first, because it has no job at all."]
-        return [self.first(found, order, row, weights.FACTORS)]
+        return [self.first(found, best, row, FACTORS)]

@@ -11,8 +11,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.inputs import units
-from brokerlab.brokerage.inputs.frames import TASK, Schema, read, yes
-from brokerlab.brokerage.inputs.valid import for_tasks
+from brokerlab.brokerage.inputs.frames import TASK, Schema, for_tasks, read, yes
 from brokerlab.numerics import FloatArray, IntArray
 
 if TYPE_CHECKING:

@@ -1,19 +1,247 @@
-"""How much of a task's input lies where its queues can read it.
-
-Source: production-jobs.md 4.
-"""
+"""The input of a task: whether it is complete anywhere, and how much of it lies where its queues can read it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
-from brokerlab.brokerage.inputs.completeness import real
-from brokerlab.brokerage.inputs.frames import TASK, Schema, read
-from brokerlab.brokerage.inputs.numbers import packed, starts
-from brokerlab.brokerage.inputs.valid import for_tasks, valid_for
+from brokerlab.brokerage.inputs.frames import (
+    KEY,
+    SNAPSHOT,
+    TASK,
+    Schema,
+    at_snapshots,
+    for_tasks,
+    packed,
+    read,
+    starts,
+    valid_for,
+    yes,
+)
+from brokerlab.brokerage.inputs.queues import read_storage, up
+from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.gdpconfig import Config
+
+INPUT_INCOMPLETE = "input_incomplete"
+
+PSEUDO_NAMES = ("pseudo_dataset", "seq_number")
+PSEUDO_TYPES = ("pseudo_input", "pp_input")
+
+_TASKS: Schema = {**TASK, **SNAPSHOT, "vo": pl.String, "inputprestaging": pl.Boolean}
+_DATASETS: Schema = {"datasetname": pl.String}
+_DATASET_FLAGS: Schema = {
+    **TASK,
+    "distributed": pl.Boolean,
+    "pseudo": pl.Boolean,
+    "type": pl.String,
+}
+_REPLICAS: Schema = {"datasetname": pl.String, "ddm_endpoint_name": pl.String}
+_REPLICA_FACTS: Schema = {
+    **TASK,
+    **SNAPSHOT,
+    "found": pl.Int64,
+    "total": pl.Int64,
+    "vp": pl.Boolean,
+    "is_tape": pl.Boolean,
+    "readable_lan": pl.Boolean,
+    "readable_wan": pl.Boolean,
+}
+
+
+@dataclass(frozen=True)
+class Completeness:
+    """Where the input of each task is complete.
+
+    Attributes:
+        tasks: ``jeditaskid``, ``snapshot`` (key, sorted), ``outcome`` (null or ``input_incomplete``),
+            ``detail`` (which datasets, and where they are complete but unreadable; null without
+            outcome), ``remote_source_available``, ``any_complete`` (has complete locations).
+        complete_locations: ``jeditaskid``, ``snapshot``, ``ddm_endpoint_name``, sorted: endpoints complete for
+            every real, non-distributed input dataset of the task, readable or not.
+        datasets: One row per task, instant and such dataset, sorted: ``complete_disk``, ``complete_tape`` (a complete replica
+            that is readable), ``truly_complete_disk`` (no file missing), ``local_source``, ``remote_source``, ``locations``
+            (list of str: complete, readable or not).
+    """
+
+    tasks: pl.DataFrame
+    complete_locations: pl.DataFrame
+    datasets: pl.DataFrame
+
+
+def real(datasets: pl.DataFrame | None, *, distributed: bool) -> pl.DataFrame:
+    """Return the real input datasets, ``jeditaskid``, ``datasetname``: neither pseudo nor, unless asked for, distributed."""
+    rows = read("datasets", datasets, _DATASETS, _DATASET_FLAGS)
+    pseudo = (
+        yes("pseudo")
+        | pl.col("datasetname").is_in(PSEUDO_NAMES)
+        | pl.col("type").fill_null("").is_in(PSEUDO_TYPES)
+    )
+    kept = rows.filter(~pseudo if distributed else ~pseudo & ~yes("distributed"))
+    return kept.select("jeditaskid", "datasetname").unique(maintain_order=True)
+
+
+def _readable(
+    copies: pl.DataFrame, storage: pl.DataFrame | None, rules: ProductionRules
+) -> pl.DataFrame:
+    endpoints, snapshot = at_snapshots(read_storage(storage), copies)
+    states = endpoints.select(
+        *snapshot,
+        "ddm_endpoint_name",
+        on_tape="is_tape",
+        lan=up("read_lan", rules=rules),
+        wan=up("read_wan", rules=rules),
+    )
+    joined = copies.join(states, on=[*snapshot, "ddm_endpoint_name"], how="left")
+    return joined.with_columns(
+        pl.coalesce("is_tape", "on_tape", pl.lit(value=False)).alias("is_tape"),
+        pl.coalesce("readable_lan", "lan", pl.lit(value=False)).alias("lan"),
+        pl.coalesce("readable_wan", "wan", pl.lit(value=False)).alias("wan"),
+        pl.col("found", "total").fill_null(0),
+    )
+
+
+def _complete(frame: pl.DataFrame) -> pl.DataFrame:
+    """Mark the replicas that count as complete and those without any missing file."""
+    total = pl.when(pl.col("total") > 0).then("total")
+    enough = (pl.col("total") - pl.col("found") <= pl.col("max_missing")) | (
+        100 * pl.col("found") / total >= pl.col("min_percent")
+    )
+    whole = pl.col("found") == pl.col("total")
+    usable = ~yes("vp")
+    partly = ((pl.col("found") > 0) & enough).fill_null(value=False)
+    return frame.with_columns(whole=usable & whole, complete=usable & (whole | partly))
+
+
+def limits(vos: pl.Series, config: Config, component: str = "jobbroker") -> pl.DataFrame:
+    """Return when a replica counts as complete, by VO: ``vo``, ``max_missing`` [files], ``min_percent`` [%]."""
+    names = {"max_missing": "MAX_MISSING_INPUT_FILES", "min_percent": "MIN_INPUT_COMPLETENESS"}
+    rows = [
+        {"vo": vo}
+        | {
+            column: float(config.get(key, app="jedi", component=component, vo=vo))
+            for column, key in names.items()
+        }
+        for vo in vos.unique().sort().to_list()
+    ]
+    return pl.DataFrame(rows, schema={"vo": pl.String, **dict.fromkeys(names, pl.Float64)})
+
+
+def completeness(
+    tasks: pl.DataFrame,
+    datasets: pl.DataFrame | None,
+    replicas: pl.DataFrame | None,
+    storage_endpoints: pl.DataFrame | None,
+    *,
+    config: Config | None = None,
+    rules: ProductionRules | None = None,
+    component: str = "jobbroker",
+) -> Completeness:
+    """Decide for many tasks whether their input is complete somewhere it can be read.
+
+    Of replicas ``is_tape``, ``readable_lan``, ``readable_wan`` go before those of the endpoint; null ``found`` and ``total`` are
+    0. A replica at an endpoint that is not known, and that says nothing itself, cannot be read. Limits are those of the task's
+    VO, of a ``component`` (``jobbroker``, ``anal_jobbroker``). Merge chunks are treated like the others; tasks with
+    inputprestaging have complete locations but never an outcome.
+
+    Source: production-jobs.md 1.
+    """
+    rows = read("tasks", tasks, TASK, {k: v for k, v in _TASKS.items() if k not in TASK})
+    rows = rows.unique(["jeditaskid", "snapshot"], keep="first", maintain_order=True)
+    of_vos = limits(rows["vo"], config or Config.empty(), component)
+    rows = rows.join(of_vos, on="vo", how="left", nulls_equal=True)
+    names = real(datasets, distributed=False)
+    asked = valid_for(rows, names, keys=["jeditaskid"]).unique([*KEY, "datasetname"])
+    given, snapshot = at_snapshots(read("replicas", replicas, _REPLICAS, _REPLICA_FACTS), asked)
+    copies = valid_for(asked, given, ["datasetname", *snapshot], ["jeditaskid"], in_order=False)
+    copies = _readable(copies, storage_endpoints, rules or ProductionRules())
+    found = _complete(copies)
+    per_dataset = _per_dataset(asked, found)
+    locations = _complete_everywhere(per_dataset)
+    return Completeness(_outcomes(rows, per_dataset, locations), locations, per_dataset)
+
+
+def _per_dataset(asked: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
+    readable = pl.col("lan") | pl.col("wan")
+    disk = ~pl.col("is_tape")
+    flags = {
+        "complete_disk": pl.col("complete") & readable & disk,
+        "complete_tape": pl.col("complete") & readable & ~disk,
+        "truly_complete_disk": pl.col("whole") & readable & disk,
+        "local_source": pl.col("complete") & pl.col("lan"),
+        "remote_source": pl.col("complete") & pl.col("wan"),
+    }
+    places = pl.col("ddm_endpoint_name").filter("complete").unique().sort()
+    facts = found.group_by(*KEY, "datasetname").agg(
+        **{name: flag.any() for name, flag in flags.items()}, locations=places
+    )
+    return (
+        asked.join(facts, on=[*KEY, "datasetname"], how="left", nulls_equal=True)
+        .select(
+            *KEY,
+            "datasetname",
+            "inputprestaging",
+            *(yes(name) for name in flags),
+            pl.col("locations").fill_null(pl.lit([], dtype=pl.List(pl.String))),
+        )
+        .sort(*KEY, "datasetname")
+    )
+
+
+def _complete_everywhere(per_dataset: pl.DataFrame) -> pl.DataFrame:
+    n_datasets = per_dataset.group_by(KEY).agg(n_datasets=pl.len())
+    holds = (
+        per_dataset.explode("locations")
+        .drop_nulls("locations")
+        .group_by(*KEY, ddm_endpoint_name="locations")
+        .agg(n=pl.len())
+    )
+    return (
+        holds.join(n_datasets, on=KEY, how="inner", nulls_equal=True)
+        .filter(pl.col("n") == pl.col("n_datasets"))
+        .select(*KEY, "ddm_endpoint_name")
+        .sort(*KEY, "ddm_endpoint_name")
+    )
+
+
+def _outcomes(
+    rows: pl.DataFrame, per_dataset: pl.DataFrame, locations: pl.DataFrame
+) -> pl.DataFrame:
+    checked = per_dataset.filter(~yes("inputprestaging"))
+    missing = ~(pl.col("complete_disk") | pl.col("complete_tape"))
+    somewhere = pl.col("locations").list.len() > 0
+    said = pl.format(
+        "{}: {}",
+        "datasetname",
+        pl.when(somewhere)
+        .then(
+            pl.format(
+                "complete only where nothing can be read: {}", pl.col("locations").list.join(", ")
+            )
+        )
+        .otherwise(pl.lit("complete at no endpoint")),
+    )
+    verdicts = checked.group_by(KEY, maintain_order=True).agg(
+        incomplete=missing.any(),
+        detail=said.filter(missing).str.join("; "),
+        remote_source_available=pl.col("remote_source").filter(~missing).all(),
+    )
+    complete = locations.select(KEY).unique().with_columns(any_complete=pl.lit(value=True))
+    return (
+        rows.join(verdicts, on=KEY, how="left", nulls_equal=True)
+        .join(complete, on=KEY, how="left", nulls_equal=True)
+        .sort(KEY)
+        .select(
+            *KEY,
+            outcome=pl.when(yes("incomplete")).then(pl.lit(INPUT_INCOMPLETE)),
+            detail=pl.when(yes("incomplete")).then("detail"),
+            remote_source_available=pl.col("remote_source_available").fill_null(value=True),
+            any_complete=yes("any_complete"),
+        )
+    )
+
 
 SUMS = ("avail", "navail", "avail_t", "navail_t")
 ON_DISK = ("localdisk", "cache")

@@ -13,9 +13,9 @@ from brokerlab.brokerage.engine.lookup import Lookup
 from brokerlab.brokerage.production_jobs import lookups, ranking
 from brokerlab.brokerage.production_jobs.checks import queue_checks
 from brokerlab.brokerage.production_jobs.facts import ends, facts
+from brokerlab.brokerage.production_jobs.lookups import of_state
 from brokerlab.brokerage.production_jobs.ranking import Decisions
 from brokerlab.brokerage.production_jobs.settings import NETWORK_KEYS, of_tasks, place_of
-from brokerlab.brokerage.production_jobs.state import of_state
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.gdpconfig import Config
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import polars as pl
@@ -10,14 +10,352 @@ import polars as pl
 from brokerlab.brokerage import network_weight as network
 from brokerlab.brokerage.engine.lookup import Known
 from brokerlab.brokerage.engine.pairs import run
-from brokerlab.brokerage.full_chain import bare_modes
+from brokerlab.brokerage.full_chain import PRODUCTION_TYPES, bare_modes
+from brokerlab.brokerage.inputs import units
 from brokerlab.brokerage.inputs.data import input_files
-from brokerlab.brokerage.inputs.endpoints import up
-from brokerlab.brokerage.inputs.valid import one_row_per_key
-from brokerlab.brokerage.production_jobs.queue_facts import queue_facts
-from brokerlab.brokerage.production_jobs.state import at_instants, has_history
-from brokerlab.brokerage.production_jobs.task_facts import task_facts
+from brokerlab.brokerage.inputs.frames import at_every, one_row_per_key, yes
+from brokerlab.brokerage.inputs.queues import up
 from brokerlab.brokerage.rules import ProductionRules
+from brokerlab.matching.catchall import read_catchalls
+from brokerlab.matching.connectivity import parse_connectivity
+from brokerlab.units import MB
+
+URGENT_TYPE = "urgent"
+"""Processing type of express work."""
+EVERY_JOB = ""
+"""Tag of tasks that are counted with all jobs of a queue."""
+PER_CORE_UNITS = ("MBPerCore", "MBPerCoreFixed")
+DEFAULT_CPU_EFFICIENCY = 90
+MERGE_MEMORY_MB = 2000
+LEAST_OUTPUT_MB = 1500
+URGENT, FIRST_CLASS, EXPRESS = 800, 900, 1000
+IO_HEAVY_KBPS = 500
+NUCLEUS_FACTOR_IO, NUCLEUS_FACTOR_URGENT = 4, 100
+
+
+def number(name: str, null: float = 0) -> pl.Expr:
+    """Return a column of numbers without nulls."""
+    return pl.col(name).fill_null(null)
+
+
+def text(name: str) -> pl.Expr:
+    """Return a column of texts without nulls."""
+    return pl.col(name).fill_null("")
+
+
+def task_facts(
+    tasks: pl.DataFrame, resource_queues: pl.DataFrame, *, rules: ProductionRules
+) -> pl.DataFrame:
+    """Return one row per decision: ``t`` (number of the row, i64), ``jeditaskid``, ``snapshot``, ``at`` and columns ``t_*``.
+
+    Source: production-jobs.md 5 and 7.
+    """
+    frame = tasks.with_row_index("t").with_columns(
+        pl.col("t").cast(pl.Int64), pl.col("snapshot").fill_null(0)
+    )
+    frame = frame.with_columns(**_kind(rules))
+    frame = frame.with_columns(**_counted_by(resource_queues, rules))
+    return frame.select(
+        "t", "jeditaskid", "snapshot", "at", pl.col("^t_.*$"), **_plain(), **memory(rules),
+        **_disk(rules), **_time(), **_t1(rules),
+    )  # fmt: skip
+
+
+def _kind(rules: ProductionRules) -> dict[str, pl.Expr]:
+    prio, scout = number("currentpriority"), yes("use_scout")
+    express = prio >= EXPRESS if rules.express_from_1000 else prio > EXPRESS
+    kind = text("processingtype")
+    urgent = kind.str.contains(URGENT_TYPE) if rules.urgent_is_pattern else kind == URGENT_TYPE
+    event_service = pl.col("eventservice").is_in([1, 2]).fill_null(value=False)
+    return {
+        "t_prio": prio,
+        "t_scout": scout,
+        "t_merging": yes("is_merging"),
+        "t_urgent": (prio >= URGENT) | scout,
+        "t_first_class": (prio >= FIRST_CLASS) | scout,
+        "t_express": urgent | express,
+        "t_event_service": event_service,
+        "t_es": event_service & ~yes("usejobcloning"),
+        "t_nucleus": pl.when(text("nucleus") != "").then("nucleus"),
+    }
+
+
+def _counted_by(resource_queues: pl.DataFrame, rules: ProductionRules) -> dict[str, pl.Expr]:
+    """Which jobs are counted: all, or those of the task's share or resource work queue (switch ``counted_jobs``)."""
+    own = pl.col("workqueue_id").is_in(resource_queues["workqueue_id"].implode())
+    names = dict(resource_queues.select("workqueue_id", "queue_name").iter_rows())
+    name = pl.col("workqueue_id").replace_strict(names, default=None, return_dtype=pl.String)
+    by_queue = own.fill_null(value=False)
+    tag = (
+        pl.when(by_queue)
+        .then(pl.format("workqueue:{}", "workqueue_id"))
+        .otherwise(pl.concat_str(pl.lit("share:"), text("gshare")))
+    )
+    share_only = by_queue & pl.col("t_es") & pl.col("t_first_class")
+    if rules.counted_jobs == "queue":
+        tag, share_only = pl.lit(EVERY_JOB), pl.lit(value=False)
+    return {
+        "t_tag": tag,
+        "t_queue_name": pl.when(by_queue).then(name).otherwise("gshare"),
+        "t_counts_share_only": share_only,
+    }
+
+
+def _plain() -> dict[str, pl.Expr]:
+    cores = (
+        pl.when("t_merging").then(pl.coalesce("mergecorecount", "corecount")).otherwise("corecount")
+    )
+    network = text("ipconnectivity").str.split("#")  # the page's format has the stack behind it
+    stack = pl.when(network.list.len() == 2).then(network.list.last()).otherwise(pl.lit(""))
+    jumbo = text("usejumbo").is_in(["W", "R", "P", "L"])
+    return plain_facts() | {
+        "t_type": text("processingtype"),
+        "t_cores": cores.fill_null(1),
+        "t_merges_output": yes("mergeoutput"),
+        "t_ip": network.list.first().fill_null("").replace("none", ""),
+        "t_stack": pl.when(text("ipstack") == "").then(stack).otherwise("ipstack"),
+        "t_asks_network": (text("ipconnectivity") != "") | (text("ipstack") != ""),
+        "t_jumbo": jumbo,
+        "t_ready_events": pl.col("n_ready_events"),
+        "t_fullchain": pl.col("fullchain"),
+        "t_onlytagsforfc": yes("onlytagsforfc"),
+    }
+
+
+def memory(rules: ProductionRules) -> dict[str, pl.Expr]:
+    """Return ``t_ram`` [MB] (0: no check), whether it scales with cores, and ``t_base_ram`` [MB].
+
+    ``ramcount`` is that of the task or of the chunk, the larger one; of merge jobs it is ``mergeramcount`` where set.
+
+    Source: 002, ATLAS Production Job Brokerage: "(baseRamCount + ramCount × coreCount) × compensation".
+    """
+    ram, chunk, merge = number("ramcount"), number("chunk_ramcount"), number("mergeramcount")
+    if not rules.memory_by_unit:
+        own = pl.when(pl.col("t_merging") & (merge != 0)).then(merge).otherwise(ram)
+        needed = pl.max_horizontal(own, chunk)
+        per_core = pl.lit(value=True)
+        return {"t_ram": needed, "t_ram_per_core": per_core, "t_base_ram": number("baseramcount")}
+    merged = (
+        pl.when(merge != 0).then(pl.max_horizontal(merge, chunk, MERGE_MEMORY_MB)).otherwise(chunk)
+    )
+    plain = pl.when(ram != 0).then(pl.max_horizontal(ram, chunk)).otherwise(chunk)
+    return {
+        "t_ram": pl.when("t_merging").then(merged).otherwise(plain),
+        "t_ram_per_core": ~pl.col("t_merging") & text("ramcountunit").is_in(PER_CORE_UNITS),
+        "t_base_ram": number("baseramcount"),
+    }
+
+
+def _disk(rules: ProductionRules) -> dict[str, pl.Expr]:
+    """Return the expected disk usage [MB] in copy mode and in direct mode.
+
+    Only the first term is 0 where the input is read in place: the page says so of its formula for analysis.
+
+    Source: 002, ATLAS Production Job Brokerage: "inputDiskCount + max (1.5 GB, outDiskCount × nEvents or outDiskCount ×
+        inputDiskCount) + max (300 MB, workDiskCount)".
+    """
+    inputs = number("atom_size_effective")
+    if not rules.output_of_master:
+        inputs = number("atom_size") / MB
+    events = number("atom_nevents").cast(pl.Float64)
+    amount = pl.when(units.scales_with_events()).then(events).otherwise(inputs)
+    out = units.out_bytes() * amount
+    work = units.work_bytes(adds=rules.workdisk_adds)
+    scratch = pl.max_horizontal(out, pl.lit(float(LEAST_OUTPUT_MB * MB))) + work
+    direct, copy = scratch / MB, (scratch + number("atom_size")) / MB
+    if rules.whole_numbers:
+        direct, copy = direct.floor(), copy.floor()
+    return {
+        "t_scratch_direct": direct,
+        "t_scratch_copy": copy,
+        "t_wdir_shared": (number("corecount", 1) <= 1)
+        & (number("corecount", 1) >= 0)
+        & ~pl.col("t_event_service"),
+    }
+
+
+def _time() -> dict[str, pl.Expr]:
+    """The work of the smallest job (4.4), shared by the consumers of event service, and with dynamic numbers of events."""
+    facts, seconds = time_facts(), units.cputime_s()
+    need = facts["t_need"]
+    consumers = pl.when(number("nesconsumers") != 0).then("nesconsumers").otherwise(1)
+    shared = consumers * (number("maxattemptesjob", 2) + 1)
+    most = pl.when(number("maxeventsperjob") != 0).then("maxeventsperjob")
+    longest = pl.min_horizontal(number("max_consecutive_events"), most)
+    dynamic = units.hs06() & (number("dynamicnumevents") != 0) & seconds.is_not_null()
+    return facts | {
+        "t_need": pl.when("t_es").then(need / shared).otherwise(need),
+        "t_need_dyn": pl.when(dynamic).then(seconds * pl.col("dynamicnumevents")),
+        "t_need_dyn_max": pl.when(dynamic).then(seconds * longest),
+        "t_dynamic": dynamic,
+    }
+
+
+def time_facts() -> dict[str, pl.Expr]:
+    """The work of a job of all events: HS06 s in HS06 mode, else s x cores; null where undefined. Of any kind of task."""
+    unit, hs06 = text("cputimeunit"), units.hs06()
+    by_events = units.cputime_s() * number("atom_nevents")
+    by_size = pl.col("walltime") * number("atom_size_effective")
+    nothing = (number("walltime") == 0) & (text("walltimeunit") == "") & (unit == "")
+    return {
+        "t_hs06": hs06,
+        "t_need": pl.when(hs06).then(by_events).otherwise(by_size),
+        "t_basewalltime": number("basewalltime"),
+        "t_efficiency": number("cpuefficiency", DEFAULT_CPU_EFFICIENCY),
+        "t_percent": pl.lit(100.0),  # a column, to be divided by: see pairs.solid
+        "t_walltime_undefined": nothing | ((unit != "") & (number("cputime") == 0)),
+    }
+
+
+def plain_facts() -> dict[str, pl.Expr]:
+    """What is read of any kind of task as it stands."""
+    reads_lan = text("allowinputlan")
+    return {
+        "t_gshare": pl.col("gshare"),
+        "t_label": text("prodsourcelabel"),
+        "t_group": pl.col("workinggroup"),
+        "t_resource_type": pl.col("resource_type"),
+        "t_maxcores": number("maxcorecount"),
+        "t_corecount": number("corecount"),
+        "t_iointensity": number("iointensity"),
+        "t_diskio": number("diskio"),
+        "t_lan_only": (reads_lan == "only") & ~pl.col("t_merging"),
+        "t_reads_lan": (reads_lan != "") & ~yes("uselocalio"),
+        **{f"t_{name}": pl.col(name) for name in ("architecture", "transhome", "container_name")},
+    }
+
+
+def _t1(rules: ProductionRules) -> dict[str, pl.Expr]:
+    """Return the preference for the nucleus, before what depends on candidates.
+
+    Source: 002, ATLAS Production Job Brokerage: "if the task sets t1Weight=-1 and normal jobs are being generated."
+    """
+    weight = number("t1weight")
+    only = weight < 0 if rules.any_negative_t1weight else weight == -1
+    io_heavy = number("iointensity") > IO_HEAVY_KBPS
+    plain = pl.when(io_heavy).then(NUCLEUS_FACTOR_IO).otherwise(1)
+    urgent = pl.col("t_first_class") & ~pl.col("t_event_service")
+    return {
+        "t_nucleus_only": only & ~pl.col("t_merging"),
+        "t_t1": pl.when(weight == 0).then(plain).otherwise(weight),
+        "t_t1_urgent": pl.when(urgent).then(NUCLEUS_FACTOR_URGENT).otherwise(1),
+    }
+
+
+TRANSFERRING_LIMIT = 2000
+
+_OWN = {
+    "q_corecount": pl.col("corecount").fill_null(0),
+    "q_corepower": pl.col("corepower").fill_null(0),
+    "q_maxtime": pl.col("maxtime").fill_null(0),
+    "q_mintime": pl.col("mintime").fill_null(0),
+    "q_maxrss": pl.col("maxrss").fill_null(0),
+    "q_minrss": pl.col("minrss").fill_null(0),
+    "q_pledgedcpu": pl.col("pledgedcpu").fill_null(0),
+    "q_jobseed": pl.col("jobseed").fill_null("std"),
+    "q_ucore": (pl.col("capability") == "ucore").fill_null(value=False),
+    "q_streams": ((pl.col("capability") == "ucore") & (pl.col("workflow") == "pull_ups")).fill_null(
+        value=False
+    ),
+    "q_max_io_intensity": pl.col("max_io_intensity"),
+    "q_site": pl.col("pandasite"),
+    "q_fairsharepolicy": pl.col("fairsharepolicy"),
+}
+_OF_PARENT = {
+    "p_corecount": pl.col("corecount").fill_null(0),
+    "p_maxdiskio": pl.col("maxdiskio").fill_null(0),
+    "p_maxwdir": pl.col("maxwdir").fill_null(0),
+    "p_maxinputsize": pl.col("maxinputsize").fill_null(0),
+    "p_direct_lan": pl.col("direct_access_lan").fill_null(value=False),
+    "p_pledgedcpu": pl.col("pledgedcpu").fill_null(0),
+    "p_transferring_limit": pl.when(pl.col("transferringlimit").fill_null(0) != 0)
+    .then("transferringlimit")
+    .otherwise(TRANSFERRING_LIMIT),
+    "p_releases": pl.col("releases"),
+}
+
+
+def queue_facts(tables: dict[str, pl.DataFrame], *, rules: ProductionRules) -> pl.DataFrame:
+    """Return one row per queue, or per (snapshot, queue) where the table has snapshots, sorted.
+
+    ``q`` (number of the row, i64), ``snapshot`` (null: every instant), ``panda_queue``, ``parent``, columns ``q_*`` and ``p_*``.
+    """
+    queues = tables["queues"].with_columns(
+        parent=pl.coalesce("unified_name", "panda_queue"),
+        is_unified=pl.col("is_unified").fill_null(value=False),
+    )
+    online = ["online", "standby"] if rules.standby_online else ["online"]
+    own = queues.select(
+        "snapshot", "panda_queue", "parent", "is_unified", "type", "status", **_OWN,
+        q_production=pl.col("type").fill_null("production").is_in(PRODUCTION_TYPES),
+        q_named_test=pl.col("panda_queue").str.to_lowercase().str.contains("test", literal=True),
+        q_online=pl.col("status").is_in(online).fill_null(value=False),
+        q_online_only=(pl.col("status") == "online").fill_null(value=False),
+    )  # fmt: skip
+    own = own.join(_from_text(queues), on=["snapshot", "panda_queue"], nulls_equal=True)
+    own = own.with_columns(
+        q_production=pl.col("q_production") | pl.col("q_grandly_unified"),
+        q_runs_analysis=(pl.col("type") == "unified").fill_null(value=False),
+    )
+    parents = queues.select("snapshot", pl.col("panda_queue").alias("parent"), **_OF_PARENT)
+    frame = own.join(parents, on=["snapshot", "parent"], how="left", nulls_equal=True)
+    # a pseudo-queue whose parent is not listed stands for itself
+    alone = pl.col("p_corecount").is_null()
+    itself = queues.select("snapshot", "panda_queue", **_OF_PARENT)
+    frame = frame.join(
+        itself, on=["snapshot", "panda_queue"], how="left", nulls_equal=True, suffix="_own"
+    ).with_columns(
+        pl.when(alone).then(f"{name}_own").otherwise(name).alias(name) for name in _OF_PARENT
+    )
+    frame = frame.drop("^.*_own$").sort("snapshot", "panda_queue").with_row_index("q")
+    return frame.with_columns(
+        pl.col("q").cast(pl.Int64),
+        q_version=pl.col("snapshot").fill_null(0),
+        q_candidate=pl.col("q_production") & ~pl.col("is_unified"),
+        q_pseudo=pl.col("panda_queue") != pl.col("parent"),
+    )
+
+
+def _from_text(queues: pl.DataFrame) -> pl.DataFrame:
+    """Parse catchall and wnconnectivity, each distinct text once."""
+    texts = queues["wnconnectivity"].unique()
+    parsed = {text: parse_connectivity(text) for text in texts}
+
+    def of_network(part: str) -> pl.Expr:
+        known = {text: getattr(each, part) for text, each in parsed.items()}
+        said = pl.col("wnconnectivity").replace_strict(known, default=None, return_dtype=pl.String)
+        return said.fill_null("")
+
+    flags = read_catchalls(queues.select("catchall", "params"))
+    columns = queues.select("snapshot", "panda_queue", "catchall", "params", "wnconnectivity")
+    return columns.join(flags, on=["catchall", "params"], how="left", nulls_equal=True).select(
+        "snapshot",
+        "panda_queue",
+        q_jumbo=pl.col("use_jumbo_jobs"),
+        q_jumbo_events=pl.col("min_events_for_jumbo"),
+        q_local_only=pl.col("use_only_local_data"),
+        q_bare=pl.col("bare_mode"),
+        q_grandly_unified=pl.col("grandly_unified"),
+        q_network=of_network("network"),
+        q_stack=of_network("ip_stack"),
+    )
+
+
+def at_instants(
+    tables: Mapping[str, pl.DataFrame], state: Sequence[str], snapshots: pl.DataFrame
+) -> dict[str, pl.DataFrame]:
+    """Return the tables, those of a state, and ``queues`` with a history, with rows for every snapshot."""
+    names = {*state, *(["queues"] if has_history(tables) else [])}
+    return {
+        name: at_every(frame, snapshots, name) if name in names else frame
+        for name, frame in tables.items()
+    }
+
+
+def has_history(tables: Mapping[str, pl.DataFrame]) -> bool:
+    """Tell whether queues change from instant to instant."""
+    return bool(tables["queues"]["snapshot"].is_not_null().any())
+
 
 WAITING_H = 24
 """Merge jobs whose queues were skipped for so long lose their pre-assignment [h]."""
@@ -215,6 +553,7 @@ def near_places(queues: pl.DataFrame, state: Tables) -> pl.DataFrame:
     )
     return (
         pl.concat([own, sharing])
+        .drop_nulls("nucleus")
         .group_by("q_version", "nucleus", "parent")
         .agg(pl.col("x_nucleus").any())
         .sort("q_version", "nucleus", "parent")

@@ -1,4 +1,4 @@
-"""From survivors of the single checks to candidates: rows 43a to 52 of production-jobs.md 2, as steps."""
+"""From survivors of the single checks to candidates: the weight, and rows 43a to 52 of production-jobs.md 2, as steps."""
 
 from __future__ import annotations
 
@@ -11,10 +11,116 @@ from brokerlab.brokerage.engine.own import WeightOf, weighed_by
 from brokerlab.brokerage.engine.rule import Rule, setting
 from brokerlab.brokerage.engine.steps import LEFT, MARKED, Derived, Order, Step
 from brokerlab.brokerage.engine.world import World
-from brokerlab.brokerage.production_jobs.checks_queue import check
-from brokerlab.brokerage.production_jobs.weights import counted, factors, product
+from brokerlab.brokerage.production_jobs.checks import check
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.units import MB
+
+MOST_WORKERS = 20
+"""Batch workers that count as running jobs at most, and running jobs below which they do."""
+QUEUE_OFFSET = 10
+
+
+def counted(rules: ProductionRules) -> dict[str, pl.Expr]:
+    """Return ``running`` (R), the number of running jobs that counts.
+
+    Source: 002, ATLAS Production Job Brokerage: "The brokerage uses the largest one as the number of running jobs among the
+        following numbers".
+    """
+    real = pl.col("x_running")
+    workers = pl.min_horizontal("s_workers", MOST_WORKERS)
+    few = (real < MOST_WORKERS) & (workers > real)
+    slots = pl.col("x_numslots")
+    filled = slots // pl.max_horizontal("q_corecount", 1) if rules.slots_per_core else slots
+    filled = filled.fill_null(0)
+    if rules.running_count == "largest":
+        none_set = (slots == 0).fill_null(value=False)
+        return {
+            "running": pl.max_horizontal(
+                real,
+                pl.when(few).then(workers).otherwise(0),
+                filled,
+                pl.when(none_set).then("x_starting").otherwise(0),
+            )
+        }
+    low = pl.col("t_may_bootstrap")
+    pilots = (pl.col("s_pilots") > 0) & ~pl.col("t_listed")
+    boots = few & pilots & pl.col("q_streams") & low
+    base = pl.when(boots).then(workers).otherwise(real)
+    with_slots = (
+        pl.when(slots == 0)
+        .then(base + pl.col("x_starting"))
+        .otherwise(pl.max_horizontal(filled, base))
+    )
+    return {"running": pl.when(low & slots.is_not_null()).then(with_slots).otherwise(base)}
+
+
+def product(rules: ProductionRules) -> pl.Expr:  # noqa: ARG001 - see Brokerage.own_weight
+    """Return the weight: the product of its factors; those of the code alone are 1 under ``document``.
+
+    Source: 002, ATLAS Production Job Brokerage: "weight = weight × networkWeight".
+    """
+    return (
+        pl.col("work_factor")
+        * pl.col("data_factor")
+        * pl.col("t1_factor")
+        * pl.col("network_factor")
+        * pl.col("preference_factor")
+    )
+
+
+def many_assigned(rules: ProductionRules) -> pl.Expr:
+    """Return how much jobs that wait for their input weigh against those that have it, 1 to 2 (switch ``many_assigned_plus_one``).
+
+    Without the switch 0 activated jobs make 2, or 1 if none is assigned either.
+
+    Source: 002, ATLAS Production Job Brokerage: "manyAssigned = max(1, min(2, assigned / activated))".
+    """
+    assigned, activated = pl.col("x_assigned"), pl.col("x_activated")
+    if rules.many_assigned_plus_one:
+        return ((assigned + 1) / (activated + 1)).clip(1, 2)
+    no_job = pl.when(assigned > 0).then(2.0).otherwise(1.0)
+    return pl.when(activated > 0).then((assigned / activated).clip(1, 2)).otherwise(no_job)
+
+
+def factors(rules: ProductionRules) -> list[dict[str, pl.Expr]]:
+    """Return the weight's factors in steps; needs ``running``.
+
+    Source: 002, ATLAS Production Job Brokerage: "weight = (running + 1) / ((activated + assigned + starting + defined + 10) ×
+        manyAssigned)" and "weight = weight × (availableSize + totalSize) / (totalSize × (numMissingFiles / 100 + 1))".
+    """
+    total, avail = pl.col("t_total"), pl.col("x_avail")
+    queued = pl.col("x_activated") + pl.col("x_starting") + pl.col("defined")
+    missing = pl.col("t_nfiles") - pl.col("x_navail")
+    nearness, preference = pl.lit(1), pl.lit(1.0)
+    if rules.nucleus_preferred:
+        nearness = pl.when("x_near").then("t_t1_factor").otherwise(1)
+    if rules.hardware_preferred:
+        preference = pl.col("x_preference")
+    return [
+        {
+            "defined": pl.col("x_defined") + pl.col("s_live"),
+            "local": (total == 0) | (avail >= total),
+            "many_assigned": many_assigned(rules),
+            "missing_files": missing,
+            "missing_mb": ((total - avail) / MB).cast(pl.Int64),
+        },
+        {
+            "work_factor": pl.when("local")
+            .then((pl.col("running") + 1) / (queued + QUEUE_OFFSET))
+            .otherwise(
+                (pl.col("running") + 1)
+                / (queued + pl.col("x_assigned") + QUEUE_OFFSET)
+                / pl.col("many_assigned")
+            ),
+            "data_factor": pl.when(total > 0)
+            .then((total + avail) / total / (missing / pl.col("t_percent") + 1))
+            .otherwise(1.0),
+            "t1_factor": nearness,
+            "network_factor": pl.when("t_network").then("l_weight").otherwise(1.0),
+            "preference_factor": preference,
+        },
+    ]
+
 
 BEST = 10
 """Candidates kept."""
@@ -106,14 +212,10 @@ def input_to_move(rules: ProductionRules) -> tuple[Step, ...]:
     return (
         Derived({"io_good": ~never & here, "io_tape": ~never & ~here}),
         check(
-            "4",
-            "input_to_move",
-            f"{may} {{t_most_mb}} MB and {{t_most_files}} files while other queues need no more",
-            pl.col("t_io_heavy") & ~kept,
-            scope="task",
-            numbers=numbers,
+            "4", "input_to_move", f"{may} {{t_most_mb}} MB and {{t_most_files}} files while other queues need no more",
+            pl.col("t_io_heavy") & ~kept, scope="task", numbers=numbers,
         ),
-    )
+    )  # fmt: skip
 
 
 def _limits(rules: ProductionRules) -> dict[str, pl.Expr]:
@@ -159,12 +261,11 @@ def _bootstrap(rules: ProductionRules) -> pl.Expr:
 def _local_data_only(further: pl.Expr) -> Rule:
     moves = (pl.col("missing_files") > 0) | (pl.col("missing_mb") > 0)
     return check(
-        "8",
-        "local_data_only",
+        "8", "local_data_only",
         "it takes work with local input only (use_only_local_data), and {missing_mb} MB in {missing_files} files are "
         "missing there",
         pl.col("q_local_only") & moves & (pl.col("t_total") > 0) & further,
-    )
+    )  # fmt: skip
 
 
 def caps(rules: ProductionRules) -> tuple[Rule, ...]:
@@ -182,47 +283,40 @@ def caps(rules: ProductionRules) -> tuple[Rule, ...]:
         waiting = pl.col("x_activated") + pl.col("x_starting")
         over = (waiting > pl.col("cap")) | (pl.col("queued_all") > pl.col("cap"))
         capped = check(
-            "8",
-            "queued_cap",
+            "8", "queued_cap",
             "{queued_all} jobs are queued there, {waiting} of them activated or starting, more than {cap} (twice the "
             "{running} running jobs)",
-            over,
-            numbers={"waiting": waiting},
-        )
+            over, numbers={"waiting": waiting},
+        )  # fmt: skip
         over_rt = over_rt & pl.lit(value=False)
     else:
         capped = check(
-            "8",
-            "queued_cap",
+            "8", "queued_cap",
             f"{{queued}} jobs are queued there, more than {{cap}} ({larger}{{running}} running jobs)",
             ~no_cap & ~pl.col("q_ucore") & (pl.col("queued") > pl.col("cap")),
-        )
+        )  # fmt: skip
     return (
         capped,
         check(
-            "8",
-            "network_weight_low",
+            "8", "network_weight_low",
             "the network weight of {l_weight} is under {t_network_limit}, which express work asks for",
             pl.col("l_weight") < pl.col("t_network_limit"),
         ),
         check(
-            "8",
-            "queued_cap_rt",
+            "8", "queued_cap_rt",
             f"{{queued_rt}} jobs of the task's resource types are queued there, more than {{cap_rt}} ({larger}"
             "running jobs)",
             ~no_cap & over_rt,
         ),
-    )
+    )  # fmt: skip
 
 
 def _below_min_weight(further: pl.Expr) -> Rule:
     least = pl.col("t_min_weight")
     return check(
-        "8",
-        "below_min_weight",
-        "its weight of {weight} is under the least weight of {t_min_weight}",
+        "8", "below_min_weight", "its weight of {weight} is under the least weight of {t_min_weight}",
         (least > 0) & (pl.col("weight") < least) & ~pl.col("bootstrap") & further,
-    )
+    )  # fmt: skip
 
 
 def _single_queue(rules: ProductionRules) -> tuple[Step, ...]:
@@ -239,14 +333,12 @@ def _single_queue(rules: ProductionRules) -> tuple[Step, ...]:
     return (
         Derived({"winner": winner}),
         check(
-            "8",
-            "t1_not_largest",
+            "8", "t1_not_largest",
             "the task keeps to one queue of its nucleus {t_nucleus} (negative t1weight), the one with most running "
             "jobs; this one has {s_running}",
-            reaches & loses & pl.lit(value=rules.single_t1_queue),
-            scope="task",
+            reaches & loses & pl.lit(value=rules.single_t1_queue), scope="task",
         ),
-    )
+    )  # fmt: skip
 
 
 def _best() -> tuple[Step, ...]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.brokerage.engine.rule import setting
-from brokerlab.brokerage.engine.settings import setting_or
-from brokerlab.brokerage.engine.steps import Derived
+from brokerlab.brokerage.engine.steps import Derived, setting_or
 from brokerlab.brokerage.full_chain import chained_where
 from brokerlab.brokerage.rules import ProductionRules
 

@@ -7,11 +7,10 @@ import polars as pl
 from brokerlab.brokerage import contracts as shared
 from brokerlab.brokerage.engine.brokerage import Brokerage, Weight
 from brokerlab.brokerage.production_tasks import ranking
-from brokerlab.brokerage.production_tasks.checks import checks, of_tasks
 from brokerlab.brokerage.production_tasks.contracts import ABSENT, NEEDED, OPTIONS, TABLES
-from brokerlab.brokerage.production_tasks.cycle import cycle_of
 from brokerlab.brokerage.production_tasks.decisions import TaskDecisions
 from brokerlab.brokerage.production_tasks.facts import ends, facts, lookups
+from brokerlab.brokerage.production_tasks.ranking import checks, of_tasks
 from brokerlab.brokerage.rules import ProductionRules
 
 
@@ -46,7 +45,7 @@ BROKERAGE = Brokerage(
     ends=ends,
     checks=checks,
     steps=ranking.steps,
-    cycle=cycle_of,
+    cycle=ranking.cycle_of,
     weight=weight,
     decisions=TaskDecisions,
     place="nucleus",

@@ -14,10 +14,10 @@ from brokerlab.brokerage.engine.pairs import looked_up
 from brokerlab.brokerage.engine.rule import setting
 from brokerlab.brokerage.engine.steps import made_by, names_of, rules_of
 from brokerlab.brokerage.engine.world import Part, World
-from brokerlab.brokerage.inputs.valid import KEY, first_valid_for
+from brokerlab.brokerage.inputs.frames import KEY, first_valid_for
 from brokerlab.brokerage.production_tasks import ranking, storage
-from brokerlab.brokerage.production_tasks.cycle import weigh_and_draw
 from brokerlab.brokerage.production_tasks.facts import asked_for_queues
+from brokerlab.brokerage.production_tasks.ranking import weigh_and_draw
 from brokerlab.brokerage.production_tasks.storage import PAIR
 
 PENDING = timedelta(minutes=30)

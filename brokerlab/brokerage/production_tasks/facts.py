@@ -12,16 +12,15 @@ from brokerlab.brokerage import full_chain, network_weight
 from brokerlab.brokerage.engine.lookup import Known, Lookup, made_rows
 from brokerlab.brokerage.engine.pairs import Facts, matched, positions
 from brokerlab.brokerage.engine.rule import SETTING
-from brokerlab.brokerage.inputs.valid import (
+from brokerlab.brokerage.inputs.frames import (
     KEY,
     first_valid_for,
     one_row_per_key,
     valid_for,
     with_positions,
 )
-from brokerlab.brokerage.production_tasks import availability, storage, work
-from brokerlab.brokerage.production_tasks.checks import THRESHOLD, output_checks
-from brokerlab.brokerage.production_tasks.cycle import with_draws
+from brokerlab.brokerage.production_tasks import storage
+from brokerlab.brokerage.production_tasks.ranking import THRESHOLD, output_checks, with_draws
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import DataError
 
@@ -87,11 +86,9 @@ def facts(known: Known) -> Known:
     tables["nuclei"] = full_chain.with_bare_modes(tables["nuclei"], tables["queues"], rules=rules)
     tasks = with_draws(_numbered_tasks(tables, rules), tables["draws"], known.options["seed"])
     unassigned = tasks.filter(pl.col("assigned").is_null())
-    wanted = availability.counted_datasets(unassigned, tables["datasets"], rules)
-    listed = availability.listed_replicas(
-        wanted, tables["replicas"], tables["storage_endpoints"], rules
-    )
-    unreadable = availability.unreadable(wanted, listed)
+    wanted = storage.counted_datasets(unassigned, tables["datasets"], rules)
+    listed = storage.listed_replicas(wanted, tables["replicas"], tables["storage_endpoints"], rules)
+    unreadable = storage.unreadable(wanted, listed)
     if known.missing & {"replicas", "storage_endpoints"}:
         unreadable = unreadable.clear()  # where the input is, or can be read, is unknown
     tasks = _with_input(with_parents(tasks, tables), wanted, listed, unreadable, rules)
@@ -109,7 +106,7 @@ def facts(known: Known) -> Known:
         lists=lists,
     )
     return found.with_made(
-        there=availability.at_nuclei(
+        there=storage.at_nuclei(
             listed,
             endpoints.filter(pl.col("direction") == "input").select(
                 "snapshot", "nucleus", "ddm_endpoint_name"
@@ -128,7 +125,7 @@ def ends(known: Known) -> pl.LazyFrame:
 def lookups(rules: ProductionRules) -> tuple[Lookup, ...]:  # noqa: ARG001 - of one form
     """Return the facts that are looked up."""
     place = ("nucleus",)
-    there = dict.fromkeys(availability.AVAILABLE, 0)
+    there = dict.fromkeys(storage.AVAILABLE, 0)
     return (
         Lookup(task=WORK, place=place, facts={"rw_prio": 0.0}, rows=_work),
         Lookup(task=KEY, place=place, facts={"n_hint_queues": _no_hint}, rows=_hints),
@@ -198,13 +195,13 @@ def _with_input(
     """Add what is known of the input of tasks, and ``ended``: how those end whose nuclei are not looked at."""
     lost = unreadable.select(KEY).unique().with_columns(unreadable=pl.lit(value=True))
     asks = wanted.select(KEY).unique().with_columns(has_input=pl.lit(value=True))
-    for part in (lost, asks, availability.totals(listed, rules)):
+    for part in (lost, asks, storage.totals(listed, rules)):
         tasks = tasks.join(part, on=KEY, how="left", maintain_order="left")
     ended = pl.when(pl.col("assigned").is_not_null()).then(pl.lit("nucleus"))
     waits = pl.col("unreadable") & rules.unreadable_input_waits
     return tasks.with_columns(
         pl.col("has_input").fill_null(value=False),
-        pl.col(availability.TOTALS).fill_null(0),
+        pl.col(storage.TOTALS).fill_null(0),
         ended=ended.when(waits).then(pl.lit("input_not_readable")),
     ).drop("unreadable")
 
@@ -242,7 +239,7 @@ def nucleus_facts(tasks: pl.DataFrame, tables: Tables, rules: ProductionRules) -
     rows = rows.with_columns(
         pl.col("queued_files").fill_null(0.0), position=number.over("snapshot")
     )
-    rows = work.with_all_work(rows, tables["remaining_work"]).sort("snapshot", "nucleus")
+    rows = storage.with_all_work(rows, tables["remaining_work"]).sort("snapshot", "nucleus")
     return rows.with_columns(
         q=number, q_candidate=is_nucleus, demand_gb=storage.demand_gb(rows["rw_all"], rules)
     ).rename({"snapshot": "q_version"})
@@ -279,7 +276,7 @@ def _work(known: Known) -> pl.LazyFrame:
     """Return ``rw_prio``, the work left of the task's work queue at its priority and above [HS06 s]."""
     asked = known.tasks.select(WORK).unique().sort(pl.all()).collect()
     asked = asked.with_columns(t_work=pl.int_range(pl.len(), dtype=pl.Int64))
-    rows = work.work_of_queues(asked, known.given["remaining_work"])
+    rows = storage.work_of_queues(asked, known.given["remaining_work"])
     return rows.join(asked, on="t_work").lazy()
 
 

@@ -1,4 +1,4 @@
-"""Where the outputs would go at each nucleus, by their storage tokens, and whether there is room (production-tasks.md 1 and 3, rows 3 to 6)."""
+"""What is where, of the choice of the nucleus: the input of tasks, the work left, and where the outputs would go."""
 
 from __future__ import annotations
 
@@ -8,16 +8,193 @@ import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.engine.rule import Rule
-from brokerlab.brokerage.inputs.endpoints import SPACES, space_usable, up
-from brokerlab.brokerage.inputs.valid import (
+from brokerlab.brokerage.inputs.frames import (
     KEY,
     first_valid_for,
     valid_for,
     with_positions,
     without_instants,
 )
+from brokerlab.brokerage.inputs.queues import SPACES, space_usable, up
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.matching.patterns import PatternError, compile_pattern
+
+CPUTIME_UNKNOWN = 300  # HS06 s per event
+_KEY = ("snapshot", "nucleus", "workqueue_name", "currentpriority_min")
+
+
+def work_left(rules: ProductionRules | None = None) -> pl.Expr:
+    """Return what is left of a task [HS06 s]: (nevents - neventsused) * cputime of its master input (production-tasks.md 1, T18).
+
+    mHS06 count as a thousandth, as in ``task_rw`` under either rule set, unless the switch ``milli_units_converted`` is off.
+    """
+    events = pl.col("nevents").fill_null(0) - pl.col("neventsused").fill_null(0)
+    work = events * pl.col("cputime").fill_null(CPUTIME_UNKNOWN)
+    if rules is not None and not rules.milli_units_converted:
+        return work
+    milli = pl.col("cputimeunit").str.starts_with("mHS06").fill_null(value=False)
+    known = milli & pl.col("cputime").is_not_null()
+    return work / pl.when(known).then(1000.0).otherwise(1.0)
+
+
+def remaining_work(
+    tasks: pl.DataFrame, priorities: pl.DataFrame, *, rules: ProductionRules
+) -> pl.DataFrame:
+    """Sum the work left at nuclei as the brokerage asks for it: table ``remaining_work``, sorted by its key.
+
+    ``tasks``: those in ready, scouting, running or pending with files left, one row per task and instant, with their master
+    input; ``priorities`` those of the tasks to be brokered. Per nucleus there is all work (null queue and priority), and per
+    work queue and priority asked for the work of that queue at that priority or above.
+    """
+    there = tasks.filter(pl.col("nucleus").is_not_null()).with_columns(rw=work_left(rules))
+    everything = there.with_columns(
+        workqueue_name=pl.lit(None, pl.String), currentpriority_min=pl.lit(None, pl.Int64)
+    )
+    asked = priorities.select(
+        "snapshot", "workqueue_name", currentpriority_min=pl.col("currentpriority").cast(pl.Int64)
+    ).unique()
+    of_queue = there.join(asked, on=["snapshot", "workqueue_name"]).filter(
+        pl.col("currentpriority") >= pl.col("currentpriority_min")
+    )
+    parts = [part.select(*_KEY, pl.col("rw").cast(pl.Float64)) for part in (everything, of_queue)]
+    ordered = pl.concat(parts).sort(*_KEY, "rw")
+    return ordered.group_by(_KEY, maintain_order=True).agg(pl.col("rw").sum())
+
+
+def with_all_work(nuclei: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
+    """Join ``rw_all``, all work left [HS06 s], to nuclei at instants; missing is 0."""
+    summed, every = _summed(work)
+    of_all = summed.filter(every).select("snapshot", "nucleus", rw_all="rw")
+    joined = first_valid_for(nuclei, of_all, ["nucleus"], ["snapshot"])
+    return joined.with_columns(pl.col("rw_all").fill_null(0.0))
+
+
+def work_of_queues(asked: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
+    """Return ``rw_prio``, the work left of a work queue at a priority and above [HS06 s], at each nucleus that has some.
+
+    ``t_work, nucleus, rw_prio``.
+    """
+    summed, every = _summed(work)
+    of_queue = summed.filter(~every).rename({"currentpriority_min": "currentpriority"})
+    rows = valid_for(asked, of_queue, ["workqueue_name", "currentpriority"], ["snapshot"])
+    rows = rows.unique(["t_work", "nucleus"], keep="first", maintain_order=True)
+    return rows.select("t_work", "nucleus", rw_prio="rw")
+
+
+def _summed(work: pl.DataFrame) -> tuple[pl.DataFrame, pl.Expr]:
+    """Return the work of each key, and which rows are about all of it."""
+    summed = work.group_by(_KEY, maintain_order=True).agg(pl.col("rw").sum())
+    return summed, pl.col("workqueue_name").is_null() & pl.col("currentpriority_min").is_null()
+
+
+AVAILABLE = ("ava_num_disk", "ava_num_any", "ava_size_disk", "ava_size_any")
+TOTALS = ("tot_num", "tot_size")
+
+_DATASET = (*KEY, "datasetname")
+_UNIT = (*_DATASET, "constituent")
+_LOG_FIELD = 4  # of the dataset's name, parted at dots
+
+
+def counted_datasets(
+    tasks: pl.DataFrame, datasets: pl.DataFrame, rules: ProductionRules
+) -> pl.DataFrame:
+    """Return the input datasets that count for the choice of the nucleus, ``jeditaskid, snapshot, datasetname``, each once.
+
+    Left out: pseudo datasets, which have no files, with ``taskbrokeronmaster`` all but the master, and without
+    ``conditions_and_logs_count`` conditions data (``ddo...``) and logs.
+
+    Source: production-tasks.md 2.
+    """
+    name = pl.col("datasetname")
+    field = name.str.split(".").list.get(_LOG_FIELD, null_on_oob=True)
+    ignored = [
+        pl.col("pseudo"),
+        *(() if rules.conditions_and_logs_count else (name.str.starts_with("ddo"), field == "log")),
+        pl.col("taskbrokeronmaster") & ~pl.col("is_master").fill_null(value=False),
+    ]
+    inputs = valid_for(tasks.select(*KEY, "taskbrokeronmaster"), datasets)
+    counts = ~pl.any_horizontal(condition.fill_null(value=False) for condition in ignored)
+    return inputs.filter(counts).select(_DATASET).unique(_DATASET).sort(_DATASET)
+
+
+def listed_replicas(
+    wanted: pl.DataFrame, replicas: pl.DataFrame, endpoints: pl.DataFrame, rules: ProductionRules
+) -> pl.DataFrame:
+    """Return the replicas of wanted datasets with what their endpoints are; one that is not listed is a disk, and up.
+
+    Added are ``tape``, ``up`` (readable over WAN) and ``whole`` (found = total > 0).
+    """
+    counts = ("found", "total", "asize", "tsize")
+    listed = valid_for(wanted, with_positions(replicas), ["datasetname"])
+    listed = listed.with_columns(pl.col(counts).fill_null(0))
+    status = endpoints.select("snapshot", "ddm_endpoint_name", "is_tape", "read_wan")
+    return first_valid_for(listed, status, ["ddm_endpoint_name"], ["snapshot"]).with_columns(
+        tape=pl.col("is_tape").fill_null(value=False),
+        up=up("read_wan", rules=rules),
+        whole=(pl.col("found") == pl.col("total")) & (pl.col("total") > 0),
+    )
+
+
+def unreadable(wanted: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
+    """Return the wanted datasets without any complete copy that is readable over WAN.
+
+    For a container a complete copy of one constituent is enough, as deployed.
+    """
+    readable = listed.filter(pl.col("whole") & pl.col("up"))
+    return wanted.join(readable, on=_DATASET, how="anti")
+
+
+def totals(listed: pl.DataFrame, rules: ProductionRules) -> pl.DataFrame:
+    """Return ``tot_num`` and ``tot_size`` [B] of every task's input; 0 for datasets without replicas.
+
+    The total of a dataset is that of the first replica listed with a non-zero one. A container has the sum of
+    its constituents, or in ``container_totals="last"`` what the last one listed has.
+    """
+    last_of = [*_DATASET, "constituent"]
+    units = listed.sort(*_DATASET, "position").group_by(last_of, maintain_order=True)
+    known = pl.col("total") > 0
+    sized = units.agg(
+        tot_num=pl.col("total").filter(known).first().fill_null(0),
+        tot_size=pl.col("tsize").filter(known).first().fill_null(0),
+    )
+    if rules.container_totals == "last":
+        sized = sized.group_by(_DATASET, maintain_order=True).agg(pl.col(TOTALS).last())
+    return sized.group_by(KEY).agg(pl.col(TOTALS).sum())
+
+
+def at_nuclei(listed: pl.DataFrame, inputs: pl.DataFrame) -> pl.DataFrame:
+    """Return what of every task's input each nucleus has at its input endpoints.
+
+    Per dataset (or constituent), over the replicas at the nucleus's input endpoints in the order in which they
+    are listed: a complete copy on disk is all there is to say; else the copy with most files counts, on disk
+    and on disk or tape, the first one on ties.
+
+    ``jeditaskid, snapshot, nucleus`` with ``ava_num_*`` [files], ``ava_size_*`` [B] and ``remote_source``: some replica
+    looked at is readable over WAN. Nuclei without any replica fall out.
+    """
+    unit = [*_UNIT, "nucleus"]
+    there = valid_for(listed, inputs.unique(), ["ddm_endpoint_name"], ["snapshot"])
+    there = there.with_columns(done=pl.col("whole") & ~pl.col("tape"))
+    done = there.filter("done").group_by(unit).agg(end=pl.col("position").min())
+    there = there.join(done, on=unit, how="left", nulls_equal=True)
+    seen = there.filter(pl.col("end").is_null() | (pl.col("position") <= pl.col("end")))
+    ended = (pl.col("position") == pl.col("end")).fill_null(value=False)
+    best = [pl.col("ended"), pl.col("found"), -pl.col("position")]
+    first = seen.with_columns(ended=ended).sort(best, descending=True)
+    disk = first.filter(~pl.col("tape"))
+    result = seen.group_by(unit).agg(remote_source=pl.col("up").any())
+    for rows, kind in ((disk, "disk"), (first, "any")):
+        most = rows.unique(unit, keep="first", maintain_order=True).select(
+            *unit,
+            pl.col("found").alias(f"ava_num_{kind}"),
+            pl.when(pl.col("found") > 0).then("asize").otherwise(0).alias(f"ava_size_{kind}"),
+        )
+        result = result.join(most, on=unit, how="left", nulls_equal=True)
+    summed = result.group_by(*KEY, "nucleus").agg(
+        pl.col("remote_source").any(), pl.col(AVAILABLE).sum()
+    )
+    return summed.sort(*KEY, "nucleus")
+
 
 _SEPARATOR = "\x1f"  # stands in no endpoint's name
 

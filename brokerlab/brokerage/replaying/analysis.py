@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.settings import place_of
-from brokerlab.brokerage.engine.settings import value_at
+from brokerlab.brokerage.engine.steps import value_at
 from brokerlab.brokerage.replaying import pace, places, ratings, taskrows, userjobs
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.brokerage.replaying.counts import Counts, disk_traffic

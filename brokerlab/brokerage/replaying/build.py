@@ -15,7 +15,7 @@ import polars as pl
 from brokerlab import carry
 from brokerlab.archive import kept as keeping
 from brokerlab.archive.given import Source, archive_of
-from brokerlab.brokerage.engine.settings import differing
+from brokerlab.brokerage.engine.steps import differing
 from brokerlab.brokerage.replaying import inputs, plan
 from brokerlab.brokerage.replaying.maker import Maker, OfFiles
 from brokerlab.brokerage.rules import ProductionRules

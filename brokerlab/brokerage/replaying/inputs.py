@@ -8,7 +8,7 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab.archive.contracts import read_as
-from brokerlab.brokerage.inputs.completeness import PSEUDO_TYPES
+from brokerlab.brokerage.inputs.data import PSEUDO_TYPES
 from brokerlab.brokerage.replaying.clock import Clock, as_of
 from brokerlab.engines import collect, last_attempts, narrow
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
-from brokerlab.brokerage.analysis_jobs.endpoints import in_scope
+from brokerlab.brokerage.analysis_jobs.locality import in_scope
 from brokerlab.brokerage.full_chain import bare_modes
 from brokerlab.brokerage.inputs.atoms import atoms
-from brokerlab.brokerage.production_tasks.work import remaining_work
+from brokerlab.brokerage.production_tasks.storage import remaining_work
 from brokerlab.brokerage.replaying import activity, inputs, places, taskrows, work
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.brokerage.replaying.counts import Counts, job_tables, recorded_counts

@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 
 from brokerlab.archive.contracts import read_as
-from brokerlab.brokerage.analysis_jobs.endpoints import usable_space
+from brokerlab.brokerage.analysis_jobs.locality import usable_space
 from brokerlab.brokerage.full_chain import PRODUCTION_TYPES
-from brokerlab.brokerage.inputs.pseudo_queues import pseudo_queues, scale_per_core
+from brokerlab.brokerage.inputs.queues import pseudo_queues, scale_per_core
 from brokerlab.brokerage.replaying.clock import Clock, as_of
 from brokerlab.engines import Types, collect, narrow
 

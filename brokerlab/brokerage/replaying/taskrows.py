@@ -9,7 +9,7 @@ import polars as pl
 
 from brokerlab.archive.contracts import read_as
 from brokerlab.brokerage.analysis_jobs.chunks import n_jobs
-from brokerlab.brokerage.inputs.completeness import PSEUDO_TYPES
+from brokerlab.brokerage.inputs.data import PSEUDO_TYPES
 from brokerlab.engines import collect, narrow
 
 WITH_SCOUTS = 2

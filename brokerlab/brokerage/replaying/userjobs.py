@@ -9,7 +9,7 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab.archive.contracts import read_as
-from brokerlab.brokerage.analysis_jobs.state import QUEUED
+from brokerlab.brokerage.analysis_jobs.lookups import QUEUED
 from brokerlab.brokerage.replaying import states
 from brokerlab.brokerage.replaying.changes import Changes, job_changes, log_of
 from brokerlab.brokerage.replaying.clock import Clock

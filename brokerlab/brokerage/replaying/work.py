@@ -8,7 +8,7 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from brokerlab.archive.contracts import read_as
-from brokerlab.brokerage.production_tasks import work as chapter
+from brokerlab.brokerage.production_tasks import storage as chapter
 from brokerlab.brokerage.replaying import states
 from brokerlab.brokerage.replaying.changes import Changes, happened, span_changes
 from brokerlab.brokerage.replaying.clock import Clock

@@ -21,7 +21,7 @@ from brokerlab.brokerage.studies.removal import (
     with_flags,
 )
 from brokerlab.brokerage.studies.rule_sets import try_switches
-from brokerlab.brokerage.studies.weight_spread import divide_spread, factor_shares
+from brokerlab.brokerage.studies.weights import divide_spread, factor_shares
 from brokerlab.intervals import N_BOOT, shares
 
 FACTORS = ("work", "data", "tape", "space_fraction", "space_amount")

@@ -18,20 +18,16 @@ from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.brokerage.sensitivities import Sensitivity, WhatIf
 from brokerlab.brokerage.studies import (
-    fairness,
-    history,
     key_effects,
-    loops,
     removal,
     rule_sets,
-    throttle,
     users,
-    weight_spread,
+    weights,
 )
-from brokerlab.brokerage.studies.basic_weights import WeightComparison, compare_basic_weights
-from brokerlab.brokerage.studies.history import explain_stranded
 from brokerlab.brokerage.studies.nuclei import NucleusChoice, choose_nuclei
 from brokerlab.brokerage.studies.period import PRODUCTION, JobDecisions, Period
+from brokerlab.brokerage.studies.removal import explain_stranded
+from brokerlab.brokerage.studies.weights import WeightComparison
 from brokerlab.errors import InsufficientDataError, writing
 from brokerlab.intervals import N_BOOT
 from brokerlab.temporary import TemporaryFolder
@@ -51,7 +47,7 @@ class _Tasks:
         n_pairs: Pairs of task and queue looked at.
         removed: What each check removes (of user tasks: in the loop that decided), see `removal.removal_shares`.
         without_queue, without_queue_by_gshare: See `removal.shares_without_queue`.
-        agreement, disagreement: With where jobs ran, see `history`.
+        agreement, disagreement: With where jobs ran, see `removal`.
     """
 
     decided_tasks: pl.DataFrame
@@ -71,10 +67,10 @@ class ProductionTasks(_Tasks):
         removed_by_gshare, removed_by_queue: As ``removed``, by ``gshare``, and by ``queue`` for the busiest; queues count once per brokerage, by that of their pseudo-queues
             which came furthest.
         last_stages: ``stage``, ``n``: what removed the last queues of brokerages without one, the most frequent first.
-        factors: What the weights are made of, see `weight_spread.factor_shares`.
+        factors: What the weights are made of, see `weights.factor_shares`.
         n_weighed: Brokerages in which two or more queues compete by weight.
         nuclei: The choice of the nucleus; null where it is not replayed.
-        stranded: See `history.explain_stranded`.
+        stranded: See `removal.explain_stranded`.
         rule_sets: The rule set against the other one.
         keys: Which keys matter.
         pairs: Folder of Parquet files of all pairs as decided, see :meth:`write_pairs`.
@@ -109,13 +105,13 @@ class UserTasks(_Tasks):
     Attributes:
         decisions: Of the brokerage.
         rows: One row per brokerage, see `users.outcomes`.
-        held_by_rule, held_by_level, held_over_time, held_by_unit: Who is held back, see the functions of `throttle`.
-        margins: How near tasks come to the limits, see `throttle.limit_margins`.
-        removed_by_loop: What is removed in each locality loop, see `loops`.
-        stabilizer, stabilizer_queues: See `loops.stabilizer_shares`, `loops.stabilizer_by_queue`.
+        held_by_rule, held_by_level, held_over_time, held_by_unit: Who is held back, see the functions of `users`.
+        margins: How near tasks come to the limits, see `users.limit_margins`.
+        removed_by_loop: What is removed in each locality loop, see `users`.
+        stabilizer, stabilizer_queues: See `users.stabilizer_shares`, `users.stabilizer_by_queue`.
         weights: The original against the new basic weight.
-        users: What each user asked for and got, see `fairness.totals_by_user`.
-        indices: Jain's index of it, see `fairness.jain_indices`.
+        users: What each user asked for and got, see `users.totals_by_user`.
+        indices: Jain's index of it, see `users.jain_indices`.
     """
 
     decisions: Any
@@ -138,14 +134,14 @@ def _gathered(
 ) -> dict[str, pl.DataFrame]:
     """Return what is summed up of the decisions on some tasks, by name: rows of brokerages.
 
-    ``decided`` (table of tasks), ``counts`` (`removal.count_removals`), ``matched`` (`history.match_jobs`), ``queues``: of
+    ``decided`` (table of tasks), ``counts`` (`removal.count_removals`), ``matched`` (`removal.match_jobs`), ``queues``: of
     some queues `removal.best_pseudo_queues`.
     """
-    best = removal.best_pseudo_queues(decisions, replay.tables["queues"])
+    best = removal.best_pseudo_queues(decisions)
     return {
         "decided": decisions.tasks,
         "counts": removal.count_removals(decisions, replay.tasks),
-        "matched": history.match_jobs(ran, replay.tasks, best),
+        "matched": removal.match_jobs(ran, replay.tasks, best),
         "queues": best.clear()
         if queues is None
         else best.filter(pl.col("queue").is_in(queues.implode())),
@@ -172,8 +168,8 @@ def _summed(
         "removed": removal.removal_shares(counts, order, **dice),
         "without_queue": removal.shares_without_queue(*about, **dice),
         "without_queue_by_gshare": removal.shares_without_queue(*about, by=["gshare"], **dice),
-        "agreement": history.agreement_shares(matched, **dice),
-        "disagreement": history.disagreement_shares(matched, **dice),
+        "agreement": removal.agreement_shares(matched, **dice),
+        "disagreement": removal.disagreement_shares(matched, **dice),
     }
 
 
@@ -182,7 +178,7 @@ class _Part:
     """What is summed up of the production tasks of a chunk.
 
     Attributes:
-        frames: See `_gathered`; and ``spread`` (`weight_spread.weight_spread`), and of `rule_sets.differences`.
+        frames: See `_gathered`; and ``spread`` (`weights.weight_spread`), and of `rule_sets.differences`.
         order: See `removal.removal_order`.
         tried: Key to what it changes.
         pairs: Parquet file of the pairs as decided.
@@ -211,7 +207,7 @@ def _decide_chunk(
     frames = {
         **_gathered(decisions, replay, ran, queues),
         **rule_sets.differences(decisions, there),
-        "spread": weight_spread.weight_spread(decisions, replay.tasks),
+        "spread": weights.weight_spread(decisions, replay.tasks),
     }
     file = io.BytesIO()
     decisions.queues.write_parquet(file)
@@ -242,7 +238,7 @@ def study_production_tasks(
     if nuclei is not None:
         given[key_effects.NUCLEI] = nuclei.tasks
     tries = key_effects.plan_tries(keys, PRODUCTION, given, replay.config, points=points)
-    totals = history.brokerages_of_jobs(period.ran, tasks).group_by(queue="computingsite")
+    totals = removal.brokerages_of_jobs(period.ran, tasks).group_by(queue="computingsite")
     busiest = totals.agg(pl.col("n_jobs").sum()).sort("n_jobs", "queue", descending=[True, False])
     chunk = partial(_decide_chunk, rules=rules, queues=busiest["queue"].head(BUSIEST), tries=tries)
     parts, pairs = list[_Part](), TemporaryFolder()
@@ -277,7 +273,7 @@ def study_production_tasks(
         removed_by_gshare=removed_by("gshare", counts),
         removed_by_queue=removed_by("queue", frames["queues"]),
         last_stages=stages.sort("n", "stage", descending=[True, False]),
-        factors=weight_spread.factor_shares(spread, **dice),
+        factors=weights.factor_shares(spread, **dice),
         n_weighed=spread.height,
         nuclei=choice,
         stranded=explain_stranded(replay, frames["decided"], frames["matched"], rules),
@@ -296,22 +292,22 @@ def study_user_tasks(period: Period, *, n_boot: int = N_BOOT, seed: int = 1) -> 
     order = removal.removal_order(decisions)
     summed = _summed(_gathered(decisions, replay, period.ran), order, period, **dice)
     rows = users.outcomes(decisions)
-    state = loops.stabilizer_state(decisions, rows)
-    jobs = fairness.jobs_with_users(period.ran, tasks, rows)
-    totals = fairness.totals_by_user(rows, jobs)
+    state = users.stabilizer_state(decisions, rows)
+    jobs = users.jobs_with_users(period.ran, tasks, rows)
+    totals = users.totals_by_user(rows, jobs)
     return UserTasks(
         **summed,
         decisions=decisions,
         rows=rows,
-        held_by_rule=throttle.held_by_rule(rows, **dice),
-        held_by_level=throttle.held_by_level(rows, **dice),
-        held_over_time=throttle.held_over_time(rows, grain(period.window), **dice),
-        held_by_unit=throttle.held_by_unit(rows),
-        margins=throttle.limit_margins(decisions),
-        removed_by_loop=loops.removed_by_loop(decisions, **dice),
-        stabilizer=loops.stabilizer_shares(state, **dice),
-        stabilizer_queues=loops.stabilizer_by_queue(state),
-        weights=compare_basic_weights(decisions, rows, **dice),
+        held_by_rule=users.held_by_rule(rows, **dice),
+        held_by_level=users.held_by_level(rows, **dice),
+        held_over_time=users.held_over_time(rows, grain(period.window), **dice),
+        held_by_unit=users.held_by_unit(rows),
+        margins=users.limit_margins(decisions),
+        removed_by_loop=users.removed_by_loop(decisions, **dice),
+        stabilizer=users.stabilizer_shares(state, **dice),
+        stabilizer_queues=users.stabilizer_by_queue(state),
+        weights=weights.compare_basic_weights(decisions, rows, **dice),
         users=totals,
-        indices=fairness.jain_indices(totals, **dice),
+        indices=users.jain_indices(totals, **dice),
     )

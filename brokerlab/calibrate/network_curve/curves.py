@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from brokerlab.brokerage.curves import ThroughputCurve
-from brokerlab.brokerage.network_weight import throughput_curve
+from brokerlab.brokerage.network_weight import ThroughputCurve, throughput_curve
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError, InsufficientDataError
 from brokerlab.intervals import CONFIDENCE, bootstrap_weights, percentile_interval

@@ -24,8 +24,7 @@ import polars as pl
 from brokerlab.archive.ingestion import ingest
 from brokerlab.archive.store import Archive, open_archive
 from brokerlab.brokerage.inputs.frames import SNAPSHOT, Schema, read
-from brokerlab.brokerage.link_metrics import MATRIX, WINDOW, link_metrics
-from brokerlab.brokerage.network_weight import NetworkSettings
+from brokerlab.brokerage.network_weight import MATRIX, WINDOW, NetworkSettings, link_metrics
 from brokerlab.errors import DataError, InsufficientDataError
 from brokerlab.gdpconfig import Config
 from brokerlab.rulesets import RuleSetName

@@ -15,8 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from brokerlab.brokerage.curves import ThroughputCurve
-from brokerlab.brokerage.network_weight import NetworkSettings
+from brokerlab.brokerage.network_weight import NetworkSettings, ThroughputCurve
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.calibrate.judge import (
     MIN_UNITS,

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from brokerlab.brokerage.curves import ThroughputCurve
 from brokerlab.brokerage.network_weight import (
     MAX_CLOSENESS,
     UNKNOWN_CLOSENESS,
     NetworkSettings,
+    ThroughputCurve,
     queued_line,
 )
 from brokerlab.brokerage.rules import ProductionRules

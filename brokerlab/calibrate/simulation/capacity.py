@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from brokerlab.brokerage.inputs.slots import slot_counts
+from brokerlab.brokerage.inputs.queues import slot_counts
 from brokerlab.brokerage.replaying import activity
 from brokerlab.brokerage.replaying.clock import Clock
 from brokerlab.errors import ConfigError, DataError, reading

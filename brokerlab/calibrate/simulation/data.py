@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from brokerlab.brokerage.inputs.data import input_at_queues, input_files, input_totals
-from brokerlab.brokerage.link_metrics import THROUGHPUT_KEYS
+from brokerlab.brokerage.network_weight import THROUGHPUT_KEYS
 from brokerlab.brokerage.replaying.build import Replay
 from brokerlab.calibrate.simulation.world import Transfers
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from brokerlab.brokerage.engine.plans import Plans
+from brokerlab.brokerage.engine.pairs import Plans
 from brokerlab.calibrate.simulation import kernel
 from brokerlab.calibrate.simulation.census import ACTIVATED, ASSIGNED, STATUSES, by_share
 from brokerlab.calibrate.simulation.state import SECOND, instants

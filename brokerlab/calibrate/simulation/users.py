@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.settings import place_of
-from brokerlab.brokerage.engine.settings import value_at
+from brokerlab.brokerage.engine.steps import value_at
 from brokerlab.brokerage.replaying.pace import RATE_DELAY_S, RATE_WINDOW_S
 from brokerlab.brokerage.replaying.userjobs import LABEL
 from brokerlab.calibrate.simulation.census import counted_of, disk_traffic

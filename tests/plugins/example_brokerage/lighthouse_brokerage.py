@@ -16,7 +16,7 @@ from brokerlab.brokerage.engine.own import inserted, without
 from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE as PRODUCTION
 from brokerlab.brokerage.production_jobs.checks import queue_checks
-from brokerlab.brokerage.production_jobs.weights import product
+from brokerlab.brokerage.production_jobs.ranking import product
 from brokerlab.brokerage.rules import ProductionRules
 
 MOSTLY = 0.5

@@ -7,7 +7,7 @@ import pytest
 
 from brokerlab import brokerage
 from brokerlab.brokerage import checks_table
-from brokerlab.brokerage.engine.again import Waived, trial
+from brokerlab.brokerage.engine.decide import Waived, trial
 from brokerlab.brokerage.explaining.nuclei import OfNucleus
 from brokerlab.brokerage.explaining.question import subject
 from brokerlab.brokerage.explaining.queues import OfJobs

@@ -4,8 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from brokerlab.brokerage.curves import QueuedCurve, ThroughputCurve
-from brokerlab.brokerage.network_weight import throughput_curve
+from brokerlab.brokerage.network_weight import QueuedCurve, ThroughputCurve, throughput_curve
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError
 

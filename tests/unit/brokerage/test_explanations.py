@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage import Explanation, explain, explain_task
-from brokerlab.brokerage.engine.again import redecided
+from brokerlab.brokerage.engine.decide import redecided
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE, decide
 from brokerlab.brokerage.production_jobs.ranking import Decisions
 from brokerlab.brokerage.rules import ProductionRules

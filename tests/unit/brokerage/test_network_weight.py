@@ -7,8 +7,10 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from brokerlab.brokerage.link_metrics import CLOSENESS_KEY, QUEUED_KEYS, THROUGHPUT_KEYS
 from brokerlab.brokerage.network_weight import (
+    CLOSENESS_KEY,
+    QUEUED_KEYS,
+    THROUGHPUT_KEYS,
     NetworkSettings,
     at_links,
     links,

@@ -11,8 +11,7 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage import compare, keys_read, what_if
-from brokerlab.brokerage.engine.again import redecided
-from brokerlab.brokerage.engine.decide import in_parts
+from brokerlab.brokerage.engine.decide import in_parts, redecided
 from brokerlab.brokerage.production_jobs.brokerage import decide
 from brokerlab.brokerage.production_jobs.ranking import Decisions
 from brokerlab.brokerage.replaying import Replay

@@ -13,8 +13,7 @@ import pytest
 from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
-from brokerlab.brokerage.curves import ThroughputCurve
-from brokerlab.brokerage.network_weight import NetworkSettings, throughput_curve
+from brokerlab.brokerage.network_weight import NetworkSettings, ThroughputCurve, throughput_curve
 from brokerlab.calibrate.network_curve import (
     Evidence,
     Weight,

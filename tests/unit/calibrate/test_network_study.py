@@ -8,8 +8,7 @@ from datetime import datetime, timedelta
 import polars as pl
 import pytest
 
-from brokerlab.brokerage.curves import ThroughputCurve
-from brokerlab.brokerage.network_weight import NetworkSettings
+from brokerlab.brokerage.network_weight import NetworkSettings, ThroughputCurve
 from brokerlab.calibrate.judge import Judgement
 from brokerlab.calibrate.network_curve import (
     Study,

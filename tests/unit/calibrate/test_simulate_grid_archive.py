@@ -11,7 +11,7 @@ from polars.testing import assert_frame_equal
 
 import brokerlab.archive
 from brokerlab.archive import ArchiveWriter
-from brokerlab.brokerage.link_metrics import THROUGHPUT_KEYS
+from brokerlab.brokerage.network_weight import THROUGHPUT_KEYS
 from brokerlab.brokerage.replaying import build
 from brokerlab.calibrate import simulation
 from brokerlab.calibrate.simulation import Limits, data

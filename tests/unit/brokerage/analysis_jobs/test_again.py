@@ -11,7 +11,7 @@ import pytest
 from brokerlab.brokerage import compare, funnel, keys_read, what_if
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules, decide
 from brokerlab.brokerage.analysis_jobs.settings import place_of
-from brokerlab.brokerage.engine.again import redecided
+from brokerlab.brokerage.engine.decide import redecided
 from brokerlab.brokerage.replaying import Replay
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError

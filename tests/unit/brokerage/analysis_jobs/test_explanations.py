@@ -13,7 +13,7 @@ from brokerlab.brokerage import Explanation, checks_table, compare, explain, exp
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules, decide
 from brokerlab.brokerage.analysis_jobs.ranking import MARKS
 from brokerlab.brokerage.analysis_jobs.throttle import NO_TARGET_PCT, OUTCOMES, throttle_rules
-from brokerlab.brokerage.engine.again import Waived, trial
+from brokerlab.brokerage.engine.decide import Waived, trial
 from brokerlab.brokerage.explaining.question import subject
 from brokerlab.brokerage.explaining.users import OfUsers
 from brokerlab.brokerage.rules import ProductionRules

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from brokerlab.brokerage.inputs.completeness import completeness
+from brokerlab.brokerage.inputs.data import completeness
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.gdpconfig import Config
 

@@ -4,7 +4,7 @@ import polars as pl
 from polars.testing import assert_frame_equal
 
 from brokerlab.brokerage.inputs.data import input_at_queues, input_files, input_totals
-from brokerlab.brokerage.inputs.slots import slot_counts
+from brokerlab.brokerage.inputs.queues import slot_counts
 
 TASKS = pl.DataFrame({"jeditaskid": [2, 1, 3]})
 DATASETS = pl.DataFrame(

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from brokerlab.brokerage.inputs.endpoints import (
+from brokerlab.brokerage.inputs.queues import (
     complete_here,
     endpoint_states,
 )

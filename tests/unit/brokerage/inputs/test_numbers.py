@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from brokerlab.brokerage.inputs.numbers import in_order, packed, starts
+from brokerlab.brokerage.inputs.frames import in_order, packed, starts
 
 ROWS = pl.DataFrame(
     {

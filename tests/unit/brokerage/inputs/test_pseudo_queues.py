@@ -3,7 +3,7 @@
 import polars as pl
 from polars.testing import assert_frame_equal
 
-from brokerlab.brokerage.inputs.pseudo_queues import pseudo_queues, scale_per_core
+from brokerlab.brokerage.inputs.queues import pseudo_queues, scale_per_core
 
 TYPES = pl.DataFrame(
     {

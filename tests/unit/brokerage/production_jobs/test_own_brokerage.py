@@ -7,14 +7,14 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from brokerlab.brokerage.engine.again import redecided
 from brokerlab.brokerage.engine.brokerage import Brokerage
+from brokerlab.brokerage.engine.decide import redecided
 from brokerlab.brokerage.engine.own import inserted, replaced, without
 from brokerlab.brokerage.engine.rule import Rule, setting
 from brokerlab.brokerage.funnels import funnel
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE, decide
 from brokerlab.brokerage.production_jobs.checks import queue_checks
-from brokerlab.brokerage.production_jobs.weights import product
+from brokerlab.brokerage.production_jobs.ranking import product
 from brokerlab.brokerage.production_tasks.brokerage import BROKERAGE as TASKS
 from brokerlab.brokerage.rules import ProductionRules
 from brokerlab.errors import ConfigError

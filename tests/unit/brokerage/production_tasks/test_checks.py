@@ -8,8 +8,7 @@ import polars as pl
 import pytest
 
 from brokerlab.brokerage.engine.steps import rules_of
-from brokerlab.brokerage.production_tasks.checks import checks
-from brokerlab.brokerage.production_tasks.ranking import steps
+from brokerlab.brokerage.production_tasks.ranking import checks, steps
 from brokerlab.brokerage.rules import ProductionRules
 from tests.unit.brokerage.production_tasks.world import (
     AT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from brokerlab.brokerage.inputs.valid import first_valid_for, valid_for, without_instants
+from brokerlab.brokerage.inputs.frames import first_valid_for, valid_for, without_instants
 from tests.unit.brokerage.production_tasks.world import TB, decided, endpoint, the_task, world
 
 LEFT = pl.DataFrame({"jeditaskid": [1, 2], "snapshot": [10, 20]})

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from brokerlab.brokerage.production_tasks import cycle
+from brokerlab.brokerage.production_tasks import ranking
 from brokerlab.brokerage.rules import ProductionRules
 from tests.unit.brokerage.production_tasks.world import (
     AT,
@@ -114,7 +114,7 @@ def test_an_endpoint_without_total_has_no_space_terms() -> None:
 )
 def test_the_work_term_around_the_offset(rw: float, document: float, production: float) -> None:
     for name, expected in (("document", document), ("production", production)):
-        assert cycle.work_factor(np.array([rw]), ProductionRules(name)).item() == expected
+        assert ranking.work_factor(np.array([rw]), ProductionRules(name)).item() == expected
 
 
 def test_probabilities_and_the_draw_follow_the_weights() -> None:
@@ -137,9 +137,9 @@ def test_the_draw_walks_the_stored_order() -> None:
 
 def test_rounding_leftovers_go_to_the_last() -> None:
     weights = np.array([0.1, 0.2, 0.3])
-    assert cycle.drawn(weights, 1.0 + 1e-9) == 2
-    assert cycle.drawn(np.zeros(3), 0.7) == 0
-    assert cycle.probabilities(np.zeros(3)).tolist() == [1.0, 0.0, 0.0]
+    assert ranking.drawn(weights, 1.0 + 1e-9) == 2
+    assert ranking.drawn(np.zeros(3), 0.7) == 0
+    assert ranking.probabilities(np.zeros(3)).tolist() == [1.0, 0.0, 0.0]
 
 
 def test_the_seed_decides_and_is_recorded() -> None:

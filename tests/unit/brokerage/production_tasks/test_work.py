@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from brokerlab.brokerage.production_tasks import remaining_work
-from brokerlab.brokerage.production_tasks.work import work_left
+from brokerlab.brokerage.production_tasks.storage import work_left
 from brokerlab.brokerage.rules import ProductionRules
 
 TASKS = pl.DataFrame(

@@ -16,7 +16,7 @@ from brokerlab.brokerage.studies import removal, rule_sets
 from brokerlab.brokerage.studies.key_effects import check_keys, which_keys_matter
 from brokerlab.brokerage.studies.period import ANALYSIS, PRODUCTION, kind_of
 from brokerlab.brokerage.studies.rule_sets import compare_rule_sets
-from brokerlab.brokerage.studies.weight_spread import competing_queues, factor_shares, weight_spread
+from brokerlab.brokerage.studies.weights import competing_queues, factor_shares, weight_spread
 from brokerlab.errors import ConfigError
 from brokerlab.matching.rules import MatchingRules
 from brokerlab.rulesets import single_switches
@@ -59,7 +59,7 @@ def test_checks_of_user_tasks_are_counted_like_those_of_production() -> None:
         "lowmemory": 1,
         "candidate": 4,
     }
-    best = removal.best_pseudo_queues(decisions, replay.tables["queues"])
+    best = removal.best_pseudo_queues(decisions)
     assert best.filter(check="candidate").height == 4
     stuck = removal.shares_without_queue(decisions.tasks, replay.tasks, ANALYSIS, **DICE)
     assert stuck["part"].to_list() == ["throttled_waiting", "temporary_error", "fatal", "stuck"]

@@ -11,9 +11,9 @@ import pytest
 
 from brokerlab.brokerage.engine.decisions import NOT_LOOKED_AT
 from brokerlab.brokerage.production_jobs.ranking import Decisions
-from brokerlab.brokerage.studies import history, removal
-from brokerlab.brokerage.studies.history import explain_stranded
+from brokerlab.brokerage.studies import removal
 from brokerlab.brokerage.studies.period import PRODUCTION
+from brokerlab.brokerage.studies.removal import explain_stranded
 from brokerlab.brokerage.studies.tasks import study_production_tasks
 from brokerlab.errors import InsufficientDataError
 from tests.brokerage_toys import AT, SHARE, TASK, World
@@ -109,7 +109,7 @@ def unified(resource_type: str = "SCORE", cores: int = 1) -> World:
 
 def test_a_unified_queue_counts_by_its_best_pseudo_queue() -> None:
     decisions = unified().decided()
-    best = removal.best_pseudo_queues(decisions, replay_of(decisions).tables["queues"])
+    best = removal.best_pseudo_queues(decisions)
     assert best.select("queue", "place", "check", "rank", "n").rows() == [
         ("SITE_U", "SITE_U/SCORE", "candidate", 1, 1)
     ]
@@ -120,7 +120,7 @@ def test_a_unified_queue_counts_by_its_best_pseudo_queue() -> None:
 
 def test_jobs_belong_to_the_brokerage_before_them(decisions: Decisions) -> None:
     replay = replay_of(decisions)
-    best = removal.best_pseudo_queues(decisions, replay.tables["queues"])
+    best = removal.best_pseudo_queues(decisions)
     ran = pl.DataFrame(
         {
             "jeditaskid": [TASK, TASK, TASK, 2],
@@ -130,27 +130,27 @@ def test_jobs_belong_to_the_brokerage_before_them(decisions: Decisions) -> None:
         }
     )
     # task 2 ran before it was brokered: left out
-    matched = history.match_jobs(ran, replay.tasks, best)
+    matched = removal.match_jobs(ran, replay.tasks, best)
     assert matched.select("queue", "check", "n_jobs").rows() == [
         ("ELSEWHERE", NOT_LOOKED_AT, 1),
         ("GOOD_X", "candidate", 10),
         ("OFF_Y", "status_offline", 5),
     ]
-    agreement = history.agreement_shares(matched, **DICE)
+    agreement = removal.agreement_shares(matched, **DICE)
     assert dict(agreement.select("part", "share").iter_rows()) == {
         "candidate": 10 / 16,
         "best_three": 10 / 16,
         "first": 10 / 16,
         "by_chance": pytest.approx(1 / 3),
     }
-    against = history.disagreement_shares(matched, **DICE)
+    against = removal.disagreement_shares(matched, **DICE)
     assert against.select("part", "total").rows() == [("status_offline", 5), ("not looked at", 1)]
 
 
 def test_tasks_left_without_a_queue_are_explained_by_what_ran() -> None:
     decisions = World(corecount=8).queue("BUSY_X", corecount=1).decided()
     replay = replay_of(decisions)
-    best = removal.best_pseudo_queues(decisions, replay.tables["queues"])
+    best = removal.best_pseudo_queues(decisions)
     ran = pl.DataFrame(
         {
             "jeditaskid": [TASK],
@@ -159,7 +159,7 @@ def test_tasks_left_without_a_queue_are_explained_by_what_ran() -> None:
             "n_jobs": [7],
         }
     )
-    matched = history.match_jobs(ran, replay.tasks, best)
+    matched = removal.match_jobs(ran, replay.tasks, best)
     row = explain_stranded(replay, decisions.tasks, matched, decisions.world.rules).row(
         0, named=True
     )

@@ -8,7 +8,7 @@ import pytest
 
 from brokerlab.brokerage.analysis_jobs import AnalysisRules, decide
 from brokerlab.brokerage.engine.rule import Rule
-from brokerlab.brokerage.studies import basic_weights, fairness, loops, throttle, users
+from brokerlab.brokerage.studies import users, weights
 from brokerlab.brokerage.studies.period import ANALYSIS
 from brokerlab.brokerage.studies.users import FAMILIES, HELD, PASSED, RULES
 from brokerlab.gdpconfig import Config
@@ -55,7 +55,7 @@ def test_brokerages_tell_whose_and_what(crowd):
 
 def test_rules_families_and_units(crowd):
     rows = users.outcomes(crowd)
-    by_rule = throttle.held_by_rule(rows, **DICE)
+    by_rule = users.held_by_rule(rows, **DICE)
     assert by_rule["part"].to_list() == [*RULES, HELD, PASSED]
     assert totals(by_rule) == {
         "cap_running_jobs": 1, "gshare_class_c": 1, "input_incomplete": 1, HELD: 3, PASSED: 1
@@ -64,7 +64,7 @@ def test_rules_families_and_units(crowd):
     assert by_rule["n_units"].unique().to_list() == [4]
     held = by_rule.filter(pl.col("part") == HELD).row(0, named=True)
     assert [held[name] for name in ("jobs", "tasks", "units")] == [13, 3, 3]
-    classes = throttle.held_by_level(rows, **DICE)
+    classes = users.held_by_level(rows, **DICE)
     assert classes.select("column", "level").rows() == [
         ("task_class", "A"), ("task_class", "C"), ("task_class", "unrated"), ("gshare", SHARE)
     ]  # fmt: skip
@@ -72,11 +72,11 @@ def test_rules_families_and_units(crowd):
     assert [of_a[name] for name in ("brokerages", "jobs", "n_units")] == [2, 15, 2]
     assert [of_a[name] for name in (*FAMILIES, "held", PASSED)] == [0.5, 0, 0, 0, 0.5, 0.5]
     assert (of_a["caps_lo"], of_a["caps_hi"]) == (1 - of_a["passed_hi"], 1 - of_a["passed_lo"])
-    days = throttle.held_over_time(rows, "1d", **DICE)
+    days = users.held_over_time(rows, "1d", **DICE)
     assert days.select("time", "part", "share").rows() == [
         (datetime(2026, 6, 1), name, 0.25) for name in ("caps", "classes", "input")
     ]
-    units = throttle.held_by_unit(rows)
+    units = users.held_by_unit(rows)
     assert units.select("unit", "held", "jobs_held", "most_by").rows() == [
         ("phys", 1, 7, "gshare_class_c"), ("bob", 1, 5, "cap_running_jobs"),
         ("dave", 1, 1, "input_incomplete"), ("alice", 0, 0, None),
@@ -84,7 +84,7 @@ def test_rules_families_and_units(crowd):
 
 
 def test_how_near_the_limits_are(crowd):
-    rows = {row["rule"]: row for row in throttle.limit_margins(crowd).to_dicts()}
+    rows = {row["rule"]: row for row in users.limit_margins(crowd).to_dicts()}
     caps = rows["cap_running_jobs"]
     assert (caps["limited"], caps["median"], caps["largest"]) == (2, 0.7, 1.2)
     assert rows["gshare_class_c"]["largest"] == pytest.approx(93 / 90)
@@ -98,17 +98,17 @@ def test_merging_has_no_cap_to_come_near_in_production():
     world.add("user_totals", origusername="alice", nrunjobs=60, **counts)
     found = decided(world, "production", pandaserver__prio_mgr__CAP_RUNNING_USER_JOBS=50)
     assert found.tasks["throttle"].to_list() == [None]
-    assert throttle.limit_margins(found)["largest"].to_list() == [None] * 7
+    assert users.limit_margins(found)["largest"].to_list() == [None] * 7
     of_page = decided(world, "document", pandaserver__prio_mgr__CAP_RUNNING_USER_JOBS=50)
     assert of_page.tasks["throttle"].to_list() == ["cap_running_jobs"]
-    assert throttle.limit_margins(of_page)["largest"].to_list() == [1.2, 0, *[None] * 5]
+    assert users.limit_margins(of_page)["largest"].to_list() == [1.2, 0, *[None] * 5]
 
 
 def test_a_target_of_nothing_has_no_parts():
     world = World().queue("A").add("task_class", jeditaskid=1, **{"class": -1})
     found = decided(world.add("gshare_usage", gshare=SHARE, usage_perc=999_999.0))
     assert found.tasks["throttle"].to_list() == ["gshare_class_c"]
-    assert throttle.limit_margins(found)["limited"].to_list() == [0] * 7
+    assert users.limit_margins(found)["limited"].to_list() == [0] * 7
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +129,7 @@ def two_loops():
 def test_both_loops_and_the_way_through_them(two_loops):
     rows = users.outcomes(two_loops)
     assert rows["route"].to_list() == ["first", "then_second", "second_only"]
-    table = loops.removed_by_loop(two_loops, **DICE)
+    table = users.removed_by_loop(two_loops, **DICE)
     first, second = (table.filter(pl.col("loop") == loop) for loop in (1, 2))
     assert totals(first) == {"data_locality": 2, "lowmemory": 1, "candidate": 1}
     assert totals(second) == {"lowmemory": 1, "candidate": 3}
@@ -148,24 +148,24 @@ def busy(**more):
 
 def test_state_of_the_stabilizer():
     made = decided(busy(), jedi__anal_jobbroker__OVERLOAD_RATIO_OFFSET=100.0)
-    seen = loops.stabilizer_state(made, users.outcomes(made))
+    seen = users.stabilizer_state(made, users.outcomes(made))
     row = seen.row(0, named=True)
     assert row["queue"] == "BUSY"
     shown = ("nq", "nr", "nq_max", "user_share", "max_q_len", "u_queued", "looked_at", "user_queue")
     assert [row[name] for name in shown] == [110, 60, 120, 0.5, 60, 65, 1, 1]
     assert (row["base"], row["running"], row["percentage"]) == (0, 1, 1)
-    found = loops.stabilizer_shares(seen, **DICE)
+    found = users.stabilizer_shares(seen, **DICE)
     assert totals(found) == {
         "looked_at": 1, "user_queue": 1, "base": 1, "running": 1, "percentage": 2
     }  # fmt: skip
-    queues = loops.stabilizer_by_queue(seen)
+    queues = users.stabilizer_by_queue(seen)
     assert queues.select("queue", "marked", "throttled").rows() == [("BUSY", 1, 1), ("IDLE", 0, 0)]
     crowded = decided(busy().jobs("BUSY", "activated", 900))
-    left = loops.stabilizer_state(crowded, users.outcomes(crowded))
+    left = users.stabilizer_state(crowded, users.outcomes(crowded))
     assert left["queue"].to_list() == ["IDLE"]  # removed by cap_rt before
     long = {"jedi__anal_jobbroker__STATIC_MAX_QUEUE_RUNNING_RATIO": 5.0}
     longer = decided(busy(), jedi__anal_jobbroker__OVERLOAD_RATIO_OFFSET=100.0, **long)
-    again = loops.stabilizer_state(longer, users.outcomes(longer)).row(0, named=True)
+    again = users.stabilizer_state(longer, users.outcomes(longer)).row(0, named=True)
     assert (again["nq_max"], again["running"], again["user_queue"]) == (300, 1, 0)
 
 
@@ -185,7 +185,7 @@ def two_classes():
 def test_both_weights_have_the_rules_of_ones_own():
     rule = Rule(name="shut_out", source="ours", says="", when=pl.col("panda_queue") == "SLOW")
     made = ANALYSIS.brokerage.with_rule(rule, after="status").decide(two_classes().tables())
-    for side in basic_weights.decide_both_weights(made):
+    for side in weights.decide_both_weights(made):
         assert side.queues.filter(check="shut_out")["panda_queue"].to_list() == ["SLOW"]
 
 
@@ -193,11 +193,11 @@ def test_both_weights_have_the_rules_of_ones_own():
 def test_old_and_new_weight(rules):
     world = two_classes()
     made = decided(world, rules)
-    old, new = basic_weights.decide_both_weights(made)
+    old, new = weights.decide_both_weights(made)
     assert (old.world.rules.basic_weight, new.world.rules.basic_weight) == ("original", "new")
     assert old.world.rules.new_weight == new.world.rules.new_weight
     rows = users.outcomes(made)
-    found = basic_weights.compare_basic_weights(made, rows, **DICE)
+    found = weights.compare_basic_weights(made, rows, **DICE)
     before = {r["panda_queue"]: r["weight"] for r in old.weighed.to_dicts()}
     after = {r["panda_queue"]: r["weight"] for r in new.weighed.to_dicts()}
     share = [side["FAST"] / (side["FAST"] + side["SLOW"]) for side in (before, after)]
@@ -231,22 +231,20 @@ def test_old_and_new_weight(rules):
 def test_a_wait_that_nobody_knows_is_left_out():
     world = two_classes()
     world.rows["to_run_rate"] = [{"computingsite": "FAST", "jobs_per_hour": 40.0}]
-    found = basic_weights.compare_basic_weights(
-        decided(world), users.outcomes(decided(world)), **DICE
-    )
+    found = weights.compare_basic_weights(decided(world), users.outcomes(decided(world)), **DICE)
     assert 0 < found.known < 1
     assert found.users.row(0, named=True)["new_h"] == pytest.approx(0.5)  # 20 jobs, 40 an hour
 
 
 def test_a_least_weight_may_leave_nothing():
     made = decided(two_classes(), WITH_CODE, jedi__jobbroker__MIN_WEIGHT_user=0.6)
-    found = basic_weights.compare_basic_weights(made, users.outcomes(made), **DICE)
+    found = weights.compare_basic_weights(made, users.outcomes(made), **DICE)
     assert found.ends.select("kept", "n_lost", "n_won").row(0) == (1, 0, 0)
     assert found.lost_by == ""
     slow = two_classes()  # a task of class C, and no queue for it
     slow.rows["task_class"][0]["class"] = -1
     strict = decided(slow, WITH_CODE, jedi__jobbroker__MIN_WEIGHT_user=1.0)
-    found = basic_weights.compare_basic_weights(strict, users.outcomes(strict), **DICE)
+    found = weights.compare_basic_weights(strict, users.outcomes(strict), **DICE)
     assert found.ends.select("lost", "n_lost", "n_kept").row(0) == (1, 1, 0)
     assert found.lost_by == "below_min_weight"
 
@@ -254,13 +252,13 @@ def test_a_least_weight_may_leave_nothing():
 def test_nothing_to_weigh():
     made = decided(World())
     rows = users.outcomes(made)
-    found = basic_weights.compare_basic_weights(made, rows, **DICE)
+    found = weights.compare_basic_weights(made, rows, **DICE)
     assert (found.n_brokerages, found.known) == (0, None)
     for name in ("by_class", "places", "queues", "users"):
         assert getattr(found, name).is_empty(), name
     assert found.ends.select("kept", "n_kept").row(0) == (None, 0)
     assert found.wait["change_h"][0] is found.noticed["sooner"][0] is None
-    assert loops.stabilizer_shares(loops.stabilizer_state(made, rows), **DICE).is_empty()
+    assert users.stabilizer_shares(users.stabilizer_state(made, rows), **DICE).is_empty()
 
 
 def test_what_users_asked_for_and_got(crowd):
@@ -271,13 +269,13 @@ def test_what_users_asked_for_and_got(crowd):
          "n_jobs": [10, 3, 5], "core_h": [5.0, 1.0, 15.0]}
     )  # fmt: skip
     # made before the brokerage: left out
-    rated = fairness.jobs_with_users(ran, replay_of(crowd).tasks, rows)
+    rated = users.jobs_with_users(ran, replay_of(crowd).tasks, rows)
     assert rated.select("user", "n_jobs").rows() == [("alice", 10), ("bob", 5)]
-    totals_of = fairness.totals_by_user(rows, rated)
+    totals_of = users.totals_by_user(rows, rated)
     assert totals_of.rows() == [
         ("alice", 10, 10, 10, 5), ("bob", 5, 0, 0, 15), ("carol", 7, 0, 0, 0), ("dave", 1, 0, 0, 0)
     ]  # fmt: skip
-    found = {row["quantity"]: row for row in fairness.jain_indices(totals_of, **DICE).to_dicts()}
+    found = {row["quantity"]: row for row in users.jain_indices(totals_of, **DICE).to_dicts()}
     assert found["asked"]["index"] == pytest.approx(23**2 / (4 * 175))
     assert found["placed"]["index"] == pytest.approx(0.25)
     assert found["checks"]["index"] == 0
@@ -286,28 +284,28 @@ def test_what_users_asked_for_and_got(crowd):
 
 
 def test_jain_of_nothing_and_of_one():
-    nobody = pl.DataFrame(schema={"user": pl.String, **dict.fromkeys(fairness.QUANTITIES, pl.Float64)})  # fmt: skip
-    assert fairness.jain_indices(nobody, **DICE)["index"].to_list() == [None] * 6
-    one = pl.DataFrame({"user": ["a"], **dict.fromkeys(fairness.QUANTITIES, 3.0)})
-    assert fairness.jain_indices(one, **DICE).row(0) == ("asked", 1.0, None, None, "user", 1)
-    same = pl.DataFrame({"user": ["a", "b"], **{name: [2.0, 2.0] for name in fairness.QUANTITIES}})
-    ends = fairness.jain_indices(same, **DICE).row(0, named=True)
+    nobody = pl.DataFrame(schema={"user": pl.String, **dict.fromkeys(users.QUANTITIES, pl.Float64)})  # fmt: skip
+    assert users.jain_indices(nobody, **DICE)["index"].to_list() == [None] * 6
+    one = pl.DataFrame({"user": ["a"], **dict.fromkeys(users.QUANTITIES, 3.0)})
+    assert users.jain_indices(one, **DICE).row(0) == ("asked", 1.0, None, None, "user", 1)
+    same = pl.DataFrame({"user": ["a", "b"], **{name: [2.0, 2.0] for name in users.QUANTITIES}})
+    ends = users.jain_indices(same, **DICE).row(0, named=True)
     assert (ends["index_lo"], ends["index_hi"]) == (1, 1)
 
 
 def test_lorenz_curve():
     totals_of = pl.DataFrame({"asked": [3.0, 1.0], "placed": [0.0, 0.0], "core_h": [1.0, 1.0]})
-    curves = fairness.lorenz_curves(totals_of)
+    curves = users.lorenz_curves(totals_of)
     assert curves.filter(pl.col("quantity") == "asked")["part"].to_list() == [0, 0.25, 1]
     assert curves["quantity"].unique().sort().to_list() == ["asked", "core_h", "equal"]
-    assert fairness.lorenz_curves(totals_of.clear())["quantity"].unique().to_list() == ["equal"]
+    assert users.lorenz_curves(totals_of.clear())["quantity"].unique().to_list() == ["equal"]
 
 
 def test_indices_are_drawn_together():
     rng = np.random.default_rng(1)
     asked = rng.lognormal(0, 1, 30)
-    totals_of = pl.DataFrame({"user": [f"u{n:02}" for n in range(30)], **dict.fromkeys(fairness.QUANTITIES, asked)})  # fmt: skip
-    found = {row["quantity"]: row for row in fairness.jain_indices(totals_of, **DICE).to_dicts()}
+    totals_of = pl.DataFrame({"user": [f"u{n:02}" for n in range(30)], **dict.fromkeys(users.QUANTITIES, asked)})  # fmt: skip
+    found = {row["quantity"]: row for row in users.jain_indices(totals_of, **DICE).to_dicts()}
     assert (found["throttle"]["index_lo"], found["throttle"]["index_hi"]) == (
         0,
         0,

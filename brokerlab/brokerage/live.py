@@ -1,33 +1,304 @@
-"""A brokerage of queues that stands: prepared once, asked again and again with other counts."""
+"""A brokerage of queues that stands: prepared once, asked again and again with other counts, by the very same rules."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
+import dataframely as dy
 import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs.rules import AnalysisRules
-from brokerlab.brokerage.engine.again import changes
 from brokerlab.brokerage.engine.brokerage import Brokerage
-from brokerlab.brokerage.engine.decide import named, parts
+from brokerlab.brokerage.engine.decide import (
+    asked_anew,
+    asked_of,
+    changes,
+    in_parts,
+    lowest_bit,
+    named,
+    parts,
+    patched,
+)
 from brokerlab.brokerage.engine.decisions import Results, with_names
-from brokerlab.brokerage.engine.evaluation import asked_of
 from brokerlab.brokerage.engine.lookup import Known, Lookup, lazy_sides, number_of, with_facts
-from brokerlab.brokerage.engine.pairs import Facts, looked_up
-from brokerlab.brokerage.engine.plans import Frames, Lazy, Plans
+from brokerlab.brokerage.engine.pairs import Facts, Frames, Lazy, Plans, looked_up, matched
+from brokerlab.brokerage.engine.rule import Rule
 from brokerlab.brokerage.engine.steps import Derived, names_of, reads_of
 from brokerlab.brokerage.engine.world import World, with_some_place
-from brokerlab.brokerage.live.asked import KEY, asked, at_instants, states, with_others
-from brokerlab.brokerage.live.kept import Kept, Plan, per_instant
+from brokerlab.brokerage.inputs.frames import at_every
 from brokerlab.brokerage.production_jobs.brokerage import BROKERAGE
 from brokerlab.brokerage.production_jobs.ranking import shares
 from brokerlab.brokerage.rules import ProductionRules
-from brokerlab.errors import ConfigError
+from brokerlab.errors import ConfigError, DataError, SchemaError, nearest
+from brokerlab.frames import polars_frame, prepared
 from brokerlab.gdpconfig import Config
+from brokerlab.numerics import BoolArray, IntArray, repeated
+
+KEY = ["jeditaskid", "snapshot", "world"]
+
+Tables = dict[str, pl.DataFrame]
+
+
+def asked(wanted: Any, known: pl.DataFrame, n_settings: int) -> pl.DataFrame:
+    """Return what is wanted (see :func:`prepare`), sorted, with ``t``, the number of the task, and ``instant``.
+
+    ``known``: the tasks prepared, ``jeditaskid, snapshot, t``. The instant is the number of the state that a task sees, its
+    world's where no world is asked for at several snapshots.
+
+    Raises:
+        SchemaError: Missing columns, values of another type, nulls.
+        DataError: Tasks or numbers of settings that were not prepared, rows that repeat a key.
+    """
+    rows = prepared({"wanted": wanted}, {"wanted": _Wanted})["wanted"]
+    rows = rows.with_columns(pl.col("snapshot", "setting").fill_null(0)).sort(KEY)
+    found = rows.join(known, on=KEY[:2], how="left", maintain_order="left")
+    strange = pl.col("t").is_null() | ~pl.col("setting").is_between(0, n_settings - 1)
+    odd = found.filter(strange | pl.struct(KEY).is_duplicated())
+    if odd.height:
+        raise DataError(
+            f"wanted: {odd.height} rows repeat a key, or are of tasks or settings that were not prepared, such as "
+            f"{odd.row(0, named=True)}"
+        )
+    if found["world"].n_unique() == found.n_unique(["world", "snapshot"]):
+        return found.with_columns(instant="world")
+    instants = found.select("world", "snapshot").unique().sort("world", "snapshot")
+    instants = instants.with_columns(instant=pl.int_range(pl.len(), dtype=pl.Int64))
+    return found.join(instants, on=["world", "snapshot"], how="left", maintain_order="left")
+
+
+class _Wanted(dy.Schema):
+    jeditaskid = dy.Int64(nullable=False)
+    snapshot = dy.Int64(nullable=True)
+    world = dy.Int64(nullable=False)
+    at = dy.Datetime(nullable=True, time_unit="us")
+    setting = dy.Int64(nullable=True)
+
+
+def states(
+    state: Mapping[str, Any],
+    contracts: Mapping[str, type[dy.Schema]],
+    allowed: Collection[str],
+    instants: pl.DataFrame,
+) -> Tables:
+    """Return the tables of a state, held to their contracts; ``snapshot`` is the instant, see :func:`asked`.
+
+    ``state`` has frames of any engine with ``world`` instead of ``snapshot`` (null: every world), ``instants`` are
+    ``world, instant`` of what is asked for.
+
+    Raises:
+        SchemaError: Tables that may not change, rows of no world, whatever else the contracts do not allow.
+    """
+    given = {}
+    for name, table in state.items():
+        if name not in allowed:
+            raise SchemaError(f"state: '{name}' may not change: {nearest(name, allowed)}")
+        frame = polars_frame(table, contracts[name])
+        world = frame.schema.get("world", pl.Unknown())
+        if not (world.is_integer() or world == pl.Null) or "snapshot" in frame.columns:
+            raise SchemaError(
+                f"state: {name} must have a world, a whole number (null: every one), in the place of snapshot; found "
+                f"{', '.join(f'{key} {kind}' for key, kind in frame.schema.items())}"
+            )
+        given[name] = frame.rename({"world": "snapshot"})
+    held = prepared(given, {name: contracts[name] for name in given})
+    worlds = instants.select(snapshot="world").unique()
+    found = {name: at_every(frame, worlds, name) for name, frame in held.items()}
+    if instants["world"].equals(instants["instant"]):
+        return found
+    return {name: at_instants(frame, instants, "world") for name, frame in found.items()}
+
+
+def at_instants(frame: pl.DataFrame, instants: pl.DataFrame, of: str) -> pl.DataFrame:
+    """Return rows for the instants; the frame's ``snapshot`` is a world or a snapshot, as ``of`` says."""
+    if frame.is_empty():
+        return frame
+    known = instants.select(of, "instant").unique()
+    joined = frame.join(known, left_on="snapshot", right_on=of, maintain_order="left")
+    return joined.with_columns(snapshot="instant").drop("instant")
+
+
+def with_others(
+    given: Tables,
+    rows: pl.DataFrame,
+    prepared_tables: Mapping[str, pl.DataFrame],
+    together: Iterable[Iterable[str]],
+) -> Tables:
+    """Add the tables that are read together with some that are given, as they were prepared."""
+    lost = [
+        name
+        for names in together
+        if given.keys() & set(names)
+        for name in names
+        if name not in given
+    ]
+    if not lost:
+        return given
+    snapshots = rows.select("snapshot").unique()
+    others = {
+        name: at_every(prepared_tables[name], snapshots, name) for name in dict.fromkeys(lost)
+    }
+    return given | {name: at_instants(frame, rows, "snapshot") for name, frame in others.items()}
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """What stands while some tables change.
+
+    Attributes:
+        lookups: What is looked up in tables that change.
+        checks: All checks of single queues, in order.
+        asked: Numbers of those that read facts that change.
+        lasting: Bits of the checks that remove a queue at once.
+        columns: Facts of pairs that stand and are read by the others and the ranking.
+        kept: What stands of pairs, by locality loop.
+        plans: Plans made at the first question.
+    """
+
+    lookups: tuple[Lookup, ...]
+    checks: tuple[Rule, ...]
+    asked: tuple[int, ...]
+    lasting: int
+    columns: frozenset[str]
+    kept: dict[int, Kept] = field(default_factory=dict)
+    plans: Plans = field(default_factory=Plans)
+
+    @classmethod
+    def of(cls, world: World, lookups: tuple[Lookup, ...]) -> Cycle:
+        """Sort the checks out by the facts that change."""
+        changing = {name for each in lookups for name in each.facts}
+        checks = world.checks
+        asked = tuple(bit for bit, check in enumerate(checks) if changing & {*check.reads})
+        read = {*world.step_reads, *(name for bit in asked for name in checks[bit].reads)}
+        of_pairs = {name for side in world.facts.sides for name in side.missing}
+        columns = frozenset(of_pairs & read - changing)
+        return cls(lookups, checks, asked, world.lasting, columns)
+
+    def closed(self, failed: IntArray) -> IntArray:
+        """Return the check that removed a pair whatever the others say; -1: that is open."""
+        first = lowest_bit(failed, self.lasting)
+        others = [bit for bit in self.asked if self.lasting >> bit & 1]
+        limit = min(others, default=len(self.checks))
+        return np.where((first >= 0) & (first < limit), first, -1)
+
+    def hopeful(self, numbers: pl.Series) -> pl.Series:
+        """Tell of numbers of tasks whether one may find a queue, in some loop."""
+        found = []
+        for kept in self.kept.values():
+            places = kept.places(numbers)
+            found.append((places >= 0) & np.append(kept.hopeful, False)[places])
+        return pl.Series(np.any(found, axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """What stands of the pairs.
+
+    Attributes:
+        tasks: Numbers of the tasks, sorted.
+        closed: Pairs that each check (column) removed whatever the others say, by task (row).
+        start: Place of the first open pair of each task.
+        n: Open pairs of each task.
+        open: ``q, failed`` (by the checks that stand) of the pairs that are open, and the columns of the cycle.
+        failed: Bits of the standing checks that skip each pair, in the order of :func:`~.pairs.matched`, in parts.
+    """
+
+    tasks: IntArray
+    closed: IntArray
+    start: IntArray
+    n: IntArray
+    open: pl.DataFrame
+    failed: tuple[IntArray, ...] = ()
+
+    @classmethod
+    def of(
+        cls, cycle: Cycle, facts: Facts, before: Kept | None, changed: Mapping[str, pl.Series]
+    ) -> Kept:
+        """Ask the checks that stand about every pair.
+
+        ``before``: what stands of the same pairs under other settings; only what reads a fact that is ``changed`` is then
+        worked out again.
+        """
+        again = [bit for bit in range(len(cycle.checks)) if bit not in cycle.asked]
+        if before is not None:
+            anew = asked_anew(cycle.checks, changed)
+            again = [bit for bit in again if bit in anew]
+            if not again and not cycle.columns & changed.keys():
+                return before
+        tasks = facts.tasks["t"].to_numpy()
+        closed = np.zeros((len(tasks), len(cycle.checks)), dtype=np.int64)
+        n = np.zeros(len(tasks), dtype=np.int64)
+        kept, failed = [], []
+        for number, part in enumerate(in_parts(facts)):
+            pairs = matched(part)
+            old = np.zeros(pairs.height, np.int64) if before is None else before.failed[number]
+            bits = patched(old, part, cycle.checks, again)
+            failed.append(bits)
+            place, first = np.searchsorted(tasks, pairs["t"].to_numpy()), cycle.closed(bits)
+            np.add.at(closed, (place[first >= 0], first[first >= 0]), 1)
+            n += np.bincount(place[first < 0], minlength=len(tasks))
+            left = pairs.with_columns(failed=pl.Series(bits)).filter(pl.Series(first < 0))
+            numbers = looked_up(part, left.select("t", "q"), {*cycle.columns})
+            kept.append(left.drop("t").hstack(numbers.drop("t", "q")))
+        start = np.cumsum(n) - n
+        return cls(tasks, closed, start, n, pl.concat(kept, rechunk=True), tuple(failed))
+
+    @classmethod
+    def stacked(cls, parts: Sequence[Kept], n_tasks: int) -> Kept:
+        """Put what stands under several settings together: tasks of the i-th ones are numbered from ``i * n_tasks`` on."""
+        if len(parts) == 1:
+            return parts[0]
+        distinct = list(dict.fromkeys(parts))
+        heights = np.cumsum([0, *(part.open.height for part in distinct)])
+        first = [heights[distinct.index(part)] for part in parts]
+        return cls(
+            np.concatenate([part.tasks + i * n_tasks for i, part in enumerate(parts)]),
+            np.concatenate([part.closed for part in parts]),
+            np.concatenate([part.start + at for part, at in zip(parts, first, strict=True)]),
+            np.concatenate([part.n for part in parts]),
+            pl.concat([part.open for part in distinct], rechunk=True),
+        )
+
+    @cached_property
+    def hopeful(self) -> BoolArray:
+        """Tasks with a pair that passes every check that stands; what fails one is removed, at once or as marked."""
+        passes = np.append(0, np.cumsum(self.open["failed"].to_numpy() == 0))
+        hopes: BoolArray = passes[self.start + self.n] > passes[self.start]
+        return hopes
+
+    def places(self, numbers: pl.Series) -> IntArray:
+        """Return at which place each number of a task stands; -1: it may go nowhere."""
+        wanted = numbers.to_numpy()
+        place = np.searchsorted(self.tasks, wanted)
+        there = np.append(self.tasks, -1)[place] == wanted
+        return np.where(there, place, -1)
+
+    def pairs(self, rows: IntArray, places: IntArray) -> pl.DataFrame:
+        """Return the open pairs of tasks, which may come several times: ``t`` (of ``rows``), ``q, failed`` and the facts kept."""
+        row, of = repeated(self.start[places], self.n[places])
+        return pl.DataFrame({"t": rows[row]}).hstack(self.open[pl.Series(of)])
+
+
+def per_instant(tasks: pl.DataFrame, instants: IntArray, keys: Collection[str]) -> pl.DataFrame:
+    """Return the facts of tasks, one row each, as those who look at what changes want them.
+
+    They have ``t`` (number of the row), ``snapshot`` (the instant) and ``keys`` numbered anew, which stand for a state of the
+    grid, too.
+    """
+    names, number = np.unique(instants, return_inverse=True)
+    own = {
+        key: np.unique(tasks[key].to_numpy() * len(names) + number, return_inverse=True)[1]
+        for key in keys
+    }
+    return tasks.with_columns(
+        t=pl.Series(np.arange(len(instants))),
+        snapshot=pl.Series(instants),
+        **{key: pl.Series(values, dtype=pl.Int64) for key, values in own.items()},
+    )
+
 
 STAGES = ("jobs", "analysis")
 """Stages that can stand."""
@@ -99,24 +370,6 @@ def tables_that_change(brokerage: Brokerage[Any, Any]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Cycle:
-    """What stands while some tables change: lookups in them, which checks stand, by locality loop what stands of pairs."""
-
-    lookups: tuple[Lookup, ...]
-    plan: Plan
-    kept: Mapping[int, Kept]
-    plans: Plans = field(default_factory=Plans)
-
-    def hopeful(self, numbers: pl.Series) -> pl.Series:
-        """Tell of numbers of tasks whether one may find a queue, in some loop."""
-        found = []
-        for kept in self.kept.values():
-            places = kept.places(numbers)
-            found.append((places >= 0) & np.append(kept.hopeful, False)[places])
-        return pl.Series(np.any(found, axis=0))
-
-
-@dataclass(frozen=True)
 class Standing:
     """See :func:`prepare`.
 
@@ -170,8 +423,8 @@ class Standing:
         order = pl.Enum(names_of(world.checks, world.steps))
         counts = np.zeros((rows.height, len(order.categories)), dtype=np.int64)
         left = np.zeros(rows.height, dtype=np.int64)
-        bits = {cycle.plan.checks[bit].name: bit for bit in cycle.plan.asked}
-        checks = [cycle.plan.checks[bit] for bit in cycle.plan.asked]
+        checks = [cycle.checks[bit] for bit in cycle.asked]
+        bits = {check.name: bit for check, bit in zip(checks, cycle.asked, strict=True)}
         read = {name for check in checks for name in check.when.meta.root_names()}
 
         def failures(part: Facts, loop: int) -> pl.DataFrame:
@@ -181,7 +434,7 @@ class Standing:
             counts[t] = 0
             counts[t, : kept.closed.shape[1]] = kept.closed[places]
             found = kept.pairs(t, places)
-            numbers = looked_up(part, found.select("t", "q"), read - cycle.plan.columns)
+            numbers = looked_up(part, found.select("t", "q"), read - cycle.columns)
             found = found.hstack(numbers.drop("t", "q"))
             if not checks:
                 return found
@@ -221,23 +474,20 @@ class Standing:
     def _cycle(self, names: frozenset[str]) -> Cycle:
         """Work out what stands; what settings do not change is that of the root, where they leave the same tasks."""
         lookups = tuple(each for each in self._changing if names & {*each.tables})
-        plan = Plan.of(self.world, {name for each in lookups for name in each.facts})
-        loops = (1,) if self.world.second is None else (1, 2)
-        kept: dict[int, list[Kept]] = {loop: [] for loop in loops}
+        cycle = Cycle.of(self.world, lookups)
         root = None if self.root is None else self.root.world
         before = {} if self.root is None else self.root.cycle(names).kept
         first = None if root is None else self._open(root)
-        for world in self.worlds:
-            facts = self._open(world)
-            same = first is not None and first.tasks["t"].equals(facts.tasks["t"])
-            changed = changes(first, facts) if first is not None and same else {}
-            for loop in loops:
+        open_ = [(world, self._open(world)) for world in self.worlds]
+        for loop in (1,) if self.world.second is None else (1, 2):
+            kept = []
+            for world, facts in open_:
+                same = first is not None and first.tasks["t"].equals(facts.tasks["t"])
+                changed = changes(first, facts) if first is not None and same else {}
                 local = replace(world, facts=facts).in_loop(facts.tasks.select("t"), loop)
-                old = before[loop] if same else None
-                kept[loop].append(Kept.of(plan, local, old, changed))
-        n_tasks = self.world.tasks.height
-        stacked = {loop: Kept.stacked(each, n_tasks) for loop, each in kept.items()}
-        return Cycle(lookups, plan, stacked)
+                kept.append(Kept.of(cycle, local, before[loop] if same else None, changed))
+            cycle.kept[loop] = Kept.stacked(kept, self.world.tasks.height)
+        return cycle
 
     @cached_property
     def _known(self) -> pl.DataFrame:
@@ -312,8 +562,8 @@ class Standing:
 
     def _tasks(self, rows: pl.DataFrame, tables: Frames, cycle: Cycle) -> pl.DataFrame:
         """Return the facts of the tasks wanted, one row each, as what changes is keyed by."""
-        world, checks = self.world, cycle.plan.checks
-        read = {*self._reads, *(name for bit in cycle.plan.asked for name in checks[bit].reads)}
+        world, checks = self.world, cycle.checks
+        read = {*self._reads, *(name for bit in cycle.asked for name in checks[bit].reads)}
         columns = [name for name in world.tasks.columns if name in read]
         chosen = world.tasks.select(columns)[rows["t"]]
         if differ := [name for name in columns if name in self._set.columns]:

@@ -1,20 +1,83 @@
-"""The original basic weight against the new one: which jobs would go elsewhere, to which queues, whose."""
+"""What the weights do: the share of each factor in their spread, and the original basic weight of users against the new one."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules
-from brokerlab.brokerage.analysis_jobs.weights import SITE_CLASSES
+from brokerlab.brokerage.analysis_jobs.ranking import SITE_CLASSES
 from brokerlab.brokerage.comparison import Comparison, compare
 from brokerlab.brokerage.engine.decisions import NOT_LOOKED_AT, TASK
-from brokerlab.brokerage.studies.loops import unified_queues
-from brokerlab.brokerage.studies.removal import with_flags
-from brokerlab.brokerage.studies.users import USER, in_order
-from brokerlab.intervals import clustered, shares, summed
+from brokerlab.brokerage.production_jobs.ranking import Decisions
+from brokerlab.brokerage.studies.removal import NO_SHARE, with_flags
+from brokerlab.brokerage.studies.users import USER, in_order, unified_queues
+from brokerlab.intervals import clustered, shares, summed, sums_of
+
+FACTORS = ("work", "data", "network", "t1", "preference")
+"""Factors of the weight of a queue (production-jobs.md 7)."""
+
+
+def competing_queues(decisions: Decisions) -> pl.DataFrame:
+    """Return the rows of ``decisions.weighed`` that compete by weight: not removed, or only for being beyond the best ten.
+
+    All factors are positive; ``weight`` is their product.
+    """
+    competes = pl.col("check").is_null() | (pl.col("check").cast(pl.String) == "rank")
+    product = pl.lit(1.0)
+    for name in FACTORS:
+        product = product * pl.col(name).cast(pl.Float64)
+    rows = decisions.weighed.filter(competes & ~pl.col("bootstrap")).with_columns(weight=product)
+    return rows.filter(pl.col("weight") > 0, pl.col("weight").is_finite())
+
+
+def divide_spread(rows: pl.DataFrame, factors: Sequence[str], place: str) -> pl.DataFrame:
+    """Divide the spread of the log weight within each brokerage among the factors.
+
+    With `x` the log of a factor and `y` that of the weight, each less its mean over the brokerage's places, the
+    factor's part is the sum of ``x y``; the parts add up to the sum of ``y²``, as ``y`` is the sum of the ``x``. A part
+    below 0 belongs to a factor that works against the others.
+
+    Returns:
+        One row per brokerage with two or more places: ``jeditaskid, snapshot``, one column per factor, ``spread`` (their
+        sum); sorted.
+    """
+    names = list(factors)
+    table = rows.sort(*TASK, pl.col(place).cast(pl.String)).select(
+        *TASK, *(pl.col(name).cast(pl.Float64).log() for name in names)
+    )
+    sums, starts = sums_of(table, TASK, names)
+    if not table.height:
+        return table.with_columns(spread=pl.lit(0.0))
+    sizes = np.diff(np.append(starts, table.height))
+    logs = table.select(names).to_numpy()
+    x = logs - np.repeat(sums / sizes[:, None], sizes, axis=0)
+    parts = np.add.reduceat(x * x.sum(axis=1, keepdims=True), starts, axis=0)
+    columns = [pl.Series(name, parts[:, i]) for i, name in enumerate(names)]
+    result = table.select(TASK)[starts].hstack(columns)
+    return result.with_columns(spread=pl.Series(parts.sum(axis=1))).filter(pl.Series(sizes > 1))
+
+
+def weight_spread(decisions: Decisions, tasks: pl.DataFrame) -> pl.DataFrame:
+    """Return :func:`divide_spread` of the queues that compete by weight, with ``gshare``."""
+    facts = tasks.select(*TASK, pl.col("gshare").fill_null(NO_SHARE))
+    spread = divide_spread(competing_queues(decisions), FACTORS, "panda_queue")
+    return spread.join(facts, on=TASK, maintain_order="left")
+
+
+def factor_shares(
+    spread: pl.DataFrame, factors: Sequence[str] = FACTORS, *, by: Sequence[str] = (), **dice: Any
+) -> pl.DataFrame:
+    """Return the share of each factor in the spread of the log weight (:func:`divide_spread`), see :func:`brokerlab.intervals.shares`.
+
+    Parts are the factors; empty where nowhere two places compete.
+    """
+    return shares(spread, factors, "spread", unit=TASK[0], by=by, **dice)
+
 
 CLASSES = tuple(SITE_CLASSES.values())
 NOTICED = 0.1
@@ -65,25 +128,30 @@ def compare_basic_weights(
     """Decide with the other basic weight too, and compare; ``rows`` are `outcomes`, replicates are over users."""
     original, new = decide_both_weights(decisions)
     comparison = compare(original, new)
-    before, after = (expected_jobs(each, rows) for each in (original, new))
-    common = before.select(TASK).unique().join(after.select(TASK).unique(), on=TASK)
-    before, after = (frame.join(common, on=TASK, how="semi") for frame in (before, after))
-    shifts = comparison.tasks.select(*TASK, "shift")
-    by_brokerage = _by_brokerage(before, after, rows, shifts)
-    users = _by_user(before, after)
+    sides = {ORIGINAL: expected_jobs(original, rows), NEW: expected_jobs(new, rows)}
+    common = sides[ORIGINAL].select(TASK).unique().join(sides[NEW].select(TASK).unique(), on=TASK)
+    expected = pl.concat(
+        frame.join(common, on=TASK, how="semi", maintain_order="left").with_columns(
+            weight=pl.lit(w)
+        )
+        for w, frame in sides.items()
+    )
+    by_brokerage = _by_brokerage(expected, rows, comparison.every.select(*TASK, "shift"))
+    waits_of = _compared_waits(expected)
+    users = _by_user(waits_of)
     waits = {f"{name}_h": (name, "jobs") for name in (ORIGINAL, NEW, "change")}
     every = pl.concat([by_brokerage.with_columns(task_class=pl.lit("all")), by_brokerage])
     return WeightComparison(
         n_brokerages=common.height,
-        ends=_ends(original, new, rows, **dice),
+        ends=_ends(comparison, rows, **dice),
         lost_by=_lost_by(comparison),
         by_class=_moved_by(every, "task_class", **dice),
         places=_places(every, **dice),
-        queues=_by_queue(before, after, **dice),
+        queues=_by_queue(expected, **dice),
         users=users,
         noticed=_noticed(users, **dice),
-        wait=clustered(_compared_waits(before, after), waits, unit=USER, **dice),
-        known=_known(pl.concat([before, after])),
+        wait=clustered(waits_of, waits, unit=USER, **dice),
+        known=_known(expected),
     )
 
 
@@ -137,28 +205,17 @@ def expected_jobs(decisions: AnalysisDecisions, rows: pl.DataFrame) -> pl.DataFr
     )
 
 
-def _ends(
-    original: AnalysisDecisions, new: AnalysisDecisions, rows: pl.DataFrame, **dice: Any
-) -> pl.DataFrame:
+def _ends(comparison: Comparison, rows: pl.DataFrame, **dice: Any) -> pl.DataFrame:
     """Return the shares of brokerages that keep, lose and win candidates."""
-    before, after = (
-        each.tasks.select(*TASK, (pl.col("outcome") == "candidates").alias(side))
-        for each, side in ((original, "before"), (new, "after"))
-    )
-    kept = pl.col("before") & pl.col("after")
+    before, after = (pl.col(f"outcome_{side}") == "candidates" for side in "ab")
+    parts = {"kept": before & after, "lost": before & ~after, "won": after & ~before}
     flags = (
-        before.join(after, on=TASK)
-        .filter(pl.col("before") | pl.col("after"))
+        comparison.every.filter(before | after)
         .join(rows.select(*TASK, USER, "one"), on=TASK)
-        .with_columns(
-            n_kept=kept.cast(pl.Int64),
-            n_lost=(pl.col("before") & ~kept).cast(pl.Int64),
-            n_won=(pl.col("after") & ~kept).cast(pl.Int64),
-        )
+        .with_columns(flag.cast(pl.Int64).alias(f"n_{name}") for name, flag in parts.items())
     )
-    shares_of = {name: (f"n_{name}", "one") for name in ("kept", "lost", "won")}
-    ends = clustered(flags, shares_of, unit=USER, **dice)
-    return ends.with_columns(pl.lit(flags[n].sum()).alias(n) for n, _ in shares_of.values())
+    ends = clustered(flags, {name: (f"n_{name}", "one") for name in parts}, unit=USER, **dice)
+    return ends.with_columns(pl.lit(flags[f"n_{name}"].sum()).alias(f"n_{name}") for name in parts)
 
 
 def _lost_by(comparison: Comparison) -> str:
@@ -173,18 +230,15 @@ def _lost_by(comparison: Comparison) -> str:
     return str(counts["check_b"].first() or "")
 
 
-def _by_brokerage(
-    before: pl.DataFrame, after: pl.DataFrame, rows: pl.DataFrame, shifts: pl.DataFrame
-) -> pl.DataFrame:
+def _by_brokerage(expected: pl.DataFrame, rows: pl.DataFrame, shifts: pl.DataFrame) -> pl.DataFrame:
     """Return one row per brokerage: its jobs, those that move, those at each class of queues under either weight."""
-    jobs, columns = pl.col("jobs"), ["task_class", "gshare", "jobs"]
-    wide = rows.select(*TASK, USER, *columns).join(before.select(TASK).unique(), on=TASK)
-    for weight, frame in ((ORIGINAL, before), (NEW, after)):
-        at = frame.group_by(TASK).agg(
-            jobs.filter(pl.col("queue_class") == name).sum().alias(_at(name, weight))
-            for name in CLASSES
-        )
-        wide = wide.join(at, on=TASK)
+    jobs = pl.col("jobs")
+    at = expected.group_by(TASK).agg(
+        jobs.filter(queue_class=name, weight=weight).sum().alias(_at(name, weight))
+        for name in CLASSES
+        for weight in (ORIGINAL, NEW)
+    )
+    wide = rows.select(*TASK, USER, "task_class", "gshare", "jobs").join(at, on=TASK)
     moved = pl.col("shift").fill_null(0.0) * jobs
     return wide.join(shifts, on=TASK, how="left").with_columns(moved=moved).sort(TASK)
 
@@ -231,13 +285,14 @@ def _places(by_brokerage: pl.DataFrame, **dice: Any) -> pl.DataFrame:
     )
 
 
-def _by_queue(before: pl.DataFrame, after: pl.DataFrame, **dice: Any) -> pl.DataFrame:
+def _by_queue(expected: pl.DataFrame, **dice: Any) -> pl.DataFrame:
     """Return the expected jobs of every queue under both weights, and the change as a share of all jobs."""
-    sides = [
+    sides = (
         summed(frame, [USER, "queue"], ["jobs"]).rename({"jobs": weight})
-        for frame, weight in ((before, ORIGINAL), (after, NEW))
-    ]
-    by_user = sides[0].join(sides[1], on=[USER, "queue"], how="full", coalesce=True).fill_null(0.0)
+        for weight, frame in _by_weight(expected)
+    )
+    by_user = next(sides).join(next(sides), on=[USER, "queue"], how="full", coalesce=True)
+    by_user = by_user.fill_null(0.0)
     by_user = by_user.sort(USER, "queue")  # so that sums do not depend on the number of threads
     totals = summed(by_user, ["queue"], [ORIGINAL, NEW])
     names = totals["queue"].to_list()
@@ -248,7 +303,7 @@ def _by_queue(before: pl.DataFrame, after: pl.DataFrame, **dice: Any) -> pl.Data
     )
     changes = shares(wide, names, "jobs of all queues", unit=USER, **dice)
     most = pl.col("queue_class").mode().sort().first()
-    classes = [frame.group_by("queue").agg(most) for frame in (before, after)]
+    classes = [frame.group_by("queue").agg(most) for _, frame in _by_weight(expected)]
     names_of_changes = {f"share{end}": f"change{end}" for end in ("", "_lo", "_hi")}
     return (
         totals.join(
@@ -260,14 +315,18 @@ def _by_queue(before: pl.DataFrame, after: pl.DataFrame, **dice: Any) -> pl.Data
     )
 
 
-def _compared_waits(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
+def _by_weight(expected: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
+    return [(weight, expected.filter(weight=weight)) for weight in (ORIGINAL, NEW)]
+
+
+def _compared_waits(expected: pl.DataFrame) -> pl.DataFrame:
     """Return brokerages of which some wait is known under both weights.
 
     ``jeditaskid, snapshot, user``, ``jobs``, ``known_original, known_new`` [jobs at queues whose wait is known],
     ``original, new, change``: mean wait there times the jobs [h].
     """
     sides = []
-    for weight, frame in ((ORIGINAL, before), (NEW, after)):
+    for weight, frame in _by_weight(expected):
         jobs, wait = pl.col("jobs"), pl.col("wait_h")
         parts = frame.with_columns(
             hours=(jobs * wait).fill_null(0.0),
@@ -285,10 +344,10 @@ def _compared_waits(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
     ).with_columns(change=pl.col(NEW) - pl.col(ORIGINAL))
 
 
-def _by_user(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
+def _by_user(waits: pl.DataFrame) -> pl.DataFrame:
     known = [f"known_{ORIGINAL}", f"known_{NEW}"]
     columns = ["jobs", *known, ORIGINAL, NEW]
-    sums = summed(_compared_waits(before, after), [USER], columns).filter(pl.col("jobs") > 0)
+    sums = summed(waits, [USER], columns).filter(pl.col("jobs") > 0)
     jobs, original, new = pl.col("jobs"), pl.col("original_h"), pl.col("new_h")
     step = pl.col("change_h")
     notice = step.abs() >= NOTICED * pl.max_horizontal(original, new)
