@@ -267,7 +267,9 @@ def test_what_is_short_is_simulated_side_by_side():
     assert asked == [1, 2, 3]
 
 
+@pytest.mark.long
 def test_a_killed_worker_is_replaced(monkeypatch):
+    """As below, in processes that are killed; `test_long_work.py` kills one in every run."""
     monkeypatch.setenv("BROKERLAB_TOY_MAIN", str(os.getpid()))
     monkeypatch.setattr("brokerlab.calibrate.thresholds.runs.PAYS_S", 0.0)
     config, block = Config.empty(), Block(Period(*EARLY), (1, 2))
@@ -304,6 +306,9 @@ def test_settings_of_a_killed_worker_are_made_again_apart(monkeypatch):
         (values[3].digest, "the process that simulated it was killed twice")
     ]
     assert runs.n_simulated == 4
+    assert len(runs.outcomes(values[4], Block(Period(*EARLY), (1,)))) == 1
+    with pytest.raises(InsufficientDataError, match="killed twice"):
+        runs.outcomes(values[3], Block(Period(*EARLY), (1,)))
 
 
 def test_replications_are_added_to_rivals_only():

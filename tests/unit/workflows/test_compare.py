@@ -2,6 +2,7 @@
 
 import signal
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 
 import numpy as np
 import polars as pl
@@ -80,10 +81,8 @@ def test_a_comparison_goes_on_where_it_was(system, flows, tmp_path, monkeypatch)
     assert len(ran) == 5  # other workflows are other cells
 
 
-def test_a_process_that_is_killed_takes_its_cell_with_it_and_nothing_else(
-    system, flows, monkeypatch, tmp_path
-):
-    given = {"strategies": ["one_job"], "times": 4, "cell": 2, "store": tmp_path}
+def killed(patch):
+    """Kill the process of the second cell."""
     real = ProcessPoolExecutor.submit
 
     def submit(pool, function, cell):
@@ -91,8 +90,26 @@ def test_a_process_that_is_killed_takes_its_cell_with_it_and_nothing_else(
             return real(pool, signal.raise_signal, signal.SIGKILL)
         return real(pool, function, cell)
 
+    patch.setattr(ProcessPoolExecutor, "submit", submit)
+
+
+def told_of(patch):
+    """Say that the process of the second cell was killed; `test_long_work.py` kills one in every run."""
+
+    def in_processes(work, shared, cells, **_):
+        for cell in cells:
+            yield cell, BrokenProcessPool() if cell.first == 2 else work(shared, cell)
+
+    patch.setattr(processes, "in_processes", in_processes)
+
+
+@pytest.mark.parametrize("kill", [told_of, pytest.param(killed, marks=pytest.mark.long)])
+def test_a_process_that_is_killed_takes_its_cell_with_it_and_nothing_else(
+    kill, system, flows, monkeypatch, tmp_path
+):
+    given = {"strategies": ["one_job"], "times": 4, "cell": 2, "store": tmp_path}
     with monkeypatch.context() as patch:
-        patch.setattr(ProcessPoolExecutor, "submit", submit)
+        kill(patch)
         found = compare({"fork": flows["fork"]}, {"easy": system}, workers=2, **given)
     assert found.missing == {"easy, instants 3 to 4": "its process was killed"}
     assert found.runs["instant"].to_list() == [0, 1]
