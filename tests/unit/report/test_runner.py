@@ -155,7 +155,7 @@ def test_too_little_data_is_an_answer_and_refused_input_says_why(notebooks, tmp_
     assert {entry["kind"] for entry in newest} == {"no_answer"}
 
 
-def test_runs_at_once_have_kernels_of_their_own(notebooks, tmp_path, monkeypatch):
+def test_kernels_have_sockets_of_their_own(tmp_path, monkeypatch):
     """Two runs from one directory once shared its `kernel-ipc-1` and answered each other."""
     monkeypatch.chdir(tmp_path)
     names, before = [], set(tmp_path.iterdir())
@@ -168,7 +168,14 @@ def test_runs_at_once_have_kernels_of_their_own(notebooks, tmp_path, monkeypatch
     assert len(set(names)) == 2
     assert {transport for transport, _ in names} == {"ipc"}
     assert not Path(names[0][1]).parent.exists()
+    assert set(tmp_path.iterdir()) == before
 
+
+@pytest.mark.long
+def test_runs_at_once_have_kernels_of_their_own(notebooks, tmp_path, monkeypatch):
+    """As above, with two runs at once."""
+    monkeypatch.chdir(tmp_path)
+    before = set(tmp_path.iterdir())
     script = "from brokerlab.report import run; import sys; run('toy', {}, out_root=sys.argv[1], notebooks=sys.argv[2])"
     other = subprocess.Popen(  # noqa: S603 - this interpreter, our own script
         [sys.executable, "-c", script, str(tmp_path / "out0"), str(notebooks)],
