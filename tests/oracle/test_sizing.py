@@ -104,6 +104,7 @@ def sized(sizer, task_type, past, arrivals, memory_b):
     return np.array([waste, failures])
 
 
+@pytest.mark.long
 def test_the_line_of_least_waste_wastes_what_is_printed():
     """Section 5a prints 0.492 / 120: another split, truth peak_rss; the search is sensitive to rounding."""
     total = np.zeros(2)

@@ -13,7 +13,7 @@ from brokerlab.worlds import synthesise
 from brokerlab.worlds.truth import QUANTILES
 from tests.unit.calibrate.toys import backtest
 
-REPEATS, FEW = 24, 4
+REPEATS, FEW = 24, 2
 """Periods of a long run, and of every run."""
 SETTINGS = [(75, 10), (80, 20), (95, 10)]
 
