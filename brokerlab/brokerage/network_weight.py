@@ -1,4 +1,7 @@
-"""The network weight of links: how quickly outputs of a satellite are gathered at the nucleus."""
+"""The network weight of links: how quickly outputs of a satellite are gathered at the nucleus.
+
+Source: network-weight.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Facts that the analysis job brokerage looks up: what stands for long, and what may change from cycle to cycle."""
+"""Facts that the analysis job brokerage looks up: what stands for long, and what may change from cycle to cycle.
+
+What may change is made of counts of jobs, users and failures, of classes and quotas, and lazy until all of it is collected at
+once: these are many small steps.
+"""
 
 from __future__ import annotations
 

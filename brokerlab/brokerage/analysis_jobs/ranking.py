@@ -1,4 +1,7 @@
-"""The Analysis Stabilizer, the weights of analysis queues, and from survivors of the single checks to candidates."""
+"""The Analysis Stabilizer, the weights of analysis queues, and from survivors of the single checks to candidates.
+
+Source: analysis-jobs.md 4 (rows 19b, 21 to 26), 5, 7 and 8.
+"""
 
 from __future__ import annotations
 

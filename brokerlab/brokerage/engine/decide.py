@@ -1,4 +1,9 @@
-"""From the answers of the checks to reasons, weights and ranks, and again under other settings or without some checks."""
+"""From the answers of the checks to reasons, weights and ranks, and again under other settings or without some checks.
+
+A check reads a few columns, so most pairs look the same to it: all tasks of eight cores at queues of eight cores. Checks to
+which pairs come in few kinds are asked about one pair of each kind, and the answers are handed out by position; the others
+are asked about the pairs themselves.
+"""
 
 from __future__ import annotations
 

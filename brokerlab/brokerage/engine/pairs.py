@@ -1,4 +1,8 @@
-"""(task, queue) pairs: the cross product, the facts looked up for it, and plans that are run on other frames again and again."""
+"""(task, queue) pairs: the cross product, the facts looked up for it, and plans that are run on other frames again and again.
+
+A *side* is a table of facts by a number of the task and a number of the queue. Only the sides whose columns are asked
+for are looked up, by position, which costs a fraction of a join.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The input of a task: whether it is complete anywhere, and how much of it lies where its queues can read it."""
+"""The input of a task: whether it is complete anywhere, and how much of it lies where its queues can read it.
+
+Source: production-jobs.md 1, B2 and B3, and 4.
+"""
 
 from __future__ import annotations
 

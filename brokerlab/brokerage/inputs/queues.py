@@ -1,4 +1,7 @@
-"""What the tables say of a queue: its pseudo-queues, the states of its storage endpoints, its slots."""
+"""What the tables say of a queue: its pseudo-queues, the states of its storage endpoints, its slots.
+
+Source: production-jobs.md, its checks 21 to 27, and 7, item 2.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The checks of single queues, rows 1 to 42 of production-jobs.md 2."""
+"""The checks of single queues, rows 1 to 42 of production-jobs.md 2.
+
+Each is an expression over the columns of a pair: ``t_`` of the task, ``q_`` of the queue, ``p_`` of its unified
+parent, ``s_`` state of the parent at the instant, ``l_`` link to the nucleus, ``x_`` of task and queue together.
+"""
 
 from __future__ import annotations
 

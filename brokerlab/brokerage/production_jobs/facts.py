@@ -1,4 +1,8 @@
-"""Facts of production tasks, of queues and of nuclei, the candidates of tasks, and the tasks that end before any queue is looked at."""
+"""Facts of production tasks, of queues and of nuclei, the candidates of tasks, and the tasks that end before any queue is looked at.
+
+Of a task, prefix ``t_``, there is one row per decision, without nulls where none can be; of a queue ``q_`` are its own columns,
+``p_`` those of its unified parent.
+"""
 
 from __future__ import annotations
 

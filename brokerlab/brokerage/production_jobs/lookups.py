@@ -1,4 +1,8 @@
-"""Facts that the production job brokerage looks up: what stands for long, and what may change from cycle to cycle."""
+"""Facts that the production job brokerage looks up: what stands for long, and what may change from cycle to cycle.
+
+What may change is made of counts of jobs, pilots and workers, of locks and traffic, and lazy until all of it is collected at
+once: these are many small steps.
+"""
 
 from __future__ import annotations
 
