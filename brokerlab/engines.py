@@ -98,11 +98,6 @@ def lazy_of(frame: Any, table: str) -> nw.LazyFrame[Any]:
     return lazy
 
 
-def is_lazy(frame: Any) -> bool:
-    """Tell whether a table is computed only when it is asked for."""
-    return isinstance(nw.from_native(frame, pass_through=True), nw.LazyFrame)
-
-
 def collect(frame: nw.LazyFrame[Any]) -> pl.DataFrame:
     """Collect an engine's result as Polars."""
     collected: pl.DataFrame = frame.collect("polars").to_native()

@@ -14,7 +14,7 @@ from brokerlab.archive.contracts import TABLES, columns_of, key_columns
 from brokerlab.archive.schema import problems_of_values
 from brokerlab.archive.store import Archive, open_archive
 from brokerlab.archive.writer import ArchiveWriter
-from brokerlab.engines import TEXT, collect, is_lazy, lazy_of
+from brokerlab.engines import TEXT, collect, lazy_of
 from brokerlab.errors import ConfigError, DataError, MissingTableError, SchemaError, nearest
 from brokerlab.frames import polars_frame
 from brokerlab.temporary import lasting
@@ -23,7 +23,7 @@ Source: TypeAlias = Archive | Mapping[str, Any]
 """An archive, or a mapping of tables by name: frames of any engine narwhals reads."""
 FROM_END_TO_END = ("jobs", "files")
 """Tables of an archive that are dealt out whole by those who ask for them."""
-_SHOWN = 5
+_SHOWN, _TEXT = 5, pl.String()
 
 
 def tables_of(
@@ -51,9 +51,10 @@ def tables_of(
         found = {
             name: _frame(name, source[name]) for name in wanted if source.get(name) is not None
         }
-        if problems := [line for name in found for line in _problems(name, found[name])]:
+        held = {name: _held(name, table) for name, table in found.items()}
+        if problems := [line for _, lines in held.values() for line in lines]:
             raise SchemaError("\n".join(problems))
-        found = {name: _with_numbers(name, table) for name, table in found.items()}
+        found = {name: table for name, (table, _) in held.items()}
         if "files" in found:
             # doubled jobs, tasks and datasets are told where they are joined
             check_once("files", found["files"])
@@ -77,21 +78,24 @@ def _frame(name: str, table: Any) -> Any:
         raise SchemaError(f"{name}: {error}") from None
 
 
-def _problems(name: str, table: Any) -> list[str]:
-    """Say which texts of a table, and which numbers of one in memory, its contract does not allow; nulls, NaN and Spark pass."""
+def _held(name: str, table: Any) -> tuple[Any, list[str]]:
+    """Return a table whose texts for numbers are read as ``ingest`` reads them, and which texts, and numbers in memory, its contract does not allow.
+
+    Nulls and NaN pass, and tables of Spark; DuckDB reads texts where it computes with them.
+    """
     rows, columns = lazy_of(table, name), columns_of(name)
     if rows.implementation.is_pyspark():
-        return []
+        return table, []
     kinds = {c: kind for c, kind in rows.collect_schema().items() if c in columns}
     numbers = [c for c in kinds if columns[c].dtype.is_numeric()]
     named = [c for c in kinds if (columns[c].metadata or {}).get("values")]
-    texts = [c for c in (*numbers, *named) if kinds[c] in (TEXT, nw.Categorical, nw.Enum)]
     problems = []
-    for column in texts:
-        values = collect(rows.select(nw.col(column).cast(TEXT)).unique()).drop_nulls().sort(column)
-        problems += problems_of_values(name, values)[:_SHOWN]
+    for column in (*numbers, *named):
+        if kinds[column] in (TEXT, nw.Categorical, nw.Enum):
+            values = collect(rows.select(nw.col(column).cast(TEXT)).unique()).drop_nulls()
+            problems += problems_of_values(name, values.sort(column))[:_SHOWN]
     ranged = [c for c in numbers if kinds[c].is_integer() or kinds[c].is_float()]
-    if ranged and not is_lazy(table):
+    if ranged and isinstance(nw.from_native(table), nw.DataFrame):
         known = collect(rows.select(ranged)).select(
             pl.when(pl.col(c).is_finite()).then(c).cast(columns[c].dtype, strict=False)
             for c in ranged
@@ -100,21 +104,13 @@ def _problems(name: str, table: Any) -> list[str]:
         most = known.select(pl.all().max().clip(0))
         if full := [c for c in ranged if not most[c].null_count()]:
             problems += problems_of_values(name, most.select(full))
-    return [f"{name}.{problem}; mend or leave out those rows" for problem in problems]
-
-
-def _with_numbers(name: str, table: Any) -> Any:
-    """Read texts that stand for numbers as ``ingest`` does; DuckDB and Spark read them where they are computed with."""
-    rows, columns = lazy_of(table, name), columns_of(name)
-    kinds = rows.collect_schema().items() if rows.implementation.is_polars() else ()
-    texts = [
-        c for c, kind in kinds if kind == TEXT and c in columns and columns[c].dtype.is_numeric()
-    ]
-    if not texts:
-        return table
-    said = {c: parsing.cleaned(pl.col(c), pl.String()) for c in texts}
-    read = {c: parsing.parsed(clean, pl.String(), columns[c].dtype) for c, clean in said.items()}
-    return rows.to_native().with_columns(**read)
+    texts = [c for c in numbers if kinds[c] == TEXT and rows.implementation.is_polars()]
+    if texts:
+        read = {c: parsing.cleaned(pl.col(c), _TEXT) for c in texts}
+        table = rows.to_native().with_columns(
+            parsing.parsed(text, _TEXT, columns[c].dtype) for c, text in read.items()
+        )
+    return table, [f"{name}.{problem}; mend or leave out those rows" for problem in problems]
 
 
 def check_once(name: str, table: Any) -> None:
