@@ -442,7 +442,7 @@ class Standing:
             return found.with_columns(pl.col("failed") | anew)
 
         ranked = [pl.DataFrame(schema={"t": pl.Int64, "q": pl.Int64, **world.brokerage.ranks})]
-        for part in parts(replace(world, facts=facts), failures, brief=True):
+        for part in parts(replace(world, facts=facts), failures):
             t, codes = part.pairs["t"].to_numpy(), part.pairs["check"].to_physical()
             removed = codes.is_not_null().to_numpy()
             np.add.at(counts, (t[removed], codes.drop_nulls().to_numpy()), 1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -212,16 +212,11 @@ PAIRS_AT_ONCE = 2_000_000
 
 
 def parts(
-    world: World,
-    evaluate: Evaluate | None = None,
-    *,
-    off: Off | None = None,
-    brief: bool = False,
+    world: World, evaluate: Evaluate | None = None, *, off: Off | None = None
 ) -> Iterator[Part]:
     """Decide; tasks that the first loop leaves nothing are decided again, where there is a second one.
 
-    ``evaluate`` asks the checks of single places (null: all of them of all pairs), ``off`` says what if, ``brief`` asks for
-    reasons and ranks alone: places that marks remove are then not weighed.
+    ``evaluate`` asks the checks of single places (null: all of them of all pairs), ``off`` says what if.
     """
     together: list[Together] = []
 
@@ -232,7 +227,7 @@ def parts(
 
     def of(some: Facts, loop: int) -> Iterator[Part]:
         for part in in_parts(some):
-            yield settled(world, part, ask(part, loop), loop=loop, off=off, brief=brief)
+            yield settled(world, part, ask(part, loop), loop=loop, off=off)
 
     if second is None:
         yield from of(facts, 1)
@@ -261,13 +256,7 @@ def in_parts(facts: Facts) -> Iterator[Facts]:
 
 
 def settled(
-    world: World,
-    facts: Facts,
-    pairs: pl.DataFrame,
-    *,
-    loop: int = 1,
-    off: Off | None = None,
-    brief: bool = False,
+    world: World, facts: Facts, pairs: pl.DataFrame, *, loop: int = 1, off: Off | None = None
 ) -> Part:
     """Turn failed checks into reasons, and weigh and rank what is left of the tasks of ``facts`` in a loop.
 
@@ -278,35 +267,29 @@ def settled(
     reasons = lowest_bit(failed, world.lasting)
     alive = np.flatnonzero(reasons < 0)
     marks = highest_bit(failed[alive], ~world.lasting)
-    late = None
+    rows, late = pl.Series(alive.astype(np.uint32)), None
     ranks = pl.DataFrame(
         [pl.Series(name, [None], kind).new_from_index(0, pairs.height) for name, kind in ranks_of.items()]
     )  # fmt: skip
     if world.hint:
         reasons[alive] = marks
     else:
-        rows = pl.Series(alive.astype(np.uint32))
-        late = pairs.drop("failed")[rows].with_columns(mark=named(marks, names))
-        for steps, reads in world.stretches if brief else ((world.steps, world.reads),):
-            numbers = looked_up(facts, late.select("t", "q"), reads - {*late.columns})
-            late = late.hstack(numbers.drop("t", "q"))
-            if off:
-                late = run(walk(late.lazy(), steps, names, off))
-            else:
-                late = run_again((steps, names), late, partial(walk, steps=steps, names=names))
-            # it has the rows of before, in the same order: by t and q
-            reasons[alive] = late["check"].to_physical().cast(pl.Int8).fill_null(-1).to_numpy()
-            if brief:
-                alive = alive[reasons[alive] < 0]
-                late = late.filter(pl.col("check").is_null())
+        left = pairs.drop("failed")[rows].with_columns(mark=named(marks, names))
+        numbers = looked_up(facts, left.select("t", "q"), world.reads - {*left.columns})
+        left = left.hstack(numbers.drop("t", "q"))
+        if off:
+            late = run(walk(left.lazy(), world.steps, names, off))
+        else:
+            late = run_again(
+                (world.steps, names), left, lambda frame: walk(frame, world.steps, names)
+            )
         if world.brokerage.own_weight is not None:
             refuse_weights(world.brokerage.name, late)
-        rows = pl.Series(alive.astype(np.uint32))
+        # `late` has the rows of `left`, in the same order: by t and q
+        reasons[alive] = late["check"].to_physical().cast(pl.Int8).fill_null(-1).to_numpy()
         ranks = ranks.with_columns(column.scatter(rows, late[column.name]) for column in ranks)
     keys = pairs.select("t", "q", "failed")
-    return Part(
-        loop, keys.hstack([named(reasons, names).alias("check"), *ranks]), None if brief else late
-    )
+    return Part(loop, keys.hstack([named(reasons, names).alias("check"), *ranks]), late)
 
 
 def named(numbers: IntArray | SmallArray, names: pl.Enum) -> pl.Series:

@@ -41,7 +41,7 @@ class Part:
     Attributes:
         loop: Locality loop: 1; 2 where user tasks are decided again without locality.
         pairs: ``t, q, failed, check`` and the ranks of the brokerage, sorted by t, q.
-        late: What the steps make of the pairs that no single check removed for good; null in hint mode, or not asked for.
+        late: What the steps make of the pairs that no single check removed for good; null in hint mode.
     """
 
     loop: int
@@ -148,17 +148,6 @@ class World:
     def reads(self) -> set[str]:
         """Facts of pairs that steps read and results report."""
         return {*self.step_reads, *self.brokerage.also_read}
-
-    @property
-    def stretches(self) -> tuple[tuple[tuple[Step, ...], frozenset[str]], ...]:
-        """The steps with the facts of pairs that they read, cut where marks remove: those behind look at places left alone.
-
-        They are in one where rules or a weight of one's own could look at others.
-        """
-        brokerage, steps = self.brokerage, self.steps
-        own = brokerage.own or brokerage.own_weight is not None
-        cut = steps.index(MARKED) + 1 if MARKED in steps and not own else len(steps)
-        return tuple((some, _reads(some)) for some in (steps[:cut], steps[cut:]) if some)
 
     @property
     def place_of(self) -> Callable[[str], str]:

@@ -262,9 +262,9 @@ class Spy:
     def with_config(self, config):
         return Spy(self.inner.with_config(config), self.seen, self.clock)
 
-    def decide(self, wanted, state):
+    def decide(self, wanted, state, **how):
         self.seen.append((self.clock[-1], wanted, state))
-        return self.inner.decide(wanted, state)
+        return self.inner.decide(wanted, state, **how)
 
 
 def told(world, seed, monkeypatch):
