@@ -93,17 +93,23 @@ def _held(name: str, table: Any) -> tuple[Any, list[str]]:
     for column in (*numbers, *named):
         if kinds[column] in (TEXT, nw.Categorical, nw.Enum):
             values = collect(rows.select(nw.col(column).cast(TEXT)).unique()).drop_nulls()
-            problems += problems_of_values(name, values.sort(column))[:_SHOWN]
-    ranged = [c for c in numbers if kinds[c].is_integer() or kinds[c].is_float()]
+            usual = (columns[column].metadata or {}).get("values", ())
+            if not values[column].is_in([*usual]).all():
+                problems += problems_of_values(name, values.sort(column))[:_SHOWN]
+    limits: dict[str, Any] = {
+        c: getattr(columns[c], "max", None)
+        for c in numbers
+        if kinds[c].is_integer() or kinds[c].is_float()
+    }
+    ranged = [c for c, limit in limits.items() if limit is not None]
     if ranged and isinstance(nw.from_native(table), nw.DataFrame):
-        known = collect(rows.select(ranged)).select(
-            pl.when(pl.col(c).is_finite()).then(c).cast(columns[c].dtype, strict=False)
+        most = collect(rows.select(ranged)).select(
+            pl.when(pl.col(c).is_finite()).then(c).cast(columns[c].dtype, strict=False).max()
             for c in ranged
         )
-        # below 0 has a meaning where scouts read it (docs/rules/scouts.md 12)
-        most = known.select(pl.all().max().clip(0))
-        if full := [c for c in ranged if not most[c].null_count()]:
-            problems += problems_of_values(name, most.select(full))
+        # what is too large alone: below 0 has a meaning where scouts read it (docs/rules/scouts.md 12)
+        if large := [c for c in ranged if (most[c].item() or 0) > limits[c]]:
+            problems += problems_of_values(name, most.select(large))
     texts = [c for c in numbers if kinds[c] == TEXT and rows.implementation.is_polars()]
     if texts:
         read = {c: parsing.cleaned(pl.col(c), _TEXT) for c in texts}

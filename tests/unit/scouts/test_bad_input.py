@@ -196,6 +196,16 @@ def test_texts_that_the_tables_do_not_have_are_told(
         scouts.estimate({name: engine(frame) for name, frame in tables.items()})
 
 
+@pytest.mark.parametrize("convert", [pl.DataFrame.clone, to_pandas])
+def test_numbers_of_tables_in_memory_that_are_too_large_are_told(convert: Any) -> None:
+    tables = by_name(healthy().tables())
+    most = 10**15
+    jobs = [tables["jobs"].with_columns(maxpss=pl.lit(most + more)) for more in (0, 1)]
+    assert scouts.estimate({**tables, "jobs": convert(jobs[0])}).parameters.height == 1
+    with pytest.raises(SchemaError, match=rf"jobs\.maxpss {most + 1} is more than .*{most}; mend"):
+        scouts.estimate({**tables, "jobs": convert(jobs[1])})
+
+
 def test_times_as_text_and_what_is_no_table_are_told() -> None:
     tables = by_name(healthy().tables())
     texts = tables["jobs"].with_columns(pl.col("starttime").cast(pl.String))
