@@ -5,6 +5,10 @@ A census is a frame of the jobs at queues of all worlds, :data:`CENSUS`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from brokerlab.brokerage.replaying.work import SMALLEST_SHARE
@@ -85,28 +89,43 @@ def look(
     return n, n_due, n_live
 
 
+class _Kinds:
+    """Rows told apart by several whole numbers from 0 on, as one number: grouping by one column takes half as long."""
+
+    def __init__(self, columns: Sequence[npt.ArrayLike]) -> None:
+        """Number the rows; kinds ascend as the columns do, one after the other."""
+        arrays = [np.asarray(column) for column in columns]
+        self.most = [int(column.max(initial=0)) + 1 for column in arrays]
+        self.numbers: IntArray = np.ravel_multi_index(arrays, self.most)
+
+    def values(self, numbers: pl.Series) -> tuple[IntArray, ...]:
+        """Return the values of the columns in kinds."""
+        return np.unravel_index(numbers.to_numpy(), self.most)
+
+
 def counted_of(found: pl.DataFrame, arrays: Arrays) -> pl.DataFrame:
     """Count jobs by world, queue, status and every column of the groups; combinations may repeat.
 
     ``world, computingsite, jobstatus, njobs, ncores``, ``traffic`` per core of those ``measured`` jobs that have one, and
     the columns of the groups.
     """
-    diskio = pl.col("diskio")
-    jobs = found.with_columns(group=arrays.group[found["job"]], diskio=arrays.diskio[found["job"]])
-    codes = ("world", "queue", "group", "state")
-    counted = jobs.group_by(codes).agg(
+    diskio, job = pl.col("diskio"), found["job"]
+    kinds = _Kinds((found["world"], found["queue"], arrays.group[job], found["state"]))
+    jobs = pl.DataFrame({"kind": kinds.numbers, "diskio": arrays.diskio[job]})
+    counted = jobs.group_by("kind").agg(
         njobs=pl.len().cast(pl.Int64), traffic=diskio.clip(0).sum(), measured=(diskio >= 0).sum()
     )
-    counted = counted.sort(codes)
+    counted = counted.sort("kind")
+    world, queue, group, state = kinds.values(counted["kind"])
     return counted.select(
-        "world",
-        computingsite=arrays.queue_names.gather(counted["queue"]),
-        jobstatus=STATUSES.gather(counted["state"]),
+        world=pl.Series(world),
+        computingsite=arrays.queue_names.gather(queue),
+        jobstatus=STATUSES.gather(state),
         njobs="njobs",
-        ncores=counted["njobs"] * arrays.group_cores[counted["group"]],
+        ncores=counted["njobs"] * arrays.group_cores[group],
         traffic="traffic",
         measured="measured",
-    ).hstack(arrays.groups[counted["group"]])
+    ).hstack(arrays.groups[pl.Series(group)])
 
 
 def by_share(found: pl.DataFrame, arrays: Arrays) -> pl.DataFrame:
@@ -162,18 +181,20 @@ def tables_of(
 
 def _types_of_tasks(found: pl.DataFrame, arrays: Arrays, wanted: IntArray) -> pl.DataFrame:
     """Return the resource types that hold at least 20 % of a task's jobs at a queue."""
-    counted = (
-        found.with_columns(task=arrays.task[found["job"]], group=arrays.group[found["job"]])
-        .filter(pl.col("task").is_in(pl.Series(wanted).implode()))
-        .group_by("world", "task", "queue", "group")
-        .len("njobs")
-    )
+    asked = np.zeros(len(arrays.tasks) + 1, np.bool_)  # the last one stands for jobs of no task
+    asked[wanted] = True
+    rows = np.flatnonzero(asked[arrays.task[found["job"]]])
+    job = found["job"].to_numpy()[rows]
+    where = (found[name].to_numpy()[rows] for name in ("world", "queue"))
+    kinds = _Kinds((*where, arrays.task[job], arrays.group[job]))
+    counted = pl.DataFrame({"kind": kinds.numbers}).group_by("kind").len("njobs")
+    world, queue, task, group = kinds.values(counted["kind"])
     keys = ["world", "computingsite", "jeditaskid"]
     of_types = counted.select(
-        "world",
-        computingsite=arrays.queue_names.gather(counted["queue"]),
-        jeditaskid=pl.Series(arrays.tasks[counted["task"]], dtype=pl.Int64),
-        resource_type=arrays.groups["resource_type"].gather(counted["group"]),
+        world=pl.Series(world),
+        computingsite=arrays.queue_names.gather(queue),
+        jeditaskid=pl.Series(arrays.tasks[task], dtype=pl.Int64),
+        resource_type=arrays.groups["resource_type"].gather(group),
         njobs=pl.col("njobs").cast(pl.Int64),
     )
     summed = of_types.group_by(*keys, "resource_type").agg(pl.col("njobs").sum())
