@@ -217,10 +217,15 @@ class Sensitivity:
             seen.tasks.select(*TASK, placed=pl.col("outcome").is_in(PLACED))
             .join(weighed, on=TASK, how="left")
             .join(pairs, on=TASK, how="left")
-            .join(reachable(self.base), on=TASK, how="left")
+            .join(reachable(self.base, self._slots), on=TASK, how="left")
             .with_columns(pl.col("weighed").fill_null(value=False), counts)
             .sort(TASK)
         )
+
+    @cached_property
+    def _slots(self) -> pl.DataFrame | None:
+        """Size of each parent queue at each instant, which no setting changes; null for nuclei."""
+        return slots(self.base.world) if isinstance(self.base, QueueDecisions) else None
 
     def of_key(
         self,
@@ -260,7 +265,10 @@ class Sensitivity:
     def _changes(self, step: int, config: Config) -> pl.DataFrame:
         some = self._decided(config)
         found = compare(self.base.of_tasks(some.tasks), some).every.filter(CHANGED)
-        reach = self.tasks.select(*TASK, "reachable"), reachable(some).rename({"reachable": "then"})
+        if found.is_empty():
+            return _NONE
+        then = reachable(some, self._slots).rename({"reachable": "then"})
+        reach = self.tasks.select(*TASK, "reachable"), then
         for each in reach:
             found = found.join(each, on=TASK, how="left", maintain_order="left")
         placed = [pl.col(f"outcome_{side}").is_in(PLACED).cast(pl.Int64) for side in "ab"]
@@ -305,16 +313,16 @@ def slots(world: World) -> pl.DataFrame:
     return sized.sort("snapshot", "parent")
 
 
-def reachable(decisions: PlaceDecisions) -> pl.DataFrame:
+def reachable(decisions: PlaceDecisions, sizes: pl.DataFrame | None = None) -> pl.DataFrame:
     """Return the share of the running slots that each task may reach: ``jeditaskid, snapshot, reachable`` (0 to 1), sorted.
 
-    The slots (:func:`slots`) of the queues that are candidates, or would be if more than ten were taken (check
+    The slots (``sizes``; null: :func:`slots`) of the queues that are candidates, or would be if more than ten were taken (check
     ``rank``, for user tasks ``low_weight``), divided by those of all queues that run production (analysis) at that
     instant. Pseudo-queues of one parent count once. 0 for a task that ended before any queue was looked at; null where nothing runs anywhere, and for nuclei.
     """
     if not isinstance(decisions, QueueDecisions):
         return decisions.tasks.select(*TASK, reachable=pl.lit(None, pl.Float64))
-    sizes = slots(decisions.world)
+    sizes = slots(decisions.world) if sizes is None else sizes
     total = sizes.group_by("snapshot").agg(total=pl.col("slots").sum())
     queues = decisions.world.facts.queues
     names = queues.select(pl.col("panda_queue"), "parent").unique("panda_queue", keep="first")
