@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -13,7 +13,7 @@ import polars as pl
 from brokerlab.errors import InsufficientDataError
 from brokerlab.estimators.deployed import DEPLOYED, Rule, rules
 from brokerlab.estimators.doubts import Doubts, check_model
-from brokerlab.estimators.estimator import Predicted
+from brokerlab.estimators.estimator import Estimator, Predicted
 from brokerlab.estimators.hierarchy import Hierarchy
 from brokerlab.estimators.holdout import divide_in_time, fit_and_calibrate, replay_left_out
 from brokerlab.estimators.learners import MODEL, Make
@@ -98,7 +98,10 @@ def evaluate_later(
 ) -> Evaluation:
     """Fit on the earlier tasks of an archive, calibrate on the next ones, test on the latest; the tested model is saved."""
     parts = {at: divide_in_time(checked(source.records)) for at, source in sources.items()}
-    tested = {at: (part[2], partial(_replay_later, *part)) for at, part in parts.items()}
+    fitted: dict[At, dict[str, Estimator]] = {at: {} for at in parts}
+    tested = {
+        at: (part[2], partial(_replay_later, fitted[at], *part)) for at, part in parts.items()
+    }
     trials, unlearnt = _trials(tested, makes, _quantity(sources), **asked)
     main = next(iter(trials.values()))
     fitting, calibrating, _ = parts[main.at]
@@ -109,7 +112,7 @@ def evaluate_later(
         unlearnt=unlearnt,
         doubts=check_model(main, MODEL, lambda _: learnt, by_task=False),
         learnt=learnt,
-        model=Hierarchy(main.quantity).fit(fitting).conformalize(calibrating),
+        model=cast("Hierarchy", fitted[main.at][MODEL]),
         division=pl.DataFrame(
             {"part": name, "tasks": part["jeditaskid"].n_unique(), "jobs": part.height}
             for name, part in division
@@ -118,6 +121,7 @@ def evaluate_later(
 
 
 def _replay_later(
+    fitted: dict[str, Estimator],
     fitting: pl.DataFrame,
     calibrating: pl.DataFrame,
     testing: pl.DataFrame,
@@ -125,7 +129,9 @@ def _replay_later(
     *,
     levels: tuple[float, ...],
 ) -> Predicted:
-    return make().fit(fitting).conformalize(calibrating).replay(testing, levels=levels)
+    estimator = make().fit(fitting).conformalize(calibrating)
+    fitted[estimator.name] = estimator
+    return estimator.replay(testing, levels=levels)
 
 
 def _quantity(sources: Mapping[At, Source]) -> Quantity:

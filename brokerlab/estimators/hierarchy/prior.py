@@ -199,8 +199,10 @@ def _integrate(
         logs, jobs = 0.0, 0.0
         for p in range(first_pair[t], first_pair[t + 1]):
             share = queue / (1 + count[p] * queue)
-            matrix -= share * np.outer(pair_x[p], pair_x[p])
-            right -= share * pair_x[p] * pair_y[p]
+            for i in range(mean.size):  # in place: arrays made for each pair take most of the time
+                for j in range(mean.size):
+                    matrix[i, j] -= share * (pair_x[p, i] * pair_x[p, j])
+                right[i] -= share * pair_x[p, i] * pair_y[p]
             squares -= share * pair_y[p] ** 2
             logs += np.log1p(count[p] * queue)
             jobs += count[p]

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -203,10 +204,16 @@ def _quantile(values: FloatArray, weights: FloatArray, level: float) -> float:
 
 def _one_thread() -> AbstractContextManager[object]:
     """Leave boosting one thread: its short steps wait for each other, on a busy machine ten times their work."""
-    from threadpoolctl import threadpool_limits
-
-    limited: AbstractContextManager[object] = threadpool_limits(limits=1, user_api="openmp")
+    limited: AbstractContextManager[object] = _threads().limit(limits=1, user_api="openmp")
     return limited
+
+
+@cache
+def _threads() -> Any:
+    """Look once for the libraries that have threads; scikit-learn has loaded its own by then."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 class _Percentiles:
