@@ -12,6 +12,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 
 from brokerlab.errors import ConfigError
 from brokerlab.workflows.dag import Dag
@@ -30,7 +31,14 @@ MOST_JOBS, MOST_PER_TASK = 2000, 20
 long predecessor runs."""
 
 
-def run(dag: Dag, queue: Queue, strategy: Strategy, *, submit_time: float = 0.0) -> Run:
+def run(
+    dag: Dag,
+    queue: Queue,
+    strategy: Strategy,
+    *,
+    submit_time: float = 0.0,
+    alone: dict[str, Run] | None = None,
+) -> Run:
     """Run a workflow on a queue.
 
     Args:
@@ -38,6 +46,8 @@ def run(dag: Dag, queue: Queue, strategy: Strategy, *, submit_time: float = 0.0)
         queue: The queue, not later than the submission; it is used up.
         strategy: How the workflow is submitted.
         submit_time: When it is [s].
+        alone: Earlier runs of this workflow, from this instant and state of the queue, in which all tasks went one by one, by
+            digest of the rules: a run in which they do again is that run, and no other strategy matters. New ones are added.
 
     Returns:
         What happened.
@@ -62,7 +72,15 @@ def run(dag: Dag, queue: Queue, strategy: Strategy, *, submit_time: float = 0.0)
     if not math.isfinite(submit_time):
         raise ConfigError(f"submit_time={submit_time!r}: a finite number [s] is allowed")
     dag.check_fits(queue.hosts)
-    return _Manager(dag, queue, strategy, submit_time).run()
+    manager = _Manager(dag, queue, strategy, submit_time)
+    if manager.undone:
+        manager.turn()
+    if alone is None or not manager.alone:
+        return manager.run()
+    digest = strategy.rules.digest
+    if digest not in alone:
+        alone[digest] = manager.run()
+    return replace(alone[digest], strategy=strategy.label, decisions=tuple(manager.decisions))
 
 
 class _Manager:
@@ -92,6 +110,12 @@ class _Manager:
         self.held = -math.inf  # no decision at this instant any more
         self.place: dict[int, Key] = keys(dag, dag.levels)
         self.single: list[tuple[Key, int]] = []  # ready tasks that go one by one
+
+    @property
+    def alone(self) -> bool:
+        """Whether all tasks go one by one from the first decision to the end."""
+        lasting = self.individual and self.rules.individual_permanent
+        return lasting and all(job.individual for job in self.jobs)
 
     def run(self) -> Run:
         while self.undone:

@@ -141,6 +141,19 @@ def test_a_simulator_that_stays_behind_while_nothing_of_ours_waits_changes_nothi
 
 
 @settings(max_examples=60)
+@given(dags(inexact=True), loads(), st.permutations(SIMPLE))
+def test_runs_in_which_all_tasks_go_one_by_one_are_told_of_all_strategies_alike(dag, load, names):
+    alone = {}
+    for name in names:
+        how = strategy(name)
+        told = run(dag, queue_of(load), how, submit_time=100.0, alone=alone)
+        found = run(dag, queue_of(load), how, submit_time=100.0)
+        assert (told.strategy, told.decisions) == (found.strategy, found.decisions)
+        assert (told.metrics, told.shape) == (found.metrics, found.shape)
+        assert told.tasks_frame().equals(found.tasks_frame())
+
+
+@settings(max_examples=60)
 @given(dags(), rulesets(), loads())
 def test_every_switch_brings_every_task_to_its_end(dag, rules, load):
     holds(dag, run(dag, queue_of(load), strategy("pilot_levels", rules=rules), submit_time=100.0))

@@ -49,6 +49,7 @@ def run_cell(plan: Plan, cell: Cell) -> pl.DataFrame:
         batch.advance(sim, at)
         copy: Simulation | None = None
         for workflow, dag in plan.workflows.items():
+            alone: dict[str, Run] = {}
             for label, how in plan.strategies.items():
                 key = {
                     "system": cell.system,
@@ -58,12 +59,17 @@ def run_cell(plan: Plan, cell: Cell) -> pl.DataFrame:
                     "submit_time": at,
                 }
                 copy = sim.copy(copy)
-                rows.append(key | _told(dag, how, copy, at, plan.partition_levels))
+                rows.append(key | _told(dag, how, copy, at, plan.partition_levels, alone))
     return pl.DataFrame(rows, schema=SCHEMA)
 
 
 def _told(
-    dag: Dag, how: Strategy | None, sim: Simulation, at: float, levels: int
+    dag: Dag,
+    how: Strategy | None,
+    sim: Simulation,
+    at: float,
+    levels: int,
+    alone: dict[str, Run],
 ) -> dict[str, Any]:
     """Return the metrics of a run, or why there is none."""
     if how is None and len(dag.levels) > levels:
@@ -72,7 +78,7 @@ def _told(
         if how is None:
             done = best_partition(dag, lambda: BatchQueue(sim.copy()), submit_time=at)
         else:
-            done = run(dag, BatchQueue(sim), how, submit_time=at)
+            done = run(dag, BatchQueue(sim), how, submit_time=at, alone=alone)
     except WorkflowError as problem:
         return {"problem": str(problem)}
     return {**done.metrics, "shape": done.shape, **dict(_first(done))}
