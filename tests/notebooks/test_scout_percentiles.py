@@ -137,6 +137,7 @@ def test_proposals_fit_the_configuration_of_the_archive(done, archive):
             assert proposal.digests.rules == ScoutRules().digest
 
 
+@pytest.mark.long
 def test_papermill_alone_writes_the_same_page(stored, archive, tmp_path):
     papermill.execute_notebook(
         find.notebook("scout-percentiles"),

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import nbformat
+import papermill
 import pytest
 
 from brokerlab.errors import ConfigError, DataError, ReportError
@@ -59,6 +60,24 @@ def test_run_writes_everything_and_never_overwrites(notebooks, tmp_path, request
     assert [path.name for path in (root / "toy").iterdir() if path.name.startswith(".")] == []
     listed = json.loads((root / "index.json").read_text())["runs"]
     assert {entry["run_id"] for entry in listed} == {first.run_id, second.run_id}
+
+
+def test_papermill_alone_writes_the_same_page(notebooks, tmp_path, request):
+    """`test_scout_percentiles.py` does so with a real report in a long run."""
+    given = {"rank": 80, "ranks": [60, 90]}
+    out = tmp_path / "out"
+    papermill.execute_notebook(
+        notebooks / "toy.ipynb", tmp_path / "out.ipynb", parameters={**given, "out_dir": str(out)},
+        progress_bar=False, kernel_name="python3",
+    )  # fmt: skip
+    request.getfixturevalue("in_process")
+    done = run("toy", given, out_root=tmp_path / "reports", notebooks=notebooks)
+    stored = json.loads((out / "results.json").read_text())
+    assert stored["values"] == done.results["values"]
+    assert stored["values"]["rank"] == 80
+    for part in ("verdict", "numbers", "sections", "cannot_tell"):
+        assert stored["page"][part] == done.results["page"][part]
+    assert (out / "index.html").exists()
 
 
 @pytest.mark.usefixtures("in_process")
