@@ -10,8 +10,6 @@ import math
 from fractions import Fraction
 from functools import cache
 
-from scipy.stats import binom
-
 from brokerlab.errors import ConfigError
 
 _NEAR = 1e-9  # probabilities closer than this are compared exactly
@@ -31,6 +29,8 @@ def place_of_bound(m: int, quantile: float, confidence: float) -> int | None:
 
     The smallest k with P(Binomial(m, quantile) <= k - 1) >= confidence.
     """
+    from scipy.stats import binom
+
     check_probabilities(quantile, confidence)
     k = int(binom.ppf(max(confidence - _NEAR, 0.0), m, quantile)) + 1 if m else 1
     while k <= m and not _covers(k, m, quantile, confidence):
@@ -40,6 +40,8 @@ def place_of_bound(m: int, quantile: float, confidence: float) -> int | None:
 
 def _covers(k: int, m: int, quantile: float, confidence: float) -> bool:
     """Tell whether P(Binomial(m, quantile) <= k - 1) >= confidence; of equal ones, too, for decimals as written."""
+    from scipy.stats import binom
+
     about = float(binom.cdf(k - 1, m, quantile))
     if abs(about - confidence) > _NEAR:
         return about > confidence
