@@ -277,8 +277,8 @@ class Brokerage(Generic[R, D]):
 
     def _once(self, number: str, found: pl.DataFrame, lookup: Lookup) -> pl.DataFrame:
         """Refuse facts of tasks, or of places, of which a lookup has several rows."""
-        twice = found.filter(found[number].is_duplicated()).select(*lookup.task, *lookup.place)
-        if twice.height:
+        if found[number].n_unique() < found.height:
+            twice = found.filter(found[number].is_duplicated()).select(*lookup.task, *lookup.place)
             raise ConfigError(
                 f"brokerage {self.name}: facts {', '.join(lookup.facts)}: {twice.n_unique()} of {', '.join(twice.columns)} "
                 f"have several rows, such as {twice.row(0)}; allowed is one each"

@@ -89,7 +89,8 @@ def read_given(
     made = prepared(own | strange, contracts, exact=True)
     # Polars takes NaN for larger than any number
     numbers = {
-        name: frame.with_columns(pl.col(pl.Float64).fill_nan(None)) for name, frame in made.items()
+        name: frame.with_columns(pl.col(pl.Float64).fill_nan(None)) if frame.height else frame
+        for name, frame in made.items()
     }
     return numbers, frozenset(missing)
 
