@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -10,7 +11,7 @@ import pytest
 
 from brokerlab.brokerage.analysis_jobs import AnalysisDecisions, AnalysisRules
 from brokerlab.units import MB
-from tests.unit.brokerage.analysis_jobs.toys import AT, SHARE, World
+from tests.unit.brokerage.analysis_jobs.toys import AT, SHARE, World, decided_of
 
 See = Callable[[AnalysisDecisions], Any]
 
@@ -224,15 +225,35 @@ BESIDE: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def by_the_page() -> dict[str, Any]:
+    """Return what the page's rules decide of all cases that need nothing else, asked at once."""
+    names = [name for name in CASES if name not in {*SETTINGS, *BESIDE}]
+    found = decided_of([CASES[name][0] for name in names])
+    return {name: alone(found, number) for number, name in enumerate(names)}
+
+
+def alone(decided: AnalysisDecisions, number: int) -> SimpleNamespace:
+    """Return the tables of one world among others, under its own names."""
+    own = pl.col("panda_queue").cast(pl.String).str.split(".").list.last()
+    tables = {}
+    for name in ("queues", "tasks", "weighed"):
+        rows = getattr(decided, name).filter(snapshot=number)
+        tables[name] = rows.with_columns(own) if "panda_queue" in rows.columns else rows
+    return SimpleNamespace(**tables)
+
+
 @pytest.mark.parametrize("name", AnalysisRules.SWITCHES)
-def test_a_switch_alone_changes_the_decision(name: str) -> None:
+def test_a_switch_alone_changes_the_decision(name: str, by_the_page: dict[str, Any]) -> None:
     world, see, document, production = CASES[name]
     switch = AnalysisRules.SWITCHES[name]
-    sets = [
-        AnalysisRules(**BESIDE.get(name, {}), **{name: value})
-        for value in (switch.document, switch.production)
-    ]
-    seen = [see(world.decided(rules, **SETTINGS.get(name, {}))) for rules in sets]
+
+    def decided(value: Any) -> AnalysisDecisions:
+        rules = AnalysisRules(**BESIDE.get(name, {}), **{name: value})
+        return world.decided(rules, **SETTINGS.get(name, {}))
+
+    first = by_the_page[name] if name in by_the_page else decided(switch.document)
+    seen = [see(first), see(decided(switch.production))]
     if name == "basic_weight":
         assert seen[0] == document
         assert seen[1] != document
