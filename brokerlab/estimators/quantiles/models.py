@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol, Self
@@ -88,7 +88,7 @@ class Trees:
                 early_stopping=False,
                 random_state=seed,
             )
-            with _one_thread(), _sorted_once():
+            with _one_thread():
                 models.append(model.fit(x[:, used], y, sample_weight=weight))
         return cls(models, used, sample.apart())
 
@@ -214,61 +214,3 @@ def _threads() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
-
-
-class _Percentiles:
-    """Weighted percentiles as scikit-learn's `_weighted_percentile` has them, of values without NaN.
-
-    A column of which it asks for 254 percentiles, one by one, is sorted and summed up once.
-    """
-
-    ranks = np.linspace(0, 100, 256)  # of the bins
-
-    def __init__(self) -> None:
-        self.column: FloatArray | None = None
-        self.found: dict[float, np.float64] = {}
-
-    def __call__(
-        self, values: FloatArray, weights: FloatArray, rank: float, *, average: bool = False
-    ) -> np.float64:
-        if not average:
-            return np.float64(self.of(values, weights, np.array([rank]), average=False)[0])
-        if values is not self.column:
-            found = self.of(values, weights, self.ranks, average=True)
-            self.column, self.found = values, dict(zip(self.ranks.tolist(), found, strict=True))
-        return self.found[rank]
-
-    @staticmethod
-    def of(
-        values: FloatArray, weights: FloatArray, ranks: FloatArray, *, average: bool
-    ) -> FloatArray:
-        order = np.argsort(values)
-        ascending, reached = values[order], np.cumsum(weights[order])
-        wanted = ranks / 100 * reached[-1]
-        place = np.minimum(np.searchsorted(reached, wanted), values.size - 1)
-        at: FloatArray = ascending[place]
-        if average:
-            after = ascending[np.minimum(place + 1, values.size - 1)]
-            between = reached[place] - wanted > np.finfo(np.float64).eps
-            at = np.where(between, at, (at + after) / 2)
-        return at
-
-
-@contextmanager
-def _sorted_once() -> Iterator[None]:
-    """Let boosting sort a column once, not once for each percentile: a quarter of the time of all estimates of memory.
-
-    Source: https://github.com/scikit-learn/scikit-learn/pull/34248, after which the bins need this no more.
-    """
-    from sklearn._loss import loss
-    from sklearn.ensemble._hist_gradient_boosting import binning
-
-    own = loss._weighted_percentile  # noqa: SLF001 - no other way
-    percentiles = _Percentiles()
-    for module in (loss, binning):
-        module._weighted_percentile = percentiles  # noqa: SLF001
-    try:
-        yield
-    finally:
-        for module in (loss, binning):
-            module._weighted_percentile = own  # noqa: SLF001

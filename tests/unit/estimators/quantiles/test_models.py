@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from sklearn._loss import loss
-from sklearn.utils import stats
 
-from brokerlab.estimators.quantiles import models
 from brokerlab.estimators.quantiles.features import CATEGORIES, FEATURES
 from brokerlab.estimators.quantiles.models import Sample, Trees
 
@@ -41,23 +35,3 @@ def test_only_kind_and_queue_are_categories_whatever_is_unknown(unknown):
         assert (expected if n_left else None) == (
             None if told_apart is None else told_apart.tolist()
         )
-
-
-@pytest.mark.parametrize(
-    "weight", [np.ones, lambda n: np.random.default_rng(2).exponential(size=n)]
-)
-def test_trees_are_those_that_scikit_learn_grows_by_itself(weight, monkeypatch):
-    rows = sample()
-    rows.x[::2, 2] = rows.x[::2, 2].round(1)  # some values stand there more than once
-    rows.x[::7, 2] = np.nan
-    rows = replace(rows, weight=weight(len(rows.x)))
-    fitted = Trees.fit(rows, seed=1)
-    monkeypatch.setattr(models, "_sorted_once", nullcontext)
-    own = Trees.fit(rows, seed=1)
-    assert fitted.quantiles(rows.x).tolist() == own.quantiles(rows.x).tolist()
-    for ours, theirs in zip(fitted.models, own.models, strict=True):
-        cuts = zip(
-            ours._bin_mapper.bin_thresholds_, theirs._bin_mapper.bin_thresholds_, strict=True
-        )
-        assert all(np.array_equal(*each) for each in cuts)
-    assert loss._weighted_percentile is stats._weighted_percentile  # others have theirs again
