@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar, cast
 from uuid import uuid4
 
@@ -24,10 +28,7 @@ _UNCOUNTED: dict[str, Any] = {"_nrt": False}
 
 def compiled(function: Compiled) -> Compiled:
     """Compile a function, and keep the machine code on disk where a folder for it can be written."""
-    try:
-        return cast("Compiled", numba.njit(cache=True)(function))
-    except RuntimeError:
-        return cast("Compiled", numba.njit(function))
+    return _kept(function, {})
 
 
 def compiled_in_place(function: Compiled) -> Compiled:
@@ -38,7 +39,30 @@ def compiled_in_place(function: Compiled) -> Compiled:
 
     Source: https://github.com/numba/numba/issues/2345, where Numba's developers name the option.
     """
+    return _kept(function, _UNCOUNTED)
+
+
+def _kept(function: Compiled, options: dict[str, Any]) -> Compiled:
+    """Compile, and keep what was compiled until a file with such functions changes."""
     try:
-        return cast("Compiled", numba.njit(cache=True, **_UNCOUNTED)(function))
+        result = numba.njit(cache=True, **options)(function)
     except RuntimeError:
-        return cast("Compiled", numba.njit(**_UNCOUNTED)(function))
+        return cast("Compiled", numba.njit(**options)(function))
+    if not numba.config.DISABLE_JIT:
+        file = result._cache._cache_file  # noqa: SLF001 - Numba looks at the function's own file alone
+        file._source_stamp = (file._source_stamp, sources_digest())  # noqa: SLF001
+    return cast("Compiled", result)
+
+
+@cache
+def sources_digest() -> str:
+    """Return the digest of all files with compiled functions and of those they import from: calls and constants of other files are compiled in.
+
+    Source: https://numba.readthedocs.io/en/stable/developer/caching.html, "Caching limitations".
+    """
+    package = Path(__file__).parent
+    texts = {path: path.read_text(encoding="utf-8") for path in package.rglob("*.py")}
+    kernels = [text for text in texts.values() if "from brokerlab.compiled import" in text]
+    named = {name for text in kernels for name in re.findall(r"from brokerlab\.(\S+) import", text)}
+    imported = [texts.get(package / f"{name.replace('.', '/')}.py", "") for name in named]
+    return hashlib.sha256("".join(sorted({*kernels, *imported})).encode()).hexdigest()
