@@ -48,7 +48,7 @@ def _kept(function: Compiled, options: dict[str, Any]) -> Compiled:
         result = numba.njit(cache=True, **options)(function)
     except RuntimeError:
         return cast("Compiled", numba.njit(**options)(function))
-    if not numba.config.DISABLE_JIT:
+    if hasattr(result, "_cache"):  # with NUMBA_DISABLE_JIT it is the function itself
         file = result._cache._cache_file  # noqa: SLF001 - Numba looks at the function's own file alone
         file._source_stamp = (file._source_stamp, sources_digest())  # noqa: SLF001
     return cast("Compiled", result)
